@@ -1,0 +1,1 @@
+"""The engine: settings, claims, sweeps, verdicts. It knows no theory."""

@@ -1,0 +1,173 @@
+"""What a claim is: a trial, grids of settings, a judge, negative controls, and the outcome that is expected.
+
+The engine runs ``trial(setting, key) -> Observables`` over a grid (``sweep.py``) and hands the labelled Dataset to the
+judge (``verify.py``). In that Dataset a predicted array ``z`` is ``predicted_z``, its measurement ``measured_z``; recorded
+arrays keep their names; ``status`` tells how each run ended. Dimensions: the grid's axes, ``seed``, then the arrays' own axes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdyn.errors import UsageError
+from jaxdyn.engine.setting import Grid
+from jaxdyn.status import OK
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from jaxdyn.engine.judge import Check
+
+__all__ = ["Claim", "Control", "Named", "Observables", "named", "observables"]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """An array with one name per axis."""
+
+    value: Any
+    dims: tuple[str, ...] = dataclasses.field(metadata={"static": True})
+
+
+def named(value: Any, dims: str = "") -> Named:
+    """``named(z, "step token")``: an array whose axes have names.
+
+    Raises:
+        UsageError: if the number of names is not the number of axes.
+    """
+    names = tuple(dims.split())
+    if len(names) != jnp.ndim(value):
+        raise UsageError(f"an array of shape {jnp.shape(value)} needs {jnp.ndim(value)} axis names, got {dims!r}")
+    return Named(value, names)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Observables:
+    """What one run returns; built by :func:`observables`."""
+
+    predicted: dict[str, Named]
+    measured: dict[str, Named]
+    recorded: dict[str, Named]
+    status: Any
+    coords: tuple = dataclasses.field(metadata={"static": True})  # ((axis, values), ...): hashable, so static under jit
+
+
+def observables(
+    *,
+    predicted: Mapping[str, Any] | None = None,
+    measured: Mapping[str, Any] | None = None,
+    recorded: Mapping[str, Any] | None = None,
+    status: Any = OK,
+    coords: Mapping[str, Sequence] | None = None,
+) -> Observables:
+    """The observables of one run.
+
+    Args:
+        predicted: the theory's quantities, from the theory's own equations. May have one more axis, ``form``.
+        measured: the network's (or the solver's) quantities, under matching names and axes.
+        recorded: further arrays, for figures and reports.
+        status: an int from ``jaxdyn.status``. Non-finite predictions or measurements count as diverged by themselves.
+        coords: values of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``.
+
+    Scalars may be given bare; arrays through :func:`named`.
+
+    Raises:
+        UsageError: an array without axis names, or a prediction without a measurement of that name.
+    """
+
+    def wrap(group: Mapping[str, Any] | None) -> dict[str, Named]:
+        return {k: v if isinstance(v, Named) else named(v) for k, v in (group or {}).items()}
+
+    predicted_, measured_ = wrap(predicted), wrap(measured)
+    for name in predicted_:
+        if name not in measured_:
+            raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured_) or 'none'}")
+    fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
+    return Observables(predicted_, measured_, wrap(recorded), jnp.asarray(status, jnp.int32), fixed)
+
+
+@dataclasses.dataclass(frozen=True)
+class Control:
+    """A named breach of an assumption that the judge must reject.
+
+    Args:
+        breach: setting fields to override (a run of its own; swept fields share the main program), or a function
+            Dataset -> Dataset that distorts the prediction or the data (costs no run).
+        diverges: the breach shows itself by runs that diverge; otherwise diverged runs do not count as rejection.
+    """
+
+    breach: Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]
+    diverges: bool = False
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Claim:
+    r"""A statement about training dynamics that can fail.
+
+    Args:
+        id: ``theory.claim``; the name in code, tests, command line and report.
+        statement: one or two sentences; mathematics in LaTeX between dollar signs.
+        source: paper and theorem or equation.
+        trial: ``(setting, key) -> Observables``: pure, jittable, module-level.
+        quick: grid for 2 CPU cores; ``paper``: the publication's own scale (default: as quick).
+        seeds, paper_seeds: number of seeds at either scale (1 where nothing is random).
+        judge: ``Dataset -> list[Check]``, deterministic.
+        controls: name -> breach (a dict of fields, a function on the Dataset, or a ``Control``).
+        expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
+        form: which form of the prediction is judged, when the trial returns several.
+        counterpart: for ``expected="refuted"``: the form that the same judge must uphold on the same data.
+        min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
+        plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
+        reference: ``() -> Dataset`` of published numbers, joined on coordinates.
+    """
+
+    id: str
+    statement: str
+    source: str
+    trial: Callable[[Any, jax.Array], Observables]
+    quick: Grid
+    judge: Callable[[xr.Dataset], list[Check]]
+    controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    expected: Literal["upheld", "refuted", "measured"] = "upheld"
+    paper: Grid | None = None
+    seeds: int = 1
+    paper_seeds: int | None = None
+    form: str | None = None
+    counterpart: str | None = None
+    min_ok: float = 1.0
+    plot: Callable[[xr.Dataset, Figure], None] | None = None
+    reference: Callable[[], xr.Dataset] | None = None
+
+    def __post_init__(self) -> None:
+        if self.expected not in ("upheld", "refuted", "measured"):
+            raise UsageError(f"{self.id}: expected={self.expected!r} is not allowed: it is upheld, refuted or measured")
+        if self.expected == "refuted" and self.counterpart is None:
+            raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
+        if self.expected == "upheld" and not self.controls:
+            raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
+        if "." not in self.id:
+            raise UsageError(f"{self.id!r} is no claim id: write theory.claim")
+        controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
+        object.__setattr__(self, "controls", controls)
+
+    @property
+    def theory(self) -> str:
+        """The claim id's prefix."""
+        return self.id.split(".")[0]
+
+    def grid(self, scale: str) -> Grid:
+        """The settings to run at ``quick`` or ``paper`` scale."""
+        return self.paper if scale == "paper" and self.paper is not None else self.quick
+
+    def seed_count(self, scale: str) -> int:
+        """How many seeds to run at ``quick`` or ``paper`` scale."""
+        return self.paper_seeds if scale == "paper" and self.paper_seeds is not None else self.seeds

@@ -1,0 +1,233 @@
+"""Programs and chunks: one compiled function a group of runs that share their static fields.
+
+A chunk is a rectangular block *seeds x cells* of one program; it is a small picklable description, and :func:`run_chunk`
+turns it into results anywhere. Everything is traced and run inside ``jax.enable_x64(True)``: precision belongs to the setting.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.claim import Observables
+from jaxdyn.errors import UsageError
+from jaxdyn.engine.reference import Ref, resolve, source_hash
+from jaxdyn.engine.setting import rebuild, swept_value
+from jaxdyn.status import DIVERGED, OK
+
+__all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
+
+    trial: Ref
+    setting: Ref
+    static: tuple[tuple[str, Any], ...]
+    executor: str = "auto"
+    optimization: int | None = None  # XLA backend optimisation level; 1 compiles faster, None is XLA's own
+
+    def identity(self) -> str:
+        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device."""
+        packages = {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
+        device = (jax.default_backend(), jax.local_device_count())
+        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, packages, device]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; ``store`` is the folder of its shard, if any."""
+
+    program: Program
+    cells: tuple[tuple[Any, ...], ...]
+    seeds: tuple[int, ...]
+    store: str | None = None
+
+    def identity(self) -> str:
+        """Content address of the shard: the program, the swept values and the seeds."""
+        facts = repr((self.program.identity(), self.cells, self.seeds))
+        return hashlib.sha256(facts.encode()).hexdigest()[:20]
+
+    @property
+    def runs(self) -> int:
+        return len(self.cells) * len(self.seeds)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Arrays of a chunk (leading axes seed, cell), their axis names and coordinates, and what it cost."""
+
+    arrays: dict[str, np.ndarray]
+    dims: dict[str, tuple[str, ...]]
+    coords: dict[str, tuple]
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+def use_compilation_cache() -> None:
+    """Turn on JAX's persistent compilation cache in the user's cache folder, unless one is configured already."""
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(cache_dir() / "xla"))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
+def _swept_arrays(program: Program, cells: tuple[tuple[Any, ...], ...]) -> dict[str, np.ndarray]:
+    cls = resolve(program.setting)
+    dtype = np.dtype(dict(program.static).get("dtype", "float64"))
+    columns = {}
+    for i, name in enumerate(cls.swept_fields):
+        kind = np.int32 if name in cls.code_names else dtype
+        columns[name] = np.asarray([swept_value(cls, name, cell[i]) for cell in cells], kind)
+    return columns
+
+
+def _run_one(program: Program):
+    """``(swept, seed) -> Observables`` of one run; its key comes from the seed alone."""
+    trial, cls, static = resolve(program.trial), resolve(program.setting), dict(program.static)
+
+    def one(swept, seed):
+        key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
+        result = trial(rebuild(cls, static, swept), key)
+        if not isinstance(result, Observables):
+            raise UsageError(f"{program.trial} must return jd.observables(...), it returned {type(result).__name__}")
+        return result
+
+    return one
+
+
+def _subjaxprs(jaxpr):
+    yield jaxpr
+    for eqn in jaxpr.eqns:
+        for value in eqn.params.values():
+            for sub in value if isinstance(value, tuple | list) else (value,):
+                inner = getattr(sub, "jaxpr", sub)
+                if hasattr(inner, "eqns"):
+                    yield from _subjaxprs(inner)
+
+
+def _bytes(variables) -> int:
+    return sum(
+        v.aval.size * v.aval.dtype.itemsize for v in variables if hasattr(v.aval, "size") and hasattr(v.aval.dtype, "itemsize")
+    )
+
+
+def _matmul_work(eqn) -> int:
+    (contract, _), _ = eqn.params["dimension_numbers"]
+    depth = np.prod([eqn.invars[0].aval.shape[i] for i in contract], dtype=np.int64)
+    return int(depth) * eqn.outvars[0].aval.size
+
+
+@functools.cache
+def probe(program: Program) -> dict[str, Any]:
+    """Trace one run, without compiling: its bytes, and the executor that suits it.
+
+    ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
+    matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations.
+    """
+    one, cls = _run_one(program), resolve(program.setting)
+    with jax.enable_x64(True):
+        cell = tuple(getattr(cls(), n) for n in cls.swept_fields)
+        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in _swept_arrays(program, (cell,)).items()}
+        jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
+    inner = list(_subjaxprs(jaxpr))
+    largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
+    work = max((_matmul_work(e) for j in inner for e in j.eqns if e.primitive.name == "dot_general"), default=0)
+    adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
+    executor = "map" if jax.default_backend() == "cpu" and (adaptive or work > 50_000) else "vmap"
+    return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor}
+
+
+def _is_adaptive(eqn) -> bool:
+    """A while loop whose end depends on more than a counter: an ODE solve with step control."""
+    if eqn.primitive.name != "while":
+        return False
+    return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)
+
+
+def _block(program: Program, axis: str):
+    """The chunk's function of (swept arrays, seeds): an outer map over seeds, an inner one over cells."""
+    one = _run_one(program)
+    if program.executor == "map":
+
+        def block(swept, seeds):
+            return jax.lax.map(lambda seed: jax.lax.map(lambda cell: one(cell[0], seed), swept), seeds)
+    else:
+
+        def block(swept, seeds):
+            return jax.vmap(lambda seed: jax.vmap(lambda cell: one(cell[0], seed))(swept))(seeds)
+
+    devices = jax.local_device_count()
+    if devices == 1:
+        return block
+    mesh = jax.make_mesh((devices,), ("runs",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
+    specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
+    return jax.shard_map(block, mesh=mesh, in_specs=specs[:2], out_specs=specs[2], check_vma=False)
+
+
+@functools.lru_cache(maxsize=64)
+def _compiled(program: Program, n_cells: int, n_seeds: int):
+    axis = "seeds" if n_seeds >= n_cells else "cells"
+    devices = jax.local_device_count()
+    pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
+    n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
+    cls = resolve(program.setting)
+    cell = tuple(getattr(cls(), n) for n in cls.swept_fields)
+    swept = {k: jax.ShapeDtypeStruct((n_cells,), v.dtype) for k, v in _swept_arrays(program, (cell,)).items()}
+    args = ((swept, jax.ShapeDtypeStruct((n_cells,), jnp.uint32)), jax.ShapeDtypeStruct((n_seeds,), jnp.uint32))
+    options = None if program.optimization is None else {"xla_backend_optimization_level": program.optimization}
+    with jax.default_matmul_precision("highest"):
+        lowered = jax.jit(_block(program, axis)).lower(*args)
+        return lowered.compile(compiler_options=options), n_cells, n_seeds
+
+
+def _last_repeated(array: np.ndarray, size: int) -> np.ndarray:
+    return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
+
+
+def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
+    """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged."""
+    arrays, dims = {}, {}
+    status = np.array(observed.status)[:n_seeds, :n_cells]
+    for prefix in ("predicted", "measured", "recorded"):
+        for name, item in getattr(observed, prefix).items():
+            label = name if prefix == "recorded" else f"{prefix}_{name}"
+            arrays[label], dims[label] = np.asarray(item.value)[:n_seeds, :n_cells], item.dims
+            if prefix != "recorded" and np.issubdtype(arrays[label].dtype, np.inexact):
+                finite = np.isfinite(arrays[label]).reshape(n_seeds, n_cells, -1).all(-1)
+                status = np.where((status == OK) & ~finite, DIVERGED, status)
+    return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
+
+
+def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
+    """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays."""
+    use_compilation_cache()
+    program, (n_seeds, n_cells) = chunk.program, (len(chunk.seeds), len(chunk.cells))
+    with jax.enable_x64(True):
+        start = time.perf_counter()
+        compiled, cells_, seeds_ = _compiled(program, n_cells, n_seeds)
+        ready = time.perf_counter()
+        swept = {k: _last_repeated(v, cells_) for k, v in _swept_arrays(program, chunk.cells).items()}
+        seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), seeds_)
+        observed = jax.device_get(compiled((swept, np.zeros(cells_, np.uint32)), seeds))
+    facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
+    result = _to_host(observed, n_seeds, n_cells)
+    if chunk.store is None:
+        return Result(result.arrays, result.dims, result.coords, facts)
+    from jaxdyn.engine.store import write_shard  # xarray is not needed where nothing is stored
+
+    write_shard(chunk, result, {**facts, "program": asdict(program)})
+    return facts

@@ -1,0 +1,147 @@
+"""References to functions and classes that travel to other processes, and the hash of the sources behind them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["Ref", "load_file", "ref_to", "resolve", "source_hash"]
+
+PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Ref:
+    """``module:qualname``, and the file of a module that is not installed (a user's own)."""
+
+    module: str
+    qualname: str
+    path: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.module}:{self.qualname}"
+
+
+_local: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
+
+
+def load_file(path: str | Path) -> Any:
+    """Import a user's own file as a module (once per path and content).
+
+    Raises:
+        UsageError: the file is missing, no Python, or raises while it is imported.
+    """
+    file = Path(path).resolve()
+    if not file.is_file():
+        raise UsageError(f"{path}: no such file; --load takes the path of a Python file with a CLAIMS list")
+    digest = hashlib.sha256(str(file).encode() + file.read_bytes()).hexdigest()[:12]
+    name = f"jaxdyn_user_{file.stem.replace('-', '_').replace('.', '_')}_{digest}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path}: not a Python file (its name must end in .py)")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(file.parent))
+    try:
+        spec.loader.exec_module(module)
+    except SyntaxError as error:
+        del sys.modules[name]
+        raise UsageError(f"{path}, line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        del sys.modules[name]
+        raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(file.parent))
+    return module
+
+
+def ref_to(thing: Callable | type) -> Ref:
+    """The reference of a module-level function or class.
+
+    Raises:
+        UsageError: a nested function, lambda or method: other processes could not find it.
+    """
+    if "<" in thing.__qualname__:
+        raise UsageError(
+            f"{thing.__qualname__} must be defined at the top level of a module, so that worker processes can import it"
+        )
+    module = sys.modules.get(thing.__module__)
+    path = getattr(module, "__file__", None)
+    own_file = thing.__module__ == "__main__" or thing.__module__.startswith("jaxdyn_user_")
+    ref = Ref(thing.__module__, thing.__qualname__, str(Path(path).resolve()) if own_file and path else None)
+    _local[ref] = thing
+    return ref
+
+
+def resolve(ref: Ref) -> Any:
+    """The object behind a reference, imported if this process has not met it."""
+    if ref in _local:
+        return _local[ref]
+    module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
+    _local[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
+    return _local[ref]
+
+
+def _imports(file: Path, package: str) -> set[str]:
+    """Names of the jaxdyn modules that a file imports anywhere."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {a.name for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
+            found |= {base, *(f"{base}.{a.name}" for a in node.names)}
+    return {name for name in found if name.split(".")[0] == "jaxdyn"}
+
+
+def _module_file(name: str) -> Path | None:
+    path = PACKAGE.joinpath(*name.split(".")[1:])
+    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
+
+
+def _counts(name: str) -> bool:
+    """Whether a run's numbers can depend on this module: not the lists of claims, nor what only judges and figures use."""
+    parts = name.split(".")
+    lists = len(parts) <= 3 and parts[:2] == ["jaxdyn", "theories"] or parts[-1] == "claims"
+    return not lists and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.plotting", "jaxdyn.stats", "jaxdyn.errors")
+
+
+@functools.cache
+def source_hash(ref: Ref) -> str:
+    """SHA-256 over the sources behind a trial: its module, every jaxdyn module that it imports, directly or not, and the runner."""
+    module = sys.modules.get(ref.module)
+    start = (
+        Path(ref.path)
+        if ref.path
+        else Path(getattr(module, "__file__", None) or importlib.import_module(ref.module).__file__ or "")
+    )
+    if not start.is_file():
+        return hashlib.sha256(inspect.getsource(resolve(ref)).encode()).hexdigest()
+    runner = PACKAGE / "engine" / "program.py"
+    digest, seen, todo = hashlib.sha256(runner.read_bytes()), set(), [(start, ref.module)]
+    while todo:
+        file, name = todo.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
+        targets = [(imported, _module_file(imported)) for imported in _imports(file, package) if _counts(imported)]
+        todo += [(target, imported) for imported, target in targets if target is not None and target.parent.name != "engine"]
+    for file in sorted(seen):
+        digest.update(file.name.encode() + file.read_bytes())
+    return digest.hexdigest()

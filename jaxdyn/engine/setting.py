@@ -1,0 +1,216 @@
+"""Settings: the complete, typed, frozen description of one run, and grids of them.
+
+A setting's *swept* fields (annotated ``Swept`` or ``Code``) are numbers that are traced and vmapped; all other fields are
+*static* and choose the program. A setting is a pytree whose children are the swept fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from typing import Any, dataclass_transform
+
+import jax
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["Code", "Grid", "Swept", "code", "coerce", "field_table", "grid", "rebuild", "setting", "swept_value"]
+
+Swept = float | Float[Array, ""]  # a traced number
+Code = str | int | Int[Array, ""]  # a traced switch: a name outside a trial, its index (int32) inside
+
+
+def code(*names: str) -> Any:
+    """A ``Code`` field with these names; the first is the default. Inside a trial the field is the name's index."""
+    return dataclasses.field(default=names[0], metadata={"names": names})
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, dataclasses.field))
+def setting(cls: type) -> type:
+    """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
+
+    ``__post_init__`` sees Python numbers only: flattening and unflattening never run ``__init__``, so tracers and
+    placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``.
+
+    Raises:
+        UsageError: if a field has no default, or a field's name is one the engine uses for an axis.
+    """
+    cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
+    hints = typing.get_type_hints(cls)
+    names = [f.name for f in dataclasses.fields(cls)]
+    for f in dataclasses.fields(cls):
+        if f.name in ("seed", "form"):
+            raise UsageError(f"{cls.__name__}.{f.name}: the name {f.name!r} is taken by an axis of the results")
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
+            raise UsageError(f"{cls.__name__}.{f.name} needs a default value")
+    cls.hints = {n: hints[n] for n in names}
+    cls.swept_fields = tuple(n for n in names if hints[n] in (Swept, Code))
+    cls.static_fields = tuple(n for n in names if n not in cls.swept_fields)
+    cls.code_names = {f.name: f.metadata["names"] for f in dataclasses.fields(cls) if "names" in f.metadata}
+
+    def flatten_with_keys(self):
+        children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
+        return children, tuple(getattr(self, n) for n in cls.static_fields)
+
+    def unflatten(aux, children):
+        return rebuild(cls, dict(zip(cls.static_fields, aux, strict=True)), dict(zip(cls.swept_fields, children, strict=True)))
+
+    jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
+    return cls
+
+
+def rebuild(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
+    """A setting from its fields without running its ``__init__`` (values may be tracers)."""
+    new = object.__new__(cls)
+    for name, value in (*static.items(), *swept.items()):
+        object.__setattr__(new, name, value)
+    return new
+
+
+def swept_value(cls: type, name: str, value: Any) -> float | int:
+    """The number a trial sees for a swept field: a code's index, else the float."""
+    return cls.code_names[name].index(value) if name in cls.code_names else float(value)
+
+
+def _type_name(hint: Any) -> str:
+    if hint == Swept:
+        return "a number"
+    if typing.get_origin(hint) is typing.Literal:
+        return "one of " + ", ".join(map(str, typing.get_args(hint)))
+    return {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}.get(hint, str(hint))
+
+
+def field_table(grid: Grid) -> list[dict[str, Any]]:
+    """What may be set: for every field its name, kind (swept or static), type in words, and value or values in this grid."""
+    cls = grid.setting
+    rows = []
+    for name, hint in cls.hints.items():
+        allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(hint)
+        value = list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name)
+        rows.append({"name": name, "kind": "swept" if name in cls.swept_fields else "static", "type": allowed, "value": value})
+    return rows
+
+
+def _convert(cls: type, name: str, value: Any) -> Any:
+    """``value`` in the type of the field, from Python or from text; ``ValueError``/``TypeError`` when it has none."""
+    hint = cls.hints[name]
+    if isinstance(value, np.generic):
+        value = value.item()
+    if name in cls.code_names:
+        if value not in cls.code_names[name]:
+            raise ValueError
+        return value
+    if typing.get_origin(hint) is typing.Literal:
+        for option in typing.get_args(hint):
+            if value == option or (isinstance(value, str) and value == str(option)):
+                return option
+        raise ValueError
+    if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint not in (Swept, Code):
+        if value is None or value == "none":
+            return None
+        hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    if hint is bool:
+        if isinstance(value, bool):
+            return value
+        return {"true": True, "false": False}[value]
+    if hint is int or hint == Code:
+        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+            raise ValueError
+        return int(value)
+    if hint is float or hint == Swept:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(value)
+        if not math.isfinite(number):
+            raise ValueError
+        return number
+    if hint is str:
+        if not isinstance(value, str):
+            raise TypeError
+        return value
+    if typing.get_origin(hint) is tuple:
+        parts = value.split(":") if isinstance(value, str) else value
+        kind = typing.get_args(hint)[0]
+        return tuple(kind(p) for p in parts)
+    return value
+
+
+def coerce(cls: type, name: str, value: Any) -> Any:
+    """``value`` as field ``name`` of setting ``cls`` holds it, from a Python value or the command line's text.
+
+    Raises:
+        UsageError: unknown field, wrong type, or not a finite number; the message lists what is allowed.
+    """
+    if name not in cls.hints:
+        raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
+    try:
+        return _convert(cls, name, value)
+    except (ValueError, TypeError, KeyError, OverflowError):
+        allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(cls.hints[name])
+        finite = "finite " if cls.hints[name] in (Swept, float) else ""
+        raise UsageError(f"{name}={value!r} is not allowed: {name} is {allowed.replace('a number', f'a {finite}number')}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """Settings to run: the product of ``axes`` (field -> values), every other field as in ``base``."""
+
+    base: Any
+    axes: Mapping[str, tuple]
+
+    @property
+    def setting(self) -> type:
+        return type(self.base)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(len(v) for v in self.axes.values())
+
+    def cells(self) -> list[Any]:
+        """All settings, the last axis varying fastest."""
+        try:
+            return [
+                dataclasses.replace(self.base, **dict(zip(self.axes, values, strict=True)))
+                for values in itertools.product(*self.axes.values())
+            ]
+        except UsageError:
+            raise
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def replace(self, **fields: Any) -> Grid:
+        """The same grid with some fields overridden: a list (or range or array) makes an axis, anything else a fixed value."""
+        axes, fixed = dict(self.axes), {}
+        for name, value in fields.items():
+            if isinstance(value, list | range | np.ndarray):
+                values = tuple(coerce(self.setting, name, v) for v in value)
+                if not values:
+                    raise UsageError(f"{name}: an axis of a grid needs at least one value")
+                if len(set(values)) < len(values):
+                    raise UsageError(f"{name}: the values of an axis must differ, got {', '.join(map(str, values))}")
+                axes[name] = values
+            else:
+                fixed[name] = coerce(self.setting, name, value)
+                if name in axes:  # judges look for their axes: one that is overridden stays, with one value
+                    axes[name] = (fixed[name],)
+        first = {name: values[0] for name, values in axes.items()}
+        try:
+            return Grid(dataclasses.replace(self.base, **{**first, **fixed}), axes)
+        except UsageError:
+            raise
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+
+def grid(cls: type, **fields: Any | Sequence) -> Grid:
+    """A grid over setting ``cls``: fields given as list, range or array are axes (their product is run), others are fixed.
+
+    ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.
+    """
+    return Grid(cls(), {}).replace(**fields)

@@ -1,0 +1,177 @@
+"""Stored results: one netCDF shard a chunk, content-addressed, written atomically, checked on reading.
+
+A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done.
+Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.program import Chunk, Result
+
+__all__ = ["atomic_write", "find_shard", "open_folder", "read_shard", "stored_runs", "write_shard"]
+
+MARKER, FORMAT = "jaxdyn.json", 1
+
+
+@contextlib.contextmanager
+def _plain_errors(path: Path) -> Iterator[None]:
+    """Turn an operating system's refusal into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise UsageError(
+            f"cannot write to {path}: {error.strerror or error}; choose another output folder or free some space"
+        ) from error
+
+
+def atomic_write(path: Path, content: bytes | str) -> None:
+    """Write a file so that it is either the old one or the whole new one, also after a crash."""
+    data = content.encode() if isinstance(content, str) else content
+    with _plain_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+
+
+@contextlib.contextmanager
+def open_folder(path: Path, purpose: str) -> Iterator[Path]:
+    """Hold an output folder for one process; make it if it is new.
+
+    Args:
+        path: the folder.
+        purpose: what it is for, e.g. ``"verify"`` or ``"sweep of module:trial"``; a folder of another purpose is refused.
+
+    Raises:
+        UsageError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
+    """
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path} is a file; an output folder is needed")
+    with _plain_errors(path):
+        path.mkdir(parents=True, exist_ok=True)
+    marker = path / MARKER
+    if marker.exists():
+        _check_marker(marker, purpose)
+    elif any(p.name != ".lock" for p in path.iterdir()):
+        raise UsageError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
+    with _plain_errors(path):
+        lock = open(path / ".lock", "a+")  # noqa: SIM115 - held, and closed, by the block below
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.seek(0)
+            owner = lock.read().strip() or "unknown"
+            raise UsageError(f"{path} is in use by process {owner}; wait until it ends or choose another output folder") from None
+        with _plain_errors(path):
+            lock.truncate(0)
+            lock.write(str(os.getpid()))
+            lock.flush()
+        if not marker.exists():
+            atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
+        for leftover in path.glob("shards/*/.tmp-*"):  # of a killed run; nobody else writes while we hold the lock
+            leftover.unlink(missing_ok=True)
+        yield path
+
+
+def _check_marker(marker: Path, purpose: str) -> None:
+    try:
+        found = json.loads(marker.read_text())
+        format_, found_purpose = found["format"], found["purpose"]
+    except (ValueError, KeyError, TypeError, OSError):
+        raise UsageError(f"{marker} is damaged; choose another output folder, or remove this one") from None
+    if format_ != FORMAT:
+        raise UsageError(
+            f"{marker.parent} was written in format {format_}, this version writes format {FORMAT}; choose another output folder"
+        )
+    if found_purpose != purpose:
+        raise UsageError(
+            f"{marker.parent} holds the results of another job ({found_purpose}, not {purpose}); choose another output folder"
+        )
+
+
+def _folder(store: str | Path, program_id: str) -> Path:
+    return Path(store) / "shards" / program_id
+
+
+def find_shard(chunk: Chunk) -> Path | None:
+    """The shard of this chunk, if it is there."""
+    found = sorted(_folder(chunk.store, chunk.program.identity()).glob(f"{chunk.identity()}.*.nc"))
+    return found[0] if found else None
+
+
+def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
+    """Write one finished chunk: temporary file in the same folder, fsync, rename."""
+    variables = {name: (("seed", "cell", *result.dims[name]), array) for name, array in result.arrays.items()}
+    ds = xr.Dataset(variables, coords={"seed": np.asarray(chunk.seeds, np.int64)})
+    ds.attrs = {
+        "cells": json.dumps(chunk.cells),
+        "coords": json.dumps(result.coords),
+        "facts": json.dumps(facts, default=str),
+    }
+    folder = _folder(chunk.store, chunk.program.identity())
+    with _plain_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(dir=folder, prefix=".tmp-", suffix=".nc")
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            ds.to_netcdf(temporary, engine="h5netcdf")
+            data = temporary.read_bytes()
+            with open(temporary, "rb+") as file:
+                os.fsync(file.fileno())
+            target = folder / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
+            os.replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    return target
+
+
+def read_shard(path: Path) -> tuple[list[tuple], Result]:
+    """The cells and the arrays of a shard.
+
+    Raises:
+        UsageError: the file's bytes are not those that were written.
+    """
+    from jaxdyn.engine.program import Result
+
+    data = path.read_bytes()
+    if hashlib.sha256(data).hexdigest() != path.name.split(".")[1]:
+        raise UsageError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")
+    ds = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
+    cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
+    coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
+    arrays = {str(name): var.values for name, var in ds.data_vars.items()}
+    dims = {str(name): tuple(map(str, var.dims[2:])) for name, var in ds.data_vars.items()}
+    facts = json.loads(ds.attrs["facts"]) | {"seeds": ds.seed.values.tolist()}
+    return cells, Result(arrays, dims, coords, facts)
+
+
+def stored_runs(store: str | Path, program_id: str) -> list[Path]:
+    """All shards of a program."""
+    return sorted(p for p in _folder(store, program_id).glob("*.nc") if not p.name.startswith(".tmp-"))

@@ -1,0 +1,290 @@
+"""Sweeps: run a trial over a grid of settings x seeds and return one labelled Dataset.
+
+Runs are grouped by static fields into programs and cut into fixed-shape chunks; chunks go to any
+``concurrent.futures.Executor``; finished chunks are shards in a store, so that a killed sweep goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine import store as storage
+from jaxdyn.errors import UsageError
+from jaxdyn.engine.program import Chunk, Program, Result, probe, run_chunk
+from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.setting import Grid
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.progress import Progress
+
+__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "plan", "sweep"]
+
+MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
+MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Runs that somebody wants: a trial over a grid and seeds."""
+
+    trial: Callable
+    grid: Grid
+    seeds: tuple[int, ...]
+
+
+@dataclasses.dataclass
+class Job:
+    """One program and its chunks; ``done`` are chunks whose runs are stored already."""
+
+    program: Program
+    chunks: list[Chunk]
+    done: list[Chunk] = dataclasses.field(default_factory=list)
+
+    @property
+    def runs(self) -> int:
+        return sum(c.runs for c in self.chunks)
+
+
+def _split(items: Sequence, most: int) -> list[tuple]:
+    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
+    count = -(-len(items) // most)
+    size = -(-len(items) // count)
+    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
+    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
+    return parts
+
+
+def _static(setting: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((n, getattr(setting, n)) for n in type(setting).static_fields)
+
+
+def _swept(setting: Any) -> tuple[Any, ...]:
+    return tuple(getattr(setting, n) for n in type(setting).swept_fields)
+
+
+def plan(
+    requests: Iterable[Request],
+    *,
+    store: Path | None,
+    executor: str = "auto",
+    optimization: int | None = None,
+    memory: int = MEMORY,
+) -> list[Job]:
+    """Group all requested runs into programs and chunks; equal runs of different requests are planned once."""
+    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple, None]] = {}
+    for request in requests:
+        trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
+        for cell in request.grid.cells():
+            program = Program(trial, setting, _static(cell), executor, optimization)
+            wanted.setdefault((program, request.seeds), {})[_swept(cell)] = None
+    jobs: dict[Program, Job] = {}
+    for (program, seeds), cells in wanted.items():
+        facts = probe(program) if executor == "auto" or len(cells) * len(seeds) > 64 else {"bytes": 0, "executor": executor}
+        program = dataclasses.replace(program, executor=facts["executor"] if executor == "auto" else executor)
+        most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
+        seed_parts = _split(seeds, max(1, most))
+        cell_parts = _split(list(cells), max(1, most // len(seed_parts[0])))
+        job = jobs.setdefault(program, Job(program, []))
+        folder = None if store is None else str(store)
+        job.chunks += [Chunk(program, part, block, folder) for block in seed_parts for part in cell_parts]
+    return list(jobs.values())
+
+
+class Runs:
+    """All finished runs of some jobs, looked up by program, cell and seed."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple, tuple[Result, int, int]] = {}
+
+    @staticmethod
+    def _program_key(program: Program) -> tuple:
+        return program.trial, program.setting, program.static
+
+    @classmethod
+    def key(cls, request: Request, cell: Any) -> tuple:
+        """What tells one program's runs from another's, however they are executed."""
+        return cls._program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), _static(cell)))
+
+    def add(self, program: Program, cells: Sequence[tuple], seeds: Sequence[int], result: Result) -> None:
+        """Take in the runs of one chunk."""
+        for c, cell in enumerate(cells):
+            for s, seed in enumerate(seeds):
+                self._places.setdefault((self._program_key(program), cell, seed), (result, s, c))
+
+    def has(self, chunk: Chunk) -> bool:
+        """Whether every run of the chunk is here."""
+        key = self._program_key(chunk.program)
+        return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
+
+    def dataset(self, request: Request) -> xr.Dataset:
+        """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
+        places = []
+        for cell in request.grid.cells():
+            key = self.key(request, cell)
+            places += [self._places[key, _swept(cell), seed] for seed in request.seeds]
+        shape = (*request.grid.shape, len(request.seeds))
+        run_dims = (*request.grid.axes, "seed")
+        first = places[0][0]
+        variables, coords = {}, _common_coords([p[0] for p in places])
+        for name, dims in first.dims.items():
+            parts = [result.arrays[name][s, c] for result, s, c in places]
+            block = _stack(parts)
+            variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
+        sizes = {d: n for dims, block in variables.values() for d, n in zip(dims, block.shape, strict=True)}
+        coords = {axis: list(v) for axis, v in coords.items() if sizes.get(axis) == len(v)}
+        coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
+        ds = xr.Dataset(variables, coords={**coords, "seed": list(request.seeds)})
+        for axis, values in request.grid.axes.items():
+            if isinstance(values[0], tuple):
+                ds = ds.assign_coords({axis: [":".join(map(str, v)) for v in values]})
+        return ds
+
+
+def _common_coords(results: list[Result]) -> dict[str, tuple]:
+    """Coordinates on which all chunks agree."""
+    distinct = list({id(r): r for r in results}.values())
+    return {axis: values for axis, values in distinct[0].coords.items() if all(r.coords.get(axis) == values for r in distinct)}
+
+
+def _stack(parts: list[np.ndarray]) -> np.ndarray:
+    """Stack arrays; ragged ones are padded with NaN to the largest shape."""
+    if len({p.shape for p in parts}) == 1:
+        return np.stack(parts)
+    full = np.max([p.shape for p in parts], axis=0)
+    block = np.full((len(parts), *full), np.nan)
+    for i, part in enumerate(parts):
+        block[(i, *map(slice, part.shape))] = part
+    return block
+
+
+def _load_stored(jobs: list[Job], runs: Runs) -> None:
+    """Mark the chunks whose runs are stored, whichever sweep wrote them."""
+    for job in jobs:
+        if job.chunks[0].store is None:
+            continue
+        own = {chunk.identity() for chunk in job.chunks}
+        paths = storage.stored_runs(job.chunks[0].store, job.program.identity())
+        for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
+            cells, result = storage.read_shard(path)
+            runs.add(job.program, cells, result.facts["seeds"], result)
+        job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
+
+
+def execute(jobs: list[Job], pool: cf.Executor | None, progress: Progress | None = None) -> tuple[Runs, dict[Program, Any]]:
+    """Run what is not stored yet, longest job first.
+
+    The first chunk of every program goes ahead of its others, so that no two workers compile the same program.
+
+    Args:
+        jobs: from :func:`plan`.
+        pool: any ``concurrent.futures.Executor``; None runs in this process.
+        progress: told of every finished chunk.
+
+    Returns:
+        The runs, and for each program what it cost (``compile_seconds``, ``run_seconds``) or the exception that it raised.
+    """
+    runs, costs = Runs(), {}
+    _load_stored(jobs, runs)
+    todo = [(job, [c for c in job.chunks if c not in job.done]) for job in jobs]
+    if progress is not None:
+        progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
+    for job, chunk, outcome in _outcomes([(job, chunks) for job, chunks in todo if chunks], pool):
+        if isinstance(outcome, Exception):
+            costs.setdefault(job.program, outcome)
+            continue
+        if isinstance(outcome, Result):
+            facts, cells = outcome.facts, chunk.cells
+            runs.add(job.program, cells, chunk.seeds, outcome)
+        else:
+            facts = outcome
+            cells, result = storage.read_shard(storage.find_shard(chunk))
+            runs.add(job.program, cells, chunk.seeds, result)
+        cost = costs.setdefault(job.program, {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0})
+        if isinstance(cost, dict):
+            cost["compile_seconds"] += facts["compile_seconds"]
+            cost["run_seconds"] += facts["run_seconds"]
+            cost["runs"] += chunk.runs
+        if progress is not None:
+            progress.advance(chunk.runs, facts)
+    return runs, costs
+
+
+def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
+    """``(job, chunk, result or exception)`` as chunks finish; after a failure the program's other chunks are left."""
+    if pool is None:
+        for job, chunks in todo:
+            for chunk in chunks:
+                try:
+                    yield job, chunk, run_chunk(chunk)
+                except Exception as error:
+                    yield job, chunk, error
+                    break
+        return
+    waiting = {pool.submit(run_chunk, chunks[0]): (job, chunks[0], chunks[1:]) for job, chunks in todo}
+    while waiting:
+        finished, _ = cf.wait(waiting, return_when=cf.FIRST_COMPLETED)
+        for future in finished:
+            job, chunk, rest = waiting.pop(future)
+            error = future.exception()
+            yield job, chunk, future.result() if error is None else error
+            if error is None:
+                waiting |= {pool.submit(run_chunk, c): (job, c, []) for c in rest}
+            elif isinstance(error, UsageError) or not isinstance(error, Exception):
+                raise error
+
+
+def sweep(
+    trial: Callable,
+    grid: Grid,
+    seeds: int | Iterable[int] = 1,
+    *,
+    out: str | Path | None = None,
+    executor: Literal["auto", "vmap", "map"] = "auto",
+    cluster: cf.Executor | None = None,
+    progress: Progress | None = None,
+    memory: int = MEMORY,
+) -> xr.Dataset:
+    """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
+
+    Args:
+        trial: ``(setting, key) -> Observables``, at the top level of a module.
+        grid: from :func:`jaxdyn.grid`.
+        seeds: how many (0, 1, …), or which.
+        out: folder for the shards; a sweep that was interrupted goes on from there with the same bits.
+        executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
+        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
+        progress: see :mod:`jaxdyn.engine.progress`.
+        memory: bytes that one chunk may need.
+
+    Returns:
+        Dataset with dims (grid axes…, ``seed``, the observables' axes…); failed runs are told by ``status``.
+
+    Raises:
+        UsageError: an unusable grid, seed list, or output folder.
+    """
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
+    if not chosen:
+        raise UsageError("a sweep needs at least one seed")
+    if executor not in ("auto", "vmap", "map"):
+        raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
+    request = Request(trial, grid, chosen)
+
+    def run(store: Path | None) -> xr.Dataset:
+        jobs = plan([request], store=store, executor=executor, memory=memory)
+        runs, costs = execute(jobs, cluster, progress)
+        for cost in costs.values():
+            if isinstance(cost, Exception):
+                raise cost
+        return runs.dataset(request)
+
+    if out is None:
+        return run(None)
+    with storage.open_folder(Path(out), f"sweep of {ref_to(trial)}") as folder:
+        return run(folder)

@@ -1,0 +1,243 @@
+"""From labelled data to a verdict: the judge on the main runs, on every control, and the resolution of the judge.
+
+Knows no theory and runs nothing: everything here is a function of Datasets.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.claim import Claim, Control
+from jaxdyn.errors import Inconclusive
+from jaxdyn.engine.judge import Check
+from jaxdyn.status import NAMES, OK
+
+__all__ = ["ControlOutcome", "Decision", "by_cells", "decide", "decided", "error_decision"]
+
+HALVINGS = 9  # of 14 decades: the threshold is found to 6%
+
+
+@dataclasses.dataclass(frozen=True)
+class ControlOutcome:
+    """What the judge said of one control; ``reason`` where it was not asked or could not decide."""
+
+    name: str
+    rejected: bool
+    checks: list[Check]
+    reason: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Decision:
+    """A verdict and all that it rests on."""
+
+    verdict: str
+    checks: list[Check] = dataclasses.field(default_factory=list)
+    controls: list[ControlOutcome] = dataclasses.field(default_factory=list)
+    resolution: dict[str, dict[str, Any]] = dataclasses.field(default_factory=lambda: {"scale": {}, "mix": {}})
+    counterpart_checks: list[Check] = dataclasses.field(default_factory=list)
+    diverged: int = 0
+    message: str | None = None
+
+
+def error_decision(error: BaseException) -> Decision:
+    """The decision when a trial or a judge raised."""
+    return Decision(
+        "error", message=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
+    )
+
+
+def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
+    if "form" not in ds.dims:
+        return ds
+    if form is None:
+        raise ValueError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
+    return ds.sel(form=form, drop=True)
+
+
+def ok_runs(ds: xr.Dataset) -> xr.Dataset:
+    """The data with NaN in every run that is not ok (``status`` is kept)."""
+    ok = ds.status == OK
+    if bool(ok.all()):
+        return ds
+    run_dims = set(ds.status.dims)
+    masked = {n: v.where(ok) for n, v in ds.data_vars.items() if n != "status" and run_dims <= set(v.dims)}
+    return ds.assign(masked)
+
+
+def _judged(judge: Callable, ds: xr.Dataset) -> list[Check]:
+    with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
+        checks = judge(ds)
+    if not checks:
+        raise ValueError("the judge returned no checks")
+    return checks
+
+
+def _rejects(judge: Callable, ds: xr.Dataset) -> bool:
+    try:
+        return not all(c.passed for c in _judged(judge, ds))
+    except Inconclusive:
+        return False
+
+
+def _smallest(rejected: Callable[[float], bool]) -> float | None:
+    """The smallest share in [1e-14, 1] that is rejected, by bisection on its logarithm; None if 1 is not."""
+    if not rejected(1.0):
+        return None
+    low, high = -14.0, 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejected(10.0**middle) else (middle, high)
+    return float(10.0**high)
+
+
+def _scale(judge: Callable, ds: xr.Dataset) -> dict[str, float | None]:
+    """Per predicted variable: the smallest ε at which both (1+ε) and (1−ε) times the prediction are rejected."""
+    found = {}
+    for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
+        if not np.issubdtype(ds[name].dtype, np.floating):
+            found[name.removeprefix("predicted_")] = None
+            continue
+
+        def rejected(eps: float, name: str = name) -> bool:
+            return all(_rejects(judge, ds.assign({name: ds[name] * factor})) for factor in (1 + eps, 1 - eps))
+
+        found[name.removeprefix("predicted_")] = _smallest(rejected)
+    return found
+
+
+def _blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
+    mixed = {}
+    for name, values in main.data_vars.items():
+        if name != "status" and name in control and np.issubdtype(values.dtype, np.floating):
+            mixed[name] = (values.dims, (1 - share) * values.values + share * control[name].values)
+    return main.assign(mixed)
+
+
+def _blendable(main: xr.Dataset, control: xr.Dataset) -> str | None:
+    """Why two Datasets cannot be blended run by run; None if they can."""
+    for name, values in main.data_vars.items():
+        if name in control and control[name].dims == values.dims and control[name].shape == values.shape:
+            continue
+        return f"{name} has another shape"
+    for axis in main.coords:
+        if axis in control.coords and not main[axis].equals(control[axis]):
+            return f"another {axis}"
+    return None
+
+
+def _judge_control(name: str, control: Control, judge: Callable, main: xr.Dataset, data: xr.Dataset) -> tuple[ControlOutcome, Any]:
+    """The control's outcome, and its *mix*: the smallest share of it in the main data that is rejected."""
+    failed = data.status != OK
+    if bool(failed.all()):
+        word = NAMES[int(data.status.values.flat[0])]
+        check = Check("share of runs that are not ok", 1.0, 1.0, control.diverges)
+        return ControlOutcome(name, control.diverges, [check], f"all runs: {word}"), None
+    if control.diverges:
+        return ControlOutcome(name, False, [], "declared to diverge, but some runs are ok"), None
+    good = ok_runs(data)
+    try:
+        checks = _judged(judge, good)
+    except Inconclusive as reason:
+        return ControlOutcome(name, False, [], str(reason)), None
+    outcome = ControlOutcome(name, not all(c.passed for c in checks), checks)
+    reason = _blendable(main, good)
+    if reason is not None or not outcome.rejected:
+        return dataclasses.replace(outcome, reason=None if reason is None else f"not blended: {reason}"), None
+    return outcome, _smallest(lambda share: _rejects(judge, _blend(main, good, share)))
+
+
+def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
+    """Judge a claim.
+
+    Args:
+        claim: the claim.
+        data: its runs.
+        control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
+
+    Returns:
+        The decision; an exception of the judge makes it ``error``.
+    """
+    diverged = int((data.status != OK).sum())
+    try:
+        return dataclasses.replace(_decide(claim, data, control_data), diverged=diverged)
+    except Exception as error:
+        return dataclasses.replace(error_decision(error), diverged=diverged)
+
+
+def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
+    ok_share = float((data.status == OK).mean())
+    whole = ok_runs(data)
+    main = _select_form(whole, claim.form)
+    if ok_share < claim.min_ok:
+        bad = data.status.values[data.status.values != OK]
+        kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
+        return Decision(
+            "inconclusive", message=f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {claim.min_ok:.0%} are needed"
+        )
+    try:
+        checks = _judged(claim.judge, main)
+    except Inconclusive as reason:
+        return Decision("inconclusive", message=str(reason))
+    upheld = all(c.passed for c in checks)
+    counterpart: list[Check] = []
+    if claim.expected == "refuted":
+        counterpart = _judged(claim.judge, _select_form(whole, claim.counterpart))
+        if not upheld and not all(c.passed for c in counterpart):
+            message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
+            return Decision("inconclusive", checks, counterpart_checks=counterpart, message=message)
+    controls, mixes = [], {}
+    for name, control in claim.controls.items():
+        if callable(control.breach):
+            distorted = control.breach(main)
+        else:
+            distorted = _select_form(control_data[name], claim.form)
+        outcome, mixes[name] = _judge_control(name, control, claim.judge, main, distorted)
+        controls.append(outcome)
+    scales = _scale(claim.judge, main) if upheld else {}
+    verdict = _verdict(claim, upheld, controls, scales, mixes)
+    return Decision(verdict, checks, controls, {"scale": scales, "mix": mixes}, counterpart)
+
+
+def _verdict(claim: Claim, upheld: bool, controls: list[ControlOutcome], scales: dict, mixes: dict) -> str:
+    if claim.expected == "measured":
+        return "measured"
+    if not upheld:
+        return "refuted"
+    finite = any(v is not None and math.isfinite(v) for v in (*scales.values(), *mixes.values()))
+    return "upheld" if controls and all(c.rejected for c in controls) and finite else "toothless"
+
+
+def decided(verdict: str, expected: str) -> bool:
+    """Whether a verdict is the expected one."""
+    return verdict == expected
+
+
+def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
+    """Judge each cell of the named fields separately: the map of where a claim holds."""
+    cells = []
+    sizes = [data.sizes[f] for f in fields]
+    for index in np.ndindex(*sizes):
+        part = data.isel({f: [i] for f, i in zip(fields, index, strict=True)})
+        at = {f: part[f].values[0].item() for f in fields}
+        ok = float((part.status == OK).mean())
+        if ok < claim.min_ok:
+            cells.append({"at": at, "verdict": "inconclusive", "failed": f"{1 - ok:.0%} of the runs are not ok"})
+            continue
+        try:
+            checks = _judged(claim.judge, _select_form(ok_runs(part), claim.form))
+        except Inconclusive as reason:
+            cells.append({"at": at, "verdict": "inconclusive", "failed": str(reason)})
+            continue
+        except Exception as error:
+            cells.append({"at": at, "verdict": "error", "failed": error_decision(error).message})
+            continue
+        failed = [c for c in checks if not c.passed]
+        cells.append({"at": at, "verdict": "refuted" if failed else "upheld", "failed": "; ".join(c.name for c in failed) or None})
+    return cells

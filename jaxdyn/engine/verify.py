@@ -1,0 +1,256 @@
+"""Verify claims: plan all their runs together, run them, judge them."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxdyn.engine import registry, timings
+from jaxdyn.engine import store as storage
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.program import Program
+from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.sweep import Job, Request, Runs, execute, plan
+from jaxdyn.engine.verdict import Decision, by_cells, decide, error_decision
+from jaxdyn.errors import UsageError
+
+__all__ = ["Plan", "Task", "Verified", "make_plan", "run_plan", "verify"]
+
+QUICK_OPTIMIZATION = 1  # XLA's backend level at quick scale: compiles 20-65% faster, runs equal
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """One claim and the runs it asks for."""
+
+    claim: Claim
+    scale: str
+    main: Request
+    controls: dict[str, Request]
+    overrides: Mapping[str, Any]
+    by: tuple[str, ...] = ()
+
+    @property
+    def requests(self) -> list[Request]:
+        return [self.main, *self.controls.values()]
+
+    @property
+    def command(self) -> str:
+        """The command that repeats just this claim."""
+        words = ["jaxdyn verify", self.claim.id]
+        if self.scale != "quick":
+            words.append(f"--scale {self.scale}")
+        seeds = self.main.seeds
+        if seeds != tuple(range(self.claim.seed_count(self.scale))):
+            words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
+        for name, value in self.overrides.items():
+            words.append(f"--set {name}={','.join(map(_text, value)) if isinstance(value, list | range) else _text(value)}")
+        return " ".join(words)
+
+
+def _text(value: Any) -> str:
+    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a call of verify will do."""
+
+    tasks: list[Task]
+    jobs: list[Job]
+
+    @property
+    def runs(self) -> int:
+        return sum(job.runs for job in self.jobs)
+
+    def seconds(self) -> float:
+        """Expected seconds of work, from timings of earlier calls on this machine (a rough constant for unknown programs)."""
+        return sum(timings.expected(job) for job in self.jobs)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verified:
+    """A claim's outcome: the decision, the labelled data, and what it cost."""
+
+    claim: Claim
+    decision: Decision
+    data: xr.Dataset | None
+    control_data: dict[str, xr.Dataset]
+    task: Task
+    programs: int
+    compile_seconds: float
+    run_seconds: float
+    by: list[dict[str, Any]] | None = None
+
+    @property
+    def verdict(self) -> str:
+        return self.decision.verdict
+
+    @property
+    def checks(self) -> list:
+        return self.decision.checks
+
+    @property
+    def controls(self) -> list:
+        return self.decision.controls
+
+    @property
+    def resolution(self) -> dict[str, dict[str, Any]]:
+        return self.decision.resolution
+
+    @property
+    def as_expected(self) -> bool:
+        return self.decision.verdict == self.claim.expected
+
+    def __repr__(self) -> str:
+        lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
+        lines += [f"  {'ok  ' if c.passed else 'FAIL'} {c.name}: {c.value:.3g}, bound {c.bound}" for c in self.checks]
+        lines += [f"  control {c.name}: {'rejected' if c.rejected else 'NOT rejected'}" for c in self.controls]
+        return "\n".join([*lines, *([f"  {self.decision.message}"] if self.decision.message else [])])
+
+
+def _seed_tuple(seeds: Any) -> tuple[int, ...]:
+    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
+    if not chosen or min(chosen) < 0 or max(chosen) >= 2**32:
+        raise UsageError(f"seeds={seeds!r} is not allowed: at least one seed is needed, each a whole number from 0 to 4294967295")
+    return chosen
+
+
+def _task(claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str]) -> Task:
+    grid = claim.grid(scale).replace(**overrides)
+    chosen = _seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
+    for name in by:
+        if name != "seed" and name not in grid.axes:
+            axes = ", ".join([*grid.axes, "seed"])
+            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}; it sweeps {axes} (add --set {name}=v1,v2,…)")
+    controls = {}
+    for name, control in claim.controls.items():
+        if not callable(control.breach):
+            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), chosen)
+    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by))
+
+
+def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:
+    try:
+        return grid.replace(**breach)
+    except UsageError as error:
+        raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
+
+
+def make_plan(
+    claims: Sequence[Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    overrides: Mapping[str, Any] | None = None,
+    by: Sequence[str] = (),
+    store: Path | None = None,
+) -> Plan:
+    """Plan all runs of all claims together, so that they share programs, chunks and shards.
+
+    Raises:
+        UsageError: an unknown scale or field, a value that is not allowed, no seeds.
+    """
+    if scale not in ("quick", "paper"):
+        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
+    overrides = overrides or {}
+    lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
+    if lacking and len(lacking) < len(claims):
+        raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
+    tasks = [_task(claim, scale, seeds, overrides, by) for claim in claims]
+    optimization = QUICK_OPTIMIZATION if scale == "quick" else None
+    jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
+    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True))
+
+
+def _judge(task: Task, runs: Runs, costs: Mapping[Program, Any], by_request: Mapping[int, set]) -> Verified:
+    programs = set().union(*(by_request[id(r)] for r in task.requests))
+    mine = {p: c for p, c in costs.items() if (p.trial, p.setting, p.static) in programs}
+    failure = next((c for c in mine.values() if isinstance(c, BaseException)), None)
+    spent = [c for c in mine.values() if isinstance(c, dict)]
+    seconds = [sum(c[k] for c in spent) for k in ("compile_seconds", "run_seconds")]
+    if failure is not None:
+        return Verified(task.claim, error_decision(failure), None, {}, task, len(programs), *seconds)
+    data = runs.dataset(task.main)
+    control_data = {name: runs.dataset(request) for name, request in task.controls.items()}
+    decision = decide(task.claim, data, control_data)
+    cells = by_cells(task.claim, data, list(task.by)) if task.by else None
+    return Verified(task.claim, decision, data, control_data, task, len(programs), *seconds, by=cells)
+
+
+def run_plan(
+    plan_: Plan, pool: cf.Executor | None, progress: Progress | None = None, judged: Callable[[Verified], None] | None = None
+):
+    """Run a plan and judge its claims.
+
+    Args:
+        plan_: from :func:`make_plan`.
+        pool: executor for the chunks; None runs in this process.
+        progress: told of every finished chunk.
+        judged: called with every outcome as it is reached.
+
+    Returns:
+        One :class:`Verified` a claim, in the plan's order.
+    """
+    runs, costs = execute(plan_.jobs, pool, progress)
+    timings.remember(plan_.jobs, costs)
+    by_request = {}
+    for task in plan_.tasks:
+        for request in task.requests:
+            by_request[id(request)] = {Runs.key(request, cell) for cell in request.grid.cells()}
+    results = []
+    for task in plan_.tasks:
+        results.append(_judge(task, runs, costs, by_request))
+        if judged is not None:
+            judged(results[-1])
+    return results
+
+
+def verify(
+    claim: str | Claim,
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    by: Sequence[str] = (),
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    load: Sequence[str | Path] = (),
+    **fields: Any,
+) -> Verified:
+    """Verify one claim in this process.
+
+    ``jd.verify("joma.exp_invariant", seeds=64, ratio=[0.1, 1.0, 10.0])``
+
+    Args:
+        claim: an id, or a ``Claim`` of your own.
+        scale: ``quick`` or ``paper``.
+        seeds: how many, or which; default: the claim's own.
+        by: swept fields: judge each of their cells separately (``.by``).
+        out: folder for the runs' shards; None keeps nothing.
+        cluster: any ``concurrent.futures.Executor`` for the chunks.
+        load: files with claims of your own.
+        fields: overrides of the setting; a list sweeps the field.
+
+    Returns:
+        ``.verdict``, ``.checks``, ``.controls``, ``.resolution``, ``.data`` (an ``xarray.Dataset``).
+
+    Raises:
+        UsageError: unknown claim, field or value.
+    """
+    if isinstance(claim, str):
+        found = registry.select([claim], load)
+        if len(found) != 1:
+            raise UsageError(f"{claim!r} matches {len(found)} claims; jd.verify takes one (the command line takes patterns)")
+        claim = found[0]
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), "verify")
+    with folder as store:
+        made = make_plan([claim], scale=scale, seeds=seeds, overrides=fields, by=by, store=store)
+        with Progress(claim.id) as progress:
+            return run_plan(made, cluster, progress)[0]

@@ -1,0 +1,1 @@
+"""Theories: one package a line of work, each with a CLAIMS tuple."""
