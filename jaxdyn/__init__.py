@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
-    from jaxdyn.errors import Inconclusive, UsageError
     from jaxdyn.engine.judge import Check, at_least, at_most, relative_error, within
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.sweep import sweep
     from jaxdyn.engine.verify import verify
+    from jaxdyn.errors import Inconclusive, UsageError
 
 _HOMES = {
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.errors import UsageError
 from jaxdyn.engine.setting import Grid
+from jaxdyn.errors import UsageError
 from jaxdyn.status import OK
 
 if TYPE_CHECKING:

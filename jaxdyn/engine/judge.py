@@ -16,7 +16,7 @@ __all__ = ["Check", "at_least", "at_most", "relative_error", "within"]
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One comparison: ``value`` against ``bound`` (a number, or a ``(low, high)`` pair); ``worst`` holds the worst run's coordinates."""
+    """One comparison: ``value`` against ``bound`` (a number, or ``(low, high)``); ``worst`` tells the worst run's coordinates."""
 
     name: str
     value: float

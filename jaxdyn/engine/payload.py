@@ -51,7 +51,7 @@ def _settings(verified: Verified) -> dict[str, Any]:
 
 
 def _entry(verified: Verified) -> dict[str, Any]:
-    claim, decision = verified.claim, verified.decision
+    claim, decision = verified.claim, verified.conclusion.decision
     entry = {
         "id": claim.id,
         "theory": claim.theory,

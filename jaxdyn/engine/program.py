@@ -22,9 +22,9 @@ from jax.sharding import PartitionSpec as P
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.claim import Observables
-from jaxdyn.errors import UsageError
 from jaxdyn.engine.reference import Ref, resolve, source_hash
 from jaxdyn.engine.setting import rebuild, swept_value
+from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
 __all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
@@ -64,6 +64,7 @@ class Chunk:
 
     @property
     def runs(self) -> int:
+        """How many runs the block holds."""
         return len(self.cells) * len(self.seeds)
 
 

@@ -166,10 +166,12 @@ class Grid:
 
     @property
     def setting(self) -> type:
+        """The setting's class."""
         return type(self.base)
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Number of values on each axis."""
         return tuple(len(v) for v in self.axes.values())
 
     def cells(self) -> list[Any]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import StoreError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.program import Chunk, Result
@@ -35,7 +35,7 @@ def _plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise UsageError(
+        raise StoreError(
             f"cannot write to {path}: {error.strerror or error}; choose another output folder or free some space"
         ) from error
 
@@ -67,17 +67,17 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
         purpose: what it is for, e.g. ``"verify"`` or ``"sweep of module:trial"``; a folder of another purpose is refused.
 
     Raises:
-        UsageError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
+        StoreError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
     """
     if path.exists() and not path.is_dir():
-        raise UsageError(f"{path} is a file; an output folder is needed")
+        raise StoreError(f"{path} is a file; an output folder is needed")
     with _plain_errors(path):
         path.mkdir(parents=True, exist_ok=True)
     marker = path / MARKER
     if marker.exists():
         _check_marker(marker, purpose)
     elif any(p.name != ".lock" for p in path.iterdir()):
-        raise UsageError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
+        raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
     with _plain_errors(path):
         lock = open(path / ".lock", "a+")  # noqa: SIM115 - held, and closed, by the block below
     with lock:
@@ -86,7 +86,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
         except OSError:
             lock.seek(0)
             owner = lock.read().strip() or "unknown"
-            raise UsageError(f"{path} is in use by process {owner}; wait until it ends or choose another output folder") from None
+            raise StoreError(f"{path} is in use by process {owner}; wait until it ends or choose another output folder") from None
         with _plain_errors(path):
             lock.truncate(0)
             lock.write(str(os.getpid()))
@@ -103,13 +103,13 @@ def _check_marker(marker: Path, purpose: str) -> None:
         found = json.loads(marker.read_text())
         format_, found_purpose = found["format"], found["purpose"]
     except (ValueError, KeyError, TypeError, OSError):
-        raise UsageError(f"{marker} is damaged; choose another output folder, or remove this one") from None
+        raise StoreError(f"{marker} is damaged; choose another output folder, or remove this one") from None
     if format_ != FORMAT:
-        raise UsageError(
+        raise StoreError(
             f"{marker.parent} was written in format {format_}, this version writes format {FORMAT}; choose another output folder"
         )
     if found_purpose != purpose:
-        raise UsageError(
+        raise StoreError(
             f"{marker.parent} holds the results of another job ({found_purpose}, not {purpose}); choose another output folder"
         )
 
@@ -156,13 +156,13 @@ def read_shard(path: Path) -> tuple[list[tuple], Result]:
     """The cells and the arrays of a shard.
 
     Raises:
-        UsageError: the file's bytes are not those that were written.
+        StoreError: the file's bytes are not those that were written.
     """
     from jaxdyn.engine.program import Result
 
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != path.name.split(".")[1]:
-        raise UsageError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")
+        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")
     ds = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}

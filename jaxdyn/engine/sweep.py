@@ -16,15 +16,15 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine import store as storage
-from jaxdyn.errors import UsageError
 from jaxdyn.engine.program import Chunk, Program, Result, probe, run_chunk
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import Grid
+from jaxdyn.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "plan", "sweep"]
+__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "load_stored", "plan", "sweep"]
 
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
@@ -49,6 +49,7 @@ class Job:
 
     @property
     def runs(self) -> int:
+        """Runs in all chunks."""
         return sum(c.runs for c in self.chunks)
 
 
@@ -104,24 +105,30 @@ class Runs:
         self._places: dict[tuple, tuple[Result, int, int]] = {}
 
     @staticmethod
-    def _program_key(program: Program) -> tuple:
+    def program_key(program: Program) -> tuple:
+        """What tells one program's runs from another's, however they are executed."""
         return program.trial, program.setting, program.static
 
     @classmethod
     def key(cls, request: Request, cell: Any) -> tuple:
-        """What tells one program's runs from another's, however they are executed."""
-        return cls._program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), _static(cell)))
+        """The program key of one cell of a request."""
+        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), _static(cell)))
 
     def add(self, program: Program, cells: Sequence[tuple], seeds: Sequence[int], result: Result) -> None:
         """Take in the runs of one chunk."""
         for c, cell in enumerate(cells):
             for s, seed in enumerate(seeds):
-                self._places.setdefault((self._program_key(program), cell, seed), (result, s, c))
+                self._places.setdefault((self.program_key(program), cell, seed), (result, s, c))
 
     def has(self, chunk: Chunk) -> bool:
         """Whether every run of the chunk is here."""
-        key = self._program_key(chunk.program)
+        key = self.program_key(chunk.program)
         return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
+
+    def has_all(self, requests: Iterable[Request]) -> bool:
+        """Whether every run of these requests is here."""
+        wanted = ((self.key(r, cell), _swept(cell), seed) for r in requests for cell in r.grid.cells() for seed in r.seeds)
+        return all(place in self._places for place in wanted)
 
     def dataset(self, request: Request) -> xr.Dataset:
         """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
@@ -164,8 +171,9 @@ def _stack(parts: list[np.ndarray]) -> np.ndarray:
     return block
 
 
-def _load_stored(jobs: list[Job], runs: Runs) -> None:
-    """Mark the chunks whose runs are stored, whichever sweep wrote them."""
+def load_stored(jobs: list[Job]) -> Runs:
+    """The runs that are stored, whichever sweep wrote them; marks the chunks that need not be run."""
+    runs = Runs()
     for job in jobs:
         if job.chunks[0].store is None:
             continue
@@ -175,45 +183,68 @@ def _load_stored(jobs: list[Job], runs: Runs) -> None:
             cells, result = storage.read_shard(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
         job.done = [chunk for chunk in job.chunks if runs.has(chunk)]
+    return runs
 
 
-def execute(jobs: list[Job], pool: cf.Executor | None, progress: Progress | None = None) -> tuple[Runs, dict[Program, Any]]:
-    """Run what is not stored yet, longest job first.
+def execute(
+    jobs: list[Job],
+    runs: Runs,
+    pool: cf.Executor | None,
+    progress: Progress | None = None,
+    finished: Callable[[Job, Runs], None] | None = None,
+) -> dict[Program, Any]:
+    """Run what is not stored yet, in the order given.
 
     The first chunk of every program goes ahead of its others, so that no two workers compile the same program.
 
     Args:
         jobs: from :func:`plan`.
+        runs: from :func:`load_stored`; takes in the new runs.
         pool: any ``concurrent.futures.Executor``; None runs in this process.
         progress: told of every finished chunk.
+        finished: called with every job whose chunks are all done (or failed), and the runs so far.
 
     Returns:
-        The runs, and for each program what it cost (``compile_seconds``, ``run_seconds``) or the exception that it raised.
+        For each program what it cost (``compile_seconds``, ``run_seconds``, ``runs``) or the exception that it raised.
     """
-    runs, costs = Runs(), {}
-    _load_stored(jobs, runs)
-    todo = [(job, [c for c in job.chunks if c not in job.done]) for job in jobs]
+    costs: dict[Program, Any] = {}
+    left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
     if progress is not None:
         progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
-    for job, chunk, outcome in _outcomes([(job, chunks) for job, chunks in todo if chunks], pool):
+    for job in jobs:
+        if not left[job.program] and finished is not None:
+            finished(job, runs)
+    for job, chunk, outcome in _outcomes([(job, list(left[job.program])) for job in jobs if left[job.program]], pool):
         if isinstance(outcome, Exception):
-            costs.setdefault(job.program, outcome)
-            continue
-        if isinstance(outcome, Result):
-            facts, cells = outcome.facts, chunk.cells
-            runs.add(job.program, cells, chunk.seeds, outcome)
+            costs[job.program] = outcome
+            left[job.program] = []
         else:
-            facts = outcome
-            cells, result = storage.read_shard(storage.find_shard(chunk))
-            runs.add(job.program, cells, chunk.seeds, result)
-        cost = costs.setdefault(job.program, {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0})
-        if isinstance(cost, dict):
-            cost["compile_seconds"] += facts["compile_seconds"]
-            cost["run_seconds"] += facts["run_seconds"]
-            cost["runs"] += chunk.runs
-        if progress is not None:
-            progress.advance(chunk.runs, facts)
-    return runs, costs
+            facts = _take_in(runs, job, chunk, outcome)
+            _add_cost(costs, job, chunk, facts)
+            left[job.program].remove(chunk)
+            if progress is not None:
+                progress.advance(chunk.runs, facts)
+        if not left[job.program] and finished is not None:
+            finished(job, runs)
+    return costs
+
+
+def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any]) -> dict[str, Any]:
+    """Add a finished chunk to the runs, from memory or from its shard; returns what it cost."""
+    if isinstance(outcome, Result):
+        runs.add(job.program, chunk.cells, chunk.seeds, outcome)
+        return outcome.facts
+    cells, result = storage.read_shard(storage.find_shard(chunk))
+    runs.add(job.program, cells, result.facts["seeds"], result)
+    return outcome
+
+
+def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str, Any]) -> None:
+    cost = costs.setdefault(job.program, {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0})
+    if isinstance(cost, dict):
+        cost["compile_seconds"] += facts["compile_seconds"]
+        cost["run_seconds"] += facts["run_seconds"]
+        cost["runs"] += chunk.runs
 
 
 def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
@@ -223,6 +254,8 @@ def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
             for chunk in chunks:
                 try:
                     yield job, chunk, run_chunk(chunk)
+                except StoreError:
+                    raise
                 except Exception as error:
                     yield job, chunk, error
                     break
@@ -233,11 +266,11 @@ def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
         for future in finished:
             job, chunk, rest = waiting.pop(future)
             error = future.exception()
+            if isinstance(error, StoreError) or not isinstance(error, Exception | None):
+                raise error
             yield job, chunk, future.result() if error is None else error
             if error is None:
                 waiting |= {pool.submit(run_chunk, c): (job, c, []) for c in rest}
-            elif isinstance(error, UsageError) or not isinstance(error, Exception):
-                raise error
 
 
 def sweep(
@@ -278,7 +311,8 @@ def sweep(
 
     def run(store: Path | None) -> xr.Dataset:
         jobs = plan([request], store=store, executor=executor, memory=memory)
-        runs, costs = execute(jobs, cluster, progress)
+        runs = load_stored(jobs)
+        costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
             if isinstance(cost, Exception):
                 raise cost

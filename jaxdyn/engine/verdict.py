@@ -14,8 +14,8 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Claim, Control
-from jaxdyn.errors import Inconclusive
 from jaxdyn.engine.judge import Check
+from jaxdyn.errors import Inconclusive
 from jaxdyn.status import NAMES, OK
 
 __all__ = ["ControlOutcome", "Decision", "by_cells", "decide", "decided", "error_decision"]

@@ -14,14 +14,13 @@ import xarray as xr
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.program import Program
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import Job, Request, Runs, execute, plan
+from jaxdyn.engine.sweep import Job, Request, Runs, execute, load_stored, plan
 from jaxdyn.engine.verdict import Decision, by_cells, decide, error_decision
 from jaxdyn.errors import UsageError
 
-__all__ = ["Plan", "Task", "Verified", "make_plan", "run_plan", "verify"]
+__all__ = ["Conclusion", "Plan", "Task", "Verified", "conclude", "make_plan", "run_plan", "verify"]
 
 QUICK_OPTIMIZATION = 1  # XLA's backend level at quick scale: compiles 20-65% faster, runs equal
 
@@ -39,6 +38,7 @@ class Task:
 
     @property
     def requests(self) -> list[Request]:
+        """All runs: the claim's own, then its controls'."""
         return [self.main, *self.controls.values()]
 
     @property
@@ -65,10 +65,17 @@ class Plan:
 
     tasks: list[Task]
     jobs: list[Job]
+    stored: Runs
 
     @property
     def runs(self) -> int:
+        """All runs, stored or not."""
         return sum(job.runs for job in self.jobs)
+
+    @property
+    def done(self) -> int:
+        """Runs whose results are there already."""
+        return sum(c.runs for job in self.jobs for c in job.done)
 
     def seconds(self) -> float:
         """Expected seconds of work, from timings of earlier calls on this machine (a rough constant for unknown programs)."""
@@ -76,44 +83,42 @@ class Plan:
 
 
 @dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """What follows from a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
+
+    decision: Decision
+    by: list[dict[str, Any]] | None = None
+    figure: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
 class Verified:
-    """A claim's outcome: the decision, the labelled data, and what it cost."""
+    """A claim's outcome: the conclusion, the labelled data, and what it cost."""
 
     claim: Claim
-    decision: Decision
-    data: xr.Dataset | None
-    control_data: dict[str, xr.Dataset]
     task: Task
-    programs: int
-    compile_seconds: float
-    run_seconds: float
-    by: list[dict[str, Any]] | None = None
+    conclusion: Conclusion
+    data: xr.Dataset | None = None
+    control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
+    programs: int = 0
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
 
-    @property
-    def verdict(self) -> str:
-        return self.decision.verdict
-
-    @property
-    def checks(self) -> list:
-        return self.decision.checks
-
-    @property
-    def controls(self) -> list:
-        return self.decision.controls
-
-    @property
-    def resolution(self) -> dict[str, dict[str, Any]]:
-        return self.decision.resolution
-
-    @property
-    def as_expected(self) -> bool:
-        return self.decision.verdict == self.claim.expected
+    verdict = property(
+        lambda self: self.conclusion.decision.verdict, doc="upheld, refuted, toothless, inconclusive, measured or error."
+    )
+    checks = property(lambda self: self.conclusion.decision.checks, doc="The judge's checks on the main runs.")
+    controls = property(lambda self: self.conclusion.decision.controls, doc="The outcome of every negative control.")
+    resolution = property(lambda self: self.conclusion.decision.resolution, doc="The smallest distortions that are rejected.")
+    by = property(lambda self: self.conclusion.by, doc="The verdict in each cell of the fields of ``by``.")
+    as_expected = property(lambda self: self.verdict == self.claim.expected, doc="Whether the verdict is the expected one.")
 
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
         lines += [f"  {'ok  ' if c.passed else 'FAIL'} {c.name}: {c.value:.3g}, bound {c.bound}" for c in self.checks]
         lines += [f"  control {c.name}: {'rejected' if c.rejected else 'NOT rejected'}" for c in self.controls]
-        return "\n".join([*lines, *([f"  {self.decision.message}"] if self.decision.message else [])])
+        message = self.conclusion.decision.message
+        return "\n".join([*lines, *([f"  {message}"] if message else [])])
 
 
 def _seed_tuple(seeds: Any) -> tuple[int, ...]:
@@ -167,50 +172,72 @@ def make_plan(
     tasks = [_task(claim, scale, seeds, overrides, by) for claim in claims]
     optimization = QUICK_OPTIMIZATION if scale == "quick" else None
     jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
-    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True))
+    stored = load_stored(jobs)
+    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
 
 
-def _judge(task: Task, runs: Runs, costs: Mapping[Program, Any], by_request: Mapping[int, set]) -> Verified:
-    programs = set().union(*(by_request[id(r)] for r in task.requests))
-    mine = {p: c for p, c in costs.items() if (p.trial, p.setting, p.static) in programs}
-    failure = next((c for c in mine.values() if isinstance(c, BaseException)), None)
-    spent = [c for c in mine.values() if isinstance(c, dict)]
-    seconds = [sum(c[k] for c in spent) for k in ("compile_seconds", "run_seconds")]
-    if failure is not None:
-        return Verified(task.claim, error_decision(failure), None, {}, task, len(programs), *seconds)
-    data = runs.dataset(task.main)
-    control_data = {name: runs.dataset(request) for name, request in task.controls.items()}
-    decision = decide(task.claim, data, control_data)
+def conclude(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
+    """Judge one claim on its data."""
     cells = by_cells(task.claim, data, list(task.by)) if task.by else None
-    return Verified(task.claim, decision, data, control_data, task, len(programs), *seconds, by=cells)
+    return Conclusion(decide(task.claim, data, control_data), cells)
 
 
 def run_plan(
-    plan_: Plan, pool: cf.Executor | None, progress: Progress | None = None, judged: Callable[[Verified], None] | None = None
-):
-    """Run a plan and judge its claims.
+    plan_: Plan,
+    pool: cf.Executor | None,
+    progress: Progress | None = None,
+    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future] = conclude,
+    concluded: Callable[[Verified], None] | None = None,
+) -> list[Verified]:
+    """Run a plan and judge each claim as soon as its runs are there.
 
     Args:
         plan_: from :func:`make_plan`.
         pool: executor for the chunks; None runs in this process.
         progress: told of every finished chunk.
-        judged: called with every outcome as it is reached.
+        conclude: judges one claim; may hand the work to other processes and return a future.
+        concluded: called with every outcome as it is reached.
 
     Returns:
         One :class:`Verified` a claim, in the plan's order.
     """
-    runs, costs = execute(plan_.jobs, pool, progress)
+    keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
+    waiting = {i: set(k) for i, k in enumerate(keys)}
+    outcomes: dict[int, tuple[Any, Any, Any]] = {}
+
+    def finished(job: Job, runs: Runs) -> None:
+        key = Runs.program_key(job.program)
+        for i in [i for i, left in waiting.items() if key in left]:
+            waiting[i].discard(key)
+            task = plan_.tasks[i]
+            if not waiting[i] and runs.has_all(task.requests):
+                data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
+                outcomes[i] = conclude(task, data, controls), data, controls
+
+    costs = execute(plan_.jobs, plan_.stored, pool, progress, finished)
     timings.remember(plan_.jobs, costs)
-    by_request = {}
-    for task in plan_.tasks:
-        for request in task.requests:
-            by_request[id(request)] = {Runs.key(request, cell) for cell in request.grid.cells()}
+    by_key: dict[Any, list[Any]] = {}
+    for program, cost in costs.items():
+        by_key.setdefault(Runs.program_key(program), []).append(cost)
     results = []
-    for task in plan_.tasks:
-        results.append(_judge(task, runs, costs, by_request))
-        if judged is not None:
-            judged(results[-1])
+    for i, task in enumerate(plan_.tasks):
+        mine = [c for key in keys[i] for c in by_key.get(key, [])]
+        results.append(_verified(task, len(keys[i]), mine, outcomes.get(i)))
+        if concluded is not None:
+            concluded(results[-1])
     return results
+
+
+def _verified(task: Task, programs: int, costs: list[Any], outcome: tuple[Any, Any, Any] | None) -> Verified:
+    spent = [c for c in costs if isinstance(c, dict)]
+    compile_seconds, run_seconds = (sum(c[k] for c in spent) for k in ("compile_seconds", "run_seconds"))
+    if outcome is None:
+        error = next(c for c in costs if isinstance(c, BaseException))
+        return Verified(task.claim, task, Conclusion(error_decision(error)), None, {}, programs, compile_seconds, run_seconds)
+    conclusion, data, controls = outcome
+    if isinstance(conclusion, cf.Future):
+        conclusion = conclusion.result()
+    return Verified(task.claim, task, conclusion, data, controls, programs, compile_seconds, run_seconds)
 
 
 def verify(

@@ -1,0 +1,37 @@
+# make verify | make test: on a fresh machine with Python 3.11+ and make, nothing else.
+PYTHON ?= python3
+VENV ?= $(if $(filter python3,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: verify test slow lint docs bench clean
+.DELETE_ON_ERROR:
+
+verify: $(READY)
+	$(BIN)/jaxdyn verify --out report
+
+test: $(READY)
+	$(BIN)/python -m pytest -n 2
+
+slow: $(READY)
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+docs: $(READY)
+	$(BIN)/python -m jaxdyn.catalogue_page docs/catalogue.md
+
+bench: $(READY)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/run_all.py
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jaxdyn needs Python 3.11 or newer, this is %d.%d; try: make PYTHON=python3.13" % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-* report out build *.egg-info

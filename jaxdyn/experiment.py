@@ -1,0 +1,101 @@
+"""What every script in ``experiments/`` shares: arguments, sweeps with resume, tables beside published numbers, figures, data."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("EQX_ON_ERROR", "nan")  # before equinox is imported: diffrax programs then hit the compilation cache
+
+import xarray as xr
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.sweep import sweep as run_sweep
+from jaxdyn.errors import UsageError
+from jaxdyn.plotting import STYLE
+
+__all__ = ["figure", "main", "save", "sweep", "table"]
+
+
+def main(run: Callable[[str, Path], None], doc: str | None, argv: Sequence[str] | None = None) -> int:
+    """Parse ``--scale`` and ``--out``, call ``run(scale, out)``, and turn wrong use into one sentence and exit code 2.
+
+    Args:
+        run: the experiment.
+        doc: its description, shown by ``--help``; the output folder is named after the script.
+        argv: arguments, for tests.
+    """
+    name = Path(sys.argv[0]).stem
+    parser = argparse.ArgumentParser(prog=name, description=doc)
+    parser.add_argument("--scale", choices=("quick", "paper"), default="quick", help="size of the study (default: quick)")
+    parser.add_argument(
+        "--out", default=f"out/{name}", metavar="DIR", help=f"folder for data, tables and figures (default: out/{name})"
+    )
+    args = parser.parse_args(argv)
+    try:
+        run(args.scale, Path(args.out))
+    except UsageError as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        return 130
+    print(f"data, tables and figures: {args.out}", file=sys.stderr)
+    return 0
+
+
+def sweep(out: Path, name: str, trial: Callable, grid: Grid, seeds: int | Sequence[int]) -> xr.Dataset:
+    """A sweep with progress whose shards lie under ``out/name``; run again, it goes on where it stopped."""
+    with Progress(name) as progress:
+        return run_sweep(trial, grid, seeds, out=out / name, progress=progress)
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "" if value is None else str(value)
+
+
+def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """Print rows as a table and write them as ``out/name.csv``. Convention: published numbers stand in columns called ``paper …``."""
+    shown = Table(title=title)
+    for column in rows[0]:
+        shown.add_column(column, justify="right")
+    for row in rows:
+        shown.add_row(*(_cell(v) for v in row.values()))
+    Console().print(shown)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    atomic_write(out / f"{name}.csv", text.getvalue())
+
+
+def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[float, float] = (7.0, 3.5)) -> None:
+    """Draw on a Figure and write ``out/name.svg`` and ``out/name.png``."""
+    import matplotlib
+
+    with matplotlib.rc_context(STYLE):
+        fig = Figure(figsize=size, layout="constrained")
+        draw(fig)
+        for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
+            buffer = io.BytesIO()
+            fig.savefig(buffer, format=suffix, facecolor="white", **options)
+            atomic_write(out / f"{name}.{suffix}", buffer.getvalue())
+
+
+def save(out: Path, name: str, ds: xr.Dataset) -> None:
+    """Write a Dataset as ``out/name.nc``."""
+    out.mkdir(parents=True, exist_ok=True)
+    temporary = out / f".{name}.nc.tmp"
+    ds.to_netcdf(temporary, engine="h5netcdf")
+    os.replace(temporary, out / f"{name}.nc")

@@ -1,0 +1,68 @@
+"""Claims as tests: a pytest plugin (``pytest --jaxdyn 'joma.*'``) and helpers for tests of one's own.
+
+Nothing of JAX is imported until claims are asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.claim import Claim
+
+__all__ = ["assert_claim"]
+
+
+def assert_claim(claim: str | Claim, **options: Any) -> None:
+    """Verify a claim (options as for ``jd.verify``) and fail with its checks when the verdict is not the expected one."""
+    from jaxdyn.engine.verify import verify
+
+    outcome = verify(claim, **options)
+    assert outcome.as_expected, repr(outcome)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--jaxdyn``, ``--jaxdyn-load`` and ``--jaxdyn-scale``."""
+    group = parser.getgroup("jaxdyn", "claims of jaxdyn as tests")
+    group.addoption("--jaxdyn", action="append", default=[], metavar="PATTERN", help="run these claims as tests")
+    group.addoption("--jaxdyn-load", action="append", default=[], metavar="FILE", help="a Python file with claims of your own")
+    group.addoption("--jaxdyn-scale", default="quick", metavar="SCALE", help="quick or paper (default: quick)")
+
+
+class ClaimItem(pytest.Item):
+    """One claim as a test."""
+
+    def __init__(self, *, claim: Claim, scale: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.claim, self.scale = claim, scale
+
+    def runtest(self) -> None:
+        """Verify the claim."""
+        assert_claim(self.claim, scale=self.scale)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Show the checks, not the engine's traceback."""
+        return str(excinfo.value) if isinstance(excinfo.value, AssertionError) else super().repr_failure(excinfo)
+
+    def reportinfo(self) -> tuple[Any, int, str]:
+        """Where the test comes from, for reports."""
+        return self.path, 0, f"claim {self.claim.id}"
+
+
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Append the selected claims to the collected tests."""
+    patterns = config.getoption("--jaxdyn")
+    if not patterns:
+        return
+    from jaxdyn.engine.registry import select
+
+    try:
+        claims = select(patterns, config.getoption("--jaxdyn-load"))
+    except UsageError as error:
+        raise pytest.UsageError(str(error)) from error
+    scale = config.getoption("--jaxdyn-scale")
+    items += [ClaimItem.from_parent(session, name=claim.id, claim=claim, scale=scale) for claim in claims]
