@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
 
 
 def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -> None:
-    """Print rows as a table and write them as ``out/name.csv``. Convention: published numbers stand in columns called ``paper …``."""
+    """Print rows as a table and write them as ``out/name.csv``; published numbers go into columns ``paper …``."""
     shown = Table(title=title)
     for column in rows[0]:
         shown.add_column(column, justify="right")

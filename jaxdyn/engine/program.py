@@ -22,8 +22,8 @@ from jax.sharding import PartitionSpec as P
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.claim import Observables
-from jaxdyn.engine.reference import Ref, resolve, source_hash
-from jaxdyn.engine.setting import rebuild, swept_value
+from jaxdyn.engine.reference import Ref, remembered, resolve, source_hash
+from jaxdyn.engine.setting import Code, rebuild, swept_value
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
@@ -91,7 +91,7 @@ def _swept_arrays(program: Program, cells: tuple[tuple[Any, ...], ...]) -> dict[
     dtype = np.dtype(dict(program.static).get("dtype", "float64"))
     columns = {}
     for i, name in enumerate(cls.swept_fields):
-        kind = np.int32 if name in cls.code_names else dtype
+        kind = np.int32 if cls.hints[name] == Code else dtype
         columns[name] = np.asarray([swept_value(cls, name, cell[i]) for cell in cells], kind)
     return columns
 
@@ -132,6 +132,7 @@ def _matmul_work(eqn) -> int:
     return int(depth) * eqn.outvars[0].aval.size
 
 
+@remembered
 @functools.cache
 def probe(program: Program) -> dict[str, Any]:
     """Trace one run, without compiling: its bytes, and the executor that suits it.
@@ -179,6 +180,7 @@ def _block(program: Program, axis: str):
     return jax.shard_map(block, mesh=mesh, in_specs=specs[:2], out_specs=specs[2], check_vma=False)
 
 
+@remembered
 @functools.lru_cache(maxsize=64)
 def _compiled(program: Program, n_cells: int, n_seeds: int):
     axis = "seeds" if n_seeds >= n_cells else "cells"

@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Ref", "load_file", "ref_to", "resolve", "source_hash"]
+__all__ = ["Ref", "load_file", "ref_to", "remembered", "resolve", "source_hash"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -34,6 +34,13 @@ class Ref:
 
 
 _local: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
+_caches: list[Any] = []  # functions that remember something by Ref
+
+
+def remembered(function: Any) -> Any:
+    """Register a cached function of a Ref, to be cleared when an object behind a Ref is redefined (notebooks, reloads)."""
+    _caches.append(function)
+    return function
 
 
 def load_file(path: str | Path) -> Any:
@@ -82,6 +89,9 @@ def ref_to(thing: Callable | type) -> Ref:
     path = getattr(module, "__file__", None)
     own_file = thing.__module__ == "__main__" or thing.__module__.startswith("jaxdyn_user_")
     ref = Ref(thing.__module__, thing.__qualname__, str(Path(path).resolve()) if own_file and path else None)
+    if _local.get(ref, thing) is not thing:
+        for function in _caches:
+            function.cache_clear()
     _local[ref] = thing
     return ref
 
@@ -96,7 +106,7 @@ def resolve(ref: Ref) -> Any:
 
 
 def _imports(file: Path, package: str) -> set[str]:
-    """Names of the jaxdyn modules that a file imports anywhere."""
+    """Names of the modules that a file imports anywhere."""
     found = set()
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -106,11 +116,19 @@ def _imports(file: Path, package: str) -> set[str]:
             if node.level:
                 base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
             found |= {base, *(f"{base}.{a.name}" for a in node.names)}
-    return {name for name in found if name.split(".")[0] == "jaxdyn"}
+    return found
 
 
-def _module_file(name: str) -> Path | None:
-    path = PACKAGE.joinpath(*name.split(".")[1:])
+def _module_file(name: str, start: Path, package: str) -> Path | None:
+    """The source of a module that belongs to jaxdyn, to the trial's own package, or to the folder of the trial's file."""
+    parts = name.split(".")
+    if parts[0] == "jaxdyn":
+        root = PACKAGE.parent
+    elif package and parts[0] == package.split(".")[0]:
+        root = start.parents[len(package.split("."))]
+    else:
+        root = start.parent
+    path = root.joinpath(*parts)
     return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
 
 
@@ -121,9 +139,13 @@ def _counts(name: str) -> bool:
     return not lists and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.plotting", "jaxdyn.stats", "jaxdyn.errors")
 
 
+@remembered
 @functools.cache
 def source_hash(ref: Ref) -> str:
-    """SHA-256 over the sources behind a trial: its module, every jaxdyn module that it imports, directly or not, and the runner."""
+    """SHA-256 over the sources behind a trial.
+
+    Its module, what that imports (directly or not) from jaxdyn, from its own package or from its own folder, and the runner.
+    """
     module = sys.modules.get(ref.module)
     start = (
         Path(ref.path)
@@ -133,6 +155,7 @@ def source_hash(ref: Ref) -> str:
     if not start.is_file():
         return hashlib.sha256(inspect.getsource(resolve(ref)).encode()).hexdigest()
     runner = PACKAGE / "engine" / "program.py"
+    home = "" if ref.path else ref.module.rpartition(".")[0]
     digest, seen, todo = hashlib.sha256(runner.read_bytes()), set(), [(start, ref.module)]
     while todo:
         file, name = todo.pop()
@@ -140,7 +163,8 @@ def source_hash(ref: Ref) -> str:
             continue
         seen.add(file)
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        targets = [(imported, _module_file(imported)) for imported in _imports(file, package) if _counts(imported)]
+        names = [name for name in _imports(file, package) if name and _counts(name)]
+        targets = [(name, _module_file(name, start, home)) for name in names]
         todo += [(target, imported) for imported, target in targets if target is not None and target.parent.name != "engine"]
     for file in sorted(seen):
         digest.update(file.name.encode() + file.read_bytes())

@@ -74,8 +74,10 @@ def rebuild(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> A
 
 
 def swept_value(cls: type, name: str, value: Any) -> float | int:
-    """The number a trial sees for a swept field: a code's index, else the float."""
-    return cls.code_names[name].index(value) if name in cls.code_names else float(value)
+    """The number a trial sees for a swept field: a code's index, else the number."""
+    if name in cls.code_names:
+        return cls.code_names[name].index(value)
+    return int(value) if cls.hints[name] == Code else float(value)
 
 
 def _type_name(hint: Any) -> str:
@@ -115,6 +117,11 @@ def _convert(cls: type, name: str, value: Any) -> Any:
         if value is None or value == "none":
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
+    return _of_type(hint, value)
+
+
+def _of_type(hint: Any, value: Any) -> Any:
+    """``value`` as this type; ``ValueError``, ``TypeError`` or ``KeyError`` when it is none."""
     if hint is bool:
         if isinstance(value, bool):
             return value
@@ -135,9 +142,11 @@ def _convert(cls: type, name: str, value: Any) -> Any:
             raise TypeError
         return value
     if typing.get_origin(hint) is tuple:
-        parts = value.split(":") if isinstance(value, str) else value
-        kind = typing.get_args(hint)[0]
-        return tuple(kind(p) for p in parts)
+        parts = value.split(":") if isinstance(value, str) else tuple(value)
+        kinds = typing.get_args(hint)
+        if kinds[-1] is Ellipsis:
+            kinds = (kinds[0],) * len(parts)
+        return tuple(_of_type(kind, part) for kind, part in zip(kinds, parts, strict=True))
     return value
 
 
@@ -155,6 +164,16 @@ def coerce(cls: type, name: str, value: Any) -> Any:
         allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(cls.hints[name])
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
         raise UsageError(f"{name}={value!r} is not allowed: {name} is {allowed.replace('a number', f'a {finite}number')}") from None
+
+
+def _fits_dtype(cell: Any) -> None:
+    """Refuse a number that the setting's own precision turns into infinity."""
+    dtype = getattr(cell, "dtype", "float64")
+    largest = float(np.finfo(dtype).max)
+    for name in type(cell).swept_fields:
+        value = getattr(cell, name)
+        if isinstance(value, float) and abs(value) > largest:
+            raise UsageError(f"{name}={value!r} is not allowed: {dtype} holds numbers up to {largest:.2g}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +196,7 @@ class Grid:
     def cells(self) -> list[Any]:
         """All settings, the last axis varying fastest."""
         try:
-            return [
+            cells = [
                 dataclasses.replace(self.base, **dict(zip(self.axes, values, strict=True)))
                 for values in itertools.product(*self.axes.values())
             ]
@@ -185,11 +204,16 @@ class Grid:
             raise
         except ValueError as error:
             raise UsageError(str(error)) from error
+        for cell in cells:
+            _fits_dtype(cell)
+        return cells
 
     def replace(self, **fields: Any) -> Grid:
         """The same grid with some fields overridden: a list (or range or array) makes an axis, anything else a fixed value."""
         axes, fixed = dict(self.axes), {}
         for name, value in fields.items():
+            if isinstance(value, np.ndarray) and value.ndim == 0:
+                value = value.item()
             if isinstance(value, list | range | np.ndarray):
                 values = tuple(coerce(self.setting, name, v) for v in value)
                 if not values:

@@ -70,6 +70,14 @@ def _swept(setting: Any) -> tuple[Any, ...]:
     return tuple(getattr(setting, n) for n in type(setting).swept_fields)
 
 
+def _facts(program: Program) -> dict[str, Any]:
+    """What tracing tells of a program. A trial that raises is met again, and reported as this program's error, when it is run."""
+    try:
+        return probe(program)
+    except Exception:
+        return {"bytes": 0, "executor": "vmap"}
+
+
 def plan(
     requests: Iterable[Request],
     *,
@@ -87,7 +95,7 @@ def plan(
             wanted.setdefault((program, request.seeds), {})[_swept(cell)] = None
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in wanted.items():
-        facts = probe(program) if executor == "auto" or len(cells) * len(seeds) > 64 else {"bytes": 0, "executor": executor}
+        facts = _facts(program) if executor == "auto" or len(cells) * len(seeds) > 64 else {"bytes": 0, "executor": executor}
         program = dataclasses.replace(program, executor=facts["executor"] if executor == "auto" else executor)
         most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
         seed_parts = _split(seeds, max(1, most))
@@ -215,6 +223,8 @@ def execute(
         if not left[job.program] and finished is not None:
             finished(job, runs)
     for job, chunk, outcome in _outcomes([(job, list(left[job.program])) for job in jobs if left[job.program]], pool):
+        if isinstance(costs.get(job.program), Exception):
+            continue  # a program that failed is over, whatever its other chunks do
         if isinstance(outcome, Exception):
             costs[job.program] = outcome
             left[job.program] = []
@@ -241,10 +251,9 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
 
 def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str, Any]) -> None:
     cost = costs.setdefault(job.program, {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0})
-    if isinstance(cost, dict):
-        cost["compile_seconds"] += facts["compile_seconds"]
-        cost["run_seconds"] += facts["run_seconds"]
-        cost["runs"] += chunk.runs
+    cost["compile_seconds"] += facts["compile_seconds"]
+    cost["run_seconds"] += facts["run_seconds"]
+    cost["runs"] += chunk.runs
 
 
 def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):

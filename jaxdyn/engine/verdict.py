@@ -71,9 +71,15 @@ def ok_runs(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(masked)
 
 
-def _judged(judge: Callable, ds: xr.Dataset) -> list[Check]:
+def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
+    """The judge's checks; on data whose axes somebody cut down, a judge that misses an entry is inconclusive, not broken."""
     with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
-        checks = judge(ds)
+        try:
+            checks = judge(ds)
+        except (IndexError, KeyError) as error:
+            if narrowed:
+                raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
+            raise
     if not checks:
         raise ValueError("the judge returned no checks")
     return checks
@@ -153,25 +159,26 @@ def _judge_control(name: str, control: Control, judge: Callable, main: xr.Datase
     return outcome, _smallest(lambda share: _rejects(judge, _blend(main, good, share)))
 
 
-def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
+def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], *, narrowed: bool = False) -> Decision:
     """Judge a claim.
 
     Args:
         claim: the claim.
         data: its runs.
         control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
+        narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
 
     Returns:
         The decision; an exception of the judge makes it ``error``.
     """
     diverged = int((data.status != OK).sum())
     try:
-        return dataclasses.replace(_decide(claim, data, control_data), diverged=diverged)
+        return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged)
     except Exception as error:
         return dataclasses.replace(error_decision(error), diverged=diverged)
 
 
-def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Decision:
+def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
     ok_share = float((data.status == OK).mean())
     whole = ok_runs(data)
     main = _select_form(whole, claim.form)
@@ -182,7 +189,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset])
             "inconclusive", message=f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {claim.min_ok:.0%} are needed"
         )
     try:
-        checks = _judged(claim.judge, main)
+        checks = _judged(claim.judge, main, narrowed=narrowed)
     except Inconclusive as reason:
         return Decision("inconclusive", message=str(reason))
     upheld = all(c.passed for c in checks)
@@ -231,7 +238,7 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
             cells.append({"at": at, "verdict": "inconclusive", "failed": f"{1 - ok:.0%} of the runs are not ok"})
             continue
         try:
-            checks = _judged(claim.judge, _select_form(ok_runs(part), claim.form))
+            checks = _judged(claim.judge, _select_form(ok_runs(part), claim.form), narrowed=True)
         except Inconclusive as reason:
             cells.append({"at": at, "verdict": "inconclusive", "failed": str(reason)})
             continue

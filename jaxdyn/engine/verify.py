@@ -179,7 +179,7 @@ def make_plan(
 def conclude(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
     """Judge one claim on its data."""
     cells = by_cells(task.claim, data, list(task.by)) if task.by else None
-    return Conclusion(decide(task.claim, data, control_data), cells)
+    return Conclusion(decide(task.claim, data, control_data, narrowed=bool(task.overrides)), cells)
 
 
 def run_plan(
@@ -211,8 +211,7 @@ def run_plan(
             waiting[i].discard(key)
             task = plan_.tasks[i]
             if not waiting[i] and runs.has_all(task.requests):
-                data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
-                outcomes[i] = conclude(task, data, controls), data, controls
+                outcomes[i] = _outcome(task, runs, conclude)
 
     costs = execute(plan_.jobs, plan_.stored, pool, progress, finished)
     timings.remember(plan_.jobs, costs)
@@ -226,6 +225,15 @@ def run_plan(
         if concluded is not None:
             concluded(results[-1])
     return results
+
+
+def _outcome(task: Task, runs: Runs, conclude: Callable) -> tuple[Any, xr.Dataset | None, dict[str, xr.Dataset]]:
+    """The conclusion (or its future) and the data; observables that fit no Dataset are the claim's own error."""
+    try:
+        data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
+    except Exception as error:
+        return Conclusion(error_decision(error)), None, {}
+    return conclude(task, data, controls), data, controls
 
 
 def _verified(task: Task, programs: int, costs: list[Any], outcome: tuple[Any, Any, Any] | None) -> Verified:

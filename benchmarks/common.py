@@ -1,0 +1,77 @@
+"""What every benchmark shares: the machine's details, interleaved timing, the measured matmul peak, one table and one JSON file."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def machine() -> dict[str, Any]:
+    """Processor, cores, memory and versions: what a figure needs to be understood later."""
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")), model)
+    packages = {}
+    for package in ("jax", "jaxlib", "diffrax", "optax", "numpy", "scipy", "torch", "torchdiffeq"):
+        try:
+            packages[package] = version(package)
+        except PackageNotFoundError:
+            packages[package] = None
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(memory, 1), "python": platform.python_version(), **packages}
+
+
+def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, warmup: int = 1) -> dict[str, dict[str, float]]:
+    """Seconds of each contestant, run in turn A B A B …: minimum, median and all samples."""
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for i in range(warmup + repeats):
+        for name, run in contestants.items():
+            start = time.perf_counter()
+            run()
+            if i >= warmup:
+                samples[name].append(time.perf_counter() - start)
+            print(f"  {name}: {time.perf_counter() - start:.3f} s{' (warm-up)' if i < warmup else ''}", file=sys.stderr)
+    return {n: {"min": min(s), "median": statistics.median(s), "samples": s} for n, s in samples.items()}
+
+
+def matmul_peak(size: int = 2048, repeats: int = 7) -> float:
+    """This machine's float32 matrix-product rate through XLA, in flop/s: the best of several products of ``size``³."""
+    import jax
+    import jax.numpy as jnp
+
+    a = jnp.ones((size, size), jnp.float32)
+    product = jax.jit(lambda x: x @ x)
+    product(a).block_until_ready()
+    times = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        product(a).block_until_ready()
+        times.append(time.perf_counter() - start)
+    return 2 * size**3 / min(times)
+
+
+def publish(name: str, question: str, rows: list[dict[str, Any]], **facts: Any) -> None:
+    """Print the table and write ``results/name.json``."""
+    table = Table(title=question)
+    for column in rows[0]:
+        table.add_column(column, justify="right")
+    for row in rows:
+        table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
+    Console().print(table)
+    RESULTS.mkdir(exist_ok=True)
+    content = {"question": question, "machine": machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows, **facts}
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
