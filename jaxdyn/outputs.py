@@ -35,7 +35,7 @@ RESULT, FIGURES = "result.json", "figures.json"
 def draw(task: Task, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a plot that fails must not cost the verdict."""
     try:
-        return plotting.render(task.claim.plot or plotting.default_plot, data)
+        return plotting.render(task.claim.plot, data, label=f"{task.claim.id}: prediction against measurement")
     except Exception as error:
         return f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>"
 
@@ -154,7 +154,7 @@ def verify_command(
     start = time.perf_counter()
     claims = registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
-        plan = make_plan(claims, scale=scale, seeds=seeds, overrides=sets, by=by, store=folder.resolve())
+        plan = make_plan(claims, scale=scale, seeds=seeds, overrides=sets, by=by, load=load, store=folder.resolve())
         count = workers or (os.cpu_count() or 1)
         _announce(plan, min(count, len(plan.jobs)))
         with _executor(workers, cluster, len(plan.jobs)) as pool, Progress("verifying") as progress:
@@ -177,7 +177,7 @@ def verify_command(
 
 
 def _submit(pool: cf.Executor, load: list[str], task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> cf.Future:
-    fields = {"scale": task.scale, "main": None, "controls": {}, "overrides": task.overrides, "by": task.by}
+    fields = {"scale": task.scale, "main": None, "controls": {}, "overrides": task.overrides, "by": task.by, "load": task.load}
     return pool.submit(_conclude_by_id, task.claim.id, load, fields, data, controls)
 
 

@@ -91,6 +91,8 @@ def observables(
     for name in predicted_:
         if name not in measured_:
             raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured_) or 'none'}")
+    if "status" in (recorded or {}):
+        raise UsageError("recorded 'status': the name is taken; give status=... to jd.observables")
     fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
     return Observables(predicted_, measured_, wrap(recorded), jnp.asarray(status, jnp.int32), fixed)
 

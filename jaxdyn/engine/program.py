@@ -30,6 +30,11 @@ from jaxdyn.status import DIVERGED, OK
 __all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
 
 
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
+
+
 @dataclass(frozen=True)
 class Program:
     """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
@@ -42,9 +47,8 @@ class Program:
 
     def identity(self) -> str:
         """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device."""
-        packages = {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
         device = (jax.default_backend(), jax.local_device_count())
-        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, packages, device]
+        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, _versions(), device]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 

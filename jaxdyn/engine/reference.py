@@ -29,11 +29,17 @@ class Ref:
     qualname: str
     path: str | None = None
 
+    @property
+    def title(self) -> str:
+        """What people call it: a user's own file goes by its name, whatever its content."""
+        return f"{Path(self.path).stem if self.path else self.module}:{self.qualname}"
+
     def __str__(self) -> str:
         return f"{self.module}:{self.qualname}"
 
 
 _local: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
+_folders: set[Path] = set()  # of user files: modules beside them are found by path, since workers lack them on sys.path
 _caches: list[Any] = []  # functions that remember something by Ref
 
 
@@ -61,6 +67,7 @@ def load_file(path: str | Path) -> Any:
         raise UsageError(f"{path}: not a Python file (its name must end in .py)")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
+    _folders.add(file.parent)
     sys.path.insert(0, str(file.parent))
     try:
         spec.loader.exec_module(module)
@@ -88,6 +95,7 @@ def ref_to(thing: Callable | type) -> Ref:
     module = sys.modules.get(thing.__module__)
     path = getattr(module, "__file__", None)
     own_file = thing.__module__ == "__main__" or thing.__module__.startswith("jaxdyn_user_")
+    own_file = own_file or (path is not None and Path(path).resolve().parent in _folders)
     ref = Ref(thing.__module__, thing.__qualname__, str(Path(path).resolve()) if own_file and path else None)
     if _local.get(ref, thing) is not thing:
         for function in _caches:
@@ -146,12 +154,7 @@ def source_hash(ref: Ref) -> str:
 
     Its module, what that imports (directly or not) from jaxdyn, from its own package or from its own folder, and the runner.
     """
-    module = sys.modules.get(ref.module)
-    start = (
-        Path(ref.path)
-        if ref.path
-        else Path(getattr(module, "__file__", None) or importlib.import_module(ref.module).__file__ or "")
-    )
+    start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
     if not start.is_file():
         return hashlib.sha256(inspect.getsource(resolve(ref)).encode()).hexdigest()
     runner = PACKAGE / "engine" / "program.py"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import hashlib
+import io
 import json
 import os
 import tempfile
@@ -69,14 +70,14 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
     Raises:
         StoreError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
     """
-    if path.exists() and not path.is_dir():
-        raise StoreError(f"{path} is a file; an output folder is needed")
     with _plain_errors(path):
+        if path.exists() and not path.is_dir():
+            raise StoreError(f"{path} is a file; an output folder is needed")
         path.mkdir(parents=True, exist_ok=True)
     marker = path / MARKER
     if marker.exists():
         _check_marker(marker, purpose)
-    elif any(p.name != ".lock" for p in path.iterdir()):
+    elif any(p.name != ".lock" and not p.name.startswith(".tmp-") for p in path.iterdir()):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
     with _plain_errors(path):
         lock = open(path / ".lock", "a+")  # noqa: SIM115 - held, and closed, by the block below
@@ -93,7 +94,10 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
             lock.flush()
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
-        for leftover in path.glob("shards/*/.tmp-*"):  # of a killed run; nobody else writes while we hold the lock
+        for leftover in (
+            *path.glob(".tmp-*"),
+            *path.glob("shards/*/.tmp-*"),
+        ):  # of a killed run; nobody else writes while we hold the lock
             leftover.unlink(missing_ok=True)
         yield path
 
@@ -133,22 +137,9 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "coords": json.dumps(result.coords),
         "facts": json.dumps(facts, default=str),
     }
-    folder = _folder(chunk.store, chunk.program.identity())
-    with _plain_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=folder, prefix=".tmp-", suffix=".nc")
-        os.close(handle)
-        temporary = Path(name)
-        try:
-            ds.to_netcdf(temporary, engine="h5netcdf")
-            data = temporary.read_bytes()
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
-            target = folder / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
-            os.replace(temporary, target)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+    data = bytes(ds.to_netcdf(engine="h5netcdf"))  # in memory first: the HDF5 library does not survive a disk that fills up
+    target = _folder(chunk.store, chunk.program.identity()) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
+    atomic_write(target, data)
     return target
 
 
@@ -163,7 +154,7 @@ def read_shard(path: Path) -> tuple[list[tuple], Result]:
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != path.name.split(".")[1]:
         raise StoreError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")
-    ds = xr.load_dataset(path, engine="h5netcdf", decode_times=False)
+    ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf", decode_times=False)
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
     arrays = {str(name): var.values for name, var in ds.data_vars.items()}

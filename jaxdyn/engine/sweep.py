@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import dataclasses
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -24,9 +25,10 @@ from jaxdyn.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "load_stored", "plan", "sweep"]
+__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "load_stored", "plan", "seed_tuple", "sweep"]
 
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
+MOST_SEEDS = 10**7
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 
@@ -68,6 +70,28 @@ def _static(setting: Any) -> tuple[tuple[str, Any], ...]:
 
 def _swept(setting: Any) -> tuple[Any, ...]:
     return tuple(getattr(setting, n) for n in type(setting).swept_fields)
+
+
+def seed_tuple(seeds: Any) -> tuple[int, ...]:
+    """Seeds from a number of them (0, 1, …) or from a sequence.
+
+    Raises:
+        UsageError: no seeds, too many, or one that is no whole number from 0 to 2**32 - 1.
+    """
+    allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
+    try:
+        if isinstance(seeds, bool):
+            raise TypeError
+        count = operator.index(seeds) if hasattr(seeds, "__index__") else len(seeds)
+        if not 1 <= count <= MOST_SEEDS:
+            raise ValueError
+        chosen = tuple(range(count)) if hasattr(seeds, "__index__") else tuple(operator.index(s) for s in seeds)
+        if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
+            raise ValueError
+    except (TypeError, ValueError):
+        shown = repr(seeds)
+        raise UsageError(f"seeds={shown if len(shown) < 60 else shown[:57] + '...'} is not allowed: it is {allowed}") from None
+    return chosen
 
 
 def _facts(program: Program) -> dict[str, Any]:
@@ -149,6 +173,10 @@ class Runs:
         first = places[0][0]
         variables, coords = {}, _common_coords([p[0] for p in places])
         for name, dims in first.dims.items():
+            taken = [d for d in dims if d in run_dims]
+            if taken or len(set(dims)) < len(dims) or name in run_dims:
+                word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
+                raise UsageError(f"{name}{dims}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
             parts = [result.arrays[name][s, c] for result, s, c in places]
             block = _stack(parts)
             variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
@@ -173,7 +201,7 @@ def _stack(parts: list[np.ndarray]) -> np.ndarray:
     if len({p.shape for p in parts}) == 1:
         return np.stack(parts)
     full = np.max([p.shape for p in parts], axis=0)
-    block = np.full((len(parts), *full), np.nan)
+    block = np.full((len(parts), *full), np.nan, np.result_type(*parts, np.float16))
     for i, part in enumerate(parts):
         block[(i, *map(slice, part.shape))] = part
     return block
@@ -285,7 +313,7 @@ def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
 def sweep(
     trial: Callable,
     grid: Grid,
-    seeds: int | Iterable[int] = 1,
+    seeds: int | Sequence[int] = 1,
     *,
     out: str | Path | None = None,
     executor: Literal["auto", "vmap", "map"] = "auto",
@@ -311,9 +339,7 @@ def sweep(
     Raises:
         UsageError: an unusable grid, seed list, or output folder.
     """
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
-    if not chosen:
-        raise UsageError("a sweep needs at least one seed")
+    chosen = seed_tuple(seeds)
     if executor not in ("auto", "vmap", "map"):
         raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
     request = Request(trial, grid, chosen)
@@ -329,5 +355,5 @@ def sweep(
 
     if out is None:
         return run(None)
-    with storage.open_folder(Path(out), f"sweep of {ref_to(trial)}") as folder:
+    with storage.open_folder(Path(out), f"sweep of {ref_to(trial).title}") as folder:
         return run(folder)

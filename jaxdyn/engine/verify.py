@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import contextlib
 import dataclasses
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from jaxdyn.engine import store as storage
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import Job, Request, Runs, execute, load_stored, plan
+from jaxdyn.engine.sweep import Job, Request, Runs, execute, load_stored, plan, seed_tuple
 from jaxdyn.engine.verdict import Decision, by_cells, decide, error_decision
 from jaxdyn.errors import UsageError
 
@@ -35,6 +36,7 @@ class Task:
     controls: dict[str, Request]
     overrides: Mapping[str, Any]
     by: tuple[str, ...] = ()
+    load: tuple[str, ...] = ()
 
     @property
     def requests(self) -> list[Request]:
@@ -51,8 +53,9 @@ class Task:
         if seeds != tuple(range(self.claim.seed_count(self.scale))):
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
         for name, value in self.overrides.items():
-            words.append(f"--set {name}={','.join(map(_text, value)) if isinstance(value, list | range) else _text(value)}")
-        return " ".join(words)
+            text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
+            words.append(f"--set {shlex.quote(f'{name}={text}')}")
+        return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
 
 
 def _text(value: Any) -> str:
@@ -121,16 +124,9 @@ class Verified:
         return "\n".join([*lines, *([f"  {message}"] if message else [])])
 
 
-def _seed_tuple(seeds: Any) -> tuple[int, ...]:
-    chosen = tuple(range(seeds)) if isinstance(seeds, int) else tuple(int(s) for s in seeds)
-    if not chosen or min(chosen) < 0 or max(chosen) >= 2**32:
-        raise UsageError(f"seeds={seeds!r} is not allowed: at least one seed is needed, each a whole number from 0 to 4294967295")
-    return chosen
-
-
-def _task(claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str]) -> Task:
+def _task(claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str]) -> Task:
     grid = claim.grid(scale).replace(**overrides)
-    chosen = _seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
+    chosen = seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
     for name in by:
         if name != "seed" and name not in grid.axes:
             axes = ", ".join([*grid.axes, "seed"])
@@ -139,7 +135,7 @@ def _task(claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by
     for name, control in claim.controls.items():
         if not callable(control.breach):
             controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), chosen)
-    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by))
+    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by), tuple(map(str, load)))
 
 
 def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:
@@ -156,6 +152,7 @@ def make_plan(
     seeds: Any = None,
     overrides: Mapping[str, Any] | None = None,
     by: Sequence[str] = (),
+    load: Sequence[str | Path] = (),
     store: Path | None = None,
 ) -> Plan:
     """Plan all runs of all claims together, so that they share programs, chunks and shards.
@@ -169,7 +166,7 @@ def make_plan(
     lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
     if lacking and len(lacking) < len(claims):
         raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
-    tasks = [_task(claim, scale, seeds, overrides, by) for claim in claims]
+    tasks = [_task(claim, scale, seeds, overrides, by, load) for claim in claims]
     optimization = QUICK_OPTIMIZATION if scale == "quick" else None
     jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
     stored = load_stored(jobs)
@@ -286,6 +283,6 @@ def verify(
         claim = found[0]
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), "verify")
     with folder as store:
-        made = make_plan([claim], scale=scale, seeds=seeds, overrides=fields, by=by, store=store)
+        made = make_plan([claim], scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
         with Progress(claim.id) as progress:
             return run_plan(made, cluster, progress)[0]
