@@ -13,6 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -169,6 +170,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return {"list": _list, "verify": _verify, "new": _new, "report": _report}[args.command](args)
     except UsageError as error:
         print(f"jaxdyn: {error}", file=sys.stderr)
+        return 2
+    except BrokenExecutor:
+        sentence = "a worker process died (out of memory?); what is finished is stored: the same command goes on"
+        print(f"jaxdyn: {sentence}, and fewer --workers need less memory", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("jaxdyn: interrupted; the same command goes on where this one stopped", file=sys.stderr)

@@ -46,7 +46,10 @@ class Program:
     optimization: int | None = None  # XLA backend optimisation level; 1 compiles faster, None is XLA's own
 
     def identity(self) -> str:
-        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device."""
+        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device.
+
+        Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
+        """
         device = (jax.default_backend(), jax.local_device_count())
         facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, _versions(), device]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
@@ -60,10 +63,11 @@ class Chunk:
     cells: tuple[tuple[Any, ...], ...]
     seeds: tuple[int, ...]
     store: str | None = None
+    program_id: str = ""
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""
-        facts = repr((self.program.identity(), self.cells, self.seeds))
+        facts = repr((self.program_id, self.cells, self.seeds))
         return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
     @property
@@ -236,5 +240,4 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
         return Result(result.arrays, result.dims, result.coords, facts)
     from jaxdyn.engine.store import write_shard  # xarray is not needed where nothing is stored
 
-    write_shard(chunk, result, {**facts, "program": asdict(program)})
-    return facts
+    return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(program)}))}

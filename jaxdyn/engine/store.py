@@ -25,7 +25,7 @@ from jaxdyn.errors import StoreError
 if TYPE_CHECKING:
     from jaxdyn.engine.program import Chunk, Result
 
-__all__ = ["atomic_write", "find_shard", "open_folder", "read_shard", "stored_runs", "write_shard"]
+__all__ = ["atomic_write", "open_folder", "read_shard", "stored_runs", "write_shard"]
 
 MARKER, FORMAT = "jaxdyn.json", 1
 
@@ -97,7 +97,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
         for leftover in (
             *path.glob(".tmp-*"),
             *path.glob("shards/*/.tmp-*"),
-        ):  # of a killed run; nobody else writes while we hold the lock
+        ):  # of a killed run
             leftover.unlink(missing_ok=True)
         yield path
 
@@ -122,12 +122,6 @@ def _folder(store: str | Path, program_id: str) -> Path:
     return Path(store) / "shards" / program_id
 
 
-def find_shard(chunk: Chunk) -> Path | None:
-    """The shard of this chunk, if it is there."""
-    found = sorted(_folder(chunk.store, chunk.program.identity()).glob(f"{chunk.identity()}.*.nc"))
-    return found[0] if found else None
-
-
 def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
     """Write one finished chunk: temporary file in the same folder, fsync, rename."""
     variables = {name: (("seed", "cell", *result.dims[name]), array) for name, array in result.arrays.items()}
@@ -137,8 +131,11 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "coords": json.dumps(result.coords),
         "facts": json.dumps(facts, default=str),
     }
-    data = bytes(ds.to_netcdf(engine="h5netcdf"))  # in memory first: the HDF5 library does not survive a disk that fills up
-    target = _folder(chunk.store, chunk.program.identity()) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
+    buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
+    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # nobody else has this buffer
+        ds.dump_to_store(file)
+    data = buffer.getvalue()
+    target = _folder(chunk.store, chunk.program_id) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"
     atomic_write(target, data)
     return target
 

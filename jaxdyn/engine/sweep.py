@@ -125,8 +125,8 @@ def plan(
         seed_parts = _split(seeds, max(1, most))
         cell_parts = _split(list(cells), max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
-        folder = None if store is None else str(store)
-        job.chunks += [Chunk(program, part, block, folder) for block in seed_parts for part in cell_parts]
+        folder, program_id = (None, "") if store is None else (str(store), program.identity())
+        job.chunks += [Chunk(program, part, block, folder, program_id) for block in seed_parts for part in cell_parts]
     return list(jobs.values())
 
 
@@ -214,7 +214,7 @@ def load_stored(jobs: list[Job]) -> Runs:
         if job.chunks[0].store is None:
             continue
         own = {chunk.identity() for chunk in job.chunks}
-        paths = storage.stored_runs(job.chunks[0].store, job.program.identity())
+        paths = storage.stored_runs(job.chunks[0].store, job.chunks[0].program_id)
         for path in sorted(paths, key=lambda p: p.name.split(".")[0] not in own):  # own shards first: the same bits as before
             cells, result = storage.read_shard(path)
             runs.add(job.program, cells, result.facts["seeds"], result)
@@ -272,7 +272,7 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
     if isinstance(outcome, Result):
         runs.add(job.program, chunk.cells, chunk.seeds, outcome)
         return outcome.facts
-    cells, result = storage.read_shard(storage.find_shard(chunk))
+    cells, result = storage.read_shard(Path(outcome["shard"]))
     runs.add(job.program, cells, result.facts["seeds"], result)
     return outcome
 
@@ -303,7 +303,7 @@ def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
         for future in finished:
             job, chunk, rest = waiting.pop(future)
             error = future.exception()
-            if isinstance(error, StoreError) or not isinstance(error, Exception | None):
+            if isinstance(error, StoreError | cf.BrokenExecutor) or not isinstance(error, Exception | None):
                 raise error
             yield job, chunk, future.result() if error is None else error
             if error is None:
