@@ -116,7 +116,7 @@ def _list(args: argparse.Namespace) -> int:
         print(f"{e['id']:<{width}}  {e['expected']:<8}  {runs['quick']:>6} runs quick, {runs['paper']:>7} paper")
         for line in textwrap.wrap(f"{e['statement']} [{e['source']}]", columns - 4):
             print(f"    {line}")
-    print(f"{len(entries)} claims", file=sys.stderr)
+    print(f"{len(entries)} claim{'s' if len(entries) != 1 else ''}", file=sys.stderr)
     return 0
 
 

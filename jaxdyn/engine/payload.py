@@ -32,8 +32,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         **{p: _version(p) for p in ("jaxdyn", "jax", "jaxlib", "diffrax", "optax", "numpy")},
         "platform": f"{platform.system()} {platform.machine()}",
-        "device": f"{jax.local_device_count()} x {jax.devices()[0].device_kind}",
-        "cores": os.cpu_count(),
+        "device": f"{jax.devices()[0].device_kind} ({jax.local_device_count()} for JAX, {os.cpu_count()} processor cores)",
     }
 
 

@@ -12,7 +12,7 @@ import hashlib
 import io
 import json
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,16 +46,16 @@ def atomic_write(path: Path, content: bytes | str) -> None:
     data = content.encode() if isinstance(content, str) else content
     with _plain_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+        temporary = path.parent / f".tmp-{secrets.token_hex(8)}"
         try:
-            with os.fdopen(handle, "wb") as file:
+            with open(temporary, "xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            os.replace(name, path)
+            os.replace(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(name)
+                temporary.unlink(missing_ok=True)
             raise
 
 

@@ -138,7 +138,9 @@ def _blendable(main: xr.Dataset, control: xr.Dataset) -> str | None:
     return None
 
 
-def _judge_control(name: str, control: Control, judge: Callable, main: xr.Dataset, data: xr.Dataset) -> tuple[ControlOutcome, Any]:
+def _judge_control(
+    name: str, control: Control, judge: Callable, main: xr.Dataset, data: xr.Dataset, upheld: bool
+) -> tuple[ControlOutcome, Any]:
     """The control's outcome, and its *mix*: the smallest share of it in the main data that is rejected."""
     failed = data.status != OK
     if bool(failed.all()):
@@ -154,7 +156,7 @@ def _judge_control(name: str, control: Control, judge: Callable, main: xr.Datase
         return ControlOutcome(name, False, [], str(reason)), None
     outcome = ControlOutcome(name, not all(c.passed for c in checks), checks)
     reason = _blendable(main, good)
-    if reason is not None or not outcome.rejected:
+    if reason is not None or not outcome.rejected or not upheld:
         return dataclasses.replace(outcome, reason=None if reason is None else f"not blended: {reason}"), None
     return outcome, _smallest(lambda share: _rejects(judge, _blend(main, good, share)))
 
@@ -205,7 +207,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
             distorted = control.breach(main)
         else:
             distorted = _select_form(control_data[name], claim.form)
-        outcome, mixes[name] = _judge_control(name, control, claim.judge, main, distorted)
+        outcome, mixes[name] = _judge_control(name, control, claim.judge, main, distorted, upheld)
         controls.append(outcome)
     scales = _scale(claim.judge, main) if upheld else {}
     verdict = _verdict(claim, upheld, controls, scales, mixes)

@@ -55,6 +55,8 @@ class Task:
         for name, value in self.overrides.items():
             text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
             words.append(f"--set {shlex.quote(f'{name}={text}')}")
+        if self.by:
+            words.append(f"--by {','.join(self.by)}")
         return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
 
 
@@ -124,7 +126,9 @@ class Verified:
         return "\n".join([*lines, *([f"  {message}"] if message else [])])
 
 
-def _task(claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str]) -> Task:
+def _task(
+    claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
+) -> Task:
     grid = claim.grid(scale).replace(**overrides)
     chosen = seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
     for name in by:

@@ -1,0 +1,308 @@
+"""Figures of the report: a few helpers for claims' ``plot`` functions, and ``render``, which makes one inline SVG.
+
+A plot function draws on a ``matplotlib`` Figure and leaves colours of text and axes alone: ``render`` turns them into
+``currentColor``, so that the page's own text colour (light or dark) applies. Line colours come from ``COLORS``, which are
+readable on white and on near-black. Legends are added where a plot labels its lines and makes none itself.
+
+The helpers take arrays or DataArrays; where ``x`` is a one-dimensional DataArray, its dimension is found in the runs by
+name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import io
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "lines", "order", "render", "scatter"]
+
+COLORS = {
+    "measured": "#3a82c8",
+    "theory": "#d2652a",
+    "control": "#868c95",
+    "band": "#3a82c8",
+    "third": "#2f9673",
+    "fourth": "#a163c4",
+    "fifth": "#b58a1b",
+    "failed": "#d34a55",
+}
+CYCLE = [COLORS[k] for k in ("measured", "theory", "third", "fourth", "fifth", "control")]
+RAMP = LinearSegmentedColormap.from_list("jaxdyn", [COLORS["measured"], COLORS["fourth"], COLORS["theory"]])
+INK = "#010203"  # stands for the page's text colour until render replaces it
+POINTS = 10_000  # beyond this many points a figure's data are embedded as pixels
+
+STYLE = {
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.formatter.use_mathtext": True,
+    "axes.grid": True,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.7,
+    "axes.prop_cycle": matplotlib.cycler(color=CYCLE),
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10,
+    "axes.unicode_minus": True,
+    "figure.facecolor": "none",
+    "font.size": 10,
+    "grid.alpha": 0.16,
+    "grid.color": INK,
+    "grid.linewidth": 0.6,
+    "image.cmap": "viridis",
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.7,
+    "lines.markersize": 4.5,
+    "mathtext.fontset": "dejavusans",
+    "patch.edgecolor": INK,
+    "savefig.facecolor": "none",
+    "svg.fonttype": "path",  # glyphs as outlines: the layout holds on every machine, whatever fonts it has
+    "svg.hashsalt": "jaxdyn",
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
+
+
+def _flat(x: Any, runs: Any) -> tuple[np.ndarray, np.ndarray]:
+    """``x`` and the runs as an array (runs, x)."""
+    dims = getattr(x, "dims", ())
+    if len(dims) == 1 and dims[0] in getattr(runs, "dims", ()):
+        runs = runs.transpose(..., dims[0])
+    x = np.asarray(x, float).ravel()
+    return x, np.where(np.isfinite(flat := np.asarray(runs, float).reshape(-1, x.size)), flat, np.nan)
+
+
+def _quantiles(runs: np.ndarray, levels: Sequence[float]) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a column without any ok run gives NaN, and a gap in the figure
+        return np.nanquantile(runs, levels, axis=0)
+
+
+def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None, level: float = 0.9, **line: Any) -> None:
+    """Median over runs as a line, the central ``level`` quantile range as a band.
+
+    Args:
+        ax: where to draw.
+        x: (n,) positions, or a one-dimensional DataArray.
+        runs: (..., n); all leading axes are runs.
+        label: for the legend.
+        color: one of ``COLORS`` or any colour; the measured colour when missing.
+        level: share of runs inside the band.
+        **line: passed to the median's line (``linestyle="--"``, …).
+    """
+    x, flat = _flat(x, runs)
+    color = COLORS.get(color or "measured", color)
+    low, mid, high = _quantiles(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
+    if len(flat) > 1:
+        ax.fill_between(x, low, high, color=color, alpha=0.22, linewidth=0)
+    ax.plot(x, mid, color=color, label=label or None, **line)
+
+
+def _wide(values: np.ndarray, decades: float = 2.0) -> bool:
+    """Whether values are positive and span enough decades for a logarithmic axis."""
+    return bool(values.size > 0 and values.min() > 0 and values.max() / values.min() > 10**decades)
+
+
+def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str | None = None, log: bool | None = None) -> None:
+    """Measurement against prediction, one point per entry of every run, with the diagonal on which they agree.
+
+    Args:
+        ax: where to draw.
+        predicted: array; broadcast against ``measured`` by name (DataArrays) or by shape.
+        measured: array.
+        label: for the legend.
+        color: one of ``COLORS`` or any colour.
+        log: logarithmic axes; by default when all values are positive and span two decades.
+    """
+    if hasattr(predicted, "dims") and hasattr(measured, "dims"):
+        import xarray as xr
+
+        predicted, measured = xr.broadcast(predicted, measured)
+    p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
+    keep = np.isfinite(p) & np.isfinite(m)
+    p, m = p[keep], m[keep]
+    ax.plot(p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None)
+    if p.size:
+        both = np.concatenate([p, m])
+        if log if log is not None else _wide(both):
+            ax.set_xscale("log")
+            ax.set_yscale("log")
+        first = not any(line.get_gid() == "diagonal" for line in ax.lines)
+        ends = [both.min(), both.max()] if both.min() < both.max() else [both.min() - 0.5, both.max() + 0.5]
+        name = "measured = predicted" if first else None
+        ax.plot(ends, ends, "-", color=COLORS["theory"], linewidth=1.1, zorder=1.5, label=name, gid="diagonal")
+    ax.set_xlabel(ax.get_xlabel() or "predicted")
+    ax.set_ylabel(ax.get_ylabel() or "measured")
+
+
+def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: str = "", color: str | None = None) -> None:
+    """Errors against the step size on logarithmic axes: median and range over runs, with a line of the expected slope.
+
+    Args:
+        ax: where to draw.
+        eta: (n,) step sizes, or a one-dimensional DataArray.
+        errors: (..., n); all leading axes are runs; entries that are not positive are left out.
+        slope: the expected order; a dashed line through the median at the largest step size.
+        label: for the legend.
+        color: one of ``COLORS`` or any colour.
+    """
+    eta, flat = _flat(eta, errors)
+    flat = np.where(flat > 0, flat, np.nan)
+    low, mid, high = _quantiles(flat, [0.0, 0.5, 1.0])
+    keep = np.isfinite(mid) & (eta > 0)
+    eta, low, mid, high = eta[keep], low[keep], mid[keep], high[keep]
+    color = COLORS.get(color or "measured", color)
+    ax.errorbar(eta, mid, [mid - low, high - mid], fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None)
+    if eta.size:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+        if len(set(eta)) <= 5:
+            ax.set_xticks(sorted(set(eta)), [f"{e:.3g}" for e in sorted(set(eta))])
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        if slope is not None:
+            last, ends = int(np.argmax(eta)), np.array([eta.min(), eta.max()])
+            guide = mid[last] * (ends / eta[last]) ** slope
+            ax.plot(ends, guide, "--", color=COLORS["theory"], linewidth=1.3, label=f"slope {slope:g}")
+    ax.set_xlabel(ax.get_xlabel() or r"step size $\eta$")
+    ax.set_ylabel(ax.get_ylabel() or "error")
+
+
+def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence | None = None, name: str = "", **line: Any) -> None:
+    """One line per row, coloured by a number (a ramp, with a colour bar beyond six) or by a name.
+
+    Args:
+        ax: where to draw.
+        x: (n,) positions, or a one-dimensional DataArray.
+        ys: (k, n), or a DataArray whose other dimensions make the rows.
+        color_by: (k,) numbers or names; without it all lines are thin and of the measured colour.
+        name: what ``color_by`` is, for the legend or the colour bar.
+        **line: passed to every line.
+    """
+    x, rows = _flat(x, ys)
+    if color_by is None:
+        ax.plot(x, rows.T, **{"color": COLORS["measured"], "alpha": 0.5, "linewidth": 0.9, **line})
+        return
+    values = list(np.asarray(color_by).ravel())
+    if any(isinstance(v, str) for v in values):
+        for i, (value, y) in enumerate(zip(values, rows, strict=True)):
+            ax.plot(x, y, **{"color": CYCLE[i % len(CYCLE)], "label": str(value), **line})
+        return
+    numbers = np.asarray(values, float)
+    norm_kind = matplotlib.colors.LogNorm if _wide(numbers, 1.0) else matplotlib.colors.Normalize
+    norm = norm_kind(numbers.min(), numbers.max())
+    for value, y in zip(numbers, rows, strict=True):
+        text = (f"{name} = {value:g}" if name else f"{value:g}") if len(numbers) <= 6 else None
+        ax.plot(x, y, **{"color": RAMP(norm(value)), "label": text, **line})
+    if len(numbers) > 6:
+        ax.figure.colorbar(matplotlib.cm.ScalarMappable(norm, RAMP), ax=ax, label=name)
+
+
+def default_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """For claims without a plot: measurement against prediction for every variable, over all runs."""
+    names = [str(n).removeprefix("predicted_") for n in ds.data_vars if str(n).startswith("predicted_")]
+    names = [n for n in names if f"measured_{n}" in ds][:3]
+    if not names:
+        _values_plot(ds, fig)
+        return
+    for name, ax in zip(names, np.ravel(fig.subplots(1, len(names))), strict=True):
+        predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
+        ax.set_title(name.replace("_", " "))
+        for form in predicted.form.values if "form" in predicted.dims else [None]:
+            scatter(ax, predicted if form is None else predicted.sel(form=form), measured, label=form or "runs")
+
+
+def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Measured values in rising order, where nothing was predicted."""
+    ax = fig.subplots()
+    for name in [n for n in ds.data_vars if str(n).startswith("measured_")][:4]:
+        values = np.sort(np.ravel(np.asarray(ds[name], float)))
+        values = values[np.isfinite(values)]
+        ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))
+    ax.set_xlabel("share of runs and entries below")
+    ax.set_ylabel("measured value")
+
+
+def _points(artist: Any) -> int:
+    """How many points a line or a collection draws."""
+    if hasattr(artist, "get_xdata"):
+        return np.size(artist.get_xdata())
+    offsets = getattr(artist, "get_offsets", lambda: np.ones((1, 2)))()
+    return max(len(offsets), sum(len(p.vertices) for p in artist.get_paths()))
+
+
+def _finish(fig: Figure) -> None:
+    """Add missing legends; in figures with very many points draw the data as pixels (text and axes stay vectors)."""
+    for ax in fig.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        if handles and ax.get_legend() is None:
+            ax.legend(ncols=1 if len(labels) <= 6 else 2)
+    artists = [a for ax in fig.axes for a in (*ax.lines, *ax.collections)]
+    counts = [_points(a) for a in artists]
+    if sum(counts) > POINTS:
+        for artist, count in zip(artists, counts, strict=True):
+            artist.set_rasterized(count > 100)
+
+
+def _short(numbers: str) -> str:
+    """Coordinates (in points) with two decimals, without line breaks and needless blanks."""
+    numbers = re.sub(r"-?\d+\.\d+", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), numbers)
+    return re.sub(r" *([A-Za-z]) *", r"\1", " ".join(numbers.split()))
+
+
+def _inline(svg: str, label: str) -> str:
+    """A matplotlib SVG file as an element for a page: own ids, the page's text colour, no size, no style sheet."""
+    prefix = "f" + hashlib.sha256((label + svg).encode()).hexdigest()[:8] + "-"
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<defs>\s*</defs>", "", svg, flags=re.S)
+    svg = re.sub(r"\bxlink:href=", "href=", svg)
+    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
+    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "", svg)
+    svg = re.sub(r'(url\(|href=")#', rf"\1#{prefix}", svg)
+    svg = re.sub(rf"{INK}|#000000", "currentColor", svg)
+    svg = re.sub(r'(?<= )(d|x|y)="([^"]*)"', lambda m: f'{m[1]}="{_short(m[2])}"', svg)
+    viewbox = re.search(r'viewBox="[^"]+"', svg)[0]
+    head = (
+        f'<svg class="figure" {viewbox} role="img" aria-label="{html.escape(label or "figure")}" fill="currentColor" '
+        'stroke-linejoin="round" stroke-linecap="butt">'
+    )
+    body = re.sub(r"\n\s*", "\n", re.sub(r"<svg[^>]*>", head, svg, count=1))
+    return body.strip()
+
+
+def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:
+    """Draw a claim's figure (7 × 3.5 inches) and return it as one ``<svg>`` element for an HTML page.
+
+    The same data give the same bytes. Text and axes take the page's text colour, the background is transparent. In a figure
+    with more than 10 000 points the data are embedded as pixels, text and axes stay vectors. Ids are unique to the figure,
+    so that many figures can share a page.
+
+    Args:
+        plot: the claim's plot; :func:`default_plot` when None.
+        ds: the claim's Dataset.
+        label: what the figure shows, for readers who cannot see it.
+
+    Raises:
+        Exception: whatever the claim's plot raises.
+    """
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):
+        fig = Figure(figsize=(7, 3.5), layout="constrained")
+        (plot or default_plot)(ds, fig)
+        _finish(fig)
+        buffer = io.StringIO()
+        fig.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})
+    return _inline(buffer.getvalue(), label)
