@@ -7,6 +7,7 @@ Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -96,6 +97,8 @@ def _sets(items: Sequence[str]) -> dict[str, Any]:
         if name.strip() in fields:
             raise UsageError(f"--set {item}: {name.strip()} is given twice; write all its values behind one --set, with commas")
         values = [v.strip() for v in text.split(",") if v.strip()]
+        if not values:
+            raise UsageError(f"--set {item}: write FIELD=VALUE or FIELD=V1,V2,…")
         fields[name.strip()] = values if len(values) > 1 else values[0]
     return fields
 
@@ -148,19 +151,22 @@ def _verify(args: argparse.Namespace) -> int:
     os.environ.setdefault("EQX_ON_ERROR", "nan")
     from jaxdyn import outputs
 
-    return outputs.verify_command(
-        args.patterns,
-        scale=args.scale,
-        seeds=_seeds(args.seeds),
-        sets=_sets(args.sets),
-        by=[f for f in args.by.split(",") if f],
-        out=Path(args.out),
-        report=Path(args.report) if args.report else None,
-        workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
-        cluster=args.cluster,
-        load=args.load,
-        as_json=args.json,
-    )
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's file or judge prints must not land in the JSON
+        whole, code = outputs.verify_command(
+            args.patterns,
+            scale=args.scale,
+            seeds=_seeds(args.seeds),
+            sets=_sets(args.sets),
+            by=[f for f in args.by.split(",") if f],
+            out=Path(args.out),
+            report=Path(args.report) if args.report else None,
+            workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
+            cluster=args.cluster,
+            load=args.load,
+        )
+    if args.json:
+        print(json.dumps(whole))
+    return code
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -95,7 +95,4 @@ def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[flo
 
 def save(out: Path, name: str, ds: xr.Dataset) -> None:
     """Write a Dataset as ``out/name.nc``."""
-    out.mkdir(parents=True, exist_ok=True)
-    temporary = out / f".{name}.nc.tmp"
-    ds.to_netcdf(temporary, engine="h5netcdf")
-    os.replace(temporary, out / f"{name}.nc")
+    atomic_write(out / f"{name}.nc", bytes(ds.to_netcdf(engine="h5netcdf")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
+import dataclasses
 import functools
 import html
 import json
@@ -21,6 +22,7 @@ import xarray as xr
 
 from jaxdyn import plotting, report
 from jaxdyn.engine import registry
+from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import atomic_write, open_folder
@@ -32,28 +34,32 @@ __all__ = ["rebuild", "verify_command"]
 RESULT, FIGURES = "result.json", "figures.json"
 
 
-def draw(task: Task, data: xr.Dataset) -> str:
+def draw(claim: Claim, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a plot that fails must not cost the verdict."""
     try:
-        return plotting.render(task.claim.plot, data, label=f"{task.claim.id}: prediction against measurement")
+        return plotting.render(claim.plot, data, label=f"{claim.id}: prediction against measurement")
     except Exception as error:
         return f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>"
 
 
-def _conclude_and_draw(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Conclusion:
-    conclusion = conclude(task, data, controls)
-    return Conclusion(conclusion.decision, conclusion.by, draw(task, data))
+def _conclude_and_draw(claim: Claim, data: xr.Dataset, controls: dict, by: Sequence[str], narrowed: bool) -> Conclusion:
+    return dataclasses.replace(conclude(claim, data, controls, by, narrowed=narrowed), figure=draw(claim, data))
 
 
-def _conclude_by_id(
-    claim_id: str, load: Sequence[str], rebuild_task: dict[str, Any], data: xr.Dataset, controls: dict
-) -> Conclusion:
+def _conclude_by_id(claim_id: str, load: Sequence[str], *rest: Any) -> Conclusion:
     """In a worker: the claim is found again by its id, since judges and plots do not travel."""
-    claim = registry.all_claims(load)[claim_id]
-    return _conclude_and_draw(Task(claim=claim, **rebuild_task), data, controls)
+    return _conclude_and_draw(registry.all_claims(load)[claim_id], *rest)
+
+
+def _conclude_task(pool: cf.Executor | None, task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> Any:
+    rest = (data, controls, task.by, task.narrowed)
+    if isinstance(pool, cf.ProcessPoolExecutor):
+        return pool.submit(_conclude_by_id, task.claim.id, task.load, *rest)
+    return _conclude_and_draw(task.claim, *rest)
 
 
 def _worker_setup() -> None:
+    os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
 
 
@@ -78,16 +84,20 @@ def _executor(workers: int | None, cluster: str | None, programs: int) -> Iterat
         raise
 
 
-def _dask(url: str) -> cf.Executor:
+def _dask_address(url: str) -> str:
     scheme, _, address = url.partition("://")
-    if scheme != "dask" or not address:
+    if scheme != "dask" or ":" not in address:
         raise UsageError(f"--cluster {url}: write dask://HOST:PORT of a Dask scheduler")
+    return f"tcp://{address}"
+
+
+def _dask(url: str) -> cf.Executor:
     try:
         from distributed import Client
     except ImportError:
         raise UsageError("--cluster needs Dask: install jaxdyn[dask]") from None
     try:
-        return Client(f"tcp://{address}", timeout=10).get_executor()
+        return Client(_dask_address(url), timeout=10).get_executor()
     except (OSError, ValueError, TimeoutError) as error:
         raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None
 
@@ -148,19 +158,18 @@ def verify_command(
     workers: int | None,
     cluster: str | None,
     load: Sequence[str],
-    as_json: bool,
-) -> int:
-    """Verify the selected claims; returns the exit code."""
+) -> tuple[dict[str, Any], int]:
+    """Verify the selected claims; returns the JSON object and the exit code."""
     start = time.perf_counter()
+    if cluster is not None:
+        _dask_address(cluster)  # a slip of the pen shows at once
     claims = registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
         plan = make_plan(claims, scale=scale, seeds=seeds, overrides=sets, by=by, load=load, store=folder.resolve())
         count = workers or (os.cpu_count() or 1)
         _announce(plan, min(count, len(plan.jobs)))
         with _executor(workers, cluster, len(plan.jobs)) as pool, Progress("verifying") as progress:
-            local = isinstance(pool, cf.ProcessPoolExecutor)
-            concluder = functools.partial(_submit, pool, list(load)) if local else _conclude_and_draw
-            results = run_plan(plan, pool, progress, concluder)
+            results = run_plan(plan, pool, progress, functools.partial(_conclude_task, pool))
         for verified in results:
             _describe(verified)
         whole = payload(results, time.perf_counter() - start)
@@ -171,14 +180,7 @@ def verify_command(
         rebuild(folder, target)
     differ = [v.claim.id for v in results if not v.as_expected]
     _say(f"{len(results) - len(differ)} of {len(results)} verdicts as expected, {whole['seconds']:.0f} s; report: {target}")
-    if as_json:
-        print(json.dumps(whole))
-    return 1 if differ else 0
-
-
-def _submit(pool: cf.Executor, load: list[str], task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> cf.Future:
-    fields = {"scale": task.scale, "main": None, "controls": {}, "overrides": task.overrides, "by": task.by, "load": task.load}
-    return pool.submit(_conclude_by_id, task.claim.id, load, fields, data, controls)
+    return whole, 1 if differ else 0
 
 
 def rebuild(folder: Path, target: Path) -> None:
@@ -189,6 +191,8 @@ def rebuild(folder: Path, target: Path) -> None:
     """
     try:
         whole, figures = (json.loads((folder / name).read_text()) for name in (RESULT, FIGURES))
+        if not (isinstance(whole, dict) and isinstance(whole.get("claims"), list) and isinstance(figures, dict)):
+            raise ValueError
     except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     report.write(target, whole, figures)

@@ -25,6 +25,11 @@ class Check:
     worst: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
+def plain(value: Any) -> Any:
+    """A NumPy scalar as a Python value; anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _pick(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
     """The entry with the largest badness and its coordinates; runs that are not ok (NaN) are passed over."""
     array, bad = np.asarray(values, float), np.asarray(badness, float)
@@ -33,7 +38,7 @@ def _pick(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
     index = np.unravel_index(np.nanargmax(bad), bad.shape)
     worst = {}
     for dim, i in zip(getattr(values, "dims", ()), index, strict=False):
-        worst[dim] = values.coords[dim].values[i].item() if dim in values.coords else int(i)
+        worst[dim] = plain(values.coords[dim].values[i]) if dim in values.coords else int(i)
     return float(array[index]), worst
 
 

@@ -73,8 +73,8 @@ def load_file(path: str | Path) -> Any:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         del sys.modules[name]
-        raise UsageError(f"{path}, line {error.lineno}: {error.msg}") from None
-    except Exception as error:
+        raise UsageError(f"{error.filename or path}, line {error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
         raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:

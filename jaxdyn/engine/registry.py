@@ -13,6 +13,7 @@ import importlib
 import json
 import pkgutil
 from collections.abc import Iterable, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,8 +28,6 @@ PACKAGE = Path(__file__).parents[1]
 
 
 def _modules(load: Sequence[str | Path]) -> Iterable[tuple[str, Any]]:
-    from importlib.metadata import entry_points
-
     from jaxdyn import theories
     from jaxdyn.engine.reference import load_file
 
@@ -108,6 +107,8 @@ def _source_key(load: Sequence[str | Path]) -> str:
     digest = hashlib.sha256(str(PACKAGE).encode())
     for file in sorted(PACKAGE.rglob("*.py")):
         digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
+    for point in entry_points(group="jaxdyn.claims"):
+        digest.update(f"{point.value} {point.dist and point.dist.version}".encode())
     for path in load:
         file = Path(path).resolve()
         digest.update(str(file).encode() + (file.read_bytes() if file.is_file() else b""))

@@ -24,10 +24,11 @@ def _file():
 
 
 @functools.cache
-def _known() -> dict[str, list[float]]:
+def _known() -> dict[str, tuple[float, float]]:
     try:
-        return json.loads(_file().read_text())
-    except (OSError, ValueError):
+        known = json.loads(_file().read_text())
+        return {name: (float(a), float(b)) for name, (a, b) in known.items()}
+    except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
@@ -51,7 +52,7 @@ def remember(jobs: list[Job], costs: dict[Program, Any]) -> None:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
             old = known.get(_name(job.program), (0.0, 0.0))  # a compilation that the cache answered is no measure of one
-            known[_name(job.program)] = [max(cost["compile_seconds"], old[0]), cost["run_seconds"] / cost["runs"]]
+            known[_name(job.program)] = (max(cost["compile_seconds"], old[0]), cost["run_seconds"] / cost["runs"])
     from jaxdyn.engine.store import atomic_write
 
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate

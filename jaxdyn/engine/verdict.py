@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Claim, Control
-from jaxdyn.engine.judge import Check
+from jaxdyn.engine.judge import Check, plain
 from jaxdyn.errors import Inconclusive
 from jaxdyn.status import NAMES, OK
 
@@ -58,6 +58,8 @@ def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
         return ds
     if form is None:
         raise ValueError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
+    if form not in ds.form.values:
+        raise ValueError(f"the trial predicts no form {form!r}; it predicts {', '.join(map(str, ds.form.values))}")
     return ds.sel(form=form, drop=True)
 
 
@@ -184,7 +186,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
     ok_share = float((data.status == OK).mean())
     whole = ok_runs(data)
     main = _select_form(whole, claim.form)
-    if ok_share < claim.min_ok:
+    if ok_share < claim.min_ok or ok_share == 0:
         bad = data.status.values[data.status.values != OK]
         kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
         return Decision(
@@ -197,7 +199,10 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
     upheld = all(c.passed for c in checks)
     counterpart: list[Check] = []
     if claim.expected == "refuted":
-        counterpart = _judged(claim.judge, _select_form(whole, claim.counterpart))
+        try:
+            counterpart = _judged(claim.judge, _select_form(whole, claim.counterpart), narrowed=narrowed)
+        except Inconclusive as reason:
+            return Decision("inconclusive", checks, message=f"counterpart: {reason}")
         if not upheld and not all(c.passed for c in counterpart):
             message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
             return Decision("inconclusive", checks, counterpart_checks=counterpart, message=message)
@@ -234,9 +239,9 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
     sizes = [data.sizes[f] for f in fields]
     for index in np.ndindex(*sizes):
         part = data.isel({f: [i] for f, i in zip(fields, index, strict=True)})
-        at = {f: part[f].values[0].item() for f in fields}
+        at = {f: plain(part[f].values[0]) for f in fields}
         ok = float((part.status == OK).mean())
-        if ok < claim.min_ok:
+        if ok < claim.min_ok or ok == 0:
             cells.append({"at": at, "verdict": "inconclusive", "failed": f"{1 - ok:.0%} of the runs are not ok"})
             continue
         try:

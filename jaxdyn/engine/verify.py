@@ -44,13 +44,19 @@ class Task:
         return [self.main, *self.controls.values()]
 
     @property
+    def narrowed(self) -> bool:
+        """Whether the caller may have taken away what the judge needs: overridden fields, or fewer seeds than the claim's own."""
+        return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
+
+    @property
     def command(self) -> str:
         """The command that repeats just this claim."""
         words = ["jaxdyn verify", self.claim.id]
         if self.scale != "quick":
             words.append(f"--scale {self.scale}")
         seeds = self.main.seeds
-        if seeds != tuple(range(self.claim.seed_count(self.scale))):
+        contiguous = seeds == tuple(range(seeds[0], seeds[-1] + 1))  # other choices can only be made from Python
+        if contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
         for name, value in self.overrides.items():
             text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
@@ -155,7 +161,7 @@ def make_plan(
     scale: str = "quick",
     seeds: Any = None,
     overrides: Mapping[str, Any] | None = None,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     load: Sequence[str | Path] = (),
     store: Path | None = None,
 ) -> Plan:
@@ -167,6 +173,7 @@ def make_plan(
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     overrides = overrides or {}
+    by = [by] if isinstance(by, str) else by
     lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
     if lacking and len(lacking) < len(claims):
         raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
@@ -177,17 +184,23 @@ def make_plan(
     return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
 
 
-def conclude(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
-    """Judge one claim on its data."""
-    cells = by_cells(task.claim, data, list(task.by)) if task.by else None
-    return Conclusion(decide(task.claim, data, control_data, narrowed=bool(task.overrides)), cells)
+def conclude(
+    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), *, narrowed: bool = False
+) -> Conclusion:
+    """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
+    cells = by_cells(claim, data, list(by)) if by else None
+    return Conclusion(decide(claim, data, control_data, narrowed=narrowed), cells)
+
+
+def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
+    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed)
 
 
 def run_plan(
     plan_: Plan,
     pool: cf.Executor | None,
     progress: Progress | None = None,
-    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future] = conclude,
+    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future] = _conclude_here,
     concluded: Callable[[Verified], None] | None = None,
 ) -> list[Verified]:
     """Run a plan and judge each claim as soon as its runs are there.
@@ -254,7 +267,7 @@ def verify(
     *,
     scale: str = "quick",
     seeds: Any = None,
-    by: Sequence[str] = (),
+    by: str | Sequence[str] = (),
     out: str | Path | None = None,
     cluster: cf.Executor | None = None,
     load: Sequence[str | Path] = (),
