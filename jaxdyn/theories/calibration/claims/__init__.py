@@ -1,0 +1,1 @@
+"""The claims of calibration, by topic."""

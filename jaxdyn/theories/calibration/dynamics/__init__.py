@@ -1,0 +1,1 @@
+"""What the theory predicts: closed forms, and the equations of finite step sizes."""

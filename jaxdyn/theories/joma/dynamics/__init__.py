@@ -1,0 +1,1 @@
+"""What JoMA predicts: invariants, and the dynamics of the linear, the nonlinear and the hierarchical case."""

@@ -1,0 +1,212 @@
+r"""Theorem 1: what attention logits and projected weights keep constant while they are trained together.
+
+.. math::
+   \text{exp: } z = \tfrac{r}{2\tau}\sum_k v_k^2 + c, \qquad \text{linear: } z^2 = r\sum_k v_k^2 + c, \qquad
+   \text{softmax: } z = \tfrac{r}{2\tau}\sum_k\bigl(v_k^2 - \|v_k\|^2\,\bar b\bigr) + c
+
+Source: arXiv:2310.00535, Theorem 1 (squares elementwise). Letters: v (m, k) projected weights, z (m,) logits of one query or their
+law's sum over queries, r = learning rate of z over that of w, tau temperature, b attended frequencies, g ascent gradients at
+the pre-activations. Functions take an index ``kind`` into ``model.ATTENTIONS`` (0 exp, 1 linear), which may be traced.
+
+Departures: the softmax law has 1/2 and the sum over k on both terms; its factorisation assumption is needed for each node. The
+rate of w is 1 wherever an integral over training appears, unless ``lr`` is given.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+__all__ = [
+    "Ledger",
+    "Residuals",
+    "closed_ledger",
+    "conserved_side",
+    "discrete_drift",
+    "estimator_terms",
+    "factorised_gradients",
+    "factorisation_residual",
+    "felt_residual",
+    "invariant",
+    "ledger_step",
+    "open_ledger",
+    "sampling_weights",
+    "softmax_law",
+    "square_sum",
+]
+
+Index = int | Int[Array, ""]
+Scalar = float | Float[Array, ""]
+
+
+def square_sum(v: Float[Array, "*t m k"], ratio: Scalar, tau: Scalar, kind: Index) -> Float[Array, "*t m"]:
+    r"""The weights' side of the law: :math:`\tfrac{r}{2\tau}\sum_k v_k^2` (exp) or :math:`r\sum_k v_k^2` (linear)."""
+    return jnp.where(kind == 1, ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
+
+
+def conserved_side(z: Float[Array, "q m"], kind: Index) -> Float[Array, "q m"]:
+    """The logits' side of the law: z (exp) or its square (linear)."""
+    return jnp.where(kind == 1, z**2, z)
+
+
+def invariant(
+    v: Float[Array, "*t m k"], v0: Float[Array, "m k"], side0: Float[Array, " m"], ratio: Scalar, tau: Scalar, kind: Index
+) -> Float[Array, "*t m"]:
+    r"""The logits' side that Theorem 1 predicts from the weights: :math:`s_0 + \text{square\_sum}(v_t) - \text{square\_sum}(v_0)`.
+
+    With many queries the same holds for the sum of the queries' sides, if all samples are in one batch: v is shared, each
+    logit vector sees its own samples only. Source: Theorem 1; the sum law is a consequence of the same cancellation.
+    """
+    return side0 + square_sum(v, ratio, tau, kind) - square_sum(v0, ratio, tau, kind)
+
+
+def discrete_drift(
+    dv2: Float[Array, "m k"], dz2: Float[Array, "q m"], ratio: Scalar, tau: Scalar, kind: Index
+) -> Float[Array, " m"]:
+    r"""What plain (S)GD adds to the invariant: from the sums over steps of squared increments of v and z.
+
+    .. math:: \text{exp: } -\tfrac{r}{2\tau}\sum_{s,k}(\Delta v_{k,s})^2, \qquad
+              \text{linear: } \sum_s(\Delta z_s)^2 - r\sum_{s,k}(\Delta v_{k,s})^2
+
+    Exact for any batches, activations and targets; summed over queries.
+    """
+    return jnp.where(kind == 1, jnp.sum(dz2, 0), 0.0) - jnp.where(kind == 1, ratio, 0.5 * ratio / tau) * jnp.sum(dv2, -1)
+
+
+def estimator_terms(
+    v: Float[Array, "*t m k"], mean_b: Float[Array, " m"], ratio: Scalar, tau: Scalar
+) -> tuple[Float[Array, "*t m"], Float[Array, "*t m"]]:
+    r"""The two terms of the softmax law.
+
+    .. math:: \hat z_1 = \tfrac{r}{2\tau}\sum_k v_k^2, \qquad \hat z_2 = -\tfrac{r}{2\tau}\,\bar b\sum_k\|v_k\|^2
+    """
+    half = 0.5 * ratio / tau
+    return half * jnp.sum(v**2, -1), -half * mean_b * jnp.sum(v**2, (-2, -1))[..., None]
+
+
+def softmax_law(
+    v: Float[Array, "t m k"],
+    v0: Float[Array, "m k"],
+    z0: Float[Array, " m"],
+    mean_b: Float[Array, " m"],
+    ratio: Scalar,
+    tau: Scalar,
+    norm_factor: float = 1.0,
+) -> Float[Array, "t m"]:
+    r"""Softmax law with a constant :math:`\bar b`; ``norm_factor=2`` gives the printed form, whose second term has no 1/2."""
+    square, norm = estimator_terms(v, mean_b, ratio, tau)
+    square0, norm0 = estimator_terms(v0, mean_b, ratio, tau)
+    return z0 + square - square0 + norm_factor * (norm - norm0)
+
+
+class Ledger(NamedTuple):
+    r"""Sums over the steps of a run that the softmax estimators need (starts at zero).
+
+    ``norm``: :math:`\sum_s \bar b_s\,\Delta\sum_k\|v_k\|^2`; ``joint``: :math:`\eta\sum_s\sum_k E[G_k (b\cdot v_k) b]`;
+    ``dv2``: :math:`\sum_s\sum_k(\Delta v_k)^2`.
+    """
+
+    norm: Float[Array, " m"]
+    joint: Float[Array, " m"]
+    dv2: Float[Array, " m"]
+
+
+def open_ledger(tokens: int) -> Ledger:
+    """A ledger before the first step."""
+    zero = jnp.zeros(tokens, jnp.float64)
+    return Ledger(zero, zero, zero)
+
+
+def ledger_step(
+    ledger: Ledger,
+    v: Float[Array, "m k"],
+    v_next: Float[Array, "m k"],
+    b: Float[Array, "n m"],
+    g: Float[Array, "n k"],
+    weight: Float[Array, " n"],
+    lr: Scalar,
+) -> Ledger:
+    """The ledger after one step from ``v`` to ``v_next``; ``b`` and ``g`` are those before the step, ``weight`` the samples'."""
+    norm = (weight @ b) * (jnp.sum(v_next**2) - jnp.sum(v**2))
+    joint = lr * (weight * jnp.sum(g * (b @ v), -1)) @ b
+    return Ledger(ledger.norm + norm, ledger.joint + joint, ledger.dv2 + jnp.sum((v_next - v) ** 2, -1))
+
+
+def closed_ledger(
+    ledger: Ledger, v: Float[Array, "t m k"], v0: Float[Array, "m k"], z0: Float[Array, " m"], ratio: Scalar, tau: Scalar
+) -> tuple[Float[Array, "t m"], Float[Array, "t m"]]:
+    r"""Two better estimates of the logits at recorded steps (``ledger`` with a leading time axis).
+
+    The first keeps the factorisation assumption but lets :math:`\bar b` move:
+    :math:`z_0 + \tfrac{r}{2\tau}[\Delta\sum_k v_k^2 - \int\bar b\,d\sum_k\|v_k\|^2]` (left Riemann sum along the run).
+    The second assumes nothing and is exact for plain gradient descent on the full batch:
+
+    .. math:: z_0 + \tfrac{r}{\tau}\Bigl[\tfrac12\Delta\sum_k v_k^2 - \tfrac12\sum_s\sum_k(\Delta v_k)^2
+              - \eta\sum_s\sum_k E[G_k(b\cdot v_k)b]\Bigr]
+    """
+    square = jnp.sum(v**2, -1) - jnp.sum(v0**2, -1)
+    moving = z0 + 0.5 * ratio / tau * (square - ledger.norm)
+    exact = z0 + ratio / tau * (0.5 * square - 0.5 * ledger.dv2 - ledger.joint)
+    return moving, exact
+
+
+class Residuals(NamedTuple):
+    r"""How far :math:`E[G_k b b^\top] = \bar b\,E[G_k b]^\top` is from true.
+
+    ``second``: the left sides; ``matrix``: left minus right sides; ``each``: Frobenius norm of the residuals over that of the left
+    sides, all nodes together; ``summed``: the same for the residuals' sum over nodes (the printed assumption), over the same size.
+    """
+
+    second: Float[Array, "k m m"]
+    matrix: Float[Array, "k m m"]
+    each: Float[Array, ""]
+    summed: Float[Array, ""]
+
+
+def factorisation_residual(
+    b: Float[Array, "n m"], g: Float[Array, "n k"], weight: Float[Array, " n"], mean_b: Float[Array, " m"]
+) -> Residuals:
+    r"""Residual of the factorisation assumption of the softmax law."""
+    weighted = weight[:, None] * g
+    second = jnp.einsum("nk,nl,nm->klm", weighted, b, b)
+    matrix = second - mean_b[None, :, None] * (weighted.T @ b)[:, None, :]
+    size = jnp.linalg.norm(second)
+    return Residuals(second, matrix, jnp.linalg.norm(matrix) / size, jnp.linalg.norm(jnp.sum(matrix, 0)) / size)
+
+
+def felt_residual(residuals: Residuals, v: Float[Array, "m k"]) -> Float[Array, ""]:
+    r"""The part of the residual that moves the logits, :math:`\|\sum_k R_k v_k\| / \|\sum_k E[G_k b b^\top] v_k\|`.
+
+    The law needs only this to be small: where G_k has mean zero, the residual is as large as the left side, but most of it
+    multiplies :math:`\bar b\cdot v_k`, which stays small for weights that grew from such gradients under a uniform attention.
+    """
+    felt, size = (jnp.linalg.norm(jnp.einsum("klm,mk->l", matrix, v)) for matrix in (residuals.matrix, residuals.second))
+    return felt / size
+
+
+def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], size: Float[Array, " k"]) -> Float[Array, "n k"]:
+    r"""Weighted gradients :math:`P_i G_k[i]` that satisfy the factorisation assumption exactly, node by node.
+
+    The left side is symmetric and the right side has rank one with left factor :math:`\bar b`, so the assumption says
+    :math:`\sum_i P_i G_k[i]\, b_i b_i^\top = s_k\,\bar b\bar b^\top`: m(m+1)/2 linear equations for n samples. The smallest
+    solution is returned, for the sizes s.
+
+    Raises:
+        ValueError: too few samples for the equations.
+    """
+    n, m = b.shape
+    rows, cols = jnp.triu_indices(m)
+    if n < len(rows):
+        raise ValueError(f"{m} tokens need at least {len(rows)} samples, got {n}")
+    products = (b[:, rows] * b[:, cols]).T  # one row an equation
+    target = mean_b[rows] * mean_b[cols]
+    solution = products.T @ jnp.linalg.solve(products @ products.T, target)
+    return solution[:, None] * size
+
+
+def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"]) -> Float[Array, " n"]:
+    r"""Sampling probabilities nearest to uniform with :math:`E[b] = \bar b`; a negative entry tells that none were found."""
+    missing = mean_b - jnp.mean(b, 0)
+    return 1.0 / b.shape[0] + b @ jnp.linalg.solve(b.T @ b, missing)

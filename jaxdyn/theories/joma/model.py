@@ -1,0 +1,187 @@
+r"""The network of JoMA: one block of attention and a lower MLP layer, its losses and its discrete step.
+
+.. math:: b = \text{attention}(x, z_m), \quad f = U_C b + u_m, \quad \text{pre}_k = w_k^\top f, \quad h_k = \phi(\text{pre}_k)
+
+Source: arXiv:2310.00535, section 2. Letters: m contextual tokens, q queries, d embedding dimension, k hidden nodes, o outputs,
+n samples; x (n, m) token frequencies, z (q, m) attention logits, w (d, k) lower layer, a (k, o) upper layer;
+v = U_C^T w (m, k) projected weights.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+__all__ = [
+    "ACTIVATIONS",
+    "ATTENTIONS",
+    "OPTIMIZERS",
+    "Batch",
+    "Block",
+    "Params",
+    "activation",
+    "attend",
+    "attention",
+    "cross_entropy",
+    "embed",
+    "make_tx",
+    "mean_attention",
+    "node_gradients",
+    "normals",
+    "pre_activations",
+    "projected",
+    "squared_loss",
+]
+
+ATTENTIONS = ("exp", "linear", "softmax")
+ACTIVATIONS = ("id", "relu", "tanh", "gelu")
+OPTIMIZERS = ("gd", "momentum", "adam")
+Index = int | Int[Array, ""]  # a position in one of the lists above; may be traced
+Scalar = float | Float[Array, ""]
+
+
+class Params(NamedTuple):
+    """What is trained: logits, lower layer, and the upper layer where there is one (``a=None``: outputs are the hidden nodes)."""
+
+    w: Float[Array, "d k"]
+    z: Float[Array, "q m"]
+    a: Float[Array, "k o"] | None = None
+
+
+class Block(NamedTuple):
+    """What is fixed in a run: embeddings of tokens and queries, kinds of attention and activation, temperature, constant A."""
+
+    tokens: Float[Array, "d m"]
+    queries: Float[Array, "d q"]
+    attention: Index
+    phi: Index
+    tau: Scalar = 1.0
+    normalizer: Scalar = 1.0
+
+
+class Batch(NamedTuple):
+    """Samples: token frequencies, query, target (one row each) and a weight, whose sum is 1 over the batch."""
+
+    x: Float[Array, "n m"]
+    query: Int[Array, " n"]
+    target: Float[Array, "n o"]
+    weight: Float[Array, " n"]
+
+
+def attention(
+    x: Float[Array, "*n m"], z: Float[Array, "*n m"], kind: Index, tau: Scalar = 1.0, normalizer: Scalar = 1.0
+) -> Float[Array, "*n m"]:
+    r"""Attended frequencies b of the tokens; ``kind`` indexes ``ATTENTIONS``.
+
+    .. math:: b_l = x_l e^{z_l/\tau}/A \ (\text{exp}), \quad x_l z_l \ (\text{linear}), \quad
+              x_l e^{z_l/\tau} / \textstyle\sum_j x_j e^{z_j/\tau} \ (\text{softmax; some } x_l > 0)
+    """
+
+    def softmax() -> Array:
+        top = jnp.max(jnp.where(x > 0, z, -jnp.inf), -1, keepdims=True)
+        e = x * jnp.exp(jnp.where(x > 0, z - jax.lax.stop_gradient(top), 0.0) / tau)
+        return e / jnp.sum(e, -1, keepdims=True)
+
+    branches = [lambda: x * jnp.exp(z / tau) / normalizer, lambda: x * z, softmax]
+    return branches[kind]() if isinstance(kind, int) else jax.lax.switch(kind, branches)
+
+
+def activation(pre: Float[Array, "*n k"], kind: Index) -> Float[Array, "*n k"]:
+    """The activation number ``kind`` of ``ACTIVATIONS``, entry by entry."""
+    branches = [lambda y: y, jax.nn.relu, jnp.tanh, lambda y: jax.nn.gelu(y, approximate=False)]
+    return branches[kind](pre) if isinstance(kind, int) else jax.lax.switch(kind, branches, pre)
+
+
+def projected(params: Params, block: Block) -> Float[Array, "m k"]:
+    """Projected weights v = U_C^T w."""
+    return block.tokens.T @ params.w
+
+
+def attend(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n m"]:
+    """Attended frequencies b of every sample."""
+    return attention(x, params.z[query], block.attention, block.tau, block.normalizer)
+
+
+def mean_attention(params: Params, block: Block, batch: Batch) -> Float[Array, " m"]:
+    """E[b] over the batch."""
+    return batch.weight @ attend(params, block, batch.x, batch.query)
+
+
+def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
+    """w_k^T (U_C b + u_m) of every sample and node."""
+    f = attend(params, block, x, query) @ block.tokens.T + block.queries.T[query]
+    return f @ params.w
+
+
+def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Array, "n o"]:
+    h = activation(pre, block.phi)
+    return h if params.a is None else h @ params.a
+
+
+def squared_loss(params: Params, block: Block, batch: Batch, weight_decay: Scalar = 0.0) -> Float[Array, ""]:
+    """Half the mean squared error of the outputs, plus half the decay times the squared norms of w and z."""
+    error = _outputs(params, block, pre_activations(params, block, batch.x, batch.query)) - batch.target
+    decay = jnp.sum(params.w**2) + jnp.sum(params.z**2)
+    return 0.5 * jnp.dot(batch.weight, jnp.sum(error**2, -1)) + 0.5 * weight_decay * decay
+
+
+def cross_entropy(params: Params, block: Block, batch: Batch) -> Float[Array, ""]:
+    """Mean cross-entropy of the outputs as logits; targets are probabilities."""
+    logits = _outputs(params, block, pre_activations(params, block, batch.x, batch.query))
+    return jnp.dot(batch.weight, optax.softmax_cross_entropy(logits, batch.target))
+
+
+def node_gradients(params: Params, block: Block, batch: Batch) -> Float[Array, "n k"]:
+    r"""Ascent gradients :math:`G_k = -\partial\ell/\partial\text{pre}_k` of every sample's cross-entropy."""
+    pre = pre_activations(params, block, batch.x, batch.query)
+
+    def total(pre: Float[Array, "n k"]) -> Float[Array, ""]:
+        return jnp.sum(optax.softmax_cross_entropy(_outputs(params, block, pre), batch.target))
+
+    return -jax.grad(total)(pre)
+
+
+def make_tx(optimizer: Index, lr: Scalar, rates: Params) -> optax.GradientTransformation:
+    """Plain descent, heavy ball (0.9) or Adam, by its index in ``OPTIMIZERS``; ``rates`` multiplies ``lr`` for each parameter.
+
+    The ratio of the attention's rate to the MLP's is ``rates.z / rates.w``.
+    """
+    rules = (optax.identity(), optax.trace(0.9), optax.scale_by_adam())
+
+    def init(params: Params) -> tuple:
+        return tuple(rule.init(params) for rule in rules)
+
+    def update(gradient: Params, states: tuple, params: Params | None = None) -> tuple[Params, tuple]:
+        steps, states = zip(*(rule.update(gradient, state, params) for rule, state in zip(rules, states, strict=True)), strict=True)
+        chosen = jax.tree.map(lambda *options: jnp.select([optimizer == i for i in range(3)], options), *steps)
+        return jax.tree.map(lambda rate, step: -lr * rate * step, rates, chosen), states
+
+    return optax.GradientTransformation(init, update)
+
+
+def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, ...]]:
+    """Standard normal float64 arrays of these shapes, cut from one draw: each further draw would add to the time of compilation."""
+    sizes = [math.prod(shape) for shape in shapes]
+    draw = jax.random.normal(key, (sum(sizes),), jnp.float64)
+    ends = list(itertools.accumulate(sizes))
+    return [draw[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
+
+
+def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tuple[Float[Array, "d m"], Float[Array, "d q"]]:
+    """Embeddings of m tokens and q queries: random orthonormal columns, plus ``noise`` times standard normal entries.
+
+    Raises:
+        ValueError: fewer dimensions than columns.
+    """
+    if d < m + q:
+        raise ValueError(f"orthonormal embeddings of {m} tokens and {q} queries need dim >= {m + q}, got {d}")
+    gaussian = jax.random.normal(key, (2, d, m + q), jnp.float64)
+    frame, _ = jnp.linalg.qr(gaussian[0])
+    u = frame + noise * gaussian[1]
+    return u[:, :m], u[:, m:]

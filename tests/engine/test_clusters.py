@@ -1,0 +1,126 @@
+"""Chunks in other processes: a spawned pool, Dask, and workers that die."""
+
+import concurrent.futures as cf
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.reference import load_file
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def two_devices():
+    """Make a worker see two devices (set before it first asks for one)."""
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with cf.ProcessPoolExecutor(2, mp_context=SPAWN) as workers:
+        yield workers
+
+
+@pytest.fixture
+def job(toys, few_runs):
+    """A function that runs one sweep of 6 chunks on any executor."""
+    memory = few_runs(toys.decay, toys.Toy(), 4)
+    return lambda **options: jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02]), 12, memory=memory, **options)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_spawned_processes_give_the_same_bits(pool, job, tmp_path, same_bits, stored):
+    same_bits(job(cluster=pool, out=tmp_path / "out" if stored else None), job())
+
+
+def test_a_sweep_begun_in_a_pool_goes_on_in_process(pool, job, tmp_path, request, same_bits):
+    ds = job(cluster=pool, out=tmp_path)
+    for shard in sorted(tmp_path.glob("shards/*/*.nc"))[:2]:
+        shard.unlink()
+    chunks_run = request.getfixturevalue("chunks_run")  # only from here on: what it puts in place does not travel to workers
+    same_bits(job(out=tmp_path), ds)
+    assert len(chunks_run) == 2
+
+
+def test_verify_on_a_pool(pool, toys):
+    here, there = jd.verify(toys.CLAIMS[0]), jd.verify(toys.CLAIMS[0], cluster=pool)
+    assert there.verdict == "upheld"
+    assert there.checks == here.checks and there.resolution == here.resolution
+
+
+def test_a_trial_that_raises_in_a_worker(pool, toys):
+    with pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy), 8, executor="vmap", cluster=pool)
+
+
+def test_a_full_disk_in_a_worker(pool, job, tmp_path):
+    """The shards' folder is a file: every worker is refused."""
+    (tmp_path / "shards").write_text("")
+    (tmp_path / "jaxdyn.json").write_text("")
+    with pytest.raises(jd.UsageError):
+        job(cluster=pool, out=tmp_path)
+
+
+def test_trials_of_helper_files_reach_workers(pool, tmp_path):
+    """A claims file split in two: the trial is imported from the file beside it."""
+    (tmp_path / "beside_trials.py").write_text(
+        "import jaxdyn as jd\n\n@jd.setting\nclass S:\n    a: jd.Swept = 1.0\n\n"
+        "def trial(s, key):\n    return jd.observables(measured={'x': 2 * s.a})\n"
+    )
+    (tmp_path / "split_claims.py").write_text("from beside_trials import S, trial\n")
+    module = load_file(tmp_path / "split_claims.py")
+    ds = jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 2.0]), cluster=pool)
+    assert ds.measured_x.values.ravel().tolist() == [2.0, 4.0]
+
+
+def test_workers_with_other_devices_than_the_planner(job, tmp_path, same_bits):
+    """Shards are found where the worker wrote them, also where planner and workers have different devices."""
+    with cf.ProcessPoolExecutor(1, mp_context=SPAWN, initializer=two_devices) as other:
+        ds = job(cluster=other, out=tmp_path)
+    assert ds.sizes["seed"] == 12 and (ds.status == 0).all()
+    same_bits(job(out=tmp_path), ds)
+
+
+def test_a_pool_whose_worker_dies_ends_in_one_sentence(job, tmp_path):
+    with cf.ProcessPoolExecutor(1, mp_context=SPAWN) as doomed:
+        os.kill(doomed.submit(os.getpid).result(), signal.SIGKILL)
+        with pytest.raises(jd.UsageError, match="worker"):
+            job(cluster=doomed, out=tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_path, same_bits):
+    distributed = pytest.importorskip("distributed")
+    import dask
+
+    class Killer:
+        """Progress that kills one worker after the third chunk."""
+
+        chunks = total = 0
+        victim = None
+
+        def start(self, total, done):
+            self.total = total
+
+        def advance(self, runs, facts):
+            self.chunks += 1
+            if self.chunks == 3:
+                os.kill(self.victim, signal.SIGKILL)
+
+    killer, memory = Killer(), few_runs(toys.decay, toys.Toy(), 4)
+    grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
+    with (
+        dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        killer.victim = next(iter(client.run(os.getpid).values()))
+        executor = client.get_executor()
+        ds = jd.sweep(toys.decay, grid, 24, out=tmp_path, memory=memory, cluster=executor, progress=killer)
+        executor.shutdown()
+    assert killer.chunks == 12
+    same_bits(ds, jd.sweep(toys.decay, grid, 24, memory=memory))
+    assert len(list(tmp_path.glob("shards/*/*.nc"))) >= 12

@@ -1,0 +1,101 @@
+"""Several devices: the same results, no talk between them, any number of runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+
+TOYS = Path(__file__).parent / "toys.py"
+COLLECTIVES = ("all-reduce", "all-gather", "collective-permute", "all-to-all", "reduce-scatter")
+CASES = {  # name: trial, setting, grid, seeds, executor; odd numbers of cells and of seeds, more cells than seeds and fewer
+    "wide": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 1, "vmap"),
+    "deep": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 5, "vmap"),
+    "one": ("decay", "Toy", {}, 1, "vmap"),
+    "solver": ("solved", "Flow", {"rate": [0.5, 1.0, 2.0]}, 5, "vmap"),
+    "mapped": ("solved", "Flow", {"rate": [0.5, 1.0, 2.0]}, 5, "map"),
+}
+CHILD = """
+import json, sys
+import jax
+import jaxdyn as jd
+from jaxdyn.engine import program
+from jaxdyn.engine.reference import load_file
+
+toys, cases, out = load_file(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
+texts, compiled = {}, program._compiled
+
+def noted(*args):
+    built = compiled(*args)
+    texts[name] = built[0].as_text()
+    return built
+
+program._compiled = noted
+for name, (trial, cls, fields, seeds, executor) in cases.items():
+    grid = jd.grid(getattr(toys, cls), **fields)
+    jd.sweep(getattr(toys, trial), grid, seeds, executor=executor).to_netcdf(f"{out}/{name}.nc", engine="h5netcdf")
+json.dump({"devices": jax.device_count(), "texts": texts}, open(f"{out}/texts.json", "w"))
+"""
+
+
+def in_child(devices, out, cases=CASES):
+    flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={devices}"
+    command = [sys.executable, "-c", CHILD, str(TOYS), json.dumps(cases), str(out)]
+    done = subprocess.run(command, env=os.environ | {"XLA_FLAGS": flags}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return json.loads((out / "texts.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def on_two(tmp_path_factory):
+    out = tmp_path_factory.mktemp("two")
+    return out, in_child(2, out)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_two_devices_give_the_results_of_one(toys, on_two, name):
+    out, facts = on_two
+    assert facts["devices"] == 2
+    trial, cls, fields, seeds, executor = CASES[name]
+    here = jd.sweep(getattr(toys, trial), jd.grid(getattr(toys, cls), **fields), seeds, executor=executor)
+    there = xr.load_dataset(out / f"{name}.nc", engine="h5netcdf")
+    assert there.sizes == here.sizes
+    assert (there.status == here.status).all()
+    for variable in here.data_vars:
+        rtol = 1e-9 if trial == "solved" else 1e-13  # the solver's tolerance; 20 steps of rounding
+        np.testing.assert_allclose(there[variable].transpose(*here[variable].dims), here[variable], rtol=rtol, atol=rtol)
+
+
+def test_devices_do_not_talk_to_one_another(on_two):
+    for name, text in on_two[1]["texts"].items():
+        assert text and not [word for word in COLLECTIVES if word in text], name
+
+
+def test_the_search_for_collectives_finds_one():
+    """The same words do occur where devices talk: the check above can fail."""
+    code = (
+        "import jax, jax.numpy as jnp\n"
+        "from jax.sharding import PartitionSpec as P\n"
+        "mesh = jax.make_mesh((2,), ('runs',), axis_types=(jax.sharding.AxisType.Auto,))\n"
+        "f = jax.shard_map(lambda x: jax.lax.psum(x, 'runs'), mesh=mesh, in_specs=P('runs'), out_specs=P())\n"
+        "print(jax.jit(f).lower(jnp.ones(4)).compile().as_text())\n"
+    )
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    text = subprocess.run([sys.executable, "-c", code], env=os.environ | flags, capture_output=True, text=True).stdout
+    assert [word for word in COLLECTIVES if word in text]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [3, 5])
+def test_more_devices_than_runs(toys, tmp_path, devices):
+    cases = {"one": CASES["one"], "wide": CASES["wide"]}
+    assert in_child(devices, tmp_path, cases)["devices"] == devices
+    here = jd.sweep(toys.decay, jd.grid(toys.Toy, **CASES["wide"][2]), 1)
+    there = xr.load_dataset(tmp_path / "wide.nc", engine="h5netcdf")
+    np.testing.assert_allclose(there.measured_x.transpose(*here.measured_x.dims), here.measured_x, rtol=1e-13)

@@ -1,0 +1,98 @@
+"""Processes killed or interrupted in the middle of a sweep, and two on one folder."""
+
+import random
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from jaxdyn.errors import StoreError
+
+from .conftest import SEEDS, TOYS
+
+CHILD = """
+import sys, time
+from jaxdyn.engine.reference import load_file
+import jaxdyn as jd
+
+toys = load_file({toys!r})
+
+class Told:
+    def start(self, total, done):
+        print("start", done, flush=True)
+    def advance(self, runs, facts):
+        print("chunk", flush=True)
+        time.sleep({pause})
+
+grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
+jd.sweep(toys.decay, grid, {seeds}, out={out!r}, memory={memory}, progress=Told())
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def child(out, memory, seeds=SEEDS, pause=0.0):
+    code = CHILD.format(toys=str(TOYS), out=str(out), memory=memory, seeds=seeds, pause=pause)
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def test_two_processes_cannot_share_a_folder(tmp_path, swept, toys, few_runs):
+    with child(tmp_path / "out", few_runs(toys.decay, toys.Toy(), 4), pause=60) as process:
+        assert process.stdout.readline() == "start 0\n"
+        with pytest.raises(StoreError, match=f"in use by process {process.pid}"):
+            swept(tmp_path / "out")
+        process.kill()
+    assert swept(tmp_path / "out").sizes["seed"] == SEEDS, "the lock of a killed process holds nobody up"
+
+
+def killed(out, memory, seeds, after, delay):
+    """Start a sweep and kill -9 it some moments after its ``after``-th chunk; returns the chunks it found stored, and its exit code."""
+    with child(out, memory, seeds) as process:
+        found = int(process.stdout.readline().split()[1])
+        for _ in range(after):
+            process.stdout.readline()
+        try:
+            process.wait(delay)
+        except subprocess.TimeoutExpired:
+            process.kill()
+        process.stdin.close()
+    return found
+
+
+def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, seeds):
+    """Killed at these moments, then finished: the bits of an unbroken sweep, and no stored chunk run twice."""
+    memory = few_runs(toys.decay, toys.Toy(), 4)
+    counts = [killed(out, memory, seeds, after, delay) for after, delay in moments]
+    assert counts == sorted(counts), "nothing that was stored is lost"
+    left = seeds // 2 - len(list(out.glob("shards/*/*.nc")))
+    assert left > 0, "the sweep was not killed in its middle"
+    resumed = swept(out, seeds=seeds)
+    assert len(chunks_run) == left
+    same_bits(resumed, swept(None, seeds=seeds))
+    assert not list(out.rglob(".tmp-*"))
+
+
+def test_killed_in_mid_sweep_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
+    draw = random.Random()
+    moments = [(3, draw.uniform(0, 0.02)), (2, draw.uniform(0, 0.02))]
+    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 100)
+
+
+@pytest.mark.slow
+def test_killed_at_many_moments_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
+    draw = random.Random()
+    moments = [(0, 0.0), *((draw.randint(0, 5), draw.uniform(0, 0.05)) for _ in range(12))]
+    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 800)
+
+
+def test_interrupt_leaves_a_folder_that_goes_on(tmp_path, toys, few_runs, swept, chunks_run, same_bits):
+    with child(tmp_path / "out", few_runs(toys.decay, toys.Toy(), 4), pause=60) as process:
+        process.stdout.readline(), process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert "KeyboardInterrupt" in process.stderr.read()
+    ds = swept(tmp_path / "out")
+    assert len(chunks_run) == 5
+    same_bits(ds, swept(None))

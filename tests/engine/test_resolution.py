@@ -1,0 +1,146 @@
+"""Resolution against thresholds known in closed form, and maps of where a claim holds."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.verdict import HALVINGS, by_cells, decide
+from jaxdyn.status import DIVERGED, OK
+
+from .handmade import data, doubled, failing
+
+STEP = 10 ** (14 / 2**HALVINGS)  # the bisection finds a threshold to this factor
+
+# Resolution -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [0.3, 1e-2, 1e-5, 1e-11])
+def test_scale_finds_the_threshold(claim, bound):
+    """M = p: |1/(1+e) - 1| > b and |1/(1-e) - 1| > b first hold together at e = b / (1 - b)."""
+    exact = lambda ds: [jd.at_most("error", jd.relative_error(ds, "z", "entry"), bound)]  # noqa: E731
+    found = decide(claim(judge=exact), data(), {}).resolution["scale"]["z"]
+    assert bound / (1 - bound) <= found <= bound / (1 - bound) * STEP * (1 + 1e-3)
+
+
+def test_scale_counts_both_signs(claim):
+    """M = p (1 + d): stretching the prediction first improves it; only beyond (1+d)/(1-b) - 1 are both signs rejected."""
+    found = decide(claim(), data(0.005), {}).resolution["scale"]["z"]
+    want = 1.005 / 0.99 - 1
+    assert want <= found <= want * STEP
+
+
+def test_scale_of_each_prediction(claim):
+    ds = data().assign(
+        predicted_w=lambda d: d.predicted_z,
+        measured_w=lambda d: d.measured_z,
+        predicted_n=("entry", np.arange(3)),
+        measured_n=("entry", np.arange(3)),
+    )
+
+    def both(ds):
+        errors = {"z": 0.01, "w": 0.1}
+        return [jd.at_most(name, jd.relative_error(ds, name, "entry"), bound) for name, bound in errors.items()]
+
+    scale = decide(claim(judge=both), ds, {}).resolution["scale"]
+    assert 0.0101 < scale["z"] < 0.0101 * STEP * 1.01 and 0.111 < scale["w"] < 0.112 * STEP
+    assert scale["n"] is None, "whole numbers do not scale"
+
+
+def test_scale_is_null_where_no_distortion_is_rejected(claim):
+    signs = lambda ds: [jd.at_least("same sign", ds.predicted_z * ds.measured_z, 0.0)]  # noqa: E731
+    flipped = {"flipped": lambda ds: ds.assign(predicted_z=-ds.predicted_z)}
+    decision = decide(claim(judge=signs, controls=flipped), data(), {})
+    assert decision.resolution["scale"] == {"z": None}
+    assert decision.verdict == "upheld", "half of a flipped sign is still seen: the mix is finite"
+    # (1 - a) p + a (-p) is negative from a = 1/2 on; the measurement is the same on both sides
+    assert 0.5 <= decision.resolution["mix"]["flipped"] <= 0.5 * STEP
+
+
+@pytest.mark.parametrize("off", [0.02, 0.5, 100.0])
+def test_mix_finds_the_threshold(claim, off):
+    """The blend's measurement is p (1 + a off): rejected from a = b / off on."""
+    fields = claim(controls={"adam": {"optimizer": "sign"}})
+    found = decide(fields, data(), {"adam": data(off)}).resolution["mix"]["adam"]
+    assert 0.01 / off * (1 - 1e-9) <= found <= 0.01 / off * STEP
+
+
+def test_mix_of_a_function(claim):
+    """(1-a) p + a 2p against p: off by a / (1 + a), rejected from b / (1 - b) on."""
+    found = decide(claim(), data(), {}).resolution["mix"]["doubled"]
+    assert 0.01 / 0.99 <= found <= 0.01 / 0.99 * STEP
+
+
+def test_failed_runs_stay_out_of_the_blend(claim):
+    fields = claim(controls={"adam": {"optimizer": "sign"}})
+    error = np.full((2, 4, 1), 0.5)
+    error[0, 0] = 1e9
+    found = decide(fields, data(), {"adam": data(error, status=failing(1))}).resolution["mix"]["adam"]
+    assert 0.02 * (1 - 1e-9) <= found <= 0.02 * STEP
+
+
+@pytest.mark.parametrize(
+    ("control", "reason"),
+    [
+        (data(0.5, lr=[0.1]), "another shape"),
+        (data(0.5, lr=[0.1, 0.3]), "another lr"),
+        (data(0.5).isel(entry=[0, 1]), "another shape"),
+        (data(0.5).drop_vars("measured_z").assign(measured_z=(("lr", "entry", "seed"), np.full((2, 3, 4), 3.0))), "another shape"),
+    ],
+    ids=["fewer", "other values", "shorter", "turned"],
+)
+def test_shapes_that_cannot_be_blended_give_null_with_the_reason(claim, control, reason):
+    decision = decide(claim(controls={"adam": {"optimizer": "sign"}}), data(), {"adam": control})
+    assert decision.controls[0].rejected and decision.resolution["mix"]["adam"] is None
+    assert reason in decision.controls[0].reason
+    assert decision.verdict == "upheld", "the scale is finite"
+
+
+def test_judges_meet_zeros_without_warnings(claim):
+    """Distorted by 1, the prediction is zero and the error infinite; the suite turns warnings into errors."""
+    tight = decide(claim(judge=lambda ds: [jd.at_most("e", jd.relative_error(ds, "z", "entry"), 0.999)]), data(), {})
+    assert tight.verdict == "toothless" and tight.resolution["scale"]["z"] is None
+
+
+def test_judging_is_deterministic_and_leaves_the_data_alone(claim):
+    ds, other = data(0.001), data(0.5)
+    fields = claim(controls={"adam": {"optimizer": "sign"}, "doubled": doubled})
+    copy = ds.copy(deep=True)
+    first, second = decide(fields, ds, {"adam": other}), decide(fields, ds, {"adam": other})
+    assert dataclasses.asdict(first) == dataclasses.asdict(second)
+    assert ds.identical(copy)
+
+
+# Maps -----------------------------------------------------------------------------------------------------------------
+
+
+def test_each_cell_is_judged_by_itself(claim):
+    error = np.zeros((2, 4, 1))
+    error[1, 2] = 0.5
+    ds = data(error, status=np.array([[DIVERGED, OK, OK, OK], [OK] * 4]))
+    assert by_cells(claim(min_ok=0.5), ds, ["lr"]) == [
+        {"at": {"lr": 0.1}, "verdict": "upheld", "failed": None},
+        {"at": {"lr": 0.2}, "verdict": "refuted", "failed": "relative error"},
+    ]
+    strict = by_cells(claim(), ds, ["lr"])
+    assert strict[0]["verdict"] == "inconclusive" and "25% of the runs are not ok" in strict[0]["failed"]
+    both = by_cells(claim(), ds, ["lr", "seed"])
+    assert len(both) == 8 and both[6]["at"] == {"lr": 0.2, "seed": 2}
+    assert [c["verdict"] for c in both] == ["inconclusive", *["upheld"] * 5, "refuted", "upheld"]
+
+
+def test_a_cell_that_lacks_what_the_judge_needs_is_inconclusive(claim, toys):
+    def slope(ds):
+        return [jd.at_most("ratio", ds.measured_z.isel(lr=1) / ds.measured_z.isel(lr=0), 2.0)]
+
+    assert {c["verdict"] for c in by_cells(claim(judge=slope), data(), ["lr"])} == {"inconclusive"}
+    errors = by_cells(claim(judge=toys.raises), data(), ["lr"])
+    assert [(c["verdict"], c["failed"]) for c in errors] == [("error", "RuntimeError: the judge stumbled")] * 2
+
+
+def test_maps_over_words(claim):
+    ds = data().assign_coords(lr=["gd", "sign"])
+    assert [c["at"] for c in by_cells(claim(), ds, ["lr"])] == [{"lr": "gd"}, {"lr": "sign"}]
+    mixed = data().assign_coords(lr=np.array([None, 3], object))
+    assert [c["at"] for c in by_cells(claim(), mixed, ["lr"])] == [{"lr": None}, {"lr": 3}]

@@ -1,0 +1,248 @@
+"""Settings as pytrees, coercion of values, grids."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxdyn as jd
+from jaxdyn.engine.setting import coerce, field_table, rebuild
+
+FINITE = st.floats(1e-6, 1e6)
+
+
+@jd.setting
+class Strict:
+    """Its ``__init__`` refuses everything but positive Python numbers."""
+
+    a: jd.Swept = 1.0
+    mode: jd.Code = jd.code("one", "two", "three")
+    n: int = 2
+
+    def __post_init__(self):
+        assert type(self.a) in (int, float) and self.a > 0, "ran __init__ on something that is no number"
+
+
+def test_swept_and_static_fields_are_told_apart(toys):
+    assert toys.Toy.swept_fields == ("rate", "lr", "optimizer")
+    assert toys.Toy.static_fields == ("size", "noisy", "kind", "weights", "depth", "dtype")
+
+
+def test_frozen_and_keyword_only():
+    with pytest.raises(AttributeError):
+        Strict().a = 2.0
+    with pytest.raises(TypeError):
+        Strict(1.0)
+
+
+def test_is_a_pytree_of_its_swept_fields():
+    leaves, tree = jax.tree.flatten(Strict(a=3.0, mode="two"))
+    assert leaves == [3.0, "two"]
+    assert jax.tree.unflatten(tree, leaves) == Strict(a=3.0, mode="two")
+    paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(Strict())[0]]
+    assert paths == [".a", ".mode"]
+    assert hash(tree) == hash(jax.tree.structure(Strict(a=9.0)))
+    assert tree != jax.tree.structure(Strict(n=3))
+
+
+@pytest.mark.parametrize("placeholder", [None, object(), -1.0, np.ones(3)])
+def test_placeholders_pass_without_init(placeholder):
+    mapped = jax.tree.map(lambda _: placeholder, Strict())
+    assert mapped.a is placeholder and mapped.n == 2
+
+
+def test_passes_vmap_jit_grad_and_eval_shape_without_init():
+    stacked = rebuild(Strict, {"n": 2}, {"a": jnp.arange(4.0), "mode": jnp.array([0, 1, 2, 1])})  # 0.0 would be refused
+
+    def value(s):
+        return jax.lax.switch(s.mode, [lambda a: a, lambda a: a**2, lambda a: -a], s.a) * s.n
+
+    out = jax.jit(jax.vmap(value))(stacked)
+    np.testing.assert_array_equal(out, [0.0, 2.0, -4.0, 18.0])
+    assert jax.eval_shape(jax.vmap(value), stacked).shape == (4,)
+    grads = jax.grad(lambda s: value(s), allow_int=True)(rebuild(Strict, {"n": 2}, {"a": 3.0, "mode": jnp.int32(1)}))
+    assert grads.a == 12.0
+
+
+@pytest.mark.parametrize("name", ["seed", "form"])
+def test_names_of_axes_are_refused(name):
+    with pytest.raises(jd.UsageError, match=f"{name}.* is taken"):
+        jd.setting(type("Bad", (), {"__annotations__": {name: jd.Swept}, name: 1.0}))
+
+
+def test_every_field_needs_a_default():
+    with pytest.raises(jd.UsageError, match="Bad.x needs a default"):
+        jd.setting(type("Bad", (), {"__annotations__": {"x": jd.Swept}}))
+
+
+def test_code_without_names_is_traced_as_a_whole_number(toys):
+    @jd.setting
+    class Bare:
+        switch: jd.Code = 1
+
+    from jaxdyn.engine.setting import swept_value
+
+    assert type(swept_value(Bare, "switch", 1)) is int
+
+
+GOOD = [
+    ("rate", "0.5", 0.5),
+    ("rate", 2, 2.0),
+    ("rate", np.float32(0.5), 0.5),
+    ("rate", np.int64(3), 3.0),
+    ("rate", "1e-3", 1e-3),
+    ("optimizer", "sign", "sign"),
+    ("size", "4", 4),
+    ("size", 4.0, 4),
+    ("size", np.int32(4), 4),
+    ("noisy", "true", True),
+    ("noisy", False, False),
+    ("noisy", np.bool_(True), True),
+    ("kind", "fancy", "fancy"),
+    ("weights", "3:4:5", (3, 4, 5)),
+    ("weights", (7,), (7,)),
+    ("depth", "none", None),
+    ("depth", None, None),
+    ("depth", "3", 3),
+    ("dtype", "float32", "float32"),
+]
+
+
+@pytest.mark.parametrize(("name", "given_", "held"), GOOD)
+def test_values_are_coerced(toys, name, given_, held):
+    value = coerce(toys.Toy, name, given_)
+    assert value == held and type(value) is type(held)
+
+
+BAD = [
+    ("rate", "fast", "a finite number"),
+    ("rate", "", "a finite number"),
+    ("rate", None, "a finite number"),
+    ("rate", True, "a finite number"),
+    ("rate", float("nan"), "a finite number"),
+    ("rate", "nan", "a finite number"),
+    ("rate", float("inf"), "a finite number"),
+    ("rate", "-inf", "a finite number"),
+    ("rate", 10**400, "a finite number"),
+    ("rate", "1e400", "a finite number"),
+    ("rate", (0.1, 0.2), "a finite number"),
+    ("rate", {"a": 1}, "a finite number"),
+    ("rate", 1j, "a finite number"),
+    ("optimizer", "adam", "one of gd, sign"),
+    ("optimizer", 0, "one of gd, sign"),
+    ("optimizer", None, "one of gd, sign"),
+    ("optimizer", ["gd"], "one of gd, sign"),
+    ("size", 2.5, "a whole number"),
+    ("size", "2.5", "a whole number"),
+    ("size", True, "a whole number"),
+    ("size", float("nan"), "a whole number"),
+    ("size", float("inf"), "a whole number"),
+    ("size", None, "a whole number"),
+    ("noisy", "yes", "true or false"),
+    ("noisy", 1, "true or false"),
+    ("noisy", [], "true or false"),
+    ("kind", "odd", "one of plain, fancy"),
+    ("weights", "1:two", "weights"),
+    ("weights", 5, "weights"),
+    ("weights", (1.5, 2), "weights"),
+    ("weights", (True, 2), "weights"),
+    ("depth", "deep", "depth"),
+    ("dtype", 64, "a word"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "allowed"), BAD)
+def test_bad_values_are_named_in_one_sentence(toys, name, value, allowed):
+    with pytest.raises(jd.UsageError) as error:
+        coerce(toys.Toy, name, value)
+    message = str(error.value)
+    assert name in message and allowed in message and "\n" not in message
+    assert repr(value)[:20] in message
+
+
+def test_tuples_of_numbers_must_be_finite():
+    @jd.setting
+    class Masses:
+        p: tuple[float, ...] = (0.5, 0.5)
+
+    assert coerce(Masses, "p", "0.25:0.75") == (0.25, 0.75)
+    with pytest.raises(jd.UsageError, match="p="):
+        coerce(Masses, "p", (0.5, float("nan")))
+
+
+def test_unknown_fields_are_listed(toys):
+    with pytest.raises(jd.UsageError, match="Toy has no field 'rte'; it has: rate, lr, optimizer, size"):
+        jd.grid(toys.Toy, rte=1.0)
+
+
+@pytest.mark.parametrize("bad", [{"rate": -1.0}, {"rate": 0}, {"size": 0}, {"rate": [-1.0, 1.0]}])
+def test_post_init_refuses_with_its_own_sentence(toys, bad):
+    with pytest.raises(jd.UsageError, match="must be"):
+        jd.grid(toys.Toy, **bad)
+
+
+def test_post_init_sees_every_cell(toys):
+    with pytest.raises(jd.UsageError, match="rate must be positive, got -1"):
+        jd.sweep(toys.decay, jd.grid(toys.Toy, rate=[1.0, -1.0]))
+
+
+def test_empty_axes_and_duplicates_are_refused(toys):
+    with pytest.raises(jd.UsageError, match="rate: an axis of a grid needs at least one value"):
+        jd.grid(toys.Toy, rate=[])
+    with pytest.raises(jd.UsageError, match=r"rate: the values of an axis must differ, got 1.0, 2.0, 1.0"):
+        jd.grid(toys.Toy, rate=[1, 2.0, "1.0"])
+
+
+def test_an_array_without_axes_is_one_value(toys):
+    assert jd.grid(toys.Toy, rate=np.asarray(2.0)).base.rate == 2.0
+
+
+def test_numbers_beyond_the_settings_precision_are_refused(toys):
+    with pytest.raises(jd.UsageError, match="lr"):
+        jd.sweep(toys.net, jd.grid(toys.Net, lr=[0.1, 1e300]))
+
+
+def test_replace_keeps_axes(toys):
+    grid = jd.grid(toys.Toy, rate=[0.5, 1.0], lr=[0.1, 0.2])
+    one = grid.replace(lr=0.3)
+    assert one.axes == {"rate": (0.5, 1.0), "lr": (0.3,)} and one.shape == (2, 1)
+    more = grid.replace(size=[2, 3], noisy=True)
+    assert more.axes["size"] == (2, 3) and all(c.noisy for c in more.cells())
+    assert grid.axes == {"rate": (0.5, 1.0), "lr": (0.1, 0.2)}, "the old grid is left alone"
+
+
+def test_field_table_tells_what_may_be_set(toys):
+    table = {row["name"]: row for row in field_table(jd.grid(toys.Toy, rate=[1.0, 2.0]))}
+    assert table["rate"] == {"name": "rate", "kind": "swept", "type": "a number", "value": [1.0, 2.0]}
+    assert table["optimizer"]["type"] == "one of gd, sign"
+    assert table["size"] == {"name": "size", "kind": "static", "type": "a whole number", "value": 3}
+    assert table["kind"]["type"] == "one of plain, fancy"
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(FINITE, min_size=1, max_size=4, unique=True), st.lists(st.integers(1, 50), min_size=1, max_size=3, unique=True))
+def test_a_grid_is_a_product_with_the_last_axis_fastest(rates, widths):
+    @jd.setting
+    class Small:
+        rate: jd.Swept = 1.0
+        width: int = 1
+
+    grid = jd.grid(Small, rate=rates, width=widths)
+    assert grid.shape == (len(rates), len(widths))
+    assert [(c.rate, c.width) for c in grid.cells()] == [(r, w) for r in rates for w in widths]
+    assert grid.replace(rate=list(rates)) == grid
+    assert jd.grid(Small, rate=np.array(rates), width=widths) == grid
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.one_of(st.text(max_size=8), st.none(), st.floats(), st.integers(), st.booleans(), st.lists(st.integers(), max_size=2)))
+def test_any_value_is_coerced_or_refused_by_a_usage_error(value):
+    for name in Strict.hints:
+        try:
+            held = coerce(Strict, name, value)
+        except jd.UsageError as error:
+            assert name in str(error)
+        else:
+            assert type(held) in (float, int, str) and coerce(Strict, name, held) == held

@@ -1,0 +1,308 @@
+"""Stored sweeps: resume, damage, folders that cannot be used."""
+
+import errno
+import json
+import os
+import random
+import resource
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import store
+from jaxdyn.engine import sweep as sweep_module
+from jaxdyn.engine import verify as verify_module
+from jaxdyn.engine.reference import load_file, ref_to, source_hash
+from jaxdyn.errors import StoreError
+
+from .conftest import SEEDS
+
+
+@pytest.fixture(scope="session")
+def whole(toys, tmp_path_factory):
+    """A finished sweep (folder and data): copied by the tests that damage it."""
+    out = tmp_path_factory.mktemp("whole") / "out"
+    from jaxdyn.engine.program import Program, probe
+
+    program = Program(ref_to(toys.decay), ref_to(toys.Toy), tuple((n, getattr(toys.Toy(), n)) for n in toys.Toy.static_fields))
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02]), SEEDS, out=out, memory=4 * probe(program)["bytes"])
+    return out, ds
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    return Path(shutil.copytree(whole[0], tmp_path / "out"))
+
+
+def shards(folder):
+    return sorted(folder.glob("shards/*/*.nc"))
+
+
+def snapshot(folder):
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+def forbid_running(monkeypatch):
+    def run_chunk(chunk):
+        raise AssertionError("a chunk was run")
+
+    monkeypatch.setattr(sweep_module, "run_chunk", run_chunk)
+
+
+def refused(swept, folder, *words):
+    """The sweep is refused with one sentence that has these words, and changes no byte of the folder."""
+    before = snapshot(folder) if folder.is_dir() else None
+    with pytest.raises(StoreError) as error:
+        swept(folder)
+    message = str(error.value)
+    assert "\n" not in message and all(word in message for word in words), message
+    if before is not None:
+        assert snapshot(folder) == before
+
+
+def test_stored_results_equal_results_in_memory(whole, swept, same_bits):
+    same_bits(whole[1], swept(None))
+
+
+def test_layout(whole):
+    out, _ = whole
+    assert json.loads((out / "jaxdyn.json").read_text())["format"] == 1
+    assert len(shards(out)) == 6 and not list(out.rglob(".tmp-*"))
+
+
+def test_nothing_is_run_when_all_is_stored(whole, folder, swept, same_bits, monkeypatch):
+    forbid_running(monkeypatch)
+    before = snapshot(folder)
+    same_bits(swept(folder), whole[1])
+    assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("lost", [[0], [5], [1, 3], [0, 1, 2, 3, 4, 5]])
+def test_missing_shards_are_computed_again_with_the_same_bits(whole, folder, swept, same_bits, chunks_run, lost):
+    for path in [shards(folder)[i] for i in lost]:
+        path.unlink()
+    kept = snapshot(folder)
+    same_bits(swept(folder), whole[1])
+    assert len(chunks_run) == len(lost) and len(shards(folder)) == 6
+    assert snapshot(folder).items() >= kept.items(), "what was there is left alone"
+
+
+def test_more_seeds_and_cells_reuse_what_is_stored(whole, folder, swept, toys, chunks_run, few_runs):
+    ds = swept(folder, grid=jd.grid(toys.Toy, lr=[0.01, 0.02, 0.04]), memory=few_runs(toys.decay, toys.Toy(), 4), seeds=SEEDS)
+    assert (ds.sel(lr=[0.01, 0.02]).measured_x == whole[1].measured_x).all()
+    assert sum(c.runs for c in chunks_run) < 3 * SEEDS, "stored runs are not all run again"
+
+
+@pytest.mark.parametrize("how", ["truncated", "flipped", "emptied", "replaced"])
+def test_a_damaged_shard_is_named_and_refused(folder, swept, how):
+    victim = shards(folder)[2]
+    data = bytearray(victim.read_bytes())
+    if how == "truncated":
+        data = data[: len(data) // 2]
+    elif how == "flipped":
+        data[len(data) // 2] ^= 1
+    elif how == "emptied":
+        data = b""
+    else:
+        data = shards(folder)[0].read_bytes()
+    victim.write_bytes(bytes(data))
+    refused(swept, folder, victim.name, "damaged", "remove it")
+    victim.unlink()
+    swept(folder)
+
+
+def test_every_flipped_byte_is_found(folder):
+    path = shards(folder)[0]
+    data = path.read_bytes()
+    for i in random.Random(0).sample(range(len(data)), 25):
+        path.write_bytes(data[:i] + bytes([data[i] ^ 128]) + data[i + 1 :])
+        with pytest.raises(StoreError, match="damaged"):
+            store.read_shard(path)
+
+
+def test_a_foreign_folder_is_refused(tmp_path, swept):
+    (tmp_path / "notes.txt").write_text("mine")
+    refused(swept, tmp_path, str(tmp_path), "not jaxdyn's")
+
+
+def test_an_empty_folder_is_used(tmp_path, swept):
+    assert swept(tmp_path).sizes["seed"] == SEEDS
+
+
+def test_a_folder_of_another_job_is_refused(folder, toys):
+    for call in (lambda: jd.sweep(toys.net, jd.grid(toys.Net), out=folder), lambda: jd.verify(toys.CLAIMS[0], out=folder)):
+        before = snapshot(folder)
+        with pytest.raises(StoreError, match="another job .*decay.* choose another"):
+            call()
+        assert snapshot(folder) == before
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', "\x00\x01", '{"purpose": "x", "form'])
+def test_a_damaged_marker_is_refused(folder, swept, content):
+    (folder / "jaxdyn.json").write_text(content)
+    refused(swept, folder, "jaxdyn.json", "damaged")
+
+
+def test_a_marker_of_bytes_that_are_no_text_is_refused(folder, swept):
+    (folder / "jaxdyn.json").write_bytes(b"\xff\xfe\xfa")
+    refused(swept, folder, "jaxdyn.json", "damaged")
+
+
+def test_a_folder_of_another_format_is_refused(folder, swept):
+    marker = folder / "jaxdyn.json"
+    marker.write_text(json.dumps(json.loads(marker.read_text()) | {"format": 99}))
+    refused(swept, folder, "format 99", "format 1")
+
+
+def test_a_file_in_the_way_is_refused(tmp_path, swept):
+    (tmp_path / "out").write_text("mine")
+    with pytest.raises(StoreError, match="out is a file"):
+        swept(tmp_path / "out")
+    assert (tmp_path / "out").read_text() == "mine"
+
+
+@pytest.mark.parametrize("path", ["file/out", "x" * 300], ids=["below a file", "too long"])
+def test_a_path_that_cannot_be_made_is_refused(tmp_path, swept, path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="cannot write to"):
+        swept(tmp_path / path)
+
+
+def test_a_folder_without_permission_is_refused(folder, swept, monkeypatch):
+    def denied(*args, **kwargs):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", denied)
+    refused_message = None
+    try:
+        swept(folder)
+    except StoreError as error:
+        refused_message = str(error)
+    monkeypatch.undo()
+    assert refused_message is not None and "Permission denied" in refused_message
+
+
+@pytest.mark.parametrize("where", ["replace", "fsync"])
+def test_a_full_disk_ends_in_one_sentence_and_leaves_no_part(folder, swept, monkeypatch, where, whole, same_bits):
+    shards(folder)[0].unlink()
+    before = snapshot(folder)
+
+    def full(*args, **kwargs):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, where, full)
+        with pytest.raises(StoreError, match="No space left on device; choose another output folder or free some space"):
+            swept(folder)
+    assert snapshot(folder) == before, "no temporary file is left"
+    same_bits(swept(folder), whole[1])
+
+
+def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same_bits):
+    """The netCDF library meets the refusal itself (here: a limit on the size of files)."""
+    shards(folder)[0].unlink()
+    before = snapshot(folder)
+    swept(None)  # compiled, so that nothing else is written below
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))
+    try:
+        with pytest.raises(StoreError) as error:
+            swept(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "cannot write to" in str(error.value) and "\n" not in str(error.value)
+    assert snapshot(folder) == before
+    same_bits(swept(folder), whole[1])
+
+
+def test_leftovers_of_a_killed_run_are_cleared(folder, swept, whole, same_bits):
+    (shards(folder)[0].parent / ".tmp-1234.nc").write_bytes(b"half a shard")
+    same_bits(swept(folder), whole[1])
+    assert not list(folder.rglob(".tmp-*"))
+
+
+def test_a_run_killed_before_its_marker_was_written_goes_on(tmp_path, swept):
+    (tmp_path / ".lock").write_text("1")
+    (tmp_path / ".tmp-abcd").write_text('{"form')
+    assert swept(tmp_path).sizes["seed"] == SEEDS
+    assert not list(tmp_path.rglob(".tmp-*"))
+
+
+TIMES = """
+import jaxdyn as jd
+
+@jd.setting
+class S:
+    a: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(measured={{'x': s.a * {}}})
+"""
+
+
+def test_a_changed_trial_does_not_reuse_its_old_shards(tmp_path):
+    file = tmp_path / "mine.py"
+    values, hashes = [], set()
+    for factor in (2, 3, 2):
+        file.write_text(TIMES.format(factor))
+        module = load_file(file)
+        hashes.add(source_hash(ref_to(module.trial)))
+        values.append(
+            jd.sweep(module.trial, jd.grid(module.S, a=[1.0, 10.0]), out=tmp_path / f"out{factor}")
+            .measured_x.values.ravel()
+            .tolist()
+        )
+    assert values == [[2, 20], [3, 30], [2, 20]] and len(hashes) == 2
+
+
+def test_an_edited_file_may_go_on_in_its_folder(tmp_path):
+    """The folder's purpose is the trial, not one version of its text; the new text's runs are computed anew."""
+    file = tmp_path / "mine.py"
+    for factor in (2, 3):
+        file.write_text(TIMES.format(factor))
+        module = load_file(file)
+        assert jd.sweep(module.trial, jd.grid(module.S), out=tmp_path / "out").measured_x.item() == factor
+
+
+def test_claims_share_a_folder(toys, tmp_path, monkeypatch):
+    first = jd.verify(toys.CLAIMS[0], out=tmp_path)
+    forbid_running(monkeypatch)
+    again = jd.verify(toys.CLAIMS[0], out=tmp_path)
+    assert again.verdict == first.verdict == "upheld" and again.resolution == first.resolution
+    assert jd.verify(toys.CLAIMS[1], out=tmp_path).verdict == "refuted", "the same runs, stored"
+    assert again.compile_seconds == again.run_seconds == 0
+
+
+@pytest.mark.parametrize(
+    "value", [np.array([True, False]), np.arange(3), np.float32([1, 2]), np.array([1 + 2j, 3.0]), np.uint8([1, 255])]
+)
+def test_kinds_of_arrays_survive_storage(value, tmp_path):
+    from jaxdyn.engine.program import Chunk, Program, Result
+    from jaxdyn.engine.reference import Ref
+
+    ref = Ref("jaxdyn.status", "NAMES")
+    chunk = Chunk(Program(ref, ref, ()), ((0.5, "gd"),), (7,), str(tmp_path), "abc")
+    block = value[None, None]
+    path = store.write_shard(
+        chunk,
+        Result(
+            {"x": block, "status": np.zeros((1, 1), np.int32)}, {"x": ("entry",), "status": ()}, {"entry": tuple(range(len(value)))}
+        ),
+        {},
+    )
+    assert store.stored_runs(tmp_path, "abc") == [path]
+    cells, result = store.read_shard(path)
+    assert cells == [(0.5, "gd")] and result.facts["seeds"] == [7] and result.dims["x"] == ("entry",)
+    np.testing.assert_array_equal(result.arrays["x"], block)
+    assert result.arrays["x"].dtype == block.dtype and result.coords == {"entry": tuple(range(len(value)))}
+
+
+def test_plan_counts_what_is_stored(toys, tmp_path):
+    plan = verify_module.make_plan([toys.CLAIMS[0]], store=tmp_path)
+    assert (plan.done, len(plan.jobs)) == (0, 1) and plan.runs == 2 * 2 * 4 * 2, "the control's runs share the program"
+    jd.verify(toys.CLAIMS[0], out=tmp_path)
+    plan = verify_module.make_plan([toys.CLAIMS[0], toys.CLAIMS[1]], store=tmp_path)
+    assert plan.done == plan.runs and plan.seconds() == 0

@@ -1,0 +1,392 @@
+"""Sweeps against a plain loop over runs, chunks, and what a run may depend on."""
+
+import concurrent.futures as cf
+import functools
+import itertools
+import linecache
+import sys
+import types
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxdyn as jd
+from jaxdyn.engine import program as program_module
+from jaxdyn.engine import sweep as sweep_module
+from jaxdyn.engine.reference import Ref, ref_to, source_hash
+from jaxdyn.engine.setting import rebuild, swept_value
+from jaxdyn.status import DIVERGED, OK
+
+EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
+
+
+@functools.cache
+def jitted(trial):
+    return jax.jit(trial)
+
+
+def loop(trial, setting, seed):
+    """One run by itself: the trial called with the setting's numbers and the key of its seed."""
+    cls, dtype = type(setting), getattr(setting, "dtype", "float64")
+    with jax.enable_x64(True):
+        swept = {
+            n: np.asarray(swept_value(cls, n, getattr(setting, n)), np.int32 if n in cls.code_names else dtype)
+            for n in cls.swept_fields
+        }
+        static = {n: getattr(setting, n) for n in cls.static_fields}
+        key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), np.uint32(seed))
+        return jax.device_get(jitted(trial)(rebuild(cls, static, swept), key))
+
+
+def test_dimensions_and_coordinates(decay_data):
+    assert decay_data.predicted_x.dims == ("rate", "lr", "seed", "form", "entry")
+    assert decay_data.measured_x.dims == ("rate", "lr", "seed", "entry")
+    assert decay_data.status.dims == ("rate", "lr", "seed")
+    assert decay_data.form.values.tolist() == ["printed", "derived"]
+    assert decay_data.lr.values.tolist() == [0.01, 0.02, 0.04]
+    assert decay_data.seed.values.tolist() == [0, 1, 2, 3]
+    assert (decay_data.steps == 20).all() and decay_data.steps.dtype == np.int32
+    assert decay_data.above.dtype == bool
+
+
+NET = {"lr": [0.05, 0.1, 0.2]}  # with 4 seeds: the shape that most tests of ``net`` share, since every shape compiles
+
+
+def test_executors_equal_a_loop_over_runs(toys):
+    grid = jd.grid(toys.Net, **NET)
+    for executor in ("vmap", "map"):
+        ds = jd.sweep(toys.net, grid, 4, executor=executor)
+        for cell in grid.cells():
+            alone = loop(toys.net, cell, 2)
+            # 10 contracting steps of sums over 16 points and 8 units: 10 * (16 + 8) roundings, a factor 4 for order and tanh
+            for name in ("loss", "hidden"):
+                want = alone.measured[name].value
+                atol = 960 * EPS["float32"] * np.abs(want).max()
+                np.testing.assert_allclose(ds[f"measured_{name}"].sel(lr=cell.lr, seed=2), want, rtol=0, atol=atol)
+
+
+def test_ode_runs_equal_a_loop_over_runs_and_are_mapped(toys):
+    ds = jd.sweep(toys.solved, jd.grid(toys.Flow, rate=[0.5, 2.0]), 2)
+    for rate in (0.5, 2.0):
+        alone = loop(toys.solved, toys.Flow(rate=rate), 1)
+        np.testing.assert_allclose(ds.measured_y.sel(rate=rate, seed=1), alone.measured["y"].value, rtol=1e-9)
+        np.testing.assert_allclose(ds.predicted_y.sel(rate=rate, seed=1), alone.predicted["y"].value, rtol=4 * EPS["float64"])
+    assert np.abs(ds.measured_y / ds.predicted_y - 1).max() < 1e-9
+
+
+@pytest.mark.parametrize(("name", "executor"), [("solved", "map"), ("net", "vmap"), ("decay", "vmap")])
+def test_auto_chooses_by_what_the_trial_does(toys, name, executor):
+    cls = {"solved": toys.Flow, "net": toys.Net, "decay": toys.Toy}[name]
+    jobs = sweep_module.plan([sweep_module.Request(getattr(toys, name), jd.grid(cls), (0,))], store=None)
+    assert jobs[0].program.executor == executor
+
+
+def test_codes_switch_between_branches_in_one_program(toys, chunks_run):
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, optimizer=["sign", "gd"], lr=0.01), 2)
+    assert len(chunks_run) == 1
+    assert ds.optimizer.values.tolist() == ["sign", "gd"]
+    start = ds.start.sel(optimizer="gd")
+    np.testing.assert_allclose(ds.measured_x.sel(optimizer="gd"), start * 0.99**20, rtol=1e-14)
+    np.testing.assert_allclose(ds.measured_x.sel(optimizer="sign"), start - 0.2, rtol=1e-14)
+
+
+def test_a_swept_learning_rate_is_traced_once(toys):
+    """Traces: one of the probe, one of the compilation (vmap traces its function once), however many values there are."""
+    counts = []
+    for size, many in ((31, 1), (32, 16)):  # fresh static fields: no program is cached
+        toys.TRACES.clear()
+        jd.sweep(toys.decay, jd.grid(toys.Toy, size=size, lr=list(np.linspace(0.001, 0.1, many))), 2)
+        counts.append(len(toys.TRACES))
+    assert counts[0] == counts[1] <= 2
+    toys.TRACES.clear()
+    jd.sweep(toys.decay, jd.grid(toys.Toy, size=32, lr=list(np.linspace(0.002, 0.2, 16))), 2)
+    assert toys.TRACES == [], "another sweep of the same shape compiles nothing"
+
+
+def test_static_fields_group_into_programs(toys, chunks_run):
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, size=[2, 3], kind=["plain", "fancy"], weights=[(1,), (1, 2)], lr=[0.01, 0.02]), 2)
+    assert len({c.program for c in chunks_run}) == 8 == len(chunks_run)
+    assert ds.sizes["weights"] == 2 and ds.weights.values.tolist() == ["1", "1:2"]
+    assert (ds.status == OK).all()
+
+
+def test_ragged_runs_are_padded_with_nan_only(toys):
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, size=[2, 3]), 2)
+    assert ds.sizes["entry"] == 3
+    assert ds.measured_x.sel(size=2).isnull().values.tolist() == [[False, False, True]] * 2
+    assert not ds.measured_x.sel(size=3).isnull().any()
+    assert (ds.status == OK).all(), "padding is no failure"
+    assert all(c.passed for c in toys.close(ds.sel(form="derived")))
+
+
+@pytest.mark.parametrize("sizes", [[3], [2, 3]])
+def test_float32_stays_float32(toys, sizes):
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, size=sizes, dtype="float32"), 2)
+    for name in ("predicted_x", "measured_x", "start"):
+        assert ds[name].dtype == np.float32
+    alone = loop(toys.decay, toys.Toy(dtype="float32"), 1)
+    np.testing.assert_allclose(ds.measured_x.sel(size=3, seed=1), alone.measured["x"].value, rtol=40 * EPS["float32"])
+    assert jd.sweep(toys.net, jd.grid(toys.Net), 1).measured_hidden.dtype == np.float32
+
+
+def test_nothing_outside_the_sweep_changes_its_precision(toys):
+    assert not jax.config.jax_enable_x64
+    with jax.enable_x64(True):
+        inside = jd.sweep(toys.net, jd.grid(toys.Net), 1)
+    assert inside.identical(jd.sweep(toys.net, jd.grid(toys.Net), 1))
+    assert not jax.config.jax_enable_x64
+
+
+def test_a_run_alone_equals_the_run_in_the_sweep(toys):
+    ds = jd.sweep(toys.net, jd.grid(toys.Net, **NET), 4)
+    alone = jd.sweep(toys.net, jd.grid(toys.Net, lr=0.1), [3])
+    np.testing.assert_allclose(alone.measured_loss.squeeze("seed"), ds.measured_loss.sel(lr=0.1, seed=3), rtol=960 * EPS["float32"])
+
+
+@pytest.mark.parametrize("executor", ["vmap", "map"])
+def test_bits_do_not_depend_on_place_or_neighbours(toys, executor, same_bits):
+    lrs, seeds = NET["lr"], [5, 1, 7, 2]
+    grid = jd.grid(toys.Net, **NET)
+    ds = jd.sweep(toys.net, grid, seeds, executor=executor)
+    turned = jd.sweep(toys.net, grid.replace(lr=lrs[::-1]), seeds[::-1], executor=executor)
+    same_bits(ds, turned.sel(lr=lrs, seed=seeds))
+    others = jd.sweep(toys.net, grid.replace(lr=[0.1, 3.0, 1e30]), [9, 1, 4, 6], executor=executor)
+    same_bits(ds.sel(lr=0.1, seed=1), others.sel(lr=0.1, seed=1))
+
+
+def test_runs_of_other_fields_share_random_numbers(toys):
+    ds = jd.sweep(toys.decay, jd.grid(toys.Toy, rate=[0.5, 1.0], optimizer=["gd", "sign"], kind=["plain", "fancy"]), 3)
+    assert (ds.start == ds.start.isel(rate=0, optimizer=0, kind=0)).all()
+    assert len(np.unique(ds.start.isel(rate=0, optimizer=0, kind=0))) == 9, "seeds differ"
+    other = jd.sweep(toys.decay, jd.grid(toys.Toy), [2])
+    assert (other.start.squeeze("seed") == ds.start.isel(rate=0, optimizer=0, kind=0).sel(seed=2)).all()
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3, 5, 7])
+def test_a_memory_budget_splits_into_equal_chunks(toys, chunks_run, few_runs, decay_data, runs):
+    grid = jd.grid(toys.Toy, rate=[0.5, 1.0], lr=[0.01, 0.02, 0.04])
+    ds = jd.sweep(toys.decay, grid, 4, memory=few_runs(toys.decay, toys.Toy(), runs))
+    shapes = {(len(c.seeds), len(c.cells)) for c in chunks_run}
+    assert len(shapes) == 1, "chunks are padded to one shape: one program"
+    assert all(c.runs <= runs for c in chunks_run) and len(chunks_run) >= 24 / runs
+    xr.testing.assert_allclose(ds, decay_data, rtol=1e-14)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(st.integers(), min_size=1, max_size=30, unique=True), st.integers(1, 40))
+def test_split_covers_all_in_order_with_one_size(items, most):
+    parts = sweep_module._split(items, most)
+    assert len({len(p) for p in parts}) == 1 and len(parts[0]) <= most
+    flat = [i for p in parts for i in p]
+    assert flat[: len(items)] == items and set(flat[len(items) :]) <= {items[-1]}
+    assert len(parts) == -(-len(items) // len(parts[0]))
+
+
+def test_equal_runs_of_two_requests_are_planned_once(toys):
+    grid = jd.grid(toys.Toy, rate=[0.5, 1.0])
+    requests = [
+        sweep_module.Request(toys.decay, grid, (0, 1)),
+        sweep_module.Request(toys.decay, grid.replace(rate=[1.0, 2.0]), (0, 1)),
+    ]
+    (job,) = sweep_module.plan(requests, store=None)
+    assert job.runs == 6
+
+
+def test_a_diverging_run_is_kept_counted_and_poisons_nobody(toys, same_bits):
+    grid = jd.grid(toys.Toy, lr=[0.01, 1e30, 0.02])
+    ds = jd.sweep(toys.decay, grid, 3)
+    assert ds.status.values.tolist() == [[OK] * 3, [DIVERGED] * 3, [OK] * 3]
+    assert ds.sizes == {"lr": 3, "seed": 3, "form": 2, "entry": 3}
+    assert not np.isfinite(ds.measured_x.sel(lr=1e30)).any()
+    healthy = jd.sweep(toys.decay, grid.replace(lr=[0.01, 0.03, 0.02]), 3)
+    same_bits(ds.sel(lr=[0.01, 0.02]), healthy.sel(lr=[0.01, 0.02]))
+
+
+def test_solver_status_reaches_the_dataset(toys):
+    ds = jd.sweep(toys.solved, jd.grid(toys.Flow, rate=[1.0, 1e9]), 2)
+    assert (ds.status.sel(rate=1.0) == OK).all() and (ds.status.sel(rate=1e9) != OK).all()
+
+
+def test_which_seeds(toys):
+    assert jd.sweep(toys.decay, jd.grid(toys.Toy), range(3, 6)).seed.values.tolist() == [3, 4, 5]
+    assert jd.sweep(toys.decay, jd.grid(toys.Toy), np.int64(2)).seed.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("seeds", [0, [], -1, [-1], [2**32], 2**60, 1.5, "two", None])
+def test_unusable_seeds_are_refused(toys, seeds):
+    with pytest.raises(jd.UsageError, match="seed"):
+        jd.sweep(toys.decay, jd.grid(toys.Toy), seeds)
+
+
+def test_unknown_executor_is_refused(toys):
+    with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: it is auto, vmap or map"):
+        jd.sweep(toys.decay, jd.grid(toys.Toy), executor="fast")
+
+
+def test_a_nested_trial_is_refused(toys):
+    with pytest.raises(jd.UsageError, match="must be defined at the top level of a module"):
+        jd.sweep(lambda s, key: None, jd.grid(toys.Toy))
+
+
+def test_a_trial_that_raises_says_so(toys):
+    with pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy))
+    with pytest.raises(jd.UsageError, match="must return jd.observables.* it returned dict"):
+        jd.sweep(toys.no_observables, jd.grid(toys.Toy))
+
+
+def test_an_axis_called_like_a_field_is_refused(toys):
+    with pytest.raises(jd.UsageError, match="rate"):
+        jd.sweep(toys.clashing, jd.grid(toys.Toy, rate=[1.0, 2.0]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"predicted": {"x": 1.0}}, "predicted 'x' has no measured 'x'; measured are: none"),
+        ({"predicted": {"x": 1.0}, "measured": {"y": 1.0}}, "measured are: y"),
+        ({"measured": {"x": np.ones(3)}}, r"an array of shape \(3,\) needs 1 axis names, got ''"),
+    ],
+)
+def test_observables_say_what_is_wrong(fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        jd.observables(**fields)
+    with pytest.raises(jd.UsageError, match="needs 2 axis names, got 'a'"):
+        jd.named(np.ones((2, 2)), "a")
+
+
+class Inline(cf.Executor):
+    """An executor that runs at once, in this process."""
+
+    def submit(self, function, /, *args, **kwargs):
+        """Run the function now."""
+        future = cf.Future()
+        try:
+            future.set_result(function(*args, **kwargs))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+def test_any_executor_gives_the_same_bits(toys, few_runs, same_bits):
+    grid = jd.grid(toys.Net, **NET)
+    memory = few_runs(toys.net, toys.Net(), 2)
+    here = jd.sweep(toys.net, grid, 4, memory=memory)
+    same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=Inline()))
+    with cf.ThreadPoolExecutor(2) as threads:
+        same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=threads))
+
+
+@pytest.mark.parametrize("cluster", [None, Inline()])
+@pytest.mark.parametrize("bad", [0, 1, 2])
+def test_a_chunk_that_fails_fails_the_sweep_with_its_error(toys, few_runs, monkeypatch, cluster, bad):
+    run_chunk, calls = sweep_module.run_chunk, []
+
+    def failing(chunk):
+        calls.append(chunk)
+        if len(calls) == bad + 1:
+            raise MemoryError("no room")
+        return run_chunk(chunk)
+
+    monkeypatch.setattr(sweep_module, "run_chunk", failing)
+    with pytest.raises(MemoryError, match="no room"):
+        jd.sweep(toys.decay, jd.grid(toys.Toy), 8, memory=few_runs(toys.decay, toys.Toy(), 2), cluster=cluster)
+
+
+def test_progress_is_told_of_every_run(toys, few_runs):
+    class Told:
+        total = done = 0
+
+        def start(self, total, done):
+            self.total, self.done = total, done
+
+        def advance(self, runs, facts):
+            self.done += runs
+            assert facts["run_seconds"] >= 0 and facts["compile_seconds"] >= 0
+
+    told = Told()
+    jd.sweep(toys.decay, jd.grid(toys.Toy), 8, memory=few_runs(toys.decay, toys.Toy(), 2), progress=told)
+    assert told.total == told.done == 8
+
+
+NOTEBOOK = """
+import jaxdyn as jd
+import jax.numpy as jnp
+
+@jd.setting
+class Cell:
+    rate: jd.Swept = 1.0
+
+def trial(s, key):
+    return jd.observables(measured={{"x": s.rate * {factor}}})
+"""
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """A module without a file, as notebooks have, in which cells are run again."""
+    module = types.ModuleType("a_notebook")
+    monkeypatch.setitem(sys.modules, "a_notebook", module)
+
+    number = itertools.count()
+
+    def run_cell(text):
+        name = f"<cell {next(number)}>"
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+        exec(compile(text, name, "exec"), module.__dict__)
+        return module
+
+    return run_cell
+
+
+def test_a_trial_defined_again_in_a_notebook_is_run_anew(notebook):
+    for factor in (2, 3):
+        cell = notebook(NOTEBOOK.format(factor=factor))
+        assert jd.sweep(cell.trial, jd.grid(cell.Cell)).measured_x.item() == factor
+
+
+def test_a_trial_of_a_notebook_can_be_stored(notebook, tmp_path):
+    for factor in (2, 3):
+        cell = notebook(NOTEBOOK.format(factor=factor))
+        assert jd.sweep(cell.trial, jd.grid(cell.Cell), out=tmp_path / "out").measured_x.item() == factor
+
+
+def test_source_hash_follows_own_helpers(tmp_path, monkeypatch):
+    """A helper beside the trial's file decides its numbers as much as the file itself."""
+    (tmp_path / "own_trial.py").write_text("from own_helper import factor\ndef trial(s, key): ...\n")
+    helper = tmp_path / "own_helper.py"
+    hashes = set()
+    for text in ("factor = 1\n", "factor = 2\n"):
+        helper.write_text(text)
+        source_hash.cache_clear()
+        hashes.add(source_hash(Ref("jaxdyn_user_own_trial_0", "trial", str(tmp_path / "own_trial.py"))))
+    assert len(hashes) == 2
+
+
+def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):
+    """The reference of a function that is not installed carries its file."""
+    from jaxdyn.engine.reference import load_file
+
+    (tmp_path / "trials_beside.py").write_text("def trial(s, key): ...\n")
+    (tmp_path / "claims_here.py").write_text("from trials_beside import trial\n")
+    module = load_file(tmp_path / "claims_here.py")
+    ref = ref_to(module.trial)
+    sys.modules.pop("trials_beside")
+    assert ref.path is not None
+
+
+def test_shape_of_a_result_without_store(toys):
+    chunk = program_module.Chunk(
+        program_module.Program(
+            ref_to(toys.decay), ref_to(toys.Toy), tuple((n, getattr(toys.Toy(), n)) for n in toys.Toy.static_fields), "vmap"
+        ),
+        ((1.0, 0.01, "gd"), (2.0, 0.01, "sign")),
+        (4, 5, 6),
+    )
+    result = program_module.run_chunk(chunk)
+    assert result.arrays["measured_x"].shape == (3, 2, 3) and result.dims["measured_x"] == ("entry",)
+    assert result.facts["runs"] == 6

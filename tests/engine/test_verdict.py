@@ -1,0 +1,237 @@
+"""Verdicts on data made by hand: precedence, masking, forms, controls."""
+
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.verdict import decide
+from jaxdyn.status import DIVERGED, MAX_STEPS
+
+from .handmade import data, doubled, failing, judge
+
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"controls": {}}, "needs at least one negative control"),
+        ({"expected": "refuted"}, "names the counterpart"),
+        ({"expected": "true"}, "it is upheld, refuted or measured"),
+        ({"id": "nodot"}, "is no claim id: write theory.claim"),
+    ],
+)
+def test_incomplete_claims_are_refused(claim, fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        claim(**fields)
+
+
+def test_measured_and_refuted_claims_need_no_controls(claim):
+    assert claim(expected="measured", controls={}).theory == "toy"
+    assert claim(expected="refuted", controls={}, form="printed", counterpart="derived").controls == {}
+
+
+# Precedence: error > inconclusive > refuted > toothless > upheld ------------------------------------------------------
+
+
+def test_upheld(claim):
+    decision = decide(claim(), data(0.001), {})
+    assert decision.verdict == "upheld" and decision.diverged == 0 and decision.message is None
+    assert [c.passed for c in decision.checks] == [True] and decision.controls[0].rejected
+
+
+def test_refuted(claim):
+    decision = decide(claim(), data(0.02), {})
+    assert decision.verdict == "refuted" and decision.controls[0].rejected
+
+
+def test_refuted_comes_before_toothless(claim):
+    harmless = {"harmless": lambda ds: ds.assign(measured_z=ds.predicted_z)}
+    decision = decide(claim(controls=harmless), data(0.02), {})
+    assert decision.verdict == "refuted" and not decision.controls[0].rejected
+
+
+@pytest.mark.parametrize("controls", [{"harmless": lambda ds: ds}, {"doubled": doubled, "harmless": lambda ds: ds}])
+def test_toothless_when_a_control_is_not_rejected(claim, controls):
+    decision = decide(claim(controls=controls), data(), {})
+    assert decision.verdict == "toothless"
+    assert [c.rejected for c in decision.controls] == [name != "harmless" for name in controls]
+
+
+def test_toothless_when_nothing_resolves(claim):
+    """A judge that looks at a flag only: its control is rejected, but no distortion of numbers is."""
+
+    def flagged(ds):
+        return [jd.at_least("flag", float(ds.attrs.get("flag", 1)), 1)]
+
+    decision = decide(claim(judge=flagged, controls={"unflagged": lambda ds: ds.assign_attrs(flag=0)}), data(), {})
+    assert decision.controls[0].rejected
+    assert decision.verdict == "toothless" and decision.resolution == {"scale": {"z": None}, "mix": {"unflagged": None}}
+
+
+@pytest.mark.parametrize(
+    ("failed", "needed", "verdict"),
+    [(1, 1.0, "inconclusive"), (1, 0.8, "upheld"), (2, 0.75, "upheld"), (3, 0.75, "inconclusive"), (8, 0.0, "inconclusive")],
+)
+def test_too_few_ok_runs_are_inconclusive(claim, failed, needed, verdict):
+    decision = decide(claim(min_ok=needed), data(status=failing(failed, MAX_STEPS)), {})
+    assert decision.verdict == verdict and decision.diverged == failed
+    if verdict == "inconclusive":
+        assert f"{failed} of 8 runs are not ok (step limit reached)" in decision.message
+
+
+def test_inconclusive_comes_before_refuted(claim):
+    assert decide(claim(), data(0.02, status=failing(1)), {}).verdict == "inconclusive"
+
+
+def test_a_judge_that_cannot_decide_is_inconclusive(claim):
+    def undecided(ds):
+        raise jd.Inconclusive("one step size makes no slope")
+
+    decision = decide(claim(judge=undecided), data(), {})
+    assert decision.verdict == "inconclusive" and decision.message == "one step size makes no slope"
+
+
+def test_a_judge_that_raises_is_an_error_in_one_line(claim, toys):
+    decision = decide(claim(judge=toys.raises), data(0.5, status=failing(0)), {})
+    assert decision.verdict == "error" and decision.message == "RuntimeError: the judge stumbled"
+
+
+@pytest.mark.parametrize("error", [IndexError("no"), KeyError("lr")])
+def test_a_missing_entry_is_inconclusive_only_where_somebody_cut_the_data(claim, error):
+    def missing(ds):
+        raise error
+
+    assert decide(claim(judge=missing), data(), {}).verdict == "error"
+    assert decide(claim(judge=missing), data(), {}, narrowed=True).verdict == "inconclusive"
+
+
+@pytest.mark.parametrize("checks", [[], None])
+def test_a_judge_without_checks_is_an_error(claim, checks):
+    decision = decide(claim(judge=lambda ds: checks), data(), {})
+    assert decision.verdict == "error" and "returned no checks" in decision.message
+
+
+def test_a_control_that_raises_is_an_error(claim):
+    def broken(ds):
+        return ds.assign(predicted_z=ds.nothing)
+
+    decision = decide(claim(controls={"broken": broken}), data(), {})
+    assert decision.verdict == "error" and "nothing" in decision.message
+
+
+def test_measured_claims_are_reported_and_not_gated(claim):
+    decision = decide(claim(expected="measured", controls={}), data(0.5), {})
+    assert decision.verdict == "measured" and not decision.checks[0].passed
+    assert decide(claim(expected="measured", controls={}, judge=lambda ds: []), data(), {}).verdict == "error"
+
+
+# Masking --------------------------------------------------------------------------------------------------------------
+
+
+def test_failed_runs_are_judged_by_nobody(claim):
+    """The failed run's numbers are finite and wrong: only its status keeps it out."""
+    error = np.zeros((2, 4, 1))
+    error[0, 0] = 5.0
+    seen = []
+
+    def looking(ds):
+        seen.append(ds)
+        return judge(ds)
+
+    decision = decide(claim(judge=looking, min_ok=0.5), data(error, status=failing(1)), {})
+    assert decision.verdict == "upheld"
+    assert np.isnan(seen[0].measured_z.values[0, 0]).all() and not np.isnan(seen[0].measured_z.values[1]).any()
+    assert seen[0].status.values[0, 0] == DIVERGED, "the status itself is kept"
+
+
+# Forms and counterparts -----------------------------------------------------------------------------------------------
+
+FORMS = {"printed": 1.5, "derived": 1.0}
+
+
+def test_the_judge_sees_one_form(claim):
+    dims = []
+
+    def looking(ds):
+        dims.append(set(ds.dims))
+        return judge(ds)
+
+    assert decide(claim(judge=looking, form="derived"), data(forms=FORMS), {}).verdict == "upheld"
+    assert all("form" not in d for d in dims)
+    assert decide(claim(form="printed"), data(forms=FORMS), {}).verdict == "refuted"
+
+
+@pytest.mark.parametrize("form", [None, "unheard"])
+def test_a_claim_must_name_one_of_the_forms(claim, form):
+    decision = decide(claim(form=form), data(forms=FORMS), {})
+    assert decision.verdict == "error"
+    assert ("must name one" if form is None else "unheard") in decision.message
+
+
+def test_a_refutation_needs_its_counterpart_upheld(claim):
+    printed = claim(expected="refuted", form="printed", counterpart="derived", controls={})
+    decision = decide(printed, data(forms=FORMS), {})
+    assert decision.verdict == "refuted" and [c.passed for c in decision.counterpart_checks] == [True]
+    decision = decide(printed, data(forms=FORMS | {"derived": 1.2}), {})
+    assert decision.verdict == "inconclusive" and "does not uphold the counterpart (derived)" in decision.message
+    assert decide(printed, data(forms={"printed": 1.0, "derived": 1.0}), {}).verdict != "refuted", "both forms fit"
+
+
+def test_a_counterpart_that_cannot_be_decided_is_inconclusive(claim):
+    def picky(ds):
+        if float(ds.predicted_z.max()) == 2.0:
+            raise jd.Inconclusive("not on this form")
+        return judge(ds)
+
+    printed = claim(expected="refuted", form="printed", counterpart="derived", controls={}, judge=picky)
+    assert decide(printed, data(forms=FORMS), {}).verdict == "inconclusive"
+
+
+# Controls -------------------------------------------------------------------------------------------------------------
+
+
+def test_controls_of_fields_are_judged_on_their_own_data(claim):
+    fields = claim(controls={"adam": {"optimizer": "sign"}})
+    assert decide(fields, data(), {"adam": data(0.5)}).verdict == "upheld"
+    decision = decide(fields, data(), {"adam": data(0.001)})
+    assert decision.verdict == "toothless" and decision.resolution["mix"] == {"adam": None}
+
+
+def test_controls_select_the_claims_form(claim):
+    fields = claim(form="derived", controls={"adam": {"optimizer": "sign"}})
+    decision = decide(fields, data(forms=FORMS), {"adam": data(0.5, forms=FORMS)})
+    assert decision.verdict == "upheld" and decision.resolution["mix"]["adam"] is not None
+
+
+def test_a_control_whose_runs_merely_diverge_is_not_rejected(claim):
+    fields = claim(controls={"fast": {"lr": 1.0}})
+    decision = decide(fields, data(), {"fast": data(0.5, status=failing(8))})
+    assert decision.verdict == "toothless" and decision.controls[0].reason == "all runs: diverged"
+
+
+def test_some_diverged_runs_of_a_control_do_not_help_it(claim):
+    fields = claim(controls={"fast": {"lr": 1.0}})
+    error = np.zeros((2, 4, 1))
+    error[0, 0] = 5.0  # wrong, but in the run that is not ok
+    assert decide(fields, data(), {"fast": data(error, status=failing(1))}).verdict == "toothless"
+    assert decide(fields, data(), {"fast": data(0.5, status=failing(1))}).verdict == "upheld"
+
+
+def test_divergence_may_be_the_point_of_a_control(claim):
+    fields = claim(controls={"fast": jd.Control({"lr": 1.0}, diverges=True)})
+    decision = decide(fields, data(), {"fast": data(status=failing(8))})
+    assert decision.verdict == "upheld" and decision.controls[0].rejected and decision.controls[0].checks[0].passed
+    decision = decide(fields, data(), {"fast": data(0.5, status=failing(7))})
+    assert decision.verdict == "toothless" and "some runs are ok" in decision.controls[0].reason
+
+
+def test_a_control_on_which_the_judge_cannot_decide_is_not_rejected(claim):
+    def picky(ds):
+        if ds.attrs.get("cut"):
+            raise jd.Inconclusive("too short")
+        return judge(ds)
+
+    decision = decide(claim(judge=picky, controls={"cut": lambda ds: ds.assign_attrs(cut=1)}), data(), {})
+    assert decision.verdict == "toothless" and decision.controls[0].reason == "too short"

@@ -1,0 +1,190 @@
+"""Toy claims for the tests: loaded as a user's own file, so that spawned workers can import its trials."""
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import jaxdyn as jd
+from jaxdyn import flow
+
+TRACES = []  # one entry whenever a trial is traced
+STEPS = 20
+
+
+@jd.setting
+class Toy:
+    """Descent on rate x² / 2 from a random start; an absurd step size overflows."""
+
+    rate: jd.Swept = 1.0
+    lr: jd.Swept = 0.01
+    optimizer: jd.Code = jd.code("gd", "sign")
+    size: int = 3
+    noisy: bool = False
+    kind: Literal["plain", "fancy"] = "plain"
+    weights: tuple[int, ...] = (1, 2)
+    depth: int | None = None
+    dtype: str = "float64"
+
+    def __post_init__(self):
+        if self.rate <= 0:
+            raise ValueError(f"rate must be positive, got {self.rate}")
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, got {self.size}")
+
+
+def decay(s, key):
+    """The exact x0 (1 - lr rate)^n (derived) and a wrong exponential (printed) beside the steps themselves."""
+    TRACES.append(s)
+    x0 = 1 + jax.random.uniform(key, (s.size,), jnp.dtype(s.dtype))
+
+    def step(_, x):
+        slope = s.rate * x
+        return x - s.lr * jnp.where(s.optimizer == 0, slope, jnp.sign(slope))
+
+    x = jax.lax.fori_loop(0, STEPS, step, x0)
+    forms = jnp.stack([x0 * jnp.exp(-2 * STEPS * s.lr * s.rate), x0 * (1 - s.lr * s.rate) ** STEPS])
+    return jd.observables(
+        predicted={"x": jd.named(forms, "form entry")},
+        measured={"x": jd.named(x, "entry")},
+        recorded={"start": jd.named(x0, "entry"), "above": jd.named(x > 1, "entry"), "steps": jnp.int32(STEPS)},
+        coords={"form": ("printed", "derived")},
+    )
+
+
+@jd.setting
+class Net:
+    """A tanh network in float32."""
+
+    lr: jd.Swept = 0.1
+    gain: jd.Swept = 1.0
+    width: int = 8
+    dtype: str = "float32"
+
+
+def net(s, key):
+    """Train on 16 random points; the whole trajectory of the loss, and the last hidden weights."""
+    k_x, k_in, k_out = jax.random.split(key, 3)
+    x = jax.random.normal(k_x, (16, 4), jnp.float32)
+    y = jnp.sin(x.sum(1))
+    params = (s.gain * jax.random.normal(k_in, (4, s.width), jnp.float32), jax.random.normal(k_out, (s.width,), jnp.float32))
+
+    def loss(p):
+        return jnp.mean((jnp.tanh(x @ p[0]) @ p[1] - y) ** 2)
+
+    def step(p, _):
+        value, g = jax.value_and_grad(loss)(p)
+        return jax.tree.map(lambda a, b: a - s.lr * b, p, g), value
+
+    params, losses = jax.lax.scan(step, params, None, 10)
+    return jd.observables(measured={"loss": jd.named(losses, "step"), "hidden": jd.named(params[0], "input unit")})
+
+
+@jd.setting
+class Flow:
+    """An exponential decay, solved."""
+
+    rate: jd.Swept = 1.0
+    points: int = 5
+
+
+def solved(s, key):
+    """Dy/dt = -rate y by diffrax, beside its solution."""
+    y0 = 1 + jax.random.uniform(key, (2,), jnp.float64)
+    ts = np.linspace(0.0, 1.0, s.points)
+    sol = flow.solve(lambda t, y, rate: -rate * y, y0, ts, s.rate)
+    return jd.observables(
+        predicted={"y": jd.named(jnp.exp(-s.rate * ts)[:, None] * y0, "time entry")},
+        measured={"y": jd.named(sol.ys, "time entry")},
+        status=sol.status,
+        coords={"time": ts},
+    )
+
+
+def broken(s, key):
+    """A trial that raises while it is traced."""
+    raise ValueError("this trial is broken")
+
+
+def no_observables(s, key):
+    """A trial that returns something else."""
+    return {"x": s.rate}
+
+
+def clashing(s, key):
+    """A trial one of whose axes is called like a field of the grid."""
+    x = jnp.ones(3, jnp.float64) * s.rate
+    return jd.observables(predicted={"x": jd.named(x, "rate")}, measured={"x": jd.named(x, "rate")})
+
+
+def close(ds):
+    """The prediction is exact: 20 steps round by less than 1e-14."""
+    return [jd.at_most("relative error", jd.relative_error(ds, "x", "entry"), 1e-9)]
+
+
+def halves(ds):
+    """Needs two step sizes."""
+    ratio = ds.measured_x.isel(lr=1) / ds.measured_x.isel(lr=0)
+    return [jd.at_most("a larger step shrinks x more", ratio, 1.0), *close(ds)]
+
+
+def two_seeds(ds):
+    """Needs two seeds."""
+    return [jd.at_least("seeds differ", abs(ds.measured_x.isel(seed=1) - ds.measured_x.isel(seed=0)).max(), 1e-6), *close(ds)]
+
+
+def raises(ds):
+    """A judge with a bug."""
+    raise RuntimeError("the judge stumbled\nover several lines")
+
+
+def loose(ds):
+    """A judge that accepts nearly anything."""
+    return [jd.at_most("relative error", jd.relative_error(ds, "x", "entry"), 1e3)]
+
+
+def flow_close(ds):
+    """Within the solver's tolerance, ten times over."""
+    return [jd.at_most("relative error", jd.relative_error(ds, "y", "entry"), 1e-9)]
+
+
+GRID = jd.grid(Toy, rate=[0.5, 1.0], lr=[0.01, 0.02])
+OFF = {"10% off": lambda ds: ds.assign(predicted_x=1.1 * ds.predicted_x)}
+COMMON = {"source": "textbook", "trial": decay, "quick": GRID, "seeds": 4, "form": "derived"}
+
+CLAIMS = [
+    jd.Claim(
+        id="toy.decay",
+        statement=r"Descent on $\tfrac{a}{2}x^2$ gives $x_n=x_0(1-\eta a)^n$.",
+        judge=close,
+        controls={**OFF, "sign descent": {"optimizer": "sign"}},
+        paper=jd.grid(Toy, rate=[0.5, 1.0, 2.0], lr=[0.01, 0.02]),
+        paper_seeds=8,
+        **COMMON,
+    ),
+    jd.Claim(
+        id="toy.decay_as_printed",
+        statement=r"Descent gives $x_n=x_0e^{-2\eta an}$.",
+        judge=close,
+        expected="refuted",
+        counterpart="derived",
+        **COMMON | {"form": "printed"},
+    ),
+    jd.Claim(id="toy.wrong", statement="The printed form holds.", judge=close, controls=OFF, **COMMON | {"form": "printed"}),
+    jd.Claim(id="toy.open", statement="How far it goes is open.", judge=loose, expected="measured", **COMMON),
+    jd.Claim(id="toy.toothless", statement="Roughly.", judge=loose, controls=OFF, **COMMON),
+    jd.Claim(id="toy.halves", statement="A larger step shrinks more.", judge=halves, controls=OFF, **COMMON),
+    jd.Claim(id="toy.seeds", statement="Seeds differ.", judge=two_seeds, controls=OFF, **COMMON),
+    jd.Claim(id="toy.raises", statement="Nobody knows.", judge=raises, controls=OFF, **COMMON),
+    jd.Claim(
+        id="solver.decay",
+        statement=r"$\dot y=-ay$ is solved by $y_0e^{-at}$.",
+        source="textbook",
+        trial=solved,
+        quick=jd.grid(Flow, rate=[0.5, 1.0, 2.0]),
+        seeds=2,
+        judge=flow_close,
+        controls={"10% off": lambda ds: ds.assign(predicted_y=1.1 * ds.predicted_y)},
+    ),
+]

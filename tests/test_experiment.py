@@ -1,0 +1,114 @@
+"""What every experiment script shares."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import experiment
+from jaxdyn.engine.reference import load_file
+
+TOYS = Path(__file__).parent / "engine" / "toys.py"
+
+
+@pytest.fixture(autouse=True)
+def as_script(monkeypatch, tmp_path):
+    """As if called as ``python experiments/toy_fig1.py`` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["experiments/toy_fig1.py"])
+
+
+def test_main_parses_and_calls(capsys):
+    calls = []
+    assert experiment.main(lambda scale, out: calls.append((scale, out)), "Doc.", []) == 0
+    assert experiment.main(lambda scale, out: calls.append((scale, out)), "Doc.", ["--scale", "paper", "--out", "here"]) == 0
+    assert calls == [("quick", Path("out/toy_fig1")), ("paper", Path("here"))]
+    captured = capsys.readouterr()
+    assert captured.out == "" and "data, tables and figures: here" in captured.err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [(jd.UsageError("the group table is no group"), 2, "the group table is no group"), (KeyboardInterrupt(), 130, "goes on where")],
+)
+def test_main_turns_errors_into_one_sentence(capsys, error, code, words):
+    def run(scale, out):
+        raise error
+
+    assert experiment.main(run, None, []) == code
+    err = capsys.readouterr().err
+    assert err.startswith("toy_fig1: ") and words in err and err.count("\n") == 1
+
+
+def test_other_errors_are_not_hidden():
+    def run(scale, out):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        experiment.main(run, None, [])
+
+
+@pytest.mark.parametrize("words", [["--scale", "huge"], ["--nothing"]])
+def test_wrong_words_exit_with_2(words, capsys):
+    with pytest.raises(SystemExit) as stop:
+        experiment.main(lambda scale, out: None, None, words)
+    assert stop.value.code == 2
+    capsys.readouterr()
+
+
+def test_a_sweep_is_stored_and_goes_on(tmp_path, monkeypatch):
+    toys = load_file(TOYS)
+    grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
+    ds = experiment.sweep(tmp_path, "decay", toys.decay, grid, 3)
+    assert list((tmp_path / "decay" / "shards").rglob("*.nc"))
+    monkeypatch.setattr("jaxdyn.engine.sweep.run_chunk", None)
+    assert experiment.sweep(tmp_path, "decay", toys.decay, grid, 3).identical(ds)
+
+
+def test_a_table_is_printed_and_written(tmp_path, capsys):
+    rows = [{"case": "a", "ours": 0.123456789, "paper": 0.12}, {"case": "b", "ours": np.float64(2.0), "paper": None}]
+    experiment.table(tmp_path / "new", "numbers", rows, "Numbers")
+    out = capsys.readouterr().out
+    assert "Numbers" in out and "0.1235" in out and "paper" in out
+    with open(tmp_path / "new" / "numbers.csv", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [r["case"] for r in read] == ["a", "b"]
+    assert float(read[0]["ours"]) == 0.123456789 and read[1]["paper"] == "", "all digits, and nothing for nothing"
+
+
+def test_a_figure_is_written_twice_and_always_the_same(tmp_path):
+    def draw(fig):
+        fig.subplots().plot([0, 1], [1, 2], label="x")
+
+    for name in ("a", "b"):
+        experiment.figure(tmp_path, name, draw)
+    assert (tmp_path / "a.svg").read_text().lstrip().startswith("<?xml") and "<svg" in (tmp_path / "a.svg").read_text()
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+    for suffix in ("svg", "png"):
+        assert (tmp_path / f"a.{suffix}").read_bytes() == (tmp_path / f"b.{suffix}").read_bytes()
+
+
+def test_a_dataset_is_saved_whole(tmp_path):
+    ds = xr.Dataset({"x": ("lr", np.float32([1, 2]))}, coords={"lr": [0.1, 0.2]})
+    experiment.save(tmp_path / "new", "data", ds)
+    experiment.save(tmp_path / "new", "data", ds)
+    assert xr.load_dataset(tmp_path / "new" / "data.nc", engine="h5netcdf").identical(ds)
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["data.nc"]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda out: experiment.table(out, "t", [{"a": 1}], "T"),
+        lambda out: experiment.figure(out, "f", lambda fig: None),
+        lambda out: experiment.save(out, "d", xr.Dataset()),
+    ],
+    ids=["table", "figure", "save"],
+)
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, write):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(jd.UsageError, match="cannot write to"):
+        write(tmp_path / "file" / "out")

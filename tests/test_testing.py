@@ -1,0 +1,75 @@
+"""The pytest plugin, used by another project's tests."""
+
+from pathlib import Path
+
+import pytest
+
+import jaxdyn.engine.verify  # noqa: F401 - pytest in this process forgets what is first imported inside it
+from jaxdyn import theories
+from jaxdyn.engine.reference import load_file
+from jaxdyn.testing import assert_claim
+
+TOYS = Path(__file__).parent / "engine" / "toys.py"
+load_file(TOYS)
+
+
+@pytest.fixture
+def project(pytester, monkeypatch):
+    """An empty project in whose folder pytest is run (in this process) with only the toys as claims."""
+    monkeypatch.setattr(theories, "__path__", [])
+    ini = pytester.makeini("[pytest]")
+    return lambda *words: pytester.runpytest_inprocess("-p", "no:cacheprovider", "-c", ini, *map(str, words))
+
+
+def test_assert_claim():
+    toys = load_file(TOYS)
+    assert_claim(toys.CLAIMS[0])
+    wrong = next(c for c in toys.CLAIMS if c.id == "toy.wrong")
+    with pytest.raises(AssertionError, match=r"(?s)toy.wrong: refuted \(expected upheld\).*FAIL relative error"):
+        assert_claim(wrong)
+
+
+def test_claims_are_tests(project):
+    result = project("--jaxdyn", "toy.decay*", "--jaxdyn-load", TOYS, "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*toy.decay PASSED*", "*toy.decay_as_printed PASSED*"])
+    assert result.ret == 0
+
+
+def test_a_failing_claim_shows_its_checks_and_no_traceback(project):
+    result = project("--jaxdyn", "toy.wrong", "--jaxdyn", "toy.toothless", "--jaxdyn", "toy.raises", "--jaxdyn-load", TOYS)
+    result.assert_outcomes(failed=3)
+    result.stdout.fnmatch_lines(["*toy.wrong: refuted (expected upheld)*", "*FAIL relative error: *, bound 1e-09*"])
+    result.stdout.fnmatch_lines(["*control 10% off: NOT rejected*"])
+    result.stdout.fnmatch_lines(["*RuntimeError: the judge stumbled*"])
+    assert "verify.py" not in result.stdout.str() and "FAILED" in result.stdout.str()
+
+
+def test_claims_run_beside_a_projects_own_tests(project, pytester):
+    pytester.makepyfile("def test_own(): pass")
+    project("--jaxdyn", "toy.decay", "--jaxdyn-load", TOYS).assert_outcomes(passed=2)
+    project().assert_outcomes(passed=1)
+
+
+def test_claims_can_be_deselected_by_name(project):
+    project("--jaxdyn", "toy.decay*", "--jaxdyn-load", TOYS, "-k", "printed").assert_outcomes(passed=1, deselected=1)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--jaxdyn", "toy.nothing", "--jaxdyn-load", TOYS], "no claim matches 'toy.nothing'"),
+        (["--jaxdyn", "toy", "--jaxdyn-load", "missing.py"], "missing.py: no such file"),
+        (["--jaxdyn", "toy.decay", "--jaxdyn-load", TOYS, "--jaxdyn-scale", "huge"], "quick or paper"),
+    ],
+)
+def test_wrong_use_is_told_in_one_sentence(project, words, message):
+    result = project(*words)
+    assert result.ret != 0
+    text = result.stdout.str() + result.stderr.str()
+    assert message in text and "Traceback" not in text and "INTERNALERROR" not in text
+
+
+def test_the_plugin_does_not_import_jax_until_it_is_asked(pytester):
+    pytester.makepyfile("import sys\n\ndef test_light():\n    assert 'jax' not in sys.modules\n")
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:jaxtyping").assert_outcomes(passed=1)

@@ -1,0 +1,190 @@
+"""Theorem 1 of JoMA: formulas against NumPy, trials on small grids, and judges that can say no."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jaxdyn as jd
+from jaxdyn.engine.setting import rebuild
+from jaxdyn.theories.joma.claims import invariants as claims
+from jaxdyn.theories.joma.claims import softmax
+from jaxdyn.theories.joma.dynamics import invariants as theory
+
+
+def descend(seed, kind, r, tau, steps=40, lr=0.05, momentum=0.0):
+    """Mini-batch descent of a tanh network in NumPy; returns the drift of the law and the sums of squared increments."""
+    rng = np.random.default_rng(seed)
+    m, k, n = 3, 2, 5
+    v, z, xi = rng.normal(size=(m, k)), 0.5 + 0.3 * rng.normal(size=m), rng.normal(size=k)
+    x, y = rng.random((n, m)), rng.normal(size=(n, k))
+    v0, z0, dv2, dz2, bv, bz = v, z, 0.0, 0.0, 0.0, 0.0
+    for _ in range(steps):
+        rows = rng.random(n) < 0.6
+        xs, ys = x[rows], y[rows]
+        b = xs * np.exp(z / tau) if kind == 0 else xs * z
+        h = np.tanh(b @ v + xi)
+        g = (ys - h) * (1 - h**2)
+        jacobian = b / tau if kind == 0 else xs
+        bv, bz = momentum * bv + b.T @ g, momentum * bz + (jacobian * (g @ v.T)).sum(0)
+        v, z, xi = v + lr * bv, z + lr * r * bz, xi + lr * g.sum(0)
+        dv2, dz2 = dv2 + (lr * bv) ** 2, dz2 + (lr * r * bz) ** 2
+    side = z - z0 if kind == 0 else z**2 - z0**2
+    weights = (r / (2 * tau) if kind == 0 else r) * ((v**2).sum(1) - (v0**2).sum(1))
+    return side - weights, dv2, dz2
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from([0, 1]), r=st.sampled_from([0.1, 3.0]), tau=st.sampled_from([0.5, 1.0]))
+def test_discrete_identity_of_an_independent_network(seed, kind, r, tau):
+    drift, dv2, dz2 = descend(seed, kind, r, tau)
+    with jax.enable_x64(True):
+        want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], r, tau, kind)
+    assert np.allclose(drift, want, rtol=1e-9, atol=1e-12)
+    assert np.abs(drift).max() > 1e-6
+
+
+def test_discrete_identity_fails_with_momentum(x64):
+    drift, dv2, dz2 = descend(1, 0, 1.0, 1.0, momentum=0.9)
+    want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], 1.0, 1.0, 0)
+    assert np.abs(drift - want).max() > 0.1 * np.abs(want).max()
+
+
+def test_softmax_law_and_its_terms(x64):
+    rng = np.random.default_rng(0)
+    v, v0, z0 = rng.normal(size=(5, 3, 2)), rng.normal(size=(3, 2)), rng.normal(size=3)
+    v, v0, z0, b = (jnp.asarray(a) for a in (v, v0, z0, [0.5, 0.3, 0.2]))
+
+    def written_out(factor):
+        change = lambda v: (v**2).sum(1) - factor * b * (v**2).sum()  # noqa: E731
+        return np.stack([z0 + 2.0 / (2 * 0.5) * (change(vt) - change(v0)) for vt in v])
+
+    assert np.allclose(theory.softmax_law(v, v0, z0, b, 2.0, 0.5), written_out(1.0), rtol=1e-13)
+    assert np.allclose(theory.softmax_law(v, v0, z0, b, 2.0, 0.5, 2.0), written_out(2.0), rtol=1e-13)
+    square, norm = theory.estimator_terms(v, b, 2.0, 0.5)
+    assert np.allclose(square.sum(-1) + norm.sum(-1), 0, atol=1e-13)  # b sums to 1: the sum of the logits is conserved
+
+
+def test_prescribed_gradients_satisfy_the_factorisation(x64):
+    rng = np.random.default_rng(2)
+    b = rng.dirichlet(np.ones(3), 9)
+    mean_b = b.mean(0) + np.array([0.02, -0.01, -0.01])
+    g = theory.factorised_gradients(jnp.asarray(b), jnp.asarray(mean_b), jnp.array([1.0, -2.0]))
+    for k, size in enumerate((1.0, -2.0)):
+        second = np.einsum("n,nl,nm->lm", g[:, k], b, b)
+        assert np.allclose(second, size * np.outer(mean_b, mean_b), atol=1e-12)
+        assert np.allclose(second, np.outer(mean_b, g[:, k] @ b), atol=1e-12)
+    ones = jnp.ones(9)
+    met = theory.factorisation_residual(jnp.asarray(b), g, ones, jnp.asarray(mean_b))
+    assert met.each < 1e-12 and met.summed < 1e-12
+    apart = jnp.asarray(rng.normal(size=(9, 1))) * jnp.array([1.0, -1.0])
+    split = theory.factorisation_residual(jnp.asarray(b), g + apart, ones, jnp.asarray(mean_b))
+    assert split.each > 0.1 and split.summed < 1e-12
+    v = jnp.asarray(rng.normal(size=(3, 2)))
+    assert theory.felt_residual(met, v) < 1e-12 < 0.01 < theory.felt_residual(split, v)
+    chances = theory.sampling_weights(jnp.asarray(b), jnp.asarray(mean_b))
+    assert np.allclose(chances @ b, mean_b) and np.isclose(chances.sum(), 1)
+    with pytest.raises(ValueError, match="3 tokens need at least 6 samples, got 5"):
+        theory.factorised_gradients(jnp.asarray(b[:5]), jnp.asarray(mean_b), jnp.ones(1))
+
+
+@pytest.fixture(scope="module")
+def runs():
+    grid = jd.grid(claims.OneBlock, attention=["exp", "linear"], phi=["relu", "tanh"], optimizer=["gd", "adam"], noise=[0.0, 0.3])
+    return jd.sweep(claims.invariant_trial, grid, seeds=2)
+
+
+def passed(checks):
+    return [c.passed for c in checks]
+
+
+@pytest.mark.parametrize("attention", ["exp", "linear"])
+def test_law_holds_and_its_judge_can_say_no(runs, attention):
+    main = runs.sel(attention=attention, optimizer="gd", noise=0.0)
+    assert passed(claims.judge_law(main)) == [True, True]
+    assert passed(claims.judge_law(claims.wrong_ratio(main))) == [False, False]
+    assert passed(claims.judge_law(main.assign(predicted_flow=1.1 * main.predicted_flow))) == [False, True]
+    assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="adam", noise=0.0))) == [True, False]
+    assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="gd", noise=0.3))) == [False, False]
+    moved = abs(main.measured_flow.isel(time=-1) - main.measured_flow.isel(time=0)).max("token")
+    assert bool((moved > 1e-3).all())
+
+
+def test_one_law_a_query_moves_as_often_as_there_are_queries():
+    start, change = 0.5, np.linspace(0, 1, 5)
+    flat = xr.DataArray(np.tile(start + change, (2, 1)), dims=("queries", "time"), coords={"queries": [2.0, 3.0]})
+    ds = claims.one_law_a_query(xr.Dataset({"predicted_flow": flat, "predicted_descent": flat}))
+    assert np.allclose(ds.predicted_flow, start + np.outer([2, 3], change))
+
+
+IDENTITY = jd.grid(
+    claims.OneBlock,
+    attention=["exp", "linear"],
+    phi="relu",
+    fraction=[0.5, 1.0],
+    optimizer=["gd", "momentum"],
+    lr=0.05,
+    horizon=2.0,
+)
+
+
+@pytest.fixture(scope="module")
+def identity():
+    return jd.sweep(claims.identity_trial, IDENTITY, seeds=2)
+
+
+def test_identity_holds_and_its_judge_can_say_no(identity):
+    main = identity.sel(optimizer="gd")
+    assert passed(claims.judge_identity(main)) == [True]
+    assert passed(claims.judge_identity(main.assign(predicted_drift=1.1 * main.predicted_drift))) == [False]
+    assert passed(claims.judge_identity(identity.sel(optimizer="momentum"))) == [False]
+    half, whole = (main.predicted_drift.sel(fraction=f).isel(time=-1) for f in (0.5, 1.0))
+    assert bool((abs(half - whole).max("token") > 1e-6).all())  # mini-batches go another way
+
+
+def test_runs_are_those_of_the_trial_alone(x64, identity):
+    """A run of the sweep is the trial called alone, up to rounding; the same sweep has the same bits again."""
+    assert identity.equals(jd.sweep(claims.identity_trial, IDENTITY, seeds=2))
+    cls, chosen = claims.OneBlock, {"attention": 1, "phi": 1, "fraction": 0.5, "lr": 0.05, "horizon": 2.0}
+    values = {n: chosen.get(n, 0 if n in cls.code_names else getattr(cls(), n)) for n in cls.swept_fields}
+    arrays = {n: jnp.int32(v) if n in cls.code_names else jnp.float64(v) for n, v in values.items()}
+    key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), jnp.uint32(1))
+    alone = jax.jit(claims.identity_trial)(rebuild(cls, {n: getattr(cls(), n) for n in cls.static_fields}, arrays), key)
+    want = identity.side.sel(attention="linear", optimizer="gd", fraction=0.5, seed=1)
+    assert np.allclose(alone.recorded["side"].value, want, rtol=1e-12)
+
+
+@pytest.fixture(scope="module")
+def driven():
+    return jd.sweep(softmax.driven_trial, jd.grid(softmax.DrivenBlock, nodes=[1, 3], split=[0.0, 1.0], ratio=[1.0, 10.0]), seeds=3)
+
+
+@pytest.mark.parametrize(
+    ("form", "split", "nodes", "holds"),
+    [("law", 0.0, 3, True), ("law", 1.0, 1, True), ("law", 1.0, 3, False), ("residual", 1.0, 3, True), ("printed", 0.0, 1, False)],
+)
+def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
+    """The law needs the factorisation node by node; for one node, or with the residual kept, the summed one is enough."""
+    ds = driven.sel(form=form, split=split, nodes=nodes)
+    assert passed(softmax.judge_driven(ds)) == [holds, True, True, True]
+    if holds:
+        assert not passed(softmax.judge_driven(softmax.wrong_temperature(ds)))[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: claims.OneBlock(queries=4.0), "queries=4.0 is not allowed: it is a number from 1 to 3"),
+        (lambda: claims.OneBlock(nodes=0.5), "nodes=0.5 is not allowed"),
+        (lambda: claims.OneBlock(dim=6), "orthonormal columns need at least 7"),
+        (lambda: softmax.DrivenBlock(samples=5), "3 tokens need at least 6"),
+        (lambda: softmax.DrivenBlock(nodes=4.0), "nodes=4.0 is not allowed"),
+        (lambda: softmax.DrivenBlock(dim=3), "orthonormal columns need at least 4"),
+    ],
+)
+def test_settings_refuse_what_the_arrays_cannot_hold(make, words):
+    with pytest.raises(jd.UsageError, match=words):
+        make()
