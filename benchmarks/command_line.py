@@ -1,4 +1,4 @@
-"""How long does a user wait? ``--help``, ``list``, and ``verify`` of all claims: cold (nothing cached), warm (shards there), recompiled."""
+"""How long does a user wait? ``--help``, ``list``, and ``verify`` of all claims: cold, warm, and recompiled from the cache."""
 
 from __future__ import annotations
 

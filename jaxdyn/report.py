@@ -39,7 +39,7 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
 
     Args:
         path: the file; its folder is made if need be.
-        payload: the JSON object of a verification (DESIGN.md section 5), with statement, source, settings and command per claim.
+        payload: the JSON object of a verification (`jaxdyn verify --json`), with statement, source, settings and command per claim.
         figures: claim id -> HTML from :func:`jaxdyn.plotting.render`.
     """
     atomic_write(Path(path), page(payload, figures))

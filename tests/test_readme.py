@@ -1,0 +1,33 @@
+"""What the README prints works as it is printed."""
+
+import re
+import shlex
+from pathlib import Path
+
+import jaxdyn as jd
+from jaxdyn.cli import _parser
+from jaxdyn.engine.reference import load_file
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+
+
+def test_own_claim_works_as_pasted(tmp_path):
+    code = re.search(r"<!-- test: own claim -->\n```python\n(.*?)```", README, re.S)[1]
+    assert len(code.splitlines()) <= 20
+    (tmp_path / "mine.py").write_text(code)
+    result = jd.verify(load_file(tmp_path / "mine.py").CLAIMS[0])
+    assert result.verdict == "upheld"
+    assert all(c.rejected for c in result.controls)
+
+
+def test_every_command_parses():
+    commands = re.findall(r"^jaxdyn (?:list|verify|new|report)\b.*?(?=  #|$)", README, re.M)
+    assert len(commands) >= 6
+    for command in commands:
+        _parser().parse_args(shlex.split(command)[1:])
+
+
+def test_links_lead_somewhere():
+    root = Path(__file__).parents[1]
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (root / target).exists(), target
