@@ -77,7 +77,7 @@ def torch_study(start: dict[str, np.ndarray], every: int, ledger: bool = True) -
 def torch_record(x, z, z0, v, v0, b, pre, sums) -> dict[str, Any]:
     """The statistics of one record: those of the trial, and NC and relative error of every estimate."""
     import torch
-    from torch.linalg import norm, svdvals, vector_norm
+    from torch.linalg import norm, vector_norm
 
     classes = x.shape[-2]
     g = torch.eye(classes, dtype=x.dtype) - pre.softmax(-1)
@@ -85,7 +85,6 @@ def torch_record(x, z, z0, v, v0, b, pre, sums) -> dict[str, Any]:
     second = torch.einsum("...nk,...nl,...nm->...klm", g / classes, b, b)
     matrix = second - now[..., None, :, None] * ((g / classes).mT @ b)[..., None, :]
     felt, size = (vector_norm(torch.einsum("...klm,...mk->...l", part, v), dim=-1) for part in (matrix, second))
-    s = svdvals(v)
     square, square0 = v.square().sum(-1), v0.square().sum(-1)
     estimates = [z0 + (square - square0 - mean_b * (square - square0).sum(-1, keepdim=True)) / (2 * TAU)]
     if sums is not None:
@@ -102,7 +101,6 @@ def torch_record(x, z, z0, v, v0, b, pre, sums) -> dict[str, Any]:
         "gap": vector_norm(matrix, dim=(-3, -2, -1)) / vector_norm(second, dim=(-3, -2, -1)),
         "felt_gap": felt / size,
         "loss": -torch.diagonal(pre.log_softmax(-1), dim1=-2, dim2=-1).mean(-1),
-        "stable_rank": s.square().sum(-1) / s[..., 0].square(),
     }
 
 
@@ -121,7 +119,7 @@ def our_study(seeds: int, every: int, executor: str = "auto") -> dict[str, np.nd
     ds = jd.sweep(fig2.fig2_trial, jd.grid(fig2.Classes, every=[float(every)]), seeds=seeds, executor=executor).isel(every=0)
     found = {"z": ds.measured_z, "estimate": ds.predicted_z}
     found |= {"nc": fig2.correlation(ds.measured_z, ds.predicted_z), "relative": fig2.relative(ds)}
-    found |= {name: ds[name] for name in ("drift", "gap", "felt_gap", "loss", "stable_rank")}
+    found |= {name: ds[name] for name in ("drift", "gap", "felt_gap", "loss")}
     order = ("record", "form", "seed", "token")
     return {k: v.transpose(*(d for d in order if d in v.dims)).values for k, v in found.items()}
 

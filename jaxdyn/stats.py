@@ -1,4 +1,8 @@
-"""Statistics over runs, for judges and figures (NumPy, xarray, SciPy). Runs that are not ok are NaN and are skipped."""
+"""Statistics over runs, for judges and figures (NumPy, SciPy, xarray; deterministic).
+
+Runs that are not ok are NaN and are left out, never counted as numbers. What cannot be decided on the data at hand raises
+``Inconclusive``. Plain arrays are taken to have the named dimension as their last axis.
+"""
 
 from __future__ import annotations
 
@@ -8,74 +12,141 @@ import numpy as np
 import scipy.stats
 import xarray as xr
 
-from jaxdyn.errors import Inconclusive
+from jaxdyn.errors import Inconclusive, UsageError
 
-__all__ = ["bonferroni_z", "bootstrap_interval", "loglog_slope", "mean_interval", "richardson", "slope_interval", "wilson"]
-
-
-def _labelled(x: Any, dim: str) -> xr.DataArray:
-    if isinstance(x, xr.DataArray):
-        return x
-    x = np.asarray(x, float)
-    return xr.DataArray(x, dims=[f"axis{i}" for i in range(x.ndim - 1)] + [dim])
+__all__ = [
+    "bonferroni_z",
+    "bootstrap_interval",
+    "loglog_slope",
+    "mean_interval",
+    "richardson",
+    "slope_interval",
+    "spearman",
+    "wilson",
+]
 
 
 def loglog_slope(x: Any, y: Any, dim: str) -> xr.DataArray:
-    """Least-squares slope of ``ln y`` over ``ln x`` along ``dim`` (plain arrays: the last axis)."""
+    r"""Least-squares slope of :math:`\ln y` over :math:`\ln x` along ``dim``: the order of a quantity in a step size.
+
+    Points where either is NaN or not positive are left out; a run with fewer than three points left is NaN.
+
+    Raises:
+        Inconclusive: if no run has three points.
+    """
     x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        lx, ly = np.log(x), np.log(y)
-    good = np.isfinite(lx) & np.isfinite(ly)
-    if int(good.sum(dim).max()) < 3:
-        raise Inconclusive(f"a slope along {dim!r} needs at least 3 points with positive values")
-    lx, ly = lx.where(good), ly.where(good)
-    dx, dy = lx - lx.mean(dim), ly - ly.mean(dim)
-    return ((dx * dy).sum(dim) / (dx * dx).sum(dim)).where(good.sum(dim) >= 3)
+    good = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
+    if y.size == 0 or int(good.sum(dim).max()) < 3:
+        raise Inconclusive(f"a slope along {dim} needs at least three points with positive values")
+    lx, ly = np.log(x.where(good)), np.log(y.where(good))
+    lx, ly = lx - lx.mean(dim), ly - ly.mean(dim)
+    return ((lx * ly).sum(dim) / (lx * lx).sum(dim)).where(good.sum(dim) >= 3)
 
 
 def slope_interval(x: Any, y: Any, dim: str, level: float = 0.95) -> tuple[float, float, float]:
-    """Mean slope over runs, and its t interval."""
+    """Mean over runs of :func:`loglog_slope`, and its Student t interval ``(slope, low, high)``.
+
+    Raises:
+        Inconclusive: with fewer than three points, or fewer than two runs.
+    """
     slopes = loglog_slope(x, y, dim).values.ravel()
-    return tuple(float(v) for v in mean_interval(xr.DataArray(slopes, dims="run"), "run", level))
+    if np.count_nonzero(np.isfinite(slopes)) < 2:
+        raise Inconclusive("an interval of a slope needs at least two runs")
+    slope, low, high = mean_interval(slopes, "run", level)
+    return float(slope), float(low), float(high)
 
 
 def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -> Any:
-    r"""Limit of vanishing step: :math:`(r^p\,\text{fine} - \text{coarse}) / (r^p - 1)`."""
+    r"""Limit of vanishing step from two step sizes, :math:`(r^p y_{h/r} - y_h) / (r^p - 1)`, for an error of order ``p``.
+
+    With the defaults ``2 * fine - coarse``. Source: Richardson 1911; Hairer, Nørsett, Wanner, Solving ODEs I, section II.4.
+
+    Raises:
+        UsageError: unless ``ratio > 1`` and ``order > 0``.
+    """
+    if not (ratio > 1 and order > 0):
+        raise UsageError(f"ratio={ratio}, order={order} is not allowed: ratio is above 1, order above 0")
     factor = ratio**order
     return (factor * fine - coarse) / (factor - 1)
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of a proportion."""
-    interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(level, method="wilson")
+    """Wilson's score interval of a proportion (scipy): ``(low, high)``.
+
+    Raises:
+        Inconclusive: if ``n`` is 0.
+    """
+    if n == 0:
+        raise Inconclusive("a proportion needs at least one run")
+    interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(_level(level), method="wilson")
     return float(interval.low), float(interval.high)
 
 
-def bootstrap_interval(
-    values: Any, axis: int = 0, level: float = 0.95, n: int = 2000, seed: int = 0
-) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap interval of the mean along ``axis``."""
+def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Mean over ``dim`` and its Student t interval ``(mean, low, high)``; NaN bounds where fewer than two runs are ok."""
+    values = _labelled(values, dim)
+    n = values.count(dim)
+    quantile = xr.apply_ufunc(lambda m: scipy.stats.t.ppf(0.5 + _level(level) / 2, np.where(m > 1, m - 1, np.nan)), n)
+    mean = values.mean(dim)
+    variance = ((values - mean) ** 2).sum(dim) / (n - 1).where(n > 1)
+    half = quantile * np.sqrt(variance / n)
+    return mean, mean - half, mean + half
+
+
+def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int = 2000, seed: int = 0) -> tuple[Any, Any]:
+    """Percentile bootstrap interval of the mean along ``axis`` (scipy), ``(low, high)``; the same draws for the same seed.
+
+    A run with any NaN is left out whole.
+
+    Raises:
+        Inconclusive: with fewer than two runs.
+    """
+    values = np.moveaxis(np.asarray(values, float), axis, 0)
+    values = values[np.isfinite(values).all(axis=tuple(range(1, values.ndim)))]
+    if len(values) < 2:
+        raise Inconclusive("a bootstrap interval needs at least two runs")
+    rng = np.random.default_rng(seed)
     result = scipy.stats.bootstrap(
-        (np.asarray(values, float),),
-        np.nanmean,
-        axis=axis,
-        confidence_level=level,
-        n_resamples=n,
-        method="percentile",
-        rng=np.random.default_rng(seed),
+        (values,), np.mean, axis=0, confidence_level=_level(level), n_resamples=n, method="percentile", rng=rng
     )
     return result.confidence_interval.low, result.confidence_interval.high
 
 
-def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Mean over ``dim`` and its t interval."""
-    values = _labelled(values, dim)
-    n = values.count(dim)
-    mean, half = values.mean(dim), values.std(dim, ddof=1) / np.sqrt(n)
-    half = half * scipy.stats.t.ppf(0.5 + level / 2, n - 1)
-    return mean, mean - half, mean + half
+def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
+    """Spearman's rank correlation along ``dim`` (scipy); NaN where a side is constant or fewer than three pairs are ok."""
+    x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
+    return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]], vectorize=True)
 
 
 def bonferroni_z(count: int, level: float = 0.95) -> float:
-    """Two-sided normal quantile for ``count`` simultaneous tests at a family level."""
-    return float(scipy.stats.norm.isf((1 - level) / (2 * count)))
+    r"""Two-sided normal quantile :math:`\Phi^{-1}\bigl(1 - (1 - \text{level}) / 2m\bigr)` for ``m`` simultaneous tests.
+
+    With it, all of ``count`` true statements pass together with probability at least ``level`` (Bonferroni).
+
+    Raises:
+        UsageError: if ``count`` is below 1 or the level not between 0 and 1.
+    """
+    if count < 1:
+        raise UsageError(f"count={count} is not allowed: it is the number of tests, at least 1")
+    return float(scipy.stats.norm.isf((1 - _level(level)) / (2 * count)))
+
+
+def _spearman(x: np.ndarray, y: np.ndarray) -> float:
+    good = np.isfinite(x) & np.isfinite(y)
+    x, y = x[good], y[good]
+    if len(x) < 3 or np.all(x == x[0]) or np.all(y == y[0]):
+        return np.nan
+    return scipy.stats.spearmanr(x, y).statistic
+
+
+def _labelled(x: Any, dim: str) -> xr.DataArray:
+    if isinstance(x, xr.DataArray):
+        return x.astype(float)
+    x = np.asarray(x, float)
+    return xr.DataArray(x, dims=[*(f"axis_{i}" for i in range(x.ndim - 1)), dim][-x.ndim or 1 :])
+
+
+def _level(level: float) -> float:
+    if not 0 < level < 1:
+        raise UsageError(f"level={level} is not allowed: it lies between 0 and 1")
+    return level

@@ -1,4 +1,9 @@
-"""Training loops as pure functions of a state: inside a trial (``record``) and from the host (``segments``)."""
+"""Training as a pure function of a state: recorded inside a trial, or by segments from the host.
+
+A state holds parameters, the optimizer's state and the number of steps made. The data of step ``i`` is a function of ``i``
+(``batch``, from ``jax.random.fold_in(key, i)``), so that a run resumed from its state is the run that was never stopped.
+Hyperparameters are traced: build the optimizer inside the trial, e.g. ``optax.sgd(s.lr, momentum=s.beta)``.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,14 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int, PyTree
 
+from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
 __all__ = ["State", "finite_status", "init", "make_step", "record", "segments", "switched"]
 
 
 class State(NamedTuple):
-    """All that a training run carries from one step to the next."""
+    """All that a run carries from one step to the next; ``step`` counts the steps made."""
 
     params: PyTree
     opt: PyTree
@@ -30,11 +36,16 @@ def init(tx: optax.GradientTransformation, params: PyTree) -> State:
 
 
 def make_step(
-    loss: Callable[..., Array], tx: optax.GradientTransformation, batch: Callable[..., Any] | None = None
+    loss: Callable[..., Any], tx: optax.GradientTransformation, batch: Callable[..., Any] | None = None
 ) -> Callable[..., State]:
-    """One step of training, ``step(state, *data) -> state``.
+    r"""One step of training, ``step(state, *data) -> state``.
 
-    The gradient is of ``loss(params, *data)``, or of ``loss(params, batch(state.step, *data))`` when ``batch`` is given.
+    .. math:: \theta_{i+1} = \theta_i + \text{tx}\bigl(\nabla_\theta L(\theta_i, b_i)\bigr)
+
+    Args:
+        loss: ``loss(params, *data)``, a scalar; with a ``batch`` it is ``loss(params, batch(i, *data))``.
+        tx: the optimizer.
+        batch: draws the data of step ``i`` (int32, traced), e.g. from ``jax.random.fold_in(key, i)``.
     """
 
     def step(state: State, *data: Any) -> State:
@@ -47,62 +58,102 @@ def make_step(
 
 
 def record(
-    step: Callable[[PyTree], PyTree],
-    state: PyTree,
-    observe: Callable[[PyTree], PyTree],
-    *,
-    samples: int,
-    every: int | Int[Array, ""],
-) -> tuple[PyTree, PyTree]:
-    """Run ``samples * every`` steps; returns the last state and ``observe(state)`` at steps 0, every, ..., samples * every."""
+    step: Callable[[Any], Any], state: Any, observe: Callable[[Any], Any], *, samples: int, every: int | Int[Array, ""]
+) -> tuple[Any, Any]:
+    """Make ``samples * every`` steps, and observe before the first and after each ``every``.
+
+    Args:
+        step: ``step(state) -> state``, from :func:`make_step` or any other map (states need not be :class:`State`).
+        state: the start.
+        observe: ``observe(state)``, a pytree of arrays.
+        samples: number of observations after the first.
+        every: steps between two of them. It may be traced, so that step sizes eta, eta/2, ... share one program at equal
+            times: ``every = jnp.round(dt / eta).astype(int)``. Under ``vmap`` all runs wait for the one with the most steps.
+
+    Returns:
+        The last state, and the observations stacked along a leading axis of length ``samples + 1``.
+
+    Raises:
+        UsageError: if ``samples`` is negative.
+    """
+    if samples < 0:
+        raise UsageError(f"samples={samples} is not allowed: it is 0 or more observations after the first")
     counts = jnp.full(samples + 1, every, jnp.int32).at[0].set(0)
 
-    def advance(state: PyTree, count: Int[Array, ""]) -> tuple[PyTree, PyTree]:
+    def advance(state: Any, count: Int[Array, ""]) -> tuple[Any, Any]:
         state = jax.lax.fori_loop(0, count, lambda _, s: step(s), state)
         return state, observe(state)
 
     return jax.lax.scan(advance, state, counts)
 
 
-@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-def _segment(step: Callable, state: State, count: Int[Array, ""], data: tuple) -> State:
-    return jax.lax.fori_loop(0, count, lambda _, s: step(s, *data), state)
-
-
 def segments(step: Callable[..., State], state: State, *, until: int, every: int, data: tuple = ()) -> Iterator[State]:
-    """Host-side loop for long runs: yields the state after each segment of ``every`` steps, up to step ``until``."""
-    state = jax.tree.map(jnp.copy, state)
-    at = int(state.step)
-    while at < until:
-        count = min(every, until - at)
+    """Train from the host, for runs of minutes: yields the state after each ``every`` steps and at step ``until``.
+
+    Between two segments is the place for checkpoints, logs and early stops. To resume, pass the state of a checkpoint: the
+    rest of the run is the same, bit for bit, as long as the segments' ends fall on any steps whatever. A state that was
+    yielded is donated to the next segment and dead after it: copy (``jax.device_get``) what is to be kept. The caller's own
+    start is not touched. All segments share one program.
+
+    Args:
+        step: ``step(state, *data) -> state``, from :func:`make_step`.
+        state: the start; its ``step`` says how many steps were made already.
+        until: total number of steps at the end.
+        every: steps in a segment (the last may be shorter).
+        data: arrays handed to every step; better here than in a closure, whose arrays become constants of the program.
+
+    Raises:
+        UsageError: if ``every`` is not positive.
+    """
+    if every < 1:
+        raise UsageError(f"every={every} is not allowed: a segment has at least one step")
+    return _segments(step, jax.tree.map(jnp.copy, state), until, every, data)
+
+
+def _segments(step: Callable[..., State], state: State, until: int, every: int, data: tuple) -> Iterator[State]:
+    done = int(state.step)
+    while done < until:
+        count = min(every, until - done)
         state = _segment(step, state, jnp.int32(count), data)
-        at += count
+        done += count
         yield state
 
 
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
+def _segment(step: Callable[..., State], state: State, count: Int[Array, ""], data: tuple) -> State:
+    return jax.lax.fori_loop(0, count, lambda _, s: step(s, *data), state)
+
+
 def finite_status(tree: PyTree) -> Int[Array, ""]:
-    """``OK`` when every number of the tree is finite, else ``DIVERGED``."""
+    """``OK`` if every number in the tree is finite, else ``DIVERGED``: the status of a run from its last state or its curves."""
     finite = [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(tree)]
-    return jnp.where(jnp.all(jnp.array(finite)), jnp.int32(OK), jnp.int32(DIVERGED))
+    return jnp.where(jnp.all(jnp.stack(finite)), jnp.int32(OK), jnp.int32(DIVERGED)) if finite else jnp.int32(OK)
 
 
-def switched(index: Int[Array, ""], txs: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
-    """The optimizer number ``index`` (traced) of ``txs``, in their order; it holds the states of all, and updates the chosen one."""
-    names = list(txs)
+def switched(index: int | Int[Array, ""], txs: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
+    """One of several optimizers, chosen by a traced index, so that runs with any of them share one program.
+
+    ``switched(s.optimizer, {"gd": optax.sgd(s.lr), "adam": optax.adam(s.lr)})`` inside a trial, with a field
+    ``optimizer: jd.Code = jd.code("gd", "adam")``: the order of the names is that of the codes. The state holds the states of
+    all; only the chosen one moves. Under ``vmap`` over the index every run computes all updates and keeps its own.
+
+    Raises:
+        UsageError: if there is no optimizer to choose from.
+    """
+    if not txs:
+        raise UsageError("switched needs at least one optimizer")
 
     def init_all(params: PyTree) -> dict:
-        return {name: txs[name].init(params) for name in names}
+        return {name: tx.init(params) for name, tx in txs.items()}
 
-    def branch(name: str) -> Callable:
+    def only(name: str) -> Callable:
         def update(gradient: PyTree, states: dict, params: PyTree) -> tuple[PyTree, dict]:
-            updates, new = txs[name].update(gradient, states[name], params)
-            return updates, {**states, name: new}
+            updates, state = txs[name].update(gradient, states[name], params)
+            return updates, {**states, name: state}
 
         return update
 
-    branches = [branch(name) for name in names]
-
     def update(gradient: PyTree, states: dict, params: PyTree | None = None) -> tuple[PyTree, dict]:
-        return jax.lax.switch(index, branches, gradient, states, params)
+        return jax.lax.switch(index, [only(name) for name in txs], gradient, states, params)
 
     return optax.GradientTransformation(init_all, update)

@@ -6,6 +6,7 @@ import json
 import shlex
 import subprocess
 import sys
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import pytest
@@ -388,6 +389,15 @@ def test_a_cluster_that_does_not_answer(jaxdyn, monkeypatch):
     code, out, err = jaxdyn("verify", "toy.decay", "--load", TOYS, "--cluster", "dask://scheduler:8786")
     assert code == 2 and out == ""
     assert err.splitlines()[-1].startswith("jaxdyn: --cluster dask://scheduler:8786: no Dask scheduler answers there")
+
+
+def test_a_dead_worker_is_told_in_one_sentence(jaxdyn, monkeypatch):
+    def died(*args, **kwargs):
+        raise BrokenProcessPool("A child process terminated abruptly")
+
+    monkeypatch.setattr("jaxdyn.outputs.run_plan", died)
+    code, out, err = jaxdyn(*verify("toy.decay"))
+    assert code == 2 and out == "" and "a worker process died" in err.splitlines()[-1] and "Traceback" not in err
 
 
 @pytest.mark.slow

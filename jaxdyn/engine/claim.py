@@ -129,7 +129,6 @@ class Claim:
         counterpart: for ``expected="refuted"``: the form that the same judge must uphold on the same data.
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
-        reference: ``() -> Dataset`` of published numbers, joined on coordinates.
     """
 
     id: str
@@ -147,7 +146,6 @@ class Claim:
     counterpart: str | None = None
     min_ok: float = 1.0
     plot: Callable[[xr.Dataset, Figure], None] | None = None
-    reference: Callable[[], xr.Dataset] | None = None
 
     def __post_init__(self) -> None:
         if self.expected not in ("upheld", "refuted", "measured"):

@@ -196,7 +196,7 @@ def _common_coords(results: list[Result]) -> dict[str, tuple]:
     return {axis: values for axis, values in distinct[0].coords.items() if all(r.coords.get(axis) == values for r in distinct)}
 
 
-def _stack(parts: list[np.ndarray]) -> np.ndarray:
+def _stack(parts: Sequence[Any]) -> np.ndarray:
     """Stack arrays; ragged ones are padded with NaN to the largest shape."""
     if len({p.shape for p in parts}) == 1:
         return np.stack(parts)

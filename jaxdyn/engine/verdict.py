@@ -106,12 +106,15 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
 
 
 def _scale(judge: Callable, ds: xr.Dataset) -> dict[str, float | None]:
-    """Per predicted variable: the smallest ε at which both (1+ε) and (1−ε) times the prediction are rejected."""
+    """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
     found = {}
     for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
         if not np.issubdtype(ds[name].dtype, np.floating):
             found[name.removeprefix("predicted_")] = None
             continue
+
+        if not _rejects(judge, ds.assign({name: ds[name] * np.nan})):
+            continue  # other claims share this trial; this judge does not look at the variable
 
         def rejected(eps: float, name: str = name) -> bool:
             return all(_rejects(judge, ds.assign({name: ds[name] * factor})) for factor in (1 + eps, 1 - eps))

@@ -79,6 +79,7 @@ def test_interrupted_and_resumed(monkeypatch, capsys):
 IN_WORKERS = "    TRACES.append(s)\n    import multiprocessing, os, signal, sys, time\n    if multiprocessing.parent_process():\n"
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_told_in_one_sentence():
     """A trial that kills its worker, as the system does when memory runs out."""
     load = toys_with("    TRACES.append(s)\n", IN_WORKERS + "        os.kill(os.getpid(), signal.SIGKILL)\n")

@@ -1,6 +1,5 @@
 """Verdicts on data made by hand: precedence, masking, forms, controls."""
 
-
 import numpy as np
 import pytest
 

@@ -355,8 +355,6 @@ def test_the_catalogue_is_cached_and_follows_its_sources(tmp_path, monkeypatch):
 
 def test_the_catalogue_follows_installed_plugins(tmp_path, monkeypatch, toys):
     """A package that offers claims through an entry point is listed as soon as it is installed."""
-    import importlib.metadata
-
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
     assert registry.catalogue() == []
 
@@ -366,7 +364,7 @@ def test_the_catalogue_follows_installed_plugins(tmp_path, monkeypatch, toys):
         def load(self):
             return toys
 
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda **group: [Point()])
+    monkeypatch.setattr(registry, "entry_points", lambda **group: [Point()])
     assert "toy.decay" in {e["id"] for e in registry.catalogue()}
 
 

@@ -6,6 +6,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn.engine.setting import rebuild, swept_value
 from jaxdyn.theories.joma.claims import fig3, linear, low_rank
 from jaxdyn.theories.joma.claims import linear_trial as runs
 
@@ -29,6 +30,13 @@ JUDGES = {
     "low rank": (low_rank.low_rank_judge, ["path", "srank_v", "srank_rate"]),
     "clock": (linear.clock_judge, ["ratio"]),
 }
+
+
+def inside(**fields):
+    """A setting as a trial sees it: codes are numbers."""
+    s = jd.grid(runs.LinearLayer, tokens=4, samples=8, **fields).cells()[0]
+    static = {n: getattr(s, n) for n in s.static_fields}
+    return rebuild(type(s), static, {n: swept_value(type(s), n, getattr(s, n)) for n in s.swept_fields})
 
 
 def passes(judge, ds):
@@ -93,9 +101,7 @@ def test_linear_attention_and_its_fixed_point(hyperbolic):
 def test_start_and_data_do_not_depend_on_the_other_fields(x64):
     """Runs of one seed share their random numbers, whatever else differs."""
     key = jax.random.key(4)
-    base = jd.grid(runs.LinearLayer, tokens=4, samples=8).cells()[0]
-    other = jd.grid(runs.LinearLayer, tokens=4, samples=8, ratio=3.0, start_v=0.5, step=2e-3).cells()[0]
-    (a, start), (b, moved) = (runs.build(s, key) for s in (base, other))
+    (a, start), (b, moved) = (runs.build(s, key) for s in (inside(), inside(ratio=3.0, start_v=0.5, step=2e-3)))
     np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(a.g, b.g)
     assert float(np.abs(start.v).max()) == 0.0
@@ -104,8 +110,7 @@ def test_start_and_data_do_not_depend_on_the_other_fields(x64):
 
 def test_boost_and_tie_set_the_margin(data, x64):
     assert float(data.margin.sel(boost=1.5).min()) >= 1.5
-    tied = jd.grid(runs.LinearLayer, tokens=4, nodes=2, samples=8, tie=1.0, boost=1.3).cells()[0]
-    layer, _ = runs.build(tied, jax.random.key(0))
+    layer, _ = runs.build(inside(nodes=2, tie=1.0, boost=1.3), jax.random.key(0))
     norms = np.sort(np.linalg.norm(np.asarray(layer.x).T @ np.asarray(layer.g), axis=-1))
     assert norms[-1] == pytest.approx(norms[-2], rel=1e-13)
 

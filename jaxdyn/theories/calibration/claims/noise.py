@@ -20,6 +20,7 @@ from jaxdyn.theories.calibration.setting import Modes, Noise
 __all__ = ["CLAIMS", "modes_trial", "noise_trial"]
 
 TRANSIENT = (1, 2, 4, 8, 16, 32)
+SQUARED = 2.0  # where 1 is expected: the mean over 8 seeds scatters by 0.2 to 0.3 (256 seeds in groups of 8)
 LEVEL = 0.9973  # a two-sided test at three standard errors, for the whole family of comparisons
 
 
@@ -149,7 +150,7 @@ def judge_covariance(ds: xr.Dataset) -> list[jd.Check]:
     d = ds.sizes["row"]
     return [
         jd.at_most("covariance over seeds, in standard errors", z, _family_bound(z.size * (d + 1) // (2 * d))),
-        jd.at_most("mean squared deviation of single runs, in standard errors", ((miss / se) ** 2).mean(), 1.5),
+        jd.at_most("mean squared deviation of single runs, in standard errors", ((miss / se) ** 2).mean(), SQUARED),
     ]
 
 

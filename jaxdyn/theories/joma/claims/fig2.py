@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import metrics, plotting, train
+from jaxdyn import plotting, train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import invariants as theory
 
@@ -103,7 +103,6 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
             "gap": gap.each,
             "felt_gap": theory.felt_residual(gap, v),
             "loss": model.cross_entropy(params, block, batch),
-            "stable_rank": metrics.stable_rank(v),
         }
         return {"z": params.z[0], "v": v, "ledger": ledger, "recorded": recorded}
 

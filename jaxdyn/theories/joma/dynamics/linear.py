@@ -77,7 +77,7 @@ def erfcinv(c: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """
     small = jnp.where(c < 0.5, c, 0.25)
 
-    def step(_: int, x: Array) -> Array:
+    def step(_: Array, x: Array) -> Array:
         return x + (jnp.log(erfc(x)) - jnp.log(small)) * erfc(x) * jnp.exp(x**2) * (0.5 * math.sqrt(math.pi))
 
     tail = jax.lax.fori_loop(0, 8, step, jnp.sqrt(-jnp.log(small)))
