@@ -1,22 +1,28 @@
 r"""1024 starts of an ODE with a closed form, at equal achieved error: our flow, scipy (a loop, and one flat system), torchdiffeq.
 
-Three systems of ten components, every start with its own coefficients and start:
+Three systems of ten components, every start with its own coefficients:
 
 .. math:: \dot v = (\mu - v) e^{v^2/2}, \ \mu \in [.5, 2.5] \text{ (mild)} \text{ or } [1, 4] \text{ (stiff, rates to 3000)};
-          \qquad \dot v = \Delta e^{v^2/2} \text{ to } .8 \text{ of each start's blow-up time.}
+          \qquad \dot v = \Delta e^{v^2/2} \text{ (erf), to } .8 \text{ of each start's blow-up time.}
 
-Tolerances (rtol = atol) are tuned for each contestant, in quarters of a decade, until the largest error over all starts,
-components and save times is below the target. The loop over starts is tuned and timed on a few starts and multiplied.
+Every contestant gets the loosest tolerance (rtol = atol, in quarters of a decade) that keeps its largest error over all starts,
+components and save times below the target. The loop over starts is tuned and timed on a few starts, and its time multiplied. Of a
+family's methods and numbers of threads the fastest in a pilot is timed in full; the pilots are in the JSON file. Ours runs on all
+cores (starts are sharded), scipy on one: the last column is what perfect sharing between the cores would make of it.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import functools
+import math
 import os
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -24,12 +30,25 @@ import jax.numpy as jnp
 import numpy as np
 import scipy.special
 from common import interleaved, publish
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 from scipy.integrate import solve_ivp
 
 from jaxdyn import flow
 
 D, TARGET = 10, 1e-6
-HALF = np.sqrt(np.pi / 2)
+HALF = math.sqrt(math.pi / 2)
+BLOCK = 256  # components solved together after sorting: a vmapped solver takes as many steps as its slowest lane
+OURS = (  # coordinates, way to treat many starts, solvers to choose from
+    ("v", "one shared step a core", ("tsit5", "dopri8")),
+    ("v", "vmap over starts", ("dopri8",)),
+    ("v", "map over starts", ("dopri8",)),
+    ("v", "components, in sorted blocks", ("tsit5", "dopri8")),
+    ("better", "one shared step a core", ("tsit5", "dopri8")),
+    ("better", "vmap over starts", ("dopri8",)),
+    ("better", "components, in sorted blocks", ("tsit5", "dopri8")),
+)
+BETTER = {"critical": "s = -ln(1 - v/mu)", "erf": "u = erf(v/sqrt 2)"}
 
 
 @dataclass(frozen=True)
@@ -47,9 +66,32 @@ class Problem:
         """The first n starts."""
         return Problem(self.name, self.kind, self.a[:n], self.v0[:n], self.ts, self.exact[:, :n])
 
-    def error(self, states: np.ndarray) -> float:
-        """Largest error; NaN and missing states count as infinite."""
-        return float(np.max(np.nan_to_num(np.abs(states - self.exact), nan=np.inf))) if states.shape == self.exact.shape else np.inf
+    def error(self, states: np.ndarray | None) -> float:
+        """Largest error; a solve that failed or holds NaN counts as infinite."""
+        if states is None or states.shape != self.exact.shape:
+            return np.inf
+        return float(np.max(np.nan_to_num(np.abs(states - self.exact), nan=np.inf)))
+
+
+@dataclass
+class Contestant:
+    """A way to solve ``problem``, ``run(rtol)``; its time stands for ``factor`` times as many starts."""
+
+    family: str
+    method: str
+    run: Callable[[float], np.ndarray | None]
+    problem: Problem
+    factor: float = 1
+    threads: int = 0  # 0: as many as there are cores, not to be set
+    compile_seconds: float = 0.0
+    rtol: float = 0.0
+    error: float = np.inf
+    pilot: float = np.inf
+
+    def __call__(self) -> Any:
+        if self.threads:
+            use_threads(self.threads)
+        return self.run(self.rtol)
 
 
 def critical(name: str, low: float, high: float, n: int) -> Problem:
@@ -59,37 +101,34 @@ def critical(name: str, low: float, high: float, n: int) -> Problem:
 
 
 def critical_state(mu: np.ndarray, v0: np.ndarray, t: float) -> np.ndarray:
-    r"""v(t) from :math:`s - s_0 + C(s) = t e^{\mu^2/2}`, :math:`C = \int_{e^{-s}}^{\delta_0} (e^{\mu^2(2x - x^2)/2} - 1)/x\,dx`."""
+    r"""v(t) from :math:`s + C(s) = t e^{\mu^2/2}`, :math:`C = \int_{\delta}^{\delta_0} (e^{\mu^2(2x - x^2)/2} - 1)/x\,dx`.
+
+    Here :math:`s = \ln(\delta_0/\delta)`, :math:`\delta = 1 - v/\mu`. Newton's rule, kept inside a bracket.
+    """
     nodes, weights = np.polynomial.legendre.leggauss(48)
-    first = 1 - v0 / mu
-    low, high = np.zeros_like(mu), t * np.exp(mu**2 / 2)  # of s - s0, since C >= 0
+    first, m, goal = 1 - v0 / mu, mu**2 / 2, t * np.exp(mu**2 / 2)
+    low, high = np.zeros_like(mu), goal  # since C >= 0
     s = low
-
-    def rate(x: np.ndarray, m: np.ndarray) -> np.ndarray:
-        return np.expm1(m * (2 * x - x * x))
-
     for _ in range(60):
         delta = first * np.exp(-s)
-        half, middle = (first - delta) / 2, (first + delta) / 2
-        x = middle[..., None] + half[..., None] * nodes
-        c = half * ((rate(x, mu[..., None] ** 2 / 2) / x) @ weights)
-        excess = s + c - t * np.exp(mu**2 / 2)
+        x = ((first + delta)[..., None] + (first - delta)[..., None] * nodes) / 2
+        c = (first - delta) / 2 * ((np.expm1(m[..., None] * (2 * x - x * x)) / x) @ weights)
+        excess = s + c - goal
         low, high = np.where(excess < 0, s, low), np.where(excess < 0, high, s)
-        newton = s - excess / (1 + rate(delta, mu**2 / 2))
-        new = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-        if np.max(np.abs(new - s)) <= 1e-14 * np.max(np.abs(s)):
+        newton = s - excess * np.exp(-m * (2 * delta - delta * delta))
+        last, s = s, np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        if np.max(np.abs(s - last)) <= 1e-14 * np.max(s):
             break
-        s = new
     return mu * (1 - first * np.exp(-s))
 
 
 def erf_law(n: int) -> Problem:
     rng = np.random.default_rng(1)
     delta, v0, ts = rng.normal(size=(n, D)), rng.uniform(-0.4, 0.4, (n, D)), np.linspace(0, 0.8, 5)
-    u0 = scipy.special.erf(v0 / np.sqrt(2))
+    u0 = scipy.special.erf(v0 / math.sqrt(2))
     blow_up = HALF * (1 - np.sign(delta) * u0) / np.abs(delta)
     delta *= blow_up.min(-1, keepdims=True)  # every start blows up at time 1
-    exact = [np.sqrt(2) * scipy.special.erfinv(u0 + delta * t / HALF) for t in ts[1:]]
+    exact = [math.sqrt(2) * scipy.special.erfinv(u0 + delta * t / HALF) for t in ts[1:]]
     return Problem("erf", "erf", delta, v0, ts, np.stack(exact))
 
 
@@ -100,40 +139,205 @@ def field(kind: str, lib: Any) -> Callable:
     return lambda t, v, a: a * lib.exp(v * v / 2)
 
 
-def coordinate(kind: str) -> tuple[Callable, Callable, Callable]:
-    """Start, field and way back of the better coordinate: s = ln(1/delta) - s0, or u = erf(v/sqrt 2), in which the field is constant."""
-    if kind == "critical":
+def coordinates(kind: str, name: str) -> tuple[Callable, Callable, Callable]:
+    """Start, field and way back. In u the field is constant: there the solver has nothing left to do."""
+    if name == "v":
+        f = field(kind, jnp)
+        return lambda a, v0: v0, lambda t, v, p: f(t, v, p[0]), lambda v, a, v0: v
+    if kind == "erf":
+        root = math.sqrt(2)
+        start = lambda a, v0: jax.scipy.special.erf(v0 / root)  # noqa: E731
+        return start, lambda t, u, p: p[0] / HALF + 0 * u, lambda u, a, v0: root * jax.scipy.special.erfinv(u)
 
-        def back(s, a, v0):
-            return a - (a - v0) * jnp.exp(-s)
+    def back(s: Any, a: Any, v0: Any) -> Any:
+        return a - (a - v0) * jnp.exp(-s)
 
-        return lambda a, v0: jnp.zeros_like(v0), lambda t, s, p: jnp.exp(back(s, *p) ** 2 / 2), back
-    return (
-        lambda a, v0: jax.scipy.special.erf(v0 / 2**0.5),
-        lambda t, u, p: p[0] / HALF + 0 * u,
-        lambda u, a, v0: 2**0.5 * jax.scipy.special.erfinv(u),
-    )
+    return lambda a, v0: jnp.zeros_like(v0), lambda t, s, p: jnp.exp(back(s, *p) ** 2 / 2), back
 
 
-def ours(kind: str, way: str, better: bool, solver: str) -> Callable:
-    """``(rtol, a, v0, ts) -> (times, starts, components), steps`` by ``flow.solve``, to be compiled."""
-    begin, f, back = coordinate(kind) if better else (lambda a, v0: v0, lambda t, v, p: field(kind, jnp)(t, v, p[0]), lambda v, a, v0: v)
+def our_program(kind: str, name: str, way: str, solver: str) -> Callable:
+    """Jitted ``(rtol, a, v0, ts) -> (starts, times, components)`` by ``flow.solve``, starts sharded over the devices."""
+    begin, slope, back = coordinates(kind, name)
 
-    def one(rtol, a, v0, ts):
-        solution = flow.solve(f, begin(a, v0), ts, (a, v0), solver=solver, rtol=rtol, atol=rtol, max_steps=100_000)
-        return back(solution.ys, a, v0)[1:], solution.steps
+    def one(rtol: Any, a: Any, v0: Any, ts: Any) -> Any:
+        options = {"solver": solver, "rtol": rtol, "atol": rtol, "max_steps": 100_000}
+        return back(flow.solve(slope, begin(a, v0), ts, (a, v0), **options).ys, a, v0)[1:]
 
-    def run(rtol, a, v0, ts):
-        over = functools.partial(jax.vmap, in_axes=(None, 0, 0, None))
-        if way == "one shared step":
-            return one(rtol, a, v0, ts)
+    def run(rtol: Any, a: Any, v0: Any, ts: Any) -> Any:
+        if way.startswith("one shared step"):
+            return jnp.swapaxes(one(rtol, a, v0, ts), 0, 1)
+        if way == "vmap over starts":
+            return jax.vmap(one, (None, 0, 0, None))(rtol, a, v0, ts)
         if way == "map over starts":
-            ys, steps = jax.lax.map(lambda row: one(rtol, *row, ts), (a, v0))
-        elif way == "vmap over starts":
-            ys, steps = over(one)(rtol, a, v0, ts)
-        else:
-            ys, steps = over(over(one))(rtol, a, v0, ts)
-            ys = jnp.swapaxes(ys, 1, 2)
-        return jnp.swapaxes(ys, 0, 1), steps
+            return jax.lax.map(lambda row: one(rtol, *row, ts), (a, v0))
+        order = jnp.argsort(jnp.abs(a), None)
+        found = jax.lax.map(lambda c: one(rtol, *c, ts), (a.ravel()[order], v0.ravel()[order]), batch_size=BLOCK)
+        return jnp.swapaxes(jnp.zeros_like(found).at[order].set(found).reshape(*a.shape, -1), 1, 2)
 
-    return run
+    mesh = jax.make_mesh((jax.local_device_count(),), ("starts",), axis_types=(AxisType.Auto,))
+    specs = {"in_specs": (P(), P("starts"), P("starts"), P()), "out_specs": P("starts")}
+    return jax.jit(jax.shard_map(run, mesh=mesh, check_vma=False, **specs))
+
+
+@functools.cache
+def compiled(kind: str, shape: tuple[int, int], times: int, *which: str) -> tuple[Callable, float]:
+    """The program and its compile seconds; mild and stiff share it."""
+    start = time.perf_counter()
+    sizes = (), shape, shape, (times,)
+    program = our_program(kind, *which).lower(*(jax.ShapeDtypeStruct(s, jnp.float64) for s in sizes)).compile()
+    return program, time.perf_counter() - start
+
+
+def our_runs(problem: Problem) -> Iterable[list[Contestant]]:
+    for name, way, solvers in OURS:
+        choices = []
+        for solver in solvers:
+            program, took = compiled(problem.kind, problem.a.shape, len(problem.ts), name, way, solver)
+
+            def run(rtol: float, program: Callable = program) -> np.ndarray:
+                return np.swapaxes(np.asarray(program(np.float64(rtol), problem.a, problem.v0, problem.ts)), 0, 1)
+
+            label = "v" if name == "v" else BETTER[problem.kind]
+            choices.append(Contestant(f"ours in {label}: {way}", solver, run, problem, compile_seconds=took))
+        yield choices
+
+
+def scipy_flat(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
+    """All starts as one system; LSODA is told that the Jacobian is diagonal."""
+    f, a = field(problem.kind, np), problem.a.ravel()
+    options = {"method": method, "t_eval": problem.ts[1:], "rtol": rtol, "atol": rtol}
+    options |= {"lband": 0, "uband": 0} if method == "LSODA" else {}
+    with np.errstate(all="ignore"):
+        found = solve_ivp(lambda t, v: f(t, v, a), (0, problem.ts[-1]), problem.v0.ravel(), **options)
+    return found.y.T.reshape(-1, *problem.a.shape) if found.success else None
+
+
+def scipy_loop(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
+    """One start after another."""
+    f, states = field(problem.kind, np), []
+    options = {"method": method, "t_eval": problem.ts[1:], "rtol": rtol, "atol": rtol}
+    with np.errstate(all="ignore"):
+        for a, v0 in zip(problem.a, problem.v0, strict=True):
+            found = solve_ivp(lambda t, v, a=a: f(t, v, a), (0, problem.ts[-1]), v0, **options)
+            if not found.success:
+                return None
+            states.append(found.y.T)
+    return np.stack(states, 1)
+
+
+def torch_batch(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
+    """All starts as one tensor; steps end on the save times, where torchdiffeq would interpolate by itself."""
+    import torch
+    from torchdiffeq import odeint
+
+    f, a, v0, ts = field(problem.kind, torch), *(torch.from_numpy(x) for x in (problem.a, problem.v0, problem.ts))
+    with torch.no_grad():
+        try:
+            options = {"step_t": ts[1:], "max_num_steps": 100_000}
+            return odeint(lambda t, v: f(t, v, a), v0, ts, rtol=rtol, atol=rtol, method=method, options=options)[1:].numpy()
+        except AssertionError:  # its step size fell to nothing
+            return None
+
+
+def use_threads(count: int) -> None:
+    """Threads of torch, and of numpy's BLAS, which combines the stages in scipy's solvers."""
+    import torch
+
+    torch.set_num_threads(count)
+    torch.set_flush_denormal(True)
+    for path in (Path(np.__file__).parent.parent / "numpy.libs").glob("libscipy_openblas64*"):
+        ctypes.CDLL(str(path)).scipy_openblas_set_num_threads64_(count)
+
+
+def rival_runs(problem: Problem, sample: int) -> Iterable[list[Contestant]]:
+    n = len(problem.a)
+    for family, solve, methods, part, threads in (
+        ("scipy, loop over starts", scipy_loop, ("RK45", "DOP853", "LSODA"), problem.part(sample), (1,)),
+        ("scipy, one flat system", scipy_flat, ("RK45", "DOP853", "LSODA"), problem, (1, 2)),
+        ("torchdiffeq, batched", torch_batch, ("dopri5", "dopri8"), problem, (1, 2)),
+    ):
+        runs = {m: functools.partial(solve, part, m) for m in methods}
+        yield [Contestant(family, m, runs[m], part, n / len(part.a), count) for m in methods for count in threads]
+
+
+def tune(run: Callable[[float], np.ndarray | None], problem: Problem, start: int = -26) -> tuple[float, float]:
+    """The loosest tolerance, in quarters of a decade, whose error is below the target; and that error."""
+    seen: dict[int, float] = {}
+
+    def good(k: int) -> bool:
+        if k not in seen:
+            seen[k] = problem.error(run(10 ** (k / 4)))
+        return seen[k] <= TARGET
+
+    k = start
+    while not good(k):
+        k -= 4
+        assert k > -54, "no tolerance reaches the target"
+    while k < -8 and good(k + 4):
+        k += 4
+    k += 2 * good(k + 2)
+    k += good(k + 1)
+    return 10 ** (k / 4), seen[k]
+
+
+def best_of(choices: list[Contestant]) -> Contestant:
+    """Tune every method (its number of threads does not matter there), run each twice, and take the fastest."""
+    tuned: dict[str, tuple[float, float]] = {}
+    for c in choices:
+        if c.threads:
+            use_threads(c.threads)
+        if c.method not in tuned:
+            tuned[c.method] = tune(c.run, c.problem)
+        c.rtol, c.error = tuned[c.method]
+        for _ in range(2):
+            start = time.perf_counter()
+            c()
+            c.pilot = min(c.pilot, c.factor * (time.perf_counter() - start))
+        print(f"  pilot {c.family}, {c.method}, threads {c.threads or 'all'}: {c.pilot:.3f} s at {c.rtol:.1e}", file=sys.stderr)
+    return min(choices, key=lambda c: c.pilot)
+
+
+def study(problem: Problem, sample: int, repeats: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows of one problem, and the pilots."""
+    groups = [*our_runs(problem), *rival_runs(problem, sample)]
+    chosen = [best_of(choices) for choices in groups]
+    times = interleaved({c.family: c for c in chosen}, repeats)
+    seconds = {c.family: {k: c.factor * times[c.family][k] for k in ("min", "median")} for c in chosen}
+
+    def fastest(start: str) -> float:
+        return min(s["median"] for family, s in seconds.items() if family.startswith(start))
+
+    rows = []
+    for c in chosen:
+        median, rival = seconds[c.family]["median"], not c.family.startswith("ours")
+        spread = median / os.cpu_count() / fastest("ours") if c.family.startswith("scipy") else ""
+        rows.append({
+            "system": problem.name, "contestant": c.family, "method": c.method, "threads": c.threads or os.cpu_count(),
+            "rtol": f"{c.rtol:.1e}", "error": f"{c.error:.1e}", "compile s": round(c.compile_seconds, 2) or "",
+            "min s": seconds[c.family]["min"], "median s": median,
+            "/ ours in v": median / fastest("ours in v") if rival else "", "/ ours": median / fastest("ours") if rival else "",
+            "/ ours, all cores": spread,
+        })  # fmt: skip
+    keep = ("family", "method", "threads", "rtol", "error", "pilot", "compile_seconds")
+    return rows, [{"system": problem.name, **{k: getattr(c, k) for k in keep}} for choices in groups for c in choices]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="64 starts, timed once: does it work?")
+    parser.add_argument("--systems", default="mild,stiff,erf", help="which of them, separated by commas")
+    options = parser.parse_args()
+    n, sample, repeats = (64, 2, 1) if options.quick else (1024, 8, 5)
+    jax.config.update("jax_num_cpu_devices", os.cpu_count())
+    make = {"mild": lambda: critical("mild", 0.5, 2.5, n), "stiff": lambda: critical("stiff", 1, 4, n), "erf": lambda: erf_law(n)}
+    rows, pilots = [], []
+    with jax.enable_x64(True):
+        for name in options.systems.split(","):
+            more, tried = study(make[name](), sample, repeats)
+            rows, pilots = rows + more, pilots + tried
+    question = f"{n} starts to error {TARGET:g} (target: 100 times against the loop, 3 flat, 10 torchdiffeq); loop timed on {sample} starts"
+    publish("ode_batches", question, rows, pilots=pilots, sample=sample)
+
+
+if __name__ == "__main__":
+    main()

@@ -44,7 +44,7 @@ def trial(s: Net, key: jax.Array) -> jd.Observables:
 
 
 LR = np.linspace(0.02, 0.3, 16).tolist()
-SEEDS = 256
+SEEDS = 64
 
 
 def main() -> None:

@@ -243,7 +243,9 @@ class _Stepper(diffrax.AbstractAdaptiveStepSizeController):
             t0, t1, y0, y1_candidate, args, y_error, error_order, track.inner
         )
         size = end - start
-        size = jnp.where(keep & (track.size > t1 - t0), jnp.maximum(size, track.size), size)  # a cut step says little of the next
+        size = jnp.where(keep & (t0 + track.size > t1), jnp.maximum(size, track.size), size)  # a cut step says little of the next
+        stuck = ~keep & (end >= t1)  # rejected, and the shorter step rounds to the same: no floats are left
+        result = diffrax.RESULTS.where(stuck, diffrax.RESULTS.dt_min_reached, result)
         hit = keep & (self.ts > t0) & (self.ts <= t1)
         saved = jax.tree.map(lambda old, new: jnp.where(_over(hit, old), new, old), track.saved, y1_candidate)
         t, y = jax.tree.map(lambda new, old: jnp.where(keep, new, old), (t0, y0), (track.t, track.y))

@@ -3,6 +3,7 @@
 import random
 import signal
 import subprocess
+import sys
 
 import pytest
 
@@ -37,9 +38,9 @@ def child(out, memory, seeds=SEEDS, pause=0.0):
     return subprocess.Popen([sys.executable, "-c", code], text=True, **pipes)
 
 
-def killed(out, memory, seeds, after, delay):
+def killed(out, memory, seeds, pause, after, delay):
     """Start a sweep and kill -9 it some moments after its ``after``-th chunk; returns how many runs it found stored."""
-    with child(out, memory, seeds) as process:
+    with child(out, memory, seeds, pause) as process:
         found = int(process.stdout.readline().split()[1])
         for _ in range(after):
             process.stdout.readline()
@@ -51,10 +52,10 @@ def killed(out, memory, seeds, after, delay):
     return found
 
 
-def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, seeds):
+def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, seeds, pause=0.0):
     """Killed at these moments, then finished: the bits of an unbroken sweep, and no stored chunk run twice."""
     memory = few_runs(toys.decay, toys.Toy(), 4)
-    counts = [killed(out, memory, seeds, after, delay) for after, delay in moments]
+    counts = [killed(out, memory, seeds, pause, after, delay) for after, delay in moments]
     assert counts == sorted(counts), "nothing that was stored is lost"
     left = seeds // 2 - len(list(out.glob("shards/*/*.nc")))
     assert left > 0, "the sweep was not killed in its middle"
@@ -67,7 +68,7 @@ def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, 
 def test_killed_in_mid_sweep_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
     draw = random.Random()
     moments = [(3, draw.uniform(0, 0.02)), (2, draw.uniform(0, 0.02))]
-    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 100)
+    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 80, pause=0.01)
 
 
 @pytest.mark.slow

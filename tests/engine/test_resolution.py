@@ -48,6 +48,39 @@ def test_scale_of_each_prediction(claim):
     assert scale["n"] is None, "whole numbers do not scale"
 
 
+def test_predictions_that_the_judge_does_not_read_are_left_out(claim):
+    """Claims share trials: another claim's prediction is not this one's business."""
+    ds = data().assign(predicted_w=lambda d: d.predicted_z, measured_w=lambda d: d.measured_z)
+    assert decide(claim(), ds, {}).resolution["scale"].keys() == {"z"}
+
+
+@pytest.mark.parametrize("error", [jd.Inconclusive("too few points"), np.linalg.LinAlgError("SVD did not converge")])
+def test_a_judge_that_gives_up_without_numbers_still_reads_them(claim, error):
+    """A fit needs finite points: whatever the engine tries on the way, such a judge has its resolution."""
+
+    def fitted(ds):
+        if not np.isfinite(ds.predicted_z).any():
+            raise error
+        return judge(ds)
+
+    decision = decide(claim(judge=fitted), data(), {})
+    assert decision.verdict == "upheld"
+    assert 0.0101 < decision.resolution["scale"]["z"] < 0.0102 * STEP
+
+
+def test_a_judge_that_stumbles_over_a_distortion_rejects_it(claim):
+    """Scaled by 1 - 1 a prediction is zero, and its logarithm no number to fit."""
+
+    def logarithmic(ds):
+        if float(abs(ds.predicted_z).max()) == 0:
+            raise ValueError("array must not contain infs or NaNs")
+        return judge(ds)
+
+    decision = decide(claim(judge=logarithmic), data(), {})
+    assert decision.verdict == "upheld"
+    assert 0.0101 < decision.resolution["scale"]["z"] < 0.0102 * STEP
+
+
 def test_scale_is_null_where_no_distortion_is_rejected(claim):
     signs = lambda ds: [jd.at_least("same sign", ds.predicted_z * ds.measured_z, 0.0)]  # noqa: E731
     flipped = {"flipped": lambda ds: ds.assign(predicted_z=-ds.predicted_z)}
@@ -101,6 +134,17 @@ def test_judges_meet_zeros_without_warnings(claim):
     """Distorted by 1, the prediction is zero and the error infinite; the suite turns warnings into errors."""
     tight = decide(claim(judge=lambda ds: [jd.at_most("e", jd.relative_error(ds, "z", "entry"), 0.999)]), data(), {})
     assert tight.verdict == "toothless" and tight.resolution["scale"]["z"] is None
+
+
+def test_a_judge_that_writes_into_its_data_changes_nobody_elses(claim):
+    def writing(ds):
+        ds["error"] = jd.relative_error(ds, "z", "entry")
+        return [jd.at_most("relative error", ds["error"], 0.01)]
+
+    fields = {"controls": {"adam": {"optimizer": "sign"}}}
+    ds, other = data(0.001), data(0.5)
+    assert decide(claim(judge=writing, **fields), ds, {"adam": other}) == decide(claim(**fields), data(0.001), {"adam": data(0.5)})
+    assert "error" not in ds and "error" not in other
 
 
 def test_judging_is_deterministic_and_leaves_the_data_alone(claim):

@@ -15,8 +15,13 @@ from jaxdyn.theories.calibration.dynamics import linear, noise, pair, steps
 from jaxdyn.theories.calibration.model import Linear, linear_loss, regression_loss
 
 pytestmark = pytest.mark.usefixtures("x64")
+UNBALANCED, LOGISTIC, GRAM = (jax.jit(f) for f in (linear.unbalanced_mode, linear.logistic_mode, linear.gram_flow))
+COVARIANCE_AFTER, STATIONARY_COVARIANCE, DIFFUSION_COVARIANCE, MEAN_AFTER, DECAY_RATE = (
+    jax.jit(f)
+    for f in (noise.covariance_after, noise.stationary_covariance, noise.diffusion_covariance, noise.mean_after, noise.decay_rate)
+)
+DEEP = jax.jit(linear.deep_mode)
 TIMES = np.array([0.3, 1.0, 4.0])
-GRAM = jax.jit(linear.gram_flow)
 PRECISE = {"rtol": 1e-12, "atol": 1e-14, "method": "DOP853"}
 
 
@@ -26,33 +31,35 @@ def solve(field, u0, times=TIMES):
 
 def random_linear(seed, hidden=4, inputs=3, outputs=2):
     rng = np.random.default_rng(seed)
-    return Linear(rng.normal(size=(hidden, inputs)), rng.normal(size=(outputs, hidden))), rng.normal(size=(outputs, inputs))
+    shapes = (hidden, inputs), (outputs, hidden), (outputs, inputs)
+    w1, w2, m = (jnp.asarray(rng.normal(size=s)) for s in shapes)
+    return Linear(w1, w2), m
 
 
 @pytest.mark.parametrize("c", [0.05, 1.0, 8.0])
 def test_unbalanced_mode_solves_its_equation(c):
     s, u0 = np.array([0.7, 1.9]), np.array([0.02, 0.4])
     exact = solve(lambda u: np.sqrt(c**2 + 4 * u**2) * (s - u), u0)
-    ours = [linear.unbalanced_mode(t, s, u0, c) for t in TIMES]
+    ours = [UNBALANCED(t, s, u0, c) for t in TIMES]
     np.testing.assert_allclose(ours, exact, rtol=1e-10)
 
 
 def test_unbalanced_mode_joins_the_balanced_one():
     s, u0 = np.array([0.7, 1.9]), np.array([0.02, 0.4])
-    np.testing.assert_allclose(linear.unbalanced_mode(1.3, s, u0, 1e-7), linear.logistic_mode(1.3, s, u0), rtol=1e-9)
+    np.testing.assert_allclose(UNBALANCED(1.3, s, u0, 1e-7), LOGISTIC(1.3, s, u0), rtol=1e-9)
 
 
 def test_modes_neither_overflow_nor_miss_the_target():
     s, u0 = np.array([3.0]), np.array([1e-8])
-    assert float(linear.logistic_mode(1e6, s, u0)[0]) == 3.0
-    np.testing.assert_allclose(linear.unbalanced_mode(1e6, s, u0, 0.3), s, rtol=1e-12)
-    np.testing.assert_allclose(linear.deep_mode(200.0, 3.0, 0.01, 3.0), 3.0, rtol=1e-12)
+    assert float(LOGISTIC(1e6, s, u0)[0]) == 3.0
+    np.testing.assert_allclose(UNBALANCED(1e6, s, u0, 0.3), s, rtol=1e-12)
+    np.testing.assert_allclose(DEEP(200.0, 3.0, 0.01, 3.0), 3.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 5])
 def test_deep_mode_takes_the_time_of_the_integral(n):
     s, u0, t = 1.3, 0.05, 1.7
-    u = float(jax.jit(linear.deep_mode)(t, s, u0, float(n)))
+    u = float(DEEP(t, s, u0, float(n)))
     with mpmath.workdps(30):
         elapsed = mpmath.quad(lambda x: 1 / (n * x ** (2 - mpmath.mpf(2) / n) * (s - x)), [u0, u])
     assert u0 < u < s
@@ -61,9 +68,9 @@ def test_deep_mode_takes_the_time_of_the_integral(n):
 
 def test_deep_mode_of_one_and_two_matrices_is_elementary():
     s, u0 = 1.3, 0.05
-    one, two = (float(linear.deep_mode(2.0, s, u0, n)) for n in (1.0, 2.0))
+    one, two = (float(DEEP(2.0, s, u0, n)) for n in (1.0, 2.0))
     assert one == pytest.approx(s - (s - u0) * np.exp(-2.0), rel=1e-12)
-    assert two == pytest.approx(float(linear.logistic_mode(2.0, s, u0)), rel=1e-12)
+    assert two == pytest.approx(float(LOGISTIC(2.0, np.array([s]), np.array([u0]))[0]), rel=1e-12)
 
 
 @pytest.mark.parametrize(("inputs", "hidden", "outputs"), [(3, 3, 3), (2, 5, 4)])
@@ -72,13 +79,15 @@ def test_balanced_product_solves_the_two_layer_flow(inputs, hidden, outputs):
     k = min(inputs, hidden, outputs)
     frames = [orthonormal(key, n, k) for key, n in zip(keys, (outputs, inputs, hidden), strict=False)]
     start = linear_start(jnp.linspace(0.1, 0.5, k), 0.0, *frames)
-    m = np.asarray(jax.random.normal(keys[3], (outputs, inputs), jnp.float64))
+    m = jax.random.normal(keys[3], (outputs, inputs), jnp.float64)
     np.testing.assert_allclose(start.w1 @ start.w1.T, start.w2.T @ start.w2, atol=1e-14)
     cut = hidden * inputs
 
+    target = np.asarray(m)
+
     def field(y):
         w1, w2 = y[:cut].reshape(hidden, inputs), y[cut:].reshape(outputs, hidden)
-        e = m - w2 @ w1
+        e = target - w2 @ w1
         return np.concatenate([(w2.T @ e).ravel(), (e @ w1.T).ravel()])
 
     exact = solve(field, np.concatenate([np.ravel(start.w1), np.ravel(start.w2)]))
@@ -150,14 +159,14 @@ def test_modified_field_is_the_negative_gradient_of_the_modified_loss():
 def test_shuffled_field_is_the_negative_gradient_of_its_loss():
     p, _ = random_linear(2)
     rng = np.random.default_rng(3)
-    x, y, eta = rng.normal(size=(4, 2, 3)), rng.normal(size=(4, 2, 2)), 0.05
+    x, y, eta = jnp.asarray(rng.normal(size=(4, 2, 3))), jnp.asarray(rng.normal(size=(4, 2, 2))), 0.05
 
     def modified(q):
         losses = [regression_loss(q, batch) for batch in zip(x, y, strict=True)]
         slopes = [sum(jnp.sum(g**2) for g in jax.grad(regression_loss)(q, batch)) for batch in zip(x, y, strict=True)]
         return sum(losses) / 4 + eta / 16 * sum(slopes)
 
-    xx, yx = np.einsum("mbi,mbj->mij", x, x) / 2, np.einsum("mbo,mbi->moi", y, x) / 2
+    xx, yx = jnp.einsum("mbi,mbj->mij", x, x) / 2, jnp.einsum("mbo,mbi->moi", y, x) / 2
     fields = jax.jit(lambda q: (steps.shuffled_field(xx, yx, eta)(q), jax.grad(modified)(q)))
     for ours, g in zip(*fields(p), strict=True):
         np.testing.assert_allclose(ours, -g, rtol=1e-11, atol=1e-12)
@@ -198,28 +207,28 @@ def test_noise_statistics_follow_the_recursion():
     one, s = np.eye(3) - eta * hessian, np.zeros((3, 3))
     for n in range(1, 6):
         s = one @ s @ one + eta**2 * c
-        np.testing.assert_allclose(noise.covariance_after(n, eta, h, vectors, c), s, rtol=1e-11)
-    stationary = np.asarray(noise.stationary_covariance(eta, h, vectors, c))
+        np.testing.assert_allclose(COVARIANCE_AFTER(n, eta, h, vectors, c), s, rtol=1e-11)
+    stationary = np.asarray(STATIONARY_COVARIANCE(eta, h, vectors, c))
     np.testing.assert_allclose(one @ stationary @ one + eta**2 * c, stationary, rtol=1e-11)
     equation = hessian @ stationary + stationary @ hessian - eta * hessian @ stationary @ hessian
     np.testing.assert_allclose(equation, eta * c, rtol=1e-10, atol=1e-12)
-    diffusion = np.asarray(noise.diffusion_covariance(eta, h, vectors, c))
+    diffusion = np.asarray(DIFFUSION_COVARIANCE(eta, h, vectors, c))
     np.testing.assert_allclose(hessian @ diffusion + diffusion @ hessian, eta * c, rtol=1e-10, atol=1e-12)
 
 
 def test_stationary_variance_of_the_reference():
     one = jnp.ones((1, 1))
-    assert float(noise.stationary_covariance(0.2, jnp.array([1.3]), one, 0.25 * one)[0, 0]) == pytest.approx(0.022104, abs=5e-7)
+    assert float(STATIONARY_COVARIANCE(0.2, jnp.array([1.3]), one, 0.25 * one)[0, 0]) == pytest.approx(0.022104, abs=5e-7)
 
 
 def test_means_and_rates_on_both_sides_of_the_edge():
     h, x0, eta = np.array([0.05, 1.0, 1.9, 3.1]), np.array([1.0, 2.0, -1.0, 0.5]), 0.8
     for n in (0, 1, 2, 7):
-        np.testing.assert_allclose(noise.mean_after(n, eta, h, x0), (1 - eta * h) ** n * x0, rtol=1e-12)
-    rate = np.asarray(noise.decay_rate(eta, h))
+        np.testing.assert_allclose(MEAN_AFTER(n, eta, h, x0), (1 - eta * h) ** n * x0, rtol=1e-12)
+    rate = np.asarray(DECAY_RATE(eta, h))
     np.testing.assert_allclose(rate, -np.log(np.abs(1 - eta * h)) / eta, rtol=1e-12)
     assert np.array_equal(rate > 0, eta * h < 2)
-    assert float(noise.decay_rate(1e-9, jnp.array([2.0]))[0]) == pytest.approx(2 * (1 + 1e-9), rel=1e-12)
+    assert float(DECAY_RATE(1e-9, jnp.array([2.0]))[0]) == pytest.approx(2 * (1 + 1e-9), rel=1e-12)
 
 
 @pytest.mark.parametrize(("u", "v"), [(3.0, 0.2), (2.6, 0.1)])

@@ -86,7 +86,7 @@ def test_prescribed_gradients_satisfy_the_factorisation(x64):
     v = jnp.asarray(rng.normal(size=(3, 2)))
     assert theory.felt_residual(met, v) < 1e-12 < 0.01 < theory.felt_residual(split, v)
     chances = theory.sampling_weights(jnp.asarray(b), jnp.asarray(mean_b))
-    assert np.allclose(chances @ b, mean_b) and np.isclose(chances.sum(), 1)
+    assert np.allclose(chances @ b, mean_b) and np.isclose(chances.sum(), 1) and chances.min() > 0
     with pytest.raises(ValueError, match="3 tokens need at least 6 samples, got 5"):
         theory.factorised_gradients(jnp.asarray(b[:5]), jnp.asarray(mean_b), jnp.ones(1))
 
@@ -169,7 +169,7 @@ def driven():
 def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
     """The law needs the factorisation node by node; for one node, or with the residual kept, the summed one is enough."""
     ds = driven.sel(form=form, split=split, nodes=nodes)
-    assert passed(softmax.judge_driven(ds)) == [holds, True, True, True]
+    assert passed(softmax.judge_driven(ds)) == [holds, True, True]
     if holds:
         assert not passed(softmax.judge_driven(softmax.wrong_temperature(ds)))[0]
 

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 __all__ = [
     "Linear",
+    "Scalar",
     "Tanh",
     "deep_loss",
     "deep_product",
@@ -26,6 +27,9 @@ __all__ = [
     "tanh_init",
     "tanh_loss",
 ]
+
+
+Scalar = float | Float[Array, ""]
 
 
 class Linear(NamedTuple):
@@ -42,7 +46,7 @@ class Tanh(NamedTuple):
     biases: tuple[Float[Array, " b"], ...]
 
 
-def linear_loss(params: Linear, m: Float[Array, "o i"], decay: Float[Array, ""] | float = 0.0) -> Float[Array, ""]:
+def linear_loss(params: Linear, m: Float[Array, "o i"], decay: Scalar = 0.0) -> Float[Array, ""]:
     r"""Loss :math:`\tfrac12\|\Sigma - W_2 W_1\|_F^2 + \tfrac\lambda2\|\theta\|^2` (whitened inputs)."""
     fit = jnp.sum(jnp.square(m - params.w2 @ params.w1))
     return 0.5 * fit + 0.5 * decay * sum(jnp.sum(jnp.square(w)) for w in params)

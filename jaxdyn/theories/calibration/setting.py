@@ -143,7 +143,7 @@ class Deep:
     values of the first matrix, the others shrink so that the product starts where the theory thinks.
     """
 
-    depth: jd.Swept = 3
+    depth: jd.Swept = 3.0
     strength: jd.Swept = 0.05
     miscount: jd.Swept = 0.0
     unknown: jd.Swept = 0.0

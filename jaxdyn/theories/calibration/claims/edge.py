@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -34,7 +36,7 @@ def _power(params: PyTree, v: PyTree, x: Array, y: Array, shift: Array, count: i
     def unit(w: PyTree) -> PyTree:
         return optax.tree.scale(1 / optax.tree.norm(w), w)
 
-    def body(_: int, w: PyTree) -> PyTree:
+    def body(_: Any, w: PyTree) -> PyTree:
         return unit(jax.tree.map(lambda h, z: h + shift * z, _hvp(params, w, x, y), w))
 
     v = jax.lax.fori_loop(0, count, body, unit(v))

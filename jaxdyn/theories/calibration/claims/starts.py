@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn.theories.calibration.dynamics.linear import factors
-from jaxdyn.theories.calibration.model import Linear
+from jaxdyn.theories.calibration.model import Linear, Scalar
 
 __all__ = ["linear_start", "orthonormal", "spectrum"]
 
@@ -25,7 +25,7 @@ def spectrum(key: PRNGKeyArray, k: int, low: float, high: float) -> Float[Array,
 
 def linear_start(
     strength: Float[Array, " k"],
-    imbalance: Float[Array, ""] | float,
+    imbalance: Scalar,
     u: Float[Array, "o k"],
     v: Float[Array, "i k"],
     r: Float[Array, "h k"],

@@ -8,12 +8,14 @@ arXiv:1312.6120 (modes), Braun et al., NeurIPS 2022 (general balanced starts).
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from jaxdyn.theories.calibration.model import Linear
+from jaxdyn.theories.calibration.model import Linear, Scalar
 
 __all__ = [
     "appearance",
@@ -31,7 +33,7 @@ PANELS, NODES = 8, 16
 NEWTON = 60
 
 
-def logistic_mode(t: Float[Array, ""], s: Float[Array, " k"], u0: Float[Array, " k"]) -> Float[Array, " k"]:
+def logistic_mode(t: Scalar, s: Float[Array, " k"], u0: Float[Array, " k"]) -> Float[Array, " k"]:
     r"""Mode of a balanced aligned two-layer net: :math:`\dot u = 2u(s-u)`, :math:`u = s\,/\,(1 + (s/u_0 - 1)e^{-2st})`.
 
     Source: arXiv:1312.6120, with time constant 1.
@@ -39,7 +41,7 @@ def logistic_mode(t: Float[Array, ""], s: Float[Array, " k"], u0: Float[Array, "
     return s / (1 + (s / u0 - 1) * jnp.exp(-2 * s * t))
 
 
-def unbalanced_mode(t: Float[Array, ""], s: Float[Array, " k"], u0: Float[Array, " k"], c: Float[Array, ""]) -> Float[Array, " k"]:
+def unbalanced_mode(t: Scalar, s: Float[Array, " k"], u0: Float[Array, " k"], c: Scalar) -> Float[Array, " k"]:
     r"""Mode of an aligned two-layer net with :math:`a^2 - b^2 = c > 0`: :math:`\dot u = \sqrt{c^2 + 4u^2}\,(s - u)`.
 
     With :math:`u = \tfrac c4(w - 1/w)` the equation becomes :math:`\dot w = -\tfrac c2 (w - w_+)(w - w_-)`,
@@ -54,13 +56,13 @@ def unbalanced_mode(t: Float[Array, ""], s: Float[Array, " k"], u0: Float[Array,
     return c / 4 * (w - 1 / w)
 
 
-def factors(u0: Float[Array, " k"], c: Float[Array, ""] | float) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+def factors(u0: Float[Array, " k"], c: Scalar) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
     """The two positive factors a, b with ``a b = u0`` and ``a^2 - b^2 = c``."""
     a = jnp.sqrt((c + jnp.sqrt(c**2 + 4 * u0**2)) / 2)
     return a, u0 / a
 
 
-def _elapsed(z: Float[Array, ""], z0: Float[Array, ""], s: Float[Array, ""], n: Float[Array, ""]) -> Float[Array, ""]:
+def _elapsed(z: Scalar, z0: Scalar, s: Scalar, n: Scalar) -> Float[Array, ""]:
     r"""Time from logit z0 to z: :math:`\frac{1}{ns}\int_{z_0}^{z}(s\,\sigma(x))^{2/n-1}\,dx`, by composite Gauss-Legendre."""
     x, w = np.polynomial.legendre.leggauss(NODES)
     fractions = ((np.arange(PANELS)[:, None] + (x + 1) / 2) / PANELS).ravel()
@@ -69,7 +71,7 @@ def _elapsed(z: Float[Array, ""], z0: Float[Array, ""], s: Float[Array, ""], n: 
     return (z - z0) * jnp.sum(jnp.asarray(weights, jnp.float64) * (s * jax.nn.sigmoid(points)) ** (2 / n - 1)) / (n * s)
 
 
-def deep_mode(t: Float[Array, ""], s: Float[Array, ""], u0: Float[Array, ""], n: Float[Array, ""]) -> Float[Array, ""]:
+def deep_mode(t: Scalar, s: Scalar, u0: Scalar, n: Scalar) -> Float[Array, ""]:
     r"""Mode of a balanced aligned net of n weight matrices: :math:`\dot u = n\,u^{2-2/n}(s - u)`, for 0 < u0 < s.
 
     In the logit z of u/s the equation separates, :math:`dt = (s\sigma(z))^{2/n-1}dz/(ns)`; the integral is a quadrature of a
@@ -78,7 +80,7 @@ def deep_mode(t: Float[Array, ""], s: Float[Array, ""], u0: Float[Array, ""], n:
     """
     z0 = jnp.log(u0 / (s - u0))
 
-    def newton(_: int, z: Float[Array, ""]) -> Float[Array, ""]:
+    def newton(_: Any, z: Scalar) -> Float[Array, ""]:
         speed = n * s * (s * jax.nn.sigmoid(z)) ** (1 - 2 / n)
         return z + (t - _elapsed(z, z0, s, n)) * speed
 
@@ -86,7 +88,7 @@ def deep_mode(t: Float[Array, ""], s: Float[Array, ""], u0: Float[Array, ""], n:
 
 
 def gram_flow(
-    t: Float[Array, ""], lam: Float[Array, " d"], vectors: Float[Array, "d d"], q0: Float[Array, "d h"], weight: float
+    t: Scalar, lam: Float[Array, " d"], vectors: Float[Array, "d d"], q0: Float[Array, "d h"], weight: Scalar
 ) -> Float[Array, "d d"]:
     r"""Gram matrix :math:`QQ^\top(t)` of the flow :math:`\dot Q = FQ - wQQ^\top Q` for symmetric F (w = ``weight``).
 
@@ -112,7 +114,7 @@ def gram_flow(
     return jnp.where(t > 0, moved @ moved.T, q0 @ q0.T)
 
 
-def balanced_product(t: Float[Array, ""], m: Float[Array, "o i"], start: Linear) -> Float[Array, "o i"]:
+def balanced_product(t: Scalar, m: Float[Array, "o i"], start: Linear) -> Float[Array, "o i"]:
     r"""Product :math:`W_2W_1(t)` from any balanced start, aligned with the target or not; :math:`\Sigma` may be rectangular.
 
     :math:`Q = [W_1^\top; W_2]`, :math:`F = [[0, \Sigma^\top], [\Sigma, 0]]`; the product is the lower left block of
@@ -124,7 +126,7 @@ def balanced_product(t: Float[Array, ""], m: Float[Array, "o i"], start: Linear)
     return gram_flow(t, lam, vectors, jnp.concatenate([start.w1.T, start.w2]), 0.5)[i:, :i]
 
 
-def symmetric_gram(t: Float[Array, ""], m: Float[Array, "d d"], u0: Float[Array, "d r"]) -> Float[Array, "d d"]:
+def symmetric_gram(t: Scalar, m: Float[Array, "d d"], u0: Float[Array, "d r"]) -> Float[Array, "d d"]:
     r"""Gram matrix :math:`UU^\top(t)` of :math:`\dot U = (M - UU^\top)U`, M symmetric of any sign."""
     lam, vectors = jnp.linalg.eigh(m)
     return gram_flow(t, lam, vectors, u0, 1.0)

@@ -9,23 +9,27 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxdyn.theories.calibration.model import Scalar
+
+Count = int | Int[Array, ""]
+
 __all__ = ["covariance_after", "decay_rate", "diffusion_covariance", "mean_after", "stationary_covariance"]
 
 
-def mean_after(n: Int[Array, ""], eta: Float[Array, ""], h: Float[Array, " d"], x0: Float[Array, " d"]) -> Float[Array, " d"]:
+def mean_after(n: Count, eta: Scalar, h: Float[Array, " d"], x0: Float[Array, " d"]) -> Float[Array, " d"]:
     r"""Mean after n steps in the eigenbasis, :math:`(1-\eta h)^n x_0`; exact, also beyond the edge of stability."""
     factor = 1 - eta * h
     sign = jnp.where((n % 2 == 1) & (factor < 0), -1.0, 1.0)
     return sign * jnp.abs(factor) ** n * x0
 
 
-def decay_rate(eta: Float[Array, ""], h: Float[Array, " d"]) -> Float[Array, " d"]:
+def decay_rate(eta: Scalar, h: Float[Array, " d"]) -> Float[Array, " d"]:
     r"""Rate of a mode in time t = n eta, :math:`-\ln|1-\eta h|/\eta = h + \eta h^2/2 + \dots`; negative if :math:`\eta h > 2`."""
     return -jnp.where(eta * h < 0.5, jnp.log1p(-jnp.minimum(eta * h, 0.5)), jnp.log(jnp.abs(1 - eta * h))) / eta
 
 
 def stationary_covariance(
-    eta: Float[Array, ""], h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
+    eta: Scalar, h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
 ) -> Float[Array, "d d"]:
     r"""Solution S of :math:`HS + SH - \eta HSH = \eta C`; for one dimension :math:`\eta\sigma^2/(h(2-\eta h))`."""
     rotated = vectors.T @ c @ vectors
@@ -33,14 +37,14 @@ def stationary_covariance(
 
 
 def diffusion_covariance(
-    eta: Float[Array, ""], h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
+    eta: Scalar, h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
 ) -> Float[Array, "d d"]:
     r"""The same in the diffusion limit, :math:`HS + SH = \eta C`, in one dimension :math:`\eta\sigma^2/(2h)`."""
     return vectors @ (eta * (vectors.T @ c @ vectors) / (h[:, None] + h[None])) @ vectors.T
 
 
 def covariance_after(
-    n: Int[Array, ""], eta: Float[Array, ""], h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
+    n: Count, eta: Scalar, h: Float[Array, " d"], vectors: Float[Array, "d d"], c: Float[Array, "d d"]
 ) -> Float[Array, "d d"]:
     r"""Covariance after n steps from a fixed start: :math:`\eta^2C_{ij}(1-(\rho_i\rho_j)^n)/(1-\rho_i\rho_j)` in the eigenbasis."""
     rho = 1 - eta * h

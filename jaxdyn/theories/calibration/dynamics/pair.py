@@ -8,20 +8,22 @@ from __future__ import annotations
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from jaxdyn.theories.calibration.model import Scalar
+
 __all__ = ["edge", "flow_sharpness", "flattening"]
 
 
-def edge(eta: Float[Array, ""]) -> Float[Array, ""]:
+def edge(eta: Scalar) -> Float[Array, ""]:
     r"""The largest sharpness at which gradient descent can stay, :math:`2/\eta`."""
     return 2 / eta
 
 
-def flow_sharpness(u0: Float[Array, ""], v0: Float[Array, ""]) -> Float[Array, ""]:
+def flow_sharpness(u0: Scalar, v0: Scalar) -> Float[Array, ""]:
     r"""Sharpness at which gradient flow stops: :math:`\sqrt{(u_0^2-v_0^2)^2 + 4}`."""
     return jnp.sqrt((u0**2 - v0**2) ** 2 + 4)
 
 
-def flattening(u0: Float[Array, ""], v0: Float[Array, ""]) -> Float[Array, ""]:
+def flattening(u0: Scalar, v0: Scalar) -> Float[Array, ""]:
     r"""First-order change of the final sharpness with the step size, :math:`-d^2J/\sqrt{d^2+4}`.
 
     Gradient descent moves d by :math:`-\eta^2 d\,E^2` a step (:math:`E = 1-p`), and along the flow
@@ -34,7 +36,7 @@ def flattening(u0: Float[Array, ""], v0: Float[Array, ""]) -> Float[Array, ""]:
     """
     d, p0 = u0**2 - v0**2, u0 * v0
 
-    def primitive(p: Float[Array, ""] | float) -> Float[Array, ""]:
+    def primitive(p: Scalar) -> Float[Array, ""]:
         return 0.5 * jnp.arcsinh(2 * p / jnp.abs(d)) - 0.25 * jnp.sqrt(d**2 + 4 * p**2)
 
     return -(d**2) * (primitive(1.0) - primitive(p0)) / jnp.sqrt(d**2 + 4)

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PyTree
 
-from jaxdyn.theories.calibration.model import Linear
+from jaxdyn.theories.calibration.model import Linear, Scalar
 
 __all__ = [
     "Flows",
@@ -45,12 +45,12 @@ class FlowsArgs(NamedTuple):
     """What the joint field depends on: target, step size, coefficient of the modified loss, weight decay."""
 
     m: Float[Array, "o i"]
-    eta: Float[Array, ""]
-    penalty: Float[Array, ""]
-    decay: Float[Array, ""]
+    eta: Scalar
+    penalty: Scalar
+    decay: Scalar
 
 
-def linear_field(m: Float[Array, "o i"], decay: Float[Array, ""] | float = 0.0) -> Callable[[Linear], Linear]:
+def linear_field(m: Float[Array, "o i"], decay: Scalar = 0.0) -> Callable[[Linear], Linear]:
     r"""Gradient flow of a two-layer linear net: :math:`\dot W_1 = W_2^\top E - \lambda W_1,\ \dot W_2 = E W_1^\top - \lambda W_2`.
 
     Here :math:`E = \Sigma - W_2 W_1`. Source: arXiv:1312.6120, whitened inputs.
@@ -76,11 +76,11 @@ def regression_field(xx: Float[Array, "i i"], yx: Float[Array, "o i"]) -> Callab
     return field
 
 
-def _axpy(a: Float[Array, ""] | float, x: PyTree, y: PyTree) -> PyTree:
+def _axpy(a: Scalar, x: PyTree, y: PyTree) -> PyTree:
     return jax.tree.map(lambda p, q: a * p + q, x, y)
 
 
-def modified_field(field: Field, eta: Float[Array, ""], penalty: Float[Array, ""] | float = 0.25) -> Field:
+def modified_field(field: Field, eta: Scalar, penalty: Scalar = 0.25) -> Field:
     r"""Field of the modified loss :math:`\tilde L = L + c\,\eta\|\nabla L\|^2`, c = 1/4: :math:`\tilde f = f - 2c\,\eta\,Jf`.
 
     Source: arXiv:2009.11162.
@@ -93,7 +93,7 @@ def modified_field(field: Field, eta: Float[Array, ""], penalty: Float[Array, ""
     return modified
 
 
-def shuffled_field(xx: Float[Array, "m i i"], yx: Float[Array, "m o i"], eta: Float[Array, ""]) -> Callable[[Linear], Linear]:
+def shuffled_field(xx: Float[Array, "m i i"], yx: Float[Array, "m o i"], eta: Scalar) -> Callable[[Linear], Linear]:
     r"""Field that the mean of SGD over shuffled epochs follows: of :math:`\tilde L = L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2`.
 
     Args:
@@ -130,7 +130,7 @@ def balance_rate(p: Linear, m: Float[Array, "o i"]) -> Float[Array, "h h"]:
     return a @ a.T - b.T @ b
 
 
-def flows_field(t: Float[Array, ""], state: Flows, args: FlowsArgs) -> Flows:
+def flows_field(t: Scalar, state: Flows, args: FlowsArgs) -> Flows:
     r"""Joint field of gradient flow x, leading error e, modified flow y, and the integral d of the drift of the balance.
 
     .. math:: \dot x = f, \qquad \dot e = J\,(e - \tfrac12 f), \qquad \dot y = \tilde f(y), \qquad \dot d = AA^\top - B^\top B

@@ -37,8 +37,8 @@ class OneBlock:
     law: jd.Code = jd.code("query", "sum")  # the logits of the first query, or the sum over all queries
     ratio: jd.Swept = 1.0  # learning rate of z over that of w
     tau: jd.Swept = 1.0
-    lr: jd.Swept = 0.01  # the larger of the two learning rates
-    horizon: jd.Swept = 1.0  # training time: steps x lr
+    lr: jd.Swept = 0.005  # the larger of the two learning rates
+    horizon: jd.Swept = 0.7  # training time: steps x lr
     weight_decay: jd.Swept = 0.0
     noise: jd.Swept = 0.0  # standard deviation of what is added to the entries of orthonormal embeddings
     queries: jd.Swept = 1.0  # queries in the batch, at most max_queries

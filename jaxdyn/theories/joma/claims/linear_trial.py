@@ -73,7 +73,7 @@ def _check_sizes(tokens: int, nodes: int, samples: int) -> None:
         )
 
 
-def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: Array, tie: Array) -> Float[Array, "n m"]:
+def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: jd.Swept, tie: jd.Swept) -> Float[Array, "n m"]:
     """Frequencies with the largest row of Δ raised by ``boost`` and the second moved to it by ``tie``."""
     size = jnp.linalg.norm(x.T @ g, axis=-1)
     first = jnp.argmax(size)

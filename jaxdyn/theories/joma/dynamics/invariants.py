@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -206,7 +207,18 @@ def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], siz
     return solution[:, None] * size
 
 
-def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"]) -> Float[Array, " n"]:
-    r"""Sampling probabilities nearest to uniform with :math:`E[b] = \bar b`; a negative entry tells that none were found."""
-    missing = mean_b - jnp.mean(b, 0)
-    return 1.0 / b.shape[0] + b @ jnp.linalg.solve(b.T @ b, missing)
+def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"], iterations: int = 30) -> Float[Array, " n"]:
+    r"""Positive sampling probabilities with :math:`E[b] = \bar b`: those nearest to uniform, :math:`P_i \propto e^{\theta\cdot b_i}`.
+
+    Newton's method on the convex dual :math:`\ln\sum_i e^{\theta\cdot(b_i - \bar b)}`. They exist where :math:`\bar b` lies within
+    the hull of the samples; the caller checks E[b]. Rows of b sum to 1, hence the flat direction that is filled up.
+    """
+    apart = b - mean_b
+
+    def step(_: int, theta: Float[Array, " m"]) -> Float[Array, " m"]:
+        p = jax.nn.softmax(apart @ theta)
+        mean = p @ apart
+        covariance = (apart * p[:, None]).T @ apart - jnp.outer(mean, mean)
+        return theta - jnp.linalg.solve(covariance + jnp.ones_like(covariance), mean)
+
+    return jax.nn.softmax(apart @ jax.lax.fori_loop(0, iterations, step, jnp.zeros_like(mean_b)))

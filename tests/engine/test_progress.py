@@ -1,0 +1,54 @@
+"""Progress of long work: shown on a terminal, silent elsewhere."""
+
+import contextlib
+import io
+
+import pytest
+
+from jaxdyn.engine.progress import Progress
+
+FACTS = {"compile_seconds": 2.0, "run_seconds": 0.5}
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self):
+        """Say so."""
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    for name, value in {"TERM": "xterm", "COLUMNS": "120"}.items():
+        monkeypatch.setenv(name, value)
+    return Terminal()
+
+
+def count(progress):
+    """16 of 64 runs were stored; three chunks of 16 follow."""
+    progress.start(total=64, done=16)
+    for _ in range(3):
+        progress.advance(16, FACTS)
+
+
+def test_runs_are_counted_on_a_terminal(terminal, capsys):
+    with contextlib.redirect_stderr(terminal), Progress("a sweep") as progress:
+        count(progress)
+    text = terminal.getvalue()
+    assert "a sweep" in text and "64/64" in text and "compiling 6 s" in text
+    assert capsys.readouterr().out == ""
+
+
+def test_silent_where_there_is_no_terminal(capsys):
+    with Progress("a sweep") as progress:
+        count(progress)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_interrupt_puts_the_cursor_back(terminal):
+    with contextlib.redirect_stderr(terminal), pytest.raises(KeyboardInterrupt), Progress("a sweep") as progress:
+        progress.start(total=2, done=0)
+        raise KeyboardInterrupt
+    text = terminal.getvalue()
+    assert text.count("\x1b[?25l") == text.count("\x1b[?25h") > 0

@@ -1,0 +1,246 @@
+"""flow.py against closed forms, scipy and the mathematics of its promises."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.integrate
+import scipy.linalg
+from scipy.special import erf
+
+from jaxdyn import flow
+from jaxdyn.errors import UsageError
+from jaxdyn.status import DIVERGED, MAX_STEPS, OK
+
+RTOLS = np.array([1e-6, 1e-8, 1e-10, 1e-12])
+S = 1.3  # the teacher's singular value
+
+
+def blow_up(t, v, args):
+    return jnp.exp(jnp.square(v) / 2)
+
+
+def deep_loss(params):
+    """Scalar linear networks of two and of three weights."""
+    a, b = params["pair"]
+    return 0.5 * jnp.square(S - a * b) + 0.5 * jnp.square(S - jnp.prod(params["triple"]))
+
+
+def balanced_time(u, u0, n):
+    """The time at which the balanced n-weight product has grown from u0 to u: dt = du / (n u^(2-2/n) (S - u))."""
+    rate = lambda x: np.exp(x) / (n * np.exp(x * (2 - 2 / n)) * (S - np.exp(x)))  # noqa: E731 - in ln u: smooth
+    return scipy.integrate.quad(rate, np.log(u0), np.log(u), epsabs=1e-13, epsrel=1e-13)[0]
+
+
+@pytest.mark.parametrize("solver", flow.SOLVERS)
+def test_closed_forms_of_deep_linear_networks(x64, solver):
+    """Saxe's mode, the unbalanced pair and the balanced triple, at four tolerances in one program."""
+    ts = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
+    a0, b0, w0 = 0.5, 0.04, 0.01 ** (1 / 3)
+    start = {"pair": jnp.array([a0, b0]), "triple": jnp.full(3, w0)}
+    run = lambda rtol: flow.gradient_flow(deep_loss, start, ts, solver=solver, rtol=rtol, atol=0.01 * rtol)  # noqa: E731
+    sol = jax.jit(jax.vmap(run))(RTOLS)
+    assert np.all(sol.status == OK)
+    pair = np.asarray(sol.ys["pair"]).prod(-1)
+    triple = np.asarray(sol.ys["triple"]).prod(-1)
+    # u' = sqrt(c^2 + 4 u^2) (s - u) with c = a^2 - b^2: the time of u by quadrature
+    c = a0**2 - b0**2
+    time = np.vectorize(
+        lambda u: scipy.integrate.quad(lambda x: 1 / (np.hypot(c, 2 * x) * (S - x)), a0 * b0, u, epsabs=1e-14, epsrel=1e-13)[0]
+    )
+    # A step errs by at most 1.01 rtol in each weight: the products by 2 and 3 times that, their clocks by u/u' times as much,
+    # u/u' <= 1/(2 (S - u)) and 1/(3 u0^(1/3) (S - u)), with S - u > 0.7 up to t = 1. The flow carries errors of the clock along.
+    each = np.asarray(sol.steps)[:, None] * 1.01 * RTOLS[:, None]
+    assert np.all(S - pair[:, 1:3] > 0.7) and np.all(S - triple[:, 1:3] > 0.7)
+    assert np.all(np.abs(time(pair[:, 1:3]) - ts[1:3]) < each / 0.7 + 2e-13)
+    assert np.all(np.abs(np.vectorize(balanced_time)(triple[:, 1:3], w0**3, 3) - ts[1:3]) < each / (0.7 * w0) + 2e-13)
+    squares = np.square(np.asarray(sol.ys["pair"]))  # a step moves c by at most 2 (a^2 + b^2) <= 2 hypot(c, 2 S) times its error
+    assert np.all(np.abs(squares[..., 0] - squares[..., 1] - c) < 2 * np.hypot(c, 2 * S) * each + 2e-13)
+    assert np.all(np.diff(sol.steps) > 0)  # a tighter tolerance costs steps
+
+
+@pytest.mark.parametrize("solver", flow.SOLVERS)
+def test_event_finds_the_blow_up(x64, solver):
+    r"""The flow v' = exp(v^2/2) reaches 6 at sqrt(pi/2) (erf(6/sqrt 2) - erf(v0/sqrt 2)): time, state, save times."""
+    v0 = np.array([0.0, 0.5, -3.0])
+    ts = np.array([0.0, 0.1, 5.0])
+
+    def run(v0, rtol):
+        return flow.solve(blow_up, v0, ts, solver=solver, rtol=rtol, atol=0.01 * rtol, event=lambda t, v, _: v - 6.0)
+
+    sol = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))(v0, RTOLS)
+    exact = np.sqrt(np.pi / 2) * (erf(6 / np.sqrt(2)) - erf(v0 / np.sqrt(2)))
+    assert np.all(sol.status == OK) and np.all(sol.event)
+    # in the clock u = erf(v/sqrt 2), linear in t, a step's error rtol |v| becomes at most rtol |v| exp(-v^2/2) < 0.7 rtol
+    assert np.all(np.abs(sol.t_end - exact) < (np.asarray(sol.steps) * RTOLS[:, None] + 1e-14) * exact)
+    assert np.all(np.abs(sol.t_end[1:] / exact - 1) < 1e-6)
+    # one float in t moves v by exp(18) eps t
+    assert np.all(np.abs(sol.y_end - 6.0) < 4 * np.exp(18) * np.finfo(float).eps * exact)
+    assert np.all(np.isinf(sol.ts[..., 2])) and np.all(np.isinf(sol.ys[..., 2])) and np.all(np.isfinite(sol.ys[..., :2]))
+    assert np.sqrt(np.pi / 2) == pytest.approx(float(sol.t_end[2, 0]), rel=1e-8)  # t* itself: 6 is 2e-9 short of it
+
+
+def test_failures_stay_in_their_own_run(x64):
+    """A NaN field, a blow-up and a healthy run side by side: each has its status, and NaN fails fast."""
+    ts = np.linspace(0.0, 2.0, 5)
+
+    def field(t, v, kind):
+        return jnp.where(kind == 0, -v, jnp.where(kind == 1, blow_up(t, v, None), jnp.nan))
+
+    sol = jax.jit(jax.vmap(lambda kind: flow.solve(field, jnp.float64(0.5), ts, kind)))(np.arange(3))
+    assert sol.status.tolist() == [OK, DIVERGED, DIVERGED]
+    assert not np.any(sol.event)
+    np.testing.assert_allclose(sol.ys[0], 0.5 * np.exp(-ts), rtol=1e-9)
+    assert sol.t_end[1] == pytest.approx(np.sqrt(np.pi / 2) * (1 - erf(0.5 / np.sqrt(2))), rel=1e-9)
+    reached = ts <= float(sol.t_end[1])
+    assert (
+        np.all(np.isinf(sol.ts[1][~reached])) and np.all(np.isinf(sol.ys[1][~reached])) and np.all(np.isfinite(sol.ys[1][reached]))
+    )
+    assert sol.steps[2] < 60 and sol.t_end[2] == 0.0 and sol.ys[2, 0] == 0.5
+
+
+def test_overflowing_trial_steps_are_rejected_under_vmap(x64):
+    """A trial step to infinity (inf / inf in the error norm) must not be kept; XLA's max over an axis would drop the NaN."""
+    rng = np.random.default_rng(0)
+    mu = np.sort(rng.uniform(1, 4, 10))
+    delta = 1 - rng.normal(size=(1024, 10)) / mu
+
+    def field(t, s, d):  # s = ln 1/delta of v' = (mu - v) exp(v^2/2)
+        return jnp.exp(jnp.square(mu * (1 - d * jnp.exp(-s))) / 2)
+
+    solve = lambda d: flow.solve(field, jnp.zeros(10), np.array([0.0, 0.1]), d, solver="dopri8", rtol=1e-6, atol=1e-6)  # noqa: E731
+    sol = jax.jit(jax.vmap(solve))(delta)
+    assert np.all(sol.status == OK) and np.all(np.isfinite(sol.ys))
+    for run in range(3):
+        exact = scipy.integrate.solve_ivp(
+            lambda t, s, d=delta[run]: np.exp(np.square(mu * (1 - d * np.exp(-s))) / 2),
+            (0, 0.1),
+            np.zeros(10),
+            rtol=1e-10,
+            atol=1e-10,
+        )
+        np.testing.assert_allclose(sol.y_end[run], exact.y[:, -1], rtol=1e-4)
+
+
+def test_stiff_field_needs_the_implicit_solver(x64):
+    """Van der Pol's oscillator at mu = 500 against scipy's Radau; the explicit solver says that it ran out of steps."""
+
+    def field(t, y, mu):
+        return jnp.array([y[1], mu * (1 - y[0] ** 2) * y[1] - y[0]])
+
+    ts = np.array([0.0, 150.0, 300.0])
+    options = {"rtol": 1e-8, "atol": 1e-10, "max_steps": 1000}
+    start = jnp.array([2.0, 0.0])
+    sol = jax.jit(lambda mu: flow.solve(field, start, ts, mu, solver="kvaerno5", **options))(500.0)
+    exact = scipy.integrate.solve_ivp(
+        lambda t, y: [y[1], 500 * (1 - y[0] ** 2) * y[1] - y[0]], (0, 300), [2.0, 0.0], "Radau", ts, rtol=1e-10, atol=1e-12
+    )
+    assert sol.status == OK and sol.steps < 200
+    np.testing.assert_allclose(sol.ys[:, 0], exact.y[0], rtol=1e-6)
+    explicit = jax.jit(lambda mu: flow.solve(field, start, ts, mu, **options))(500.0)
+    assert explicit.status == MAX_STEPS and explicit.steps == 1000 and 0 < explicit.t_end < 150
+    assert np.isinf(explicit.ts[1:]).all()
+
+
+def test_symmetric_factorisation(x64):
+    """U' = (M - U U^T) U against its closed form with matrix exponentials; steps end on many save times."""
+    rng = np.random.default_rng(1)
+    g = rng.normal(size=(4, 4))
+    m, u0 = g @ g.T / 4 + 0.1 * np.eye(4), 0.05 * rng.normal(size=(4, 3))
+    ts = np.linspace(0.0, 3.0, 41)
+    loss = lambda u, m: 0.25 * jnp.sum(jnp.square(m - u @ u.T))  # noqa: E731 - its gradient is -(M - U U^T) U
+    sol = jax.jit(lambda u, m: flow.gradient_flow(loss, u, ts, m, solver="dopri8"))(u0, m)
+    for t, u in zip(ts, np.asarray(sol.ys), strict=True):
+        grown = scipy.linalg.expm(m * t)
+        middle = np.eye(3) + u0.T @ np.linalg.solve(m, grown @ grown - np.eye(4)) @ u0
+        exact = grown @ u0 @ np.linalg.solve(middle, u0.T @ grown)
+        np.testing.assert_allclose(u @ u.T, exact, atol=1e-9)
+    np.testing.assert_array_equal(sol.ts, ts)
+    np.testing.assert_array_equal(sol.ys[-1], sol.y_end)
+
+
+def test_time_dependent_field_in_both_clocks(x64):
+    """A field that depends on t, on a tree of states, over four decades: in t, in ln t, and by scipy."""
+
+    def field(t, y, k):
+        return {"x": -k * y["x"] / (1 + t) + jnp.sin(jnp.log(t)), "z": y["x"][:1] / t}
+
+    ts = np.geomspace(1e-2, 1e2, 5)
+    y0 = {"x": jnp.array([1.0, -2.0]), "z": jnp.array([0.5])}
+    exact = scipy.integrate.solve_ivp(
+        lambda t, y: [*(-0.7 * y[:2] / (1 + t) + np.sin(np.log(t))), y[0] / t],
+        (1e-2, 1e2),
+        [1, -2, 0.5],
+        "DOP853",
+        ts,
+        rtol=1e-12,
+        atol=1e-13,
+    ).y
+    plain = jax.jit(lambda k: flow.solve(field, y0, ts, k))(0.7)
+    logarithmic = jax.jit(lambda k: flow.solve(flow.log_time(field), y0, np.log(ts), k))(0.7)
+    for sol in (plain, logarithmic):
+        np.testing.assert_allclose(sol.ys["x"].T, exact[:2], rtol=1e-8)
+        np.testing.assert_allclose(sol.ys["z"].T, exact[2:], rtol=1e-8)
+
+
+def test_rates_per_leaf(x64):
+    """A rate is one number or a tree prefix: a branch with rate 0 rests, and rates add up to the flow of the scaled gradient."""
+    loss = lambda p, target: 0.5 * jnp.square(p["w"]["a"] * p["w"]["b"] + p["c"] - target)  # noqa: E731
+    start = {"w": {"a": jnp.float64(0.3), "b": jnp.float64(0.8)}, "c": jnp.float64(0.1)}
+    ts = np.array([0.0, 1.0])
+
+    def right(t, y):
+        a, b, c = y
+        gap = 1.5 - a * b - c
+        return [2.0 * gap * b, 2.0 * gap * a, 0.5 * gap]
+
+    exact = scipy.integrate.solve_ivp(right, (0, 1), [0.3, 0.8, 0.1], "DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    run = jax.jit(lambda rate: flow.gradient_flow(loss, start, ts, 1.5, rate=rate).y_end)
+    moved = run({"w": 2.0, "c": 0.5})
+    np.testing.assert_allclose([moved["w"]["a"], moved["w"]["b"], moved["c"]], exact, rtol=1e-9)
+    rested = run({"w": 2.0, "c": 0.0})
+    assert rested["c"] == 0.1 and rested["w"]["a"] != 0.3
+
+
+def test_transforms_agree_and_derivatives_are_exact(x64):
+    """Jitted = plain, vmap = loop (to rounding), and forward mode gives the closed form's derivative."""
+    ts = np.array([0.0, 1.0, 2.0])
+
+    def run(u0):
+        return flow.solve(lambda t, u, lam: 2 * u * (lam - u), u0, ts, 1.0)
+
+    starts = jnp.array([0.01, 0.2, 0.7])
+    batch, compiled = jax.jit(jax.vmap(run))(starts), jax.jit(run)
+    for i, u0 in enumerate(starts):
+        np.testing.assert_allclose(batch.ys[i], compiled(u0).ys, rtol=1e-12)  # steps of one run differ by rounding alone
+        assert batch.steps[i] == compiled(u0).steps
+    np.testing.assert_allclose(run(starts[0]).ys, compiled(starts[0]).ys, rtol=1e-12)
+    np.testing.assert_array_equal(compiled(starts[0]).ys, compiled(starts[0]).ys)
+    _, slope = jax.jvp(lambda u0: compiled(u0).ys, (jnp.float64(0.2),), (jnp.float64(1.0),))
+    grown = np.exp(2 * ts)
+    np.testing.assert_allclose(slope, grown / (1 + 0.2 * (grown - 1)) ** 2, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": "euler"}, "tsit5, dopri8, kvaerno5"),
+        ({"rtol": 1e-16}, "1e-14"),
+        ({"ts": np.array([0.0, 1.0, 0.5])}, "increase"),
+        ({"ts": 1.0}, "save times"),
+        ({"y0": jnp.zeros(2, jnp.float32)}, "jax.enable_x64"),
+        ({"y0": 1}, "int"),
+        ({"event": lambda t, y, args: y > 1}, "real number"),
+        ({"event": lambda t, y, args: jnp.stack([y, y])}, "real number"),
+    ],
+)
+def test_wrong_input_is_told_in_one_sentence(x64, change, message):
+    arguments = {"y0": jnp.float64(0.5), "ts": np.array([0.0, 1.0])} | change
+    with pytest.raises(UsageError, match=message):
+        flow.solve(lambda t, y, args: -y, arguments.pop("y0"), arguments.pop("ts"), **arguments)
+
+
+def test_float32_context_is_refused():
+    """Outside the 64-bit context a float64 array is silently cut: the sentence says how to get it."""
+    with pytest.raises(UsageError, match="jax.enable_x64"):
+        flow.solve(lambda t, y, args: -y, np.float64(0.5), np.array([0.0, 1.0]))
