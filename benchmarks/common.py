@@ -64,14 +64,16 @@ def matmul_peak(size: int = 2048, repeats: int = 7) -> float:
     return 2 * size**3 / min(times)
 
 
-def publish(name: str, question: str, rows: list[dict[str, Any]], **facts: Any) -> None:
-    """Print the table and write ``results/name.json``."""
+def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool = True, **facts: Any) -> None:
+    """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints)."""
     table = Table(title=question)
     for column in rows[0]:
         table.add_column(column, justify="right")
     for row in rows:
         table.add_row(*(f"{v:.4g}" if isinstance(v, float) else str(v) for v in row.values()))
-    Console().print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    if not save:
+        return
     RESULTS.mkdir(exist_ok=True)
     content = {"question": question, "machine": machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows, **facts}
     (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")

@@ -281,7 +281,7 @@ def main() -> None:
         "fig2_torch",
         f"Figure 2, {seeds} seeds x {RECORDS * every} steps, float64 (target: torch 50 times ours)",
         rows,
-        times=times, cold=first, cold_cached=second, torch_import_seconds=imports, **facts,
+        save=not options.quick, times=times, cold=first, cold_cached=second, torch_import_seconds=imports, **facts,
     )  # fmt: skip
 
 

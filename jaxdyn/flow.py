@@ -90,6 +90,7 @@ def solve(
         max_steps: give up (``MAX_STEPS``) after so many steps.
         event: ``event(t, y, args)``, a real number: the solve stops where it changes sign, and ``t_end``, ``y_end`` are that
             point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen.
+            Near a blow-up time itself runs out of floats: :math:`\dot v = e^{v^2/2}` ends as ``DIVERGED`` at v = 8 when t is near 1.
 
     Raises:
         UsageError: a start that is not float64, an unknown solver, an impossible tolerance, save times that do not increase,

@@ -5,8 +5,10 @@ import shlex
 from pathlib import Path
 
 import jaxdyn as jd
+from jaxdyn.catalogue_page import catalogue
 from jaxdyn.cli import _parser
 from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.registry import all_claims
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -31,3 +33,8 @@ def test_links_lead_somewhere():
     root = Path(__file__).parents[1]
     for target in re.findall(r"\]\(([^)#]+)\)", README):
         assert (root / target).exists(), target
+
+
+def test_catalogue_is_current():
+    written = (Path(__file__).parents[1] / "docs" / "catalogue.md").read_text()
+    assert written == catalogue(list(all_claims().values())), "run `make docs`"

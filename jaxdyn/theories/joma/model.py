@@ -114,9 +114,8 @@ def mean_attention(params: Params, block: Block, batch: Batch) -> Float[Array, "
 
 
 def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
-    """w_k^T (U_C b + u_m) of every sample and node."""
-    f = attend(params, block, x, query) @ block.tokens.T + block.queries.T[query]
-    return f @ params.w
+    r"""Pre-activations :math:`w_k^\top(U_C b + u_m)` of every sample and node, in the order :math:`(U_C^\top w_k)\cdot b + u_m^\top w_k`."""
+    return attend(params, block, x, query) @ projected(params, block) + (block.queries.T @ params.w)[query]
 
 
 def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Array, "n o"]:

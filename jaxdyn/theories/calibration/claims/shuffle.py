@@ -17,8 +17,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
-from jaxdyn.stats import loglog_slope, richardson
-from jaxdyn.theories.calibration.claims.orders import distance, error_curve, halvings, limit_ratio
+from jaxdyn.stats import richardson
+from jaxdyn.theories.calibration.claims.orders import distance, error_curve, halvings, limit_ratio, order_check
 from jaxdyn.theories.calibration.dynamics import steps as theory
 from jaxdyn.theories.calibration.model import Linear, regression_loss
 from jaxdyn.theories.calibration.setting import Shuffled
@@ -103,13 +103,12 @@ def trial(s: Shuffled, key: PRNGKeyArray) -> jd.Observables:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Order 2 in the step size, and a Richardson limit within 3 (standard error + error estimate)."""
     ds = halvings(ds)
-    slope = loglog_slope(ds.eta, error_curve(ds, "mean"), "eta")
     noise = distance(ds.standard_error)
     coarse, fine = noise.isel(eta=-2, drop=True), noise.isel(eta=-1, drop=True)
     limit_noise = np.hypot(richardson(0 * coarse, fine, order=2), richardson(coarse, 0 * fine, order=2))
     ratio = limit_ratio(ds.measured_mean - ds.predicted_mean, 2, limit_noise)
     return [
-        jd.within("fitted order in the step size", slope, 1.85, 2.15),
+        order_check("fitted order in the step size", error_curve(ds, "mean"), 2, 0.15),
         jd.at_most("Richardson limit against the prediction, in standard errors + error estimates", ratio, 3.0),
     ]
 

@@ -232,15 +232,20 @@ def scaled(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
 
 
 def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
-    """NC and relative error along training, for each kind of data: median and range over seeds."""
+    """Errors of the estimates along training, for each kind of data, at the ratio nearest to 1: median and 90% of the seeds."""
+    if "ratio" in ds.dims:
+        ds = ds.sel(ratio=1.0, method="nearest")
+    forms = [str(f) for f in ds.form.values if f != "exact"] if "form" in ds.dims else [None]
+    share = ds.record[1:] / SAMPLES
     for ax, kind in zip(fig.subplots(1, ds.sizes["data"], squeeze=False)[0], ds.data.values, strict=True):
-        part = ds.sel(data=kind, form="constant") if "form" in ds.dims else ds.sel(data=kind)
-        part = part.isel({d: -1 for d in ("ratio", "tau") if d in part.dims})
-        steps = part.record / SAMPLES
-        nc, rel = correlation(part.measured_z, part.predicted_z), relative(part)
-        plotting.band(ax, steps, 1 - nc.where(part.record > 0), label="1 - NC", color="measured")
-        plotting.band(ax, steps, rel.where(part.record > 0), label="relative error", color="theory")
-        plotting.band(ax, steps, part.drift, label="drift of mean attention", color="control")
+        part = ds.sel(data=kind).isel(record=slice(1, None))
+        for form, color in zip(forms, ("theory", "third"), strict=False):
+            one = part if form is None else part.sel(form=form)
+            name = "" if form is None else f", {form} mean attention"
+            plotting.band(ax, share, relative(one), label="relative error" + name, color=color)
+            if form in (None, "constant"):
+                plotting.band(ax, share, 1 - correlation(one.measured_z, one.predicted_z), label="1 - NC" + name, color="measured")
+        plotting.band(ax, share, part.drift, label="drift of mean attention", color="control")
         ax.set_yscale("log")
         ax.set_title(f"{kind} data")
         ax.set_xlabel("share of the run")

@@ -252,7 +252,6 @@ CLAIMS = (
         form="derived",
         controls={
             "nonlinear dynamics: gradients follow the weights": {"feedback": 0.3, "horizon": 3.0},
-            "attention starts on other tokens": {"start_z": 2.0},
             "no attention": {"attention": "none"},
         },
         plot=sparse_plot,

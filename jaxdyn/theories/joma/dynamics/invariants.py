@@ -208,7 +208,7 @@ def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], siz
 
 
 def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"], iterations: int = 30) -> Float[Array, " n"]:
-    r"""Positive sampling probabilities with :math:`E[b] = \bar b`: those nearest to uniform, :math:`P_i \propto e^{\theta\cdot b_i}`.
+    r"""Positive sampling probabilities with :math:`E[b] = \bar b`, nearest to uniform: :math:`P_i \propto e^{\theta\cdot b_i}`.
 
     Newton's method on the convex dual :math:`\ln\sum_i e^{\theta\cdot(b_i - \bar b)}`. They exist where :math:`\bar b` lies within
     the hull of the samples; the caller checks E[b]. Rows of b sum to 1, hence the flat direction that is filled up.

@@ -1,0 +1,128 @@
+"""metrics.py against scipy and numpy, and by the properties that define each number."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxdyn import metrics
+
+SEEDS = st.integers(0, 2**32 - 1)
+SOME = settings(deadline=None, max_examples=15)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def wide():
+    """Float64 throughout (module scope: hypothesis refuses fixtures that it cannot renew for each example)."""
+    with jax.enable_x64(True):
+        yield
+
+
+@SOME
+@given(SEEDS, st.sampled_from([2, 5]))
+def test_entropy(seed, n):
+    """Scipy's entropy; between 0 and ln n, both reached; p ln p is 0 at 0, on any axis."""
+    p = np.random.default_rng(seed).dirichlet(np.ones(n), size=3)
+    p[0] = np.eye(n)[0]
+    h = np.asarray(metrics.entropy(jnp.asarray(p)))
+    np.testing.assert_allclose(h, scipy.stats.entropy(p, axis=-1), atol=1e-14)
+    assert h[0] == 0 and np.all(h >= 0) and np.all(h <= np.log(n) + 1e-14)
+    np.testing.assert_array_equal(metrics.entropy(jnp.asarray(p.T), axis=0), h)
+    assert float(metrics.entropy(jnp.full(n, 1 / n))) == pytest.approx(np.log(n), rel=1e-14)
+
+
+def test_entropy_of_what_is_no_distribution():
+    assert np.isneginf(metrics.entropy(jnp.array([1.5, -0.5])))
+    assert np.isnan(metrics.entropy(jnp.array([0.5, np.nan])))
+
+
+@SOME
+@given(SEEDS, st.sampled_from([(3, 3), (4, 2)]), st.floats(1e-8, 1e8))
+def test_stable_rank(seed, shape, scale):
+    """By numpy's norms; between 1 and the rank; unchanged by scale and by transposition."""
+    m = np.random.default_rng(seed).normal(size=(2, *shape)) * scale
+    r = np.asarray(metrics.stable_rank(jnp.asarray(m)))
+    expected = [np.linalg.norm(a) ** 2 / np.linalg.norm(a, 2) ** 2 for a in m]
+    np.testing.assert_allclose(r, expected, rtol=1e-12)
+    assert np.all(r >= 1) and np.all(r <= min(shape) + 1e-12)
+    np.testing.assert_allclose(metrics.stable_rank(jnp.asarray(m).swapaxes(-1, -2)), r, rtol=1e-12)
+
+
+def test_stable_rank_at_its_ends():
+    assert float(metrics.stable_rank(jnp.eye(4))) == pytest.approx(4)
+    assert float(metrics.stable_rank(jnp.outer(jnp.arange(1.0, 4.0), jnp.ones(2)))) == pytest.approx(1)
+    assert float(metrics.stable_rank(jnp.eye(3) * 1e-200)) == pytest.approx(3)  # its square would underflow
+    assert np.isnan(metrics.stable_rank(jnp.zeros((2, 2))))
+
+
+@SOME
+@given(SEEDS, st.floats(0.1, 10), st.floats(-10, 10))
+def test_normalized_correlation(seed, gain, offset):
+    """Numpy's Pearson correlation; 1 under gain and offset, -1 under the opposite; broadcasts, any axis."""
+    a, b = np.random.default_rng(seed).normal(size=(2, 3, 7))
+    c = np.asarray(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(b)))
+    np.testing.assert_allclose(c, [np.corrcoef(x, y)[0, 1] for x, y in zip(a, b, strict=True)], atol=1e-13)
+    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(gain * a + offset)), 1, atol=1e-10)
+    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(-gain * a)), -1, atol=1e-10)
+    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a.T), jnp.asarray(b.T), axis=0), c, atol=1e-14)
+    one = metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(b[0]))
+    np.testing.assert_allclose(one[0], c[0], atol=1e-14)
+
+
+def test_correlation_with_a_constant_is_undefined():
+    assert np.isnan(metrics.normalized_correlation(jnp.ones(4), jnp.arange(4.0)))
+
+
+@SOME
+@given(SEEDS)
+def test_relative_norm_error(seed):
+    """All leaves are one vector; the second argument is the reference."""
+    a, b = np.random.default_rng(seed).normal(size=(2, 5))
+    tree = lambda v: {"x": jnp.asarray(v[:2]), "y": (jnp.asarray(v[2:]),)}  # noqa: E731
+    error = float(metrics.relative_norm_error(tree(a), tree(b)))
+    assert error == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(b), rel=1e-13)
+    assert float(metrics.relative_norm_error(tree(b), tree(b))) == 0
+    assert float(metrics.relative_norm_error(tree(1.1 * b), tree(b))) == pytest.approx(0.1, rel=1e-12)
+
+
+def test_top_eigenvalue_needs_the_shift():
+    """Numpy's eigvalsh on a matrix whose most negative eigenvalue is the larger: without a shift that one is found."""
+    q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))
+    h = jnp.asarray(q @ np.diag([2.0, 1.0, -1.0, -3.0]) @ q.T)
+    top = jax.jit(lambda iters, shift: metrics.top_eigenvalue(lambda v: h @ v, jnp.ones(4), iters, shift))
+    # error (gap ratio)^(2 iters) times the spread: ((1 + 3)/(2 + 3))^200 = 4e-20
+    assert float(top(100, 3.0)) == pytest.approx(2.0, abs=1e-12)
+    assert float(top(100, 0.0)) == pytest.approx(-3.0, abs=1e-12)
+    assert abs(float(top(3, 3.0)) - 2.0) > 1e-3  # traced number of iterations
+
+
+def test_top_eigenvalue_of_a_loss():
+    """The sharpness of a loss on a tree of parameters by Hessian-vector products, against the dense Hessian."""
+    params = {"u": jnp.array([1.0, 0.5]), "v": jnp.array([0.3])}
+    loss = lambda p: jnp.sum(jnp.cosh(p["u"])) * jnp.square(p["v"][0]) + jnp.sum(p["u"] ** 4)  # noqa: E731
+    flat = jax.hessian(lambda x: loss({"u": x[:2], "v": x[2:]}))(jnp.array([1.0, 0.5, 0.3]))
+    found = metrics.top_eigenvalue(
+        lambda t: jax.jvp(jax.grad(loss), (params,), (t,))[1], jax.tree.map(jnp.ones_like, params), 200, 1.0
+    )
+    assert float(found) == pytest.approx(np.linalg.eigvalsh(flat)[-1], rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dtypes_stay_and_transforms_agree(dtype):
+    """No metric widens float32; jit and vmap give the loop's numbers."""
+    m = jnp.asarray(np.random.default_rng(0).uniform(0.1, 1, size=(3, 4, 4)), dtype)
+    functions = [
+        lambda a: metrics.entropy(a),
+        lambda a: metrics.stable_rank(a),
+        lambda a: metrics.normalized_correlation(a, a**2),
+        lambda a: metrics.relative_norm_error(a, a**2),
+        lambda a: metrics.top_eigenvalue(lambda v: (a + a.T) @ v, jnp.ones(4, dtype), 20, 0.5),
+    ]
+    batch = jax.jit(jax.vmap(lambda a: tuple(f(a) for f in functions)))(m)
+    for f, together in zip(functions, batch, strict=True):
+        assert together.dtype == dtype
+        for a, value in zip(m, together, strict=True):
+            np.testing.assert_allclose(f(a), value, rtol=100 * np.finfo(dtype).eps)

@@ -1,0 +1,176 @@
+"""stats.py against scipy and numpy, by coverage, and in the company of runs that are not ok."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxdyn import stats
+from jaxdyn.errors import Inconclusive, UsageError
+
+SEEDS = st.integers(0, 2**32 - 1)
+SOME = settings(deadline=None, max_examples=25)
+ETA = xr.DataArray([0.1, 0.05, 0.025, 0.0125], dims="eta", coords={"eta": [0.1, 0.05, 0.025, 0.0125]})
+
+
+def curves(seed, order=1.0, runs=5, noise=0.05):
+    """Errors C eta^order with noise, one run after another."""
+    rng = np.random.default_rng(seed)
+    size = np.exp(rng.normal(size=(runs, 1)) + noise * rng.normal(size=(runs, 4)))
+    return xr.DataArray(size * ETA.values**order, dims=("seed", "eta"), coords={"eta": ETA.eta, "seed": range(runs)})
+
+
+@SOME
+@given(SEEDS, st.floats(-2, 3))
+def test_loglog_slope(seed, order):
+    """Numpy's polyfit run by run; the order exactly without noise; units of x and y do not matter."""
+    y = curves(seed, order)
+    slope = stats.loglog_slope(ETA, y, "eta")
+    assert slope.dims == ("seed",)
+    np.testing.assert_allclose(slope, [np.polyfit(np.log(ETA), np.log(run), 1)[0] for run in y.values], atol=1e-9)
+    np.testing.assert_allclose(stats.loglog_slope(7 * ETA, 1e-30 * y, "eta"), slope, atol=1e-9)
+    np.testing.assert_allclose(stats.loglog_slope(ETA, curves(seed, order, noise=0), "eta"), order, atol=1e-9)
+    np.testing.assert_allclose(stats.loglog_slope(ETA.values, y.values, "eta"), slope, atol=1e-12)  # plain arrays: last axis
+    np.testing.assert_allclose(stats.loglog_slope(y.eta, y.transpose("eta", "seed"), "eta"), slope, atol=1e-12)
+
+
+def test_slope_leaves_out_what_is_not_ok():
+    """NaN and zero points are left out; a run with fewer than three points is NaN; none with three is inconclusive."""
+    y = curves(0, noise=0)
+    y[0, 1] = np.nan
+    y[1, :2] = 0.0
+    y[2] = np.nan
+    slope = stats.loglog_slope(ETA, y, "eta")
+    assert slope[0] == pytest.approx(1) and np.isnan(slope[1:3]).all() and np.allclose(slope[3:], 1)
+    for short in (y.isel(eta=slice(2)), y[1:3], y.isel(seed=slice(0))):
+        with pytest.raises(Inconclusive, match="three points"):
+            stats.loglog_slope(short.eta, short, "eta")
+
+
+def test_slope_interval():
+    """Scipy's one-sample t interval of the runs' slopes; NaN runs do not count; one run is inconclusive."""
+    y = curves(1)
+    y[3] = np.nan
+    slopes = stats.loglog_slope(ETA, y, "eta").dropna("seed").values
+    expected = scipy.stats.ttest_1samp(slopes, 0).confidence_interval(0.9)
+    slope, low, high = stats.slope_interval(ETA, y, "eta", level=0.9)
+    assert slope == pytest.approx(slopes.mean()) and (low, high) == pytest.approx(tuple(expected))
+    with pytest.raises(Inconclusive, match="two runs"):
+        stats.slope_interval(ETA, y[:1], "eta")
+
+
+@SOME
+@given(SEEDS, st.sampled_from([1.0, 2.0]), st.sampled_from([2.0, 3.0]))
+def test_richardson(seed, order, ratio):
+    """Removes the leading term exactly, and leaves the next order: limit + c h^p + d h^(p+1)."""
+    limit, c, d = np.random.default_rng(seed).normal(size=3)
+    at = lambda h, d: limit + c * h**order + d * h ** (order + 1)  # noqa: E731
+    assert stats.richardson(at(0.1, 0), at(0.1 / ratio, 0), ratio, order) == pytest.approx(limit, abs=1e-13)
+    left = stats.richardson(at(0.1, d), at(0.1 / ratio, d), ratio, order) - limit
+    expected = d * 0.1 ** (order + 1) * (1 / ratio - 1) / (ratio**order - 1)
+    assert left == pytest.approx(expected, abs=1e-13)
+
+
+def test_richardson_takes_labelled_arrays():
+    y = curves(0, noise=0)
+    limit = stats.richardson(y.isel(eta=0, drop=True), y.isel(eta=1, drop=True))
+    np.testing.assert_allclose(limit, 0, atol=1e-15)
+    for wrong in ({"ratio": 1.0}, {"order": 0.0}):
+        with pytest.raises(UsageError, match="above"):
+            stats.richardson(1.0, 1.0, **wrong)
+
+
+@SOME
+@given(st.integers(0, 40), st.integers(1, 40), st.sampled_from([0.9, 0.95]))
+def test_wilson(k, n, level):
+    """The two ends solve (p - k/n)^2 = z^2 p (1 - p) / n."""
+    k = min(k, n)
+    low, high = stats.wilson(k, n, level)
+    z = scipy.stats.norm.ppf(0.5 + level / 2)
+    assert 0 <= low <= k / n <= high <= 1
+    for p in (low, high):
+        assert (p - k / n) ** 2 == pytest.approx(z**2 * p * (1 - p) / n, abs=1e-12)
+    with pytest.raises(Inconclusive):
+        stats.wilson(0, 0)
+
+
+@SOME
+@given(SEEDS)
+def test_mean_interval(seed):
+    """Scipy's t interval on each column; NaN runs are left out; one ok run has a mean and no interval."""
+    values = np.random.default_rng(seed).normal(size=(6, 3))
+    values[0, 0] = np.nan
+    values[1:, 2] = np.nan
+    mean, low, high = stats.mean_interval(xr.DataArray(values, dims=("seed", "step")), "seed", 0.9)
+    for i in range(2):
+        ok = values[~np.isnan(values[:, i]), i]
+        expected = scipy.stats.ttest_1samp(ok, 0).confidence_interval(0.9)
+        assert float(mean[i]) == pytest.approx(ok.mean(), abs=1e-13)
+        assert (float(low[i]), float(high[i])) == pytest.approx(tuple(expected), abs=1e-12)
+    assert float(mean[2]) == values[0, 2] and np.isnan(low[2]) and np.isnan(high[2])
+
+
+def test_mean_interval_covers():
+    """Of 2000 intervals of level 0.9 the true mean lies in 0.9, within four standard errors (sqrt(.09/2000) = .0067)."""
+    draws = np.random.default_rng(0).normal(3.0, 2.0, size=(2000, 5))
+    _, low, high = stats.mean_interval(draws, "run", 0.9)
+    assert abs(np.mean((low < 3.0) & (high > 3.0)) - 0.9) < 4 * 0.0067
+
+
+def test_bootstrap_interval():
+    """The percentiles of resampled means, drawn here by numpy; NaN runs are left out whole; the same seed, the same interval."""
+    values = np.random.default_rng(0).exponential(size=(30, 2))
+    low, high = stats.bootstrap_interval(values, axis=0, level=0.9, n=4000, seed=3)
+    means = values[np.random.default_rng(9).integers(0, 30, size=(20000, 30))].mean(1)
+    spread = means.std(0)
+    # the 5% quantile of 4000 draws has standard error sqrt(.05 .95/4000)/density = .034 spreads; four of them and numpy's own
+    np.testing.assert_array_less(np.abs(low - np.quantile(means, 0.05, axis=0)) / spread, 0.15)
+    np.testing.assert_array_less(np.abs(high - np.quantile(means, 0.95, axis=0)) / spread, 0.15)
+    spoiled = np.insert(values, 4, [np.nan, 1e9], axis=0)
+    for again in (spoiled, np.moveaxis(spoiled, 0, 1)):
+        axis = 0 if again is spoiled else 1
+        np.testing.assert_array_equal(stats.bootstrap_interval(again, axis, 0.9, 4000, 3), (low, high))
+    with pytest.raises(Inconclusive, match="two runs"):
+        stats.bootstrap_interval([1.0, np.nan])
+
+
+@SOME
+@given(SEEDS)
+def test_spearman(seed):
+    """Scipy's on each run; unchanged by monotone maps; NaN pairs are left out; undefined where a side is constant."""
+    rng = np.random.default_rng(seed)
+    x, y = xr.DataArray(rng.normal(size=8), dims="token"), xr.DataArray(rng.normal(size=(3, 8)), dims=("seed", "token"))
+    rho = stats.spearman(x, y, "token")
+    np.testing.assert_allclose(rho, [scipy.stats.spearmanr(x, run).statistic for run in y.values], atol=1e-14)
+    np.testing.assert_allclose(stats.spearman(np.exp(x), y**3, "token"), rho, atol=1e-14)
+    y[0, 2] = np.nan
+    y[1] = 1.0
+    again = stats.spearman(x, y, "token")
+    expected = scipy.stats.spearmanr(np.delete(x.values, 2), np.delete(y.values[0], 2)).statistic
+    assert float(again[0]) == pytest.approx(expected) and np.isnan(again[1]) and float(again[2]) == float(rho[2])
+
+
+def test_bonferroni_z():
+    """All of 50 true normal statements hold together at least at the family level; one test has the usual quantile."""
+    assert stats.bonferroni_z(1) == pytest.approx(1.959963984540054)
+    assert 2 * 50 * scipy.stats.norm.sf(stats.bonferroni_z(50, 0.99)) == pytest.approx(0.01)
+    z = np.random.default_rng(0).normal(size=(4000, 50))
+    assert np.mean(np.all(np.abs(z) < stats.bonferroni_z(50, 0.9), axis=1)) > 0.9 - 4 * np.sqrt(0.09 / 4000)
+    assert np.isfinite(stats.bonferroni_z(10**9, 0.999999))
+    with pytest.raises(UsageError, match="at least 1"):
+        stats.bonferroni_z(0)
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+def test_levels_lie_between_0_and_1(level):
+    calls = [
+        lambda: stats.bonferroni_z(3, level),
+        lambda: stats.wilson(1, 2, level),
+        lambda: stats.mean_interval(np.arange(4.0), "run", level),
+        lambda: stats.bootstrap_interval(np.arange(4.0), level=level),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="between 0 and 1"):
+            call()
