@@ -1,8 +1,21 @@
 """The claims of JoMA, by topic."""
 
-from jaxdyn.theories.joma.claims import bounce, fig2, hblt, hier_order, invariants, linear, low_rank, softmax, thm3, thm3_path, thm4
+from jaxdyn.theories.joma.claims import (
+    bounce,
+    fig2,
+    fig3,
+    hblt,
+    hier_order,
+    invariants,
+    linear,
+    low_rank,
+    softmax,
+    thm3,
+    thm3_path,
+    thm4,
+)
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (invariants, softmax, fig2, linear, low_rank, thm3, thm3_path, thm4, bounce, hblt, hier_order)
+TOPICS = (invariants, softmax, fig2, linear, low_rank, fig3, thm3, thm3_path, thm4, bounce, hblt, hier_order)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)
