@@ -69,8 +69,8 @@ def solve(
     args: Any = None,
     *,
     solver: str = "tsit5",
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
+    rtol: float | Float[Array, ""] = 1e-10,
+    atol: float | Float[Array, ""] = 1e-12,
     max_steps: int = 4096,
     event: Callable[[Any, Any, Any], Float[Array, ""]] | None = None,
 ) -> Solution:
@@ -85,12 +85,12 @@ def solve(
         ts: the save times, increasing; ``ts[0]`` is the start.
         args: passed to the field and to the event.
         solver: one of ``SOLVERS``.
-        rtol: relative tolerance of a step, at least 1e-14.
+        rtol: relative tolerance of a step, at least 1e-14; may be traced, like ``atol``.
         atol: absolute tolerance of a step.
         max_steps: give up (``MAX_STEPS``) after so many steps.
         event: ``event(t, y, args)``, a real number: the solve stops where it changes sign, and ``t_end``, ``y_end`` are that
             point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen.
-            Near a blow-up time itself runs out of floats: :math:`\dot v = e^{v^2/2}` ends as ``DIVERGED`` at v = 8 when t is near 1.
+            Near a blow-up time itself runs out of floats: :math:`\dot v = e^{v^2/2}` is ``DIVERGED`` near v = 8 at t near 1.
 
     Raises:
         UsageError: a start that is not float64, an unknown solver, an impossible tolerance, save times that do not increase,
@@ -173,7 +173,7 @@ def _times(ts: Times) -> Float[Array, " T"]:
     return jnp.asarray(ts, jnp.float64)
 
 
-def _method(name: str, rtol: float, atol: float) -> diffrax.AbstractSolver:
+def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> diffrax.AbstractSolver:
     if name not in SOLVERS:
         raise UsageError(f"solver={name!r} is not allowed: it is one of {', '.join(SOLVERS)}")
     if isinstance(rtol, float | int) and not 1e-14 <= rtol < 1:

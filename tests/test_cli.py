@@ -398,14 +398,3 @@ def test_a_dead_worker_is_told_in_one_sentence(jaxdyn, monkeypatch):
     monkeypatch.setattr("jaxdyn.outputs.run_plan", died)
     code, out, err = jaxdyn(*verify("toy.decay"))
     assert code == 2 and out == "" and "a worker process died" in err.splitlines()[-1] and "Traceback" not in err
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-def test_on_a_dask_cluster(jaxdyn):
-    distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
-        url = cluster.scheduler_address.replace("tcp://", "dask://")
-        code, out, err = jaxdyn("verify", "toy.decay", "solver.decay", "--load", TOYS, "--cluster", url, "--json")
-    assert code == 0, err
-    assert {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}

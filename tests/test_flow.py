@@ -227,7 +227,7 @@ def test_transforms_agree_and_derivatives_are_exact(x64):
         ({"solver": "euler"}, "tsit5, dopri8, kvaerno5"),
         ({"rtol": 1e-16}, "1e-14"),
         ({"ts": np.array([0.0, 1.0, 0.5])}, "increase"),
-        ({"ts": 1.0}, "save times"),
+        ({"ts": np.zeros(0)}, "save times"),
         ({"y0": jnp.zeros(2, jnp.float32)}, "jax.enable_x64"),
         ({"y0": 1}, "int"),
         ({"event": lambda t, y, args: y > 1}, "real number"),

@@ -163,7 +163,7 @@ def test_bonferroni_z():
         stats.bonferroni_z(0)
 
 
-@pytest.mark.parametrize("level", [0.0, 1.0, 95])
+@pytest.mark.parametrize("level", [0.0, 1.0, 95.0])
 def test_levels_lie_between_0_and_1(level):
     calls = [
         lambda: stats.bonferroni_z(3, level),

@@ -100,13 +100,27 @@ def test_interrupted_with_workers_nobody_is_left_behind():
             pass
         os.killpg(process.pid, signal.SIGINT)
         try:
-            out, err = process.communicate(timeout=30)
-            with pytest.raises(ProcessLookupError):
-                os.killpg(process.pid, 0)
+            out, err = process.communicate(timeout=30)  # ends when no process holds the pipes any more
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130 and "jaxdyn: interrupted" in err and "Traceback" not in err, err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_on_a_dask_cluster(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        url = cluster.scheduler_address.replace("tcp://", "dask://")
+        code = cli.main(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--cluster", url, "--json"])
+        out, err = capsys.readouterr()
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.default_client()
+    assert code == 0, err
+    assert {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}
 
 
 def test_a_closed_pipe_is_no_crash():

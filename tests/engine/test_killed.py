@@ -74,8 +74,8 @@ def test_killed_in_mid_sweep_and_resumed(toys, few_runs, tmp_path, swept, same_b
 @pytest.mark.slow
 def test_killed_at_many_moments_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
     draw = random.Random()
-    moments = [(0, 0.0), *((draw.randint(0, 5), draw.uniform(0, 0.05)) for _ in range(12))]
-    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 800)
+    moments = [(0, 0.0), *((draw.randint(0, 5), draw.uniform(0, 0.05)) for _ in range(7))]
+    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 500)
 
 
 def test_one_process_a_folder_and_an_interrupt(tmp_path, toys, few_runs, swept, chunks_run, same_bits):

@@ -2,10 +2,6 @@
 
 import concurrent.futures as cf
 import functools
-import itertools
-import linecache
-import sys
-import types
 
 import jax
 import numpy as np
@@ -17,7 +13,7 @@ from hypothesis import strategies as st
 import jaxdyn as jd
 from jaxdyn.engine import program as program_module
 from jaxdyn.engine import sweep as sweep_module
-from jaxdyn.engine.reference import Ref, ref_to, source_hash
+from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import rebuild, swept_value
 from jaxdyn.status import DIVERGED, OK
 
@@ -92,6 +88,19 @@ def test_codes_switch_between_branches_in_one_program(toys, chunks_run):
     start = ds.start.sel(optimizer="gd")
     np.testing.assert_allclose(ds.measured_x.sel(optimizer="gd"), start * 0.99**20, rtol=1e-14)
     np.testing.assert_allclose(ds.measured_x.sel(optimizer="sign"), start - 0.2, rtol=1e-14)
+
+
+def test_every_run_lands_at_its_coordinates(toys, few_runs):
+    """Static and swept axes in any order, seeds in any order, chunks that end anywhere: checked against the closed form."""
+    grid = jd.grid(toys.Toy, lr=[0.04, 0.01], size=[2, 3], rate=[1.0, 0.25, 0.5], optimizer=["sign", "gd"])
+    ds = jd.sweep(toys.decay, grid, [7, 3, 5], memory=few_runs(toys.decay, toys.Toy(), 5))
+    assert ds.status.dims == ("lr", "size", "rate", "optimizer", "seed")
+    for seed in (3, 5, 7):
+        for size in (2, 3):
+            start = loop(toys.decay, toys.Toy(size=size), seed).recorded["start"].value
+            np.testing.assert_array_equal(ds.start.sel(seed=seed, size=size)[..., :size], np.broadcast_to(start, (2, 3, 2, size)))
+    want = xr.where(ds.optimizer == "gd", ds.start * (1 - ds.lr * ds.rate) ** 20, ds.start - 20 * ds.lr)
+    xr.testing.assert_allclose(ds.measured_x, want.transpose(*ds.measured_x.dims).rename(ds.measured_x.name), rtol=1e-13)
 
 
 def test_a_swept_learning_rate_is_traced_once(toys):
@@ -311,72 +320,6 @@ def test_progress_is_told_of_every_run(toys, few_runs):
     told = Told()
     jd.sweep(toys.decay, jd.grid(toys.Toy), 8, memory=few_runs(toys.decay, toys.Toy(), 2), progress=told)
     assert told.total == told.done == 8
-
-
-NOTEBOOK = """
-import jaxdyn as jd
-import jax.numpy as jnp
-
-@jd.setting
-class Cell:
-    rate: jd.Swept = 1.0
-
-def trial(s, key):
-    return jd.observables(measured={{"x": s.rate * {factor}}})
-"""
-
-
-@pytest.fixture
-def notebook(monkeypatch):
-    """A module without a file, as notebooks have, in which cells are run again."""
-    module = types.ModuleType("a_notebook")
-    monkeypatch.setitem(sys.modules, "a_notebook", module)
-
-    number = itertools.count()
-
-    def run_cell(text):
-        name = f"<cell {next(number)}>"
-        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-        exec(compile(text, name, "exec"), module.__dict__)
-        return module
-
-    return run_cell
-
-
-def test_a_trial_defined_again_in_a_notebook_is_run_anew(notebook):
-    for factor in (2, 3):
-        cell = notebook(NOTEBOOK.format(factor=factor))
-        assert jd.sweep(cell.trial, jd.grid(cell.Cell)).measured_x.item() == factor
-
-
-def test_a_trial_of_a_notebook_can_be_stored(notebook, tmp_path):
-    for factor in (2, 3):
-        cell = notebook(NOTEBOOK.format(factor=factor))
-        assert jd.sweep(cell.trial, jd.grid(cell.Cell), out=tmp_path / "out").measured_x.item() == factor
-
-
-def test_source_hash_follows_own_helpers(tmp_path, monkeypatch):
-    """A helper beside the trial's file decides its numbers as much as the file itself."""
-    (tmp_path / "own_trial.py").write_text("from own_helper import factor\ndef trial(s, key): ...\n")
-    helper = tmp_path / "own_helper.py"
-    hashes = set()
-    for text in ("factor = 1\n", "factor = 2\n"):
-        helper.write_text(text)
-        source_hash.cache_clear()
-        hashes.add(source_hash(Ref("jaxdyn_user_own_trial_0", "trial", str(tmp_path / "own_trial.py"))))
-    assert len(hashes) == 2
-
-
-def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):
-    """The reference of a function that is not installed carries its file."""
-    from jaxdyn.engine.reference import load_file
-
-    (tmp_path / "trials_beside.py").write_text("def trial(s, key): ...\n")
-    (tmp_path / "claims_here.py").write_text("from trials_beside import trial\n")
-    module = load_file(tmp_path / "claims_here.py")
-    ref = ref_to(module.trial)
-    sys.modules.pop("trials_beside")
-    assert ref.path is not None
 
 
 def test_shape_of_a_result_without_store(toys):

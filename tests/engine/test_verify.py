@@ -302,40 +302,6 @@ def test_files_without_claims_and_with_twins_are_refused(tmp_path):
         registry.all_claims([TOYS, tmp_path / "copy.py"])
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("def f(:\n", "bad.py, line 1: invalid syntax"),
-        ("x = 1\nraise RuntimeError('boom')\n", "bad.py cannot be imported: RuntimeError: boom"),
-        ("import nowhere_to_be_found\n", "No module named 'nowhere_to_be_found'"),
-        ("import sys\nsys.exit(3)\n", "bad.py cannot be imported"),
-        ("x = '\x00'\n", "bad.py"),
-    ],
-)
-def test_files_that_cannot_be_imported_are_named(tmp_path, text, message):
-    file = tmp_path / "bad.py"
-    file.write_text(text)
-    with pytest.raises(jd.UsageError, match=message):
-        load_file(file)
-
-
-def test_an_error_in_an_imported_helper_is_placed_there(tmp_path):
-    (tmp_path / "wrong_helper.py").write_text("\n\ndef f(:\n")
-    (tmp_path / "good.py").write_text("import wrong_helper\n")
-    with pytest.raises(jd.UsageError, match="wrong_helper.py, line 3"):
-        load_file(tmp_path / "good.py")
-
-
-def test_missing_files_and_files_of_another_kind_are_refused(tmp_path):
-    with pytest.raises(jd.UsageError, match="no such file"):
-        load_file(tmp_path / "missing.py")
-    with pytest.raises(jd.UsageError, match="no such file"):
-        load_file(tmp_path)
-    (tmp_path / "claims.txt").write_text("CLAIMS = []")
-    with pytest.raises(jd.UsageError, match=r"must end in .py"):
-        load_file(tmp_path / "claims.txt")
-
-
 def test_the_catalogue_is_cached_and_follows_its_sources(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     file = tmp_path / "mine.py"

@@ -114,7 +114,7 @@ def mean_attention(params: Params, block: Block, batch: Batch) -> Float[Array, "
 
 
 def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
-    r"""Pre-activations :math:`w_k^\top(U_C b + u_m)` of every sample and node, in the order :math:`(U_C^\top w_k)\cdot b + u_m^\top w_k`."""
+    r"""Pre-activations :math:`w_k^\top(U_C b + u_m)` of samples and nodes, as :math:`(U_C^\top w_k)\cdot b + u_m^\top w_k`."""
     return attend(params, block, x, query) @ projected(params, block) + (block.queries.T @ params.w)[query]
 
 

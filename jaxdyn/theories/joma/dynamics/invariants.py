@@ -215,7 +215,7 @@ def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"], iterati
     """
     apart = b - mean_b
 
-    def step(_: int, theta: Float[Array, " m"]) -> Float[Array, " m"]:
+    def step(_: Index, theta: Float[Array, " m"]) -> Float[Array, " m"]:
         p = jax.nn.softmax(apart @ theta)
         mean = p @ apart
         covariance = (apart * p[:, None]).T @ apart - jnp.outer(mean, mean)
