@@ -17,7 +17,8 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.program import Chunk, Program, Result, probe, run_chunk
+from jaxdyn.engine.probes import facts_of
+from jaxdyn.engine.program import Chunk, Program, Result, run_chunk
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import StoreError, UsageError
@@ -94,14 +95,6 @@ def seed_tuple(seeds: Any) -> tuple[int, ...]:
     return chosen
 
 
-def _facts(program: Program) -> dict[str, Any]:
-    """What tracing tells of a program. A trial that raises is met again, and reported as this program's error, when it is run."""
-    try:
-        return probe(program)
-    except Exception:
-        return {"bytes": 0, "executor": "vmap"}
-
-
 def plan(
     requests: Iterable[Request],
     *,
@@ -117,9 +110,10 @@ def plan(
         for cell in request.grid.cells():
             program = Program(trial, setting, _static(cell), executor, optimization)
             wanted.setdefault((program, request.seeds), {})[_swept(cell)] = None
+    known = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in wanted.items():
-        facts = _facts(program) if executor == "auto" or len(cells) * len(seeds) > 64 else {"bytes": 0, "executor": executor}
+        facts = known[program]
         program = dataclasses.replace(program, executor=facts["executor"] if executor == "auto" else executor)
         most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
         seed_parts = _split(seeds, max(1, most))
