@@ -105,6 +105,14 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
     return float(10.0**high)
 
 
+def _reads(judge: Callable, ds: xr.Dataset, name: str) -> bool:
+    """Whether the judge looks at a variable at all: without its numbers it rejects, or cannot decide."""
+    try:
+        return not all(c.passed for c in _judged(judge, ds.assign({name: ds[name] * np.nan})))
+    except Inconclusive:
+        return True
+
+
 def _scale(judge: Callable, ds: xr.Dataset) -> dict[str, float | None]:
     """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
     found = {}
@@ -113,8 +121,8 @@ def _scale(judge: Callable, ds: xr.Dataset) -> dict[str, float | None]:
             found[name.removeprefix("predicted_")] = None
             continue
 
-        if not _rejects(judge, ds.assign({name: ds[name] * np.nan})):
-            continue  # other claims share this trial; this judge does not look at the variable
+        if not _reads(judge, ds, name):
+            continue  # other claims share this trial
 
         def rejected(eps: float, name: str = name) -> bool:
             return all(_rejects(judge, ds.assign({name: ds[name] * factor})) for factor in (1 + eps, 1 - eps))
