@@ -67,7 +67,8 @@ def _worker_setup() -> None:
 def _executor(workers: int | None, cluster: str | None, programs: int) -> Iterator[cf.Executor | None]:
     """Where chunks run: a Dask cluster, a pool of spawned processes, or (None) this process."""
     if cluster is not None:
-        yield _dask(cluster)
+        with _dask(cluster) as client:
+            yield client.get_executor()
         return
     count = workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1)
     if min(count, programs) <= 1:
@@ -91,13 +92,13 @@ def _dask_address(url: str) -> str:
     return f"tcp://{address}"
 
 
-def _dask(url: str) -> cf.Executor:
+def _dask(url: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
         raise UsageError("--cluster needs Dask: install jaxdyn[dask]") from None
     try:
-        return Client(_dask_address(url), timeout=10).get_executor()
+        return Client(_dask_address(url), timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None
 

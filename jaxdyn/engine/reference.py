@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 from jaxdyn.errors import UsageError
@@ -147,6 +148,19 @@ def _counts(name: str) -> bool:
     return not lists and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.plotting", "jaxdyn.stats", "jaxdyn.errors")
 
 
+def _own_source(thing: Any) -> str:
+    """The source of something that came from no file; where there is none at all, its compiled code."""
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        return repr(_code_facts(thing.__code__))
+
+
+def _code_facts(code: CodeType) -> tuple:
+    constants = tuple(_code_facts(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
+    return code.co_code, code.co_names, constants
+
+
 @remembered
 @functools.cache
 def source_hash(ref: Ref) -> str:
@@ -156,7 +170,7 @@ def source_hash(ref: Ref) -> str:
     """
     start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
     if not start.is_file():
-        return hashlib.sha256(inspect.getsource(resolve(ref)).encode()).hexdigest()
+        return hashlib.sha256(_own_source(resolve(ref)).encode()).hexdigest()
     runner = PACKAGE / "engine" / "program.py"
     home = "" if ref.path else ref.module.rpartition(".")[0]
     digest, seen, todo = hashlib.sha256(runner.read_bytes()), set(), [(start, ref.module)]

@@ -77,7 +77,7 @@ def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[
     """The judge's checks; on data whose axes somebody cut down, a judge that misses an entry is inconclusive, not broken."""
     with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
         try:
-            checks = judge(ds)
+            checks = judge(ds.copy())  # a judge may write into its data
         except (IndexError, KeyError) as error:
             if narrowed:
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
@@ -88,10 +88,13 @@ def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[
 
 
 def _rejects(judge: Callable, ds: xr.Dataset) -> bool:
+    """Whether the judge rejects distorted data; stumbling over them (a fit of zeros, say) is a rejection, indecision is none."""
     try:
         return not all(c.passed for c in _judged(judge, ds))
     except Inconclusive:
         return False
+    except Exception:
+        return True
 
 
 def _smallest(rejected: Callable[[float], bool]) -> float | None:
@@ -106,10 +109,10 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
 
 
 def _reads(judge: Callable, ds: xr.Dataset, name: str) -> bool:
-    """Whether the judge looks at a variable at all: without its numbers it rejects, or cannot decide."""
+    """Whether the judge looks at a variable at all: without its numbers it rejects, cannot decide, or stumbles."""
     try:
         return not all(c.passed for c in _judged(judge, ds.assign({name: ds[name] * np.nan})))
-    except Inconclusive:
+    except Exception:
         return True
 
 

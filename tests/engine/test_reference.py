@@ -52,6 +52,17 @@ def test_a_trial_of_a_notebook_can_be_stored(notebook, tmp_path):
         assert jd.sweep(cell.trial, jd.grid(cell.Cell), out=tmp_path / "out").measured_x.item() == factor
 
 
+def test_a_trial_without_source_is_run_and_run_anew_when_it_changes(monkeypatch, tmp_path):
+    """Typed at a prompt or read from a pipe: no file, and no source that could be read back."""
+    module = types.ModuleType("a_prompt")
+    monkeypatch.setitem(sys.modules, "a_prompt", module)
+    for factor in (2, 3):
+        exec(compile(NOTEBOOK.format(factor=factor), "<stdin>", "exec"), module.__dict__)
+        grid = jd.grid(module.Cell)
+        assert jd.sweep(module.trial, grid).measured_x.item() == factor
+        assert jd.sweep(module.trial, grid, out=tmp_path / "out").measured_x.item() == factor
+
+
 def test_source_hash_follows_own_helpers(tmp_path, monkeypatch):
     """A helper beside the trial's file decides its numbers as much as the file itself."""
     (tmp_path / "own_trial.py").write_text("from own_helper import factor\ndef trial(s, key): ...\n")

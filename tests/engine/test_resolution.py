@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine.verdict import HALVINGS, by_cells, decide
 from jaxdyn.status import DIVERGED, OK
 
-from .handmade import data, doubled, failing
+from .handmade import data, doubled, failing, judge
 
 STEP = 10 ** (14 / 2**HALVINGS)  # the bisection finds a threshold to this factor
 

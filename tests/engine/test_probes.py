@@ -1,0 +1,55 @@
+"""What tracing tells of a program is remembered between processes."""
+
+import json
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine.probes import facts_of
+from jaxdyn.engine.program import Program, probe
+from jaxdyn.engine.reference import ref_to
+
+
+@pytest.fixture
+def programs(toys, tmp_path, monkeypatch):
+    """Two programs, nothing remembered of them on disk or in memory."""
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
+    probe.cache_clear()
+    toys.TRACES.clear()
+
+    def program(trial, setting):
+        return Program(ref_to(trial), ref_to(type(setting)), tuple((n, getattr(setting, n)) for n in type(setting).static_fields))
+
+    yield [program(toys.decay, toys.Toy()), program(toys.decay, toys.Toy(size=5)), program(toys.solved, toys.Flow())]
+    probe.cache_clear()
+
+
+def test_known_programs_are_not_traced_again(toys, programs):
+    first = facts_of(programs)
+    assert len(toys.TRACES) == 2 and [f["executor"] for f in first.values()] == ["vmap", "vmap", "map"]
+    assert first[programs[0]]["bytes"] < first[programs[1]]["bytes"]
+    probe.cache_clear()  # as a new process
+    toys.TRACES.clear()
+    assert facts_of(programs) == first and toys.TRACES == []
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"a": 1}', '{"a": {"bytes": 1}}'])
+def test_a_damaged_memory_costs_tracing_only(programs, tmp_path, content):
+    first = facts_of(programs)
+    (tmp_path / "probes.json").write_text(content)
+    assert facts_of(programs) == first
+    assert json.loads((tmp_path / "probes.json").read_text()).keys() >= {p.identity() for p in programs}
+
+
+def test_a_memory_that_cannot_be_written_costs_tracing_only(programs, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "file"))
+    assert len(facts_of(programs)) == 3
+
+
+def test_a_trial_that_raises_is_not_remembered(toys, programs, tmp_path):
+    bad = Program(ref_to(toys.broken), ref_to(toys.Toy), programs[0].static)
+    assert facts_of([bad, programs[0]])[bad]["executor"] == "vmap"
+    assert json.loads((tmp_path / "probes.json").read_text()).keys() == {programs[0].identity()}
+    with pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy))
