@@ -177,13 +177,14 @@ def our_program(kind: str, name: str, way: str, solver: str) -> Callable:
             return jax.vmap(one, (None, 0, 0, None))(rtol, a, v0, ts)
         if way == "map":
             return jax.lax.map(lambda row: one(rtol, *row, ts), (a, v0))
+        options = {"solver": solver, "rtol": rtol, "atol": rtol, "max_steps": 100_000}
         if way == "starts in blocks":
-            order = jnp.argsort(jnp.max(jnp.abs(a), -1))
-            found = jax.lax.map(lambda row: one(rtol, *row, ts), (a[order], v0[order]), batch_size=BLOCK // 8)
-            return jnp.zeros_like(found).at[order].set(found)
-        order = jnp.argsort(jnp.abs(a), None)
-        found = jax.lax.map(lambda c: one(rtol, *c, ts), (a.ravel()[order], v0.ravel()[order]), batch_size=BLOCK)
-        return jnp.swapaxes(jnp.zeros_like(found).at[order].set(found).reshape(*a.shape, -1), 1, 2)
+            rows, size, block = (a, v0), jnp.max(jnp.abs(a), -1), BLOCK // 8
+        else:
+            rows, size, block = (a.ravel(), v0.ravel()), jnp.abs(a).ravel(), BLOCK
+        ys = flow.solve_many(slope, begin(*rows), ts, rows, stiffness=size, block=block, **options).ys
+        found = jax.vmap(back)(ys, *rows)[:, 1:]
+        return found if way == "starts in blocks" else jnp.swapaxes(found.reshape(*a.shape, -1), 1, 2)
 
     mesh = jax.make_mesh((jax.local_device_count(),), ("starts",), axis_types=(AxisType.Auto,))
     specs = {"in_specs": (P(), P("starts"), P("starts"), P()), "out_specs": P("starts")}

@@ -244,3 +244,36 @@ def test_float32_context_is_refused():
     """Outside the 64-bit context a float64 array is silently cut: the sentence says how to get it."""
     with pytest.raises(UsageError, match="jax.enable_x64"):
         flow.solve(lambda t, y, args: -y, np.float64(0.5), np.array([0.0, 1.0]))
+
+
+RATES = np.array([3.0, 0.1, 40.0, 1.0, 0.5])
+
+
+def decay_to(t, y, a):
+    return {"x": a["rate"] * (a["goal"] - y["x"])}
+
+
+@pytest.mark.parametrize(("block", "stiffness"), [(2, RATES), (1, None), (64, -RATES)])
+def test_solve_many_is_the_loop_of_solves(x64, block, stiffness):
+    starts, goals = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)
+    ts, options = jnp.linspace(0.0, 2.0, 3), {"solver": "dopri8", "rtol": 1e-11, "event": lambda t, y, a: y["x"][0] - 2.0}
+    many = flow.solve_many(
+        decay_to, {"x": jnp.asarray(starts)}, ts, {"rate": RATES, "goal": goals}, stiffness=stiffness, block=block, **options
+    )
+    for i in range(5):
+        one = flow.solve(decay_to, {"x": jnp.asarray(starts[i])}, ts, {"rate": RATES[i], "goal": goals[i]}, **options)
+        assert abs(int(many.steps[i]) - int(one.steps)) <= 1  # rounding differs under vmap, and may decide on a step
+        part = jax.tree.map(lambda leaf, i=i: leaf[i], many)._replace(steps=one.steps)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), part, one)
+    np.testing.assert_allclose(
+        many.ys["x"][:1, 1], goals[:1] + (starts - goals)[:1] * np.exp(-RATES[:1, None]), rtol=1e-9
+    )  # the law itself, at a time that no event comes before
+
+
+def test_solve_many_refuses_what_does_not_match(x64):
+    y0 = jnp.ones((3, 2))
+    for args, extra in ((jnp.ones(2), {}), (jnp.float64(1.0), {}), (None, {"stiffness": np.ones(4)})):
+        with pytest.raises(UsageError, match="same leading axis"):
+            flow.solve_many(lambda t, y, a: -y, y0, jnp.array([0.0, 1.0]), args, **extra)
+    with pytest.raises(UsageError, match="block=0"):
+        flow.solve_many(lambda t, y, a: -y, y0, jnp.array([0.0, 1.0]), block=0)

@@ -24,6 +24,9 @@ __all__ = ["Code", "Grid", "Swept", "code", "coerce", "field_table", "grid", "re
 
 Swept = float | Float[Array, ""]  # a traced number
 Code = str | int | Int[Array, ""]  # a traced switch: a name outside a trial, its index (int32) inside
+RESERVED = dict.fromkeys(("seed", "form"), "an axis of the results") | dict.fromkeys(
+    ("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify"
+)
 
 
 def code(*names: str) -> Any:
@@ -39,14 +42,14 @@ def setting(cls: type) -> type:
     placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``.
 
     Raises:
-        UsageError: if a field has no default, or a field's name is one the engine uses for an axis.
+        UsageError: if a field has no default, or a field's name is one that the engine uses itself.
     """
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls)]
     for f in dataclasses.fields(cls):
-        if f.name in ("seed", "form"):
-            raise UsageError(f"{cls.__name__}.{f.name}: the name {f.name!r} is taken by an axis of the results")
+        if f.name in RESERVED:
+            raise UsageError(f"{cls.__name__}.{f.name}: the name {f.name!r} is taken by {RESERVED[f.name]}")
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise UsageError(f"{cls.__name__}.{f.name} needs a default value")
     cls.hints = {n: hints[n] for n in names}

@@ -1,5 +1,7 @@
 """Settings as pytrees, coercion of values, grids."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,8 +68,11 @@ def test_passes_vmap_jit_grad_and_eval_shape_without_init():
     assert grads.a == 12.0
 
 
-@pytest.mark.parametrize("name", ["seed", "form"])
-def test_names_of_axes_are_refused(name):
+TAKEN = {"seed", "form", *inspect.signature(jd.verify).parameters} - {"fields"}
+
+
+@pytest.mark.parametrize("name", sorted(TAKEN))
+def test_names_of_axes_and_arguments_are_refused(name):
     with pytest.raises(jd.UsageError, match=f"{name}.* is taken"):
         jd.setting(type("Bad", (), {"__annotations__": {name: jd.Swept}, name: 1.0}))
 

@@ -93,7 +93,7 @@ def test_gradient_of_one_sample_is_the_formula(x64):
 
 @pytest.mark.parametrize("noise", nl.NOISES)
 def test_samples_have_the_stated_moments(x64, noise):
-    s = inside(thm3.Mixture(noise=noise, scale=0.7, anisotropy=0.5, g_slope=0.3))
+    s = inside(thm3.Mixture(noise=noise, spread=0.7, anisotropy=0.5, g_slope=0.3))
     one, x, g, _ = drawn(s)
     np.testing.assert_allclose(np.mean(x, 1), one.centres, atol=0.03)
     expected = 0.49 * (1 + 0.5 * np.array([1, -1] * 3))

@@ -165,7 +165,7 @@ class Deep:
 class Symmetric:
     """Gradient flow of ``||M - U U^T||^2 / 4``; ``split`` > 0 holds the two factors that far apart (a breach)."""
 
-    scale: jd.Swept = 0.3
+    init: jd.Swept = 0.3
     split: jd.Swept = 0.0
     solver: str = "tsit5"
     rtol: float = 1e-10
@@ -175,7 +175,7 @@ class Symmetric:
     samples: int = 32
 
     def __post_init__(self) -> None:
-        _positive(self, "scale", "horizon", "rtol")
+        _positive(self, "init", "horizon", "rtol")
         _at_least_one(self, "size", "rank", "samples")
 
 

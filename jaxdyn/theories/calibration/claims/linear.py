@@ -108,7 +108,7 @@ def symmetric_trial(s: Symmetric, key: PRNGKeyArray) -> jd.Observables:
     vectors = orthonormal(k_m, s.size, s.size)
     values = spectrum(k_values, s.size, -0.5, 2.0)
     m = (vectors * values) @ vectors.T
-    start = s.scale * jax.random.normal(k_u, (s.size, s.rank), jnp.float64)
+    start = s.init * jax.random.normal(k_u, (s.size, s.rank), jnp.float64)
     offset = s.split * orthonormal(k_split, s.size, s.rank)
     ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
     sol = flow.gradient_flow(factor_loss, start, ts, m, offset, solver=s.solver, rtol=s.rtol, atol=s.rtol / 100)
@@ -222,7 +222,7 @@ CLAIMS = (
         source="symmetric case of the Riccati equation of Fukumizu 1998",
         trial=symmetric_trial,
         quick=jd.grid(Symmetric, solver="dopri8"),
-        paper=jd.grid(Symmetric, solver=SOLVERS, scale=[0.1, 0.3]),
+        paper=jd.grid(Symmetric, solver=SOLVERS, init=[0.1, 0.3]),
         seeds=8,
         paper_seeds=64,
         judge=judge,

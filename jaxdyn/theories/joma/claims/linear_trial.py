@@ -45,7 +45,7 @@ class LinearLayer:
     samples: int = 32
     attention: jd.Code = jd.code(*net.KINDS)
     phi: jd.Code = jd.code(*net.PHIS)
-    scale: jd.Swept = 1.0
+    normalizer: jd.Swept = 1.0
     start_v: jd.Swept = 0.0
     start_z: jd.Swept = 0.0
     boost: jd.Swept = 1.0
@@ -99,7 +99,7 @@ def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:
     x, g, z, v, b = _drawn(key, s.samples, s.tokens, s.nodes)
     x = _emphasised(x, g, s.boost, s.tie)
     largest = jnp.max(jnp.linalg.norm(x.T @ g, axis=-1)) / s.samples
-    layer = net.Layer(x, g, s.attention, jax.nn.softmax(s.tilt * b), s.phi, s.scale, net.pull(x, s.feedback * largest))
+    layer = net.Layer(x, g, s.attention, jax.nn.softmax(s.tilt * b), s.phi, s.normalizer, net.pull(x, s.feedback * largest))
     return layer, net.Params(s.start_z * z, s.start_v * v)
 
 
@@ -146,7 +146,7 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
     """One layer: flow up to the blow-up, descent up to 0.8 t*, and what the closed forms say of both."""
     layer, start = build(s, key)
     delta = net.saliency(layer)
-    r = theory.rows(delta, start.v, start.z, s.scale)
+    r = theory.rows(delta, start.v, start.z, s.normalizer)
     t_star = jnp.min(theory.blow_up_times(r))
     shares = s.horizon * (1.0 - LEFT ** (jnp.arange(1, SAVES + 1, dtype=jnp.float64) / SAVES))
     escape = theory.level_remaining(r, LEVEL)

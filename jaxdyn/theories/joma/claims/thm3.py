@@ -35,8 +35,8 @@ class Mixture:
 
     activation: jd.Code = jd.code(*KINDS)
     noise: jd.Code = jd.code(*NOISES)
-    scale: jd.Swept = 0.5  # standard deviation of a noise coordinate
-    anisotropy: jd.Swept = 0.0  # alternating variances scale^2 (1 +- anisotropy)
+    spread: jd.Swept = 0.5  # standard deviation of a noise coordinate
+    anisotropy: jd.Swept = 0.0  # alternating variances spread^2 (1 +- anisotropy)
     g_slope: jd.Swept = 0.0  # slope of g along a random direction inside each component
     tokens: int = 12
     components: int = 4
@@ -89,7 +89,7 @@ def sample(key: PRNGKeyArray, one: Instance, s: Mixture, each: int) -> tuple[Flo
     sphere = e * (d**0.5 / jnp.linalg.norm(e, axis=-1, keepdims=True))
     e = jnp.where(s.noise == NOISES.index("gauss"), e, sphere)
     signs = jnp.asarray(1 - 2 * (np.arange(d) % 2), jnp.float64)
-    x = one.centres[:, None] + s.scale * jnp.sqrt(1 + s.anisotropy * signs) * e
+    x = one.centres[:, None] + s.spread * jnp.sqrt(1 + s.anisotropy * signs) * e
     return x, one.g[:, None] + s.g_slope * (e @ one.direction)
 
 
@@ -122,7 +122,7 @@ def field_trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     rates = coordinates(one, -gradient(start_weights(one), features(one, x), g, s.activation))
 
     def predict(**options: float) -> Float[Array, " d1"]:
-        v, xi = mixture_field(one.v, one.xi, one.centres, one.g * one.share, s.activation, s.noise, s.scale, **options)
+        v, xi = mixture_field(one.v, one.xi, one.centres, one.g * one.share, s.activation, s.noise, s.spread, **options)
         return jnp.append(v, xi)
 
     rate = jnp.stack([predict(theta_norm=1.0), predict()])
