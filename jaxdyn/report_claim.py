@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from jaxdyn import map_figure, plotting
 from jaxdyn.mathml import typeset
 
 __all__ = ["VERDICTS", "as_expected", "badge", "broken_id", "claim_section", "duration", "number", "resolution_short"]
@@ -210,8 +211,12 @@ def _map(claim: Mapping[str, Any]) -> str:
     )
     label = f"{claim['id']} by {', '.join(fields)}"
     return f"""<h4>Where it holds</h4><p class="hint">The same checks on each cell of {escape(" and ".join(fields))} alone.</p>
-<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table class="map">
+{_map_figure(by, label)}<div class="scroll" tabindex="0" role="region" aria-label="{escape(label)}"><table class="map">
 <thead><tr><th scope="col">{corner}</th>{head}</tr></thead><tbody>{body}</tbody></table></div>"""
+
+
+def _map_figure(by: Mapping[str, Any], label: str) -> str:
+    return plotting.render(lambda _, fig: map_figure.draw(by, fig), None, label) if map_figure.drawable(by) else ""
 
 
 def _at(cell: Mapping[str, Any], fields: Sequence[str]) -> tuple:

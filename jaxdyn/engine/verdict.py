@@ -248,7 +248,7 @@ def decided(verdict: str, expected: str) -> bool:
 
 
 def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
-    """Judge each cell of the named fields separately: the map of where a claim holds."""
+    """Judge each cell of the named fields separately: the map of where a claim holds, with the checks where there are any."""
     cells = []
     sizes = [data.sizes[f] for f in fields]
     for index in np.ndindex(*sizes):
@@ -267,5 +267,7 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
             cells.append({"at": at, "verdict": "error", "failed": error_decision(error).message})
             continue
         failed = [c for c in checks if not c.passed]
-        cells.append({"at": at, "verdict": "refuted" if failed else "upheld", "failed": "; ".join(c.name for c in failed) or None})
+        seen = [dataclasses.asdict(c) for c in checks]
+        words = "; ".join(c.name for c in failed) or None
+        cells.append({"at": at, "verdict": "refuted" if failed else "upheld", "failed": words, "checks": seen})
     return cells

@@ -1,0 +1,96 @@
+"""The figure of ``--by``: where in the plane of one or two fields a claim's checks hold, and by how much they fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from jaxdyn.plotting import COLORS
+
+__all__ = ["draw", "drawable"]
+
+PANELS = 4  # checks that are drawn; further ones stand in the table
+
+
+def drawable(by: Mapping[str, Any]) -> bool:
+    """Whether there are one or two fields, more than one cell, and numbers to draw."""
+    return len(by["fields"]) in (1, 2) and len(by["cells"]) > 1 and any(cell.get("checks") for cell in by["cells"])
+
+
+def draw(by: Mapping[str, Any], fig: Figure) -> None:
+    """One panel for each check: its value over one field, with its bounds, or as a colour over two; failures carry a cross.
+
+    Args:
+        by: ``fields`` and ``cells`` as in ``result.json``; a cell has ``at`` and ``checks``.
+        fig: the figure.
+    """
+    fields, cells = by["fields"], by["cells"]
+    names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))[:PANELS]
+    rows = 1 if len(names) < 3 else 2
+    axes = fig.subplots(rows, math.ceil(len(names) / rows), squeeze=False).ravel()
+    ticks = [list(dict.fromkeys(cell["at"][f] for cell in cells)) for f in fields]
+    for ax, name in zip(axes, names, strict=False):
+        found = {tuple(cell["at"][f] for f in fields): c for cell in cells for c in cell.get("checks", ()) if c["name"] == name}
+        ax.set_title(name, wrap=True)
+        ax.set_xlabel(fields[-1])
+        _ticks(ax.xaxis, ticks[-1])
+        if len(fields) == 1:
+            _curve(ax, ticks[0], found)
+        else:
+            ax.set_ylabel(fields[0])
+            _ticks(ax.yaxis, ticks[0])
+            _plane(fig, ax, ticks, found)
+    for ax in axes[len(names) :]:
+        ax.remove()
+
+
+def _ticks(axis: Any, values: Sequence[Any]) -> None:
+    axis.set_ticks(range(len(values)), [f"{v:.4g}" if isinstance(v, float) else str(v) for v in values])
+
+
+def _number(check: Mapping[str, Any] | None) -> float:
+    value = None if check is None else check["value"]
+    return value if isinstance(value, int | float) else math.nan
+
+
+def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple, Mapping[str, Any]]) -> None:
+    """The check's value along a field."""
+    checks = [found.get((v,)) for v in values]
+    y = np.array([_number(c) for c in checks])
+    failed = np.array([c is not None and not c["passed"] for c in checks])
+    x = np.arange(len(values))
+    ax.plot(x, y, "o-", color=COLORS["measured"], label="value")
+    ax.plot(x[failed], y[failed], "x", color=COLORS["failed"], markersize=9, markeredgewidth=2, label="fails")
+    bounds = np.atleast_1d(next(iter(found.values()))["bound"]).astype(float)
+    for i, bound in enumerate(bounds):
+        ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
+    positive = [v for v in (*y, *bounds) if np.isfinite(v)]
+    if min(positive) > 0 and max(positive) > 30 * min(positive):
+        ax.set_yscale("log")
+    ax.legend()
+
+
+def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping[tuple, Mapping[str, Any]]) -> None:
+    """The check's value over two fields."""
+    values = np.array([[_number(found.get((r, c))) for c in ticks[1]] for r in ticks[0]])
+    positive = values[np.isfinite(values)]
+    wide = positive.size and positive.min() > 0 and positive.max() > 30 * positive.min()
+    image = ax.pcolormesh(values, norm=LogNorm() if wide else None, shading="flat")
+    image.set_rasterized(False)
+    ax.set_xticks(np.arange(len(ticks[1])) + 0.5, ax.get_xticklabels())
+    ax.set_yticks(np.arange(len(ticks[0])) + 0.5, ax.get_yticklabels())
+    ax.grid(visible=False)
+    failed = [(c + 0.5, r + 0.5) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1]) if _fails(found.get((a, b)))]
+    if failed:
+        ax.plot(*zip(*failed, strict=True), "x", color=COLORS["failed"], markersize=8, markeredgewidth=2, label="fails")
+    fig.colorbar(image, ax=ax)
+
+
+def _fails(check: Mapping[str, Any] | None) -> bool:
+    return check is not None and not check["passed"]
