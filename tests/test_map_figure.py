@@ -11,7 +11,8 @@ def cells(values, *fields, name="error"):
     found = []
     for *place, value in values:
         check = {"name": name, "value": value, "bound": 1.0, "passed": value is not None and value <= 1}
-        found.append({"at": dict(zip(fields, place, strict=True)), "verdict": "upheld"} | ({} if value is None else {"checks": [check]}))
+        at = dict(zip(fields, place, strict=True))
+        found.append({"at": at, "verdict": "upheld"} | ({} if value is None else {"checks": [check]}))
     return {"fields": list(fields), "cells": found}
 
 
