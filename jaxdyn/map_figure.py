@@ -66,7 +66,8 @@ def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple, Mapping[str, A
     failed = np.array([c is not None and not c["passed"] for c in checks])
     x = np.arange(len(values))
     ax.plot(x, y, "o-", color=COLORS["measured"], label="value")
-    ax.plot(x[failed], y[failed], "x", color=COLORS["failed"], markersize=9, markeredgewidth=2, label="fails")
+    if failed.any():
+        ax.plot(x[failed], y[failed], "x", color=COLORS["failed"], markersize=9, markeredgewidth=2, label="fails")
     bounds = np.atleast_1d(next(iter(found.values()))["bound"]).astype(float)
     for i, bound in enumerate(bounds):
         ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
