@@ -75,7 +75,7 @@ def edge_rows(ds: xr.Dataset) -> list[dict]:
 def draw_edge(ds: xr.Dataset, fig: Figure) -> None:
     """The claim's figure, with its legend."""
     edge.plot(ds, fig)
-    fig.axes[0].legend(loc="center right")
+    fig.axes[0].legend(loc="upper right")
 
 
 def run(scale: str, out: Path) -> None:

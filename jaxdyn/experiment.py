@@ -23,7 +23,7 @@ from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.sweep import sweep as run_sweep
 from jaxdyn.errors import UsageError
-from jaxdyn.plotting import STYLE
+from jaxdyn.plotting import STYLE, finish
 
 __all__ = ["figure", "main", "save", "sweep", "table"]
 
@@ -81,12 +81,13 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
 
 
 def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[float, float] = (7.0, 3.5)) -> None:
-    """Draw on a Figure and write ``out/name.svg`` and ``out/name.png``."""
+    """Draw on a Figure, with a legend wherever something has a label, and write ``out/name.svg`` and ``out/name.png``."""
     import matplotlib
 
     with matplotlib.rc_context(STYLE):
         fig = Figure(figsize=size, layout="constrained")
         draw(fig)
+        finish(fig)
         for suffix, options in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 160})):
             buffer = io.BytesIO()
             fig.savefig(buffer, format=suffix, facecolor="white", **options)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "lines", "order", "render", "scatter"]
+__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "finish", "lines", "order", "render", "scatter"]
 
 COLORS = {
     "measured": "#3a82c8",
@@ -245,7 +245,7 @@ def _points(artist: Any) -> int:
     return max(len(offsets), sum(len(p.vertices) for p in artist.get_paths()))
 
 
-def _finish(fig: Figure) -> None:
+def finish(fig: Figure) -> None:
     """Add missing legends; in figures with very many points draw the data as pixels (text and axes stay vectors)."""
     for ax in fig.axes:
         handles, labels = ax.get_legend_handles_labels()
@@ -302,7 +302,7 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):
         fig = Figure(figsize=(7, 3.5), layout="constrained")
         (plot or default_plot)(ds, fig)
-        _finish(fig)
+        finish(fig)
         buffer = io.StringIO()
         fig.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})
     return _inline(buffer.getvalue(), label)
