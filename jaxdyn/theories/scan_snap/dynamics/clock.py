@@ -6,8 +6,6 @@ advantage of the target's logit. M is the number of tokens. Source: arXiv:2305.1
 
 from __future__ import annotations
 
-import functools
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.stats import binom
@@ -15,7 +13,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["clock", "expected", "hit", "miss", "visits"]
 
-Scalar = float | Float[Array, "*n"]
+Scalar = int | float | Float[Array, "*#n"]
 
 
 @jax.custom_jvp
@@ -60,7 +58,7 @@ def miss(u: Scalar, size: Scalar) -> Float[Array, "*n"]:
     return jnp.exp(-jnp.logaddexp(u, jnp.log(jnp.asarray(size - 1.0))))
 
 
-def visits(count: int, rate: Scalar, size: Scalar) -> Float[Array, "count_plus_1"]:
+def visits(count: int, rate: Scalar, size: Scalar) -> Float[Array, " n"]:
     r"""Clock of a row after 0, 1, ..., ``count`` steps of SGD on its sample alone, exactly.
 
     .. math:: u_{k+1} = u_k + \frac{\eta M}{M - 1 + e^{u_k}}, \qquad u_0 = 0
@@ -74,8 +72,8 @@ def visits(count: int, rate: Scalar, size: Scalar) -> Float[Array, "count_plus_1
     return jnp.concatenate([zero[None], jax.lax.scan(step, zero, None, length=count)[1]])
 
 
-@functools.partial(jax.jit, static_argnums=1)
-def expected(values: Float[Array, "count_plus_1"], steps: int, rows: Scalar) -> Float[Array, ""]:
+@jax.jit
+def expected(values: Float[Array, " n"], steps: Scalar, rows: Scalar) -> Float[Array, ""]:
     r"""Mean over the randomness of batch-1 SGD of a function of a row's visits, :math:`\sum_k \text{Binom}(k; t, 1/N)\,f(k)`.
 
     Args:

@@ -1,0 +1,72 @@
+r"""The bilinear model: tokens are vectors, and the logit of y after x is :math:`x^\top \Theta\, y`.
+
+.. math:: p(y|x) = \frac{e^{x^\top\Theta y}}{\sum_{y' \in V} e^{x^\top\Theta y'}}, \qquad
+          L = -\frac1n \sum_i \ln p(y_i|x_i), \qquad L_\text{rev} = -\frac1n \sum_i \ln p(x_i|y_i)
+
+Source: arXiv:2405.04669, section 3. Letters: V (m, d) tokens as rows, W = V Theta V^T (m, m) the effective weights, G = V V^T
+(m, m) their Gram matrix, n pairs. The tokens are exchangeable, so that the pairs are x_i = i, y_i = n + i. Losses depend on
+Theta through W alone, and W obeys a flow of its own (:func:`field`), with m^2 components where Theta has d^2.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+__all__ = ["KINDS", "Flow", "draw_tokens", "effective", "field", "loss", "objective", "reverse_loss"]
+
+KINDS = ("gaussian", "orthonormal")
+
+
+class Flow(NamedTuple):
+    """What the flow needs to know: Gram matrix, weight of the reverse loss, and whether Theta is kept symmetric (0 or 1)."""
+
+    gram: Float[Array, "m m"]
+    reverse: Float[Array, ""]
+    symmetric: Float[Array, ""]
+
+
+def draw_tokens(key: PRNGKeyArray, kind: int | Int[Array, ""], m: int, d: Float[Array, ""], most: int) -> Float[Array, "m most"]:
+    r"""Tokens in d dimensions, padded with zeros to ``most`` columns, so that runs of any d share one program.
+
+    Gaussian: rows from :math:`N(0, I_d/d)`. Orthonormal: rows of a random orthogonal m by m matrix, cut to the first d columns,
+    hence orthonormal if and only if d >= m.
+    """
+    normal = jax.random.normal(key, (m, most), jnp.float64)
+    frame = jnp.linalg.qr(normal[:, :m] if most >= m else jnp.pad(normal, ((0, 0), (0, m - most))))[0]
+    frame = jnp.pad(frame, ((0, 0), (0, max(0, most - m))))[:, :most]
+    return jnp.where(jnp.arange(most) < d, jnp.where(kind == KINDS.index("gaussian"), normal / jnp.sqrt(d), frame), 0.0)
+
+
+def effective(theta: Float[Array, "d d"], v: Float[Array, "m d"]) -> Float[Array, "m m"]:
+    """Logits of every token after every token, W = V Theta V^T."""
+    return v @ theta @ v.T
+
+
+def loss(w: Float[Array, "m m"], n: int) -> Float[Array, ""]:
+    """L: mean cross-entropy of y_i after x_i."""
+    place = jnp.arange(n)
+    return -jnp.mean(jax.nn.log_softmax(w[:n])[place, n + place])
+
+
+def reverse_loss(w: Float[Array, "m m"], n: int) -> Float[Array, ""]:
+    """L_rev: mean cross-entropy of x_i after y_i."""
+    place = jnp.arange(n)
+    return -jnp.mean(jax.nn.log_softmax(w[n : 2 * n])[place, place])
+
+
+def objective(w: Float[Array, "m m"], n: int, reverse: float | Float[Array, ""]) -> Float[Array, ""]:
+    """What is descended: L, plus the reverse loss where it has a weight."""
+    return loss(w, n) + reverse * reverse_loss(w, n)
+
+
+def field(w: Float[Array, "m m"], flow: Flow, n: int) -> Float[Array, "m m"]:
+    r"""Gradient flow of Theta seen by its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
+
+    With a symmetric parametrisation :math:`\Theta = (A + A^\top)/2` the gradient of A is the symmetric part of that of Theta.
+    """
+    g = jax.grad(objective)(w, n, flow.reverse)
+    return -flow.gram @ (g + flow.symmetric * (g.T - g) / 2) @ flow.gram
