@@ -27,6 +27,8 @@ from jaxdyn.engine.setting import Code, rebuild, swept_value
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
+DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
+
 __all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
 
 
@@ -146,7 +148,8 @@ def probe(program: Program) -> dict[str, Any]:
     """Trace one run, without compiling: its bytes, and the executor that suits it.
 
     ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations.
+    matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
+    where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
     """
     one, cls = _run_one(program), resolve(program.setting)
     with jax.enable_x64(True):
@@ -157,8 +160,16 @@ def probe(program: Program) -> dict[str, Any]:
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
     work = max((_matmul_work(e) for j in inner for e in j.eqns if e.primitive.name == "dot_general"), default=0)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
-    executor = "map" if jax.default_backend() == "cpu" and (adaptive or work > 50_000) else "vmap"
+    heavy = work > max(50_000, DRAW * _drawn_in_loops(inner))
+    executor = "map" if jax.default_backend() == "cpu" and (adaptive or heavy) else "vmap"
     return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor}
+
+
+def _drawn_in_loops(jaxprs) -> int:
+    """The most random numbers that one operation in the body of a loop draws."""
+    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while")]
+    bodies = [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
+    return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 
 
 def _is_adaptive(eqn) -> bool:

@@ -74,10 +74,19 @@ def test_ode_runs_equal_a_loop_over_runs_and_are_mapped(toys):
     assert np.abs(ds.measured_y / ds.predicted_y - 1).max() < 1e-9
 
 
-@pytest.mark.parametrize(("name", "executor"), [("solved", "map"), ("net", "vmap"), ("decay", "vmap")])
-def test_auto_chooses_by_what_the_trial_does(toys, name, executor):
-    cls = {"solved": toys.Flow, "net": toys.Net, "decay": toys.Toy}[name]
-    jobs = sweep_module.plan([sweep_module.Request(getattr(toys, name), jd.grid(cls), (0,))], store=None)
+CHOICES = [
+    ("solved", "Flow", {}, "map"),
+    ("net", "Net", {}, "vmap"),
+    ("decay", "Toy", {}, "vmap"),
+    ("batches", "Batches", {"drawn": 8}, "map"),
+    ("batches", "Batches", {"drawn": 1000}, "vmap"),  # cells of a seed share what is drawn
+]
+
+
+@pytest.mark.parametrize(("name", "cls", "fields", "executor"), CHOICES)
+def test_auto_chooses_by_what_the_trial_does(toys, name, cls, fields, executor):
+    grid = jd.grid(getattr(toys, cls), **fields)
+    jobs = sweep_module.plan([sweep_module.Request(getattr(toys, name), grid, (0,))], store=None)
     assert jobs[0].program.executor == executor
 
 

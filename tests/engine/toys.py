@@ -82,6 +82,26 @@ def net(s, key):
 
 
 @jd.setting
+class Batches:
+    """Steps of one matrix product each, on as many sampled numbers."""
+
+    lr: jd.Swept = 0.1
+    drawn: int = 0
+    dtype: str = "float32"
+
+
+def batches(s, key):
+    """Products of 64 x 64 matrices, with sampled numbers added."""
+
+    def step(i, w):
+        noise = jnp.sum(jax.random.uniform(jax.random.fold_in(key, i), (s.drawn,), jnp.float32))
+        return w + s.lr * (w @ w + noise)
+
+    w = jax.lax.fori_loop(0, 3, step, jnp.eye(64, dtype=jnp.float32))
+    return jd.observables(measured={"w": jnp.sum(w)})
+
+
+@jd.setting
 class Flow:
     """An exponential decay, solved."""
 

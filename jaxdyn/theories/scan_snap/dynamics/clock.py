@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["clock", "expected", "hit", "miss", "visits"]
 
+NEWTON = 12  # 9 are enough for M up to 1e12 and s up to 1e280
 Scalar = int | float | Float[Array, "*#n"]
 
 
@@ -29,16 +30,10 @@ def clock(s: Scalar, size: Scalar) -> Float[Array, "*n"]:
     """
     s, size = jnp.broadcast_arrays(jnp.asarray(s, jnp.float64), jnp.asarray(size, jnp.float64))
 
-    def unfinished(carry: tuple) -> Array:
-        count, u, last = carry
-        return (count < 64) & jnp.any(u < last)  # at the root rounding ends the fall
+    def newton(_: int, u: Array) -> Array:
+        return jnp.minimum(u, u - ((size - 1) * u + jnp.expm1(u) - s) / (size - 1 + jnp.exp(u)))  # rounding cannot lift it
 
-    def newton(carry: tuple) -> tuple:
-        count, u, _ = carry
-        return count + 1, jnp.minimum(u, u - ((size - 1) * u + jnp.expm1(u) - s) / (size - 1 + jnp.exp(u))), u
-
-    above = jnp.minimum(s / size, jnp.log1p(s))
-    return jax.lax.while_loop(unfinished, newton, (0, above, jnp.full_like(above, jnp.inf)))[1]
+    return jax.lax.fori_loop(0, NEWTON, newton, jnp.minimum(s / size, jnp.log1p(s)))
 
 
 @clock.defjvp
