@@ -9,8 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
+from jaxdyn import flow
 from jaxdyn.theories.scan_snap.claims import frozen, theorem2, theorem3
 from jaxdyn.theories.scan_snap.dynamics import reduced
+from jaxdyn.theories.scan_snap.dynamics.clock import clock
 
 CLAIMS = {c.id: c for m in (theorem2, theorem3, frozen) for c in m.CLAIMS}
 SIZE, ETA_Y, ETA_Z = 12.0, 0.7, 3.0
@@ -61,6 +63,23 @@ def test_integration_over_the_clock_is_integration_over_time(x64, per_query):
     without = solved(p, member, 0.25, ts, 0.0)[1]
     np.testing.assert_allclose(without.z, plain.z, atol=1e-9)
     np.testing.assert_allclose(without.b, plain.b, rtol=1e-7, atol=1e-12)
+
+
+def test_integration_over_the_clock_is_integration_over_log_time(x64):
+    """Ten decades, to t = 1e7: the equation in ln t, with the clock in closed form, from a state of the path itself."""
+    p = laws(np.random.default_rng(1), 3, 4)
+    problem = reduced.Problem(p, np.eye(3), SIZE, 3.0, ETA_Y, ETA_Z, 1 / 3)
+    ts = np.array([0.0, 1e-3, 1.0, 1e3, 1e7])
+    path = jax.jit(lambda ts: reduced.solve(problem, ts))(ts)
+
+    def field(t, z, _):
+        u = clock(SIZE * ETA_Y * t / 3.0, SIZE)
+        return reduced.logit_rates(reduced.features(z, problem), u, problem)
+
+    over = jax.jit(lambda z: flow.solve(flow.log_time(field), z, jnp.log(jnp.asarray(ts[1:])), rtol=1e-11, atol=1e-14))
+    found = over(path.z[1])
+    assert int(found.status) == 0
+    np.testing.assert_allclose(found.ys, path.z[1:], atol=1e-9)
 
 
 def test_queries_hold_classes_in_a_row(x64):
