@@ -100,7 +100,7 @@ def _descend(s: Path, one: Instance, f: Float[Array, "C n D"], g: Float[Array, "
 
 def _theory_path(s: Path, one: Instance, ts: Float[Array, " T"], keep_xi: Float[Array, ""]) -> flow.Solution:
     def field(_: object, y: tuple, a: Float[Array, " C"]) -> tuple:
-        return mixture_field(*y, one.centres, a, s.activation, s.noise, s.scale, keep_xi=keep_xi)
+        return mixture_field(*y, one.centres, a, s.activation, s.noise, s.spread, keep_xi=keep_xi)
 
     return flow.solve(field, (one.v, one.xi), ts, one.g * one.share, rtol=1e-8, atol=1e-10)
 

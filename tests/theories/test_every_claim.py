@@ -1,0 +1,29 @@
+"""What must hold for every claim of every theory, at both scales, before anything is run."""
+
+import jax
+import pytest
+
+from jaxdyn.engine import registry
+from jaxdyn.engine.sweep import Request, plan
+
+CLAIMS = registry.all_claims()
+KINDS = {"upheld": 1, "refuted": 0, "measured": 0}  # least number of negative controls
+
+
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_is_complete_and_its_grids_can_be_built(claim):
+    assert len(claim.controls) >= KINDS[claim.expected]
+    assert claim.plot is not None and claim.source and claim.statement
+    assert (claim.counterpart is not None) == (claim.expected == "refuted")
+    for grid in (claim.quick, claim.paper or claim.quick):
+        assert len(grid.cells()) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", CLAIMS.values(), ids=CLAIMS)
+def test_every_program_of_the_paper_scale_can_be_traced(claim):
+    from jaxdyn.engine.program import probe
+
+    for job in plan([Request(claim.trial, claim.paper or claim.quick, (0,))], store=None):
+        assert probe(job.program)["bytes"] > 0
+    jax.clear_caches()
