@@ -190,7 +190,7 @@ def _form(values: xr.DataArray, form: str) -> xr.DataArray:
     return values.sel(form=form) if "form" in values.dims else values
 
 
-def plot_law(ds: xr.Dataset, fig: Figure, form: str = "four", name: str = "law, q = 4") -> None:
+def plot_law(ds: xr.Dataset, fig: Figure, form: str = "four", name: str = "law, q = 4 for every $K_m$") -> None:
     """B along time for every K_m, with the law and with another form of it."""
     ax = fig.subplots()
     values = ds.per_query.values if "per_query" in ds.dims else [1.0]
