@@ -25,6 +25,8 @@ from jaxdyn.engine.sweep import sweep as run_sweep
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import STYLE, finish
 
+WIDE = 200
+
 __all__ = ["figure", "main", "save", "sweep", "table"]
 
 
@@ -72,7 +74,7 @@ def table(out: Path, name: str, rows: Sequence[Mapping[str, Any]], title: str) -
         shown.add_column(column, justify="right")
     for row in rows:
         shown.add_row(*(_cell(v) for v in row.values()))
-    Console().print(shown)
+    Console(width=None if sys.stdout.isatty() else WIDE).print(shown)  # in a file, columns are not squeezed into 80 letters
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=list(rows[0]), lineterminator="\n")
     writer.writeheader()
