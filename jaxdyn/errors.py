@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["Inconclusive", "StoreError", "UsageError"]
+from typing import Any
+
+__all__ = ["Inconclusive", "StoreError", "UsageError", "given"]
 
 
 class UsageError(ValueError):
@@ -15,3 +17,8 @@ class StoreError(UsageError):
 
 class Inconclusive(Exception):
     """Raised by a judge that cannot decide on the data it was given, e.g. a slope from one step size."""
+
+
+def given(setting: Any, *names: str) -> str:
+    """Fields of a setting and their values in words, for the end of a sentence that says what is allowed."""
+    return "got " + ", ".join(f"{name}={getattr(setting, name)}" for name in names)

@@ -33,7 +33,7 @@ def job(toys, few_runs):
 
 @pytest.mark.parametrize("stored", [False, True])
 def test_spawned_processes_give_the_same_bits(pool, job, tmp_path, same_bits, stored):
-    same_bits(job(cluster=pool, out=tmp_path / "out" if stored else None), job())
+    assert same_bits(job(cluster=pool, out=tmp_path / "out" if stored else None), job())
 
 
 def test_a_sweep_begun_in_a_pool_goes_on_in_process(pool, job, tmp_path, request, same_bits):
@@ -41,7 +41,7 @@ def test_a_sweep_begun_in_a_pool_goes_on_in_process(pool, job, tmp_path, request
     for shard in sorted(tmp_path.glob("shards/*/*.nc"))[:2]:
         shard.unlink()
     chunks_run = request.getfixturevalue("chunks_run")  # only from here on: what it puts in place does not travel to workers
-    same_bits(job(out=tmp_path), ds)
+    assert same_bits(job(out=tmp_path), ds)
     assert len(chunks_run) == 2
 
 
@@ -81,7 +81,7 @@ def test_workers_with_other_devices_than_the_planner(job, tmp_path, same_bits):
     with cf.ProcessPoolExecutor(1, mp_context=SPAWN, initializer=two_devices) as other:
         ds = job(cluster=other, out=tmp_path)
     assert ds.sizes["seed"] == 12 and (ds.status == 0).all()
-    same_bits(job(out=tmp_path), ds)
+    assert same_bits(job(out=tmp_path), ds)
 
 
 def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, same_bits):
@@ -89,7 +89,7 @@ def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, s
         os.kill(doomed.submit(os.getpid).result(), signal.SIGKILL)
         with pytest.raises(cf.BrokenExecutor):
             job(cluster=doomed, out=tmp_path)
-    same_bits(job(out=tmp_path), job())
+    assert same_bits(job(out=tmp_path), job())
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -123,5 +123,5 @@ def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_pat
         ds = jd.sweep(toys.decay, grid, 24, out=tmp_path, memory=memory, cluster=executor, progress=killer)
         executor.shutdown()
     assert killer.chunks == 12
-    same_bits(ds, jd.sweep(toys.decay, grid, 24, memory=memory))
+    assert same_bits(ds, jd.sweep(toys.decay, grid, 24, memory=memory))
     assert len(list(tmp_path.glob("shards/*/*.nc"))) >= 12

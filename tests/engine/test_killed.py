@@ -61,21 +61,24 @@ def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, 
     assert left > 0, "the sweep was not killed in its middle"
     resumed = swept(out, seeds=seeds)
     assert len(chunks_run) == left
-    same_bits(resumed, swept(None, seeds=seeds))
+    assert same_bits(resumed, swept(None, seeds=seeds))
     assert not list(out.rglob(".tmp-*"))
+    return resumed
 
 
 def test_killed_in_mid_sweep_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
     draw = random.Random()
     moments = [(3, draw.uniform(0, 0.02)), (2, draw.uniform(0, 0.02))]
-    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 80, pause=0.01)
+    ds = kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 80, pause=0.01)
+    assert (ds.status == 0).all() and ds.sizes["seed"] == 80
 
 
 @pytest.mark.slow
 def test_killed_at_many_moments_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
     draw = random.Random()
     moments = [(0, 0.0), *((draw.randint(0, 5), draw.uniform(0, 0.05)) for _ in range(7))]
-    kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 500)
+    ds = kill_and_resume(toys, few_runs, tmp_path / "out", swept, same_bits, chunks_run, moments, 500)
+    assert (ds.status == 0).all() and ds.sizes["seed"] == 500
 
 
 def test_one_process_a_folder_and_an_interrupt(tmp_path, toys, few_runs, swept, chunks_run, same_bits):
@@ -89,4 +92,4 @@ def test_one_process_a_folder_and_an_interrupt(tmp_path, toys, few_runs, swept, 
         assert "KeyboardInterrupt" in process.stderr.read()
     ds = swept(out)
     assert len(chunks_run) == 5, "one of six was stored"
-    same_bits(ds, swept(None))
+    assert same_bits(ds, swept(None))

@@ -61,10 +61,11 @@ def refused(swept, folder, *words):
     assert "\n" not in message and all(word in message for word in words), message
     if before is not None:
         assert snapshot(folder) == before
+    return True
 
 
 def test_stored_results_equal_results_in_memory(whole, swept, same_bits):
-    same_bits(whole[1], swept(None))
+    assert same_bits(whole[1], swept(None))
 
 
 def test_layout(whole):
@@ -76,7 +77,7 @@ def test_layout(whole):
 def test_nothing_is_run_when_all_is_stored(whole, folder, swept, same_bits, monkeypatch):
     forbid_running(monkeypatch)
     before = snapshot(folder)
-    same_bits(swept(folder), whole[1])
+    assert same_bits(swept(folder), whole[1])
     assert snapshot(folder) == before
 
 
@@ -85,7 +86,7 @@ def test_missing_shards_are_computed_again_with_the_same_bits(whole, folder, swe
     for path in [shards(folder)[i] for i in lost]:
         path.unlink()
     kept = snapshot(folder)
-    same_bits(swept(folder), whole[1])
+    assert same_bits(swept(folder), whole[1])
     assert len(chunks_run) == len(lost) and len(shards(folder)) == 6
     assert snapshot(folder).items() >= kept.items(), "what was there is left alone"
 
@@ -109,7 +110,7 @@ def test_a_damaged_shard_is_named_and_refused(folder, swept, how):
     else:
         data = shards(folder)[0].read_bytes()
     victim.write_bytes(bytes(data))
-    refused(swept, folder, victim.name, "damaged", "remove it")
+    assert refused(swept, folder, victim.name, "damaged", "remove it")
     victim.unlink()
     swept(folder)
 
@@ -125,7 +126,7 @@ def test_every_flipped_byte_is_found(folder):
 
 def test_a_foreign_folder_is_refused(tmp_path, swept):
     (tmp_path / "notes.txt").write_text("mine")
-    refused(swept, tmp_path, str(tmp_path), "not jaxdyn's")
+    assert refused(swept, tmp_path, str(tmp_path), "not jaxdyn's")
 
 
 def test_an_empty_folder_is_used(tmp_path, swept):
@@ -143,18 +144,18 @@ def test_a_folder_of_another_job_is_refused(folder, toys):
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}', "\x00\x01", '{"purpose": "x", "form'])
 def test_a_damaged_marker_is_refused(folder, swept, content):
     (folder / "jaxdyn.json").write_text(content)
-    refused(swept, folder, "jaxdyn.json", "damaged")
+    assert refused(swept, folder, "jaxdyn.json", "damaged")
 
 
 def test_a_marker_of_bytes_that_are_no_text_is_refused(folder, swept):
     (folder / "jaxdyn.json").write_bytes(b"\xff\xfe\xfa")
-    refused(swept, folder, "jaxdyn.json", "damaged")
+    assert refused(swept, folder, "jaxdyn.json", "damaged")
 
 
 def test_a_folder_of_another_format_is_refused(folder, swept):
     marker = folder / "jaxdyn.json"
     marker.write_text(json.dumps(json.loads(marker.read_text()) | {"format": 99}))
-    refused(swept, folder, "format 99", "format 1")
+    assert refused(swept, folder, "format 99", "format 1")
 
 
 def test_a_file_in_the_way_is_refused(tmp_path, swept):
@@ -198,7 +199,7 @@ def test_a_full_disk_ends_in_one_sentence_and_leaves_no_part(folder, swept, monk
         with pytest.raises(StoreError, match="No space left on device; choose another output folder or free some space"):
             swept(folder)
     assert snapshot(folder) == before, "no temporary file is left"
-    same_bits(swept(folder), whole[1])
+    assert same_bits(swept(folder), whole[1])
 
 
 def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same_bits):
@@ -215,12 +216,12 @@ def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert "cannot write to" in str(error.value) and "\n" not in str(error.value)
     assert snapshot(folder) == before
-    same_bits(swept(folder), whole[1])
+    assert same_bits(swept(folder), whole[1])
 
 
 def test_leftovers_of_a_killed_run_are_cleared(folder, swept, whole, same_bits):
     (shards(folder)[0].parent / ".tmp-1234.nc").write_bytes(b"half a shard")
-    same_bits(swept(folder), whole[1])
+    assert same_bits(swept(folder), whole[1])
     assert not list(folder.rglob(".tmp-*"))
 
 

@@ -171,9 +171,9 @@ def test_bits_do_not_depend_on_place_or_neighbours(toys, executor, same_bits):
     grid = jd.grid(toys.Net, **NET)
     ds = jd.sweep(toys.net, grid, seeds, executor=executor)
     turned = jd.sweep(toys.net, grid.replace(lr=lrs[::-1]), seeds[::-1], executor=executor)
-    same_bits(ds, turned.sel(lr=lrs, seed=seeds))
+    assert same_bits(ds, turned.sel(lr=lrs, seed=seeds))
     others = jd.sweep(toys.net, grid.replace(lr=[0.1, 3.0, 1e30]), [9, 1, 4, 6], executor=executor)
-    same_bits(ds.sel(lr=0.1, seed=1), others.sel(lr=0.1, seed=1))
+    assert same_bits(ds.sel(lr=0.1, seed=1), others.sel(lr=0.1, seed=1))
 
 
 def test_runs_of_other_fields_share_random_numbers(toys):
@@ -221,7 +221,7 @@ def test_a_diverging_run_is_kept_counted_and_poisons_nobody(toys, same_bits):
     assert ds.sizes == {"lr": 3, "seed": 3, "form": 2, "entry": 3}
     assert not np.isfinite(ds.measured_x.sel(lr=1e30)).any()
     healthy = jd.sweep(toys.decay, grid.replace(lr=[0.01, 0.03, 0.02]), 3)
-    same_bits(ds.sel(lr=[0.01, 0.02]), healthy.sel(lr=[0.01, 0.02]))
+    assert same_bits(ds.sel(lr=[0.01, 0.02]), healthy.sel(lr=[0.01, 0.02]))
 
 
 def test_solver_status_reaches_the_dataset(toys):
@@ -294,9 +294,9 @@ def test_any_executor_gives_the_same_bits(toys, few_runs, same_bits):
     grid = jd.grid(toys.Net, **NET)
     memory = few_runs(toys.net, toys.Net(), 2)
     here = jd.sweep(toys.net, grid, 4, memory=memory)
-    same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=Inline()))
+    assert same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=Inline()))
     with cf.ThreadPoolExecutor(2) as threads:
-        same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=threads))
+        assert same_bits(here, jd.sweep(toys.net, grid, 4, memory=memory, cluster=threads))
 
 
 @pytest.mark.parametrize("cluster", [None, Inline()])

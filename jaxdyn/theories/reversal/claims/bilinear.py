@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
+from jaxdyn.errors import given
 from jaxdyn.theories.reversal import bilinear
 from jaxdyn.theories.reversal.dynamics import bilinear as theory
 
@@ -48,7 +49,8 @@ class Bilinear:
         if self.d != round(self.d) or not 1 <= self.d <= self.most:
             raise jd.UsageError(f"d={self.d} is not allowed: it is a whole number from 1 to most={self.most}")
         if self.horizon <= 0 or min(self.sigma, self.stop) < 0 or not 0 <= self.symmetric <= 1:
-            raise jd.UsageError("horizon must be > 0, sigma and stop >= 0, and symmetric 0 or 1")
+            found = given(self, "horizon", "sigma", "stop", "symmetric")
+            raise jd.UsageError(f"horizon must be > 0, sigma and stop >= 0, and symmetric 0 to 1, {found}")
 
 
 def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:

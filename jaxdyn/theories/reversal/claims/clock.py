@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.reversal.claims.one_layer import SOURCE, OneLayer, trial
 
 __all__ = ["CLAIMS", "deviation", "judge"]
@@ -15,11 +14,7 @@ __all__ = ["CLAIMS", "deviation", "judge"]
 
 def deviation(ds: xr.Dataset) -> xr.DataArray:
     """Distance of the mean over seeds from the predicted mean, in standard errors."""
-    if ds.sizes.get("seed", 0) < 8:
-        raise jd.Inconclusive("a mean over seeds and its standard error need at least 8 seeds")
-    n = ds.measured_mean.count("seed")
-    error = ds.measured_mean.std("seed", ddof=1) / np.sqrt(n)
-    return abs((ds.measured_mean - ds.predicted_mean).mean("seed")) / error
+    return abs(stats.standard_errors(ds.measured_mean - ds.predicted_mean))
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:

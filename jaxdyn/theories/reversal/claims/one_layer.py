@@ -15,6 +15,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
+from jaxdyn.errors import given
 from jaxdyn.theories.reversal import data, model
 from jaxdyn.theories.reversal.dynamics import one_layer as theory
 from jaxdyn.theories.scan_snap.dynamics import clock
@@ -53,7 +54,8 @@ class OneLayer:
         if self.steps < 50:
             raise jd.UsageError(f"steps={self.steps} is not allowed: a run is read after 2% of its steps, at least 50")
         if self.eta <= 0 or min(self.eta_z, self.leak, self.indirect) < 0:
-            raise jd.UsageError("eta must be > 0, and eta_z, leak, indirect >= 0")
+            found = given(self, "eta", "eta_z", "leak", "indirect")
+            raise jd.UsageError(f"eta must be > 0, and eta_z, leak, indirect >= 0, {found}")
 
 
 class Run(NamedTuple):

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap.dynamics import growth, reduced
 from jaxdyn.theories.scan_snap.dynamics.clock import clock, miss
 from jaxdyn.theories.scan_snap.dynamics.gradient import gamma_integral
@@ -52,9 +53,10 @@ class Pair:
     def __post_init__(self) -> None:
         """Refuse numbers for which the law says nothing."""
         if self.classes < 2 or not 1 <= self.per_query <= self.classes:
-            raise ValueError("classes >= 2 and 1 <= per_query <= classes are needed")
+            raise ValueError(f"classes >= 2 and 1 <= per_query <= classes are needed, {given(self, 'classes', 'per_query')}")
         if min(self.odds, self.eta_y, self.factor) <= 0 or self.size <= 2:
-            raise ValueError("odds, eta_y and factor are positive, size is above 2")
+            found = given(self, "odds", "eta_y", "factor", "size")
+            raise ValueError(f"odds, eta_y and factor must be positive and size above 2, {found}")
 
 
 def problem_of(s: Pair) -> reduced.Problem:

@@ -261,18 +261,9 @@ def judge_scan(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def deviation(ds: xr.Dataset) -> xr.DataArray:
-    """Mean over runs of measured minus expected probability, in standard errors of that mean."""
-    seeds = ds.sizes.get("seed", 0)
-    if seeds < 8:
-        raise jd.Inconclusive("a standard error needs at least 8 seeds")
-    difference = ds.measured_hit - ds.predicted_hit
-    return difference.mean("seed") / (difference.std("seed", ddof=1) / np.sqrt(difference.count("seed")))
-
-
 def judge_one_sample(ds: xr.Dataset) -> list[jd.Check]:
     """The recursion given the visits exactly; the mean over the draws within 3 standard errors, for all records together."""
-    score = abs(deviation(ds))
+    score = abs(stats.standard_errors(ds.measured_hit - ds.predicted_hit))
     bound = stats.bonferroni_z(max(int(score.count()), 1), THREE_SIGMA)
     return [
         jd.at_most("clock of a row given its visits, relative error", jd.relative_error(ds, "advantage", "step class"), 1e-10),

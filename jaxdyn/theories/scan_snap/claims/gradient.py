@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap import model
 from jaxdyn.theories.scan_snap.claims import clock as frozen
 from jaxdyn.theories.scan_snap.dynamics import clock
@@ -43,7 +44,8 @@ class Random:
         if not 1 <= self.queries <= self.classes <= self.tokens:
             raise jd.UsageError(f"1 <= queries <= classes <= tokens is needed, got {self.queries}, {self.classes}, {self.tokens}")
         if min(self.batch, self.length) < 1 or self.query_share < 0:
-            raise jd.UsageError("batch and length must be at least 1, and query_share not negative")
+            found = given(self, "batch", "length", "query_share")
+            raise jd.UsageError(f"batch and length must be at least 1, and query_share not negative, {found}")
 
 
 @jd.setting

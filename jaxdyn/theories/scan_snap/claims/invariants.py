@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, train
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap import model
 from jaxdyn.theories.scan_snap.claims import clock
 
@@ -51,7 +52,8 @@ class Learning:
         """Refuse vocabularies that are too small, and rates that are not positive."""
         clock.check(self.tokens, self.classes, self.distinct, self.common, self.queries)
         if min(self.ratio, self.lr, self.horizon) <= 0 or not 0 <= self.momentum < 1:
-            raise jd.UsageError("ratio, lr and horizon must be positive, and 0 <= momentum < 1")
+            found = given(self, "ratio", "lr", "horizon", "momentum")
+            raise jd.UsageError(f"ratio, lr and horizon must be positive, and 0 <= momentum < 1, {found}")
 
 
 def loss(

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap import model
 from jaxdyn.theories.scan_snap.dynamics import gradient as theory
 
@@ -39,7 +40,8 @@ class Context:
         if not 0 <= self.memory <= 1:
             raise jd.UsageError(f"memory={self.memory} is not allowed: it is a probability")
         if not 0 <= self.shortest <= self.longest - 2:
-            raise jd.UsageError("a slope needs at least three lengths: 0 <= shortest <= longest - 2")
+            found = given(self, "shortest", "longest")
+            raise jd.UsageError(f"a slope needs at least three lengths: 0 <= shortest <= longest - 2, {found}")
 
 
 def prefix_counts(

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap import model
 from jaxdyn.theories.scan_snap.claims.theorem3 import classes_task, population_flow
 from jaxdyn.theories.scan_snap.dynamics import reduced
@@ -48,7 +49,8 @@ class Rare:
     def __post_init__(self) -> None:
         """Refuse classes without overlap."""
         if self.classes < 2 or self.distinct < 1 or min(self.common, self.crowd, self.ratio, self.reach) <= 0:
-            raise ValueError("classes >= 2, distinct >= 1, and positive common, crowd, ratio and reach are needed")
+            found = given(self, "classes", "distinct", "common", "crowd", "ratio", "reach")
+            raise ValueError(f"classes >= 2, distinct >= 1, and positive common, crowd, ratio and reach are needed, {found}")
 
 
 def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap import model, original
 from jaxdyn.theories.scan_snap.claims import clock
 from jaxdyn.theories.scan_snap.dynamics import gradient as theory
@@ -52,7 +53,7 @@ class Layered:
         if self.frame == "orthonormal" and self.width < self.tokens:
             raise jd.UsageError(f"width={self.width} is not allowed: {self.tokens} orthonormal embeddings need as many dimensions")
         if min(self.init, self.eta_z, self.horizon) <= 0:
-            raise jd.UsageError("init, eta_z and horizon must be positive")
+            raise jd.UsageError(f"init, eta_z and horizon must be positive, {given(self, 'init', 'eta_z', 'horizon')}")
 
 
 def start(s: Layered, key: PRNGKeyArray) -> tuple[original.Weights, original.Weights]:
@@ -150,11 +151,8 @@ def judge_single(ds: xr.Dataset) -> list[jd.Check]:
 
 def ordering(ds: xr.Dataset) -> xr.DataArray:
     """Spearman's rank correlation of the tokens' gains in logits at the end, class by class."""
-    gains = [ds[f"{side}_gain"].isel(after=-1).transpose(..., "own") for side in ("predicted", "measured")]
-    ranks = [gain.copy(data=np.argsort(np.argsort(gain.values, -1), -1)) for gain in gains]  # no ties among random numbers
-    n = ds.sizes["own"]
-    rho = 1 - 6 * ((ranks[0] - ranks[1]) ** 2).sum("own") / (n * (n * n - 1))
-    return rho.where(np.isfinite(gains[0] + gains[1]).all("own"))
+    gains = [ds[f"{side}_gain"].isel(after=-1) for side in ("predicted", "measured")]
+    return stats.spearman(*gains, "own")
 
 
 def judge_factored(ds: xr.Dataset) -> list[jd.Check]:

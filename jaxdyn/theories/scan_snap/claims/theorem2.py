@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import metrics, plotting
+from jaxdyn.errors import given
 from jaxdyn.theories.scan_snap.dynamics import growth, reduced
 from jaxdyn.theories.scan_snap.dynamics.gradient import attention
 
@@ -56,9 +57,10 @@ class Laws:
         if self.classes < 2 or self.distinct < 3:
             raise ValueError(f"classes >= 2 and distinct >= 3 are needed, got {self.classes} and {self.distinct}")
         if self.per_query < 1 or self.size <= 2 or self.eta_y <= 0 or self.horizon <= 0:
-            raise ValueError("per_query >= 1, size > 2, eta_y > 0 and horizon > 0 are needed")
+            found = given(self, "per_query", "size", "eta_y", "horizon")
+            raise ValueError(f"per_query >= 1, size > 2, eta_y > 0 and horizon > 0 are needed, {found}")
         if min(self.common, self.second, self.leak) < 0:
-            raise ValueError("weights of tokens are not negative")
+            raise ValueError(f"weights of tokens are not negative, {given(self, 'common', 'second', 'leak')}")
 
 
 def own(s: Laws) -> np.ndarray:

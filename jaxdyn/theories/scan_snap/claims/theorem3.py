@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
+from jaxdyn.errors import given
 from jaxdyn.status import OK, UNCONVERGED
 from jaxdyn.theories.scan_snap import model
 from jaxdyn.theories.scan_snap.claims import theorem2
@@ -48,9 +49,11 @@ class Population:
     def __post_init__(self) -> None:
         """Refuse classes without overlap or without pairs of distinct tokens."""
         if self.classes < 2 or self.distinct < 2 or self.commons < 1:
-            raise ValueError("classes >= 2, distinct >= 2 and commons >= 1 are needed")
+            found = given(self, "classes", "distinct", "commons")
+            raise ValueError(f"classes >= 2, distinct >= 2 and commons >= 1 are needed, {found}")
         if min(self.ratio, self.common, self.slow, self.height, self.horizon) <= 0:
-            raise ValueError("ratio, common, slow, height and horizon are positive")
+            found = given(self, "ratio", "common", "slow", "height", "horizon")
+            raise ValueError(f"ratio, common, slow, height and horizon are positive, {found}")
 
 
 def classes_task(weights: Float[Array, "K n"], commons: Float[Array, " c"]) -> model.Task:
