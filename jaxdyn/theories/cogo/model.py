@@ -1,0 +1,89 @@
+r"""The network of CoGO: two operands of a finite Abelian group, one hidden layer with quadratic activation, no biases.
+
+.. math:: h_j(g_1, g_2) = \bigl(w_a[g_1, j] + w_b[g_2, j]\bigr)^2, \qquad o(g_1, g_2) = \sum_j h_j\, w_c[:, j]
+
+and the squared distance of the centred output from its target,
+
+.. math:: L = \text{mean} \bigl\| P\,( s\,o - e_{g_1 + g_2} ) \bigr\|^2, \qquad P = I - \mathbf 1 \mathbf 1^\top / d,
+
+in two scales: "paper" has :math:`s = 1/(2d)`, "code" (all training runs) has s = 1. The least value is 0; zero weights give
+:math:`1 - 1/d`. A one-hot input only picks a row of weights: nothing is ever multiplied by one.
+Source: arXiv:2410.01779, section 3. Letters: d elements, q hidden nodes; weights are one array (3, d, q) with layers a, b, c,
+rows of c are the output's classes.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+from jaxdyn.data.abelian import Abelian
+
+__all__ = ["Activation", "Scale", "correct", "init", "loss", "loss_at", "loss_per_pair", "output", "to_scale"]
+
+Scale = Literal["paper", "code"]
+ACTIVATIONS = {"quadratic": jnp.square, "relu": jax.nn.relu}
+Activation = Literal["quadratic", "relu"]
+
+
+def factor(group: Abelian, scale: Scale) -> float:
+    """s, the factor of the output in the loss."""
+    return 1.0 if scale == "code" else 1.0 / (2 * group.order)
+
+
+def to_scale(w: Float[Array, "3 d q"], group: Abelian, scale: Scale) -> Float[Array, "3 d q"]:
+    r"""The other scale's weights in this scale: :math:`w_\text{code} = (2d)^{-1/3} w_\text{paper}` in every layer."""
+    ratio = (2 * group.order) ** (1 / 3)
+    return w / ratio if scale == "code" else w * ratio
+
+
+def init(key: PRNGKeyArray, group: Abelian, hidden: int, dtype: str = "float32") -> Float[Array, "3 d q"]:
+    r"""The start of the training runs: uniform within :math:`\pm 1/\sqrt d` (a, b) and :math:`\pm 1/\sqrt q` (c)."""
+    unit = jax.random.uniform(key, (3, group.order, hidden), dtype, -1.0, 1.0)
+    return unit / jnp.sqrt(jnp.array([group.order, group.order, hidden], dtype))[:, None, None]
+
+
+def output(w: Float[Array, "3 d q"], activation: Activation = "quadratic") -> Float[Array, "d d d"]:
+    """o for all pairs: first operand, second operand, class."""
+    return ACTIVATIONS[activation](w[0][:, None] + w[1][None]) @ w[2].T
+
+
+def loss_per_pair(
+    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, activation: Activation = "quadratic"
+) -> Float[Array, "d d"]:
+    """Squared distance of each pair's centred output from its target."""
+    o = factor(group, scale) * output(w, activation)
+    o = o - jnp.mean(o, -1, keepdims=True)
+    hit = jnp.take_along_axis(o, jnp.asarray(group.add)[..., None], -1)[..., 0]
+    return jnp.sum(jnp.square(o), -1) - 2 * hit + (1 - 1 / group.order)
+
+
+def loss(
+    w: Float[Array, "3 d q"],
+    group: Abelian,
+    scale: Scale,
+    only: Bool[Array, "d d"] | None = None,
+    activation: Activation = "quadratic",
+) -> Float[Array, ""]:
+    """L over all pairs, or over those marked in ``only``."""
+    each = loss_per_pair(w, group, scale, activation)
+    return jnp.mean(each) if only is None else jnp.sum(jnp.where(only, each, 0)) / jnp.sum(only).astype(each.dtype)
+
+
+def loss_at(
+    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, pairs: Int[Array, "n 2"], activation: Activation = "quadratic"
+) -> Float[Array, ""]:
+    """L over the pairs listed, each by its numbers of g1 and g2."""
+    g1, g2 = pairs[:, 0], pairs[:, 1]
+    hidden = ACTIVATIONS[activation](w[0][g1] + w[1][g2])
+    o = factor(group, scale) * hidden @ (w[2] - jnp.mean(w[2], 0)).T
+    hit = o[jnp.arange(len(pairs)), jnp.asarray(group.add)[g1, g2]]
+    return jnp.mean(jnp.sum(jnp.square(o), -1) - 2 * hit) + (1 - 1 / group.order)
+
+
+def correct(w: Float[Array, "3 d q"], group: Abelian, activation: Activation = "quadratic") -> Bool[Array, "d d"]:
+    """Whether the largest output is the sum's, for all pairs."""
+    return jnp.argmax(output(w, activation), -1) == jnp.asarray(group.add)

@@ -1,0 +1,157 @@
+r"""How CoGO's networks are trained: full batch, Adam with coupled weight decay, a random tenth of all pairs held out.
+
+Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-6 adds less than 1e-17 to
+an output, and its own gradient is quadratic in those weights, so that decay wins for good: such nodes are set to zero, nodes are
+put in order of size, and the steps are made on the first 512, 256, 128, ... nodes that hold all others. The loss is summed over
+pairs or taken from Gram matrices (:mod:`gram`), whichever is faster at that width; both are the same number.
+Source: arXiv:2410.01779, section 6, and the settings of its code. Letters: d elements, q nodes, n pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import train as training_loop
+from jaxdyn.data.abelian import Abelian, parse
+from jaxdyn.errors import UsageError, given
+from jaxdyn.theories.cogo import gram, model
+
+__all__ = ["Run", "Training", "split", "train"]
+
+DEAD = 1e-6
+
+
+@jd.setting
+class Training:
+    """A training run; the defaults are those of the published table but for the group."""
+
+    lr: jd.Swept = 0.01
+    decay: jd.Swept = 5e-5  # coupled: decay * w is added to the gradient
+    polish: jd.Swept = 0.0  # share of the epochs at the end over which the rate falls to zero; the table has none
+    group: str = "23"
+    hidden: int = 512
+    epochs: int = 9900
+    every: int = 100  # epochs between records
+    held_out: float = 0.1  # share of pairs
+    activation: model.Activation = "quadratic"
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse groups without a name, empty networks, and records that do not end with the run."""
+        parse(self.group)
+        if self.hidden < 1:
+            raise UsageError("a network has at least one hidden node, " + given(self, "hidden"))
+        if self.every < 1 or self.epochs < 0 or self.epochs % self.every:
+            raise UsageError("epochs is a multiple of every, which is at least 1, " + given(self, "epochs", "every"))
+        if not 0 <= self.held_out < 1:
+            raise UsageError("held_out is a share of the pairs, at least 0 and less than 1, " + given(self, "held_out"))
+
+
+class Run(NamedTuple):
+    """The trained weights, records along training, and which pairs were held out."""
+
+    w: Float[Array, "3 d q"]
+    curves: dict[str, Float[Array, " t"]]
+    held: Bool[Array, "d d"]
+
+
+def split(key: PRNGKeyArray, group: Abelian, share: float) -> tuple[Int[Array, "n 2"], Int[Array, "m 2"]]:
+    """Pairs to train on, and the held-out ones: the share rounded up."""
+    order = jax.random.permutation(key, group.order**2)
+    pairs = jnp.stack(jnp.divmod(order, group.order), -1)
+    count = math.ceil(share * group.order**2)
+    return pairs[count:], pairs[:count]
+
+
+def train(s: Training, key: PRNGKeyArray) -> Run:
+    """Train one network, and record losses, accuracies and sums of potentials before the first epoch and after each ``every``.
+
+    The records: ``train_loss``, ``test_loss`` (code scale), ``train_accuracy``, ``test_accuracy``, ``diagonal``
+    (:math:`2d\\sum_{k \\ne 0} \\mathrm{Re}\\, r_{kkk}`, which is d - 1 at a solution), ``cross`` (the same sum over all other
+    :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead).
+    """
+    group = parse(s.group)
+    k_data, k_init = jax.random.split(key)
+    pairs = split(k_data, group, s.held_out)
+    held = jnp.zeros((group.order,) * 2, bool).at[pairs[1][:, 0], pairs[1][:, 1]].set(True)
+    tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_schedule(lambda i: -rate(s, i)))
+    state = training_loop.init(tx, model.init(k_init, group, s.hidden, s.dtype))
+
+    def advance(state: training_loop.State, _: None) -> tuple[training_loop.State, dict]:
+        state, live = settle(state) if s.activation == "quadratic" else (state, s.hidden)
+        sizes = widths(s, group)
+        narrow = [narrowed(training_loop.make_step(objective(s, group, pairs, size), tx), s.every, size) for size in sizes]
+        state = jax.lax.switch(jnp.sum(jnp.array(sizes) >= live) - 1, narrow, state)
+        return state, observe(state.params, s, group, held)
+
+    first = observe(state.params, s, group, held)
+    state, later = jax.lax.scan(advance, state, length=s.epochs // s.every)
+    return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
+
+
+def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
+    """The learning rate of a step: constant, but for the fall at the end if there is one."""
+    left = (s.epochs - step.astype(s.dtype)) / (jnp.maximum(s.polish, 1e-9) * s.epochs)
+    return s.lr * jnp.where(s.polish > 0, jnp.clip(left, 0, 1), 1).astype(s.dtype)
+
+
+def widths(s: Training, group: Abelian) -> tuple[int, ...]:
+    """Numbers of nodes that steps are compiled for: halves of q, down to the 2d nodes that a solution needs."""
+    if s.activation != "quadratic":
+        return (s.hidden,)
+    sizes = [s.hidden]
+    while sizes[-1] % 2 == 0 and sizes[-1] // 2 >= 2 * group.order:
+        sizes.append(sizes[-1] // 2)
+    return tuple(sizes)
+
+
+def settle(state: training_loop.State) -> tuple[training_loop.State, Int[Array, ""]]:
+    """Nodes in order of size with the dead ones set to zero, and how many are alive."""
+    size = jnp.max(jnp.abs(state.params), (0, 1))
+    order = jnp.argsort(-size)
+    alive = size[order] >= DEAD
+    return jax.tree.map(lambda x: jnp.where(alive, x[..., order], 0) if x.ndim == 3 else x, state), jnp.sum(alive)
+
+
+def narrowed(step: Callable[[Any], Any], count: int, size: int) -> Callable[[Any], Any]:
+    """``count`` steps on the first ``size`` nodes, the others being zero."""
+
+    def go(state: training_loop.State) -> training_loop.State:
+        part = jax.tree.map(lambda x: x[..., :size] if x.ndim == 3 else x, state)
+        part = jax.lax.fori_loop(0, count, lambda _, p: step(p), part)
+        return jax.tree.map(lambda x, p: x.at[..., :size].set(p) if x.ndim == 3 else p, state, part)
+
+    return go
+
+
+def objective(
+    s: Training, group: Abelian, pairs: tuple[Int[Array, "n 2"], Int[Array, "m 2"]], size: int
+) -> Callable[[Float[Array, "3 d q"]], Float[Array, ""]]:
+    """The training loss for that number of nodes: Gram matrices cost q^2 d, pairs d^3 q (measured: equal at q = d^2 / 4)."""
+    if s.activation == "quadratic" and 4 * size <= group.order**2:
+        return lambda w: gram.loss_without(w, group, "code", pairs[1])[0]
+    return lambda w: model.loss_at(w, group, "code", pairs[0], s.activation)
+
+
+def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held: Bool[Array, "d d"]) -> dict[str, Float[Array, ""]]:
+    """What is recorded of a state; see :func:`train`."""
+    each = model.loss_per_pair(w, group, "code", s.activation)
+    right = model.correct(w, group, s.activation).astype(s.dtype)
+    centred = w - jnp.mean(w, 1, keepdims=True)
+    every = 2 * group.order * jnp.sum(centred[0, 0] * centred[1, 0] * centred[2, 0])
+    diagonal = 2 * group.order * gram.target(*centred, group)
+    parts = {}
+    for name, only in (("train", ~held), ("test", held)):
+        count = jnp.sum(only).astype(s.dtype)
+        parts[f"{name}_loss"] = jnp.sum(jnp.where(only, each, 0)) / count
+        parts[f"{name}_accuracy"] = jnp.sum(jnp.where(only, right, 0)) / count
+    alive = jnp.sum(jnp.max(jnp.abs(w), (0, 1)) >= DEAD).astype(s.dtype)
+    return parts | {"diagonal": diagonal, "cross": every - diagonal, "nodes": alive}
