@@ -1,9 +1,9 @@
 r"""Finite Abelian groups and their characters.
 
-A group is a product of cyclic ones, :math:`G = Z_{n_1} \times \dots \times Z_{n_r}`, written additively and numbered row by row (the
-last factor runs fastest); it is named "23", "2x4", "2x3x2". Its characters have the same numbers as its elements,
+A group is a product of cyclic ones, :math:`G = Z_{n_1} \times \dots \times Z_{n_r}`, written additively and numbered row by row
+(the last factor runs fastest); it is named "23", "2x4", "2x3x2". Its characters have the same numbers as its elements,
 
-.. math:: \varphi_k(g) = \exp\Bigl(2\pi i \sum_t k_t g_t / n_t\Bigr), \qquad \varphi_{-k} = \overline{\varphi_k}, \qquad \varphi_0 = 1.
+.. math:: \varphi_k(g) = e^{2\pi i \sum_t k_t g_t / n_t}, \qquad \varphi_{-k} = \overline{\varphi_k}, \qquad \varphi_0 = 1.
 
 A character with :math:`2k = 0` is its own conjugate, thus real; there is one such besides :math:`\varphi_0` in every cyclic
 group of even order. Letters: d elements, r factors.

@@ -29,8 +29,8 @@ __all__ = ["loss", "loss_without", "target"]
 def overlap(a: Float[Array, "d q"], b: Float[Array, "d q"], c: Float[Array, "d q"]) -> Float[Array, ""]:
     r"""Sum over j, l of :math:`(a^\top a)_{jl} (b^\top b)_{jl} (c^\top c)_{jl}`.
 
-    Its derivative is written out, :math:`\partial/\partial a = 2 a\,(b^\top b \circ c^\top c)`: an automatic one does not know that the
-    matrices are symmetric, makes each product twice and is three times slower.
+    Its derivative is written out, :math:`\partial/\partial a = 2 a\,(b^\top b \circ c^\top c)`: an automatic one does not know that
+    the matrices are symmetric, makes each product twice and is three times slower.
     """
     return _overlap_forward(a, b, c)[0]
 

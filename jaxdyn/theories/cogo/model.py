@@ -47,7 +47,7 @@ def init(key: PRNGKeyArray, group: Abelian, hidden: int, dtype: str = "float32")
 
 
 def output(w: Float[Array, "3 d q"], activation: Activation = "quadratic") -> Float[Array, "d d d"]:
-    """o for all pairs: first operand, second operand, class."""
+    """Outputs o of all pairs: first operand, second operand, class."""
     return ACTIVATIONS[activation](w[0][:, None] + w[1][None]) @ w[2].T
 
 

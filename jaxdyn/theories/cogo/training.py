@@ -59,7 +59,7 @@ class Run(NamedTuple):
     """The trained weights, records along training, and which pairs were held out."""
 
     w: Float[Array, "3 d q"]
-    curves: dict[str, Float[Array, " t"]]
+    curves: dict[str, Float[Array, "t ..."]]
     held: Bool[Array, "d d"]
 
 
@@ -71,12 +71,12 @@ def split(key: PRNGKeyArray, group: Abelian, share: float) -> tuple[Int[Array, "
     return pairs[count:], pairs[:count]
 
 
-def train(s: Training, key: PRNGKeyArray) -> Run:
-    """Train one network, and record losses, accuracies and sums of potentials before the first epoch and after each ``every``.
+def train(s: Training, key: PRNGKeyArray, watch: Callable[[Float[Array, "3 d q"]], dict[str, Array]] = lambda w: {}) -> Run:
+    r"""Train one network, and record losses, accuracies and sums of potentials before the first epoch and after each ``every``.
 
     The records: ``train_loss``, ``test_loss`` (code scale), ``train_accuracy``, ``test_accuracy``, ``diagonal``
-    (:math:`2d\\sum_{k \\ne 0} \\mathrm{Re}\\, r_{kkk}`, which is d - 1 at a solution), ``cross`` (the same sum over all other
-    :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead).
+    (:math:`2d\sum_{k \ne 0} \mathrm{Re}\, r_{kkk}`, which is d - 1 at a solution), ``cross`` (the same sum over all other
+    :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead), and what ``watch`` makes of the weights.
     """
     group = parse(s.group)
     k_data, k_init = jax.random.split(key)
@@ -85,14 +85,17 @@ def train(s: Training, key: PRNGKeyArray) -> Run:
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_schedule(lambda i: -rate(s, i)))
     state = training_loop.init(tx, model.init(k_init, group, s.hidden, s.dtype))
 
+    def record(w: Float[Array, "3 d q"]) -> dict[str, Array]:
+        return observe(w, s, group, held) | watch(w)
+
     def advance(state: training_loop.State, _: None) -> tuple[training_loop.State, dict]:
         state, live = settle(state) if s.activation == "quadratic" else (state, s.hidden)
         sizes = widths(s, group)
         narrow = [narrowed(training_loop.make_step(objective(s, group, pairs, size), tx), s.every, size) for size in sizes]
         state = jax.lax.switch(jnp.sum(jnp.array(sizes) >= live) - 1, narrow, state)
-        return state, observe(state.params, s, group, held)
+        return state, record(state.params)
 
-    first = observe(state.params, s, group, held)
+    first = record(state.params)
     state, later = jax.lax.scan(advance, state, length=s.epochs // s.every)
     return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
 

@@ -1,6 +1,7 @@
 r"""The weights' scaled Fourier transform, and the potentials through which alone the loss depends on it.
 
-.. math:: w_{a}[:,j] = \sum_k z_{akj} \varphi_k, \quad w_{b}[:,j] = \sum_k z_{bkj} \varphi_k, \quad w_{c}[:,j] = \sum_k z_{ckj} \overline{\varphi_k}
+.. math:: w_{a}[:,j] = \sum_k z_{akj} \varphi_k, \quad w_{b}[:,j] = \sum_k z_{bkj} \varphi_k, \quad
+    w_{c}[:,j] = \sum_k z_{ckj} \overline{\varphi_k}
 
 Weights are real if and only if :math:`z_{p,-k,j} = \overline{z_{pkj}}`. The sum potentials are
 :math:`r_{k_1k_2k} = \sum_j z_{ak_1j} z_{bk_2j} z_{ckj}` and :math:`r_{pk_1k_2k} = \sum_j z_{pk_1j} z_{pk_2j} z_{ckj}`, p in a, b.
@@ -42,7 +43,7 @@ def inverse(z: Complex[Array, "3 d q"], group: Abelian) -> Float[Array, "3 d q"]
 
 
 def negated(z: Complex[Array, "3 d q"], group: Abelian) -> Complex[Array, "3 d q"]:
-    """conj z_{p,-k,j}: equal to z if and only if the weights are real."""
+    """The conjugate of z_{p,-k,j}: equal to z if and only if the weights are real."""
     return jnp.conj(z[:, jnp.asarray(group.negative)])
 
 
