@@ -24,7 +24,7 @@ from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.errors import UsageError, given
 from jaxdyn.theories.cogo import gram, model
 
-__all__ = ["Run", "Training", "split", "train"]
+__all__ = ["Run", "Training", "split", "train", "trial"]
 
 DEAD = 1e-6
 
@@ -42,6 +42,7 @@ class Training:
     every: int = 100  # epochs between records
     held_out: float = 0.1  # share of pairs
     activation: model.Activation = "quadratic"
+    shrink: bool = True  # False where runs are vmapped (GPU, TPU): all widths would be computed, and one taken
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -100,6 +101,16 @@ def train(s: Training, key: PRNGKeyArray, watch: Callable[[Float[Array, "3 d q"]
     return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
 
 
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """One network to be looked at later: its weights, nodes in order of size, and its records."""
+    run = train(s, key)
+    return jd.observables(
+        measured={"w": jd.named(run.w, "layer element node")},
+        recorded={name: jd.named(curve, "epoch") for name, curve in run.curves.items()},
+        coords={"layer": ("a", "b", "c"), "epoch": range(0, s.epochs + 1, s.every)},
+    )
+
+
 def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
     """The learning rate of a step: constant, but for the fall at the end if there is one."""
     left = (s.epochs - step.astype(s.dtype)) / (jnp.maximum(s.polish, 1e-9) * s.epochs)
@@ -108,7 +119,7 @@ def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
 
 def widths(s: Training, group: Abelian) -> tuple[int, ...]:
     """Numbers of nodes that steps are compiled for: halves of q, down to the 2d nodes that a solution needs."""
-    if s.activation != "quadratic":
+    if s.activation != "quadratic" or not s.shrink:
         return (s.hidden,)
     sizes = [s.hidden]
     while sizes[-1] % 2 == 0 and sizes[-1] // 2 >= 2 * group.order:
