@@ -18,7 +18,6 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.data.abelian import parse
-from jaxdyn.engine.sweep import MEMORY
 from jaxdyn.theories.cogo import classify, training
 
 GROUPS = {"quick": ("23",), "paper": ("23", "71", "127")}
@@ -34,7 +33,9 @@ def networks(
     """Trained networks of one size, with records along training: dims lr, decay, seed and those of the weights."""
     device = jax.default_backend() != "cpu"
     grid = jd.grid(training.Training, group=group, hidden=hidden, lr=list(lrs), decay=list(decays), shrink=not device)
-    return experiment.sweep(out.parent, "cogo_runs", training.trial, grid, SEEDS, memory=MEMORY if device else 1)
+    return experiment.sweep(
+        out.parent, "cogo_runs", training.trial, grid, SEEDS, chunk=len(lrs) * len(decays) * len(SEEDS) if device else 1
+    )
 
 
 def classes(ds: xr.Dataset, group: str) -> xr.Dataset:

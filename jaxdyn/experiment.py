@@ -21,7 +21,7 @@ from rich.table import Table
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.sweep import MEMORY
+from jaxdyn.engine.sweep import MOST_SEEDS
 from jaxdyn.engine.sweep import sweep as run_sweep
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import STYLE, finish
@@ -58,13 +58,13 @@ def main(run: Callable[[str, Path], None], doc: str | None, argv: Sequence[str] 
     return 0
 
 
-def sweep(out: Path, name: str, trial: Callable, grid: Grid, seeds: int | Sequence[int], memory: int = MEMORY) -> xr.Dataset:
+def sweep(out: Path, name: str, trial: Callable, grid: Grid, seeds: int | Sequence[int], chunk: int = MOST_SEEDS) -> xr.Dataset:
     """A sweep with progress whose shards lie under ``out/name``; run again, it goes on where it stopped.
 
-    ``memory`` is what one chunk may need, in bytes; 1 gives every run a chunk of its own, which other grids find as well.
+    ``chunk`` is the most runs that a stopped sweep can lose; with 1 every run is found again by any grid that has it.
     """
     with Progress(name) as progress:
-        return run_sweep(trial, grid, seeds, out=out / name, progress=progress, memory=memory)
+        return run_sweep(trial, grid, seeds, out=out / name, progress=progress, chunk=chunk)
 
 
 def _cell(value: Any) -> str:

@@ -26,7 +26,7 @@ from jaxdyn.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "Job", "Request", "Runs", "execute", "load_stored", "plan", "seed_tuple", "sweep"]
+__all__ = ["MEMORY", "MOST_SEEDS", "Job", "Request", "Runs", "execute", "load_stored", "plan", "seed_tuple", "sweep"]
 
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
@@ -102,6 +102,7 @@ def plan(
     executor: str = "auto",
     optimization: int | None = None,
     memory: int = MEMORY,
+    chunk: int = MOST_SEEDS,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once."""
     wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple, None]] = {}
@@ -116,6 +117,7 @@ def plan(
         facts = known[program]
         program = dataclasses.replace(program, executor=facts["executor"] if executor == "auto" else executor)
         most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
+        most = min(most, chunk)
         seed_parts = _split(seeds, max(1, most))
         cell_parts = _split(list(cells), max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
@@ -314,6 +316,7 @@ def sweep(
     cluster: cf.Executor | None = None,
     progress: Progress | None = None,
     memory: int = MEMORY,
+    chunk: int = MOST_SEEDS,
 ) -> xr.Dataset:
     """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
 
@@ -326,6 +329,7 @@ def sweep(
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
         progress: see :mod:`jaxdyn.engine.progress`.
         memory: bytes that one chunk may need.
+        chunk: most runs of a chunk, thus what a killed sweep can lose; with 1 every run is found again by any grid that has it.
 
     Returns:
         Dataset with dims (grid axes…, ``seed``, the observables' axes…); failed runs are told by ``status``.
@@ -334,12 +338,14 @@ def sweep(
         UsageError: an unusable grid, seed list, or output folder.
     """
     chosen = seed_tuple(seeds)
+    if chunk < 1:
+        raise UsageError(f"chunk={chunk} is not allowed: a chunk has at least one run")
     if executor not in ("auto", "vmap", "map"):
         raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
     request = Request(trial, grid, chosen)
 
     def run(store: Path | None) -> xr.Dataset:
-        jobs = plan([request], store=store, executor=executor, memory=memory)
+        jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
         runs = load_stored(jobs)
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():

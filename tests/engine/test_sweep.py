@@ -112,6 +112,19 @@ def test_every_run_lands_at_its_coordinates(toys, few_runs):
     xr.testing.assert_allclose(ds.measured_x, want.transpose(*ds.measured_x.dims).rename(ds.measured_x.name), rtol=1e-13)
 
 
+@pytest.mark.parametrize("executor", ["map", "vmap"])
+def test_runs_in_chunks_of_their_own_are_found_by_other_grids(toys, tmp_path, executor):
+    """With ``chunk=1`` the shards of one grid serve every grid that has the runs; only what is new is computed."""
+    options = {"out": tmp_path / "runs", "chunk": 1, "executor": executor}
+    first = jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02]), 2, **options)
+    before = sorted(p.name for p in (tmp_path / "runs").rglob("*.nc"))
+    assert len(before) == 4
+    more = jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.04, 0.02]), [1, 2], **options)
+    after = sorted(p.name for p in (tmp_path / "runs").rglob("*.nc"))
+    assert len(after) == 7 and set(before) < set(after)
+    np.testing.assert_array_equal(more.measured_x.sel(lr=0.02, seed=1), first.measured_x.sel(lr=0.02, seed=1))
+
+
 def test_a_swept_learning_rate_is_traced_once(toys):
     """Traces: one of the probe, one of the compilation (vmap traces its function once), however many values there are."""
     counts = []
@@ -240,7 +253,9 @@ def test_unusable_seeds_are_refused(toys, seeds):
         jd.sweep(toys.decay, jd.grid(toys.Toy), seeds)
 
 
-def test_unknown_executor_is_refused(toys):
+def test_unknown_executor_and_empty_chunks_are_refused(toys):
+    with pytest.raises(jd.UsageError, match="chunk=0 is not allowed: a chunk has at least one run"):
+        jd.sweep(toys.decay, jd.grid(toys.Toy), 1, chunk=0)
     with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: it is auto, vmap or map"):
         jd.sweep(toys.decay, jd.grid(toys.Toy), executor="fast")
 
