@@ -1,0 +1,258 @@
+r"""Claims on every finite Abelian group: products of cyclic groups, and even orders with real characters.
+
+Small groups only; their arrays are padded to one size, so that one program judges them all. Letters as in
+``dynamics/solutions.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Bool, Complex, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data.abelian import Abelian
+from jaxdyn.theories.cogo import model
+from jaxdyn.theories.cogo.claims.constructions import ZERO, all_blocks, checked_groups, replaced, widened
+from jaxdyn.theories.cogo.dynamics import semiring, solutions, spectrum
+from jaxdyn.theories.cogo.dynamics.semiring import Element
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Small", "trial"]
+
+NETS = ("F6", "F6, alpha beta", "F4/6", "syn alone", "F6 without real blocks", "memory")
+SOLVED = ("F6", "F6, alpha beta", "F4/6", "memory")
+SETS = ("R_g", "R_c", "R_n", "R_*")
+BLOCKS = 5  # nets that are made of blocks
+
+
+@jd.setting
+class Small:
+    """Random numbers in the solutions of these groups."""
+
+    groups: tuple[str, ...] = ("4", "6", "8", "12", "15", "2x2", "2x4", "3x3", "2x3x2")
+
+    def __post_init__(self) -> None:
+        """Refuse names of no group, and a list in which no group has two pairs of frequencies or none a real character."""
+        groups = checked_groups(self.groups)
+        if max(len(g.pairs) for g in groups) < 2 or not any(len(g.real) for g in groups):
+            shown = ", ".join(self.groups)
+            raise jd.UsageError(f"groups={shown} is not allowed: one has two pairs of frequencies, and one an even order")
+
+
+class Tables(NamedTuple):
+    """A group's tables with empty rows up to the largest group's order."""
+
+    inside: Bool[Array, " d"]
+    add: Int[Array, "d d"]
+    negative: Int[Array, " d"]
+
+    @classmethod
+    def of(cls, group: Abelian, size: int) -> Tables:
+        """The tables of one group."""
+        d = group.order
+        add = np.zeros((size, size), np.int32)
+        add[:d, :d] = group.add
+        return cls(jnp.arange(size) < d, jnp.asarray(add), jnp.asarray([*group.negative, *range(d, size)]))
+
+
+def fit(w: Float[Array, "3 d q"], t: Tables) -> solutions.Fit:
+    """:func:`solutions.fit` of weights with empty rows."""
+    d = jnp.sum(t.inside).astype(w.dtype)
+    o = model.output(w) / (2 * d)
+    hit = t.add[..., None] == jnp.arange(len(t.inside))
+    rest = o - jnp.sum(jnp.where(t.inside, o, 0), -1, keepdims=True) / d - (hit - 1 / d)
+    every = t.inside[:, None] & t.inside
+    wrong = (jnp.argmax(jnp.where(t.inside, o, -jnp.inf), -1) != t.add) & every
+    loss = jnp.sum(jnp.where(every[..., None] & t.inside, jnp.square(rest), 0)) / d**2
+    return solutions.Fit(loss, jnp.sum(wrong, dtype=jnp.int32))
+
+
+def violations(z: Complex[Array, "3 d q"], t: Tables) -> tuple[Float[Array, "4"], Float[Array, ""]]:
+    """How far the potentials are from each of the sets of zeros and ones (in the order of ``SETS``); and the sum of r_kkk."""
+    r, auto = spectrum.potentials(z), jnp.abs(spectrum.autopotentials(z))
+    row = jnp.arange(len(t.inside))
+    same = (row[:, None, None] == row[:, None]) & (row[:, None] == row)
+    out = t.inside & (row > 0)
+    own = jnp.einsum("kkk->k", r)
+    mean = (row == t.negative[:, None])[..., None] & out
+    one = jnp.max(jnp.where(out, jnp.abs(own - 1), 0))
+    cross = jnp.max(jnp.where(same | ~out, 0, jnp.abs(r)))
+    each = [jnp.max(jnp.where(where & out, auto, 0)) for where in (mean, ~mean)]
+    return jnp.stack([one, cross, *each]), jnp.sum(jnp.where(out, own.real, 0))
+
+
+def _nets(blocks: Array, group: Abelian) -> Element:
+    """The nets that are made of blocks, in the order of ``NETS``."""
+    sixes, fours, sixes_ab, syn, _ = blocks[:, : len(group.pairs)]
+    places = jnp.arange(6) < jnp.asarray([6, 6, 3])[:, None]
+    there = jnp.broadcast_to(places[:, None], (3, len(group.pairs), 6))
+    x = jax.vmap(lambda *block: solutions.compose(group, *block))(jnp.stack([sixes, sixes_ab, syn]), there)
+    mixed = solutions.carried(group, solutions.first(group, 1), sixes, fours[..., :4])
+    bare = Element(x.z[0].at[:, group.real].set(0), x.nodes[0])
+    return jax.tree.map(lambda c, m, b: jnp.concatenate([c[:2], m[None], c[2:], b[None]]), x, mixed, bare)
+
+
+def _padded(x: Element, group: Abelian, size: int, width: int) -> tuple[Array, Array]:
+    """Weights and spectrum with empty rows and places."""
+    x = widened(x, width)
+    return tuple(jnp.pad(v, ((0, 0), (0, size - group.order), (0, 0))) for v in (semiring.weights(x, group), x.z))
+
+
+def trial(s: Small, key: PRNGKeyArray) -> jd.Observables:
+    """Loss of all nets, and the potentials of those that are made of blocks, in every group."""
+    groups = checked_groups(s.groups)
+    size, most = max(g.order for g in groups), max(groups, key=lambda g: len(g.pairs))
+    width = max(6 * len(g.pairs) + 2 * len(g.real) for g in groups)
+    blocks = all_blocks(solutions.draw(key, most))
+    composed, stored = [], []
+    for group in groups:
+        found = _nets(blocks, group)
+        composed.append(jax.vmap(lambda x, group=group: _padded(x, group, size, width))(found))
+        stored.append(_padded(solutions.memory(group), group, size, size**2)[0])
+    tables = jax.tree.map(lambda *t: jnp.stack(t), *(Tables.of(g, size) for g in groups))
+    w, z = (jnp.stack(v) for v in zip(*composed, strict=True))
+    fits = jax.vmap(jax.vmap(fit, (0, None)))(w, tables)
+    memory = jax.vmap(fit)(jnp.stack(stored), tables)
+    loss, wrong = (jnp.concatenate([f, m[:, None]], 1) for f, m in zip(fits, memory, strict=True))
+    away, target = jax.vmap(jax.vmap(violations, (0, None)))(z, tables)
+    pairs = np.array([len(g.pairs) for g in groups])
+    omitted = np.array([len(g.real) / g.order for g in groups])
+    return jd.observables(
+        predicted={
+            "omitted": jd.named(jnp.asarray(omitted), "group"),
+            "hidden": jd.named(jnp.asarray(np.where(pairs > 1, 0.5**0.5, 0.0)), "group"),
+            "target": jd.named(jnp.asarray([g.order - 1.0 for g in groups]), "group"),
+        },
+        measured={
+            "omitted": jd.named(loss[:, NETS.index("F6 without real blocks")], "group"),
+            "hidden": jd.named(away[:, NETS.index("F4/6"), SETS.index("R_n")], "group"),
+            "target": jd.named(target[:, NETS.index("F6")], "group"),
+        },
+        recorded={
+            "loss": jd.named(loss, "group net"),
+            "wrong": jd.named(wrong, "group net"),
+            "away": jd.named(away, "group block set"),
+        },
+        coords={"group": s.groups, "net": NETS, "block": NETS[:BLOCKS], "set": SETS},
+    )
+
+
+def judge_abelian(ds: xr.Dataset) -> list[jd.Check]:
+    """Losses of all four solutions in all groups; and of the one without its real blocks."""
+    chosen = ds.sel(net=list(SOLVED))
+    return [
+        jd.at_most("loss", chosen.loss, ZERO),
+        jd.at_most("pairs whose largest output is not their sum", chosen.wrong, 0.0),
+        jd.at_most("loss without real blocks, less 1/d for each", abs(ds.measured_omitted - ds.predicted_omitted), 1e-12),
+    ]
+
+
+def judge_sufficient(ds: xr.Dataset) -> list[jd.Check]:
+    """All sets and zero loss for the solution of order 6; zero loss without R_n for that of orders 4 and 6."""
+    six, mixed = (ds.away.sel(block=name) for name in ("F6", "F4/6"))
+    many = ds.predicted_hidden > 0
+    return [
+        jd.at_most("F6: distance from all four sets", six, 1e-12),
+        jd.at_most("F6: sum of r_kkk against d - 1", jd.relative_error(ds, "target"), 1e-12),
+        jd.at_most("loss of both", ds.loss.sel(net=["F6", "F4/6"]), ZERO),
+        jd.at_most("F4/6: distance from the other sets", mixed.sel(set=["R_g", "R_c", "R_*"]), 1e-12),
+        jd.at_least("F4/6: distance from R_n", mixed.sel(set="R_n", drop=True).where(many), 0.1),
+        jd.at_most("F4/6: distance from R_n less 1/sqrt 2", abs(ds.measured_hidden - ds.predicted_hidden), 1e-12),
+    ]
+
+
+def _swap(block: str, by: str):
+    """A breach: one net's distances and loss are those of another."""
+
+    def breach(ds: xr.Dataset) -> xr.Dataset:
+        away = ds.away.where(ds.block != block, ds.away.sel(block=by, drop=True))
+        hidden = away.sel(block="F4/6", set="R_n", drop=True)
+        return replaced(block, by)(ds).assign(away=away, measured_hidden=hidden)
+
+    return breach
+
+
+def plot_abelian(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses of the solutions in all groups, and of the one whose real blocks are left out."""
+    ax = fig.subplots()
+    names = [str(g) for g in ds.group.values]
+    for name, mark, color in zip(SOLVED, "osD^", ("measured", "third", "fourth", "fifth"), strict=True):
+        values = ds.loss.sel(net=name).transpose("group", ...).values.reshape(len(names), -1)
+        place = np.repeat(np.arange(len(names)), values.shape[1])
+        ax.plot(place, np.maximum(values.ravel(), 1e-33), mark, color=plotting.COLORS[color], alpha=0.5, label=name)
+    runs = {d: 0 for d in ds.status.dims}
+    said = ds.predicted_omitted.isel(runs).values
+    ax.plot(
+        np.arange(len(names)), np.where(said > 0, said, np.nan), "_", color=plotting.COLORS["theory"], markersize=20, label="s / d"
+    )
+    omitted = ds.measured_omitted.isel(runs).values
+    ax.plot(
+        np.arange(len(names)), np.where(said > 0, omitted, np.nan), "x", color=plotting.COLORS["control"], label="no real blocks"
+    )
+    ax.axhline(ZERO, color=plotting.COLORS["control"], linewidth=0.8)
+    ax.set_xticks(range(len(names)), names)
+    ax.set(yscale="log", ylim=(1e-33, 1e3), xlabel="group", ylabel="loss over all pairs")
+    ax.legend(ncols=3, loc="center", bbox_to_anchor=(0.5, 0.68))
+
+
+def plot_sufficient(ds: xr.Dataset, fig: Figure) -> None:
+    """Distance of both solutions' potentials from the sets, in all groups."""
+    axes = fig.subplots(1, 2, sharey=True)
+    for ax, name in zip(axes, ("F6", "F4/6"), strict=True):
+        for row, which in enumerate(SETS):
+            values = np.ravel(ds.away.sel(block=name, set=which).values)
+            place = row + 0.25 * np.linspace(-1, 1, values.size)
+            color = plotting.CYCLE[row]
+            ax.plot(
+                place, np.maximum(values, 1e-18), "o", color=color, alpha=0.5, label="all groups and runs" if row == 0 else None
+            )
+        ax.axhline(0.5**0.5, color=plotting.COLORS["theory"], label=r"$1/\sqrt{2}$")
+        ax.set_xticks(range(4), ["$R_g$", "$R_c$", "$R_n$", "$R_*$"])
+        ax.set(yscale="log", title=f"{name}, L < {float(ds.loss.sel(net=name).max()):.0e}")
+    axes[0].set_ylabel("largest distance of a potential")
+
+
+_SHARED = {
+    "trial": trial,
+    "quick": jd.grid(Small),
+    "paper": jd.grid(Small, groups=("4", "6", "8", "9", "12", "15", "16", "2x2", "2x4", "3x3", "2x2x2", "2x3x2", "4x4")),
+    "seeds": 8,
+    "paper_seeds": 32,
+}
+
+CLAIMS = (
+    jd.Claim(
+        id="cogo.abelian",
+        statement=r"$z_{F6}$, $z_{F4/6}$ and $z_M$ have zero loss for every finite Abelian group, if each real character "
+        r"($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, -1; 1, -1)$. Without such blocks $L = 1/d$ for each.",
+        source="arXiv:2410.01779 for Abelian groups; blocks for real characters: derived",
+        judge=judge_abelian,
+        controls={
+            "real characters left out": replaced("F6", "F6 without real blocks"),
+            "z_syn without its second factor": replaced("F6", "syn alone"),
+        },
+        plot=plot_abelian,
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="cogo.sufficient",
+        statement=r"$R_g$, $R_c$, $R_n$ and $R_*$ together suffice for zero loss, and $z_{F6}$ is in all of them; they are not "
+        r"needed: $z_{F4/6}$ has zero loss and potentials $r_{p,k',-k',k}$ of modulus $1/\sqrt 2$, which cancel in their sum.",
+        source="arXiv:2410.01779, sufficient conditions; the modulus: derived",
+        judge=judge_sufficient,
+        controls={
+            "z_F6 in the place of z_F4/6": _swap("F4/6", "F6"),
+            "z_syn in the place of z_F6": _swap("F6", "syn alone"),
+        },
+        plot=plot_sufficient,
+        **_SHARED,
+    ),
+)

@@ -1,0 +1,113 @@
+r"""Claim on the norm of solutions of orders 4 and 6: how many carriers share the bias at least cost.
+
+Letters as in ``dynamics/solutions.py``; n is the number of pairs of frequencies, n6 that of carriers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.cogo.claims.constructions import ZERO, checked_groups
+from jaxdyn.theories.cogo.dynamics import semiring, solutions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Carriers", "trial"]
+
+
+@jd.setting
+class Carriers:
+    """Solutions of orders 4 and 6 with every number of carriers, in these groups."""
+
+    groups: tuple[str, ...] = ("23", "27")
+
+    def __post_init__(self) -> None:
+        """Refuse names of no group, even orders, and groups in which no number of carriers lies between one and all."""
+        for group in checked_groups(self.groups):
+            if len(group.real) or len(group.pairs) < 3:
+                raise jd.UsageError(f"groups={group} is not allowed here: groups have an odd order of at least 7")
+
+
+def trial(s: Carriers, key: PRNGKeyArray) -> jd.Observables:
+    """Norm and loss of the composed net for every number of carriers, and where the norm is least."""
+    groups = checked_groups(s.groups)
+    n = solutions.draw(key, max(groups, key=lambda g: len(g.pairs)))
+    energies, losses, least = [], [], []
+    for group in groups:
+        pairs = len(group.pairs)
+        count = jnp.arange(1, pairs + 1)
+
+        def made(carriers, group=group, pairs=pairs):
+            x = solutions.f46(group, solutions.first(group, carriers), n.nu[:pairs], n.xi[:pairs], n.phases[:pairs])
+            return semiring.energy(x), solutions.fit(x, group).loss
+
+        energy, loss = jax.vmap(made)(count)
+        energies.append(energy)
+        losses.append(loss)
+        least.append(1.0 + jnp.argmin(energy).astype(jnp.float64))
+    pairs = [len(g.pairs) for g in groups]
+    each = [(m, n6) for m in pairs for n6 in range(1, m + 1)]
+    said = solutions.energy(*np.array(each).T)
+    bias = 6 ** (1 / 3) * np.array([(m - n6) / n6 for m, n6 in each])
+    return jd.observables(
+        predicted={
+            "energy": jd.named(said, "net"),
+            "least": jd.named(jnp.asarray([solutions.best_carriers(m) for m in pairs]), "group"),
+        },
+        measured={"energy": jd.named(jnp.concatenate(energies), "net"), "least": jd.named(jnp.stack(least), "group")},
+        recorded={"loss": jd.named(jnp.concatenate(losses), "net"), "bias": jd.named(jnp.asarray(bias), "net")},
+        coords={"net": [f"{g}: {k}" for g, m in zip(groups, pairs, strict=True) for k in range(1, m + 1)], "group": s.groups},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Zero loss, the norm for every number of carriers, and the number with the least norm next to the stationary one."""
+    return [
+        jd.at_most("loss", ds.loss, ZERO),
+        jd.at_most("Fourier norm squared against E(n6)", jd.relative_error(ds, "energy"), 1e-12),
+        jd.at_most("number of carriers of least norm less n6*", abs(ds.measured_least - ds.predicted_least), 1.0),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Norm against the number of carriers: composed nets, the formula with and without bias, and its least place."""
+    axes = np.ravel(fig.subplots(1, ds.sizes["group"], squeeze=False))
+    run = ds.isel({d: 0 for d in ds.status.dims})
+    names = [str(name).split(": ") for name in run.net.values]
+    for ax, group in zip(axes, run.group.values, strict=True):
+        part = run.isel(net=[i for i, name in enumerate(names) if name[0] == str(group)])
+        count = np.arange(1, part.sizes["net"] + 1)
+        ax.plot(count, part.measured_energy, "o", color=plotting.COLORS["measured"], label="zero-loss net")
+        ax.plot(count, part.predicted_energy, color=plotting.COLORS["theory"], label=r"$E(n_6)$")
+        ax.plot(count, part.predicted_energy - part.bias, "--", color=plotting.COLORS["control"], label="bias omitted")
+        ax.axvline(float(part.predicted_least.sel(group=group)), color=plotting.COLORS["third"], linestyle=":", label=r"$n_6^*$")
+        ax.set(title=f"d = {group}", xlabel=r"number of blocks of order 6", ylabel="Fourier norm squared")
+
+
+CLAIMS = (
+    jd.Claim(
+        id="cogo.n6_energy",
+        statement=r"$z_{F4/6}$ with $n_6$ carriers among $n = (d-1)/2$ pairs has norm$^2$ $E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot "
+        r"4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$ at zero loss. It is least next to $n_6^* = \sqrt{1.318\,n}$.",
+        source="derived; not in arXiv:2410.01779",
+        trial=trial,
+        quick=jd.grid(Carriers),
+        paper=jd.grid(Carriers, groups=("7", "23", "27", "71")),
+        seeds=8,
+        judge=judge,
+        controls={
+            "bias omitted from E": lambda ds: ds.assign(predicted_energy=ds.predicted_energy - ds.bias),
+            "one carrier, which is best without bias": lambda ds: ds.assign(predicted_least=1 + 0 * ds.predicted_least),
+        },
+        plot=plot,
+    ),
+)

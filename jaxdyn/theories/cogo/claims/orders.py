@@ -1,0 +1,114 @@
+r"""Claim on the least number of nodes that solve one pair of frequencies: four if another block takes the mean away, else six.
+
+Letters as in ``dynamics/orders.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.errors import given
+from jaxdyn.theories.cogo.claims.constructions import ZERO
+from jaxdyn.theories.cogo.dynamics import orders
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Search", "trial"]
+
+COUNTS = (2, 3, 4, 5, 6)
+MEANS = ("its own", "taken by others")
+LEAST = (6, 4)
+
+
+@jd.setting
+class Search:
+    """Least squares over blocks of every order from random starts; ``star`` is a breach."""
+
+    spread: jd.Swept = 0.7  # standard deviation of the real and imaginary parts at the start
+    star: jd.Swept = 1.0  # 0 drops the potentials of R_*
+    starts: int = 8
+    steps: int = 100
+
+    def __post_init__(self) -> None:
+        """Refuse searches that do not move."""
+        if min(self.starts, self.steps) < 1 or self.spread <= 0:
+            found = given(self, "starts", "steps", "spread")
+            raise jd.UsageError(f"starts and steps are at least 1, and spread is positive, {found}")
+
+
+def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
+    """The least loss that is found at every order, with the mean in the loss and without it."""
+    x = s.spread * jax.random.normal(key, (2, s.starts, 3, max(COUNTS)), jnp.float64)
+    count, bias = (v.ravel() for v in jnp.meshgrid(jnp.asarray(COUNTS), jnp.asarray([1.0, 0.0], jnp.float64)))
+    nodes = jnp.arange(max(COUNTS)) < count[:, None]
+
+    def search(nodes, bias):
+        ends = jax.vmap(lambda start: orders.solve(start, nodes, bias, s.star, s.steps))(x[0] + 1j * x[1])
+        best = jnp.argmin(ends.loss)
+        return ends.loss[best], ends.energy[best]
+
+    loss, energy = (v.reshape(len(MEANS), len(COUNTS)) for v in jax.vmap(search)(nodes, bias))
+    solved = jnp.concatenate([loss < ZERO, jnp.ones((len(MEANS), 1), bool)], 1)
+    least = jnp.asarray([*COUNTS, COUNTS[-1] + 1])[jnp.argmax(solved, 1)]
+    return jd.observables(
+        predicted={"order": jd.named(jnp.asarray(LEAST, jnp.float64), "mean")},
+        measured={"order": jd.named(least.astype(jnp.float64), "mean")},
+        recorded={"loss": jd.named(loss, "mean nodes"), "energy": jd.named(energy, "mean nodes")},
+        coords={"mean": MEANS, "nodes": COUNTS},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The least order that is solved exactly; what two nodes less, and one, leave."""
+    own, others = (ds.loss.sel(mean=name) for name in MEANS)
+    five = ds.energy.sel(mean=MEANS[0], nodes=5)
+    return [
+        jd.at_most("least order, less 6 or 4", abs(ds.measured_order - ds.predicted_order), 0.0),
+        jd.at_least("loss left by 4 nodes with a mean of their own", own.sel(nodes=4), 0.1),
+        jd.at_least("loss left by 3 nodes, their mean taken by others", others.sel(nodes=3), 0.1),
+        jd.at_least("norm^2 of 5 nodes with a mean of their own, over that of z_F6", five / (6 * 6 ** (1 / 3)), 4.0),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Least loss and its norm against the number of nodes."""
+    left, right = fig.subplots(1, 2)
+    for name, color, shift in zip(MEANS, ("measured", "third"), (-0.06, 0.06), strict=True):
+        for ax, values in ((left, np.maximum(ds.loss, 1e-33)), (right, ds.energy)):
+            values = values.sel(mean=name).transpose("nodes", ...).values.reshape(len(COUNTS), -1)
+            place = np.repeat(np.array(COUNTS) + shift, values.shape[1])
+            ax.plot(place, values.ravel(), "o", color=plotting.COLORS[color], alpha=0.5, label=f"mean: {name}")
+    for order, color in zip(LEAST, ("measured", "third"), strict=True):
+        left.axvline(order, color=plotting.COLORS[color], linestyle=":", label=f"predicted: {order}")
+    left.set(yscale="log", xlabel="nodes", ylabel="best share of the loss left", xticks=COUNTS)
+    right.set(yscale="log", xlabel="nodes", ylabel=r"Fourier norm squared", xticks=COUNTS)
+
+
+CLAIMS = (
+    jd.Claim(
+        id="cogo.minimal_order",
+        statement=r"One pair of frequencies is solved by four nodes if other blocks take away the mean that it leaves, and not by "
+        r"three; with a mean of its own it needs six: four nodes leave a share of the loss, and five approach zero by growing.",
+        source="numerical finding on arXiv:2410.01779, no theorem",
+        trial=trial,
+        quick=jd.grid(Search),
+        paper=jd.grid(Search, starts=16, steps=200),
+        seeds=8,
+        paper_seeds=16,
+        judge=judge,
+        controls={
+            "potentials of R_* dropped": {"star": 0.0},
+            "four and six exchanged": lambda ds: ds.assign(predicted_order=ds.predicted_order.roll(mean=1)),
+        },
+        plot=plot,
+    ),
+)

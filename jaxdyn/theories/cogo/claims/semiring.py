@@ -1,0 +1,218 @@
+r"""Claims on the algebra itself: the axioms of a commutative semi-ring, and that sum potentials are its homomorphisms.
+
+Elements are random, and equal if they are so with nodes in order. Letters as in ``dynamics/semiring.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Complex, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data.abelian import Abelian, parse
+from jaxdyn.theories.cogo.dynamics import semiring, spectrum
+from jaxdyn.theories.cogo.dynamics.semiring import Element, add, multiply
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Ring", "trial"]
+
+SOURCE = "arXiv:2410.01779, semi-ring of solutions"
+AXIOMS = (
+    "x + y = y + x",
+    "(x + y) + z = x + (y + z)",
+    "x y = y x",
+    "(x y) z = x (y z)",
+    "x (y + z) = x y + x z",
+    "x + 0 + 0 x = x",
+    "1 x = x",
+    "x y is Hermitian",
+)
+BREACHES = ("none", "inverse", "matrix")
+
+
+@jd.setting
+class Ring:
+    """Random elements of every group; ``breach`` puts x + (-x) for the zero, or a matrix product for the product."""
+
+    breach: jd.Code = jd.code(*BREACHES)
+    nodes: int = 3
+    groups: tuple[str, ...] = ("5", "6", "2x4")
+
+    def __post_init__(self) -> None:
+        """Refuse names of no group, and more nodes than a matrix product of spectra has room for."""
+        least = min(parse(name).order for name in self.groups)
+        if not 1 <= self.nodes < least:
+            raise jd.UsageError(f"nodes={self.nodes} is not allowed: it is at least 1 and less than each group's order, {least}")
+
+
+def matrix(x: Element, y: Element) -> Element:
+    """A wrong product of as many places: at every layer the matrix product of the spectra, the second one's first rows alone."""
+    width = x.nodes.size
+    z = x.z @ y.z[:, 1 : 1 + width]
+    return semiring.compact(semiring.element(z), width**2)
+
+
+def axioms(x: Element, y: Element, z: Element, one: Element, negated: Array, breach: Array) -> list[tuple[Element, Element]]:
+    """Both sides of every axiom."""
+    less = add(y, semiring.negative(y))
+    none = jax.tree.map(lambda e: jnp.where(breach == 1, e, jnp.zeros_like(e)), less)
+    product, swapped = multiply(x, y), multiply(y, x)
+    flips = ((matrix(x, y), product), (matrix(y, x), swapped))
+    wrong = (jax.tree.map(lambda *e: jnp.where(breach == 2, *e), *pair) for pair in flips)
+    return [
+        (add(x, y), add(y, x)),
+        (add(add(x, y), z), add(x, add(y, z))),
+        tuple(wrong),
+        (multiply(product, z), multiply(x, multiply(y, z))),
+        (multiply(x, add(y, z)), add(product, multiply(x, z))),
+        (add(add(x, none), multiply(none, x)), x),
+        (multiply(one, x), x),
+        (product, product._replace(z=jnp.conj(product.z[:, negated]))),
+    ]
+
+
+def rules(x: Element, y: Element, one: Element, inside: Array) -> tuple[Array, Array]:
+    """What the homomorphism says of all potentials, and the potentials themselves: sum, product, one (at the rows inside)."""
+    elements = [semiring.compact(e, x.nodes.size**2) for e in (x, y, add(x, y), multiply(x, y), one)]
+    each = jax.vmap(_every)(jnp.stack([e.z for e in elements]))
+    ones = _every(jnp.where(inside[:, None], jnp.ones_like(one.z), 0))
+    return jnp.stack([each[0] + each[1], each[0] * each[1], ones]), each[2:]
+
+
+def _every(z: Complex[Array, "3 d q"]) -> Complex[Array, " n"]:
+    """All sum potentials without the zero mode."""
+    z = z[:, 1:]
+    return jnp.concatenate([spectrum.potentials(z).ravel(), spectrum.autopotentials(z).ravel()])
+
+
+def _parts(x: Array) -> Float[Array, "*m 2 n"]:
+    return jnp.stack([x.real, x.imag], -2)
+
+
+def _drawn(key: PRNGKeyArray, group: Abelian, nodes: int, size: int) -> tuple[Array, Array, Array]:
+    """Three random elements and one of a group, with empty rows up to the size; the group's -k; and which rows are its own."""
+    z = semiring.random(key, group, 3 * nodes).z
+    z = jnp.concatenate([z, semiring.one(group).z], -1)
+    rows = np.arange(size)
+    negated = np.concatenate([group.negative, rows[group.order :]])
+    return jnp.pad(z, ((0, 0), (0, size - group.order), (0, 0))), jnp.asarray(negated), jnp.asarray(rows < group.order)
+
+
+def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
+    """Both sides of every axiom and of every rule for potentials, in each group."""
+    groups = [parse(name) for name in s.groups]
+    size, width, n = max(g.order for g in groups), s.nodes**3, s.nodes
+    drawn = [_drawn(k, g, n, size) for g, k in zip(groups, jax.random.split(key, len(groups)), strict=True)]
+
+    def of_group(z: Array, negated: Array, inside: Array) -> tuple[Array, ...]:
+        x, y, other, one = (Element(part, jnp.ones(part.shape[-1], bool)) for part in jnp.split(z, [n, 2 * n, 3 * n], -1))
+        pairs = axioms(x, y, other, one, negated, s.breach)
+        flat = [semiring.compact(e, width) for pair in pairs for e in pair]
+        flat = jax.vmap(semiring.ordered)(jax.tree.map(lambda *e: jnp.stack(e), *flat)).z
+        return _parts(flat.reshape(len(AXIOMS), 2, -1)), *map(_parts, rules(x, y, one, inside))
+
+    sides, said, found = jax.vmap(of_group)(*(jnp.stack(v) for v in zip(*drawn, strict=True)))
+    x, y = (semiring.element(drawn[0][0][:, : groups[0].order, i * n : (i + 1) * n]) for i in range(2))
+    sums = jnp.stack([_parts(_sums(e, groups[0])) for e in (x, y, add(x, y), multiply(x, y))])
+    s_x, s_y = (v[0] + 1j * v[1] for v in sums[:2])
+    return jd.observables(
+        predicted={
+            "axioms": jd.named(sides[:, :, 0], "group axiom part entry"),
+            "rules": jd.named(said, "group rule part potential"),
+            "sums": jd.named(sums[0] + sums[1], "part sum"),
+        },
+        measured={
+            "axioms": jd.named(sides[:, :, 1], "group axiom part entry"),
+            "rules": jd.named(found, "group rule part potential"),
+            "sums": jd.named(sums[2], "part sum"),
+        },
+        recorded={"multiplied": jd.named(jnp.stack([_parts(s_x * s_y), sums[3]]), "side part sum")},
+        coords={"group": s.groups, "axiom": AXIOMS, "rule": ("sum", "product", "one")},
+    )
+
+
+def _sums(x: Element, group: Abelian) -> Complex[Array, " n"]:
+    return spectrum.sums(spectrum.autopotentials(x.z), group)[..., 1:].ravel()
+
+
+def judge_axioms(ds: xr.Dataset) -> list[jd.Check]:
+    """Both sides of every axiom, with nodes in order."""
+    return [jd.at_most("difference of both sides", jd.relative_error(ds, "axioms", "part entry"), 1e-12)]
+
+
+def judge_rules(ds: xr.Dataset) -> list[jd.Check]:
+    """Potentials of sums, products and one; sums over k' of sums."""
+    return [
+        jd.at_most("potentials of composed elements", jd.relative_error(ds, "rules", "part potential"), 1e-10),
+        jd.at_most("sums over k' of a sum", jd.relative_error(ds, "sums", "part sum"), 1e-10),
+    ]
+
+
+def _multiplied(ds: xr.Dataset) -> xr.Dataset:
+    """The sums over k' taken for multiplicative."""
+    return ds.assign(predicted_sums=ds.multiplied.isel(side=0), measured_sums=ds.multiplied.isel(side=1))
+
+
+def plot_axioms(ds: xr.Dataset, fig: Figure) -> None:
+    """The relative difference of both sides of each axiom, over runs and groups."""
+    ax = fig.subplots()
+    error = jd.relative_error(ds, "axioms", "part entry").transpose("axiom", ...).values.reshape(len(AXIOMS), -1)
+    ax.plot(np.maximum(error, 1e-18), np.arange(len(AXIOMS)), "o", color=plotting.COLORS["measured"], alpha=0.5)
+    ax.axvline(1e-12, color=plotting.COLORS["theory"], label="bound")
+    ax.set_yticks(range(len(AXIOMS)), AXIOMS)
+    ax.set(xscale="log", xlabel="relative difference of both sides (0 drawn at 1e-18)", xlim=(5e-19, 1e-10))
+    ax.legend()
+
+
+def plot_rules(ds: xr.Dataset, fig: Figure) -> None:
+    """Potentials of composed elements; and the sums over k', which are not multiplicative."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel({d: 0 for d in ds.status.dims}).isel(group=-1)
+    for rule, color in (("sum", "measured"), ("product", "third")):
+        plotting.scatter(left, one.predicted_rules.sel(rule=rule), one.measured_rules.sel(rule=rule), rule, color)
+    plotting.scatter(right, one.multiplied.isel(side=0), one.multiplied.isel(side=1), "sums over k', product", "control")
+    left.set(title="sum potentials", xlabel="from both elements' potentials", ylabel="of the composed element")
+    right.set(title="their sums S", xlabel=r"$S(x)\,S(y)$", ylabel=r"$S(x * y)$")
+
+
+_SHARED = {
+    "source": SOURCE,
+    "trial": trial,
+    "quick": jd.grid(Ring),
+    "paper": jd.grid(Ring, groups=("5", "6", "9", "2x4", "3x3", "2x3x2")),
+    "seeds": 8,
+    "paper_seeds": 64,
+}
+
+CLAIMS = (
+    jd.Claim(
+        id="cogo.semiring",
+        statement=r"Networks form a commutative semi-ring: + (nodes side by side) and $*$ (Kronecker product at each layer and "
+        r"frequency) are associative and commutative up to the order of nodes, $*$ distributes over +, the empty network is zero, "
+        r"a node of ones is one, and products of real networks are real.",
+        judge=judge_axioms,
+        controls={"a network less itself for zero": {"breach": "inverse"}, "matrix product": {"breach": "matrix"}},
+        plot=plot_axioms,
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="cogo.sp_hom",
+        statement=r"Every sum potential is a ring homomorphism: $r(1) = 1$, $r(x+y) = r(x) + r(y)$, $r(x*y) = r(x)\,r(y)$. The "
+        r"sums $\sum_{k'} r_{p,k',m-k',k}$ are additive, but not multiplicative.",
+        judge=judge_rules,
+        controls={
+            "sums over k' of a product": _multiplied,
+            "potentials of a sum for those of a product": lambda ds: ds.assign(predicted_rules=ds.predicted_rules.roll(rule=1)),
+        },
+        plot=plot_rules,
+        **_SHARED,
+    ),
+)
