@@ -1,9 +1,9 @@
 """CoGO: how potentials decouple with width, and how exponential their relaxation is.
 
-The metric J J^* of the cross potentials at random weights against the exact mean of its off-diagonal part, beside the potentials with
-both factors of one layer, which stay coupled; then gradient flow of the cross terms of the loss, of the same from tied layers, and of
-the whole loss. Paper: arXiv 2410.01779, whose theorem gives the limit and no numbers; the columns "check" hold those of an
-independent computation with few draws.
+The metric J J^* of the cross potentials at random weights against the exact mean of its off-diagonal part, beside the potentials
+with both factors of one layer, which stay coupled; then gradient flow of the cross terms of the loss, of the whole loss, and of the
+cross terms from tied layers. Paper: arXiv 2410.01779, whose theorem gives the limit and no numbers; the columns "check" hold those
+of an independent computation with few draws.
 """
 
 import sys

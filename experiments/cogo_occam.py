@@ -1,8 +1,9 @@
 """CoGO: Occam's razor. Loss and norm along the path from y * z' to z', and pruning under weight decay.
 
-The path for a solution with six nodes a pair of frequencies and for the memorising one, the straight line, and the path where z' is a
-solution through cancellation; then gradient descent from y * z' with 24 nodes, with and without decay, and from the saddle at which
-both nodes of y are equal. Paper: arXiv 2410.01779, which gives no numbers; the columns "check" hold those of an independent computation.
+The path for a solution with six nodes a pair of frequencies and for the memorising one, the straight line, and the path where z'
+is a solution through cancellation; then gradient descent from y * z' with 24 nodes, with and without decay, and from the saddle at
+which both nodes of y are equal. Paper: arXiv 2410.01779, which gives no numbers; the columns "check" hold those of an independent
+computation.
 """
 
 import sys
@@ -77,15 +78,14 @@ def draw_path(found: dict[str, xr.Dataset], fig: Figure) -> None:
     plotting.band(left, whole.t, occam.loss_along(found["path"].isel(solution=1)).clip(1e-34), "path, memorising z'", "third")
     left.set(yscale="log", xlabel="place on the path (three legs)", ylabel="loss")
     right.set(yscale="log", xlabel="place on the path (three legs)", ylabel="norm squared over that of z'")
-    left.legend(loc="center right")
+    left.legend(loc="center")
 
 
 def draw_training(found: dict[str, xr.Dataset], fig: Figure) -> None:
     """Live nodes, norm squared and loss over steps for each start."""
     panels = fig.subplots(1, 3)
-    for (name, ds), color in zip(found.items(), plotting.CYCLE, strict=False):
-        nodes = ds.sizes_of_nodes.copy(data=ds.sizes_of_nodes.values)
-        alive = (nodes > occam.LIVE * nodes.max("node")).sum("node")
+    for (name, ds), color in zip(found.items(), ("measured", "control", "third", "fourth", "fifth"), strict=True):
+        alive = (ds.sizes_of_nodes > occam.LIVE * ds.sizes_of_nodes.max("node")).sum("node")
         for ax, values in zip(panels, (alive, ds.energies, ds.losses.clip(1e-12)), strict=True):
             plotting.band(ax, ds.step, values, name, color)
     ends = found["decay 1e-3"]
@@ -96,7 +96,8 @@ def draw_training(found: dict[str, xr.Dataset], fig: Figure) -> None:
     panels[2].set(xlabel="step", ylabel="loss", yscale="log")
     for ax in panels:
         ax.set_xticks(np.linspace(0, float(ends.step[-1]), 3))
-        ax.legend().set_visible(ax is panels[1])
+        ax.legend().set_visible(False)
+    panels[0].legend(*panels[1].get_legend_handles_labels(), loc="lower left")
 
 
 def run(scale: str, out: Path) -> None:

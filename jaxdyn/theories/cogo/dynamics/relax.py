@@ -1,0 +1,185 @@
+r"""The flow of potentials under gradient descent, and its limit at infinite width.
+
+All potentials are one array r (3, d, d, d): :math:`r_{k_1k_2k}`, then :math:`r_{ak_1k_2k}` and :math:`r_{bk_1k_2k}`. Gradient flow
+on the real weights moves spectra by :math:`\dot z = -\frac1d \overline{\partial L/\partial z}`, so that with J = dr/dz
+
+.. math:: \dot r = -\tfrac1d\, J J^* g, \qquad g = \overline{\partial L/\partial r}
+
+(holomorphic derivatives, k and -k independent). For Gaussian weights of standard deviation s, independent in all layers,
+:math:`JJ^*/q` of the cross potentials tends to :math:`\kappa` times the identity at infinite width q; under the loss of the first
+two terms alone each potential then relaxes by itself,
+
+.. math:: \tilde L = \tfrac1d \sum_{k\ne0} \Bigl( -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2\ne0} |r_{k_1k_2k}|^2 \Bigr), \quad
+    r(t) = \delta + (r(0) - \delta)\, e^{-\lambda t}, \quad \lambda = \frac{2q\kappa}{d^2}, \quad \kappa = \frac{3s^4}{d^2}.
+
+Source: arXiv:2410.01779, section 5 (Theorem on the dynamics of potentials at infinite width), with the factor 1/d and the constants
+made explicit. Letters: d elements, q nodes, n = d - 1 frequencies without 0.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Complex, Float
+
+from jaxdyn.data.abelian import Abelian
+from jaxdyn.theories.cogo.dynamics import spectrum
+
+__all__ = [
+    "auto_gram",
+    "cross_gram",
+    "every",
+    "goal",
+    "jacobian",
+    "kappa",
+    "modified_loss",
+    "off_diagonal",
+    "rate",
+    "relaxed",
+    "slope",
+    "spectrum_velocity",
+    "spread",
+    "velocity",
+]
+
+FACTORS = ((0, 1), (0, 0), (1, 1))  # layers of the first two factors of the three kinds of potentials
+_EXACT = jax.lax.Precision.HIGHEST
+
+
+def every(z: Complex[Array, "3 d q"]) -> Complex[Array, "3 d d d"]:
+    """All potentials of a spectrum."""
+    return jnp.concatenate([spectrum.potentials(z)[None], spectrum.autopotentials(z)])
+
+
+def jacobian(z: Complex[Array, "3 d q"]) -> Complex[Array, "3 d d d 3 d q"]:
+    """J = dr/dz: potentials first, then layer, frequency and node of the spectrum."""
+    unit = jnp.eye(z.shape[1], dtype=z.dtype)
+    kinds = []
+    for x, y in FACTORS:
+        parts = [jnp.zeros((), z.dtype)] * 3
+        parts[x] += jnp.einsum("am,bj,cj->abcmj", unit, z[y], z[2])
+        parts[y] += jnp.einsum("bm,aj,cj->abcmj", unit, z[x], z[2])
+        parts[2] += jnp.einsum("cm,aj,bj->abcmj", unit, z[x], z[y])
+        kinds.append(jnp.stack([jnp.broadcast_to(part, parts[2].shape) for part in parts], 3))
+    return jnp.stack(kinds)
+
+
+def slope(r: Complex[Array, "3 d d d"], group: Abelian) -> Complex[Array, "3 d d d"]:
+    r"""g, the conjugate of :math:`\partial L/\partial r` of the whole loss (paper scale, all pairs), from the potentials alone.
+
+    With the residuals :math:`u_k = r_{00k} + \frac12 \sum_p S_{p,0,k}`, :math:`v_{a,m,k} = r_{m0k} + \frac12 S_{a,m,k}` and
+    :math:`v_{b,m,k} = r_{0mk} + \frac12 S_{b,m,k}` (m != 0), g is :math:`\frac2d (r_{k_1k_2k} - \delta_{k_1=k_2=k})`,
+    :math:`\frac2d u_k`, :math:`\frac2d v_{p,m,k}` on the cross potentials without, with two and with one zero index, and
+    :math:`\frac1d v_{p,m,k}` (:math:`\frac1d u_k` at m = 0) on :math:`r_{p,k',m-k',k}`; nothing at k = 0.
+    """
+    s = spectrum.sums(r[1:], group)
+    middle = r[0, 0, 0] + (s[0, 0] + s[1, 0]) / 2
+    v = jnp.stack([r[0, :, 0] + s[0] / 2, r[0, 0, :] + s[1] / 2]).at[:, 0].set(middle)
+    cross = (r[0] - goal(group.order).astype(r.dtype)).at[:, 0].set(v[0]).at[0, :].set(v[1])
+    auto = v[:, jnp.asarray(group.add)]
+    return jnp.concatenate([2 * cross[None], auto]).at[..., 0].set(0) / group.order
+
+
+def spectrum_velocity(z: Complex[Array, "3 d q"], group: Abelian) -> Complex[Array, "3 d q"]:
+    r""":math:`\dot z = -\frac1d J^* g`."""
+    return -jnp.einsum("iabcpmj,iabc->pmj", jnp.conj(jacobian(z)), slope(every(z), group), precision=_EXACT) / group.order
+
+
+def velocity(z: Complex[Array, "3 d q"], group: Abelian) -> Complex[Array, "3 d d d"]:
+    r""":math:`\dot r = -\frac1d J J^* g` of all potentials under gradient flow of the whole loss."""
+    j = jacobian(z)
+    flat = j.reshape(3 * group.order**3, -1)
+    metric = jnp.matmul(flat, jnp.conj(flat.T), precision=_EXACT)
+    change = jnp.matmul(metric, slope(every(z), group).ravel(), precision=_EXACT)
+    return -change.reshape(j.shape[:4]) / group.order
+
+
+def cross_gram(z: Complex[Array, "3 n q"]) -> Complex[Array, "m m"]:
+    """J J^* of the cross potentials of the rows given (all n frequencies without 0), m = n^3, without building J."""
+    n = z.shape[1]
+    unit = jnp.eye(n, dtype=z.dtype)
+
+    def moments(x: Complex[Array, "n q"], y: Complex[Array, "n q"]) -> Complex[Array, "n n n n"]:
+        both = (x[:, None] * y[None]).reshape(n * n, -1)
+        return jnp.matmul(both, jnp.conj(both.T), precision=_EXACT).reshape(n, n, n, n)
+
+    bc, ac, ab = moments(z[1], z[2]), moments(z[0], z[2]), moments(z[0], z[1])
+    gram = jnp.einsum("ax,bcyz->abcxyz", unit, bc) + jnp.einsum("by,acxz->abcxyz", unit, ac)
+    gram = gram + jnp.einsum("cz,abxy->abcxyz", unit, ab)
+    return gram.reshape(n**3, n**3)
+
+
+def auto_gram(z: Complex[Array, "3 d q"], group: Abelian) -> Complex[Array, "m m"]:
+    r"""J J^* of the autopotentials :math:`r_{p,k',-k',k}`: p = a, b, then one k' of each conjugate pair, then k != 0.
+
+    Its off-diagonal entries do not die out with width: :math:`\partial r/\partial z_{ck} = |z_{pk'}|^2` has a mean.
+    """
+    half, minus = jnp.asarray(group.pairs), jnp.asarray(group.negative)[group.pairs]
+    c, square = z[2, 1:], z[:2, half] * z[:2, minus]
+    size = jnp.square(jnp.abs(z[:2, half])) + jnp.square(jnp.abs(z[:2, minus]))
+    own = jnp.einsum("pkj,cj,zj->pkcz", size, c, jnp.conj(c), precision=_EXACT)
+    shared = jnp.einsum("pkj,qlj->pkql", square, jnp.conj(square), precision=_EXACT)
+    same = jnp.eye(2 * len(half), dtype=z.dtype).reshape(2, len(half), 2, len(half))
+    unit = jnp.eye(len(c), dtype=z.dtype)
+    gram = jnp.einsum("pkql,pkcz->pkcqlz", same, own) + jnp.einsum("cz,pkql->pkcqlz", unit, shared)
+    return gram.reshape(2 * len(half) * len(c), -1)
+
+
+def off_diagonal(gram: Complex[Array, "m m"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Mean of the diagonal, root mean square of all other entries, and the largest of these over its two diagonal ones."""
+    m = gram.shape[0]
+    diagonal = jnp.diagonal(gram).real
+    size = jnp.where(jnp.eye(m, dtype=bool), 0.0, jnp.abs(gram))
+    rms = jnp.sqrt(jnp.sum(jnp.square(size)) / (m * (m - 1)))
+    return jnp.mean(diagonal), rms, jnp.max(size / jnp.sqrt(diagonal[:, None] * diagonal[None]))
+
+
+def kappa(std: float | Float[Array, ""], order: int) -> float | Float[Array, ""]:
+    r""":math:`\kappa = 3s^4/d^2`, the limit of J J^* / q: the mean of :math:`|b|^2|c|^2 + |a|^2|c|^2 + |a|^2|b|^2`."""
+    return 3 * std**4 / order**2
+
+
+def spread(group: Abelian, width: float | Float[Array, ""]) -> float | Float[Array, ""]:
+    r"""Root mean square of the off-diagonal entries of J J^* over :math:`q\kappa`, exact at every width: a constant over sqrt q.
+
+    With :math:`M_{kl} = E|z_k|^2|z_l|^2 / (E|z|^2)^2` (1, but 2 for l = +-k and 3 for a real character l = k), entries of two
+    potentials with two indices in common, e.g. the first two, have variance :math:`q (M_{k_1k_1} + M_{k_2k_2} + 2) M_{kl}`, with
+    one in common :math:`q M_{k_2l_2} M_{kl}`, with none 0. Source: derived; the paper states the order :math:`q^{-1/2}`.
+    """
+    n, numbers = group.order - 1, np.arange(1, group.order)
+    same, mirrored = np.eye(n), (group.negative[1:, None] == numbers).astype(float)
+    moments = 1 + np.maximum(same, mirrored) + same * mirrored
+    others = np.sum(moments * (1 - same))
+    fourth = np.diagonal(moments)
+    total = 3 * others * np.sum(fourth[:, None] + fourth + 2) + 3 * n * others**2
+    return (total / (n**3 * (n**3 - 1))) ** 0.5 / (3 * width**0.5)
+
+
+def rate(std: float | Float[Array, ""], width: float | Float[Array, ""], order: int) -> float | Float[Array, ""]:
+    r""":math:`\lambda = 2q\kappa/d^2`."""
+    return 2 * width * kappa(std, order) / order**2
+
+
+def goal(n: int) -> Float[Array, "n n n"]:
+    r""":math:`\delta`: 1 where the three indices agree, else 0."""
+    same = np.zeros((n, n, n))
+    same[np.arange(n), np.arange(n), np.arange(n)] = 1
+    return jnp.asarray(same)
+
+
+def relaxed(start: Complex[Array, "n n n"], turns: Float[Array, " t"]) -> Complex[Array, "t n n n"]:
+    r""":math:`\delta + (r(0) - \delta) e^{-\lambda t}` at every :math:`\lambda t`."""
+    end = goal(start.shape[0]).astype(start.dtype)
+    return end + (start - end) * jnp.exp(-turns)[:, None, None, None]
+
+
+def modified_loss(w: Float[Array, "3 d q"], group: Abelian) -> Float[Array, ""]:
+    r""":math:`\tilde L`: the cross terms of the loss without its constant, a real function of the weights."""
+    rows = np.concatenate([group.pairs, group.real])  # of conjugate potentials one is enough
+    twice = jnp.asarray(np.where(np.arange(len(rows)) < len(group.pairs), 2.0, 1.0), w.dtype)
+    z = spectrum.transform(w, group)
+    r = jnp.einsum("aj,bj,cj->abc", z[0, 1:], z[1, 1:], z[2, rows], precision=_EXACT)
+    square = jnp.sum(jnp.square(r.real) + jnp.square(r.imag), (0, 1))
+    hit = r.real[rows - 1, rows - 1, np.arange(len(rows))]
+    return jnp.sum(twice * (square - 2 * hit)) / group.order
