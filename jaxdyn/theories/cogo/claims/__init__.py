@@ -1,6 +1,21 @@
 """The claims of CoGO, by topic."""
 
+from jaxdyn.theories.cogo.claims import (
+    abelian,
+    carriers,
+    constructions,
+    energy,
+    loss,
+    occam,
+    orders,
+    overparam,
+    partial,
+    relax,
+    semiring,
+    trained,
+)
+
 __all__ = ["CLAIMS"]
 
-TOPICS = ()
+TOPICS = (loss, semiring, partial, constructions, abelian, energy, orders, relax, occam, trained, carriers, overparam)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)
