@@ -4,7 +4,8 @@ The same network, split, start, loss, optimizer (Adam with coupled decay), preci
 an epoch; one-hot inputs are multiplied on neither side (PyTorch picks rows by ``embedding``) and both flush denormals. PyTorch
 has the better of one run with 2 threads after another and two runs with 1 thread at once. Its Adam is the fused one. A run here
 leaves dead nodes out, so the study is timed whole (9900 epochs); PyTorch's epochs all cost the same: a sample is multiplied.
-Epochs are timed apart for the first ones, when all 512 nodes live. Denormals: epochs from weights of which 89% are denormal.
+Epochs are timed apart for the first ones, when all 512 nodes live. Denormals: the first and the last epochs of a run, when decay
+has driven nine nodes in ten to nothing.
 """
 
 from __future__ import annotations
@@ -25,15 +26,14 @@ DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)
 EPOCHS = {23: 400, 71: 60, 127: 15}
 
 
-def torch_state(d: int, seed: int = 0, w: np.ndarray | None = None) -> tuple[Any, Any]:
+def torch_state(d: int, seed: int = 0) -> tuple[Any, Any]:
     """One epoch of PyTorch as a function, and its weights."""
     import torch
     from torch.nn.functional import embedding
 
     torch.manual_seed(seed)
     scale = (d**-0.5, d**-0.5, HIDDEN**-0.5)
-    start = [(2 * torch.rand(d, HIDDEN) - 1) * s for s in scale] if w is None else [torch.tensor(x) for x in w]
-    layers = [x.requires_grad_() for x in start]
+    layers = [((2 * torch.rand(d, HIDDEN) - 1) * s).requires_grad_() for s in scale]
     order = torch.randperm(d * d)[-(-d * d // 10) :]
     g1, g2 = order // d, order % d
     y = ((g1 + g2) % d)[:, None]
@@ -49,13 +49,13 @@ def torch_state(d: int, seed: int = 0, w: np.ndarray | None = None) -> tuple[Any
     return epoch, layers
 
 
-def torch_seconds(d: int, threads: int, epochs: int, flush: bool = True, w: np.ndarray | None = None) -> float:
+def torch_seconds(d: int, threads: int, epochs: int) -> float:
     """Seconds per epoch of one run in this process."""
     import torch
 
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(flush)
-    epoch, _ = torch_state(d, w=w)
+    torch.set_flush_denormal(True)
+    epoch, _ = torch_state(d)
     for _ in range(3):
         epoch()
     start = time.perf_counter()
@@ -87,7 +87,7 @@ def child(d: int, epochs: int) -> None:
 
 
 def our_trainer(d: int, epochs: int) -> Any:
-    """``epochs`` epochs as a compiled function of a seed, and of a state."""
+    """``epochs`` epochs on all nodes as a compiled function of a state, and the first state."""
     import jax
     import optax
 
@@ -102,10 +102,10 @@ def our_trainer(d: int, epochs: int) -> Any:
     step = train.make_step(training.objective(s, group, pairs, HIDDEN), tx)
 
     @jax.jit
-    def run(w: jax.Array) -> jax.Array:
-        return jax.lax.fori_loop(0, epochs, lambda _, state: step(state), train.init(tx, w)).params
+    def run(state: train.State) -> train.State:
+        return jax.lax.fori_loop(0, epochs, lambda _, x: step(x), state)
 
-    return run, model.init(jax.random.key(1), group, HIDDEN)
+    return run, train.init(tx, model.init(jax.random.key(1), group, HIDDEN))
 
 
 def flops(d: int) -> float:
@@ -118,15 +118,17 @@ def flops(d: int) -> float:
 
 def epochs_table(quick: bool) -> tuple[list[dict], dict[str, Any]]:
     """Seconds per epoch for every d, ours and PyTorch's, interleaved."""
+    import jax
+
     rows, facts = [], {}
     peak = matmul_peak()
     for d, count in EPOCHS.items():
         if quick and d > 23:
             break
         run, start = our_trainer(d, count)
-        run(start).block_until_ready()
+        jax.block_until_ready(run(start))
         contestants = {
-            "ours": lambda run=run, start=start: run(start).block_until_ready(),
+            "ours": lambda run=run, start=start: jax.block_until_ready(run(start)),
             "torch, 2 threads": lambda d=d, n=count: torch_seconds(d, 2, n),
         }
         rounds = 1 if quick else 5
@@ -171,22 +173,40 @@ def study(quick: bool) -> tuple[dict[str, Any], float]:
 
 
 def denormals(quick: bool) -> dict[str, float]:
-    """Milliseconds per epoch at d = 23 from weights of which 89% are denormal, over those from a usual start."""
-    d, count = 23, 400
-    rng = np.random.default_rng(0)
-    usual = rng.uniform(-0.2, 0.2, (3, d, HIDDEN)).astype(np.float32)
-    dead = np.where(np.arange(HIDDEN) < 0.11 * HIDDEN, usual, np.float32(1e-40) * np.sign(usual))
-    run, _ = our_trainer(d, count)
-    import jax.numpy as jnp
+    """Seconds of 400 epochs at d = 23 at the start of a run and at its end, where 89% of the nodes have decayed to nothing.
 
-    found = {}
-    for name, w in (("usual", usual), ("denormal", dead)):
-        on_device = jnp.asarray(w)
-        times = interleaved({"ours": lambda x=on_device: run(x).block_until_ready()}, 1 if quick else 5)
-        found[f"ours, {name}"] = times["ours"]["median"] / count * 1e3
-        for flush in (True, False):
-            found[f"torch, {name}, {'flushed' if flush else 'not flushed'}"] = torch_seconds(d, 1, count // 4, flush, w) * 1e3
+    Ours keeps all nodes here (in a sweep it would leave the dead ones out); PyTorch has one thread, denormals flushed and not.
+    """
+    import jax
+
+    run, start = our_trainer(23, 400)
+    end = start
+    for _ in range(4 if quick else 24):
+        end = run(end)
+    small = np.abs(np.asarray(end.params))
+    found = {"share of weights below 1e-20 at the end": float((small < 1e-20).mean())}
+    both = {f"ours, {name}": lambda x=x: jax.block_until_ready(run(x)) for name, x in (("start", start), ("end", end))}
+    found |= {name: t["median"] for name, t in interleaved(both, 1 if quick else 5).items()}
+    for flush in (True, False):
+        for name, seconds in zip(("start", "end"), torch_start_and_end(flush, 400, 4 if quick else 24), strict=True):
+            found[f"torch, {name}, {'flushed' if flush else 'not flushed'}"] = seconds
     return found
+
+
+def torch_start_and_end(flush: bool, epochs: int, blocks: int) -> tuple[float, float]:
+    """Seconds of the first and of the last block of that many epochs of one run."""
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_flush_denormal(flush)
+    epoch, _ = torch_state(23)
+    seconds = []
+    for _ in range(blocks + 1):
+        start = time.perf_counter()
+        for _ in range(epochs):
+            epoch()
+        seconds.append(time.perf_counter() - start)
+    return seconds[0], seconds[-1]
 
 
 def main() -> None:
@@ -208,7 +228,7 @@ def main() -> None:
     best = min(rows[0][f"torch, {n} (ms/epoch)"] for n in ("2 threads", "2 x 1 thread")) / 1e3
     whole |= {"torch, extrapolated seconds": best * total}
     whole |= {f"torch / ours, {n}": best * total / whole[f"seconds, {n}"] for n in ("compilation included", "compiled")}
-    facts |= {"study": whole, "denormals, ms per epoch at d=23": denormals(options.quick)}
+    facts |= {"study": whole, "denormals: seconds of 400 epochs at d=23": denormals(options.quick)}
     publish(
         "cogo_torch",
         "CoGO, q = 512, float32: milliseconds per epoch (targets: study at d=23 3 times, never slower at d=127)",

@@ -62,11 +62,11 @@ def bias(found: Nodes, group: Abelian) -> dict[str, dict[str, jd.Named]]:
 
 
 def ablation(w: Float[Array, "3 d q"], found: Nodes, group: Abelian) -> dict[str, Float[Array, ""]]:
-    """How much the loss over all pairs rises without c-entries at order-4 frequencies: those of order-6 nodes, of order-4 ones."""
+    """The loss over all pairs, and its rise without c-entries at order-4 frequencies: those of order-6 nodes, of order-4 ones."""
     order = carriers.node_orders(found)
     cut = [carriers.ablated(found, group, order == o) for o in (6, 4)]
     before, six, four = jax.lax.map(lambda x: gram.loss(x, group, "code"), jnp.stack([w, *cut]))
-    return {"six": six - before, "four": four - before}
+    return {"loss": before, "six": six - before, "four": four - before}
 
 
 def anatomy(c: Classes) -> dict[str, jd.Named]:
@@ -99,7 +99,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "norm": norm,
             "rise": carriers.rise(group, fours),
             "diagonal": jnp.float64(group.order - 1),
-            "shortfall": group.order - 1 - carriers.diagonal_under_decay(group, decay, norm),
+            "shortfall": group.order - 1 - carriers.diagonal_under_decay(group, decay, norm, rise["loss"]),
             **means["predicted"],
         },
         measured={
