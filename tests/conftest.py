@@ -1,5 +1,7 @@
 """Shared fixtures."""
 
+import signal
+
 import jax
 import pytest
 
@@ -20,3 +22,13 @@ def own_cache(tmp_path_factory):
     patch.setenv("JAXDYN_CACHE", str(tmp_path_factory.mktemp("cache")))
     yield
     patch.undo()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible():
+    """A shell's background job ignores Ctrl-C, and so would all programs that the tests start: undo it."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
