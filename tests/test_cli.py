@@ -39,7 +39,7 @@ def jaxdyn(capsys):
 
 @pytest.fixture
 def refused(jaxdyn):
-    """Run ``jaxdyn`` and expect exit code 2, nothing on standard output, and one sentence with these words."""
+    """Run ``jaxdyn``, expect exit code 2, nothing on standard output and one sentence with these words, and return the sentence."""
 
     def run(words, *parts):
         code, out, err = jaxdyn(*words)
@@ -47,6 +47,7 @@ def refused(jaxdyn):
         assert err.startswith("jaxdyn: ") and err.count("\n") == 1 and "Traceback" not in err
         for part in parts:
             assert part in err, err
+        return err
 
     return run
 
@@ -293,7 +294,7 @@ def test_a_users_file_that_cannot_be_used(refused, command, text, parts):
 
 
 def test_the_same_file_twice(refused):
-    refused(["list", "--load", TOYS, "--load", TOYS], "toy.decay")
+    assert "toy.decay" in refused(["list", "--load", TOYS, "--load", TOYS])
 
 
 @pytest.mark.parametrize(
@@ -351,7 +352,7 @@ def test_damaged_results_are_refused(refused, content):
     Path("out").mkdir()
     Path("out/result.json").write_text(content)
     Path("out/figures.json").write_text("{}")
-    refused(["report", "out"], "out")
+    assert "out" in refused(["report", "out"])
 
 
 # new ------------------------------------------------------------------------------------------------------------------
