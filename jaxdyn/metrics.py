@@ -15,6 +15,8 @@ import optax
 from jax.scipy.special import entr
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxdyn import linalg
+
 __all__ = ["entropy", "normalized_correlation", "relative_norm_error", "stable_rank", "top_eigenvalue"]
 
 
@@ -31,7 +33,7 @@ def stable_rank(m: Float[Array, "*rest r c"]) -> Float[Array, " *rest"]:
 
     Source: Rudelson and Vershynin, arXiv:math/0503442, section 1 ("numerical rank").
     """
-    s = jnp.linalg.svd(m, compute_uv=False)
+    s = linalg.singular_values(m)
     return jnp.sum(jnp.square(s / s[..., :1]), -1)
 
 

@@ -17,10 +17,6 @@ from jaxdyn.theories.grokking.claims import maxima, maxima_trial, memory, modula
 from jaxdyn.theories.grokking.dynamics import energy
 from jaxdyn.theories.grokking.dynamics import memory as theory
 
-pytestmark = pytest.mark.skip(
-    reason="Li2 is not registered yet: on two CPU threads XLA can wait for ever where two matrix factorisations run at once"
-)
-
 P = (0.1, 0.15, 0.2, 0.25, 0.3)
 SMALL = {
     maxima_trial.trial: jd.grid(maxima_trial.Maxima, groups=("5", "4", "S3"), steps=150),

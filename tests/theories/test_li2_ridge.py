@@ -19,10 +19,6 @@ from jaxdyn.theories.grokking.claims import repulsion as pair_claims
 from jaxdyn.theories.grokking.claims import ridge as claims
 from jaxdyn.theories.grokking.dynamics import depth, repulsion, ridge
 
-pytestmark = pytest.mark.skip(
-    reason="Li2 is not registered yet: on two CPU threads XLA can wait for ever where two matrix factorisations run at once"
-)
-
 SHAPES = ((12, 5), (9, 14))  # more samples than nodes, and fewer
 SIGMA = {
     "square": lambda x: x * x,

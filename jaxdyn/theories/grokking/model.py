@@ -51,9 +51,9 @@ Activation = Literal["square", "relu", "silu", "relu2", "tanh", "cube", "linear"
 
 
 class Params(NamedTuple):
-    """Rows of ``w`` are the first operand's elements, then the second's; ``v`` maps hidden nodes to elements."""
+    """Rows of ``w`` (D = 2M) are the first operand's elements, then the second's; ``v`` maps hidden nodes to elements."""
 
-    w: Float[Array, "2M K"]
+    w: Float[Array, "D K"]
     v: Float[Array, "K M"]
 
 
@@ -75,12 +75,12 @@ def products(group: Group, samples: Int[Array, "n 2"]) -> Int[Array, " n"]:
     return jnp.asarray(group.table)[samples[:, 0], samples[:, 1]]
 
 
-def preactivations(w: Float[Array, "2M K"], samples: Int[Array, "n 2"]) -> Float[Array, "n K"]:
+def preactivations(w: Float[Array, "D K"], samples: Int[Array, "n 2"]) -> Float[Array, "n K"]:
     """XW: two rows of W for each sample."""
     return w[samples[:, 0]] + w[w.shape[0] // 2 + samples[:, 1]]
 
 
-def features(w: Float[Array, "2M K"], samples: Int[Array, "n 2"], activation: Activation = "square") -> Float[Array, "n K"]:
+def features(w: Float[Array, "D K"], samples: Int[Array, "n 2"], activation: Activation = "square") -> Float[Array, "n K"]:
     """F = sigma(XW)."""
     return ACTIVATIONS[activation](preactivations(w, samples))
 

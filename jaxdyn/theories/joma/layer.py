@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int
 
-from jaxdyn import train
+from jaxdyn import linalg, train
 
 __all__ = ["KINDS", "PHIS", "Layer", "Params", "attended", "loss", "pull", "rates", "saliency", "trained"]
 
@@ -73,7 +73,7 @@ def loss(params: Params, layer: Layer) -> Float[Array, ""]:
 
 def pull(x: Float[Array, "n m"], feedback: Scalar) -> Float[Array, "n m"]:
     r"""P = κ x E[xxᵀ]⁻¹, for which E[(P V) x] = κV (needs at least as many samples as tokens)."""
-    return feedback * jnp.linalg.solve(x.T @ x / x.shape[0], x.T).T
+    return feedback * linalg.solve(x.T @ x / x.shape[0], x.T).T
 
 
 def saliency(layer: Layer) -> Float[Array, "m k"]:

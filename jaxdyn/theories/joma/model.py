@@ -18,6 +18,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn import linalg
+
 __all__ = [
     "ACTIVATIONS",
     "ATTENTIONS",
@@ -181,6 +183,6 @@ def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tup
     if d < m + q:
         raise ValueError(f"orthonormal embeddings of {m} tokens and {q} queries need dim >= {m + q}, got {d}")
     gaussian = jax.random.normal(key, (2, d, m + q), jnp.float64)
-    frame, _ = jnp.linalg.qr(gaussian[0])
+    frame, _ = linalg.qr(gaussian[0])
     u = frame + noise * gaussian[1]
     return u[:, :m], u[:, m:]

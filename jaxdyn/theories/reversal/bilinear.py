@@ -16,6 +16,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn import linalg
+
 __all__ = ["KINDS", "Flow", "draw_tokens", "effective", "field", "loss", "objective", "reverse_loss"]
 
 KINDS = ("gaussian", "orthonormal")
@@ -36,7 +38,7 @@ def draw_tokens(key: PRNGKeyArray, kind: int | Int[Array, ""], m: int, d: Float[
     hence orthonormal if and only if d >= m.
     """
     normal = jax.random.normal(key, (m, most), jnp.float64)
-    frame = jnp.linalg.qr(normal[:, :m] if most >= m else jnp.pad(normal, ((0, 0), (0, m - most))))[0]
+    frame = linalg.qr(normal[:, :m] if most >= m else jnp.pad(normal, ((0, 0), (0, m - most))))[0]
     frame = jnp.pad(frame, ((0, 0), (0, max(0, most - m))))[:, :most]
     return jnp.where(jnp.arange(most) < d, jnp.where(kind == KINDS.index("gaussian"), normal / jnp.sqrt(d), frame), 0.0)
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.scan_snap import model
 
@@ -43,7 +44,7 @@ def embeddings(key: PRNGKeyArray, tokens: int, dim: int, width: Scalar, orthonor
         raise UsageError(f"dim={dim} is not allowed: {tokens} orthonormal embeddings need at least as many dimensions")
     draw = jax.random.normal(key, (tokens, dim), jnp.float64) * (jnp.arange(dim) < width)
     apart = draw / jnp.linalg.norm(draw, axis=1, keepdims=True)
-    return jnp.where(orthonormal, jnp.linalg.qr(draw.T)[0].T, apart)
+    return jnp.where(orthonormal, linalg.qr(draw.T)[0].T, apart)
 
 
 def rotation(key: PRNGKeyArray, dim: int, width: Scalar) -> Float[Array, "d d"]:
@@ -51,7 +52,7 @@ def rotation(key: PRNGKeyArray, dim: int, width: Scalar) -> Float[Array, "d d"]:
     used = jnp.arange(dim) < width
     draw = jax.random.normal(key, (dim, dim), jnp.float64)
     block = jnp.where(used[:, None] & used, draw, jnp.where(~used[:, None] & ~used, jnp.eye(dim, dtype=draw.dtype), 0.0))
-    return jnp.linalg.qr(block)[0] * used * used[:, None]
+    return linalg.qr(block)[0] * used * used[:, None]
 
 
 def decoder(weights: Weights, u: Float[Array, "M d"]) -> Float[Array, "M M"]:

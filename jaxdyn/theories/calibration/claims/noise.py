@@ -11,7 +11,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, train
+from jaxdyn import linalg, plotting, train
 from jaxdyn.stats import bonferroni_z
 from jaxdyn.theories.calibration.dynamics import noise as theory
 from jaxdyn.theories.calibration.model import quadratic_loss
@@ -25,7 +25,7 @@ LEVEL = 0.9973  # a two-sided test at three standard errors, for the whole famil
 
 
 def _orthogonal(key: PRNGKeyArray, d: int) -> Array:
-    return jnp.linalg.qr(jax.random.normal(key, (d, d), jnp.float64))[0]
+    return linalg.qr(jax.random.normal(key, (d, d), jnp.float64))[0]
 
 
 def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:

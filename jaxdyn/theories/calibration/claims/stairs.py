@@ -10,7 +10,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting
+from jaxdyn import flow, linalg, plotting
 from jaxdyn.theories.calibration.claims.starts import linear_start, orthonormal, spectrum
 from jaxdyn.theories.calibration.dynamics import linear as theory
 from jaxdyn.theories.calibration.model import linear_loss
@@ -46,7 +46,7 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     ends = jnp.concatenate([jnp.zeros(1, jnp.float64), times, jnp.max(times)[None] * 1.25])
     ts = jnp.linspace(0.0, 1.0, s.samples + 1, dtype=jnp.float64) * ends[-1]
     sol = flow.gradient_flow(linear_loss, start, ts, m, rtol=1e-9, atol=1e-14)
-    learned = jnp.linalg.svd(sol.ys.w2 @ sol.ys.w1, compute_uv=False)[:, :k]
+    learned = linalg.singular_values(sol.ys.w2 @ sol.ys.w1)[:, :k]
     reached = jax.vmap(crossing, (None, 1, 0))(ts, learned, values / 2)
     between = (ends[1:] + ends[:-1]) / 2
     count = jnp.sum(learned > values / 2, -1)[jnp.searchsorted(ts, between)]

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jaxdyn import linalg
 from jaxdyn.theories.calibration.dynamics.linear import factors
 from jaxdyn.theories.calibration.model import Linear, Scalar
 
@@ -14,7 +15,7 @@ __all__ = ["linear_start", "orthonormal", "spectrum"]
 
 def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
     """Random orthonormal columns."""
-    return jnp.linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
+    return linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
 
 
 def spectrum(key: PRNGKeyArray, k: int, low: float, high: float) -> Float[Array, " k"]:

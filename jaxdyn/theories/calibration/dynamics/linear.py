@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn import linalg
 from jaxdyn.theories.calibration.model import Linear, Scalar
 
 __all__ = [
@@ -107,7 +108,7 @@ def gram_flow(
     tilt = jnp.where(flat, 2 * weight * t, weight * -jnp.expm1(-2 * jnp.abs(safe) * t) / jnp.abs(safe))
     root = jnp.sqrt(tilt) * jnp.exp(jnp.maximum(lam, 0) * t)
     h = q0.shape[1]
-    q, _ = jnp.linalg.qr(jnp.concatenate([root[:, None] * r0, jnp.eye(h, dtype=q0.dtype)]))
+    q, _ = linalg.qr(jnp.concatenate([root[:, None] * r0, jnp.eye(h, dtype=q0.dtype)]))
     upper = q[: len(lam)]
     back = jnp.exp(jnp.minimum(lam, 0) * t) / jnp.sqrt(jnp.where(t > 0, tilt, 1.0))
     moved = vectors @ (back[:, None] * upper)
@@ -122,13 +123,13 @@ def balanced_product(t: Scalar, m: Float[Array, "o i"], start: Linear) -> Float[
     """
     o, i = m.shape
     f = jnp.block([[jnp.zeros((i, i), m.dtype), m.T], [m, jnp.zeros((o, o), m.dtype)]])
-    lam, vectors = jnp.linalg.eigh(f)
+    lam, vectors = linalg.eigh(f)
     return gram_flow(t, lam, vectors, jnp.concatenate([start.w1.T, start.w2]), 0.5)[i:, :i]
 
 
 def symmetric_gram(t: Scalar, m: Float[Array, "d d"], u0: Float[Array, "d r"]) -> Float[Array, "d d"]:
     r"""Gram matrix :math:`UU^\top(t)` of :math:`\dot U = (M - UU^\top)U`, M symmetric of any sign."""
-    lam, vectors = jnp.linalg.eigh(m)
+    lam, vectors = linalg.eigh(m)
     return gram_flow(t, lam, vectors, u0, 1.0)
 
 
@@ -140,7 +141,7 @@ def effective_starts(u: Float[Array, "o k"], v: Float[Array, "i k"], start: Line
     own strength. Derived from :func:`balanced_product`: a learned mode takes its direction out of the bracket.
     """
     rows = (jnp.concatenate([v, u]) / 2**0.5).T @ jnp.concatenate([start.w1.T, start.w2])
-    _, r = jnp.linalg.qr(rows.T)
+    _, r = linalg.qr(rows.T)
     return jnp.square(jnp.diagonal(r)) / 2
 
 

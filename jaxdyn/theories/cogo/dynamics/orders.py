@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Complex, Float
 
+from jaxdyn import linalg
 from jaxdyn.theories.cogo.dynamics import partial
 
 __all__ = ["Block", "residual", "solve"]
@@ -68,7 +69,7 @@ def solve(
     def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
         v, damping = carry
         r, slope = equations(v), jax.jacrev(equations)(v)
-        tried = v - slope.T @ jnp.linalg.solve(slope @ slope.T + damping * jnp.eye(18, dtype=v.dtype), r)
+        tried = v - slope.T @ linalg.solve(slope @ slope.T + damping * jnp.eye(18, dtype=v.dtype), r)
         lower = jnp.sum(jnp.square(equations(tried))) < jnp.sum(jnp.square(r))
         damping = jnp.clip(jnp.where(lower, damping / SHRINK, damping * GROW), 1e-16, 1e10)
         return (jnp.where(lower, tried, v), damping), None

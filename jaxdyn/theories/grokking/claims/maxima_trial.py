@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
+from jaxdyn import linalg
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
@@ -157,7 +158,7 @@ def shapes(
 def _singular(block: Array, rank: int) -> Float[Array, "K rank"]:
     """Singular values, of sum of squares 1, with zeros at the end."""
     d = block.shape[-1]
-    s = jnp.linalg.svd(block, compute_uv=False) if d > 1 else jnp.abs(block[:, 0])
+    s = linalg.singular_values(block) if d > 1 else jnp.abs(block[:, 0])
     return jnp.pad(s / jnp.linalg.norm(s, axis=1, keepdims=True), ((0, 0), (0, rank - d)))
 
 

@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import linalg, plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.errors import given
@@ -85,7 +85,7 @@ def _explored(s: Learned, irreps: Irreps, directions: Array, ways: Float[Array, 
     samples = model.pairs(group.order)
     f = s.learned * model.centred(model.features(_hidden(directions, irreps, peaks[::2]), samples))
     y = model.centred(model.targets(group, samples))
-    left = y - f @ jnp.linalg.lstsq(f, y, rcond=CUT)[0]
+    left = y - f @ linalg.lstsq(f, y, rcond=CUT)
     by_class = left.reshape(group.order, group.order, -1)[np.arange(group.order), group.table[group.inverse].T]
     residual = jnp.mean(by_class, 1)
     w = ascent.climb(ways, group, steps=s.steps, residual=residual)

@@ -15,8 +15,9 @@ import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import linalg, plotting
 from jaxdyn.errors import given
+from jaxdyn.optim.muon import newton_schulz, polar
 from jaxdyn.theories.grokking.dynamics import muon
 
 if TYPE_CHECKING:
@@ -49,11 +50,11 @@ def trial(s: Polar, key: PRNGKeyArray) -> jd.Observables:
     """Inner products of gradients of every size with their factors; the last column for every size of both parts of v."""
     k_g, k_random, k_q, k_skew = jax.random.split(key, 4)
     g = jnp.asarray(SIZES, jnp.float64)[:, None, None] * jax.random.normal(k_g, (s.rows, s.columns), jnp.float64)
-    other = muon.polar(jax.random.normal(k_random, (s.rows, s.columns), jnp.float64))
-    maps = (muon.polar, lambda _: other, muon.newton_schulz)
+    other = polar(jax.random.normal(k_random, (s.rows, s.columns), jnp.float64))
+    maps = (polar, lambda _: other, newton_schulz)
     factors = jax.vmap(lambda g: jnp.stack([f(g) for f in maps]))(g)
     inner = jnp.einsum("zmrc,zrc->mz", factors, g)
-    nuclear = jnp.sum(jnp.sqrt(jnp.maximum(jnp.linalg.eigvalsh(jnp.swapaxes(g, 1, 2) @ g), 0)), 1)
+    nuclear = jnp.sum(jnp.sqrt(jnp.maximum(linalg.eigvalsh(jnp.swapaxes(g, 1, 2) @ g), 0)), 1)
     found, said, error = _appended(k_q, k_skew, s)
     parts = jnp.asarray(PARTS, jnp.float64)
     along, across = parts[:, None], parts
@@ -72,7 +73,7 @@ def trial(s: Polar, key: PRNGKeyArray) -> jd.Observables:
         },
         recorded={
             "share": jd.named(inner[:, 1:] / nuclear[1:], "factor nonzero"),
-            "spectrum": jd.named(jnp.linalg.svd(factors[-1, -1], compute_uv=False), "singular"),
+            "spectrum": jd.named(linalg.singular_values(factors[-1, -1]), "singular"),
         },
         coords={"size": SIZES, "along": PARTS, "across": PARTS, "form": FORMS, "factor": MAPS, "nonzero": SIZES[1:]},
     )
@@ -80,7 +81,7 @@ def trial(s: Polar, key: PRNGKeyArray) -> jd.Observables:
 
 def _appended(k_q: PRNGKeyArray, k_skew: PRNGKeyArray, s: Polar) -> tuple[Array, Array, Float[Array, "a b"]]:
     """The last column of the polar factor of [Q, v], Lemma 9's, and their distance, over all sizes of both parts of v."""
-    frame = jnp.linalg.qr(jax.random.normal(k_q, (s.rows, s.columns + 1), jnp.float64))[0]
+    frame = linalg.qr(jax.random.normal(k_q, (s.rows, s.columns + 1), jnp.float64))[0]
     span, across = frame[:, :-1], frame[:, -1]
     mix = jax.random.normal(k_skew, (s.columns, s.columns), jnp.float64)
     along = span @ (mix[0] / jnp.linalg.norm(mix[0]))
@@ -88,7 +89,7 @@ def _appended(k_q: PRNGKeyArray, k_skew: PRNGKeyArray, s: Polar) -> tuple[Array,
 
     def last(a: Float[Array, ""], b: Float[Array, ""]) -> tuple[Array, Array]:
         g = jnp.concatenate([q, (a * along + b * across)[:, None]], 1)
-        return muon.polar(g)[:, -1], muon.appended(a * along, b * across)
+        return polar(g)[:, -1], muon.appended(a * along, b * across)
 
     parts = jnp.asarray(PARTS, jnp.float64)
     found, said = jax.vmap(jax.vmap(last, (None, 0)), (0, None))(parts, parts)

@@ -16,7 +16,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, stats
+from jaxdyn import flow, linalg, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.errors import given
 from jaxdyn.theories.grokking import model
@@ -68,7 +68,7 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
     w = jax.random.normal(k_w, (2 * group.order, s.hidden), jnp.float64) / 2
     f, y = features(s.activation, w, samples), model.targets(group, samples)
-    rate = jnp.linalg.eigvalsh(ridge.gram(f, s.eta))[0]
+    rate = linalg.eigvalsh(ridge.gram(f, s.eta))[0]
     ts = jnp.concatenate([jnp.asarray((0.0, *EARLY), jnp.float64), jnp.asarray(LATE, jnp.float64) / rate])
     shape = (s.hidden, group.order)
     starts = s.start * jnp.asarray(SIZES, jnp.float64)[:, None, None] * jax.random.normal(k_v, shape, jnp.float64)

@@ -21,7 +21,7 @@ import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
+from jaxdyn import linalg, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.errors import given
 from jaxdyn.theories.grokking import model
@@ -100,7 +100,7 @@ def _constants() -> tuple[list[float], list[float]]:
 
 def _sizes(a: Array, signal: Array, eta: Array) -> tuple[Array, Array, Array]:
     """<G_F, S F~>, the norm of G_F, and that of S F~."""
-    r = jnp.linalg.inv(a + eta * jnp.eye(len(a), dtype=a.dtype))
+    r = linalg.inv(a + eta * jnp.eye(len(a), dtype=a.dtype))
     q, seen = r @ signal @ r, a @ signal
     both = eta * jnp.sum(q * seen.T)
     return both, eta * jnp.sqrt(jnp.sum((q @ a) * q)), jnp.sqrt(jnp.sum(signal * seen))

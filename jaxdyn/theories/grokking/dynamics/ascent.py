@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn import flow
+from jaxdyn import flow, linalg
 from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.grokking.dynamics import energy as theory
@@ -195,7 +195,7 @@ def curvatures(w: Float[Array, "D K"], group: Group, activation: Activation = "s
     n = w.T
     p = jnp.eye(w.shape[0], dtype=w.dtype) - n[:, :, None] * n[:, None]
     h = p @ ((h + jnp.swapaxes(h, 1, 2)) / 2) @ p - along[:, None, None] * jnp.eye(w.shape[0], dtype=w.dtype)
-    return jnp.linalg.eigvalsh(h)
+    return linalg.eigvalsh(h)
 
 
 def top(w: Float[Array, "D K"], group: Group, activation: Activation = "square", **data: Array) -> Top:

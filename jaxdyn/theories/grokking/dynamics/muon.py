@@ -22,7 +22,6 @@ import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 __all__ = [
-    "NEWTON_SCHULZ",
     "appended",
     "appended_error",
     "bound",
@@ -32,37 +31,13 @@ __all__ = [
     "guided",
     "needed",
     "needed_guided",
-    "newton_schulz",
-    "polar",
     "run",
     "selection",
     "surface",
 ]
 
-NEWTON_SCHULZ = ((4.01, -9.22, 5.80), (3.49, -6.38, 3.23), (3.34, -6.21, 3.20), (3.64, -7.48, 4.43), (3.46, -5.35, 2.85))
 HALVINGS = 60  # of the time at which the ball's surface is reached: below the spacing of floats
 STRIDE = 0.5  # step of the sphere's flow, in units of one over the leader's rate
-
-
-def polar(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    r"""The polar factor :math:`UV^\top` of :math:`G = U \Sigma V^\top`: what Muon aims at.
-
-    :math:`\langle UV^\top, G \rangle = \sum_i \sigma_i`, the nuclear norm (Lemma 2): the step never points uphill.
-    """
-    u, _, vt = jnp.linalg.svd(g, full_matrices=False)
-    return u @ vt
-
-
-def newton_schulz(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
-    r"""The authors' five quintic steps, :math:`X \leftarrow aX + (bA + cA^2)X` with :math:`A = XX^\top`, from :math:`G / \|G\|_F`.
-
-    Not the polar factor: singular values end between 0.6 and 1.2, those far below the norm less. Source: the paper's code.
-    """
-    x = g / (jnp.linalg.norm(g) + 1e-7)
-    for a, b, c in NEWTON_SCHULZ:
-        gram = x @ x.T
-        x = a * x + (b * gram + c * gram @ gram) @ x
-    return x
 
 
 def appended(along: Float[Array, " n"], across: Float[Array, " n"]) -> Float[Array, " n"]:

@@ -22,6 +22,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn import linalg
 from jaxdyn.theories.grokking.model import Activation, centred
 
 __all__ = [
@@ -56,14 +57,14 @@ def gram_inverse(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, 
     n, hidden = f.shape
     one = jnp.eye(hidden, dtype=f.dtype)
     if hidden <= n:
-        return jnp.linalg.solve(gram(f, eta), one)
-    return (one - f.T @ jnp.linalg.solve(_outer(f, eta), f)) / eta
+        return linalg.solve(gram(f, eta), one)
+    return (one - f.T @ linalg.solve(_outer(f, eta), f)) / eta
 
 
 def residual_operator(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
     r""":math:`P_\eta`: what is left of targets by the ridge solution on these features. No projection for eta > 0."""
     f = centred(f)
-    return eta * jnp.linalg.solve(_outer(f, eta), jnp.eye(f.shape[0], dtype=f.dtype))
+    return eta * linalg.solve(_outer(f, eta), jnp.eye(f.shape[0], dtype=f.dtype))
 
 
 def _outer(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
@@ -74,8 +75,8 @@ def solution(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, "
     r"""The ridge solution :math:`V = A^{-1} \tilde F^\top \tilde Y`, through the smaller of the two Gram matrices."""
     f, y = centred(f), centred(y)
     if f.shape[1] <= f.shape[0]:
-        return jnp.linalg.solve(gram(f, eta), f.T @ y)
-    return f.T @ jnp.linalg.solve(_outer(f, eta), y)
+        return linalg.solve(gram(f, eta), f.T @ y)
+    return f.T @ linalg.solve(_outer(f, eta), y)
 
 
 def backward(f: Float[Array, "n K"], y: Float[Array, "n M"], v: Float[Array, "K M"]) -> Float[Array, "n K"]:
@@ -91,7 +92,7 @@ def fixed(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, ""])
     """
     f, y = centred(f), centred(y)
     s = _outer(f, eta)
-    return eta * jnp.linalg.solve(s, y) @ (y.T @ jnp.linalg.solve(s, f))
+    return eta * linalg.solve(s, y) @ (y.T @ linalg.solve(s, f))
 
 
 def early(f: Float[Array, "n K"], y: Float[Array, "n M"]) -> Float[Array, "n K"]:
@@ -109,7 +110,7 @@ def path(
     Source: arXiv:2509.21519, appendix C.
     """
     f, y = centred(f), centred(y)
-    lam, q = jnp.linalg.eigh(gram(f, eta))
+    lam, q = linalg.eigh(gram(f, eta))
     decay = (lam * ts[:, None])[..., None]
     drive = -jnp.expm1(-decay) / lam[:, None] * (q.T @ (f.T @ y))
     return q @ (jnp.exp(-decay) * (q.T @ v0) + drive)
@@ -133,7 +134,7 @@ def unridged(f: Float[Array, "n K"], y: Float[Array, "n M"], cutoff: float = 1e-
     the features, that is for random ones with K >= n - 1. Singular values below ``cutoff`` times the largest count as zero.
     """
     f, y = centred(f), centred(y)
-    u, s, vt = jnp.linalg.svd(f, full_matrices=False)
+    u, s, vt = linalg.svd(f)
     inverse = jnp.where(s > cutoff * s[0], 1 / jnp.where(s > 0, s, 1), 0)
     u = u * (inverse > 0)
     seen = u.T @ y

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, stats, train
+from jaxdyn import flow, linalg, plotting, stats, train
 from jaxdyn.theories.joma.claims.thm3 import (
     LEVEL,
     SOURCE,
@@ -108,7 +108,7 @@ def _theory_path(s: Path, one: Instance, ts: Float[Array, " T"], keep_xi: Float[
 def _alignment(v: Float[Array, " d"], centres: Float[Array, "C d"]) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Largest cosine of v with a centre (up to sign), and the share of v's norm inside the span of the centres."""
     cosines = jnp.abs(centres @ v) / (jnp.linalg.norm(centres, axis=1) * jnp.linalg.norm(v))
-    frame = jnp.linalg.qr(centres.T)[0]
+    frame = linalg.qr(centres.T)[0]
     return jnp.max(cosines), jnp.linalg.norm(frame.T @ v) / jnp.linalg.norm(v)
 
 

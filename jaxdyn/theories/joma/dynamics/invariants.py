@@ -20,6 +20,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxdyn import linalg
+
 __all__ = [
     "Ledger",
     "Residuals",
@@ -203,7 +205,7 @@ def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], siz
         raise ValueError(f"{m} tokens need at least {len(rows)} samples, got {n}")
     products = (b[:, rows] * b[:, cols]).T  # one row an equation
     target = mean_b[rows] * mean_b[cols]
-    solution = products.T @ jnp.linalg.solve(products @ products.T, target)
+    solution = products.T @ linalg.solve(products @ products.T, target)
     return solution[:, None] * size
 
 
@@ -219,6 +221,6 @@ def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"], iterati
         p = jax.nn.softmax(apart @ theta)
         mean = p @ apart
         covariance = (apart * p[:, None]).T @ apart - jnp.outer(mean, mean)
-        return theta - jnp.linalg.solve(covariance + jnp.ones_like(covariance), mean)
+        return theta - linalg.solve(covariance + jnp.ones_like(covariance), mean)
 
     return jax.nn.softmax(apart @ jax.lax.fori_loop(0, iterations, step, jnp.zeros_like(mean_b)))

@@ -12,7 +12,7 @@ import xarray as xr
 from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import linalg, plotting
 from jaxdyn.data import classes
 from jaxdyn.theories.scan_snap import model
 
@@ -46,7 +46,7 @@ def overlap_trial(s: Overlap, key: PRNGKeyArray) -> jd.Observables:
     f = model.normalized(classes.laws(v, classes.law(v, s.weight)))
     counted = jnp.arange(v.classes) < s.number
     e = jnp.where(counted[:, None] & counted, f @ f.T, 0.0) - jnp.diag(counted.astype(jnp.float64))
-    size = s.number * jnp.max(jnp.abs(jnp.linalg.eigvalsh(e)))
+    size = s.number * jnp.max(jnp.abs(linalg.eigvalsh(e)))
     return jd.observables(
         predicted={"overlap": jd.named(jnp.stack([jnp.ones_like(size), derived]), "form")},
         measured={"overlap": size},

@@ -1,0 +1,72 @@
+"""Factorisations and linear systems for batches, one matrix after another.
+
+The functions of ``jnp.linalg`` under the same names, with leading batch axes or under ``vmap``. On CPUs those hand the matrices of
+a batch to the thread pool that they themselves run on, and wait there: a program that has as many batched factorisations under way
+as there are threads (two, on a small machine) waits for ever (JAX 0.10). A single matrix is factorised in place, so here batches
+are loops. Trials use these; ``norm``, ``det`` and products have no such fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.custom_batching import sequential_vmap
+from jaxtyping import Array, Inexact
+
+__all__ = ["eigh", "eigvalsh", "inv", "lstsq", "qr", "singular_values", "solve", "svd"]
+
+
+def _one_by_one(function: Callable[..., Any], *matrices: Array) -> Any:
+    """The function of matrices (without further arguments), over their common leading axes if there are any."""
+    function = sequential_vmap(function)
+    for _ in range(matrices[0].ndim - 2):
+        function = jax.vmap(function)
+    return function(*matrices)
+
+
+def eigh(a: Inexact[Array, "*batch n n"]) -> tuple[Inexact[Array, "*batch n"], Inexact[Array, "*batch n n"]]:
+    """Eigenvalues in ascending order, and eigenvectors as columns, of Hermitian matrices."""
+    values, vectors = _one_by_one(lambda x: tuple(jnp.linalg.eigh(x)), a)
+    return values, vectors
+
+
+def eigvalsh(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n"]:
+    """Eigenvalues of Hermitian matrices, in ascending order."""
+    return _one_by_one(lambda x: jnp.linalg.eigvalsh(x), a)
+
+
+def svd(
+    a: Inexact[Array, "*batch m n"],
+) -> tuple[Inexact[Array, "*batch m k"], Inexact[Array, "*batch k"], Inexact[Array, "*batch k n"]]:
+    """The thin singular value decomposition, U, s and the adjoint of V; k is the smaller side."""
+    u, s, vt = _one_by_one(lambda x: tuple(jnp.linalg.svd(x, full_matrices=False)), a)
+    return u, s, vt
+
+
+def singular_values(a: Inexact[Array, "*batch m n"]) -> Inexact[Array, "*batch k"]:
+    """Singular values, in descending order."""
+    return _one_by_one(lambda x: jnp.linalg.svd(x, compute_uv=False), a)
+
+
+def qr(a: Inexact[Array, "*batch m n"]) -> tuple[Inexact[Array, "*batch m k"], Inexact[Array, "*batch k n"]]:
+    """The thin QR factorisation."""
+    q, r = _one_by_one(lambda x: tuple(jnp.linalg.qr(x)), a)
+    return q, r
+
+
+def solve(a: Inexact[Array, "*batch n n"], b: Inexact[Array, "*batch n ..."]) -> Inexact[Array, "*batch n ..."]:
+    """A^{-1} b; the right side is a matrix or a vector."""
+    return _one_by_one(lambda x, y: jnp.linalg.solve(x, y), a, b)
+
+
+def inv(a: Inexact[Array, "*batch n n"]) -> Inexact[Array, "*batch n n"]:
+    """A^{-1}."""
+    return _one_by_one(lambda x: jnp.linalg.inv(x), a)
+
+
+def lstsq(a: Inexact[Array, "*batch m n"], b: Inexact[Array, "*batch m k"], rcond: float) -> Inexact[Array, "*batch n k"]:
+    """The least-squares solution of least norm; singular values below ``rcond`` of the largest are taken for zero."""
+    return _one_by_one(lambda x, y: jnp.linalg.lstsq(x, y, rcond=rcond)[0], a, b)
