@@ -10,6 +10,7 @@ from jaxdyn.theories.grokking.claims import (
     muon,
     regimes,
     repulsion,
+    retention,
     ridge,
     similar,
     width,
@@ -17,5 +18,5 @@ from jaxdyn.theories.grokking.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (ridge, regimes, width, repulsion, similar, depth, muon, collect, energy, maxima, modulation, memory)
+TOPICS = (ridge, regimes, width, repulsion, similar, depth, muon, collect, energy, maxima, modulation, memory, retention)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -1,0 +1,166 @@
+r"""Do the maxima of a node's energy survive on a random part of the pairs? Three energies, and the flow up each of them.
+
+.. math:: E(w) = \tfrac12 \|Y^\top B f(w)\|^2, \qquad \nabla E = X^\top \operatorname{diag}(f')\, B Y Y^\top B f
+
+with a symmetric B on functions of the n pairs seen, whose images have mean zero:
+
+- *cross*: :math:`f = 2 u(h_1) v(h_2)`, B = P. The squares, which full data cancel, are left out, as in the printed proof.
+- *plain*: :math:`f = (u + v)^2`, B = P. The energy of :mod:`energy` on partial data.
+- *whitened*: :math:`f = (u + v)^2`, :math:`B = (P S P + \varepsilon)^{-1} P`: Stage II with the ridge solution on K frozen random
+  features of variance 1, :math:`S[i,j] = 4 + 2 t^2` for pairs with t operands in common, :math:`\varepsilon = \eta / K`.
+
+On the pairs :math:`S = 4\,11^\top + 4I + 2R + 2C`, where R and C tell pairs with the same first and second operand. So with
+:math:`c = 4 + \varepsilon` and Z the indicators of all rows and columns, :math:`N = cI + 2ZZ^\top` has the inverse
+
+.. math:: N^{-1} f = \tfrac1c (f - Z\theta), \qquad (\tfrac c2 I + Z^\top Z)\, \theta = Z^\top f, \qquad
+    B f = N^{-1}(f - \mu 1), \quad 1^\top B f = 0,
+
+a fit of row and column effects shrunk by c/2: one inverse of an M by M matrix (the Schur complement of the columns) for a subset,
+and a few products with M by M arrays for a step, in place of an n by n inverse. On all pairs the three energies have the same
+maxima. Source: arXiv:2509.21519, theorem 4; whitened: our generalisation. Letters: M elements, D = 2M, S subsets, a node on each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from jaxdyn import linalg
+from jaxdyn.data.cayley import Group
+
+__all__ = ["OBJECTS", "Data", "End", "Object", "draw", "flow", "make_data", "value_and_gradient"]
+
+Object = Literal["cross", "plain", "whitened"]
+OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
+
+
+class Data(NamedTuple):
+    """The subsets as the energy needs them.
+
+    Args:
+        seen: 1 for the pairs [h1, h2] in the data.
+        by_product: the same by product and first operand, [h, h1].
+        shares: how much of its subset each class holds.
+        effects: for the whitened energy the a and b of :math:`B f = (f - a(h_1) - b(h_2)) / c` for f that is 0 where not seen.
+        scale: c; 1 for the others.
+    """
+
+    seen: Float[Array, "M M S"]
+    by_product: Float[Array, "M M S"]
+    shares: Float[Array, "M S"]
+    effects: Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
+    scale: float | Float[Array, ""] = 1.0
+
+
+class End(NamedTuple):
+    """Where the flow ended: weights, E, and the norm of the gradient along the sphere over that of the whole gradient."""
+
+    w: Float[Array, "D S"]
+    energy: Float[Array, " S"]
+    gradient: Float[Array, " S"]
+
+
+def draw(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S"]:
+    """Ranks of all pairs [h1, h2] in ``count`` random orders: the pairs of rank below n are n of them without replacement."""
+    ranks = jnp.argsort(jax.random.bits(key, (count, order**2)), 1)  # the inverse of a random order, which is as random
+    return jnp.moveaxis(ranks.reshape(count, order, order), 0, 2)
+
+
+def make_data(seen: Float[Array, "M M S"], group: Group, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
+    """Subsets, and B on them.
+
+    Args:
+        seen: 1 for the pairs in the data.
+        group: the group.
+        kind: which of the three energies.
+        ridge: epsilon, for ``whitened`` alone.
+    """
+    by_product = seen[np.arange(group.order), _partners(group)]
+    shares = jnp.sum(by_product, 1) / jnp.sum(seen, (0, 1))
+    if kind != "whitened":
+        return Data(seen, by_product, shares)
+    return Data(seen, by_product, shares, _whitening(seen, 4 + ridge), 4 + ridge)
+
+
+def _partners(group: Group) -> Int[np.ndarray, "M M"]:
+    """[h, a]: the second operand that makes h of a."""
+    return group.table[group.inverse].T
+
+
+def _whitening(seen: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Callable[[Array], tuple[Array, Array]]:
+    """The fitted effects of rows and columns, and in them the constant that makes the mean of what is left zero."""
+    rows, columns = jnp.sum(seen, 1), jnp.sum(seen, 0)
+    down = c / 2 + columns
+    schur = -jnp.einsum("abs,cbs->sac", seen / down, seen, precision=jax.lax.Precision.HIGHEST)
+    inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=seen.dtype)), 0, 2)
+
+    def fitted(f: Array) -> tuple[Array, Array, Array]:
+        over_rows, over_columns = jnp.sum(f, 1), jnp.sum(f, 0)
+        left = over_rows - jnp.sum(seen * (over_columns / down), 1)
+        a = jnp.sum(inverse * left[:, None], 0)
+        b = (over_columns - jnp.sum(seen * a[:, None], 0)) / down
+        return a, b, jnp.sum(over_rows - rows * a, 0) - jnp.sum(columns * b, 0)
+
+    first, second, whole = fitted(seen)
+
+    def effects(f: Array) -> tuple[Array, Array]:
+        a, b, total = fitted(f)
+        mu = total / whole
+        return a + mu * (1 - first), b - mu * second
+
+    return effects
+
+
+def value_and_gradient(
+    w: Float[Array, "D S"], group: Group, data: Data, kind: Object
+) -> tuple[Float[Array, " S"], Float[Array, "D S"]]:
+    """E and its gradient, each node on its own subset; ``data`` from :func:`make_data` with the same ``kind``."""
+    u, v = w[: group.order], w[group.order :]
+    z = _response(u, v, group, data, kind)
+    back = z[group.table]
+    if data.effects is None:
+        back = back - jnp.sum(data.shares * z, 0)
+    else:
+        a, b = data.effects(data.seen * back)
+        back = (back - a[:, None] - b) / data.scale
+    back = 2 * data.seen * back
+    by_first, by_second = (v[None], u[:, None]) if kind == "cross" else (u[:, None] + v,) * 2
+    return jnp.sum(z * z, 0) / 2, jnp.concatenate([jnp.sum(back * by_first, 1), jnp.sum(back * by_second, 0)])
+
+
+def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Group, data: Data, kind: Object) -> Float[Array, "M S"]:
+    """Y^T B f."""
+
+    def feature(u: Array, v: Array) -> Array:
+        return 2 * u * v if kind == "cross" else jnp.square(u + v)
+
+    partner = _partners(group)
+    f = feature(u, v[partner])
+    if data.effects is None:
+        z = jnp.sum(data.by_product * f, 1)
+        return z - data.shares * jnp.sum(z, 0)
+    a, b = data.effects(data.seen * feature(u[:, None], v))
+    return jnp.sum(data.by_product * (f - a - b[partner]), 1) / data.scale
+
+
+def flow(w: Float[Array, "D S"], group: Group, data: Data, kind: Object, steps: int, step: float | Float[Array, ""]) -> End:
+    r"""The flow :math:`\dot w = (I - ww^\top)\nabla E / \|\nabla E\|` on the sphere for a time ``steps`` times ``step``.
+
+    Euler steps that never look ahead, so that a node cannot leap into another basin; no step is longer than ``step``.
+    """
+    w = w / jnp.linalg.norm(w, axis=0)
+
+    def raised(w: Array, _: None) -> tuple[Array, None]:
+        g = value_and_gradient(w, group, data, kind)[1]
+        w = w + (step / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny)) * g
+        return w / jnp.linalg.norm(w, axis=0), None
+
+    w = jax.lax.scan(raised, w, None, steps)[0]
+    energy, g = value_and_gradient(w, group, data, kind)
+    along = g - w * jnp.sum(w * g, 0)
+    return End(w, energy, jnp.linalg.norm(along, axis=0) / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny))
