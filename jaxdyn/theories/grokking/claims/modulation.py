@@ -117,7 +117,7 @@ def _hidden(directions: Float[Array, "3 2 d n"], irreps: Irreps, peaks: tuple[en
     halves = []
     for peak in peaks:
         d = peak.degree
-        count = {"real": d**3 * (d + 1) // 2, "complex": 3 * d**4 + d**3, "quaternionic": 2 * d**3}[peak.kind]
+        count = {"real": d**3 * (d + 1) // 2, "complex": 3 * d**4 + d**3, "quaternionic": d**4}[peak.kind]
         halves.append(energy.maximum(directions[:, :, :d, :count], irreps, peak.irreps[0]))
     w = jnp.concatenate(halves, 1)
     sign = jnp.where(jnp.arange(2 * irreps.group.order) < irreps.group.order, 1.0, -1.0)
