@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.claim import Observables
@@ -234,6 +235,12 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
     return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
 
 
+@functools.cache
+def _blas() -> ThreadpoolController:
+    """For one thread in every factorisation: trials have many of small matrices, and threads wait for one another longer."""
+    return ThreadpoolController()
+
+
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays."""
     use_compilation_cache()
@@ -244,7 +251,8 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
         ready = time.perf_counter()
         swept = {k: _last_repeated(v, cells_) for k, v in _swept_arrays(program, chunk.cells).items()}
         seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), seeds_)
-        observed = jax.device_get(compiled((swept, np.zeros(cells_, np.uint32)), seeds))
+        with _blas().limit(limits=1, user_api="blas"):
+            observed = jax.device_get(compiled((swept, np.zeros(cells_, np.uint32)), seeds))
     facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
     result = _to_host(observed, n_seeds, n_cells)
     if chunk.store is None:
