@@ -1,0 +1,1 @@
+"""Progress measures for grokking on modular addition, in a one-layer transformer (arXiv 2301.05217)."""
