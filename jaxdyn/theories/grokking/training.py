@@ -27,6 +27,7 @@ from jaxdyn.data.groups import parse
 from jaxdyn.errors import UsageError, given
 from jaxdyn.optim.muon import muon
 from jaxdyn.theories.grokking import model
+from jaxdyn.theories.grokking.dynamics.critical import critical_share
 
 __all__ = ["Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
 
@@ -38,10 +39,11 @@ Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]
 class Training:
     """A training run."""
 
-    share: jd.Swept = 0.4  # of all pairs, to train on
+    share: jd.Swept = 0.4  # of all pairs, to train on; in units of the critical share if ``critical``
     lr: jd.Swept = 0.002
     decay: jd.Swept = 2e-4  # for Adam and SGD coupled: decay * w is added to the gradient
     top: jd.Swept = 1.0  # factor of V at the start; 0 is the paper's zero-init
+    turn: jd.Swept = 0.02  # rate of W where it has Muon
     group: str = "23"
     hidden: int = 256
     epochs: int = 400
@@ -50,12 +52,13 @@ class Training:
     objective: Literal["mse", "nll"] = "mse"
     optimizer: Optimizer = "adam"  # of W; V has Adam where W has Muon
     ridge: bool = False  # V is the ridge solution on the features at every step
+    critical: bool = False
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         """Refuse groups without a name, shares without a pair to train or test on, and records that do not end with the run."""
         pairs = parse(self.group).order ** 2
-        if not 1 <= round(self.share * pairs) < pairs:
+        if not 1 <= round(self.pairs * pairs) < pairs:
             raise UsageError("share leaves at least one pair to train on and one to test on, " + given(self, "share"))
         if self.hidden < 1:
             raise UsageError("a network has at least one hidden node, " + given(self, "hidden"))
@@ -63,6 +66,11 @@ class Training:
             raise UsageError("epochs is a multiple of every, which is at least 1, " + given(self, "epochs", "every"))
         if self.ridge and (self.decay <= 0 or self.objective != "mse"):
             raise UsageError("a ridge solution needs decay > 0 and the objective mse, " + given(self, "decay", "objective"))
+
+    @property
+    def pairs(self) -> float:
+        """The share of all pairs that is trained on."""
+        return self.share * critical_share(parse(self.group)) if self.critical else self.share
 
 
 class Data(NamedTuple):
@@ -91,7 +99,7 @@ def data(s: Training, key: PRNGKeyArray) -> Data:
     samples = jnp.stack(jnp.divmod(order, group.order), -1)
     labels = model.products(group, samples)
     shaped = [x.reshape(blocks, rows, *x.shape[1:]) for x in (samples, labels, jnp.arange(blocks * rows))]
-    return Data(*shaped, jnp.round(jnp.asarray(s.share) * every).astype(jnp.int32))
+    return Data(*shaped, jnp.round(jnp.asarray(s.pairs) * every).astype(jnp.int32))
 
 
 def outputs(p: model.Params, d: Data, activation: model.Activation) -> Float[Array, "b r M"]:
@@ -212,5 +220,5 @@ def _optimizer(s: Training) -> optax.GradientTransformation:
         return optax.adamw(s.lr, weight_decay=s.decay)
     if s.optimizer == "sgd":
         return optax.chain(optax.add_decayed_weights(s.decay), optax.sgd(s.lr, momentum=0.9))
-    turn = muon(s.lr, s.decay, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
+    turn = muon(s.turn, s.decay, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
     return optax.partition({"w": turn, "v": adam}, model.Params("w", "v"))
