@@ -4,6 +4,7 @@ import signal
 
 import jax
 import pytest
+from threadpoolctl import threadpool_limits
 
 pytest_plugins = "pytester"
 
@@ -12,6 +13,13 @@ pytest_plugins = "pytester"
 def x64():
     """Run the test inside ``jax.enable_x64(True)``, as the engine runs every trial."""
     with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_blas_thread():
+    """As the engine runs programs: threads of several test processes wait for one another."""
+    with threadpool_limits(1, user_api="blas"):
         yield
 
 

@@ -113,35 +113,37 @@ def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
     v = _centred(p.v)
     scale = (2.0 if s.objective == "mse" else 1.0) / d.count.astype(p.v.dtype)
 
-    def add(block: Int[Array, ""], sums: model.Params) -> model.Params:
+    def add(block: Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        w, vt = sums
         samples, known = d.samples[block], d.number[block] < d.count
         a = model.preactivations(p.w, samples)
         f, back = jax.vjp(model.ACTIVATIONS[s.activation], a)
         r = jnp.where(known[:, None], _residual(f @ v, d.labels[block], s.objective), 0) * scale
         (change,) = back(r @ v.T)
         left, right = samples[:, 0], p.w.shape[0] // 2 + samples[:, 1]
-        # r^T f, not f^T r: with the long side of f first XLA's product on CPUs is three times slower
-        return model.Params(sums.w.at[left].add(change).at[right].add(change), sums.v + (r.T @ f).T)
+        # r^T f, transposed at the end: with the long side of f first XLA's product on CPUs is three times slower
+        return w.at[left].add(change).at[right].add(change), vt + r.T @ f
 
     blocks = -(-d.count // d.samples.shape[1])
-    return jax.lax.fori_loop(0, blocks, add, jax.tree.map(jnp.zeros_like, p))
+    w, vt = jax.lax.fori_loop(0, blocks, add, (jnp.zeros_like(p.w), jnp.zeros_like(p.v.T)))
+    return model.Params(w, vt.T)
 
 
 def ridge_top(w: Float[Array, "D K"], d: Data, s: Training) -> Float[Array, "K M"]:
-    r"""The V that minimises the training loss with its decay: ridge on centred features, :math:`\eta = n\,` decay / 2."""
+    r"""The V that minimises the training loss with its decay, :math:`\eta = n\,` decay / 2; outputs are centred, not samples."""
     order, wide = w.shape[0] // 2, jnp.float64
 
     def add(block: Int[Array, ""], sums: tuple[Array, ...]) -> tuple[Array, ...]:
         known = (d.number[block] < d.count)[:, None]
         f = jnp.where(known, model.features(w, d.samples[block], s.activation), 0).astype(wide)
         y = jnp.where(known, (d.labels[block][:, None] == jnp.arange(order)) - 1 / order, 0).astype(wide)
-        return sums[0] + f.T @ f, sums[1] + (y.T @ f).T
+        return sums[0] + f.T @ f, sums[1] + y.T @ f
 
     hidden = w.shape[1]
-    start = (jnp.zeros((hidden, hidden), wide), jnp.zeros((hidden, order), wide))
+    start = (jnp.zeros((hidden, hidden), wide), jnp.zeros((order, hidden), wide))
     gram, cross = jax.lax.fori_loop(0, -(-d.count // d.samples.shape[1]), add, start)
     eta = d.count * jnp.asarray(s.decay, wide) / 2
-    return linalg.solve(gram + eta * jnp.eye(hidden, dtype=wide), cross).astype(w.dtype)
+    return linalg.solve(gram + eta * jnp.eye(hidden, dtype=wide), cross.T).astype(w.dtype)
 
 
 def train(

@@ -1,0 +1,277 @@
+"""Li2's training runs: seconds per epoch at M = 71, K = 2048 and M = 23, K = 256, and 32 seeds at once, here and in plain PyTorch.
+
+The same network, pairs, loss, optimizer (Adam with coupled decay), precision (float32), full batches, no statistics within a run;
+one-hot inputs are multiplied on neither side (PyTorch picks rows by ``embedding``) and both flush denormals. Both have the better
+of one run after another on two threads and two runs at once: PyTorch as two processes of one thread, ours on two devices of one
+process, which is what a sweep does. PyTorch's Adam is the fused one. That both sides make the same steps is checked first.
+
+``of peak``: share of this machine's matrix-product rate, by the three products of n x K x M of an epoch. ``at peak``: how much
+faster than PyTorch a program of those products alone would be at that rate, thus what no target can exceed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from common import machine, matmul_peak, publish
+
+LR, DECAY = 0.002, 2e-4  # as jaxdyn.theories.grokking.training.Training; checked in main
+CASES = ((71, 2048, 0.4, 16), (23, 256, 0.8, 400))  # M, K, share, epochs of a sample
+SEEDS = 32
+PATIENCE = 3.0  # seconds of a PyTorch sample: its threads wait for one another, for long on a machine with other work
+
+
+def torch_state(order: int, weights: list[Any], pairs: Any) -> tuple[Callable[[], None], list[Any]]:
+    """One epoch of PyTorch as a function, and its weights; pairs are those trained on, in the cyclic group."""
+    import torch
+    from torch.nn.functional import embedding, one_hot
+
+    w, v = layers = [torch.tensor(x).requires_grad_() for x in weights]
+    left, right = torch.tensor(pairs[:, 0]), torch.tensor(pairs[:, 1]) + order
+    aim = one_hot((left + right) % order, order).float() - 1 / order
+    adam = torch.optim.Adam(layers, lr=LR, weight_decay=DECAY, fused=True)
+
+    def epoch() -> None:
+        adam.zero_grad()
+        o = (embedding(left, w) + embedding(right, w)).square() @ v
+        (o - o.mean(1, keepdim=True) - aim).square().sum(1).mean().backward()
+        adam.step()
+
+    return epoch, layers
+
+
+def torch_start(order: int, hidden: int, share: float) -> Callable[[], None]:
+    """A run from a start of its own."""
+    rng = np.random.default_rng(0)
+    weights = [rng.uniform(-1, 1, s).astype(np.float32) / np.float32(b) ** 0.5 for s, b in _shapes(order, hidden)]
+    chosen = rng.permutation(order**2)[: round(share * order**2)]
+    return torch_state(order, weights, np.stack(np.divmod(chosen, order), -1))[0]
+
+
+def _shapes(order: int, hidden: int) -> tuple[tuple[tuple[int, int], int], ...]:
+    return ((2 * order, hidden), 2 * order), ((hidden, order), hidden)
+
+
+def child(order: int, hidden: int, share: float, threads: int) -> None:
+    """A PyTorch process: for each line, which is a number of epochs, the seconds per epoch of a new run (or of its first part)."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+
+    def run(epochs: int) -> float:
+        begin = time.perf_counter()
+        epoch = torch_start(order, hidden, share)
+        done, seconds = 0, 0.0
+        while done < epochs and seconds < PATIENCE:
+            epoch()
+            done, seconds = done + 1, time.perf_counter() - begin
+        return seconds / done
+
+    run(3)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        print(run(int(line)), flush=True)
+
+
+class Torch:
+    """PyTorch processes that wait for work."""
+
+    def __init__(self, stack: ExitStack, case: tuple[int, int, float, int], threads: int, processes: int) -> None:
+        command = [sys.executable, __file__, "--child", *map(str, case[:3]), str(threads)]
+        self.children = [
+            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+            for _ in range(processes)
+        ]
+        for c in self.children:
+            self.answer(c)
+
+    def answer(self, c: Any) -> str:
+        """The next line of a process."""
+        line = c.stdout.readline()
+        if not line:
+            raise SystemExit("a PyTorch process has ended; is torch installed?")
+        return line
+
+    def seconds(self, epochs: int) -> float:
+        """Seconds per epoch and run, if each process makes a run of that many at once."""
+        for c in self.children:
+            c.stdin.write(f"{epochs}\n")
+            c.stdin.flush()
+        return statistics.mean([float(self.answer(c)) for c in self.children]) / len(self.children)
+
+
+def our_trainer(order: int, hidden: int, share: float, epochs: int) -> tuple[Any, Callable[[int], Any]]:
+    """``epochs`` epochs as a compiled function of data and state, and those of a seed on their device."""
+    import jax
+    import optax
+
+    from jaxdyn import train
+    from jaxdyn.theories.grokking import model, training
+
+    s = training.Training(group=str(order), hidden=hidden, share=share)
+    tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_learning_rate(s.lr))
+
+    @jax.jit
+    def run(data: training.Data, state: train.State) -> train.State:
+        def step(_: Any, now: train.State) -> train.State:
+            updates, opt = tx.update(training.gradient(now.params, data, s), now.opt, now.params)
+            return train.State(optax.apply_updates(now.params, updates), opt, now.step + 1)
+
+        return jax.lax.fori_loop(0, epochs, step, state)
+
+    def start(seed: int) -> tuple[Any, Any]:
+        k_data, k_init = jax.random.split(jax.random.key(seed))
+        state = train.init(tx, model.init(k_init, order, hidden))
+        return jax.device_put((training.data(s, k_data), state), jax.devices()[seed % len(jax.devices())])
+
+    return run, start
+
+
+def same_steps(epochs: int = 10) -> float:
+    """The largest difference of weights after some epochs from one start, ours against PyTorch's, over the largest weight."""
+    import torch
+
+    order, hidden, share, _ = CASES[-1]
+    run, start = our_trainer(order, hidden, share, epochs)
+    data, state = start(0)
+    ours = run(data, state).params
+    pairs = np.asarray(data.samples).reshape(-1, 2)[: int(data.count)].astype(np.int64)
+    torch.set_num_threads(1)
+    epoch, layers = torch_state(order, [np.array(x) for x in state.params], pairs)
+    for _ in range(epochs):
+        epoch()
+    return max(float(np.abs(a - b.detach().numpy()).max() / np.abs(a).max()) for a, b in zip(ours, layers, strict=True))
+
+
+def epochs_table(rounds: int, quick: bool) -> tuple[list[dict], dict[str, Any]]:
+    """Seconds per epoch, ours and PyTorch's, interleaved."""
+    import jax
+
+    rows, facts = [], {}
+    for case in CASES[1:] if quick else CASES:
+        order, hidden, share, count = case
+        run, start = our_trainer(*case)
+        states = [start(seed) for seed in range(min(2, len(jax.devices())))]
+
+        def ours(used: list[Any], run: Any = run, count: int = count) -> float:
+            begin = time.perf_counter()
+            jax.block_until_ready([run(*x) for x in used])
+            return (time.perf_counter() - begin) / (count * len(used))
+
+        with ExitStack() as stack:
+            wide, narrow = Torch(stack, case, 2, 1), Torch(stack, case, 1, 2)
+            contestants = {
+                "ours": lambda ours=ours, x=states: ours(x[:1]),
+                "ours, 2 at once": lambda ours=ours, x=states: ours(x),
+                "torch, 2 threads": lambda t=wide, n=count: t.seconds(n),
+                "torch, 2 x 1 thread": lambda t=narrow, n=count: t.seconds(n),
+                "peak": matmul_peak,
+            }
+            samples = alternate(contestants, rounds)
+        peak, pairs = max(samples.pop("peak")), round(share * order**2)
+        ms = {name: statistics.median(values) * 1e3 for name, values in samples.items()}
+        torch, best = (min(v for n, v in ms.items() if n.startswith(who)) for who in ("torch", "ours"))
+        at_peak = 6 * pairs * hidden * order / peak * 1e3
+        rows.append(
+            {"M": order, "K": hidden, "n": pairs, **{f"{n} (ms/epoch)": v for n, v in ms.items()}}
+            | {"torch / ours": torch / best, "of peak": at_peak / best, "at peak": torch / at_peak}
+        )
+        facts[f"M={order}"] = {"peak flop/s": peak, "samples (s/epoch)": samples}
+    return rows, facts
+
+
+def alternate(contestants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """What each contestant returns, run in turn A B A B ... after one turn of warming up."""
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for i in range(rounds + 1):
+        for name, seconds in contestants.items():
+            found = seconds()
+            if i:
+                samples[name].append(found)
+            print(f"  {name}: {found:.3g}{'' if i else ' (warm-up)'}", file=sys.stderr)
+    return samples
+
+
+def trial(s: Any, key: Any) -> Any:
+    """One training run; its losses at the start and at the end."""
+    import jaxdyn as jd
+    from jaxdyn.theories.grokking.training import train
+
+    return jd.observables(measured={"loss": jd.named(train(s, key).curves["train_loss"], "record")})
+
+
+def study(rounds: int, epochs: int) -> dict[str, Any]:
+    """Runs per second at M = 23: a sweep of 32 seeds against PyTorch's runs."""
+    import jaxdyn as jd
+    from jaxdyn.theories.grokking.training import Training
+
+    case = CASES[-1]
+    grid = jd.grid(Training, group=str(case[0]), hidden=case[1], share=case[2], epochs=epochs, every=epochs)
+
+    def ours() -> float:
+        begin = time.perf_counter()
+        loss = jd.sweep(trial, grid, seeds=SEEDS).measured_loss.isel(record=-1)
+        assert float(loss.max()) < 0.9, f"not trained: {loss.values}"
+        return (time.perf_counter() - begin) / SEEDS
+
+    begin = time.perf_counter()
+    ours()
+    first = time.perf_counter() - begin
+    with ExitStack() as stack:
+        wide, narrow = Torch(stack, case, 2, 1), Torch(stack, case, 1, 2)
+        contestants = {
+            "ours, a sweep": ours,
+            "torch, one after another on 2 threads": lambda: epochs * wide.seconds(epochs),
+            "torch, 2 x 1 thread": lambda: epochs * narrow.seconds(epochs),
+        }
+        samples = alternate(contestants, rounds)
+    rate = {name: 1 / statistics.median(values) for name, values in samples.items()}
+    mine = rate["ours, a sweep"]
+    ratios = {f"ours / {n}": mine / v for n, v in rate.items() if n.startswith("torch")}
+    return {"seeds": SEEDS, "epochs of a run": epochs, "runs per second": rate, **ratios} | {
+        "ours, first sweep with compilation (runs per second)": SEEDS / first,
+        "samples (s/run)": samples,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="M = 23 alone, once, runs of 100 epochs: does it work?")
+    parser.add_argument("--child", nargs=4, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        order, hidden, share, threads = options.child
+        return child(int(order), int(hidden), float(share), int(threads))
+    import jax
+
+    jax.config.update("jax_num_cpu_devices", os.cpu_count())  # a sweep is sharded over the devices: use all cores
+    from jaxdyn.theories.grokking.training import Training
+
+    s = Training()
+    assert (s.lr, s.decay, s.activation, s.objective, s.optimizer) == (LR, DECAY, "square", "mse", "adam")
+    difference = same_steps()
+    assert difference < 1e-3, f"not the same steps: {difference}"
+    rows, facts = epochs_table(1 if options.quick else 7, options.quick)
+    facts = {"difference of weights after 10 epochs": difference, **facts}
+    facts["32 seeds at M=23"] = study(1 if options.quick else 5, 100 if options.quick else 400)
+    publish(
+        "li2_torch",
+        "Li2, float32: milliseconds per epoch and run (targets: torch / ours at least 2; 10 times the runs per second at M=23)",
+        rows, save=not options.quick, **facts,
+    )  # fmt: skip
+    print(json.dumps(facts["32 seeds at M=23"] | {"machine": machine()}, indent=1), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
