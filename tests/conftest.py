@@ -1,6 +1,10 @@
 """Shared fixtures."""
 
+import os
 import signal
+
+# before JAX starts: most of the tests' time would go into optimising programs that run once
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import jax
 import pytest
