@@ -81,7 +81,7 @@ def joined(layer, name):
     return u, v, parts
 
 
-@pytest.mark.parametrize("name", ["5", "S3", "Q8"])
+@pytest.mark.parametrize("name", ["5", *(pytest.param(name, marks=pytest.mark.slow) for name in ("S3", "Q8"))])
 @pytest.mark.parametrize("layer", theory.LAYERS)
 def test_the_layers_against_dense_least_squares_on_all_nodes(x64, layer, name):
     u, v, parts = joined(layer, name)

@@ -283,6 +283,7 @@ def test_runs_together_are_the_runs_alone(fields, x64):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-10), one, alone(keys[i]))
 
 
+@pytest.mark.slow
 def test_compiled_or_not_runs_are_the_same(short_blocks, x64):
     s = dataclasses.replace(SPLIT, epochs=1, every=1)
     with jax.disable_jit():
