@@ -11,10 +11,10 @@ verify: $(READY)
 	$(BIN)/jaxdyn verify --out report
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 slow: $(READY)
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow
 
 lint: $(READY)
 	$(BIN)/ruff check .

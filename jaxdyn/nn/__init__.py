@@ -1,0 +1,25 @@
+"""Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them."""
+
+from jaxdyn.nn.attention import KINDS, attend, causal_mask, rotate, weights
+from jaxdyn.nn.observe import mean_cosine, unit_gram_error
+from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
+from jaxdyn.nn.shape import Shape
+from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network
+
+__all__ = [
+    "KINDS",
+    "OBSERVABLES",
+    "Network",
+    "Shape",
+    "attend",
+    "causal_mask",
+    "count",
+    "encoder_lm",
+    "gpt2",
+    "mean_cosine",
+    "network",
+    "rotate",
+    "tree_network",
+    "unit_gram_error",
+    "weights",
+]

@@ -1,0 +1,48 @@
+"""What is read off weights: how far from orthogonal a set of vectors is."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+__all__ = ["mean_cosine", "unit_gram_error"]
+
+ROWS = 1024  # rows of the Gram matrix held at once
+
+
+def unit(vectors: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """Rows of length one; a zero row stays zero."""
+    norm = jnp.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors / jnp.where(norm == 0, 1, norm)
+
+
+def _over_gram(u: Float[Array, "n d"], power: int) -> Float[Array, ""]:
+    """Sum of |u_i . u_j|^power over ordered pairs i != j, by blocks of rows, so that no n x n matrix is held."""
+    n, d = u.shape
+    blocks = -(-n // min(n, ROWS))
+    rows = -(-n // blocks)
+    padded = jnp.concatenate([u, jnp.zeros((blocks * rows - n, d), u.dtype)]).reshape(blocks, rows, d)
+    numbers = jnp.arange(blocks * rows, dtype=jnp.int32).reshape(blocks, rows, 1)
+
+    def one(block: tuple[Array, Array]) -> Array:
+        other = block[1] != jnp.arange(n, dtype=jnp.int32)  # without the diagonal: subtracted later, it would leave its rounding
+        return jnp.sum(jnp.where(other, jnp.abs(block[0] @ u.T), 0) ** power)
+
+    return jnp.sum(jax.lax.map(one, (padded, numbers)))
+
+
+def mean_cosine(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
+    r"""Mean absolute cosine over pairs of distinct rows.
+
+    For random directions it is :math:`\Gamma(d/2) / (\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}`.
+    Source: the orthogonality figure of arXiv:2310.00535 (appendix); it shows absolute cosines.
+    """
+    n = vectors.shape[0]
+    return _over_gram(unit(vectors), 1) / n / (n - 1)  # one after the other: the product of two may not fit in 32 bits
+
+
+def unit_gram_error(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
+    r"""Frobenius norm of :math:`\hat U \hat U^\top - I` for rows of length one; zero if and only if they are orthonormal."""
+    u = unit(vectors)
+    return jnp.sqrt(_over_gram(u, 2) + jnp.sum(jnp.square(1 - jnp.sum(jnp.square(u), 1))))

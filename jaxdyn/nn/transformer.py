@@ -1,0 +1,224 @@
+r"""One transformer for all experiments, in flax.linen, behind two pure functions ``init`` and ``apply``.
+
+.. math:: x \leftarrow N(x + A(x)),\ x \leftarrow N(x + F(x)) \ \text{(post)}; \qquad
+   x \leftarrow x + A(N x),\ x \leftarrow x + F(N x) \ \text{(pre)}
+
+A: attention over the heads (:mod:`jaxdyn.nn.attention`), F: two-layer MLP, N: layer norm. Layers are scanned: their parameters are
+stacked along a leading axis, and a deep network compiles as fast as a shallow one.
+Letters: b sequences of n tokens, L layers, h heads, d width, m units of the MLP, V tokens.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn import metrics
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import attention
+from jaxdyn.nn.observe import mean_cosine
+from jaxdyn.nn.shape import Shape
+from jaxdyn.nn.start import rules
+
+__all__ = ["OBSERVABLES", "Network", "count", "network"]
+
+OBSERVABLES = {
+    "attention": "attention weights, [L, b, h, n, n]",
+    "entropy": "entropy in nats of every query's attention, [L, b, h, n]",
+    "inputs": "residual stream before each block and after the last, [L + 1, b, n, d]",
+    "hidden": "units of the MLPs after their activation, [L, b, n, m]",
+    "stable_rank": "stable rank of the lower matrix of each MLP, [L]",
+    "cosine": "mean |cos| of the embeddings, then of the rows that each MLP writes into the residual stream, [L + 1]",
+}
+ACTIVATIONS: dict[str, Callable] = {"relu": jax.nn.relu, "gelu": jax.nn.gelu, "linear": lambda x: x}
+
+
+class Network(NamedTuple):
+    """A transformer as two pure functions of its weights.
+
+    ``init(key) -> params``. ``apply(params, tokens, *, key=None, observe=())``: logits [b, n, V] of integer tokens [b, n]; with a
+    key dropout is on; with names from :data:`OBSERVABLES` in ``observe``, a pair of the logits and a dict of what was asked for.
+    ``trunk`` is ``apply`` without the read-out: it returns the last residual stream [b, n, d] instead of logits, for losses that
+    never hold all logits.
+    """
+
+    shape: Shape
+    init: Callable[..., PyTree]
+    apply: Callable[..., Any]
+    trunk: Callable[..., Any]
+
+
+def network(shape: Shape) -> Network:
+    """The network of a shape."""
+    module = Transformer(shape)
+
+    def init(key: PRNGKeyArray) -> PyTree:
+        return module.init(key, jnp.zeros((1, 1), jnp.int32), read=True)["params"]
+
+    return Network(shape, init, functools.partial(_apply, module, True), functools.partial(_apply, module, False))
+
+
+def count(params: PyTree) -> int:
+    """Number of weights."""
+    return sum(leaf.size for leaf in jax.tree.leaves(params))
+
+
+def _apply(
+    module: Transformer,
+    read: bool,
+    params: PyTree,
+    tokens: Int[Array, "b n"],
+    *,
+    key: PRNGKeyArray | None = None,
+    observe: Sequence[str] = (),
+) -> Any:
+    unknown = set(observe) - set(OBSERVABLES)
+    if unknown:
+        raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVABLES)}")
+    out, seen = module.apply(
+        {"params": params},
+        tokens,
+        read=read,
+        drop=key is not None,
+        observe=tuple(observe),
+        rngs=None if key is None else {"dropout": key},
+    )
+    if not observe:
+        return out
+    found = {name: seen[name] for name in observe if name in seen}
+    if "stable_rank" in observe:
+        found["stable_rank"] = metrics.stable_rank(params["blocks"]["inner"])
+    if "cosine" in observe:
+        written = jax.lax.map(mean_cosine, params["blocks"]["outer"])
+        found["cosine"] = jnp.concatenate([mean_cosine(params["embed"])[None], written])
+    return out, found
+
+
+def sinusoidal(n: int, width: int, dtype: str) -> Float[Array, "n d"]:
+    r"""Positions :math:`\sin(i\,10^{-4 \cdot 2j/d})` and cosines, alternating. Source: arXiv:1706.03762, section 3.5."""
+    rate = 10_000.0 ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
+    angle = jnp.arange(n, dtype=dtype)[:, None] * rate
+    return jnp.stack([jnp.sin(angle), jnp.cos(angle)], -1).reshape(n, -1)[:, :width]
+
+
+class LayerNorm(nn.Module):
+    """Layer norm over the width, with gain and shift."""
+
+    shape: Shape
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Normalise; the mean of squared deviations, not of squares minus the squared mean: that one cancels."""
+        s = self.shape
+        gain = self.param("gain", nn.initializers.ones, (s.width,), s.dtype)
+        shift = self.param("shift", nn.initializers.zeros, (s.width,), s.dtype)
+        x = x - jnp.mean(x, -1, keepdims=True)
+        return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + s.epsilon) * gain + shift
+
+
+class Block(nn.Module):
+    """Attention and MLP, each with its residual."""
+
+    shape: Shape
+    drop: bool
+    observe: tuple[str, ...]
+
+    def dropped(self, x: Array, place: str) -> Array:
+        """``x`` with dropout, if this place has any."""
+        s = self.shape
+        rate = s.dropout if place in s.drops else 0.0
+        return nn.Dropout(rate, deterministic=not self.drop)(x)
+
+    def weight(self, name: str, *shape: int) -> Array:
+        """A parameter drawn by its rule."""
+        return self.param(name, rules(self.shape)[name], shape, self.shape.dtype)
+
+    def attention(self, x: Array) -> tuple[Array, Array]:
+        """Output and weights of the heads."""
+        s = self.shape
+        packed = x @ self.weight("qkv", s.width, 3 * s.width)
+        if s.attention_bias:
+            packed = packed + self.weight("qkv_bias", 3 * s.width)
+        q, k, v = (part.reshape(*x.shape[:-1], s.heads, -1) for part in jnp.split(packed, 3, -1))
+        if s.position == "rotary":
+            q, k = attention.rotate(q), attention.rotate(k)
+        mask = attention.causal_mask(x.shape[-2]) if s.causal else None
+        out, b = attention.attend(q, k, v, kind=s.attention, mask=mask, drop=lambda b: self.dropped(b, "attention"))
+        out = out.reshape(x.shape)
+        if s.project:
+            out = out @ self.weight("out", s.width, s.width)
+            if s.attention_bias:
+                out = out + self.weight("out_bias", s.width)
+        return self.dropped(out, "residual"), b
+
+    def mlp(self, x: Array) -> tuple[Array, Array]:
+        """Output and units of the MLP."""
+        s = self.shape
+        units = x @ self.weight("inner", s.width, s.hidden) + self.weight("inner_bias", s.hidden)
+        units = ACTIVATIONS[s.activation](units)
+        out = self.dropped(units, "mlp") @ self.weight("outer", s.hidden, s.width) + self.weight("outer_bias", s.width)
+        return self.dropped(out, "residual"), units
+
+    @nn.compact
+    def __call__(self, x: Array, _: None) -> tuple[Array, dict[str, Array]]:
+        """The block's output, and what is observed in it."""
+        norms = [LayerNorm(self.shape, name=f"norm{i}") if self.shape.norm != "none" else (lambda x: x) for i in (1, 2)]
+        pre = self.shape.norm == "pre"
+        start = x
+        change, b = self.attention(norms[0](x) if pre else x)
+        x = x + change if pre else norms[0](x + change)
+        change, units = self.mlp(norms[1](x) if pre else x)
+        x = x + change if pre else norms[1](x + change)
+        seen = {"inputs": start, "hidden": units, "attention": b}
+        found = {name: seen[name] for name in self.observe if name in seen}
+        if "entropy" in self.observe:
+            found["entropy"] = metrics.entropy(b)
+        return x, found
+
+
+class Transformer(nn.Module):
+    """Embedding, scanned blocks, read-out."""
+
+    shape: Shape
+
+    @nn.compact
+    def __call__(
+        self, tokens: Array, *, read: bool, drop: bool = False, observe: tuple[str, ...] = ()
+    ) -> tuple[Array, dict[str, Array]]:
+        """Logits (``read``) or the last residual stream, and what is observed."""
+        s, start = self.shape, rules(self.shape)
+        embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)
+        x = embed[tokens] * s.scale
+        n = tokens.shape[-1]
+        if s.position == "sinusoidal":
+            x = x + sinusoidal(n, s.width, s.dtype)
+        if s.position == "learned":
+            if n > s.length:
+                raise UsageError(f"this network has learned {s.length} positions (length), got {n} tokens")
+            x = x + self.param("position", start["position"], (s.length, s.width), s.dtype)[:n]
+        if "embedding" in s.drops:
+            x = nn.Dropout(s.dropout, deterministic=not drop)(x)
+        blocks = nn.scan(
+            Block,
+            variable_axes={"params": 0},
+            split_rngs={"params": not s.copies, "dropout": True},
+            length=s.layers,
+            in_axes=nn.broadcast,
+        )
+        x, seen = blocks(s, drop, observe, name="blocks")(x, None)
+        if s.norm == "pre":
+            x = LayerNorm(s, name="norm")(x)
+        if "inputs" in observe:
+            seen = seen | {"inputs": jnp.concatenate([seen["inputs"], x[None]])}
+        if s.tied:
+            head = embed.T
+        else:
+            head = self.param("head", start["head"], (s.width, s.logits), s.dtype)
+        shift = self.param("head_bias", start["head_bias"], (s.logits,), s.dtype) if s.head_bias else jnp.zeros((), s.dtype)
+        return x @ head + shift if read else x, seen
