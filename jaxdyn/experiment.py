@@ -31,13 +31,16 @@ WIDE = 200
 __all__ = ["figure", "main", "save", "sweep", "table"]
 
 
-def main(run: Callable[[str, Path], None], doc: str | None, argv: Sequence[str] | None = None) -> int:
+def main(
+    run: Callable[..., None], doc: str | None, argv: Sequence[str] | None = None, options: Mapping[str, Mapping[str, Any]] = {}
+) -> int:
     """Parse ``--scale`` and ``--out``, call ``run(scale, out)``, and turn wrong use into one sentence and exit code 2.
 
     Args:
         run: the experiment.
         doc: its description, shown by ``--help``; the output folder is named after the script.
         argv: arguments, for tests.
+        options: further arguments of the script, ``"--text": {"help": ...}``, as argparse takes them; ``run`` gets them by name.
     """
     name = Path(sys.argv[0]).stem
     parser = argparse.ArgumentParser(prog=name, description=doc)
@@ -45,16 +48,19 @@ def main(run: Callable[[str, Path], None], doc: str | None, argv: Sequence[str] 
     parser.add_argument(
         "--out", default=f"out/{name}", metavar="DIR", help=f"folder for data, tables and figures (default: out/{name})"
     )
-    args = parser.parse_args(argv)
+    for flag, option in options.items():
+        parser.add_argument(flag, **option)
+    args = vars(parser.parse_args(argv))
+    scale, out = args.pop("scale"), args.pop("out")
     try:
-        run(args.scale, Path(args.out))
+        run(scale, Path(out), **args)
     except UsageError as error:
         print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"{name}: interrupted; the same command goes on where this one stopped", file=sys.stderr)
         return 130
-    print(f"data, tables and figures: {args.out}", file=sys.stderr)
+    print(f"data, tables and figures: {out}", file=sys.stderr)
     return 0
 
 

@@ -15,15 +15,15 @@ __all__ = ["Progress"]
 class Progress:
     """A context manager around one bar of runs; ``advance`` is called for each finished chunk."""
 
-    def __init__(self, title: str, *, enabled: bool | None = None) -> None:
-        """Show a bar called ``title``; by default only where standard error is a terminal."""
+    def __init__(self, title: str, *, unit: str = "runs", enabled: bool | None = None) -> None:
+        """Show a bar called ``title`` that counts ``unit``; by default only where standard error is a terminal."""
         shown = sys.stderr.isatty() if enabled is None else enabled
         columns = (
             SpinnerColumn(),
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(),
-            TextColumn("runs  {task.fields[rate]}"),
+            TextColumn(unit + "  {task.fields[rate]}"),
             TimeRemainingColumn(),
         )
         self._bar = Bar(*columns, console=Console(stderr=True), disable=not shown, transient=True)
@@ -47,4 +47,4 @@ class Progress:
         self._bar.update(self._task, advance=runs)
         speed = self._bar.tasks[self._task].speed
         rate = f"{speed:,.1f}/s" if speed else ""
-        self._bar.update(self._task, rate=f"{rate}  (compiling {self._compile:.0f} s)")
+        self._bar.update(self._task, rate=rate + (f"  (compiling {self._compile:.0f} s)" if self._compile else ""))

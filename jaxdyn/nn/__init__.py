@@ -4,7 +4,7 @@ from jaxdyn.nn.attention import KINDS, attend, causal_mask, rotate, weights
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
 from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
 from jaxdyn.nn.shape import Shape
-from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network
+from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network, read_out
 
 __all__ = [
     "KINDS",
@@ -18,6 +18,7 @@ __all__ = [
     "gpt2",
     "mean_cosine",
     "network",
+    "read_out",
     "rotate",
     "tree_network",
     "unit_gram_error",

@@ -26,7 +26,7 @@ from jaxdyn.nn.observe import mean_cosine
 from jaxdyn.nn.shape import Shape
 from jaxdyn.nn.start import rules
 
-__all__ = ["OBSERVABLES", "Network", "count", "network"]
+__all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]
 
 OBSERVABLES = {
     "attention": "attention weights, [L, b, h, n, n]",
@@ -69,6 +69,12 @@ def count(params: PyTree) -> int:
     return sum(leaf.size for leaf in jax.tree.leaves(params))
 
 
+def read_out(params: PyTree) -> tuple[Float[Array, "V d"], Float[Array, " V"]]:
+    """Matrix and shift that turn the last residual stream into logits, ``x @ matrix.T + shift``."""
+    head = params["head"] if "head" in params else params["embed"]
+    return head, params["head_bias"] if "head_bias" in params else jnp.zeros(head.shape[0], head.dtype)
+
+
 def _apply(
     module: Transformer,
     read: bool,
@@ -92,11 +98,12 @@ def _apply(
     if not observe:
         return out
     found = {name: seen[name] for name in observe if name in seen}
+    still = jax.lax.stop_gradient(params)  # singular values have no derivative here, and may be watched beside a loss
     if "stable_rank" in observe:
-        found["stable_rank"] = metrics.stable_rank(params["blocks"]["inner"])
+        found["stable_rank"] = metrics.stable_rank(still["blocks"]["inner"])
     if "cosine" in observe:
-        written = jax.lax.map(mean_cosine, params["blocks"]["outer"])
-        found["cosine"] = jnp.concatenate([mean_cosine(params["embed"])[None], written])
+        written = jax.lax.map(mean_cosine, still["blocks"]["outer"])
+        found["cosine"] = jnp.concatenate([mean_cosine(still["embed"])[None], written])
     return out, found
 
 
@@ -105,6 +112,12 @@ def sinusoidal(n: int, width: int, dtype: str) -> Float[Array, "n d"]:
     rate = 10_000.0 ** (-jnp.arange(0, width, 2, dtype=dtype) / width)
     angle = jnp.arange(n, dtype=dtype)[:, None] * rate
     return jnp.stack([jnp.sin(angle), jnp.cos(angle)], -1).reshape(n, -1)[:, :width]
+
+
+def _dropout(s: Shape, place: str, on: bool) -> nn.Dropout:
+    """Dropout of one place; a rate in the network's precision, or float32 networks draw float64 numbers inside ``enable_x64``."""
+    rate = jnp.dtype(s.dtype).type(s.dropout if place in s.drops else 0)
+    return nn.Dropout(rate, deterministic=not on)
 
 
 class LayerNorm(nn.Module):
@@ -131,9 +144,7 @@ class Block(nn.Module):
 
     def dropped(self, x: Array, place: str) -> Array:
         """``x`` with dropout, if this place has any."""
-        s = self.shape
-        rate = s.dropout if place in s.drops else 0.0
-        return nn.Dropout(rate, deterministic=not self.drop)(x)
+        return _dropout(self.shape, place, self.drop)(x)
 
     def weight(self, name: str, *shape: int) -> Array:
         """A parameter drawn by its rule."""
@@ -202,8 +213,7 @@ class Transformer(nn.Module):
             if n > s.length:
                 raise UsageError(f"this network has learned {s.length} positions (length), got {n} tokens")
             x = x + self.param("position", start["position"], (s.length, s.width), s.dtype)[:n]
-        if "embedding" in s.drops:
-            x = nn.Dropout(s.dropout, deterministic=not drop)(x)
+        x = _dropout(s, "embedding", drop)(x)
         blocks = nn.scan(
             Block,
             variable_axes={"params": 0},
@@ -216,9 +226,7 @@ class Transformer(nn.Module):
             x = LayerNorm(s, name="norm")(x)
         if "inputs" in observe:
             seen = seen | {"inputs": jnp.concatenate([seen["inputs"], x[None]])}
-        if s.tied:
-            head = embed.T
-        else:
-            head = self.param("head", start["head"], (s.width, s.logits), s.dtype)
+        # [V, d] as the embedding: logits and their gradient are then products of rows, which is the fast way on CPUs
+        head = embed if s.tied else self.param("head", start["head"], (s.logits, s.width), s.dtype)
         shift = self.param("head_bias", start["head_bias"], (s.logits,), s.dtype) if s.head_bias else jnp.zeros((), s.dtype)
-        return x @ head + shift if read else x, seen
+        return x @ head.T + shift if read else x, seen

@@ -1,0 +1,148 @@
+"""JoMA figures 6 to 8: how sharp attention is while a language model learns real text, layer by layer, for depths and rates.
+
+Trains the published encoder on a text and records validation loss, entropy of attention, stable rank of each MLP's lower matrix and
+mean |cos| of the embeddings. `--scale paper --text DIR` is the published study on a WikiText folder: 7 depths, 7 rates, 3 seeds, 20
+epochs; `--layers`, `--lr`, `--seeds` and `--epochs` choose a part of it. Every run lies in a file of its own: stop at any time, the
+same command goes on, and other parts of the study may be added later.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+from matplotlib.figure import Figure
+
+from jaxdyn import experiment, longrun
+from jaxdyn.engine.progress import Progress
+from jaxdyn.errors import UsageError
+from jaxdyn.plotting import COLORS, RAMP
+from jaxdyn.theories.joma import published_text as paper
+from jaxdyn.theories.joma import text
+
+SCALES = {
+    "quick": {
+        "reading": text.Reading(steps=1, every=1),
+        "layers": (1, 3),
+        "lr": (1e-3, 1e-2),
+        "seeds": (1, 2, 3),
+        "epochs": 14,
+        "records": 2,
+    },
+    "paper": {
+        "reading": text.Reading(most=0, width=200, hidden=200, windows=60, steps=1, every=1),
+        "layers": (1, 2, 3, 4, 5, 8, 10),
+        "lr": (1e-4, 1e-3, 1e-2, 1e-6, 5e-6, 1e-5, 5e-5),
+        "seeds": (1, 2, 3),
+        "epochs": 20,
+        "records": 12,
+    },
+}
+OPTIONS = {
+    "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
+    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "depths"},
+    "--lr": {"type": float, "nargs": "+", "metavar": "RATE", "help": "learning rates"},
+    "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds"},
+    "--epochs": {"type": int, "metavar": "N", "help": "passes over the text"},
+}
+
+
+def reading(base: text.Reading, source: str, layers: int, lr: float, epochs: int, records: int) -> text.Reading:
+    """The setting of one run: ``records`` of them an epoch."""
+    s = dataclasses.replace(base, text=source, layers=layers, lr=lr)
+    every = s.epoch // records
+    if every < 1:
+        raise UsageError(f"the text {source} is too short: {s.epoch} windows an epoch, {records} or more are needed")
+    return dataclasses.replace(s, steps=every * records * epochs, every=every)
+
+
+def train(s: text.Reading, seed: int, out: Path) -> longrun.Run:
+    """One run, from its file as far as it is there."""
+    name = f"L{s.layers}_lr{s.lr:g}_seed{seed}"
+    built = text.build(s, jax.random.key(seed))
+    about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
+    about = {k: v for k, v in about.items() if k not in ("steps", "text")}  # a run may go on, and a text may be moved
+    observe = jax.jit(built.observe)
+    with Progress(name, unit="steps") as bar:
+        data = jax.device_put(built.data)
+        return longrun.run(
+            out / "runs" / f"{name}.run",
+            about,
+            built.step,
+            lambda: built.start,
+            lambda state: observe(state)._asdict(),
+            until=s.steps,
+            every=s.every,
+            data=data,
+            progress=bar,
+        )
+
+
+def dip(steps: np.ndarray, entropy: np.ndarray) -> dict[str, float]:
+    """Entropy of one layer at the start, at its lowest (and when), and at the end; nats."""
+    low = int(np.argmin(entropy))
+    return {"start": float(entropy[0]), "min": float(entropy[low]), "at": int(steps[low]), "end": float(entropy[-1])}
+
+
+def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:
+    """A row for each depth, rate and layer: means over seeds, beside the published numbers where there are any."""
+    found = []
+    for (layers, lr), group in runs.items():
+        for layer in range(layers):
+            each = [dip(r.steps, r.records["entropy"][:, layer]) for r in group]
+            mean = {k: float(np.mean([e[k] for e in each])) for k in each[0]}
+            back = [e["end"] - e["min"] for e in each]
+            published = paper.ENTROPY.get((layers, lr), {}).get(layer, {})
+            found.append(
+                {
+                    "layers": layers,
+                    "lr": lr,
+                    "layer": layer,
+                    "seeds": len(group),
+                    "steps": int(group[0].steps[-1]),
+                    "best loss": float(np.mean([r.records["loss"].min() for r in group])),
+                    "paper best loss": paper.BEST_LOSS.get((layers, lr)),
+                    **mean,
+                    "return": float(np.mean(back)),
+                    "return sd": float(np.std(back, ddof=1)) if len(back) > 1 else None,
+                    **{f"paper {k}": published.get(k) for k in ("start", "min", "end")},
+                }
+            )
+    return found
+
+
+def draw(runs: dict[tuple[int, float], list[longrun.Run]], name: str, label: str, fig: Figure) -> None:
+    """Curves over training, a panel for each depth and rate, colours from the lowest layer (dark) up."""
+    axes = fig.subplots(1, len(runs), sharey=True, squeeze=False)[0]
+    for ax, ((layers, lr), group) in zip(axes, runs.items(), strict=True):
+        count = group[0].records[name].shape[1]
+        for layer in range(count):
+            curves = np.stack([r.records[name][:, layer] for r in group])
+            colour = RAMP(layer / max(1, count - 1)) if count > 1 else COLORS["measured"]
+            steps = np.maximum(group[0].steps, 1)
+            ax.plot(steps, curves.mean(0), color=colour, label=f"layer {layer}")
+            ax.fill_between(steps, curves.min(0), curves.max(0), color=colour, alpha=0.2, lw=0)
+        if name == "entropy":
+            ax.axhline(text.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
+        ax.set(title=f"L = {layers}, rate {lr:g}", xlabel="step")
+    axes[0].set_ylabel(label)
+
+
+def run(scale: str, out: Path, **chosen: object) -> None:
+    """Train what was chosen, and write table and figures after each depth and rate."""
+    plan = SCALES[scale]
+    pick = {k: chosen.get(k) or plan[k] for k in ("layers", "lr", "seeds", "epochs")}
+    runs: dict[tuple[int, float], list[longrun.Run]] = {}
+    for lr in pick["lr"]:
+        for layers in pick["layers"]:
+            s = reading(plan["reading"], chosen["text"], layers, lr, pick["epochs"], plan["records"])
+            runs[layers, lr] = [train(s, seed, out) for seed in pick["seeds"]]
+    experiment.table(out, "entropy", rows(runs), "entropy of attention over training, nats")
+    size = (3.2 * len(runs) + 1, 3.5)
+    experiment.figure(out, "entropy", lambda fig: draw(runs, "entropy", "entropy of attention (nats)", fig), size)
+    experiment.figure(out, "stable_rank", lambda fig: draw(runs, "stable_rank", "stable rank of W1", fig), size)
+
+
+if __name__ == "__main__":
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))

@@ -1,0 +1,66 @@
+"""A stream cut in parallel columns, and windows of the columns: inputs and the tokens one place on."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jaxtyping import Array, Int
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["columns", "window", "windows_in"]
+
+
+def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count length"]:
+    """The stream as ``count`` columns of contiguous text, as long as they can be; what is left at the end is dropped.
+
+    Source: joma.md, section 5 (20 columns in training, 10 in evaluation). Departure: the published code has time first; here
+    ``columns[c]`` is the text of column c.
+
+    Raises:
+        UsageError: if ``count`` is below 1, or a column would have fewer than two tokens.
+    """
+    if count < 1:
+        raise UsageError(f"count must be 1 or more columns, got {count}")
+    length = len(stream) // count
+    if length < 2:
+        raise UsageError(f"a stream of {len(stream)} tokens is too short for {count} columns: each needs 2 tokens or more")
+    return np.reshape(stream[: count * length], (count, length))
+
+
+def windows_in(columns: Int[np.ndarray | Array, "count total"], length: int) -> int:
+    """How many full windows of ``length`` inputs the columns have: (total - 1) // length, as the last token has no target.
+
+    Departure: the published code goes on to a last, shorter window where the columns do not end with a full one. On WikiText-2
+    (20 columns, windows of 35) it makes 2929 batches an epoch; 2928 of them are full.
+
+    Raises:
+        UsageError: if ``length`` is below 1, or the columns are too short for one window.
+    """
+    if length < 1:
+        raise UsageError(f"a window has 1 or more inputs, got length={length}")
+    total = columns.shape[1]
+    if total <= length:
+        raise UsageError(f"columns of {total} tokens are too short for a window of {length} inputs and their targets")
+    return (total - 1) // length
+
+
+def window(
+    columns: Int[np.ndarray | Array, "count total"], index: int | np.integer | Int[Array, ""], length: int
+) -> tuple[Int[Array, "count {length}"], Int[Array, "count {length}"]]:
+    """Inputs ``columns[:, index * length : (index + 1) * length]``, and as targets the tokens one place on.
+
+    Args:
+        columns: of :func:`columns`.
+        index: 0 to :func:`windows_in` - 1; may be traced, and is then moved inside the columns where it lies outside them.
+        length: inputs of a window.
+
+    Raises:
+        UsageError: as :func:`windows_in`; and if ``index`` is a Python number outside its range.
+    """
+    count = windows_in(columns, length)
+    if isinstance(index, int | np.integer) and not 0 <= index < count:
+        raise UsageError(f"these columns have the windows 0 to {count - 1} of length {length}, got index={index}")
+    tokens = lax.dynamic_slice_in_dim(jnp.asarray(columns), index * length, length + 1, axis=1)
+    return tokens[:, :-1], tokens[:, 1:]
