@@ -6,9 +6,11 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,43 @@ def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, 
                 samples[name].append(time.perf_counter() - start)
             print(f"  {name}: {time.perf_counter() - start:.3f} s{' (warm-up)' if i < warmup else ''}", file=sys.stderr)
     return {n: {"min": min(s), "median": statistics.median(s), "samples": s} for n, s in samples.items()}
+
+
+def alternate(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """What each contestant returns, run in turn A B A B ... after one turn of warming up."""
+    samples: dict[str, list[float]] = {name: [] for name in contestants}
+    for i in range(rounds + 1):
+        for name, seconds in contestants.items():
+            found = seconds()
+            if i:
+                samples[name].append(found)
+            print(f"  {name}: {found:.3g}{'' if i else ' (warm-up)'}", file=sys.stderr)
+    return samples
+
+
+class Children:
+    """Processes of a script called with ``--child``, each of which answers a number of steps by the seconds per step."""
+
+    def __init__(self, stack: ExitStack, script: str, words: Sequence[object], processes: int) -> None:
+        command = [sys.executable, script, "--child", *map(str, words)]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.children = [stack.enter_context(subprocess.Popen(command, text=True, **pipes)) for _ in range(processes)]
+        for c in self.children:
+            self.answer(c)
+
+    def answer(self, c: Any) -> str:
+        """The next line of a process."""
+        line = c.stdout.readline()
+        if not line:
+            raise SystemExit("a PyTorch process has ended; is torch installed?")
+        return line
+
+    def seconds(self, steps: int) -> float:
+        """Seconds per step and run, if each process makes a run of that many at once."""
+        for c in self.children:
+            c.stdin.write(f"{steps}\n")
+            c.stdin.flush()
+        return statistics.mean([float(self.answer(c)) for c in self.children]) / len(self.children)
 
 
 def matmul_peak(size: int = 2048, repeats: int = 7) -> float:

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -23,7 +22,7 @@ from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
-from common import machine, matmul_peak, publish
+from common import Children, alternate, machine, matmul_peak, publish
 
 LR, DECAY = 0.002, 2e-4  # as jaxdyn.theories.grokking.training.Training; checked in main
 CASES = ((71, 2048, 0.4, 16), (23, 256, 0.8, 400))  # M, K, share, epochs of a sample
@@ -82,33 +81,6 @@ def child(order: int, hidden: int, share: float, threads: int) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         print(run(int(line)), flush=True)
-
-
-class Torch:
-    """PyTorch processes that wait for work."""
-
-    def __init__(self, stack: ExitStack, case: tuple[int, int, float, int], threads: int, processes: int) -> None:
-        command = [sys.executable, __file__, "--child", *map(str, case[:3]), str(threads)]
-        self.children = [
-            stack.enter_context(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
-            for _ in range(processes)
-        ]
-        for c in self.children:
-            self.answer(c)
-
-    def answer(self, c: Any) -> str:
-        """The next line of a process."""
-        line = c.stdout.readline()
-        if not line:
-            raise SystemExit("a PyTorch process has ended; is torch installed?")
-        return line
-
-    def seconds(self, epochs: int) -> float:
-        """Seconds per epoch and run, if each process makes a run of that many at once."""
-        for c in self.children:
-            c.stdin.write(f"{epochs}\n")
-            c.stdin.flush()
-        return statistics.mean([float(self.answer(c)) for c in self.children]) / len(self.children)
 
 
 def our_trainer(order: int, hidden: int, share: float, epochs: int) -> tuple[Any, Callable[[int], Any]]:
@@ -170,7 +142,7 @@ def epochs_table(rounds: int, quick: bool) -> tuple[list[dict], dict[str, Any]]:
             return (time.perf_counter() - begin) / (count * len(used))
 
         with ExitStack() as stack:
-            wide, narrow = Torch(stack, case, 2, 1), Torch(stack, case, 1, 2)
+            wide, narrow = (Children(stack, __file__, [*case[:3], threads], n) for threads, n in ((2, 1), (1, 2)))
             contestants = {
                 "ours": lambda ours=ours, x=states: ours(x[:1]),
                 "ours, 2 at once": lambda ours=ours, x=states: ours(x),
@@ -189,18 +161,6 @@ def epochs_table(rounds: int, quick: bool) -> tuple[list[dict], dict[str, Any]]:
         )
         facts[f"M={order}"] = {"peak flop/s": peak, "samples (s/epoch)": samples}
     return rows, facts
-
-
-def alternate(contestants: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """What each contestant returns, run in turn A B A B ... after one turn of warming up."""
-    samples: dict[str, list[float]] = {name: [] for name in contestants}
-    for i in range(rounds + 1):
-        for name, seconds in contestants.items():
-            found = seconds()
-            if i:
-                samples[name].append(found)
-            print(f"  {name}: {found:.3g}{'' if i else ' (warm-up)'}", file=sys.stderr)
-    return samples
 
 
 def trial(s: Any, key: Any) -> Any:
@@ -229,7 +189,7 @@ def study(rounds: int, epochs: int) -> dict[str, Any]:
     ours()
     first = time.perf_counter() - begin
     with ExitStack() as stack:
-        wide, narrow = Torch(stack, case, 2, 1), Torch(stack, case, 1, 2)
+        wide, narrow = (Children(stack, __file__, [*case[:3], threads], n) for threads, n in ((2, 1), (1, 2)))
         contestants = {
             "ours, a sweep": ours,
             "torch, one after another on 2 threads": lambda: epochs * wide.seconds(epochs),

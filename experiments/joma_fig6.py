@@ -10,20 +10,17 @@ import dataclasses
 import sys
 from pathlib import Path
 
-import jax
 import numpy as np
 from matplotlib.figure import Figure
 
-from jaxdyn import experiment, longrun
-from jaxdyn.engine.progress import Progress
+from jaxdyn import experiment, longrun, reading
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.theories.joma import published_text as paper
-from jaxdyn.theories.joma import text
 
 SCALES = {
     "quick": {
-        "reading": text.Reading(steps=1, every=1),
+        "reading": reading.Reading(steps=1, every=1),
         "layers": (1, 3),
         "lr": (1e-3, 1e-2),
         "seeds": (1, 2, 3),
@@ -31,7 +28,7 @@ SCALES = {
         "records": 2,
     },
     "paper": {
-        "reading": text.Reading(most=0, width=200, hidden=200, windows=60, steps=1, every=1),
+        "reading": reading.Reading(most=0, width=200, hidden=200, windows=60, steps=1, every=1),
         "layers": (1, 2, 3, 4, 5, 8, 10),
         "lr": (1e-4, 1e-3, 1e-2, 1e-6, 5e-6, 1e-5, 5e-5),
         "seeds": (1, 2, 3),
@@ -48,35 +45,13 @@ OPTIONS = {
 }
 
 
-def reading(base: text.Reading, source: str, layers: int, lr: float, epochs: int, records: int) -> text.Reading:
+def setting(base: reading.Reading, source: str, layers: int, lr: float, epochs: int, records: int) -> reading.Reading:
     """The setting of one run: ``records`` of them an epoch."""
     s = dataclasses.replace(base, text=source, layers=layers, lr=lr)
     every = s.epoch // records
     if every < 1:
         raise UsageError(f"the text {source} is too short: {s.epoch} windows an epoch, {records} or more are needed")
     return dataclasses.replace(s, steps=every * records * epochs, every=every)
-
-
-def train(s: text.Reading, seed: int, out: Path) -> longrun.Run:
-    """One run, from its file as far as it is there."""
-    name = f"L{s.layers}_lr{s.lr:g}_seed{seed}"
-    built = text.build(s, jax.random.key(seed))
-    about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
-    about = {k: v for k, v in about.items() if k not in ("steps", "text")}  # a run may go on, and a text may be moved
-    observe = jax.jit(built.observe)
-    with Progress(name, unit="steps") as bar:
-        data = jax.device_put(built.data)
-        return longrun.run(
-            out / "runs" / f"{name}.run",
-            about,
-            built.step,
-            lambda: built.start,
-            lambda state: observe(state)._asdict(),
-            until=s.steps,
-            every=s.every,
-            data=data,
-            progress=bar,
-        )
 
 
 def dip(steps: np.ndarray, entropy: np.ndarray) -> dict[str, float]:
@@ -124,7 +99,7 @@ def draw(runs: dict[tuple[int, float], list[longrun.Run]], name: str, label: str
             ax.plot(steps, curves.mean(0), color=colour, label=f"layer {layer}")
             ax.fill_between(steps, curves.min(0), curves.max(0), color=colour, alpha=0.2, lw=0)
         if name == "entropy":
-            ax.axhline(text.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
+            ax.axhline(reading.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
         ax.set(title=f"L = {layers}, rate {lr:g}", xlabel="step")
     axes[0].set_ylabel(label)
 
@@ -136,8 +111,9 @@ def run(scale: str, out: Path, **chosen: object) -> None:
     runs: dict[tuple[int, float], list[longrun.Run]] = {}
     for lr in pick["lr"]:
         for layers in pick["layers"]:
-            s = reading(plan["reading"], chosen["text"], layers, lr, pick["epochs"], plan["records"])
-            runs[layers, lr] = [train(s, seed, out) for seed in pick["seeds"]]
+            s = setting(plan["reading"], chosen["text"], layers, lr, pick["epochs"], plan["records"])
+            name = f"L{layers}_lr{lr:g}_seed"
+            runs[layers, lr] = [reading.long_run(s, seed, out / "runs" / f"{name}{seed}.run") for seed in pick["seeds"]]
     experiment.table(out, "entropy", rows(runs), "entropy of attention over training, nats")
     size = (3.2 * len(runs) + 1, 3.5)
     experiment.figure(out, "entropy", lambda fig: draw(runs, "entropy", "entropy of attention (nats)", fig), size)

@@ -1,31 +1,35 @@
-r"""A word-level language model on real text, as in JoMA's experiments: what one run is, and how it is trained and observed.
+r"""One training run of a language model on a text, as in the text experiments of JoMA and of Scan & Snap: setting, pieces, records.
 
-Source: arXiv:2310.00535, section 5, figures 6 to 8, and the released code: post-norm encoder with a causal mask, one head, Adam
-made anew each epoch, gradient norms clipped at 0.5, 20 columns of text read in windows of 35.
-Letters: L layers, V words.
+Post-norm encoder with a causal mask and one head, columns of text read in windows, gradient norms clipped. JoMA: Adam, made anew
+each epoch. Scan & Snap: plain gradient descent, at twice the rate in the lowest layer's MLP.
+Source: released code of arXiv:2310.00535 (section 5, figures 6 to 8) and of arXiv:2305.16380 (figure 7).
+Letters: L layers, V words, d width.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
-from jaxdyn import language, metrics, nn, train
+from jaxdyn import language, longrun, metrics, nn, train
 from jaxdyn.data import text
+from jaxdyn.engine.progress import Progress
 from jaxdyn.errors import UsageError, given
 from jaxdyn.optim.restart import restarting
 
-__all__ = ["EVALUATED", "Built", "Reading", "Record", "build", "uniform_entropy"]
+__all__ = ["EVALUATED", "Built", "Reading", "Record", "build", "long_run", "uniform_entropy"]
 
 EVALUATED = 10  # columns of the validation part, as in the released code
+OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
 FREQUENT = 4096  # words whose embeddings are compared: the cost grows with the square
 
 
@@ -34,8 +38,11 @@ class Reading:
     """One training run on a text; the defaults take half a minute on one core.
 
     Args:
-        lr: Adam's rate.
+        lr: the rate.
         clip: norm above which a gradient is cut.
+        lowest_mlp: factor on the rate of the lowest layer's MLP.
+        query_key: factor on the rate of queries and keys; 0 leaves them as they start.
+        optimizer: "adam" or "sgd".
         text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
         digest: contents of the file or folder, filled in.
         level: "words" or "bytes".
@@ -47,7 +54,8 @@ class Reading:
         dropout: share that is dropped.
         columns: texts read side by side.
         length: words of a window.
-        restart: make Adam anew before each epoch.
+        restart: make the optimizer anew before each epoch.
+        shuffled: read the training words in random order.
         steps: of training.
         every: steps between two records.
         windows: validation windows of a record; 0 for all.
@@ -56,9 +64,12 @@ class Reading:
 
     lr: jd.Swept = 1e-3
     clip: jd.Swept = 0.5
+    lowest_mlp: jd.Swept = 1.0
+    query_key: jd.Swept = 1.0
+    optimizer: Literal["adam", "sgd"] = "adam"
     text: str = "topics"
     digest: str = ""
-    level: str = "words"
+    level: Literal["words", "bytes"] = "words"
     most: int = 2000
     layers: int = 1
     width: int = 64
@@ -68,6 +79,7 @@ class Reading:
     columns: int = 20
     length: int = 35
     restart: bool = True
+    shuffled: bool = False
     steps: int = 1500
     every: int = 50
     windows: int = 10
@@ -80,6 +92,8 @@ class Reading:
             raise UsageError("columns and length are positive, and steps a positive multiple of every, " + given_)
         if min(self.most, self.windows) < 0 or self.clip <= 0:
             raise UsageError("most and windows are 0 or more and clip is positive, " + given(self, "most", "windows", "clip"))
+        if self.optimizer not in OPTIMIZERS:
+            raise UsageError(f"optimizer is one of {', '.join(OPTIMIZERS)}, " + given(self, "optimizer"))
         self.shape(2)
         path = self.text not in ("topics", "markov")
         object.__setattr__(self, "digest", self.corpus().digest if path else "")
@@ -110,22 +124,38 @@ class Record(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A run in pieces: ``step(state, columns, key)``, its start and data, and what is observed of a state."""
+    """A run in pieces: the network, ``step(state, columns, key)``, its start and data, and what is observed of a state."""
 
+    net: nn.Network
     step: Callable[..., train.State]
     start: train.State
     data: tuple[Int[np.ndarray, "columns total"], PRNGKeyArray]
     observe: Callable[[train.State], Record]
 
 
+def _rates(s: Reading, updates: PyTree) -> PyTree:
+    """Updates times minus the rate, with the factors of the lowest MLP and of queries and keys."""
+    updates = jax.tree.map(lambda u: -s.lr * u, updates)
+    blocks = dict(updates["blocks"])
+    lowest = jnp.where(jnp.arange(s.layers) == 0, s.lowest_mlp, 1).astype(s.dtype)
+    asked = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, s.query_key, 1).astype(s.dtype)
+    for name in ("inner", "inner_bias", "outer", "outer_bias"):
+        blocks[name] = blocks[name] * lowest.reshape(-1, *(1,) * (blocks[name].ndim - 1))
+    blocks["qkv"], blocks["qkv_bias"] = blocks["qkv"] * asked, blocks["qkv_bias"] * asked
+    return updates | {"blocks": blocks}
+
+
 def build(s: Reading, key: PRNGKeyArray) -> Built:
     """The pieces of a run. Where an epoch ends with a record, that record is of the whole validation part."""
     corpus = s.corpus()
-    k_init, k_drop = jax.random.split(key)
+    k_init, k_drop, k_order = jax.random.split(key, 3)
     net = nn.network(s.shape(len(corpus.vocabulary)))
     columns, held = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
+    if s.shuffled:
+        columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
     epoch, most = s.epoch, text.windows_in(held, s.length)
-    tx = optax.chain(optax.clip_by_global_norm(s.clip), restarting(optax.adam(s.lr), epoch if s.restart else 0))
+    rates = optax.stateless(lambda updates, _: _rates(s, updates))
+    tx = optax.chain(optax.clip_by_global_norm(s.clip), restarting(OPTIMIZERS[s.optimizer](), epoch if s.restart else 0), rates)
 
     def observe(state: train.State) -> Record:
         windows = jnp.where(state.step % epoch == 0, most, s.windows or most)
@@ -135,7 +165,27 @@ def build(s: Reading, key: PRNGKeyArray) -> Built:
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])
         return Record(found.loss, found.entropy, metrics.stable_rank(blocks["inner"]), cosine)
 
-    return Built(language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
+    return Built(net, language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
+
+
+def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None) -> longrun.Run:
+    """One run from the host, with progress, in a file of its own: it goes on where it was stopped, and may be extended.
+
+    Args:
+        s: the run; neither its length nor where the text lies are part of what the file is about.
+        seed: its seed.
+        path: the file.
+        observe: ``observe(built, params)``, a dict of arrays to record; by default the :class:`Record`.
+    """
+    built = build(s, jax.random.key(seed))
+    record = jax.jit(lambda state: observe(built, state.params) if observe else built.observe(state)._asdict())
+    about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
+    about = {name: value for name, value in about.items() if name not in ("steps", "text")}
+    with Progress(path.stem, unit="steps") as bar:
+        data = jax.device_put(built.data)
+        return longrun.run(
+            path, about, built.step, lambda: built.start, record, until=s.steps, every=s.every, data=data, progress=bar
+        )
 
 
 def uniform_entropy(length: int) -> float:

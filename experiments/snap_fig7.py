@@ -1,0 +1,100 @@
+"""Scan & Snap, Figure 7: the lowest layer's attention on one piece of real text, before training and after 500 to 1500 steps.
+
+Two controls on the same text: queries and keys that are not trained, and words read in random order. `--scale paper --text DIR` is
+the published run on a WikiText folder (200 wide, all words); every run lies in a file of its own, and the same command goes on
+where it was stopped. Paper: arXiv 2305.16380, which shows one run and no numbers.
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Array, PyTree
+from matplotlib.figure import Figure
+
+from jaxdyn import experiment, longrun, reading
+from jaxdyn.stats import mean_interval
+from jaxdyn.theories.scan_snap import text as fig7
+
+SCALES = {
+    "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
+    "paper": {"base": reading.Reading(most=0, width=200, hidden=200), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
+}
+VARIANTS = {"trained": {}, "queries and keys fixed": {"query_key": 0.0}, "words shuffled": {"shuffled": True}}
+SHOWN = (0, 500, 1000, 1500)
+OPTIONS = {
+    "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
+    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "depths (default: 1 3)"},
+    "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 0 1 2)"},
+}
+
+
+def train(s: reading.Reading, variant: str, seed: int, out: Path) -> longrun.Run:
+    """One run; records the attention maps of all texts in the window."""
+    shown = fig7.columns_shown(s)
+
+    def observe(built: reading.Built, params: PyTree) -> dict[str, Array]:
+        maps = fig7.attention_map(built.net, params, shown, s.length)
+        return {"maps": maps, "entropy": fig7.entropy_share(maps), "top three": fig7.top_three(maps)}
+
+    return reading.long_run(s, seed, out / "runs" / f"L{s.layers}_{variant.replace(' ', '_')}_seed{seed}.run", observe)
+
+
+def numbers(run: longrun.Run) -> dict[str, float]:
+    """What a run shows: its attention's entropy and top three at the start and the end, and how much it moved early and late."""
+    at = {step: int(np.flatnonzero(run.steps == step)[0]) for step in SHOWN}
+    maps = {step: run.records["maps"][i] for step, i in at.items()}
+    early, late = (float(np.mean(fig7.movement(maps[a], maps[b]))) for a, b in ((0, 500), (1000, 1500)))
+    start, end = (float(run.records["entropy"][at[step]].mean()) for step in (0, 1500))
+    top = [float(run.records["top three"][at[step]].mean()) for step in (0, 1500)]
+    found = {"entropy at 0": start, "entropy at 1500": end, "entropy ratio": end / start}
+    found |= {"top 3 at 0": top[0], "top 3 at 1500": top[1], "moved 0-500": early, "moved 1000-1500": late}
+    return found | {"movement ratio": late / early if early else float("nan")}
+
+
+def rows(runs: dict[tuple[int, str], list[longrun.Run]]) -> list[dict]:
+    """Means over seeds, the half width of the ratios' 95% intervals, and whether both marks are met."""
+    found = []
+    for (layers, variant), group in runs.items():
+        each = [numbers(r) for r in group]
+        row = {"layers": layers, "run": variant, "seeds": len(group)}
+        for name in each[0]:
+            values = np.array([e[name] for e in each])
+            row[name] = float(values.mean())
+            if name in fig7.MARKS and len(values) > 1:
+                _, low, high = mean_interval(values, 0)
+                row["+- " + name] = float(high - low) / 2
+        row |= {f"{name} < {mark}": str(row[name] < mark) for name, mark in fig7.MARKS.items()}
+        found.append(row)
+    return found
+
+
+def draw(runs: dict[tuple[int, str], list[longrun.Run]], fig: Figure) -> None:
+    """Maps of the first seed's first text, a row for each depth and variant."""
+    panels = fig.subplots(len(runs), len(SHOWN), squeeze=False)
+    for line, ((layers, variant), group) in zip(panels, runs.items(), strict=True):
+        for ax, step in zip(line, SHOWN, strict=True):
+            run = group[0]
+            image = run.records["maps"][int(np.flatnonzero(run.steps == step)[0]), 0]
+            ax.imshow(image, vmin=0, vmax=0.5, interpolation="nearest", cmap="magma")
+            ax.set(xticks=[], yticks=[])
+            ax.grid(visible=False)
+            if line is panels[0]:
+                ax.set_title(f"step {step}")
+        line[0].set_ylabel(f"L = {layers}\n{variant}")
+
+
+def run(scale: str, out: Path, **chosen: object) -> None:
+    """Train, print the numbers, draw the maps."""
+    plan = SCALES[scale]
+    runs: dict[tuple[int, str], list[longrun.Run]] = {}
+    for layers in chosen.get("layers") or plan["layers"]:
+        for variant, fields in VARIANTS.items():
+            s = fig7.setting(plan["base"], layers, text=chosen["text"], every=plan["every"], **fields)
+            runs[layers, variant] = [train(s, variant, seed, out) for seed in chosen.get("seeds") or plan["seeds"]]
+    experiment.table(out, "attention", rows(runs), "the lowest layer's attention; entropies as shares of a blind query's")
+    experiment.figure(out, "snap_fig7", lambda fig: draw(runs, fig), (8.0, 2.0 * len(runs)))
+
+
+if __name__ == "__main__":
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))
