@@ -1,29 +1,39 @@
 """Shared fixtures."""
 
+import gc
 import os
 import signal
+from importlib.metadata import version
 
-# before JAX starts: most of the tests' time would go into optimising programs that run once
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter takes a third
+# less time; other versions may not know that flag, and an unknown one ends the process.
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0"
+    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+)
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 
 import jax
 import pytest
 from threadpoolctl import threadpool_limits
 
 pytest_plugins = "pytester"
+# As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
+threadpool_limits(1, user_api="blas")
+
+
+def pytest_collection_finish():
+    """Leave what all modules brought along out of garbage collection, which tracing sets off all the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 10, 10)
 
 
 @pytest.fixture
 def x64():
     """Run the test inside ``jax.enable_x64(True)``, as the engine runs every trial."""
     with jax.enable_x64(True):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def one_blas_thread():
-    """As the engine runs programs: threads of several test processes wait for one another."""
-    with threadpool_limits(1, user_api="blas"):
         yield
 
 

@@ -1,5 +1,7 @@
 """The path of zero loss, norms of products and pruning, against NumPy written from their statements."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,11 +17,13 @@ from jaxdyn.theories.cogo.dynamics import occam, semiring, solutions
 FIVE = parse("5")
 
 
+@functools.partial(jax.jit, static_argnums=(0, 1))
 def solution(group, seed=0):
     n = solutions.draw(jax.random.key(seed), group)
     return solutions.f6(group, n.nu, n.phases)
 
 
+@functools.partial(jax.jit, static_argnums=(0, 2))
 def factor(group, seed=0, order=3):
     y = semiring.random(jax.random.key(seed), group, order)
     return occam.leading(occam.normalized(y), group)
@@ -71,16 +75,20 @@ def test_a_leader_is_chosen_with_positive_entries_at_real_characters(x64):
     assert np.all(np.isnan(none.z))
 
 
+@functools.partial(jax.jit, static_argnums=2)
+def norms(x, key, order):
+    """A random product with x: its potentials; its energy, the least of all products and that of x."""
+    y = occam.normalized(semiring.random(key, FIVE, order))
+    return semiring.multiply(y, x).z, occam.product_energy(y, x), occam.least_energy(x), semiring.energy(x)
+
+
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 1000), order=st.sampled_from([1, 3]), tilt=st.sampled_from([1.0, 2.0]))
 def test_norms_of_products(seed, order, tilt):
     with jax.enable_x64(True):
         x = solution(FIVE)
         x = x._replace(z=x.z * jnp.asarray([tilt, 1, 1 / tilt])[:, None, None])
-        y = occam.normalized(semiring.random(jax.random.key(seed), FIVE, order))
-        product = np.asarray(semiring.multiply(y, x).z)
-        found, least = float(occam.product_energy(y, x)), float(occam.least_energy(x))
-        alone = float(semiring.energy(x))
+        product, found, least, alone = (np.asarray(v) for v in norms(x, jax.random.key(seed), order))
     assert found == pytest.approx((np.abs(product) ** 2).sum(), rel=1e-12)
     assert found >= least * (1 - 1e-12)
     assert alone == pytest.approx(21.805, abs=1e-3) if tilt == 1 else alone > 1.7 * least

@@ -60,7 +60,8 @@ def made(layer, name, seed=0):
     for i, sectors in enumerate(theory.sectors(found, real=layer in ("maxima", "tied"))):
         shape = theory.draws(layer, sectors)
         normal = jax.random.normal(jax.random.fold_in(jax.random.key(seed), i), shape, jnp.float64)
-        yield sectors, *LAYERS[layer](normal, sectors)
+        pair = jax.jit(lambda normal, sectors=sectors: LAYERS[layer](normal, sectors))(normal)
+        yield sectors, *(np.asarray(x) for x in pair)
 
 
 def dense(u, v, name):
@@ -77,7 +78,7 @@ def dense(u, v, name):
 
 def joined(layer, name):
     parts = list(made(layer, name))
-    u, v = (np.concatenate([np.concatenate(list(np.asarray(part[axis])), 1) for part in parts], 1) for axis in (1, 2))
+    u, v = (np.concatenate([np.concatenate(list(part[axis]), 1) for part in parts], 1) for axis in (1, 2))
     return u, v, parts
 
 
@@ -86,8 +87,14 @@ def joined(layer, name):
 def test_the_layers_against_dense_least_squares_on_all_nodes(x64, layer, name):
     u, v, parts = joined(layer, name)
     found = parts[0][0].found
-    total = sum(theory.outputs(u_, v_, theory.solve(u_, v_, s)[0], s) for s, u_, v_ in parts)
-    mean, rest = theory.by_product(total, found)
+
+    @jax.jit
+    def whole(pairs):
+        """The network of all sectors."""
+        layers = ((u, v, theory.solve(u, v, s)[0], s) for (u, v), (s, _, _) in zip(pairs, parts, strict=True))
+        return theory.by_product(sum(theory.outputs(*layer) for layer in layers), found)
+
+    mean, rest = (np.asarray(x) for x in whole([part[1:] for part in parts]))
     m = found[0].group.order
     ours = float(np.sum(np.square(mean[0] - np.eye(m) + 1 / m)) / (m - 1) + rest[0])
     np.testing.assert_allclose(ours, dense(u, v, name), atol=1e-20, rtol=1e-9)
@@ -101,7 +108,8 @@ def test_the_layers_against_dense_least_squares_on_all_nodes(x64, layer, name):
 @pytest.mark.parametrize("layer", ["complex", "maxima"])
 def test_what_a_missing_pair_costs(x64, layer):
     u, v, parts = joined(layer, "S3")
-    costs = np.concatenate([np.asarray(theory.solve(u_, v_, s)[1]).ravel() for s, u_, v_ in parts])
+    cost = jax.jit(lambda pairs: [theory.solve(*pair, s)[1].ravel() for pair, (s, _, _) in zip(pairs, parts, strict=True)])
+    costs = np.concatenate(cost([part[1:] for part in parts]))
     for i in (0, 5):
         np.testing.assert_allclose(dense(np.delete(u, i, 1), np.delete(v, i, 1), "S3"), costs[i], rtol=1e-6)
 
@@ -112,19 +120,20 @@ def test_the_counts_of_maxima_are_the_dimensions_of_what_they_span(x64, name):
     irreps = decompose(parse(name))
     for peak in energy.peaks(irreps):
         n = theory.count("maxima", peak.kind, peak.degree)
-        w = energy.random_maximum(jax.random.key(1), irreps, peak.irreps[0], n + 20)
-        u, v = (np.asarray(x) for x in energy.split(w, irreps.group))
+        draw = jax.jit(lambda key, k=peak.irreps[0], n=n: energy.random_maximum(key, irreps, k, n + 20))
+        u, v = energy.split(np.asarray(draw(jax.random.key(1))), irreps.group)
         gram = (u.T @ u) * (v.T @ v)
         values = np.linalg.eigvalsh(gram)[::-1]
         assert values[n - 1] > 1e-9 * values[0] and (values[n:] < 1e-12 * values[0]).all(), peak
 
 
 def test_maxima_have_the_energy_of_maxima(x64):
-    for sectors, u, v in made("maxima", "SL2:3"):
-        irreps = sectors.found[0]
-        levels = {numbers: p.energy for p in energy.peaks(irreps) for numbers in [p.irreps]}
-        for (_, numbers), u_, v_ in zip(sectors.places, u, v, strict=True):
-            np.testing.assert_allclose(energy.energy(energy.join(u_, v_, irreps.group), irreps.group), levels[numbers], rtol=1e-9)
+    u, v, parts = joined("maxima", "SL2:3")
+    irreps = parts[0][0].found[0]
+    levels = {p.irreps: p.energy for p in energy.peaks(irreps)}
+    expected = np.concatenate([np.repeat(levels[numbers], u.shape[-1]) for s, u, _ in parts for _, numbers in s.places])
+    found = jax.jit(lambda u, v: energy.energy(energy.join(u, v, irreps.group), irreps.group))(u, v)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_subspaces_are_those_of_the_irreps_and_targets_are_permutations(x64):

@@ -258,6 +258,13 @@ def test_impossible_settings_are_refused(fields, words):
         jd.grid(retention.Retention, **fields)
 
 
+def test_a_degree_that_only_the_irreps_can_tell_is_refused_by_the_trial(x64):
+    """No group of order 12 is refused degree 2 at once, but A4 has degrees 1, 1, 1, 3."""
+    s = retention.Retention(starts=("A4/2",), subsets=1, steps=1)
+    with pytest.raises(jd.UsageError, match="A4 has no irrep of degree 2"):
+        retention.trial(s, jax.random.key(0))
+
+
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))

@@ -17,7 +17,7 @@ TINY = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=4, every=2, 
 
 @pytest.fixture
 def weights(x64):
-    w = model.init(jax.random.key(0), P, 8, 2, 12, "float64")
+    w = jax.jit(model.init, static_argnums=(1, 2, 3, 4, 5))(jax.random.key(0), P, 8, 2, 12, "float64")
     return w._replace(b_in=0.1 * jnp.arange(12.0), b_out=0.1 * jnp.arange(8.0))
 
 
@@ -38,7 +38,7 @@ def numpy_logits(w, a, b):
 def test_logits_are_those_of_the_whole_transformer(weights):
     pairs = model.all_pairs(P)
     expected = [numpy_logits(weights, int(a), int(b)) for a, b in pairs]
-    np.testing.assert_allclose(model.logits(weights, pairs), expected, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(jax.jit(model.logits)(weights, pairs), expected, rtol=1e-11, atol=1e-12)
 
 
 def test_loss_is_the_cross_entropy_and_small_ones_keep_their_digits(x64):
@@ -119,11 +119,11 @@ def test_one_epoch_is_adamw_with_decoupled_decay(x64):
     s = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=1, every=1, dtype="float64")
     run = jax.jit(training.train, static_argnums=0)(s, jax.random.key(6))
     assert len(run.train) == 24 and sorted(np.concatenate([run.train, run.test])) == list(range(49))
-    start, end = (jax.tree.map(lambda x, i=i: x[i], run.weights) for i in (0, 1))
+    start, end = (jax.tree.map(lambda x, i=i: np.asarray(x)[i], run.weights) for i in (0, 1))
     pairs = model.all_pairs(P)[run.train]
-    slope = jax.grad(lambda w: jnp.mean(model.loss(model.logits(w, pairs), training.answers(pairs, P))))(start)
-    for before, after, g in zip(start, end, slope, strict=True):
-        step = g / (jnp.abs(g) + 1e-8)  # both moments of the first step are the gradient's own
+    slope = jax.jit(jax.grad(lambda w: jnp.mean(model.loss(model.logits(w, pairs), training.answers(pairs, P)))))(start)
+    for before, after, g in zip(*(jax.tree.map(np.asarray, x) for x in (start, end, slope)), strict=True):
+        step = g / (np.abs(g) + 1e-8)  # both moments of the first step are the gradient's own
         np.testing.assert_allclose(after, before - s.lr * (step + s.decay * before), rtol=1e-6, atol=1e-9)
 
 

@@ -59,7 +59,7 @@ class Retention:
     def __post_init__(self) -> None:
         """Refuse starts that do not exist, steps that leap, and no subsets."""
         for start in self.starts:
-            _origin(start)
+            _could_be(start)
         if not self.starts or len(set(self.starts)) < len(self.starts):
             raise jd.UsageError(f"starts are at least one, and differ, {given(self, 'starts')}")
         if min(self.subsets, self.steps) < 1 or min(self.c, self.ridge) <= 0 or not (0 < self.step <= 0.5 and self.spread >= 1):
@@ -73,6 +73,14 @@ def split_start(start: str) -> tuple[str, int]:
     if degree and not degree.isdigit():
         raise jd.UsageError(f"start {start!r} is not allowed: it is a group or group/degree, e.g. 23 or S4/3")
     return name, int(degree or 1)
+
+
+def _could_be(start: str) -> None:
+    """Refuse a degree that no group of this order has; taking the group apart, which tells the rest, waits for the trial."""
+    name, degree = split_start(start)
+    order = parse(name).order
+    if order % degree or degree**2 >= order:
+        raise jd.UsageError(f"start {start!r} is not allowed: {name} has no irrep of degree {degree} but the trivial one")
 
 
 def _origin(start: str) -> tuple[Irreps, tuple[int, ...]]:

@@ -1,0 +1,127 @@
+"""The scripts of JoMA's figure 6 and Scan & Snap's figure 7, on a tiny text and as a user types them; numbers on known curves."""
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jaxdyn import experiment, longrun, reading
+from jaxdyn.theories.joma import published_text as paper
+
+FOLDER = Path(__file__).parents[1] / "experiments"
+TINY = reading.Reading(most=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    loaded = []
+
+    def load(name):
+        monkeypatch.setattr(sys, "argv", [f"experiments/{name}.py"])
+        loaded.append(name)
+        return importlib.import_module(name)
+
+    yield load
+    for name in loaded:
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("text") / "a.txt"
+    rng = np.random.default_rng(0)
+    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)))
+    return path
+
+
+def read(path):
+    with open(path, newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def run_of(entropy, loss=None):
+    records = {"entropy": np.asarray(entropy, float), "loss": np.linspace(6, 5, len(entropy)) if loss is None else np.asarray(loss)}
+    return longrun.Run(100 * np.arange(len(entropy)), records, None)
+
+
+def test_fig6_rows_find_dip_and_return(script):
+    fig6 = script("joma_fig6")
+    runs = {(1, 1e-4): [run_of([[2.5], [1.5], [1.75], [2.0]]), run_of([[2.5], [1.75], [1.5], [2.25]])]}
+    (row,) = fig6.rows(runs)
+    assert (row["start"], row["min"], row["end"], row["at"], row["steps"]) == (2.5, 1.5, 2.125, 150, 300)
+    assert row["return"] == pytest.approx(0.625) and row["return sd"] == pytest.approx(np.std([0.5, 0.75], ddof=1))
+    assert (row["paper min"], row["paper end"], row["paper best loss"]) == (1.55, 2.21, 5.357)
+
+
+def test_published_numbers_have_a_curve_for_each_layer():
+    for (layers, _), curves in paper.ENTROPY.items():
+        assert sorted(curves) == list(range(layers))
+        assert all(c["min"] < c["end"] for c in curves.values())
+    assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
+
+
+def test_fig6_trains_resumes_and_is_extended(script, file, monkeypatch, tmp_path, capsys):
+    fig6 = script("joma_fig6")
+    plan = {"reading": TINY, "layers": (1, 2), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
+    monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
+    words = ["--text", str(file), "--out", str(tmp_path / "out")]
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    first = read(tmp_path / "out" / "entropy.csv")
+    assert [(r["layers"], r["layer"], r["seeds"]) for r in first] == [("1", "0", "2"), ("2", "0", "2"), ("2", "1", "2")]
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"entropy.svg", "entropy.png", "stable_rank.png", "runs"}
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").iterdir()}
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    assert read(tmp_path / "out" / "entropy.csv") == first
+    assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
+    more = [*words, "--epochs", "2", "--layers", "1", "--seeds", "1"]
+    assert experiment.main(fig6.run, None, more, fig6.OPTIONS) == 0
+    (row,) = read(tmp_path / "out" / "entropy.csv")
+    assert int(row["steps"]) == 2 * int(first[0]["steps"])
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--text", "/no/such/place"], "/no/such/place"), (["--epochs", "0"], "steps"), (["--layers", "0"], "sizes are positive")],
+)
+def test_fig6_says_what_is_wrong(script, words, said, capsys, tmp_path):
+    fig6 = script("joma_fig6")
+    assert experiment.main(fig6.run, None, [*words, "--out", str(tmp_path / "out")], fig6.OPTIONS) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+
+
+def snap_run(maps, share, top):
+    steps = np.array([0, 500, 1000, 1500])
+    records = {"maps": np.asarray(maps), "entropy": np.asarray(share)[:, None], "top three": np.asarray(top)[:, None]}
+    return longrun.Run(steps, records, None)
+
+
+def test_fig7_numbers_and_marks(script):
+    fig7 = script("snap_fig7")
+    eye, blind = np.eye(4), np.full((4, 4), 0.25)
+    maps = [[m] for m in (blind, eye, eye, 0.9 * eye + 0.1 * blind)]
+    run = snap_run(maps, [1.0, 0.6, 0.6, 0.7], [0.5, 0.9, 0.9, 0.8])
+    found = fig7.numbers(run)
+    early = np.abs(eye - blind).sum(-1).mean()
+    assert found["moved 0-500"] == pytest.approx(early) and found["movement ratio"] == pytest.approx(0.1)
+    assert found["entropy ratio"] == pytest.approx(0.7) and found["top 3 at 1500"] == 0.8
+    still = snap_run([[eye]] * 4, [1.0] * 4, [0.5] * 4)
+    rows = fig7.rows({(1, "trained"): [run, run], (1, "queries and keys fixed"): [still]})
+    marks = [(r["entropy ratio < 0.8"], r["movement ratio < 0.5"]) for r in rows]
+    assert marks == [("True", "True"), ("False", "False")]
+
+
+def test_fig7_trains_tabulates_and_draws(script, file, monkeypatch, tmp_path, capsys):
+    fig7 = script("snap_fig7")
+    monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 500}})
+    monkeypatch.setattr(fig7, "VARIANTS", {"trained": {}, "queries and keys fixed": {"query_key": 0.0}})
+    assert experiment.main(fig7.run, None, ["--text", str(file), "--out", str(tmp_path)], fig7.OPTIONS) == 0
+    trained, fixed = read(tmp_path / "attention.csv")
+    assert (trained["run"], fixed["run"]) == ("trained", "queries and keys fixed")
+    assert (tmp_path / "snap_fig7.png").stat().st_size > 10_000
+    capsys.readouterr()
