@@ -2,8 +2,8 @@ r"""How a transformer is trained on the facts: AdamW on shuffled epochs, cross-e
 
 Source: arXiv:2405.04669, section 5, and the defaults of its released code: GPT-2 blocks, 24 layers, 12 heads, width 768, dropout
 .1, rate .01, decay .01, betas (.9, .999), batch 64, 3000 epochs, V = 800. Letters as in :mod:`data`; b sequences a batch.
-Departure: the batches of an epoch are of (nearly) one size, so that none is small: at V = 800, six of at most 58 rather than five of 64 and
-one of 20.
+Departure: the batches of an epoch are of (nearly) one size, so that none is small: at V = 800, six of at most 58 rather than five
+of 64 and one of 20.
 """
 
 from __future__ import annotations
