@@ -25,7 +25,7 @@ SCALES = {
         "lr": (1e-3, 1e-2),
         "seeds": (1, 2, 3),
         "epochs": 14,
-        "records": 2,
+        "records": 12,
     },
     "paper": {
         "reading": reading.Reading(most=0, width=200, hidden=200, windows=60, steps=1, every=1),

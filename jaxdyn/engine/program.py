@@ -29,6 +29,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
+SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 __all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
 
@@ -167,8 +168,8 @@ def probe(program: Program) -> dict[str, Any]:
 
 
 def _drawn_in_loops(jaxprs) -> int:
-    """The most random numbers that one operation in the body of a loop draws."""
-    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while")]
+    """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
+    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
     bodies = [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
     return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 

@@ -80,6 +80,7 @@ CHOICES = [
     ("decay", "Toy", {}, "vmap"),
     ("batches", "Batches", {"drawn": 8}, "map"),
     ("batches", "Batches", {"drawn": 1000}, "vmap"),  # cells of a seed share what is drawn
+    ("batches", "Batches", {"drawn": 1000, "steps": 3}, "map"),  # three draws are as the weights of three layers
 ]
 
 

@@ -87,6 +87,7 @@ class Batches:
 
     lr: jd.Swept = 0.1
     drawn: int = 0
+    steps: int = 100
     dtype: str = "float32"
 
 
@@ -97,7 +98,7 @@ def batches(s, key):
         noise = jnp.sum(jax.random.uniform(jax.random.fold_in(key, i), (s.drawn,), jnp.float32))
         return w + s.lr * (w @ w + noise)
 
-    w = jax.lax.fori_loop(0, 3, step, jnp.eye(64, dtype=jnp.float32))
+    w = jax.lax.fori_loop(0, s.steps, step, jnp.eye(64, dtype=jnp.float32))
     return jd.observables(measured={"w": jnp.sum(w)})
 
 

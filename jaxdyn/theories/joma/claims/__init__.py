@@ -10,6 +10,8 @@ from jaxdyn.theories.joma.claims import (
     linear,
     low_rank,
     softmax,
+    table1,
+    text,
     thm3,
     thm3_path,
     thm4,
@@ -17,5 +19,5 @@ from jaxdyn.theories.joma.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (invariants, softmax, fig2, linear, low_rank, fig3, thm3, thm3_path, thm4, bounce, hblt, hier_order)
+TOPICS = (invariants, softmax, fig2, linear, low_rank, fig3, thm3, thm3_path, thm4, bounce, hblt, hier_order, table1, text)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)
