@@ -19,8 +19,19 @@ def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
 
 
 def test_commands_of_the_documents_are_commands():
-    lines = [line for name in ("quickstart", "write_your_own_claim") for line in (DOCS / f"{name}.md").read_text().splitlines()]
+    lines = [
+        line for name in ("quickstart", "write_your_own_claim", "text") for line in (DOCS / f"{name}.md").read_text().splitlines()
+    ]
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jaxdyn ")]
     assert len(commands) >= 10
     for words in commands:
         cli._parser().parse_args(words)
+
+
+def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (DOCS / "text.md").read_text(), re.S)
+    names: dict = {}
+    exec("\n".join(blocks), names)
+    assert names["seen"]["entropy"].shape == (2, 20, 1, 35) and names["run"].records["entropy"].shape == (3, 1)
+    assert (tmp_path / "out" / "my.run").exists()
