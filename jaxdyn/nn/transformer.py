@@ -31,7 +31,7 @@ __all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]
 OBSERVABLES = {
     "attention": "attention weights, [L, b, h, n, n]",
     "entropy": "entropy in nats of every query's attention, [L, b, h, n]",
-    "inputs": "residual stream before each block and after the last, [L + 1, b, n, d]",
+    "inputs": "residual stream before each block and after the last (and its norm, if there is one), [L + 1, b, n, d]",
     "hidden": "units of the MLPs after their activation, [L, b, n, m]",
     "stable_rank": "stable rank of the lower matrix of each MLP, [L]",
     "cosine": "mean |cos| of the embeddings, then of the rows that each MLP writes into the residual stream, [L + 1]",

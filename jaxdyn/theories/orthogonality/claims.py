@@ -235,8 +235,8 @@ CLAIMS = (
         id="orth.trained",
         statement=r"In JoMA's encoder trained on a text, token embeddings and the directions that each MLP writes start as random "
         r"ones, and their mean |cos| stays below 2.5 times that of random directions ($d \ge 256$). The residual stream does not: "
-        r"see orth.trained_inputs, which judges the same runs. Nor do a pre-norm network's weights with rotary positions, as Pythia "
-        r"has (`--set network=rotary`): embeddings 2.1 and growing, what MLPs write 3.4.",
+        r"see orth.trained_inputs, which judges the same runs. Nor do the weights of a pre-norm network with rotary positions, as "
+        r"Pythia has (`--set network=rotary`): embeddings 2.1 and growing, what MLPs write 3.4.",
         source="arXiv:2310.00535, assumption of orthogonal embeddings and its orthogonality figure",
         quick=jd.grid(Reading),
         paper=jd.grid(Reading, **_LONG),
