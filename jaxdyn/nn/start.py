@@ -3,7 +3,8 @@ r"""How weights are drawn at the start.
 ``encoder``: the published word-level language model: embedding and read-out uniform in :math:`\pm 0.1`, packed queries, keys and
 values Xavier-uniform (bound :math:`\sqrt{6/(3d + d)}`), other matrices uniform in :math:`\pm 1/\sqrt{\text{fan in}}` with biases
 alike, attention biases and the read-out's zero. ``gpt2``: Gaussian with standard deviation 0.02, divided by :math:`\sqrt{2L}` for
-the two matrices that write into the residual, biases zero (Radford et al. 2019, section 2.3). ``fan_in``: embedding :math:`N(0, 1)`, everything else uniform in :math:`\pm 1/\sqrt{\text{fan in}}`.
+the two matrices that write into the residual, biases zero (Radford et al. 2019, section 2.3). ``fan_in``: embedding
+:math:`N(0, 1)`, everything else uniform in :math:`\pm 1/\sqrt{\text{fan in}}`.
 """
 
 from __future__ import annotations
