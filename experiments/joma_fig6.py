@@ -1,9 +1,9 @@
-"""JoMA figures 6 to 8: how sharp attention is while a language model learns real text, layer by layer, for depths and rates.
+"""JoMA, Figure 6: how sharp attention is while a language model learns real text, layer by layer, for depths and rates.
 
-Trains the published encoder on a text and records validation loss, entropy of attention, stable rank of each MLP's lower matrix and
-mean |cos| of the embeddings. `--scale paper --text DIR` is the published study on a WikiText folder: 7 depths, 7 rates, 3 seeds, 20
-epochs; `--layers`, `--lr`, `--seeds` and `--epochs` choose a part of it. Every run lies in a file of its own: stop at any time, the
-same command goes on, and other parts of the study may be added later.
+Trains the published encoder on a text and records validation loss, entropy of attention, stable rank of each MLP's lower matrix
+(joma_fig7.py draws it from the same runs) and mean |cos| of the embeddings. `--scale paper --text DIR` is the published study on a
+WikiText folder: 7 depths, 7 rates, 3 seeds, 20 epochs; `--layers`, `--lr`, `--seeds` and `--epochs` choose a part of it. Runs lie
+in files of their own: stop at any time, the same command goes on, and other parts of the study may be added later.
 """
 
 import dataclasses
@@ -104,20 +104,24 @@ def draw(runs: dict[tuple[int, float], list[longrun.Run]], name: str, label: str
     axes[0].set_ylabel(label)
 
 
-def run(scale: str, out: Path, **chosen: object) -> None:
-    """Train what was chosen, and write table and figures after each depth and rate."""
+def study(scale: str, out: Path, **chosen: object) -> dict[tuple[int, float], list[longrun.Run]]:
+    """The runs of what was chosen, by depth and rate; what lies in ``out`` is not computed again."""
     plan = SCALES[scale]
-    pick = {k: chosen.get(k) or plan[k] for k in ("layers", "lr", "seeds", "epochs")}
-    runs: dict[tuple[int, float], list[longrun.Run]] = {}
+    pick = plan | {k: v for k, v in chosen.items() if v is not None}
+    runs = {}
     for lr in pick["lr"]:
         for layers in pick["layers"]:
-            s = setting(plan["reading"], chosen["text"], layers, lr, pick["epochs"], plan["records"])
-            name = f"L{layers}_lr{lr:g}_seed"
-            runs[layers, lr] = [reading.long_run(s, seed, out / "runs" / f"{name}{seed}.run") for seed in pick["seeds"]]
+            s = setting(plan["reading"], pick["text"], layers, lr, pick["epochs"], plan["records"])
+            runs[layers, lr] = reading.long_runs(s, pick["seeds"], out / "runs", f"L{layers}_lr{lr:g}")
+    return runs
+
+
+def run(scale: str, out: Path, **chosen: object) -> None:
+    """Train what was chosen, and write the table and the figure."""
+    runs = study(scale, out, **chosen)
     experiment.table(out, "entropy", rows(runs), "entropy of attention over training, nats")
     size = (3.2 * len(runs) + 1, 3.5)
     experiment.figure(out, "entropy", lambda fig: draw(runs, "entropy", "entropy of attention (nats)", fig), size)
-    experiment.figure(out, "stable_rank", lambda fig: draw(runs, "stable_rank", "stable rank of W1", fig), size)
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ def train(s: reading.Reading, variant: str, seed: int, out: Path) -> longrun.Run
 
 def numbers(run: longrun.Run) -> dict[str, float]:
     """What a run shows: its attention's entropy and top three at the start and the end, and how much it moved early and late."""
-    at = {step: int(np.flatnonzero(run.steps == step)[0]) for step in SHOWN}
-    maps = {step: run.records["maps"][i] for step, i in at.items()}
-    early, late = (float(np.mean(fig7.movement(maps[a], maps[b]))) for a, b in ((0, 500), (1000, 1500)))
-    start, end = (float(run.records["entropy"][at[step]].mean()) for step in (0, 1500))
-    top = [float(run.records["top three"][at[step]].mean()) for step in (0, 1500)]
+    at = [int(np.flatnonzero(run.steps == step)[0]) for step in SHOWN]
+    maps = run.records["maps"][at]
+    early, late = (float(np.mean(fig7.movement(maps[i], maps[i + 1]))) for i in (0, 2))
+    start, end = (float(run.records["entropy"][i].mean()) for i in (at[0], at[-1]))
+    top = [float(run.records["top three"][i].mean()) for i in (at[0], at[-1])]
     found = {"entropy at 0": start, "entropy at 1500": end, "entropy ratio": end / start}
     found |= {"top 3 at 0": top[0], "top 3 at 1500": top[1], "moved 0-500": early, "moved 1000-1500": late}
     return found | {"movement ratio": late / early if early else float("nan")}
@@ -86,12 +86,12 @@ def draw(runs: dict[tuple[int, str], list[longrun.Run]], fig: Figure) -> None:
 
 def run(scale: str, out: Path, **chosen: object) -> None:
     """Train, print the numbers, draw the maps."""
-    plan = SCALES[scale]
+    plan = SCALES[scale] | {k: v for k, v in chosen.items() if v is not None}
     runs: dict[tuple[int, str], list[longrun.Run]] = {}
-    for layers in chosen.get("layers") or plan["layers"]:
+    for layers in plan["layers"]:
         for variant, fields in VARIANTS.items():
-            s = fig7.setting(plan["base"], layers, text=chosen["text"], every=plan["every"], **fields)
-            runs[layers, variant] = [train(s, variant, seed, out) for seed in chosen.get("seeds") or plan["seeds"]]
+            s = fig7.setting(plan["base"], layers, text=plan["text"], every=plan["every"], **fields)
+            runs[layers, variant] = [train(s, variant, seed, out) for seed in plan["seeds"]]
     experiment.table(out, "attention", rows(runs), "the lowest layer's attention; entropies as shares of a blind query's")
     experiment.figure(out, "snap_fig7", lambda fig: draw(runs, fig), (8.0, 2.0 * len(runs)))
 

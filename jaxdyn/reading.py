@@ -9,7 +9,7 @@ Letters: L layers, V words, d width.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -26,7 +26,7 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.errors import UsageError, given
 from jaxdyn.optim.restart import restarting
 
-__all__ = ["EVALUATED", "Built", "Reading", "Record", "build", "long_run", "uniform_entropy"]
+__all__ = ["EVALUATED", "Built", "Reading", "Record", "build", "build_many", "long_run", "long_runs", "uniform_entropy"]
 
 EVALUATED = 10  # columns of the validation part, as in the released code
 OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
@@ -168,6 +168,27 @@ def build(s: Reading, key: PRNGKeyArray) -> Built:
     return Built(net, language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
 
 
+def build_many(s: Reading, seeds: Sequence[int]) -> Built:
+    """The same for several seeds in one program: every leaf but the count of steps has an axis of seeds in front.
+
+    On CPUs that is no faster than one after another, and needs their memory at once; accelerators are filled only so.
+    """
+    keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
+    one = build(s, keys[0])
+    text_axis = 0 if s.shuffled else None
+    seed_of = train.State(params=0, opt=0, step=None)
+
+    def pieces(key: PRNGKeyArray) -> tuple:
+        built = build(s, key)
+        return built.start, built.data[1], built.data[0] if s.shuffled else ()
+
+    start, dropout, shuffled = jax.jit(jax.vmap(pieces))(keys)
+    step = jax.vmap(one.step, in_axes=(seed_of, text_axis, 0), out_axes=seed_of)
+    observe = jax.vmap(one.observe, in_axes=(seed_of,))
+    data = (shuffled if s.shuffled else one.data[0], dropout)
+    return Built(one.net, step, start._replace(step=start.step[0]), data, observe)
+
+
 def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None) -> longrun.Run:
     """One run from the host, with progress, in a file of its own: it goes on where it was stopped, and may be extended.
 
@@ -178,13 +199,35 @@ def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree
         observe: ``observe(built, params)``, a dict of arrays to record; by default the :class:`Record`.
     """
     built = build(s, jax.random.key(seed))
-    record = jax.jit(lambda state: observe(built, state.params) if observe else built.observe(state)._asdict())
+    record = (lambda state: observe(built, state.params)) if observe else (lambda state: built.observe(state)._asdict())
+    return _run(s, built, seed, path, record)
+
+
+def long_runs(s: Reading, seeds: Sequence[int], folder: Path, name: str) -> list[longrun.Run]:
+    """A run of every seed: one after another on CPUs, all at once in one file where there is an accelerator."""
+    if jax.default_backend() == "cpu" or len(seeds) == 1:
+        return [long_run(s, seed, folder / f"{name}_seed{seed}.run") for seed in seeds]
+    built = build_many(s, seeds)
+    path = folder / f"{name}_seeds{'_'.join(map(str, seeds))}.run"
+    both = _run(s, built, list(seeds), path, lambda state: built.observe(state)._asdict())
+    return [
+        longrun.Run(both.steps, {name: x[:, i] for name, x in both.records.items()}, _one_seed(both.state, i))
+        for i in range(len(seeds))
+    ]
+
+
+def _one_seed(state: train.State, i: int) -> train.State:
+    params, opt = jax.tree.map(lambda x: x[i], (state.params, state.opt))
+    return train.State(params, opt, state.step)
+
+
+def _run(s: Reading, built: Built, seed: int | list[int], path: Path, record: Callable[[train.State], dict]) -> longrun.Run:
     about = dataclasses.asdict(s) | {"seed": seed, "digest": s.corpus().digest}
     about = {name: value for name, value in about.items() if name not in ("steps", "text")}
+    observe, data = jax.jit(record), jax.device_put(built.data)
     with Progress(path.stem, unit="steps") as bar:
-        data = jax.device_put(built.data)
         return longrun.run(
-            path, about, built.step, lambda: built.start, record, until=s.steps, every=s.every, data=data, progress=bar
+            path, about, built.step, lambda: built.start, observe, until=s.steps, every=s.every, data=data, progress=bar
         )
 
 

@@ -157,6 +157,20 @@ def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, file, tmp_path
         reading.long_run(dataclasses.replace(longer, lr=1.0), 1, path)
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, monkeypatch):
+    s = dataclasses.replace(small, shuffled=shuffled, lr=1e-2)
+    alone = reading.long_runs(s, [3, 5], tmp_path / "alone", "x")
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    both = reading.long_runs(s, [3, 5], tmp_path / "both", "x")
+    assert [p.name for p in (tmp_path / "both").iterdir()] == ["x_seeds3_5.run"]
+    for a, b in zip(alone, both, strict=True):
+        assert np.array_equal(a.steps, b.steps) and int(b.state.step) == s.steps
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-4), a.records, b.records)
+        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-3), a.state.params, b.state.params)
+    assert not np.allclose(both[0].records["loss"], both[1].records["loss"], rtol=1e-3), "seeds differ"
+
+
 def test_float32_stays_float32(small, x64):
     built = reading.build(small, jax.random.key(0))
     shapes = jax.eval_shape(built.step, built.start, *built.data)

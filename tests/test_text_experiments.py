@@ -26,7 +26,7 @@ def script(monkeypatch):
         return importlib.import_module(name)
 
     yield load
-    for name in loaded:
+    for name in (*loaded, "joma_fig6"):
         sys.modules.pop(name, None)
 
 
@@ -66,21 +66,55 @@ def test_published_numbers_have_a_curve_for_each_layer():
 
 def test_fig6_trains_resumes_and_is_extended(script, file, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
-    plan = {"reading": TINY, "layers": (1, 2), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
+    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
     monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
     words = ["--text", str(file), "--out", str(tmp_path / "out")]
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
     first = read(tmp_path / "out" / "entropy.csv")
-    assert [(r["layers"], r["layer"], r["seeds"]) for r in first] == [("1", "0", "2"), ("2", "0", "2"), ("2", "1", "2")]
-    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"entropy.svg", "entropy.png", "stable_rank.png", "runs"}
+    assert [(r["layers"], r["layer"], r["seeds"]) for r in first] == [("2", "0", "2"), ("2", "1", "2")]
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"entropy.svg", "entropy.png", "runs"}
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").iterdir()}
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
     assert read(tmp_path / "out" / "entropy.csv") == first
     assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
-    more = [*words, "--epochs", "2", "--layers", "1", "--seeds", "1"]
+    more = [*words, "--epochs", "2", "--seeds", "1"]
     assert experiment.main(fig6.run, None, more, fig6.OPTIONS) == 0
-    (row,) = read(tmp_path / "out" / "entropy.csv")
+    row, _ = read(tmp_path / "out" / "entropy.csv")
     assert int(row["steps"]) == 2 * int(first[0]["steps"])
+    capsys.readouterr()
+
+
+def test_fig7_reads_the_runs_of_fig6(script, file, monkeypatch, tmp_path, capsys):
+    fig6, fig7 = script("joma_fig6"), script("joma_fig7")
+    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}
+    monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
+    words = ["--text", str(file), "--out", str(tmp_path)]
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").iterdir()}
+    assert experiment.main(fig7.run, None, words, fig6.OPTIONS) == 0
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").iterdir()} == stamps
+    first, second = read(tmp_path / "stable_rank.csv")
+    assert first["start"] == second["start"], "all layers start as copies of one"
+    assert 1 <= float(first["min"]) <= float(first["end"]) <= 8
+    capsys.readouterr()
+
+
+def test_fig8_compares_relu_with_linear_mlps(script, file, monkeypatch, tmp_path, capsys):
+    fig8 = script("joma_fig8")
+    runs = {
+        ("relu", 1e-3): [run_of([[2.5], [1.5], [2.0]]), run_of([[2.5], [1.5], [2.2]])],
+        ("linear", 1e-3): [run_of([[2.5], [1.5], [1.6]]), run_of([[2.5], [1.5], [1.6]])],
+    }
+    relu, linear = fig8.rows(runs)
+    assert relu["return"] == pytest.approx(0.6) and linear["return"] == pytest.approx(0.1)
+    assert relu["relu - linear"] == pytest.approx(0.5) and linear["relu - linear"] is None
+    assert relu["+-"] == pytest.approx(12.706 * np.std([0.4, 0.6], ddof=1) / 2**0.5, rel=1e-3)
+    plan = {"reading": TINY, "seeds": (1,), "epochs": 1, "records": 1}
+    monkeypatch.setattr(sys.modules["joma_fig6"], "SCALES", {"quick": plan})
+    monkeypatch.setattr(fig8, "RATES", {"quick": (1e-2,)})
+    assert experiment.main(fig8.run, None, ["--text", str(file), "--out", str(tmp_path)], fig8.OPTIONS) == 0
+    assert [r["mlp"] for r in read(tmp_path / "mlp.csv")] == ["relu", "linear"]
+    assert (tmp_path / "joma_fig8.png").stat().st_size > 10_000
     capsys.readouterr()
 
 
@@ -118,7 +152,9 @@ def test_fig7_numbers_and_marks(script):
 
 def test_fig7_trains_tabulates_and_draws(script, file, monkeypatch, tmp_path, capsys):
     fig7 = script("snap_fig7")
-    monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 500}})
+    monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 2}})
+    monkeypatch.setattr(fig7.fig7, "STEPS", 6)
+    monkeypatch.setattr(fig7, "SHOWN", (0, 2, 4, 6))
     monkeypatch.setattr(fig7, "VARIANTS", {"trained": {}, "queries and keys fixed": {"query_key": 0.0}})
     assert experiment.main(fig7.run, None, ["--text", str(file), "--out", str(tmp_path)], fig7.OPTIONS) == 0
     trained, fixed = read(tmp_path / "attention.csv")
