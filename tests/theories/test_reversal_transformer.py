@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxdyn import nn
+from jaxdyn import nn, plotting
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.reversal.claims import transformer as claims
 from jaxdyn.theories.reversal.transformer import data, reading, training
@@ -244,6 +244,15 @@ def synthetic(train=0.01, validation=5.0, learned=11.0, unseen=0.5):
         },
         {"seed": seeds, "read": list(reading.READS), "group": list(claims.GROUPS)},
     )
+
+
+@pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda c: c.id)
+def test_figures_can_be_drawn(claim):
+    rng = np.random.default_rng(0)
+    curves = {name: (("seed", "epoch"), rng.uniform(0.1, 5, (4, 3))) for name in ("train", "validation")}
+    maps = {"logits": (("seed", "read", "map", "given", "answer"), rng.normal(size=(4, 2, 2, 5, 5)))}
+    ds = synthetic().assign(curves | maps).assign_coords(epoch=[0, 10, 20], map=list(reading.MAPS["reversal"]))
+    assert plotting.render(claim.plot, ds).startswith("<svg")
 
 
 def test_judges_accept_the_curse_and_reject_its_breaches():
