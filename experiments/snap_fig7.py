@@ -72,14 +72,14 @@ def rows(runs: dict[tuple[int, str], list[longrun.Run]]) -> list[dict]:
 def draw(runs: dict[tuple[int, str], list[longrun.Run]], fig: Figure) -> None:
     """Maps of the first seed's first text, a row for each depth and variant."""
     panels = fig.subplots(len(runs), len(SHOWN), squeeze=False)
-    for line, ((layers, variant), group) in zip(panels, runs.items(), strict=True):
+    for number, (line, ((layers, variant), group)) in enumerate(zip(panels, runs.items(), strict=True)):
         for ax, step in zip(line, SHOWN, strict=True):
             run = group[0]
             image = run.records["maps"][int(np.flatnonzero(run.steps == step)[0]), 0]
             ax.imshow(image, vmin=0, vmax=0.5, interpolation="nearest", cmap="magma")
             ax.set(xticks=[], yticks=[])
             ax.grid(visible=False)
-            if line is panels[0]:
+            if number == 0:
                 ax.set_title(f"step {step}")
         line[0].set_ylabel(f"L = {layers}\n{variant}")
 
