@@ -24,7 +24,7 @@ SCALES = {
         "layers": (1, 3),
         "lr": (1e-3, 1e-2),
         "seeds": (1, 2, 3),
-        "epochs": 14,
+        "epochs": 8,
         "records": 12,
     },
     "paper": {

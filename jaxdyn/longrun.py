@@ -29,7 +29,7 @@ MAGIC = b"jaxdyn run 1\n"
 
 
 class Run(NamedTuple):
-    """Steps at which was recorded, the records stacked along a leading axis, and the last state."""
+    """Steps at which was recorded, up to the one asked for; the records stacked along a leading axis; the last state of the file."""
 
     steps: Num[np.ndarray, " records"]
     records: dict[str, np.ndarray]
@@ -93,7 +93,8 @@ def run(
             saved = time.monotonic()
     if not stored:
         _save(path, about, steps, records, last)
-    return Run(np.asarray(steps), _stack(records), jax.device_get(last))
+    count = sum(s <= until for s in steps)  # runs of one study have one length, also where a file went further before
+    return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last))
 
 
 def _host(found: Mapping[str, Array]) -> dict[str, np.ndarray]:

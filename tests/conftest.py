@@ -1,9 +1,12 @@
 """Shared fixtures."""
 
 import gc
+import importlib
 import os
 import signal
+import sys
 from importlib.metadata import version
+from pathlib import Path
 
 # Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter takes a third
 # less time; other versions may not know that flag, and an unknown one ends the process.
@@ -15,10 +18,12 @@ os.environ.setdefault(
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 
 import jax
+import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
 pytest_plugins = "pytester"
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
 
@@ -54,3 +59,27 @@ def interruptible():
         signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """Load a script of ``experiments/`` as if it were called."""
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    here = set(sys.modules)
+
+    def load(name):
+        monkeypatch.setattr(sys, "argv", [f"experiments/{name}.py"])
+        return importlib.import_module(name)
+
+    yield load
+    for name in {path.stem for path in EXPERIMENTS.glob("*.py")} & (set(sys.modules) - here):
+        del sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def small_text(tmp_path_factory):
+    """A file of 60 words in a fixed disorder."""
+    path = tmp_path_factory.mktemp("text") / "a.txt"
+    rng = np.random.default_rng(0)
+    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)))
+    return path

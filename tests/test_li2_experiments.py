@@ -1,9 +1,6 @@
 """Every script on Li2's trained networks, run at a tiny size; its numbers on curves that are known."""
 
 import csv
-import importlib
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +9,6 @@ import xarray as xr
 from jaxdyn import experiment
 from jaxdyn.theories.grokking.dynamics.critical import CONSTANT
 
-FOLDER = Path(__file__).parents[1] / "experiments"
 TINY = {"seeds": 2, "hidden": 8, "epochs": 4, "every": 2}
 SIZES = {
     "li2_fig3": {"CASES": {"quick": TINY | {"group": "5", "share": 0.5}}, "RATES": [0.0005, 0.002]},
@@ -32,21 +28,6 @@ TABLES = {
     "li2_fig8": {"nodes": 1},
     "li2_zero_init": {"times": 2},
 }
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    loaded = []
-
-    def load(name):
-        monkeypatch.setattr(sys, "argv", [f"experiments/{name}.py"])
-        loaded.append(name)
-        return importlib.import_module(name)
-
-    yield load
-    for name in loaded:
-        sys.modules.pop(name, None)
 
 
 def read(path):

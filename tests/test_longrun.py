@@ -93,6 +93,8 @@ def test_extended_run_is_the_long_one_and_a_finished_one_is_read(tmp_path):
     assert same(longer, go(tmp_path / "b.run", until=16))
     stamp = (tmp_path / "a.run").stat().st_mtime_ns
     assert same(longer, go(tmp_path / "a.run", until=16))
+    shorter = go(tmp_path / "a.run", until=8)
+    assert list(shorter.steps) == [0, 4, 8] and np.array_equal(shorter.records["w"], longer.records["w"][:3])
     assert (tmp_path / "a.run").stat().st_mtime_ns == stamp, "nothing to do, nothing written"
 
 

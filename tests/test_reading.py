@@ -16,18 +16,9 @@ from jaxdyn.reading import Reading
 SMALL = {"most": 50, "width": 8, "hidden": 8, "columns": 4, "length": 6, "steps": 4, "every": 2, "windows": 2}
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    """A text of 60 words in a fixed disorder."""
-    path = tmp_path_factory.mktemp("text") / "a.txt"
-    rng = np.random.default_rng(0)
-    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)))
-    return path
-
-
 @pytest.fixture
-def small(file):
-    return Reading(text=str(file), **SMALL)
+def small(small_text):
+    return Reading(text=str(small_text), **SMALL)
 
 
 def test_the_published_numbers_are_the_defaults_that_matter():
@@ -36,12 +27,12 @@ def test_the_published_numbers_are_the_defaults_that_matter():
     assert reading.uniform_entropy(35) == pytest.approx(2.6325, abs=5e-5)
 
 
-def test_contents_are_part_of_a_setting(small, file, tmp_path):
+def test_contents_are_part_of_a_setting(small, small_text, tmp_path):
     copy = tmp_path / "b.txt"
-    copy.write_text(file.read_text())
+    copy.write_text(small_text.read_text())
     moved = dataclasses.replace(small, text=str(copy))
     assert moved.digest == small.digest != ""
-    copy.write_text(file.read_text().replace("w1 ", "w2 "))
+    copy.write_text(small_text.read_text().replace("w1 ", "w2 "))
     assert dataclasses.replace(small, text=str(copy)).digest != small.digest
     assert Reading().digest == ""
 
@@ -139,7 +130,7 @@ def test_shuffled_is_the_same_words_in_another_order(small):
     np.testing.assert_array_equal(np.sort(plain, None), np.sort(mixed, None))
 
 
-def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, file, tmp_path):
+def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tmp_path):
     path = tmp_path / "a.run"
     short = reading.long_run(small, 1, path)
     longer = dataclasses.replace(small, steps=8)
@@ -149,7 +140,7 @@ def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, file, tmp_path
     fresh = reading.long_run(longer, 1, tmp_path / "b.run")
     assert jax.tree.all(jax.tree.map(np.array_equal, run, fresh))
     copy = tmp_path / "moved.txt"
-    copy.write_text(file.read_text())
+    copy.write_text(small_text.read_text())
     assert isinstance(reading.long_run(dataclasses.replace(longer, text=str(copy)), 1, path), longrun.Run)
     with pytest.raises(StoreError, match="differs in seed"):
         reading.long_run(longer, 2, path)

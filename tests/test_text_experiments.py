@@ -1,9 +1,7 @@
 """The scripts of JoMA's figure 6 and Scan & Snap's figure 7, on a tiny text and as a user types them; numbers on known curves."""
 
 import csv
-import importlib
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,31 +9,7 @@ import pytest
 from jaxdyn import experiment, longrun, reading
 from jaxdyn.theories.joma import published_text as paper
 
-FOLDER = Path(__file__).parents[1] / "experiments"
 TINY = reading.Reading(most=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
-
-
-@pytest.fixture
-def script(monkeypatch):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    loaded = []
-
-    def load(name):
-        monkeypatch.setattr(sys, "argv", [f"experiments/{name}.py"])
-        loaded.append(name)
-        return importlib.import_module(name)
-
-    yield load
-    for name in (*loaded, "joma_fig6"):
-        sys.modules.pop(name, None)
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
-    path = tmp_path_factory.mktemp("text") / "a.txt"
-    rng = np.random.default_rng(0)
-    path.write_text("\n".join(" ".join(f"w{i}" for i in rng.integers(0, 60, 20)) for _ in range(150)))
-    return path
 
 
 def read(path):
@@ -64,11 +38,11 @@ def test_published_numbers_have_a_curve_for_each_layer():
     assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
 
 
-def test_fig6_trains_resumes_and_is_extended(script, file, monkeypatch, tmp_path, capsys):
+def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
     plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
     monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
-    words = ["--text", str(file), "--out", str(tmp_path / "out")]
+    words = ["--text", str(small_text), "--out", str(tmp_path / "out")]
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
     first = read(tmp_path / "out" / "entropy.csv")
     assert [(r["layers"], r["layer"], r["seeds"]) for r in first] == [("2", "0", "2"), ("2", "1", "2")]
@@ -84,11 +58,11 @@ def test_fig6_trains_resumes_and_is_extended(script, file, monkeypatch, tmp_path
     capsys.readouterr()
 
 
-def test_fig7_reads_the_runs_of_fig6(script, file, monkeypatch, tmp_path, capsys):
+def test_fig7_reads_the_runs_of_fig6(script, small_text, monkeypatch, tmp_path, capsys):
     fig6, fig7 = script("joma_fig6"), script("joma_fig7")
     plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}
     monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
-    words = ["--text", str(file), "--out", str(tmp_path)]
+    words = ["--text", str(small_text), "--out", str(tmp_path)]
     assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
     stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").iterdir()}
     assert experiment.main(fig7.run, None, words, fig6.OPTIONS) == 0
@@ -99,7 +73,7 @@ def test_fig7_reads_the_runs_of_fig6(script, file, monkeypatch, tmp_path, capsys
     capsys.readouterr()
 
 
-def test_fig8_compares_relu_with_linear_mlps(script, file, monkeypatch, tmp_path, capsys):
+def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tmp_path, capsys):
     fig8 = script("joma_fig8")
     runs = {
         ("relu", 1e-3): [run_of([[2.5], [1.5], [2.0]]), run_of([[2.5], [1.5], [2.2]])],
@@ -112,7 +86,7 @@ def test_fig8_compares_relu_with_linear_mlps(script, file, monkeypatch, tmp_path
     plan = {"reading": TINY, "seeds": (1,), "epochs": 1, "records": 1}
     monkeypatch.setattr(sys.modules["joma_fig6"], "SCALES", {"quick": plan})
     monkeypatch.setattr(fig8, "RATES", {"quick": (1e-2,)})
-    assert experiment.main(fig8.run, None, ["--text", str(file), "--out", str(tmp_path)], fig8.OPTIONS) == 0
+    assert experiment.main(fig8.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig8.OPTIONS) == 0
     assert [r["mlp"] for r in read(tmp_path / "mlp.csv")] == ["relu", "linear"]
     assert (tmp_path / "joma_fig8.png").stat().st_size > 10_000
     capsys.readouterr()
@@ -150,13 +124,13 @@ def test_fig7_numbers_and_marks(script):
     assert marks == [("True", "True"), ("False", "False")]
 
 
-def test_fig7_trains_tabulates_and_draws(script, file, monkeypatch, tmp_path, capsys):
+def test_fig7_trains_tabulates_and_draws(script, small_text, monkeypatch, tmp_path, capsys):
     fig7 = script("snap_fig7")
     monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 2}})
     monkeypatch.setattr(fig7.fig7, "STEPS", 6)
     monkeypatch.setattr(fig7, "SHOWN", (0, 2, 4, 6))
     monkeypatch.setattr(fig7, "VARIANTS", {"trained": {}, "queries and keys fixed": {"query_key": 0.0}})
-    assert experiment.main(fig7.run, None, ["--text", str(file), "--out", str(tmp_path)], fig7.OPTIONS) == 0
+    assert experiment.main(fig7.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig7.OPTIONS) == 0
     trained, fixed = read(tmp_path / "attention.csv")
     assert (trained["run"], fixed["run"]) == ("trained", "queries and keys fixed")
     assert (tmp_path / "snap_fig7.png").stat().st_size > 10_000
