@@ -29,7 +29,7 @@ MAGIC = b"jaxdyn run 1\n"
 
 
 class Run(NamedTuple):
-    """Steps at which was recorded, up to the one asked for; the records stacked along a leading axis; the last state of the file."""
+    """Steps at which was recorded, up to the one asked for; the records, stacked; the last state of the file."""
 
     steps: Num[np.ndarray, " records"]
     records: dict[str, np.ndarray]
