@@ -21,7 +21,7 @@ lint: $(READY)
 	$(BIN)/ruff format --check .
 
 docs: $(READY)
-	$(BIN)/python -m jaxdyn.catalogue_page docs/catalogue.md
+	$(BIN)/python -m jaxdyn.report.catalogue docs/catalogue.md
 
 bench: $(READY)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[bench]'

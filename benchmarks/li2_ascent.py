@@ -18,7 +18,7 @@ from common import interleaved, publish
 
 from jaxdyn.data.groups import Group, parse
 from jaxdyn.data.irreps import decompose
-from jaxdyn.theories.grokking.dynamics import ascent, energy
+from jaxdyn.theories.li2.dynamics import ascent, energy
 
 STEPS = 300
 SIZES = {"23": (4096, 16, 8), "S4": (4096, 16, 8), "71": (1024, 4, 2)}  # nodes at once, in NumPy's loop, in SciPy's

@@ -114,7 +114,8 @@ def our_steps(layers: int, dropout: float, columns: np.ndarray) -> tuple[Callabl
     import jax
     import optax
 
-    from jaxdyn import language, nn, train
+    from jaxdyn import nn, train
+    from jaxdyn.text import language
 
     net = nn.network(nn.encoder_lm(WORDS, layers=layers, dropout=dropout))
     tx = optax.chain(optax.clip_by_global_norm(CLIP), optax.adam(LR))

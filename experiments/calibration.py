@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.calibration.claims import edge, noise, pair, steps
-from jaxdyn.theories.calibration.claims.orders import distance, error_curve
-from jaxdyn.theories.calibration.setting import Network, Noise, Pair, Steps
+from jaxdyn.theories.cal.claims import edge, noise, pair, steps
+from jaxdyn.theories.cal.claims.orders import distance, error_curve
+from jaxdyn.theories.cal.setting import Network, Noise, Pair, Steps
 
 REFERENCE = {  # step size -> distances at t = 1: to the flow, after the leading error, to the modified flow
     0.1: (0.01238, 9.3e-4, 2.2e-3),

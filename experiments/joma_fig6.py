@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from jaxdyn import experiment, longrun, reading
+from jaxdyn import experiment
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import COLORS, RAMP
+from jaxdyn.text import longrun, reading
 from jaxdyn.theories.joma import published_text as paper
 
 SCALES = {

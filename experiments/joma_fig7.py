@@ -10,7 +10,8 @@ from pathlib import Path
 import joma_fig6
 import numpy as np
 
-from jaxdyn import experiment, longrun
+from jaxdyn import experiment
+from jaxdyn.text import longrun
 
 
 def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:

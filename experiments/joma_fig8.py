@@ -13,9 +13,10 @@ import joma_fig6
 import numpy as np
 from matplotlib.figure import Figure
 
-from jaxdyn import experiment, longrun, reading
+from jaxdyn import experiment
 from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.stats import mean_interval
+from jaxdyn.text import longrun, reading
 
 DEPTH = {"quick": 1, "paper": 5}
 RATES = {"quick": (3e-4, 1e-3, 3e-3), "paper": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)}

@@ -11,9 +11,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.orthogonality import dynamics
-from jaxdyn.theories.orthogonality.claims import excess, text_trial
-from jaxdyn.theories.orthogonality.training import LEVEL, Reading
+from jaxdyn.theories.orth import dynamics
+from jaxdyn.theories.orth.claims import excess, text_trial
+from jaxdyn.theories.orth.training import LEVEL, Reading
 
 SCALES = {
     "quick": ({"width": [64, 128, 256, 512], "vectors": 64, "steps": 150, "every": 25}, ["encoder"], 2),

@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.grokking.claims import stages
-from jaxdyn.theories.grokking.training import Training
+from jaxdyn.theories.li2.claims import stages
+from jaxdyn.theories.li2.training import Training
 
 CASES = {
     "quick": {"seeds": 3, "group": "41", "share": 0.5, "hidden": 256, "epochs": 400, "every": 1},

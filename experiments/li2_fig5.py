@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.grokking.claims import phase
-from jaxdyn.theories.grokking.dynamics.critical import CONSTANT
+from jaxdyn.theories.li2.claims import phase
+from jaxdyn.theories.li2.dynamics.critical import CONSTANT
 
 NAMES = ("prime", "composite", "product", "non-Abelian, d = 2")
 GROUPS = {

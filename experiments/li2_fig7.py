@@ -20,10 +20,10 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
-from jaxdyn.theories.grokking.claims.diversity import ALIVE
-from jaxdyn.theories.grokking.dynamics import energy
-from jaxdyn.theories.grokking.dynamics.critical import order_share
-from jaxdyn.theories.grokking.training import Training, train
+from jaxdyn.theories.li2.claims.diversity import ALIVE
+from jaxdyn.theories.li2.dynamics import energy
+from jaxdyn.theories.li2.dynamics.critical import order_share
+from jaxdyn.theories.li2.training import Training, train
 
 PAPER = {"23": [0.9, 1.1, 1.4], "71": [0.9, 1.1, 1.4], "127": [0.9, 1.1, 1.4, 3225 / 127**2 / order_share(127)]}
 RATES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05]

@@ -19,7 +19,7 @@ from matplotlib.ticker import NullFormatter
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.grokking.claims import retention
+from jaxdyn.theories.li2.claims import retention
 
 SCALES = {
     "quick": {

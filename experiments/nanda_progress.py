@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.neighbours.nanda import claims
-from jaxdyn.theories.neighbours.nanda.training import PUBLISHED, Training
+from jaxdyn.theories.nanda import claims
+from jaxdyn.theories.nanda.training import PUBLISHED, Training
 
 SEEDS = {"quick": 8, "paper": 3}
 PHASES = {"memorisation": 0, "circuit formation": 1400, "cleanup": 9400, "end": 14_000}  # epochs, published

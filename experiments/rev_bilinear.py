@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.reversal.claims.bilinear import Bilinear, largest, ratio_exponent, trial
+from jaxdyn.theories.rev.claims.bilinear import Bilinear, largest, ratio_exponent, trial
 
 SEEDS = {"quick": 40, "paper": 100}
 SIZES = {"quick": {"d": [20, 50, 100, 200]}, "paper": {"d": [16, 20, 32, 50, 64, 100, 128, 200, 256, 512, 1024], "most": 1024}}

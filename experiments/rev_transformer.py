@@ -20,9 +20,9 @@ from matplotlib.ticker import MaxNLocator
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.reversal.claims.transformer import trial
-from jaxdyn.theories.reversal.transformer import data, reading
-from jaxdyn.theories.reversal.transformer.training import PUBLISHED, Deep
+from jaxdyn.theories.rev.claims.transformer import trial
+from jaxdyn.theories.rev.transformer import data, reading
+from jaxdyn.theories.rev.transformer.training import PUBLISHED, Deep
 
 SEEDS = {"quick": (10, 3), "paper": (10, 10)}  # of the two tasks, and of each variant
 CURVES = (("train", "training", "third"), ("validation", "held out", "measured"))

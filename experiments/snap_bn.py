@@ -12,9 +12,9 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, flow, plotting
-from jaxdyn.theories.scan_snap.dynamics import growth
-from jaxdyn.theories.scan_snap.dynamics.clock import clock, miss
-from jaxdyn.theories.scan_snap.dynamics.gradient import gamma, gamma_integral
+from jaxdyn.theories.snap.dynamics import growth
+from jaxdyn.theories.snap.dynamics.clock import clock, miss
+from jaxdyn.theories.snap.dynamics.gradient import gamma, gamma_integral
 
 LINES = [0.5, 1.0, 2.0, 4.0, 8.0]
 EXACT = {  # to four digits, by learning rate and time

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.scan_snap.claims import published, syn
+from jaxdyn.theories.snap.claims import published, syn
 
 SEEDS = {"quick": 10, "paper": 100}
 ITERATIONS = (0, 2, 4, 6, 8, 10, 48)  # those drawn in the paper

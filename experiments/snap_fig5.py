@@ -11,7 +11,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.scan_snap.claims import published, syn
+from jaxdyn.theories.snap.claims import published, syn
 
 SEEDS = {"quick": 10, "paper": 100}
 

@@ -12,9 +12,10 @@ import numpy as np
 from jaxtyping import Array, PyTree
 from matplotlib.figure import Figure
 
-from jaxdyn import experiment, longrun, reading
+from jaxdyn import experiment
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.scan_snap import text as fig7
+from jaxdyn.text import longrun, reading
+from jaxdyn.theories.snap import text as fig7
 
 SCALES = {
     "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},

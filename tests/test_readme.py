@@ -5,10 +5,10 @@ import shlex
 from pathlib import Path
 
 import jaxdyn as jd
-from jaxdyn.catalogue_page import catalogue
-from jaxdyn.cli import _parser
+from jaxdyn.cli.main import _parser
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.registry import all_claims
+from jaxdyn.report.catalogue import catalogue
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 

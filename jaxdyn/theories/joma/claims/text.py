@@ -9,9 +9,10 @@ import xarray as xr
 from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting, reading, train
-from jaxdyn.reading import Reading
+from jaxdyn import plotting, train
 from jaxdyn.stats import mean_interval
+from jaxdyn.text import reading
+from jaxdyn.text.reading import Reading
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,0 +1,113 @@
+r"""Language models: their loss without a table of all logits' gradients, steps over windows of a text, and their evaluation.
+
+.. math:: L = \frac1N \sum_i \bigl(\ln \sum_v e^{z_{iv}} - z_{i t_i}\bigr), \qquad z = X H^\top + c
+
+Letters: N positions, d width, V tokens; b columns of a text, n inputs of a window; L layers, h heads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn import text, train
+from jaxdyn.nn import Network, read_out
+
+__all__ = ["Evaluation", "cross_entropy", "evaluate", "loss", "make_step"]
+
+
+@jax.custom_vjp
+def cross_entropy(
+    x: Float[Array, "N d"], head: Float[Array, "V d"], shift: Float[Array, " V"], targets: Int[Array, " N"]
+) -> Float[Array, ""]:
+    r"""Mean cross-entropy of the targets under the logits :math:`X H^\top + c`.
+
+    The read-out is most of a word model's work. The gradient by the logits is :math:`p_{iv} - 1[v = t_i]` with
+    :math:`p_{iv} = e_{iv} / s_i`; only e is kept, the factors :math:`1/s_i` go to X and to the result, and the ones are N rows:
+
+    .. math:: \nabla_H L = e^\top \operatorname{diag}(1/(N s)) X - \tfrac1N T^\top X, \qquad
+       \nabla_X L = \operatorname{diag}(1/(N s))\, e H - \tfrac1N H_t
+    """
+    return _forward(x, head, shift, targets)[0]
+
+
+def _forward(x: Array, head: Array, shift: Array, targets: Array) -> tuple[Array, tuple]:
+    z = head @ x.T + shift[:, None]  # [V, N]: both products of the gradient then run along rows
+    top = jax.lax.stop_gradient(jnp.max(z, 0))
+    e = jax.lax.optimization_barrier(jnp.exp(z - top))  # else it is computed again, in the sum and in the gradient
+    total = jnp.sum(e, 0)
+    right = jnp.sum(x * head[targets], 1) + shift[targets]
+    return jnp.mean(jnp.log(total) + top - right), (x, head, e, total, targets)
+
+
+def _backward(kept: tuple, g: Array) -> tuple:
+    x, head, e, total, targets = kept
+    share = (g / x.shape[0]).astype(x.dtype)
+    rows = jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
+    both = e @ (rows * (share / total)[:, None])
+    both = both.at[targets].add(-share * rows)
+    towards_x = (head.T @ e).T * (share / total)[:, None] - share * head[targets]
+    return towards_x, both[:, :-1], both[:, -1], None
+
+
+cross_entropy.defvjp(_forward, _backward)
+
+
+def loss(
+    net: Network, params: PyTree, inputs: Int[Array, "b n"], targets: Int[Array, "b n"], key: PRNGKeyArray | None = None
+) -> Float[Array, ""]:
+    """Mean cross-entropy in nats of the next token; with a key dropout is on."""
+    return _loss(params, net.trunk(params, inputs, key=key), targets)
+
+
+def _loss(params: PyTree, x: Float[Array, "b n d"], targets: Int[Array, "b n"]) -> Float[Array, ""]:
+    return cross_entropy(x.reshape(-1, x.shape[-1]), *read_out(params), targets.reshape(-1))
+
+
+def make_step(net: Network, tx: optax.GradientTransformation, length: int) -> Callable[..., train.State]:
+    """``step(state, columns, key) -> state``: one step on the next window of the columns, round and round.
+
+    Step i sees window i modulo their number, and draws its dropout from ``fold_in(key, i)``.
+
+    Args:
+        net: the network.
+        tx: the optimizer.
+        length: inputs of a window.
+    """
+
+    def batch(i: Int[Array, ""], columns: Int[Array, "b total"], key: PRNGKeyArray) -> tuple:
+        inputs, targets = text.window(columns, i % text.windows_in(columns, length), length)
+        return inputs, targets, jax.random.fold_in(key, i)
+
+    return train.make_step(lambda params, data: loss(net, params, *data), tx, batch)
+
+
+class Evaluation(NamedTuple):
+    """Means over the windows of a text, dropout off."""
+
+    loss: Float[Array, ""]
+    entropy: Float[Array, " L"]  # of a query's attention, in nats: mean over windows, positions and heads
+
+
+def evaluate(
+    net: Network, params: PyTree, columns: Int[Array, "b total"], length: int, windows: int | Int[Array, ""] | None = None
+) -> Evaluation:
+    """Loss and attention entropy on the first ``windows`` windows (all of them by default; the number may be traced)."""
+    most = text.windows_in(columns, length)
+    windows = most if windows is None else jnp.minimum(windows, most)
+
+    def add(i: Int[Array, ""], sums: Evaluation) -> Evaluation:
+        inputs, targets = text.window(columns, i, length)
+        x, seen = net.trunk(params, inputs, observe=("entropy",))
+        found = Evaluation(_loss(params, x, targets), jnp.mean(seen["entropy"], (1, 2, 3)))
+        return jax.tree.map(jnp.add, sums, found)
+
+    dtype = net.shape.dtype
+    zero = Evaluation(jnp.zeros((), dtype), jnp.zeros(net.shape.layers, dtype))
+    sums = jax.lax.fori_loop(0, windows, add, zero)
+    return jax.tree.map(lambda x: x / jnp.asarray(windows, dtype), sums)

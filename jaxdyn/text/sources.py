@@ -1,0 +1,189 @@
+"""Where a text comes from: a folder or a file on disk, the interpreter's own manual, or a generator."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import os
+import pathlib
+import stat
+from collections.abc import Sequence
+
+import numpy as np
+
+from jaxdyn.errors import UsageError
+from jaxdyn.text import markov
+from jaxdyn.text.corpus import PARTS, Corpus, split
+from jaxdyn.text.tokens import BYTES, number_bytes, number_words, pieces, rank_words
+
+__all__ = ["LEVELS", "load", "read", "topics"]
+
+LEVELS = ("words", "bytes")
+LAYOUTS = ("{}.txt", "wiki.{}.tokens", "wiki.{}.raw")
+LINE = 10**7  # bytes; a longer line is no line of text but data or markup, and would be held as words at once
+MARK = b"\xef\xbb\xbf"  # some editors write it first in a file; it is no text
+
+
+def read(path: str | os.PathLike, level: str = "words", most: int | None = None) -> Corpus:
+    """The text of a folder with three parts, or of one plain file, whose tokens are split 90 / 5 / 5 percent as they stand.
+
+    Words are numbered by their frequency in the training part; words that it lacks become ``<unk>`` elsewhere. Lines are joined:
+    there is no token for the end of a line.
+
+    Source: arXiv:2310.00535, section 5; arXiv:2305.16380, figure 7.
+
+    Args:
+        path: a folder with train.txt, valid.txt and test.txt, or the same parts as wiki.train.tokens or wiki.train.raw; or a file.
+        level: "words", by :func:`~jaxdyn.text.split_words`, or "bytes", the 256 bytes of UTF-8.
+        most: how many of the most frequent words are kept beside ``<unk>``; all if not given.
+
+    Raises:
+        UsageError: if the level or ``most`` is not allowed, a file or part is missing, cannot be read, is empty, too short, not
+            UTF-8 or no text, or has a line of more than ten million bytes (words only).
+    """
+    _check(level, most)
+    path = pathlib.Path(os.path.expanduser(path))
+    files = _files(path)
+    return _corpus(path.resolve().name, [_text(file, level) for file in files], level, most)
+
+
+def topics(level: str = "words", most: int | None = None) -> Corpus:
+    """The interpreter's manual, ``pydoc_data.topics``, in the order of its keys, split 90 / 5 / 5 percent: a text always at hand.
+
+    Each version of Python has its own: compare results by the digest. Arguments as for :func:`read`.
+
+    Raises:
+        UsageError: if the level or ``most`` is not allowed, or this interpreter came without the manual.
+    """
+    _check(level, most)
+    try:
+        manual = importlib.import_module("pydoc_data.topics").topics
+    except ImportError:
+        raise UsageError("this Python came without pydoc_data.topics: use the text markov, or the path of a text") from None
+    return _corpus("topics", ["\n".join(manual[key] for key in sorted(manual)).encode()], level, most)
+
+
+def load(name: str | os.PathLike, level: str = "words", most: int | None = None) -> Corpus:
+    """The text that a setting names: "topics", "markov", or a path for :func:`read` (./topics is a path); kept in memory.
+
+    "markov" is :func:`~jaxdyn.text.markov.generate` at seed 0, with ``most`` words if that is given. A text on disk is read
+    again when the size or time of one of its files has changed.
+
+    Raises:
+        UsageError: as :func:`read`; and for "markov" at the level of bytes.
+    """
+    _check(level, most)
+    if name in ("topics", "markov"):
+        return _load(name, level, most, ())
+    path = pathlib.Path(os.path.expanduser(name)).absolute()
+    states = [file.stat() for file in _files(path)]
+    return _load(str(path), level, most, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in states))
+
+
+@functools.lru_cache(maxsize=8)
+def _load(name: str, level: str, most: int | None, stamp: tuple) -> Corpus:
+    """The text itself; ``stamp`` only tells the states of its files apart."""
+    if name == "topics":
+        return topics(level, most)
+    if name != "markov":
+        return read(name, level, most)
+    if level != "words":
+        raise UsageError(f"the text markov has words only, got level={level}")
+    return markov.generate(0, **({} if most is None else {"words": most})).corpus
+
+
+def _check(level: str, most: int | None) -> None:
+    if level not in LEVELS:
+        raise UsageError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
+    if most is None:
+        return
+    if level == "bytes":
+        raise UsageError("most counts words, so it needs level=words; at the level of bytes leave it out")
+    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
+        raise UsageError(f"most must be a whole number of words, 1 or more, got {most!r}")
+
+
+def _kind(path: pathlib.Path) -> str:
+    """What lies at the path: "folder", "file", "other" or "nothing"."""
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return "nothing"
+    except (OSError, ValueError) as error:
+        raise UsageError(f"the text {path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    return "folder" if stat.S_ISDIR(mode) else "file" if stat.S_ISREG(mode) else "other"
+
+
+def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    """The one file, or the three parts of a folder."""
+    kind = _kind(path)
+    if kind == "folder":
+        return _parts(path)
+    if kind == "nothing":
+        raise UsageError(f"there is no text at {path}: give topics, markov, a folder with {_spoken(LAYOUTS[0])}, or a text file")
+    if kind == "other":
+        raise UsageError(f"{path} is neither a folder nor a plain file, so it cannot be read as a text")
+    return [path]
+
+
+def _spoken(layout: str) -> str:
+    train, valid, test = (layout.format(part) for part in PARTS)
+    return f"{train}, {valid} and {test}"
+
+
+def _parts(folder: pathlib.Path) -> list[pathlib.Path]:
+    """The three files of a folder, in the layout of which it has most parts."""
+    kinds = {layout: [_kind(folder / layout.format(part)) for part in PARTS] for layout in LAYOUTS}
+    layout = min(LAYOUTS, key=lambda layout: kinds[layout].count("nothing"))
+    if kinds[layout].count("nothing") == len(PARTS):
+        raise UsageError(f"the folder {folder} holds no text: it needs {' or '.join(_spoken(layout) for layout in LAYOUTS)}")
+    for part, kind in zip(PARTS, kinds[layout], strict=True):
+        file = layout.format(part)
+        if kind == "nothing":
+            raise UsageError(f"the folder {folder} lacks {file}: it needs {_spoken(layout)}")
+        if kind != "file":
+            raise UsageError(f"{folder / file} is {'a folder' if kind == 'folder' else 'no plain file'}, it must be a text file")
+    return [folder / layout.format(part) for part in PARTS]
+
+
+def _text(file: pathlib.Path, level: str) -> bytes:
+    """The checked contents of a file, without a byte-order mark."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise UsageError(f"the text {file} cannot be read: {error.strerror or error}") from None
+    skipped = len(MARK) if data.startswith(MARK) else 0
+    data = data[skipped:]
+    if not data or data.isspace():
+        raise UsageError(f"the text {file} is empty")
+    if (place := data.find(b"\0")) >= 0:
+        raise UsageError(f"{file} is no text but binary: byte {skipped + place} is NUL; give a text in UTF-8")
+    for start, piece in pieces(data):
+        try:
+            piece.decode()
+        except UnicodeDecodeError as error:
+            raise UsageError(f"the text {file} is not UTF-8 at byte {skipped + start + error.start}: convert it to UTF-8") from None
+    if level == "words" and (longest := _longest_line(data)) > LINE:
+        raise UsageError(
+            f"the text {file} has a line of {longest} bytes, and words are read from lines of {LINE} bytes or less: "
+            "break its lines, or use level=bytes"
+        )
+    return data
+
+
+def _longest_line(data: bytes) -> int:
+    """The longest line's bytes."""
+    if len(data) <= LINE:
+        return len(data)  # no line is longer
+    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
+
+
+def _corpus(name: str, parts: Sequence[bytes], level: str, most: int | None) -> Corpus:
+    """Tokens of one part, to be split, or of three."""
+    streams, words = ([number_bytes(part) for part in parts], BYTES) if level == "bytes" else number_words(parts)
+    train, valid, test = split(streams[0]) if len(parts) == 1 else streams
+    if level == "bytes":
+        return Corpus(name, train, valid, test, BYTES)
+    vocabulary, number = rank_words(words, np.bincount(train, minlength=len(words)), most)
+    return Corpus(name, number[train], number[valid], number[test], vocabulary)

@@ -1,0 +1,46 @@
+"""The claims of Li2, by topic."""
+
+from jaxdyn.theories.li2.claims import (
+    collect,
+    depth,
+    diversity,
+    energy,
+    maxima,
+    memory,
+    modulation,
+    muon,
+    phase,
+    reconstruct,
+    regimes,
+    repulsion,
+    retention,
+    ridge,
+    similar,
+    stages,
+    width,
+    zero_init,
+)
+
+__all__ = ["CLAIMS"]
+
+TOPICS = (
+    ridge,
+    regimes,
+    width,
+    repulsion,
+    similar,
+    depth,
+    muon,
+    collect,
+    energy,
+    maxima,
+    modulation,
+    memory,
+    reconstruct,
+    retention,
+    phase,
+    stages,
+    zero_init,
+    diversity,
+)
+CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -1,0 +1,200 @@
+r"""Claims on which feature a node learns, and on how many nodes learn all features, without Muon and with it.
+
+The measurement is the end of equation 10 from random starts, node by node. Letters as in ``dynamics/muon.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.errors import given
+from jaxdyn.theories.li2.dynamics import muon
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Collect", "trial"]
+
+SOURCE = "arXiv:2509.21519, Theorem 8"
+FORMS = ("printed", "derived")
+LAWS = ("frechet", "gaussian")
+WAYS = ("without Muon", "with Muon")
+
+
+@jd.setting
+class Collect:
+    """Nodes with random strengths of ``features`` features; all but ``shape`` and the sizes are breaches."""
+
+    law: jd.Code = jd.code(*LAWS)
+    shape: jd.Swept = 3.0  # a
+    suppression: jd.Swept = 0.5  # of what others have learned
+    coupling: jd.Swept = 0.0  # standard deviation of a matrix that couples the features
+    features: int = 8
+    least: float = 0.5  # mu runs from here to 1
+    draws: int = 12_500
+    rounds: int = 150  # collections without Muon that are counted
+    chains: int = 128  # collections with it
+    longest: int = 64  # nodes in one of these
+
+    def __post_init__(self) -> None:
+        """Refuse what is not positive."""
+        sizes = (self.features - 1, self.draws, self.rounds, self.chains, self.longest)
+        if min(sizes) < 1 or min(self.shape, self.least, self.suppression) <= 0:
+            found = given(self, "features", "draws", "rounds", "chains", "longest", "shape", "least", "suppression")
+            raise jd.UsageError(f"at least 2 features, all sizes at least 1, shape, least and suppression positive, {found}")
+
+
+def trial(s: Collect, key: PRNGKeyArray) -> jd.Observables:
+    """Winners of many nodes, and collections of all features."""
+    k_draws, k_chains, k_coupling = jax.random.split(key, 3)
+    mu = jnp.linspace(s.least, 1, s.features, dtype=jnp.float64)
+    coupling = s.coupling * jax.random.normal(k_coupling, (s.features, s.features), jnp.float64)
+    starts = _starts(s, k_draws, (s.draws, s.features))
+    ends = jax.vmap(lambda alpha: muon.run(alpha, mu, coupling=coupling))(starts)
+    winners = jnp.argmax(ends, 1)
+    chains = _starts(s, k_chains, (s.chains, s.longest, s.features))
+    guided = jax.vmap(lambda rows: muon.needed_guided(rows, mu, s.suppression))(chains)
+    p = muon.selection(mu, s.shape)
+    equal = jnp.full(s.features, 1 / s.features, jnp.float64)
+    t0 = muon.collect(p)
+    floor = jnp.stack([muon.bound(p), muon.bound(equal)], 1)
+    return jd.observables(
+        predicted={
+            "winner": jd.named(jnp.argmax(mu * starts, 1) + jnp.ones((), jnp.float64), "draw"),
+            "share": jd.named(p, "feature"),
+            "nodes": jd.named(jnp.stack([t0, muon.guided(t0, s.features, s.shape)]), "way"),
+            "floor": jd.named(floor, "form case"),
+        },
+        measured={
+            "winner": jd.named(winners + jnp.ones((), jnp.float64), "draw"),
+            "share": jd.named(jnp.mean(winners[:, None] == jnp.arange(s.features), 0, dtype=jnp.float64), "feature"),
+            "nodes": jd.named(jnp.stack([muon.needed(winners, s.features, s.rounds), jnp.mean(guided)]), "way"),
+            "floor": jd.named(jnp.stack([t0, muon.collect(equal)]), "case"),
+        },
+        recorded={
+            "purity": jd.named(jnp.sum(ends**4, 1), "draw"),
+            "draws": jnp.asarray(s.draws, jnp.float64),
+            "mu": jd.named(mu, "feature"),
+        },
+        coords={"way": WAYS, "form": FORMS, "case": ("given", "equal")},
+    )
+
+
+def _starts(s: Collect, key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "*n L"]:
+    """Positive strengths of that law; the Gaussian ones are absolute values."""
+    laws = (lambda k: muon.frechet(k, shape, s.shape), lambda k: jnp.abs(jax.random.normal(k, shape, jnp.float64)))
+    return jnp.where(s.law == 0, laws[0](key), laws[1](key))
+
+
+def judge_leader(ds: xr.Dataset) -> list[jd.Check]:
+    """The winner of every start, and that it is alone."""
+    wrong = (ds.measured_winner != ds.predicted_winner).mean("draw").where(ds.status == 0)
+    return [
+        jd.at_most("share of starts that another feature wins", wrong, 0.0),
+        jd.at_least("sum of fourth powers at the end", ds.purity.min("draw"), 1 - 1e-6),
+    ]
+
+
+def judge_collect(ds: xr.Dataset) -> list[jd.Check]:
+    """Winners' shares and numbers of nodes, in standard errors; the lower bound, and that equal features reach it."""
+    features, ways = ds.sizes["feature"], ds.sizes["way"]
+    z = stats.bonferroni_z(features + ways, 0.9973)
+    total = ds.draws * ds.sizes["seed"]
+    p = ds.predicted_share.mean("seed")
+    share = (ds.measured_share.mean("seed") - p) / np.sqrt(p * (1 - p) / total.mean("seed"))
+    nodes = stats.standard_errors(ds.measured_nodes - ds.predicted_nodes)
+    reach = ds.predicted_floor / ds.measured_floor
+    return [
+        jd.at_most("winners' shares, standard errors off", abs(share), z),
+        jd.at_most("numbers of nodes, standard errors off", abs(nodes), z),
+        jd.at_most("lower bound over the mean number of nodes", reach, 1 + 1e-12),
+        jd.at_least("lower bound over it, equal features", reach.sel(case="equal"), 1 - 1e-12),
+    ]
+
+
+def plot_leader(ds: xr.Dataset, fig: Figure) -> None:
+    """How many starts each pair of predicted and measured winner has."""
+    ax = fig.subplots()
+    features = ds.sizes["feature"]
+    counts, _, _ = np.histogram2d(
+        ds.predicted_winner.values.ravel(), ds.measured_winner.values.ravel(), bins=np.arange(features + 1) + 0.5
+    )
+    for i, j in zip(*np.nonzero(counts), strict=True):
+        ax.text(i + 1, j + 1, f"{counts[i, j]:g}", ha="center", va="center")
+    ax.set(xlim=(0.5, features + 0.5), ylim=(0.5, features + 0.5), title="starts")
+    ax.set(xlabel=r"feature with the largest $\mu_l \alpha_l(0)$", ylabel="feature at the end")
+
+
+def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
+    """Winners' shares, and the numbers of nodes."""
+    left, right = fig.subplots(1, 2, width_ratios=(1, 1))
+    rows = ds.measured_share.transpose(..., "feature").values.reshape(-1, ds.sizes["feature"])
+    mu = ds.mu.values.reshape(-1, ds.sizes["feature"])[0]
+    plotting.band(left, mu, rows, "equation 10", marker="o", linestyle="")
+    said = ds.predicted_share.transpose(..., "feature").values.reshape(-1, len(mu))[0]
+    left.plot(mu, said, color=plotting.COLORS["theory"], label=r"$\mu^a / \sum \mu^a$")
+    left.set(xlabel=r"$\mu$", ylabel="share of nodes")
+    place = np.arange(len(WAYS))
+    found = ds.measured_nodes.transpose(..., "way").values.reshape(-1, len(WAYS))
+    right.plot(np.tile(place, len(found)), found.ravel(), "o", color=plotting.COLORS["measured"], alpha=0.5, label="equation 10")
+    said = ds.predicted_nodes.transpose(..., "way").values.reshape(-1, len(WAYS))[0]
+    right.plot(place, said, "_", markersize=22, color=plotting.COLORS["theory"], label="Theorem 8")
+    floors = ds.predicted_floor.isel(seed=0).sel(case="equal")
+    right.plot(
+        2, float(ds.measured_floor.sel(case="equal").mean()), "s", color=plotting.COLORS["third"], label="equal features, exact"
+    )
+    for form, style in (("printed", ":"), ("derived", "--")):
+        floor = float(floors.sel(form=form))
+        right.plot((1.7, 2.3), (floor, floor), style, color=plotting.COLORS["control"], label=f"its lower bound, {form}")
+    ticks = ["alone", "Muon", "equal"]
+    right.set(xticks=(0, 1, 2), xticklabels=ticks, xlim=(-0.5, 2.5), ylim=(0, None), ylabel="nodes that collect all features")
+
+
+_SHARED = {
+    "trial": trial,
+    "quick": jd.grid(Collect),
+    "paper": jd.grid(Collect, draws=50_000, rounds=600, chains=1024, longest=128),
+    "seeds": 8,
+    "paper_seeds": 16,
+}
+_COLLECT = {**_SHARED, "judge": judge_collect, "plot": plot_collect}
+
+CLAIMS = (
+    jd.Claim(
+        id="li2.lemma8",
+        statement=r"Where features compete by $\dot\alpha_l = \mu_l \alpha_l^2$ in the ball and then on the sphere, the one "
+        r"with the largest $\mu_l \alpha_l(0)$ always wins, and alone.",
+        source="arXiv:2509.21519, Lemma 8",
+        form="derived",
+        judge=judge_leader,
+        controls={
+            "features that feed each other": {"coupling": 0.05},
+            "the leader of another start": lambda ds: ds.assign(predicted_winner=ds.predicted_winner.roll(draw=1)),
+        },
+        plot=plot_leader,
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="li2.thm8",
+        statement=r"From Frechet starts, feature l wins with probability $p_l = \mu_l^a / \sum_k \mu_k^a$; to collect all L takes "
+        r"$T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L H_L)$ nodes in the mean, and "
+        r"$T_a = 2^{-a} T_0 + (1 - 2^{-a}) L$ where learned features are slowed down by one half. Equal features reach the bound, "
+        r"which the main text prints without the factor L: true, but reached by none.",
+        source=f"{SOURCE}, with the factor L in the bound",
+        form="derived",
+        controls={
+            "Gaussian starts": {"law": "gaussian"},
+            "learned features slowed down too little": {"suppression": 0.6},
+            "no guidance": lambda ds: ds.assign(predicted_nodes=ds.predicted_nodes.sel(way=WAYS[0]) + 0 * ds.predicted_nodes),
+        },
+        **_COLLECT,
+    ),
+)

@@ -1,0 +1,169 @@
+r"""Claims on what nodes of trained networks hold: how many features Muon and Adam find, and what the learning rate does.
+
+A node's direction is its weights over their norm; it holds the irrep with most of its mass, if that is :data:`PURE` of it. Nodes
+below a tenth of the largest norm are not counted. Letters as in ``training.py`` and ``dynamics/energy.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.stats
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import Irreps, decompose
+from jaxdyn.theories.li2.dynamics import energy
+from jaxdyn.theories.li2.training import Training, train
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Nodes", "nodes", "trial"]
+
+PURE = 0.8
+ALIVE = 0.1  # of the largest norm
+
+
+class Nodes(NamedTuple):
+    """Irreps (or conjugate pairs) held, and means over the live nodes: energy of their directions, mass of the main irrep."""
+
+    found: Float[Array, ""]
+    energy: Float[Array, ""]
+    purity: Float[Array, ""]
+    alive: Float[Array, ""]
+
+
+def nodes(w: Float[Array, "D K"], irreps: Irreps) -> Nodes:
+    """What the nodes of a network hold."""
+    size = jnp.linalg.norm(w, axis=0)
+    w = w / jnp.maximum(size, 1e-30)
+    alive = size > ALIVE * jnp.max(size)
+    u, v = energy.split(w, irreps.group)
+    mass = energy.masses(u, irreps) + energy.masses(v, irreps)
+    mass = jnp.stack([jnp.sum(mass[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
+    purity, which, count = jnp.max(mass, 1), jnp.argmax(mass, 1), jnp.sum(alive).astype(w.dtype)
+    held = jnp.zeros(mass.shape[1], bool).at[which].max(alive & (purity >= PURE))
+
+    def mean(x: Float[Array, " K"]) -> Float[Array, ""]:
+        return jnp.sum(jnp.where(alive, x, 0)) / count
+
+    return Nodes(jnp.sum(held).astype(w.dtype), mean(energy.energy(w, irreps.group)), mean(purity), count)
+
+
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """One network: what its nodes hold in the end, and its losses and accuracies along the way."""
+    run, irreps = train(s, key), decompose(parse(s.group))
+    held = nodes(run.params.w.astype(jnp.float64), irreps)
+    return jd.observables(
+        measured={"found": held.found, "loss": run.curves["test_loss"][-1].astype(jnp.float64)},
+        recorded={name: getattr(held, name) for name in ("energy", "purity", "alive")}
+        | {"irreps": jnp.float64(len(irreps.merged) - 1)}
+        | {name: jd.named(run.curves[name].astype(jnp.float64), "epoch") for name in ("test_accuracy", "test_loss")},
+        coords={"epoch": range(0, s.epochs + 1, s.every)},
+    )
+
+
+def paired(ds: xr.Dataset, name: str, sign: int, words: str) -> jd.Check:
+    """Muon against Adam with the same start and pairs: Wilcoxon's one-sided test over seeds."""
+    if not {"adam", "muon"} <= set(np.atleast_1d(ds.coords.get("optimizer", ""))) or ds.sizes["seed"] < 16:
+        raise jd.Inconclusive("needs both optimizers and 16 seeds")
+    gap = sign * (ds[name].sel(optimizer="muon") - ds[name].sel(optimizer="adam")).values.ravel()
+    gap = gap[np.isfinite(gap)]
+    chance = 1.0 if not np.any(gap) else float(scipy.stats.wilcoxon(gap, alternative="greater", zero_method="zsplit").pvalue)
+    return jd.at_most(f"{words} with Muon, mean gap {gap.mean():.3g}: probability without a difference", xr.DataArray(chance), 0.01)
+
+
+def judge_found(ds: xr.Dataset) -> list[jd.Check]:
+    """Whether Muon's nodes hold more irreps, and its networks have the lower test loss."""
+    return [paired(ds, "measured_found", 1, "more irreps held"), paired(ds, "measured_loss", -1, "a lower test loss")]
+
+
+def judge_boundary(ds: xr.Dataset) -> list[jd.Check]:
+    """Whether small rates generalise and large ones do not, and which have nodes of higher energy."""
+    if ds.sizes.get("lr", 1) < 3:
+        raise jd.Inconclusive("needs at least three learning rates")
+    general = (ds.test_accuracy.isel(epoch=-1) >= 0.95).mean("seed")
+    mean = ds.energy.mean("seed")
+    checks = [jd.at_least(f"share of runs that generalise, rate {float(lr):g}", general.sel(lr=lr), 0.5) for lr in ds.lr]
+    return [*checks, jd.at_least("nodes' energy at the largest rate over that at the smallest", mean[-1] / mean[0], 1.0)]
+
+
+def plot_found(ds: xr.Dataset, fig: Figure) -> None:
+    """How many irreps each run holds, and its test loss."""
+    left, right = fig.subplots(1, 2)
+    for i, name in enumerate(np.atleast_1d(ds.optimizer)):
+        part = ds.sel(optimizer=name)
+        counts = np.ravel(part.measured_found)
+        bins = np.arange(-0.5, float(ds.irreps.max()) + 1)
+        left.hist(counts[np.isfinite(counts)], bins, alpha=0.6, label=f"{name}", color=plotting.CYCLE[i])
+        right.plot(np.sort(np.ravel(part.measured_loss)), ".-", color=plotting.CYCLE[i], label=f"{name}")
+    left.set(xlabel="irreps held", ylabel="runs")
+    right.set(xlabel="run, in order", ylabel="test loss")
+
+
+def plot_boundary(ds: xr.Dataset, fig: Figure) -> None:
+    """Test accuracy along training for every rate, and the energy of nodes at its end."""
+    left, right = fig.subplots(1, 2)
+    for i, lr in enumerate(ds.lr.values):
+        part = ds.test_accuracy.sel(lr=lr).transpose("seed", "epoch")
+        plotting.band(left, ds.epoch, part, f"rate {lr:g}", plotting.CYCLE[i % len(plotting.CYCLE)])
+    left.set(xlabel="epoch", ylabel="test accuracy")
+    plotting.band(right, ds.lr, ds.energy.transpose("seed", "lr"), "nodes", plotting.COLORS["measured"])
+    right.set(xscale="log", xlabel="learning rate", ylabel="E of nodes of norm one")
+
+
+CLAIMS = (
+    jd.Claim(
+        id="li2.muon_diversity",
+        statement=r"With few nodes, do Muon's hold more different irreps than Adam's after the same training, and is its test loss "
+        r"lower? 24 nodes on $Z_{23}$ (11 pairs of frequencies), Wilcoxon's one-sided paired test over seeds.",
+        source="arXiv:2509.21519, Theorem 8 and figure 8",
+        trial=trial,
+        quick=jd.grid(Training, optimizer=["adam", "muon"], hidden=24, share=0.6, lr=0.005, decay=5e-5, epochs=600, every=50),
+        paper=jd.grid(
+            Training,
+            group="71",
+            optimizer=["adam", "muon"],
+            hidden=[48, 64],
+            share=0.6,
+            lr=0.005,
+            decay=5e-5,
+            epochs=3000,
+            every=100,
+        ),
+        seeds=48,
+        paper_seeds=48,
+        judge=judge_found,
+        expected="measured",
+        plot=plot_found,
+    ),
+    jd.Claim(
+        id="li2.lr_boundary",
+        statement=r"Near the critical share, which learning rates lead to networks that generalise, and the mean energy of their "
+        r"nodes; published: small rates generalise, large ones end in solutions of higher energy that do not.",
+        source="arXiv:2509.21519, figures 6 and 7",
+        trial=trial,
+        quick=jd.grid(Training, critical=True, share=1.1, lr=[0.0005, 0.002, 0.01, 0.05, 0.2], epochs=2000, every=50),
+        paper=jd.grid(
+            Training,
+            group=["71", "127"],
+            critical=True,
+            share=[1.1, 1.9],
+            lr=[0.0005, 0.001, 0.002, 0.005, 0.01],
+            hidden=1024,
+            epochs=10000,
+            every=100,
+        ),
+        seeds=8,
+        paper_seeds=15,
+        judge=judge_boundary,
+        expected="measured",
+        plot=plot_boundary,
+    ),
+)

@@ -1,0 +1,270 @@
+r"""Claims on the energy of a single node: that features climb it, how irreps share it, and that a linear node has none.
+
+Two trials: random weights on groups; a network's own back-propagated gradient on any inputs and on part of a group's table.
+Letters as in ``dynamics/energy.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data import irreps as fourier
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import Irreps, decompose
+from jaxdyn.errors import given
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.dynamics import energy as theory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Gradients", "Weights", "decomposition_trial", "gradient_trial"]
+
+SOURCE = "arXiv:2509.21519"
+KINDS = ("square", "relu", "silu", "tanh")
+
+
+@jd.setting
+class Weights:
+    """Gaussian nodes on all pairs of these groups."""
+
+    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4", "F7:3")
+    nodes: int = 4
+
+    def __post_init__(self) -> None:
+        """Refuse names of no group, and no nodes."""
+        if not self.groups or min(parse(name).order for name in self.groups) < 2 or self.nodes < 1:
+            raise jd.UsageError("at least one group and one node are needed, " + given(self, "groups", "nodes"))
+
+
+@jd.setting
+class Gradients:
+    """A small network on random inputs of unbalanced classes, and on part of a group's table; ``centred`` is a breach."""
+
+    centred: jd.Swept = 1.0  # how much of the targets' means is taken away in the energy
+    group: str = "S3"
+    samples: int = 20
+    inputs: int = 8
+    classes: int = 4
+    hidden: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse networks without inputs, classes or nodes, and more samples than the table has entries."""
+        if not 2 <= self.samples <= parse(self.group).order ** 2:
+            raise jd.UsageError("samples lie between 2 and the squared order of the group, " + given(self, "samples", "group"))
+        if min(self.inputs, self.classes, self.hidden) < 1:
+            raise jd.UsageError("inputs, classes and hidden are at least 1, " + given(self, "inputs", "classes", "hidden"))
+
+
+def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
+    """The energy by irreps from class sums over all pairs, and by Fourier blocks; and the energy of linear nodes."""
+    found = [decompose(parse(name)) for name in s.groups]
+    m, c = max(i.group.order for i in found), max(len(i) for i in found) - 1
+    normal = jax.random.normal(key, (2 * m, s.nodes), jnp.float64)
+
+    def padded(x: Array) -> Array:
+        return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
+
+    said, seen, whole, linear, square = [], [], [], [], []
+    for irreps in found:
+        w = normal[: 2 * irreps.group.order] / m**0.5
+        exact = theory.terms(w, irreps)
+        said.append(jnp.stack([padded(exact), padded(_traces(w, irreps))]))
+        seen.append(padded(_projected(w, irreps)))
+        whole.append(jnp.sum(exact, 1))
+        square.append(theory.energy(w, irreps.group))
+        linear.append(theory.energy(w, irreps.group, "linear"))
+    return jd.observables(
+        predicted={
+            "shares": jd.named(jnp.stack(said, 1), "form group node irrep"),
+            "energy": jd.named(jnp.stack(whole), "group node"),
+            "linear": jd.named(jnp.zeros((len(found), s.nodes), jnp.float64), "group node"),
+        },
+        measured={
+            "shares": jd.named(jnp.stack(seen), "group node irrep"),
+            "energy": jd.named(jnp.stack(square), "group node"),
+            "linear": jd.named(jnp.stack(linear), "group node"),
+        },
+        coords={"form": ("derived", "printed"), "group": s.groups},
+    )
+
+
+def _projected(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
+    r""":math:`\frac12\|\Pi_k z\|^2` of the class sums z of x^2 over all pairs."""
+    group = irreps.group
+    samples = model.pairs(group.order)
+    z = model.targets(group, samples).T @ model.features(w, samples)
+    # numpy constants: the projectors come from the characters alone, not from the matrices that the transform is made of
+    parts = jnp.asarray(np.stack([irreps.projector(k) for k in range(len(irreps))])) @ z
+    return jnp.sum(jnp.square(parts.real) + jnp.square(parts.imag), 1).T / 2
+
+
+def _traces(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
+    r"""As printed, up to the factor 2 of the cross term: :math:`\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2`."""
+    u, v = (fourier.blocks(fourier.transform(f.T, irreps), irreps) for f in theory.split(w, irreps.group))
+    traces = jnp.stack([2 * jnp.sum(x * jnp.conj(y), (1, 2)) for x, y in zip(u, v, strict=True)], 1)
+    return irreps.group.order / (2 * irreps.degrees) * (jnp.square(traces.real) + jnp.square(traces.imag))
+
+
+def gradient_trial(s: Gradients, key: PRNGKeyArray) -> jd.Observables:
+    """The network's gradient for W at the first move of V, and the gradient of the nodes' energies by autodiff."""
+    group = parse(s.group)
+    k_x, k_labels, k_w, k_table = jax.random.split(key, 4)
+    x = jax.random.normal(k_x, (s.samples, s.inputs), jnp.float64)
+    labels = jnp.minimum(jax.random.geometric(k_labels, 0.5, (s.samples,)) - 1, s.classes - 1)
+    w = jax.random.normal(k_w, (max(s.inputs, 2 * group.order), s.hidden), jnp.float64)
+    samples = model.pairs(group.order)[jax.random.permutation(k_table, group.order**2)[: s.samples]]
+    for_any = _sides(w[: s.inputs], lambda w: x @ w, (labels[:, None] == jnp.arange(s.classes)).astype(jnp.float64), s.centred)
+    for_group = _sides(w[: 2 * group.order], lambda w: model.preactivations(w, samples), model.targets(group, samples), s.centred)
+    return jd.observables(
+        predicted={"any": jd.named(for_any[0], "activation input node"), "group": jd.named(for_group[0], "activation weight node")},
+        measured={"any": jd.named(for_any[1], "activation input node"), "group": jd.named(for_group[1], "activation weight node")},
+        coords={"activation": KINDS},
+    )
+
+
+def _sides(
+    w: Float[Array, "D K"], inner: Callable[[Array], Array], y: Float[Array, "n C"], centred: Float[Array, ""]
+) -> tuple[Float[Array, "A D K"], Float[Array, "A D K"]]:
+    r"""For every activation: gradients of the energies; and the velocity of W per unit of V when V starts to move.
+
+    The top layer moves first, along :math:`\tilde F^\top \tilde Y`; the velocity is the loss's own gradient for W, differentiated
+    in the size of V at V = 0.
+    """
+    target, zero = y - centred * jnp.mean(y, 0), jnp.zeros((), jnp.float64)
+
+    def one(kind: Int[Array, ""]) -> tuple[Array, Array]:
+        def features(w: Array) -> Array:
+            return jax.lax.switch(kind, [model.ACTIVATIONS[name] for name in KINDS], inner(w))
+
+        first = model.centred(features(w)).T @ model.centred(y)
+
+        def velocity(size: Array) -> Array:
+            return -jax.grad(lambda w: model.theory_loss(size * first, features(w), y, zero))(w)
+
+        gradient = jax.grad(lambda w: jnp.sum(jnp.square(target.T @ features(w))) / 2)(w)
+        return gradient, jax.jvp(velocity, (zero,), (zero + 1,))[1]
+
+    return jax.lax.map(one, jnp.arange(len(KINDS)))
+
+
+def judge_gradient(ds: xr.Dataset) -> list[jd.Check]:
+    """Both kinds of data."""
+    return [
+        jd.at_most("any inputs, relative error", jd.relative_error(ds, "any", "input node"), 1e-10),
+        jd.at_most("part of a group's table, relative error", jd.relative_error(ds, "group", "weight node"), 1e-10),
+    ]
+
+
+def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
+    """Every irrep's share on its own, and the whole."""
+    return [
+        jd.at_most("energy of each irrep, relative error", jd.relative_error(ds, "shares"), 1e-10),
+        jd.at_most("whole energy, relative error", jd.relative_error(ds, "energy"), 1e-10),
+    ]
+
+
+def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
+    """The energy of linear nodes, less nothing."""
+    return [jd.at_most("energy of a linear node", abs(ds.measured_linear - ds.predicted_linear), 1e-20)]
+
+
+def plot_shares(ds: xr.Dataset, fig: Figure) -> None:
+    """Energies of irreps by class sums against both formulas."""
+    ax = fig.subplots()
+    for group, color in zip(ds.group.values, plotting.CYCLE, strict=False):
+        said, seen = (ds[f"{side}_shares"].sel(group=group) for side in ("predicted", "measured"))
+        if "form" in said.dims:
+            said = said.isel(form=0)
+        plotting.scatter(ax, said.where(seen > 0), seen.where(seen > 0), str(group), color)
+    ax.set(xlabel="energy of an irrep by its Fourier blocks", ylabel="by class sums over all pairs")
+
+
+def plot_linear(ds: xr.Dataset, fig: Figure) -> None:
+    """Energies of linear and of square nodes."""
+    ax = fig.subplots()
+    for name, color, label in (("linear", "measured", "linear"), ("energy", "control", r"$x^2$")):
+        values = np.maximum(ds[f"measured_{name}"].transpose("group", ...).values.reshape(ds.sizes["group"], -1), 1e-34)
+        x = np.arange(len(values))[:, None] + np.linspace(-0.3, 0.3, values.shape[1])
+        ax.plot(x.ravel(), values.ravel(), ".", color=plotting.COLORS[color], label=label)
+    ax.axhline(1e-20, color=plotting.COLORS["theory"], label="bound")
+    ax.set_xticks(range(ds.sizes["group"]), [str(g) for g in ds.group.values])
+    ax.set(yscale="log", xlabel="group", ylabel="energy of random nodes")
+
+
+def plot_gradient(ds: xr.Dataset, fig: Figure) -> None:
+    """Velocity of the network against the gradient of the energies."""
+    for ax, name, title in zip(fig.subplots(1, 2), ("any", "group"), ("any inputs", "part of a group's table"), strict=True):
+        for kind, color in zip(ds.activation.values, plotting.CYCLE, strict=False):
+            said, seen = (ds[f"{side}_{name}"].sel(activation=kind) for side in ("predicted", "measured"))
+            plotting.scatter(ax, said, seen, str(kind), color, log=False)
+        ax.set(title=title, xlabel=r"$\nabla E$", ylabel="velocity of W per unit of V")
+
+
+_SHARED = {
+    "trial": decomposition_trial,
+    "quick": jd.grid(Weights),
+    "paper": jd.grid(
+        Weights, groups=("7", "8", "15", "2x2x2", "S3", "D4", "D5", "Q8", "A4", "Q12", "S4", "SL2:3", "F7:3"), nodes=16
+    ),
+    "seeds": 8,
+    "form": "derived",
+}
+
+CLAIMS = (
+    jd.Claim(
+        id="li2.thm1",
+        statement=r"When the top layer starts to move, each hidden node climbs an energy of its own, $\dot w = \nabla E(w)$ with "
+        r"$E = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$, for any activation, any inputs and any targets.",
+        source=f"{SOURCE}, theorem 1",
+        trial=gradient_trial,
+        quick=jd.grid(Gradients),
+        paper=jd.grid(Gradients, group="S4", samples=300, inputs=40, classes=10, hidden=16),
+        seeds=8,
+        paper_seeds=32,
+        judge=judge_gradient,
+        controls={"targets not centred, unbalanced classes": {"centred": 0.0}},
+        plot=plot_gradient,
+    ),
+    jd.Claim(
+        id="li2.energy_decomp",
+        statement=r"With all pairs and $\sigma = x^2$ the energy is a sum over irreps, "
+        r"$E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, each term being $\frac12 \|\Pi_k z\|^2$ of the class "
+        r"sums z.",
+        source=f"corrected from {SOURCE}, equations 20 and 21",
+        judge=judge_shares,
+        controls={"cross term without its factor 2": lambda ds: ds.assign(predicted_shares=ds.predicted_shares / 4)},
+        plot=plot_shares,
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="li2.energy_decomp_as_printed",
+        statement=r"As printed: an irrep's energy is $\frac{M}{2 d_k}$ times $|\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$. It is "
+        r"where $d_k = 1$, but not for irreps of higher degree.",
+        source=f"{SOURCE}, equations 20 and 21",
+        judge=judge_shares,
+        expected="refuted",
+        counterpart="derived",
+        plot=plot_shares,
+        **(_SHARED | {"form": "printed"}),
+    ),
+    jd.Claim(
+        id="li2.linear_none",
+        statement=r"A linear node has $E = 0$ on all pairs, whatever its weights: all classes have the same mean.",
+        source=SOURCE,
+        judge=judge_linear,
+        controls={"x^2": lambda ds: ds.assign(measured_linear=ds.measured_energy)},
+        plot=plot_linear,
+        **_SHARED,
+    ),
+)

@@ -1,0 +1,185 @@
+r"""Claim on top-down modulation: what the hidden layer has learned, the energy of further nodes no longer holds.
+
+The hidden layer holds generic maxima, in pairs [u; v], [u; -v], of every second irrep; the top layer is the least squares solution.
+Letters as in ``dynamics/energy.py``; S is the set of irreps learned.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import linalg, plotting
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import Irreps, decompose
+from jaxdyn.errors import given
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.dynamics import ascent, energy
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Learned", "trial"]
+
+SOURCE = "arXiv:2509.21519, theorem 7"
+CUT = 1e-9  # singular values of features below this share of the largest are rounding
+
+
+@jd.setting
+class Learned:
+    """A hidden layer that holds every second irrep of these groups; ``learned`` = 0 empties it."""
+
+    learned: jd.Swept = 1.0  # size of the hidden layer's features
+    groups: tuple[str, ...] = ("7", "S3", "Q8", "A4")
+    starts: int = 16
+    steps: int = 300
+
+    def __post_init__(self) -> None:
+        """Refuse groups in which nothing is left to learn, and no starts or steps."""
+        for name in self.groups:
+            if len(decompose(parse(name)).merged) < 3:
+                raise jd.UsageError(f"groups={name} is not allowed here: two irreps beside the trivial one are needed")
+        if not self.groups or self.starts < 1 or self.steps < 1 or self.learned < 0:
+            found = given(self, "groups", "starts", "steps", "learned")
+            raise jd.UsageError("at least one group, start and step, and learned >= 0 are needed, " + found)
+
+
+def trial(s: Learned, key: PRNGKeyArray) -> jd.Observables:
+    """The residual of the least squares solution, the energy it leaves, and where nodes end that climb it."""
+    k_hidden, k_starts = jax.random.split(key)
+    found = [decompose(parse(name)) for name in s.groups]
+    m = max(i.group.order for i in found)
+    normal = jax.random.normal(k_starts, (2, 2 * m, s.starts), jnp.float64)
+    d = max(p.degree for i in found for p in energy.peaks(i)[::2])
+    directions = jax.random.normal(k_hidden, (3, 2, d, 3 * d**4 + d**3), jnp.float64)
+    rows = [_explored(s, i, directions, normal[:, : 2 * i.group.order]) for i in found]
+
+    def square(x: Array) -> Array:
+        return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, m - x.shape[-1])] * 2)
+
+    axes = {"energy": "group start", "reached": "group start", "inside": "group start", "whole": "group start", "spread": "group"}
+
+    def named(i: int) -> dict[str, jd.Named]:
+        return {n: jd.named(jnp.stack([row[i][n] for row in rows]), axes[n]) for n in rows[0][i] if n != "residual"}
+
+    said = jnp.stack([square(row[0]["residual"]) for row in rows], 1)
+    seen = jnp.stack([square(row[1]["residual"]) for row in rows])
+    return jd.observables(
+        predicted={"residual": jd.named(said, "form group product class"), **named(0)},
+        measured={"residual": jd.named(seen, "group product class"), **named(1)},
+        recorded=named(2),
+        coords={"form": ("derived", "printed"), "group": s.groups},
+    )
+
+
+def _explored(s: Learned, irreps: Irreps, directions: Array, ways: Float[Array, "2 D K"]) -> tuple[dict[str, Array], ...]:
+    """Predictions, measurements and records of one group."""
+    group, peaks = irreps.group, energy.peaks(irreps)
+    rest = [k for peak in peaks[1::2] for k in peak.irreps]
+    samples = model.pairs(group.order)
+    f = s.learned * model.centred(model.features(_hidden(directions, irreps, peaks[::2]), samples))
+    y = model.centred(model.targets(group, samples))
+    left = y - f @ linalg.lstsq(f, y, rcond=CUT)
+    by_class = left.reshape(group.order, group.order, -1)[np.arange(group.order), group.table[group.inverse].T]
+    residual = jnp.mean(by_class, 1)
+    w = ascent.climb(ways, group, steps=s.steps, residual=residual)
+    start = ways[0] / jnp.linalg.norm(ways[0], axis=0)
+    every = energy.terms(jnp.concatenate([start, w], 1), irreps)
+    terms = jnp.sum(every[:, rest], 1)
+    mass = energy.masses(jnp.concatenate(energy.split(w, group), 1), irreps)
+    mass = mass[: s.starts] + mass[s.starts :]
+    place = jnp.argmax(jnp.stack([jnp.sum(mass[:, list(p.irreps)], 1) for p in peaks], 1), 1)
+    levels = jnp.asarray([p.energy for p in peaks], jnp.float64)[place]
+    projectors = [irreps.projector(k) for k in rest]
+    rank_one = [np.outer(c, c.conj()) * irreps.degrees[k] / group.order for k in rest for c in [irreps.characters[k]]]
+    forms = jnp.asarray(np.stack([sum(projectors).real, sum(rank_one).real]))
+    one = jnp.ones(s.starts, jnp.float64)
+    return (
+        {"residual": forms, "energy": terms[: s.starts], "reached": levels, "inside": one},
+        {
+            "residual": residual,
+            "energy": jnp.sum(jnp.square(left.T @ model.features(start, samples)), 0) / 2,
+            "reached": terms[s.starts :],
+            "inside": jnp.sum(mass[:, rest], 1),
+        },
+        {"spread": jnp.max(jnp.abs(by_class - residual[:, None])), "whole": jnp.sum(every[: s.starts], 1)},
+    )
+
+
+def _hidden(directions: Float[Array, "3 2 d n"], irreps: Irreps, peaks: tuple[energy.Peak, ...]) -> Float[Array, "D K"]:
+    """Generic maxima of these irreps and their mirror images, enough to span the irreps."""
+    halves = []
+    for peak in peaks:
+        d = peak.degree
+        count = {"real": d**3 * (d + 1) // 2, "complex": 3 * d**4 + d**3, "quaternionic": d**4}[peak.kind]
+        halves.append(energy.maximum(directions[:, :, :d, :count], irreps, peak.irreps[0]))
+    w = jnp.concatenate(halves, 1)
+    sign = jnp.where(jnp.arange(2 * irreps.group.order) < irreps.group.order, 1.0, -1.0)
+    return jnp.concatenate([w, sign[:, None] * w], 1)
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The residual, the energy of random nodes, and the irreps and energies at which ascents end."""
+    return [
+        jd.at_most("residual by classes, relative error", jd.relative_error(ds, "residual", "product class"), 1e-9),
+        jd.at_most("residual's spread within a class", ds.spread, 1e-9),
+        jd.at_most("energy of random nodes, relative error", jd.relative_error(ds, "energy"), 1e-9),
+        jd.at_most("share of an ascent's end in what is learned", abs(ds.measured_inside - ds.predicted_inside), 1e-6),
+        jd.at_most("energy at the end, relative error", jd.relative_error(ds, "reached"), 1e-6),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Residual against the projector, and how much of every end lies in irreps not yet learned."""
+    left, right = fig.subplots(1, 2)
+    for group, color in zip(ds.group.values, plotting.CYCLE, strict=False):
+        m = parse(str(group)).order
+        part = ds.isel({d: 0 for d in ds.status.dims}).sel(group=group).isel(product=slice(m), **{"class": slice(m)})
+        plotting.scatter(left, part.predicted_residual, part.measured_residual, str(group), color, log=False)
+    left.set(xlabel=r"$\sum_{k \notin S} \Pi_k[h, h']$", ylabel="residual of least squares")
+    values = ds.measured_inside.transpose("group", ...).values.reshape(ds.sizes["group"], -1)
+    x = np.arange(len(values))[:, None] + np.linspace(-0.3, 0.3, values.shape[1])
+    right.plot(x.ravel(), values.ravel(), ".", color=plotting.COLORS["measured"], alpha=0.6, label="end of an ascent")
+    right.set_xticks(range(len(values)), [str(g) for g in ds.group.values])
+    right.set(xlabel="group", ylabel="share outside of S", ylim=(-0.05, 1.05))
+
+
+_SHARED = {
+    "source": SOURCE,
+    "trial": trial,
+    "quick": jd.grid(Learned),
+    "paper": jd.grid(Learned, groups=("7", "8", "15", "S3", "D4", "D5", "Q8", "A4", "Q12", "S4"), starts=32),
+    "judge": judge,
+    "seeds": 8,
+    "plot": plot,
+}
+
+CLAIMS = (
+    jd.Claim(
+        id="li2.thm7",
+        statement=r"A hidden layer that holds the irreps S leaves the residual $\sum_{k \notin S} \Pi_k[h, h']$ (h the product, "
+        r"$k \ne 0$), of rank $d_k^2$ in each irrep. Further nodes then have the energy of the irreps outside of S alone, and "
+        r"none ends in S.",
+        form="derived",
+        controls={
+            "nothing learned": {"learned": 0.0},
+            "energy of all irreps": lambda ds: ds.assign(predicted_energy=ds.whole),
+        },
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="li2.thm7_as_printed",
+        statement=r"As printed: the residual is $\Phi\Phi^*$ with the columns $\sqrt{d_k / M}\, \chi_k$, of rank one in each "
+        r"irrep. It is where $d_k = 1$, not for higher degree.",
+        form="printed",
+        expected="refuted",
+        counterpart="derived",
+        **_SHARED,
+    ),
+)

@@ -1,0 +1,125 @@
+r"""Claims on repulsion: the entries of the inverse Gram matrix, and the rule of thumb by the nodes' similarity.
+
+All pairs of the first nodes; ``nodes`` more or less of them are in the network. Letters as in ``dynamics/repulsion.py``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data.groups import parse
+from jaxdyn.errors import given
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.claims.ridge import KINDS, features
+from jaxdyn.theories.li2.dynamics import repulsion, ridge
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Pairs", "trial"]
+
+SOURCE = "arXiv:2509.21519, Theorem 6"
+FIRST = 12
+PAIRS = tuple(itertools.combinations(range(FIRST), 2))
+
+
+@jd.setting
+class Pairs:
+    """Random nodes on a random part of the table; ``assumed`` is a breach."""
+
+    activation: jd.Code = jd.code(*KINDS)
+    nodes: jd.Swept = 12.0
+    eta: jd.Swept = 0.5
+    assumed: jd.Swept = 1.0  # the ridge of the formula, in parts of eta
+    group: str = "7"
+    samples: int = 40
+    most: int = 128
+
+    def __post_init__(self) -> None:
+        """Refuse networks without all pairs, and no ridge."""
+        order = parse(self.group).order
+        if not FIRST <= self.nodes <= self.most or not 2 <= self.samples <= order**2 or min(self.eta, self.assumed) <= 0:
+            found = given(self, "nodes", "most", "samples", "eta", "assumed")
+            allowed = f"nodes from {FIRST} to most, samples from 2 to {order**2}, eta and assumed positive"
+            raise jd.UsageError(f"{allowed}, {found}")
+
+
+def trial(s: Pairs, key: PRNGKeyArray) -> jd.Observables:
+    """B of all pairs of the first nodes, from the inverse and by Theorem 6."""
+    group = parse(s.group)
+    k_rows, k_w = jax.random.split(key)
+    samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
+    w = jax.random.normal(k_w, (2 * group.order, s.most), jnp.float64) / 2
+    f = features(s.activation, w, samples) * (jnp.arange(s.most) < s.nodes)
+    pairs = jnp.asarray(PAIRS, jnp.int32)
+    said = jax.vmap(lambda pair: repulsion.coefficient(f, pair, s.assumed * s.eta))(pairs)
+    inverse = ridge.gram_inverse(f, s.eta)
+    found = inverse[pairs[:, 0], pairs[:, 1]]
+    similar = _similarity(f[:, :FIRST])[pairs[:, 0], pairs[:, 1]]
+    return jd.observables(
+        predicted={"b": jd.named(said, "pair")},
+        measured={"b": jd.named(found, "pair")},
+        recorded={"similarity": jd.named(similar, "pair")},
+    )
+
+
+def _similarity(f: Float[Array, "n k"]) -> Float[Array, "k k"]:
+    """Cosines of the centred columns."""
+    f = model.centred(f)
+    f = f / jnp.linalg.norm(f, axis=0)
+    return f.T @ f
+
+
+def judge_identity(ds: xr.Dataset) -> list[jd.Check]:
+    """Every entry, to the largest of the run; every sign."""
+    size = abs(ds.predicted_b).max("pair")
+    same = (np.sign(ds.measured_b) == np.sign(ds.predicted_b)).mean("pair").where(ds.status == 0)
+    return [
+        jd.at_most("largest error over the largest entry", abs(ds.measured_b - ds.predicted_b).max("pair") / size, 1e-10),
+        jd.at_least("share of equal signs", same, 1.0),
+    ]
+
+
+def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
+    """Both sides; and the entry against the similarity of the nodes, of which the sign is a rule of thumb alone."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel(seed=0)
+    for count, color in zip(np.atleast_1d(ds.nodes.values), ("measured", "third", "fourth"), strict=False):
+        part = one.sel(nodes=count)
+        size = abs(part.predicted_b).max("pair")
+        plotting.scatter(left, part.predicted_b / size, part.measured_b / size, f"{count:g} nodes", color, log=False)
+        x, y = xr.broadcast(part.similarity, part.measured_b / size)
+        right.plot(x.values.ravel(), y.values.ravel(), "o", alpha=0.4, color=plotting.COLORS[color], label=f"{count:g} nodes")
+    left.set(xlabel="Theorem 6, over the largest entry", ylabel=r"$B_{jl}$ from the inverse")
+    right.set(xlabel="cosine of the two nodes' features", ylabel=r"$B_{jl}$ over the largest entry")
+
+
+CLAIMS = (
+    jd.Claim(
+        id="li2.thm6",
+        statement=r"For nodes j and l, $B_{jl}$ is exactly $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + f_l^\top P f_l) - "
+        r"(f_j^\top P f_l)^2]$ with P the ridge residual operator of all other nodes: nodes that share what the others lack repel "
+        "each other.",
+        source=SOURCE,
+        trial=trial,
+        quick=jd.grid(Pairs, activation=list(KINDS), nodes=[12, 32, 128]),
+        paper=jd.grid(Pairs, activation=list(KINDS), nodes=[12, 64, 256], group="23", samples=100, most=256),
+        seeds=8,
+        paper_seeds=16,
+        judge=judge_identity,
+        controls={
+            "a tenth more ridge in the formula": {"assumed": 1.1},
+            "attraction": lambda ds: ds.assign(predicted_b=-ds.predicted_b),
+        },
+        plot=plot_identity,
+    ),
+)

@@ -1,0 +1,212 @@
+r"""The energy of a single hidden node, which feature learning climbs, and its maxima on any finite group.
+
+.. math:: E(w) = \tfrac12 \|\tilde Y^\top \sigma(Xw)\|^2, \qquad \dot w = \nabla E(w) = X^\top \operatorname{diag}(\sigma'(Xw))\,
+    \tilde Y \tilde Y^\top \sigma(Xw)
+
+A node is w = [u; v at inverses], so that its value at the pair (h1, h2) is :math:`\sigma(u(h_1) + v(h_2^{-1}))`; K nodes are the
+columns of a (2M, K) array. On all M^2 pairs :math:`\tilde Y^\top\sigma = z - \bar z` with the class sums z(h) over the pairs of
+product h, and for :math:`\sigma = x^2` the irreps part:
+
+.. math:: E = \sum_{k \ne 0} E_k, \qquad E_k = \tfrac12 \|\Pi_k z\|^2 = \frac{M}{2 d_k} \|2\, \hat u_k \hat v_k^*\|_F^2.
+
+On the sphere :math:`\|w\| = 1` the local maxima lie in one irrep (with its conjugate) and have :math:`\|u\|^2 = \|v\|^2 = \frac12`,
+:math:`\hat u_k = a r^*`, :math:`\hat v_k = b r^*` with free directions a, b and a common one r; for quaternionic type the real part
+of that, which has two equal singular values. Their energies and dimensions are in :class:`Peak`.
+Source: arXiv:2509.21519, theorems 1, 2 and 7. Departure: Frobenius norm and factor 2 in the energy of an irrep, its maxima and
+their values, all derived here, correct the printed ones. Letters: M elements, D = 2M, K nodes, c irreps, d degrees.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jaxdyn.data import irreps as fourier
+from jaxdyn.data.cayley import Group
+from jaxdyn.data.irreps import Irreps
+from jaxdyn.theories.li2.model import ACTIVATIONS, Activation
+
+__all__ = [
+    "Peak",
+    "energy",
+    "gradient",
+    "join",
+    "masses",
+    "maximum",
+    "peaks",
+    "random_maximum",
+    "random_member",
+    "split",
+    "terms",
+    "value_and_gradient",
+]
+
+_EXACT = jax.lax.Precision.HIGHEST
+
+
+class Peak(NamedTuple):
+    """The maxima in one irrep (or conjugate pair); d is its degree.
+
+    Args:
+        irreps: its number, or the two numbers of a pair.
+        kind: the irrep's type.
+        degree: d.
+        energy: M/2d for real type, else M/4d.
+        dimension: of the set of maxima on the sphere, 3(d-1), 6d-4 or 6d-6; so many eigenvalues of the Hessian are zero.
+    """
+
+    irreps: tuple[int, ...]
+    kind: Literal["real", "complex", "quaternionic"]
+    degree: int
+    energy: float
+    dimension: int
+
+
+def peaks(irreps: Irreps) -> tuple[Peak, ...]:
+    """The maxima of every irrep but the trivial one, in the order of :attr:`Irreps.merged`."""
+    found = []
+    for numbers in irreps.merged[1:]:
+        d, m = int(irreps.degrees[numbers[0]]), irreps.group.order
+        kind = {1: "real", 0: "complex", -1: "quaternionic"}[int(irreps.indicators[numbers[0]])]
+        dimension = {"real": 3 * d - 3, "complex": 6 * d - 4, "quaternionic": 6 * d - 6}[kind]
+        found.append(Peak(numbers, kind, d, m / (2 * d if kind == "real" else 4 * d), dimension))
+    return tuple(found)
+
+
+def split(w: Float[Array, "D K"], group: Group) -> tuple[Float[Array, "M K"], Float[Array, "M K"]]:
+    """The functions u and v of a node."""
+    return w[: group.order], w[group.order :][group.inverse]
+
+
+def join(u: Float[Array, "M K"], v: Float[Array, "M K"], group: Group) -> Float[Array, "D K"]:
+    """The weights of a node with these functions: the inverse of :func:`split`."""
+    return jnp.concatenate([u, v[group.inverse]])
+
+
+def random_maximum(key: PRNGKeyArray, irreps: Irreps, k: int, count: int = 1) -> Float[Array, "D count"]:
+    """Generic local maxima of the energy of x^2 on the unit sphere: uniform points of the set of maxima in irrep k.
+
+    Irrep k and its conjugate have the same maxima. Weights w = [u; v at inverses], one node a column, float64.
+    """
+    return maximum(jax.random.normal(key, (3, 2, int(irreps.degrees[k]), count), jnp.float64), irreps, k)
+
+
+def maximum(directions: Float[Array, "3 2 d K"], irreps: Irreps, k: int) -> Float[Array, "D K"]:
+    """The maxima in irrep k of directions a, b, r: real and imaginary parts, of any length; for real type the real ones count."""
+    parts = directions.at[:, 1].set(0.0) if irreps.indicators[k] == 1 else directions
+    a, b, r = parts[:, 0] + 1j * parts[:, 1]
+    return join(_member(a[:, None] * jnp.conj(r), irreps, k), _member(b[:, None] * jnp.conj(r), irreps, k), irreps.group)
+
+
+def random_member(key: PRNGKeyArray, irreps: Irreps, k: int, count: int = 1) -> Float[Array, "M count"]:
+    r"""Real functions in the isotypic subspace of irrep k and its conjugate, uniform on :math:`\|u\|^2 = \frac12`."""
+    d = int(irreps.degrees[k])
+    block = jax.random.normal(key, (2, d, d, count), jnp.float64)
+    return _member(block[0] if irreps.indicators[k] == 1 else block[0] + 1j * block[1], irreps, k)
+
+
+def _member(block: Array, irreps: Irreps, k: int) -> Float[Array, "M K"]:
+    """The real part of the function with this Fourier block (d, d, K), scaled to squared norm 1/2."""
+    u = jnp.einsum("gab,abn->gn", irreps.matrices[k], block, precision=_EXACT).real
+    return u / jnp.sqrt(2 * jnp.sum(jnp.square(u), 0))
+
+
+def _blocks(u: Float[Array, "M K"], irreps: Irreps) -> tuple[Array, ...]:
+    return fourier.blocks(fourier.transform(u.T, irreps), irreps)
+
+
+def masses(u: Float[Array, "M K"], irreps: Irreps) -> Float[Array, "K c"]:
+    r"""The squared norm of each irrep's part of u."""
+    return fourier.energies(fourier.transform(u.T, irreps), irreps)
+
+
+def terms(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
+    r"""E_k, every irrep's share of the energy of x^2 on all pairs; 0 for the trivial one."""
+    u, v = (_blocks(f, irreps) for f in split(w, irreps.group))
+    squares = []
+    for d, x, y in zip(irreps.degrees.tolist(), u, v, strict=True):
+        both = 2 * jnp.einsum("nab,ncb->nac", x, jnp.conj(y), precision=_EXACT)
+        squares.append(irreps.group.order / (2 * d) * jnp.sum(jnp.square(both.real) + jnp.square(both.imag), (1, 2)))
+    return jnp.stack(squares, 1).at[:, 0].set(0.0)
+
+
+def energy(
+    w: Float[Array, "D K"],
+    group: Group,
+    activation: Activation = "square",
+    seen: Float[Array, "M M"] | None = None,
+    residual: Float[Array, "M M"] | None = None,
+) -> Float[Array, " K"]:
+    """E of each node; arguments as in :func:`value_and_gradient`."""
+    return jnp.sum(jnp.square(_response(w, group, activation, seen, residual)), 0) / 2
+
+
+def gradient(
+    w: Float[Array, "D K"],
+    group: Group,
+    activation: Activation = "square",
+    seen: Float[Array, "M M"] | None = None,
+    residual: Float[Array, "M M"] | None = None,
+) -> Float[Array, "D K"]:
+    """The gradient of E of each node; arguments as in :func:`value_and_gradient`."""
+    return value_and_gradient(w, group, activation, seen, residual)[1]
+
+
+def value_and_gradient(
+    w: Float[Array, "D K"],
+    group: Group,
+    activation: Activation = "square",
+    seen: Float[Array, "M M"] | None = None,
+    residual: Float[Array, "M M"] | None = None,
+) -> tuple[Float[Array, " K"], Float[Array, "D K"]]:
+    r"""E and its gradient for many nodes at once: two gathers of rows by the Cayley table, no scatter.
+
+    Args:
+        w: nodes, one a column.
+        group: the group.
+        activation: sigma.
+        seen: 1 for the pairs [h1, h2] in the data, 0 for the others; all pairs when None. Means are over the pairs seen.
+        residual: what is left of the targets, Q[h, h'] on pairs of product h: then :math:`E = \frac12\|Q^\top z\|^2`.
+            The centred targets themselves when None.
+    """
+    m = group.order
+    r = _response(w, group, activation, seen, residual)
+    x = w[:m, None] + w[None, m:]
+    slope = jax.jvp(ACTIVATIONS[activation], (x,), (jnp.ones_like(x),))[1]
+    if seen is not None:
+        slope = slope * seen[..., None]
+    back = slope * _received(r, group, seen, residual)[group.table]
+    return jnp.sum(jnp.square(r), 0) / 2, jnp.concatenate([jnp.sum(back, 1), jnp.sum(back, 0)])
+
+
+def _response(
+    w: Float[Array, "D K"], group: Group, activation: Activation, seen: Array | None, residual: Array | None
+) -> Float[Array, "M K"]:
+    r""":math:`\tilde Y^\top\sigma(Xw)`. Rows are pairs (a, a^{-1} h) by product h."""
+    m, second = group.order, group.table[group.inverse].T
+    f = ACTIVATIONS[activation](w[None, :m] + w[m:][second])
+    if seen is not None:
+        f = f * seen[np.arange(m)[None], second][..., None]
+    z = jnp.sum(f, 1)
+    if residual is not None:
+        return jnp.matmul(residual.T, z, precision=_EXACT)
+    return z - _shares(group, seen, w.dtype)[:, None] * jnp.sum(z, 0)
+
+
+def _received(r: Float[Array, "M K"], group: Group, seen: Array | None, residual: Array | None) -> Float[Array, "M K"]:
+    r"""The row :math:`\tilde Y r` of a pair of product h."""
+    if residual is not None:
+        return jnp.matmul(residual, r, precision=_EXACT)
+    return r - jnp.sum(_shares(group, seen, r.dtype)[:, None] * r, 0)
+
+
+def _shares(group: Group, seen: Array | None, dtype: np.dtype) -> Float[Array, " M"]:
+    """How much of the data each class holds."""
+    if seen is None:
+        return jnp.full(group.order, 1 / group.order, dtype)
+    counts = jnp.sum(seen[np.arange(group.order)[None], group.table[group.inverse].T], 1)
+    return counts / jnp.sum(counts)

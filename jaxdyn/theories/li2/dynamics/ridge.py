@@ -1,0 +1,201 @@
+r"""Stage I of Li2: the top layer learns on frozen features, and what it sends back to the hidden layer.
+
+.. math:: J = \tfrac12 \|\tilde Y - \tilde F V\|_F^2 + \tfrac\eta2 \|V\|_F^2, \qquad \dot V = -A V + \tilde F^\top \tilde Y, \qquad
+    A = \tilde F^\top \tilde F + \eta I, \qquad G_F = -\frac{dJ}{dF} = (\tilde Y - \tilde F V) V^\top
+
+with F and Y centred over the samples (centring twice changes nothing: all functions do it themselves). At the ridge solution
+
+.. math:: G_F = P_\eta \tilde Y \tilde Y^\top \tilde F B, \qquad P_\eta = \eta S^{-1}, \qquad S = \tilde F \tilde F^\top + \eta I,
+    \qquad B = A^{-1}.
+
+Many random nodes make :math:`\tilde F \tilde F^\top` its mean, K times the centred kernel k(t), t shared operands; on the class
+signal of full data that is :math:`K c`, :math:`c = k(2) - 2 k(1) + k(0)`.
+Source: arXiv:2509.21519, Proposition 1, Lemma 1, appendix C. Letters: n samples, K hidden nodes, M classes.
+Departure: the limits of vanishing ridge and of great width are the corrected ones (see each function).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from jaxdyn import linalg
+from jaxdyn.theories.li2.model import Activation, centred
+
+__all__ = [
+    "Unridged",
+    "backward",
+    "contrast",
+    "early",
+    "fixed",
+    "gram",
+    "gram_inverse",
+    "kernel",
+    "path",
+    "residual_operator",
+    "solution",
+    "unridged",
+    "wide",
+    "wide_as_printed",
+]
+
+QUADRATURE = 120  # Gauss-Hermite nodes per axis: silu and tanh are analytic, and right to 1e-9 with 100
+
+
+def gram(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "K K"]:
+    r""":math:`A = \tilde F^\top \tilde F + \eta I`."""
+    f = centred(f)
+    return f.T @ f + eta * jnp.eye(f.shape[1], dtype=f.dtype)
+
+
+def gram_inverse(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "K K"]:
+    r""":math:`B = A^{-1}`; for K > n through the n by n matrix, :math:`\eta B = I - \tilde F^\top S^{-1} \tilde F`."""
+    f = centred(f)
+    n, hidden = f.shape
+    one = jnp.eye(hidden, dtype=f.dtype)
+    if hidden <= n:
+        return linalg.solve(gram(f, eta), one)
+    return (one - f.T @ linalg.solve(_outer(f, eta), f)) / eta
+
+
+def residual_operator(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
+    r""":math:`P_\eta`: what is left of targets by the ridge solution on these features. No projection for eta > 0."""
+    f = centred(f)
+    return eta * linalg.solve(_outer(f, eta), jnp.eye(f.shape[0], dtype=f.dtype))
+
+
+def _outer(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
+    return f @ f.T + eta * jnp.eye(f.shape[0], dtype=f.dtype)
+
+
+def solution(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, ""]) -> Float[Array, "K M"]:
+    r"""The ridge solution :math:`V = A^{-1} \tilde F^\top \tilde Y`, through the smaller of the two Gram matrices."""
+    f, y = centred(f), centred(y)
+    if f.shape[1] <= f.shape[0]:
+        return linalg.solve(gram(f, eta), f.T @ y)
+    return f.T @ linalg.solve(_outer(f, eta), y)
+
+
+def backward(f: Float[Array, "n K"], y: Float[Array, "n M"], v: Float[Array, "K M"]) -> Float[Array, "n K"]:
+    r""":math:`G_F = (\tilde Y - \tilde F V) V^\top` at any top layer."""
+    return (centred(y) - centred(f) @ v) @ v.T
+
+
+def fixed(f: Float[Array, "n K"], y: Float[Array, "n M"], eta: Float[Array, ""]) -> Float[Array, "n K"]:
+    r""":math:`G_F = \eta S^{-1} \tilde Y \tilde Y^\top S^{-1} \tilde F`: at the ridge solution.
+
+    A network with output scale beta, trained with the same ridge, has this at :math:`\eta / \beta^2`: its loss is J of beta V.
+    Source: arXiv:2509.21519, Proposition 1; the scale: equation 69, there without the factor beta of the chain rule.
+    """
+    f, y = centred(f), centred(y)
+    s = _outer(f, eta)
+    return eta * linalg.solve(s, y) @ (y.T @ linalg.solve(s, f))
+
+
+def early(f: Float[Array, "n K"], y: Float[Array, "n M"]) -> Float[Array, "n K"]:
+    r""":math:`\tilde Y \tilde Y^\top \tilde F`: the rate at which :math:`G_F` grows from a small V."""
+    f, y = centred(f), centred(y)
+    return y @ (y.T @ f)
+
+
+def path(
+    f: Float[Array, "n K"], y: Float[Array, "n M"], v0: Float[Array, "K M"], eta: Float[Array, ""], ts: Float[Array, " T"]
+) -> Float[Array, "T K M"]:
+    r""":math:`V(t) = e^{-At}(V_0 - V^*) + V^*` at the given times, by the eigenvectors of A.
+
+    Written as :math:`e^{-\lambda t} V_0 + \lambda^{-1}(1 - e^{-\lambda t}) \tilde F^\top \tilde Y`: no digits are lost early.
+    Source: arXiv:2509.21519, appendix C.
+    """
+    f, y = centred(f), centred(y)
+    lam, q = linalg.eigh(gram(f, eta))
+    decay = (lam * ts[:, None])[..., None]
+    drive = -jnp.expm1(-decay) / lam[:, None] * (q.T @ (f.T @ y))
+    return q @ (jnp.exp(-decay) * (q.T @ v0) + drive)
+
+
+class Unridged(NamedTuple):
+    """G_F for vanishing ridge: ``limit``, and ``slope``, its rate in eta where the limit is zero (targets in the span)."""
+
+    limit: Float[Array, "n K"]
+    slope: Float[Array, "n K"]
+
+
+def unridged(f: Float[Array, "n K"], y: Float[Array, "n M"], cutoff: float = 1e-9) -> Unridged:
+    r"""The leading terms of :math:`G_F` as eta vanishes.
+
+    .. math:: G_F \to (I - \Pi) \tilde Y \tilde Y^\top \tilde F^{+\top}, \qquad
+        \text{or}\quad \eta\, (\tilde F \tilde F^\top)^+ \tilde Y \tilde Y^\top \tilde F^{+\top} \quad\text{where that is zero,}
+
+    with Pi the projector on the columns of F~.
+    Source: arXiv:2509.21519, Lemma 1, which takes the first term for zero: right only where the targets lie in the span of
+    the features, that is for random ones with K >= n - 1. Singular values below ``cutoff`` times the largest count as zero.
+    """
+    f, y = centred(f), centred(y)
+    u, s, vt = linalg.svd(f)
+    inverse = jnp.where(s > cutoff * s[0], 1 / jnp.where(s > 0, s, 1), 0)
+    u = u * (inverse > 0)
+    seen = u.T @ y
+    back = (y @ seen.T * inverse) @ vt
+    return Unridged(back - u @ (u.T @ back), u * jnp.square(inverse) @ (u.T @ back))
+
+
+def kernel(activation: Activation, t: float, scale: float = 1.0) -> float:
+    r""":math:`k(t) = E[\sigma(a)\sigma(b)]`, a and b Gaussian of variance :math:`2s^2` and covariance :math:`t s^2`, t in 0, 1, 2.
+
+    Closed forms where there is one (for relu and its square the arc-cosine kernels: across the kink, quadrature is wrong in the
+    third digit), else Gauss-Hermite.
+    Source: arXiv:2509.21519, Lemma 1; arc-cosine kernels: Cho and Saul 2009, equation 6. ``scale`` is s, W's standard deviation.
+    """
+    variance, covariance = 2 * scale**2, t * scale**2
+    cosine = covariance / variance
+    angle = np.arccos(np.clip(cosine, -1, 1))
+    if activation == "square":
+        return variance**2 + 2 * covariance**2
+    if activation == "cube":
+        return 9 * variance**2 * covariance + 6 * covariance**3
+    if activation == "linear":
+        return covariance
+    if activation == "relu":
+        return float(variance * (np.sin(angle) + (np.pi - angle) * cosine) / (2 * np.pi))
+    if activation == "relu2":
+        order2 = 3 * np.sin(angle) * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
+        return float(variance**2 * order2 / (2 * np.pi))
+    return _quadrature(activation, variance, cosine)
+
+
+def _quadrature(activation: Activation, variance: float, cosine: float) -> float:
+    x, weight = np.polynomial.hermite_e.hermegauss(QUADRATURE)
+    a = np.sqrt(variance) * x[:, None]
+    b = cosine * a + np.sqrt(variance * (1 - cosine**2)) * x
+    sigma = _SMOOTH[activation]
+    return float(weight @ (sigma(a) * sigma(b)) @ weight / (2 * np.pi))
+
+
+_SMOOTH = {"silu": lambda x: x / (1 + np.exp(-x)), "tanh": np.tanh}  # on the host, in float64, whatever JAX's mode
+
+
+def contrast(activation: Activation, scale: float = 1.0) -> float:
+    r"""The kernel's eigenvalue on the class signal of full data, :math:`c = k(2) - 2k(1) + k(0)`; :math:`4 s^4` for x^2.
+
+    It is that of all functions of both operands that have no mean over either, and targets on full data are such.
+    Source: derived; arXiv:2509.21519, Lemma 1, has another constant.
+    """
+    return kernel(activation, 2, scale) - 2 * kernel(activation, 1, scale) + kernel(activation, 0, scale)
+
+
+def wide(hidden: Float[Array, "*k"], eta: Float[Array, ""], c: Float[Array, ""]) -> Float[Array, "*k"]:
+    r"""What :math:`\tilde Y \tilde Y^\top \tilde F` is multiplied by in :math:`G_F` for K >> n: :math:`\eta / (K c + \eta)^2`."""
+    return eta / jnp.square(hidden * c + eta)
+
+
+def wide_as_printed(
+    hidden: Float[Array, "*k"], samples: int, eta: Float[Array, ""], c1: Float[Array, ""], c2: Float[Array, ""]
+) -> Float[Array, "*k"]:
+    r"""Lemma 1's factor as printed, :math:`\eta / ((K c_1 + \eta)(n c_2 + \eta))`, with :math:`c_1 = c_2 = k(2) - k(0)`.
+
+    It takes the K by K matrix :math:`\tilde F^\top \tilde F`, of rank n - 1 at most, for a multiple of the identity.
+    """
+    return eta / ((hidden * c1 + eta) * (samples * c2 + eta))

@@ -1,0 +1,226 @@
+r"""How Li2's networks are trained: full batch, on a share of all pairs, the rest held out.
+
+The gradient is written out, block of samples by block of samples, so that features stay in the cache:
+
+.. math:: R = \frac2n (F V P_M - (Y - \tfrac1M)), \qquad \nabla_V = F^\top R, \qquad
+    \nabla_W = X^\top(\sigma'(XW) \circ (R (V P_M)^\top))
+
+Pairs are taken in a random order of which the first n are trained on, and only their blocks are visited: the share is a number,
+not a shape, and runs of all shares are one program. Test pairs are all others.
+Source: arXiv:2509.21519, section 3 and the settings of its code. Letters: M elements, K hidden nodes, n samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import linalg
+from jaxdyn import train as training_loop
+from jaxdyn.data.groups import parse
+from jaxdyn.errors import UsageError, given
+from jaxdyn.optim.muon import muon
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.dynamics.critical import critical_share
+
+__all__ = ["Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
+
+BLOCK = 2**19  # entries of a block of features: 2 MB
+Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]
+
+
+@jd.setting
+class Training:
+    """A training run."""
+
+    share: jd.Swept = 0.4  # of all pairs, to train on; in units of the critical share if ``critical``
+    lr: jd.Swept = 0.002
+    decay: jd.Swept = 2e-4  # for Adam and SGD coupled: decay * w is added to the gradient
+    top: jd.Swept = 1.0  # factor of V at the start; 0 is the paper's zero-init
+    turn: jd.Swept = 0.02  # rate of W where it has Muon
+    group: str = "23"
+    hidden: int = 256
+    epochs: int = 400
+    every: int = 10  # epochs between records
+    activation: model.Activation = "square"
+    objective: Literal["mse", "nll"] = "mse"
+    optimizer: Optimizer = "adam"  # of W; V has Adam where W has Muon
+    ridge: bool = False  # V is the ridge solution on the features at every step
+    critical: bool = False
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse groups without a name, shares without a pair to train or test on, and records that do not end with the run."""
+        pairs = parse(self.group).order ** 2
+        if not 1 <= round(self.pairs * pairs) < pairs:
+            raise UsageError("share leaves at least one pair to train on and one to test on, " + given(self, "share"))
+        if self.hidden < 1:
+            raise UsageError("a network has at least one hidden node, " + given(self, "hidden"))
+        if self.every < 1 or self.epochs < 0 or self.epochs % self.every:
+            raise UsageError("epochs is a multiple of every, which is at least 1, " + given(self, "epochs", "every"))
+        if self.ridge and (self.decay <= 0 or self.objective != "mse"):
+            raise UsageError("a ridge solution needs decay > 0 and the objective mse, " + given(self, "decay", "objective"))
+
+    @property
+    def pairs(self) -> float:
+        """The share of all pairs that is trained on."""
+        return self.share * critical_share(parse(self.group)) if self.critical else self.share
+
+
+class Data(NamedTuple):
+    """All pairs in a random order, in blocks; the first ``count`` are trained on, those from ``order``^2 on are padding."""
+
+    samples: Int[Array, "b r 2"]
+    labels: Int[Array, "b r"]
+    number: Int[Array, "b r"]
+    count: Int[Array, ""]
+
+
+class Run(NamedTuple):
+    """The last weights, and records along training."""
+
+    params: model.Params
+    curves: dict[str, Float[Array, "t ..."]]
+
+
+def data(s: Training, key: PRNGKeyArray) -> Data:
+    """The pairs of a run."""
+    group = parse(s.group)
+    every = group.order**2
+    rows = min(every, max(64, BLOCK // s.hidden))
+    blocks = -(-every // rows)
+    order = jnp.resize(jax.random.permutation(key, every), blocks * rows)
+    samples = jnp.stack(jnp.divmod(order, group.order), -1)
+    labels = model.products(group, samples)
+    shaped = [x.reshape(blocks, rows, *x.shape[1:]) for x in (samples, labels, jnp.arange(blocks * rows))]
+    return Data(*shaped, jnp.round(jnp.asarray(s.pairs) * every).astype(jnp.int32))
+
+
+def outputs(p: model.Params, d: Data, activation: model.Activation) -> Float[Array, "b r M"]:
+    """Centred outputs for all pairs."""
+    v = _centred(p.v)
+    return jax.lax.map(lambda samples: model.features(p.w, samples, activation) @ v, d.samples)
+
+
+def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
+    """The derivative of the training loss, :func:`model.loss` of the pairs that are trained on."""
+    v = _centred(p.v)
+    scale = (2.0 if s.objective == "mse" else 1.0) / d.count.astype(p.v.dtype)
+
+    def add(block: Int[Array, ""], sums: tuple[Array, Array]) -> tuple[Array, Array]:
+        w, vt = sums
+        samples, known = d.samples[block], d.number[block] < d.count
+        a = model.preactivations(p.w, samples)
+        f, back = jax.vjp(model.ACTIVATIONS[s.activation], a)
+        r = jnp.where(known[:, None], _residual(f @ v, d.labels[block], s.objective), 0) * scale
+        (change,) = back(r @ v.T)
+        left, right = samples[:, 0], p.w.shape[0] // 2 + samples[:, 1]
+        # r^T f, transposed at the end: with the long side of f first XLA's product on CPUs is three times slower
+        return w.at[left].add(change).at[right].add(change), vt + r.T @ f
+
+    blocks = -(-d.count // d.samples.shape[1])
+    w, vt = jax.lax.fori_loop(0, blocks, add, (jnp.zeros_like(p.w), jnp.zeros_like(p.v.T)))
+    return model.Params(w, vt.T)
+
+
+def ridge_top(w: Float[Array, "D K"], d: Data, s: Training) -> Float[Array, "K M"]:
+    r"""The V that minimises the training loss with its decay, :math:`\eta = n\,` decay / 2; outputs are centred, not samples."""
+    order, wide = w.shape[0] // 2, jnp.float64
+
+    def add(block: Int[Array, ""], sums: tuple[Array, ...]) -> tuple[Array, ...]:
+        known = (d.number[block] < d.count)[:, None]
+        f = jnp.where(known, model.features(w, d.samples[block], s.activation), 0).astype(wide)
+        y = jnp.where(known, (d.labels[block][:, None] == jnp.arange(order)) - 1 / order, 0).astype(wide)
+        return sums[0] + f.T @ f, sums[1] + y.T @ f
+
+    hidden = w.shape[1]
+    start = (jnp.zeros((hidden, hidden), wide), jnp.zeros((order, hidden), wide))
+    gram, cross = jax.lax.fori_loop(0, -(-d.count // d.samples.shape[1]), add, start)
+    eta = d.count * jnp.asarray(s.decay, wide) / 2
+    return linalg.solve(gram + eta * jnp.eye(hidden, dtype=wide), cross.T).astype(w.dtype)
+
+
+def train(
+    s: Training, key: PRNGKeyArray, watch: Callable[[model.Params, model.Params, Data], dict[str, Array]] | None = None
+) -> Run:
+    """Train one network, and record losses and accuracies before the first epoch and after each ``every``.
+
+    The records are ``train_loss``, ``test_loss``, ``train_accuracy``, ``test_accuracy``, and what ``watch`` makes of the weights,
+    those of the record before, and the data.
+    """
+    k_data, k_init = jax.random.split(key)
+    d = data(s, k_data)
+    p = model.init(k_init, parse(s.group).order, s.hidden, s.dtype)
+    p = p._replace(v=p.v * jnp.asarray(s.top, s.dtype))
+    step, tx = _stepper(s, d)
+
+    def record(now: model.Params, before: model.Params) -> dict[str, Array]:
+        return observe(now, d, s) | ({} if watch is None else watch(now, before, d))
+
+    def advance(state: training_loop.State, _: None) -> tuple[training_loop.State, dict[str, Array]]:
+        before = state.params
+        state = jax.lax.fori_loop(0, s.every, lambda _, x: step(x), state)
+        return state, record(state.params, before)
+
+    p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
+    state, later = jax.lax.scan(advance, training_loop.init(tx, p), length=s.epochs // s.every)
+    curves = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), record(p, p), later)
+    return Run(state.params, curves)
+
+
+def observe(p: model.Params, d: Data, s: Training) -> dict[str, Float[Array, ""]]:
+    """Losses and accuracies on pairs that are trained on, and on all others."""
+    o = outputs(p, d, s.activation)
+    if s.objective == "mse":
+        each = jnp.sum(jnp.square(_residual(o, d.labels, "mse")), -1)
+    else:
+        each = -jnp.take_along_axis(jax.nn.log_softmax(o, -1), d.labels[..., None], -1)[..., 0]
+    right = (jnp.argmax(o, -1) == d.labels).astype(s.dtype)
+    learned, real = d.number < d.count, d.number < (p.w.shape[0] // 2) ** 2
+    parts = {}
+    for name, only in (("train", learned), ("test", real & ~learned)):
+        number = jnp.sum(only).astype(s.dtype)
+        parts[f"{name}_loss"] = jnp.sum(jnp.where(only, each, 0)) / number
+        parts[f"{name}_accuracy"] = jnp.sum(jnp.where(only, right, 0)) / number
+    return parts
+
+
+def _centred(v: Float[Array, "K M"]) -> Float[Array, "K M"]:
+    return v - jnp.mean(v, 1, keepdims=True)
+
+
+def _residual(o: Float[Array, "... M"], labels: Int[Array, "..."], objective: str) -> Float[Array, "... M"]:
+    order = o.shape[-1]
+    aim = (labels[..., None] == jnp.arange(order)).astype(o.dtype)
+    return o - aim + 1 / order if objective == "mse" else jax.nn.softmax(o, -1) - aim
+
+
+def _stepper(s: Training, d: Data) -> tuple[Callable[[training_loop.State], training_loop.State], optax.GradientTransformation]:
+    tx = _optimizer(s)
+
+    def step(state: training_loop.State) -> training_loop.State:
+        slope = gradient(state.params, d, s)
+        updates, opt = tx.update(slope, state.opt, state.params)
+        p = optax.apply_updates(state.params, updates)
+        p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
+        return training_loop.State(p, opt, state.step + 1)
+
+    return step, tx
+
+
+def _optimizer(s: Training) -> optax.GradientTransformation:
+    adam = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_learning_rate(s.lr))
+    if s.optimizer == "adam":
+        return adam
+    if s.optimizer == "adamw":
+        return optax.adamw(s.lr, weight_decay=s.decay)
+    if s.optimizer == "sgd":
+        return optax.chain(optax.add_decayed_weights(s.decay), optax.sgd(s.lr, momentum=0.9))
+    turn = muon(s.turn, s.decay, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
+    return optax.partition({"w": turn, "v": adam}, model.Params("w", "v"))

@@ -1,1 +1,0 @@
-"""A network that adds modulo M by construction: cosines with random phases (arXiv:2301.02679)."""

@@ -1,1 +1,0 @@
-"""Generalisation on a shell of weight norms, reached late from a large start (arXiv:2210.01117)."""

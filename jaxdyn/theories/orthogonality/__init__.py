@@ -1,5 +1,0 @@
-"""How orthogonal embeddings are, at random and along training, and what JoMA's invariant loses where they are not."""
-
-from jaxdyn.theories.orthogonality.claims import CLAIMS
-
-__all__ = ["CLAIMS"]

@@ -1,5 +1,0 @@
-"""The reversal curse and the necessity of a chain of thought (arXiv 2405.04669)."""
-
-from jaxdyn.theories.reversal.claims import CLAIMS
-
-__all__ = ["CLAIMS"]

@@ -1,0 +1,23 @@
+"""The claims of Scan & Snap, by topic."""
+
+from jaxdyn.theories.snap.claims import (
+    b_law,
+    clock,
+    fig6,
+    frozen,
+    gradient,
+    invariants,
+    length,
+    memory,
+    optimizers,
+    original,
+    overlap,
+    syn,
+    theorem2,
+    theorem3,
+)
+
+__all__ = ["CLAIMS"]
+
+TOPICS = (gradient, length, invariants, clock, original, theorem2, theorem3, b_law, frozen, memory, syn, optimizers, fig6, overlap)
+CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

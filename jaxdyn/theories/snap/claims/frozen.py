@@ -1,0 +1,122 @@
+"""The end of Scan & Snap: attention that all but stops while the decoder still learns, and that keeps several tokens.
+
+Both claims are about the reduced dynamics; the trials are those of ``b_law.py`` and ``theorem2.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.snap.claims import b_law, theorem2
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+STILL = 0.01  # of 2, the largest L1 distance: movement of frozen attention while time doubles
+LEARNING = 0.01  # the decoder's error while it still learns
+
+
+def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
+    """After 2K ln M / eta_Y: movement as predicted, falling, small; at its beginning the decoder's error is not yet small."""
+    t0 = b_law.SETTLED * ds.settles
+    late = ds.double > t0
+    move = ds.measured_move.where(late)
+    first = ds.error.where(ds.time > t0).max("time")
+    return [
+        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.2),
+        jd.at_most("movement over that of the doubling before", move / move.shift(double=1), 1.0),
+        jd.at_most("movement while t doubles", move, STILL),
+        jd.at_least("the decoder's error after the transition", first, LEARNING),
+    ]
+
+
+def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
+    """The final attention on distinct tokens: entropy, its prediction from the dominant token alone, and order by P."""
+    order = stats.spearman(ds.p_own, ds.c_own, "distinct")
+    return [
+        jd.at_least("entropy over distinct tokens (nats)", ds.measured_entropy, 0.1),
+        jd.at_most("entropy against that from the dominant logit", jd.relative_error(ds, "entropy"), 1e-8),
+        jd.at_least("rank correlation of attention with P", order, 1.0 - 1e-12),
+    ]
+
+
+def winner(ds: xr.Dataset) -> xr.Dataset:
+    """A breach: all attention of a class on its strongest distinct token."""
+    return ds.assign(measured_entropy=0 * ds.measured_entropy, c_own=1.0 * (ds.c_own == ds.c_own.max("distinct")))
+
+
+def plot_frozen(ds: xr.Dataset, fig: Figure) -> None:
+    """Movement of the attention while time doubles, beside the decoder's error."""
+    left, right = fig.subplots(1, 2)
+    part = ds.isel({d: 0 for d in ds.status.dims if d != "eta_z"})
+    rows = [part.isel(eta_z=i) for i in range(part.sizes["eta_z"])] if "eta_z" in part.dims else [part]
+    for run, color in zip(rows, ("measured", "third", "fourth"), strict=False):
+        label = rf"ODE, $\eta_Z$ = {float(run.eta_z):g}" if "eta_z" in run.coords else "ODE"
+        left.loglog(run.double, run.measured_move, color=plotting.COLORS[color], linewidth=3, alpha=0.6, label=label)
+        left.loglog(run.double, run.predicted_move, "--", color=plotting.COLORS["theory"], linewidth=1.2)
+        right.loglog(run.time, run.c, color=plotting.COLORS[color], label=label.replace("ODE", "common token"))
+    left.plot([], [], "--", color=plotting.COLORS["theory"], label="law")
+    right.loglog(run.time, run.error, ":", color=plotting.COLORS["control"], label="decoder's error")
+    left.set(ylabel=r"$\|c(2t) - c(t)\|_1$", ylim=(1e-6, 2))
+    right.set(ylabel="attention on the common token; error")
+    for ax in (left, right):
+        ax.axvline(b_law.SETTLED * float(run.settles), color=plotting.COLORS["control"], linewidth=0.8)
+        ax.set_xlabel(r"time (line: $2K\ln M/\eta_Y$)")
+        ax.legend()
+
+
+def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
+    """Final attention on the distinct tokens against P, and its entropy against the prediction."""
+    left, right = fig.subplots(1, 2)
+    for eta_z, color in zip(np.atleast_1d(ds.eta_z.values), ("measured", "third"), strict=False):
+        part = ds.sel(eta_z=eta_z) if "eta_z" in ds.dims else ds
+        share = part.c_own / part.c_own.sum("distinct")
+        left.plot(np.ravel(part.p_own), np.ravel(share), ".", color=plotting.COLORS[color], label=rf"$\eta_Z$ = {eta_z:g}")
+    plotting.scatter(right, ds.predicted_entropy, ds.measured_entropy, "classes of all runs", log=False)
+    left.set(xlabel="P of a distinct token", ylabel="share of attention at the end")
+    right.set(xlabel="entropy from the dominant token's logit", ylabel="entropy (nats)")
+    left.legend()
+    right.legend()
+
+
+CLAIMS = (
+    jd.Claim(
+        id="snap.frozen",
+        statement=r"Once B has grown ($q\rho\eta_Z\Gamma \gg C_0$), attention freezes after $2K\ln M/\eta_Y$: "
+        r"$\|c(2t) - c(t)\|_1$ is small, falls, and is that of $\Delta B \approx \frac2q\Delta\ln\ln t$, while the decoder's error "
+        r"is still above 1%.",
+        source="arXiv:2305.16380, abstract and Theorem 4",
+        trial=b_law.trial,
+        form="derived",
+        quick=jd.grid(b_law.Pair, per_query=[1.0, 2.0, 4.0], odds=0.05, eta_z=[1e3, 2e6]),
+        paper=jd.grid(b_law.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.02, 0.05], eta_z=[1e3, 1e4, 1e5, 2e6], size=[1e3, 1e4]),
+        judge=judge_frozen,
+        controls={
+            "the decoder starts anew": {"restart": 100.0},
+            "a decoder that never saturates": {"steady": 1.0},
+            "attention that has hardly moved": {"eta_z": [1.0, 2.0]},
+        },
+        plot=plot_frozen,
+    ),
+    jd.Claim(
+        id="snap.not_wta_reduced",
+        statement=r"The winner does not take all: at $t = 10^7$ several distinct tokens keep attention, in the order of P, and "
+        r"$(1-e^{-2z_l})/P_l^2$, the same for all of a class, gives their entropy from the dominant one's logit.",
+        source="arXiv:2305.16380, abstract and Theorem 3",
+        trial=theorem2.trial,
+        form="derived",
+        quick=theorem2.RANDOM,
+        seeds=8,
+        paper_seeds=64,
+        judge=judge_not_wta,
+        controls={"a start that reverses the order": {"tilt": 2.0}, "one winner takes all": winner},
+        plot=plot_not_wta,
+    ),
+)

@@ -1,0 +1,263 @@
+r"""Claims on the gradient: its closed form, its form for a decoder without overlap, and the pressure on distinct tokens.
+
+Letters as in ``model.py`` and ``dynamics/gradient.py``.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting, stats
+from jaxdyn.errors import given
+from jaxdyn.theories.snap import model
+from jaxdyn.theories.snap.claims import clock as frozen
+from jaxdyn.theories.snap.dynamics import clock
+from jaxdyn.theories.snap.dynamics import gradient as theory
+
+__all__ = ["CLAIMS", "Overlapping", "Random", "reparam_trial", "xi_trial"]
+
+EARLY, LATE = 0.5, 300.0  # in units of K / eta: gamma rises before the first and falls after the second
+SAVES = 25
+DECADES = (-2.0, 3.0)  # saved times of the full flow, in units of K / eta_Y
+
+
+@jd.setting
+class Random:
+    """Random weights and classes, two of them to a query where ``queries`` is half of ``classes``."""
+
+    query_share: jd.Swept = 0.0  # weight of the query among the keys: 0 in the paper, 1 for a query that is seen as often as T / 10
+    spread: jd.Swept = 1.0  # standard deviation of the entries of Y and Z
+    tokens: int = 16
+    classes: int = 4
+    queries: int = 2
+    batch: int = 8
+    length: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that the arrays cannot hold."""
+        if not 1 <= self.queries <= self.classes <= self.tokens:
+            raise jd.UsageError(f"1 <= queries <= classes <= tokens is needed, got {self.queries}, {self.classes}, {self.tokens}")
+        if min(self.batch, self.length) < 1 or self.query_share < 0:
+            found = given(self, "batch", "length", "query_share")
+            raise jd.UsageError(f"batch and length must be at least 1, and query_share not negative, {found}")
+
+
+@jd.setting
+class Overlapping:
+    """Decoder and attention learn together from zero; the classes share a common token."""
+
+    common: jd.Swept = 0.3  # its share in every context
+    factor: jd.Swept = 1.0  # multiplies this share: 0 leaves the classes disjoint
+    ratio: jd.Swept = 10.0  # learning rate of Y over that of Z
+    tokens: int = 24
+    classes: int = 4
+    distinct: int = 3
+    queries: int = 2
+
+    def __post_init__(self) -> None:
+        """Refuse shares that are none, vocabularies that are too small, and learning rates that are not positive."""
+        frozen.check(self.tokens, self.classes, self.distinct, self.common * self.factor, self.queries)
+        if self.ratio <= 0:
+            raise jd.UsageError(f"ratio={self.ratio} is not allowed: it is the ratio of two positive learning rates")
+
+
+def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
+    """Gradients of the network in (Y, Z) by autodiff and in closed form, at infinite length and for a batch of sequences."""
+    k_weights, k_data = jax.random.split(key)
+    sizes = np.cumsum([s.tokens**2, s.queries * s.tokens, s.classes * s.tokens, s.classes])
+    y, z, p, weight = jnp.split(jax.random.normal(k_weights, (sizes[-1],), jnp.float64), sizes[:-1])  # one draw compiles faster
+    params = model.Params(s.spread * y.reshape(s.tokens, -1), s.spread * z.reshape(s.queries, -1))
+    p, weight = jax.nn.softmax(p.reshape(s.classes, -1)), jax.nn.softmax(weight)
+    query = jnp.arange(s.classes) % s.queries  # tokens 0, 1, ... are the queries
+    label = s.tokens - 1 - jnp.arange(s.classes)
+    key_of = jax.nn.one_hot(query, s.tokens, dtype=jnp.float64) * s.query_share
+    seen = (p + 0.1 * key_of) / (1 + 0.1 * s.query_share)  # what the network attends to; the theory knows p alone
+    law = jax.grad(model.loss)(params, model.Task(seen, query, label, weight))
+
+    draw = jax.random.uniform(k_data, (s.batch, s.length + 1), jnp.float64)
+    row = (s.classes * draw[:, 0]).astype(jnp.int32)
+    ids = jnp.sum(draw[:, 1:, None] > jnp.cumsum(p, 1)[row][:, None, :-1], 2)
+    x = jax.nn.one_hot(ids, s.tokens, dtype=jnp.float64)
+    even = jnp.full(s.batch, 1 / s.batch, jnp.float64)
+    counts = jnp.sum(x, 1) + 0.1 * s.length * key_of[row]
+    batch = jax.grad(model.cross_entropy)(params, counts, query[row], label[row], even)
+
+    def closed(projector: float) -> tuple[Array, Array, Array, Array]:
+        by_law = theory.ascent(*params, p, query, label, weight, projector)
+        each = jax.vmap(theory.sample_ascent, (None, None, 0, 0, 0, None))(*params, x, query[row], label[row], projector)
+        return *by_law, jnp.mean(each[0], 0), jnp.mean(each[1], 0)
+
+    names = {"law_y": "token output", "law_z": "query token", "batch_y": "token output", "batch_z": "query token"}
+    measured = (-law.y, -law.z, -batch.y, -batch.z)
+    return jd.observables(
+        predicted={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(1.0), strict=True)},
+        measured={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), measured, strict=True)},
+        recorded={f"unprojected_{n}": jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(0.0), strict=True)},
+    )
+
+
+def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
+    r"""The pressure along the full flow: felt by each distinct token, :math:`\dot z_l/(w_n\eta_Z f_l^2)`, and in closed form."""
+    one = frozen.task(key, s.tokens, s.classes, s.distinct, s.common * s.factor, queries=s.queries)
+    unit = jnp.logspace(*DECADES, SAVES, dtype=jnp.float64)
+    ts = s.classes * jnp.concatenate([jnp.zeros(1), unit])
+    rate = model.Params(1.0, 1 / s.ratio)
+    solution = flow.gradient_flow(model.loss, model.zeros(one), ts, one, rate=rate, solver="dopri8")
+    ys = jax.tree.map(lambda leaf: leaf[1:], solution.ys)
+    rows = np.arange(s.classes)
+    own = 1 + s.distinct * rows[:, None] + np.arange(s.distinct)  # the tokens that only class n has
+
+    def felt(params: model.Params) -> tuple[Array, Array]:
+        velocity = -jax.grad(model.loss)(params, one).z
+        f = model.normalized(model.attend(params.z[one.query], one.p))
+        push = velocity[one.query[:, None], own] / (one.weight[:, None] * f[rows[:, None], own] ** 2)
+        return push, theory.attention(params.z[one.query], one.p)
+
+    push, c = jax.vmap(felt)(ys)
+    u = clock.clock(s.tokens * unit, float(s.tokens))
+    xi = jax.vmap(lambda c, u: theory.xi(theory.unit(c), u, s.tokens))(c, u)
+    scale = theory.gamma(u, s.tokens)
+    return jd.observables(
+        predicted={"xi": jd.named(xi, "time class")},
+        measured={"xi": jd.named(push, "time class own")},
+        recorded={
+            "t": jd.named(unit, "time"),
+            "gamma": jd.named(scale, "time"),
+            "excess": theory.excess(theory.unit(one.p)),
+            "steps": solution.steps,
+        },
+        status=solution.status,
+    )
+
+
+def judge_reparam(ds: xr.Dataset) -> list[jd.Check]:
+    """All four gradients."""
+    names = {"law_y": ("Y, infinite length", "token output"), "law_z": ("Z, infinite length", "query token")}
+    names |= {"batch_y": ("Y, batch of sequences", "token output"), "batch_z": ("Z, batch of sequences", "query token")}
+    return [jd.at_most(f"gradient in {text}", jd.relative_error(ds, n, dims), 1e-10) for n, (text, dims) in names.items()]
+
+
+def judge_form(ds: xr.Dataset) -> list[jd.Check]:
+    """The vector form, gamma and its integral at every time; its peak; and its slopes, early and late."""
+    early, late = ds.sel(time=slice(None, EARLY)), ds.sel(time=slice(LATE, None))
+    falling = late.measured_gamma / np.log(ds.sizes["output"] * late.time)
+    return [
+        jd.at_most("backpropagated gradient, relative error", jd.relative_error(ds, "gradient", "class token"), 1e-8),
+        jd.at_most("gamma, relative error", jd.relative_error(ds, "gamma"), 1e-8),
+        jd.at_most("integral of gamma, relative error", jd.relative_error(ds, "total"), 1e-8),
+        jd.at_most("height of the peak of gamma, relative error", jd.relative_error(ds, "peak"), 1e-8),
+        jd.at_most("time of the peak of gamma, relative error", jd.relative_error(ds, "peak_time"), 1e-5),
+        jd.within("early slope of gamma", stats.loglog_slope(early.time, early.measured_gamma, "time"), 0.95, 1.05),
+        jd.within(r"late slope of gamma / ln(M t)", stats.loglog_slope(late.time, falling, "time"), -1.05, -0.95),
+    ]
+
+
+def judge_xi(ds: xr.Dataset) -> list[jd.Check]:
+    """Positive beyond the solver's tolerance, in the formula and as every distinct token feels it; both agree at first."""
+    first = abs(ds.measured_xi / ds.predicted_xi - 1).isel(time=0)
+    return [
+        jd.at_least("xi / gamma along the full flow, smallest", ds.measured_xi / ds.gamma, 1e-9),
+        jd.at_least("xi / gamma in closed form, smallest", ds.predicted_xi / ds.gamma, 1e-9),
+        jd.at_most("relative difference at the first time", first, 0.01),
+    ]
+
+
+def plot_reparam(ds: xr.Dataset, fig: Figure) -> None:
+    """Closed form against autodiff, at infinite length and for a batch."""
+    for ax, kind, title in zip(fig.subplots(1, 2), ("law", "batch"), ("infinite length", "batch of sequences"), strict=True):
+        ax.set_title(title)
+        for name, color in ((f"{kind}_y", "measured"), (f"{kind}_z", "third")):
+            some = ds[[f"predicted_{name}", f"measured_{name}"]].isel(seed=slice(4))
+            plotting.scatter(ax, some[f"predicted_{name}"], some[f"measured_{name}"], name[-1].upper(), color, log=False)
+        ax.set(xlabel="closed form", ylabel="autodiff of the network")
+
+
+def plot_form(ds: xr.Dataset, fig: Figure) -> None:
+    """Gamma with its two regimes, and its integral."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel({dim: 0 for dim in ("eta", "seed") if dim in ds.dims})
+    size, color = ds.sizes["output"], plotting.COLORS
+    for ax, name, label in ((left, "gamma", r"$\gamma$"), (right, "total", r"$\Gamma = \int\gamma\,dt$")):
+        ax.loglog(one.time, one[f"measured_{name}"], "o", color=color["measured"], label="trained decoder")
+        ax.plot(one.time, one[f"predicted_{name}"], color=color["theory"], label="closed form")
+        ax.set(xlabel=r"$\eta t/K$", ylabel=label)
+    early, late = one.time <= 3, one.time >= 10
+    left.plot(one.time[early], (1 - 1 / size) ** 2 * one.time[early], "--", color=color["third"], label=r"$(1-1/M)^2\,\eta t/K$")
+    fall = np.log(size * one.time) / one.time
+    left.plot(one.time[late], fall[late], "--", color=color["fourth"], label=r"$K\,\ln(M\eta t/K)/(\eta t)$")
+
+
+def plot_xi(ds: xr.Dataset, fig: Figure) -> None:
+    """Pressure on the distinct tokens in units of gamma, for each share of the common token."""
+    axes = np.ravel(fig.subplots(1, ds.sizes.get("ratio", 1), sharey=True, squeeze=False))
+    for i, ax in enumerate(axes):
+        one = ds.isel(ratio=i) if "ratio" in ds.dims else ds
+        for k, share in enumerate(np.atleast_1d(one.common)):
+            part = one.sel(common=share) if "common" in one.dims else one
+            t, color = part.t.values.reshape(-1, part.sizes["time"])[0], plotting.CYCLE[k]
+            plotting.band(ax, t, (part.measured_xi / part.gamma).transpose(..., "time"), f"common share {share:g}", color)
+            plotting.band(ax, t, (part.predicted_xi / part.gamma).transpose(..., "time"), "", color, linestyle="--")
+        ax.set(xscale="log", yscale="log", xlabel=r"$\eta_Y t/K$", title=rf"$\eta_Y/\eta_Z$ = {float(one.ratio):g}")
+    axes[0].set_ylabel(r"$\xi/\gamma$ (dashed: closed form)")
+
+
+def no_projector(ds: xr.Dataset) -> xr.Dataset:
+    """The closed form without the projector that comes from the normalisation."""
+    return ds.assign({f"predicted_{n}": ds[f"unprojected_{n}"] for n in ("law_z", "batch_z")})
+
+
+CLAIMS = (
+    jd.Claim(
+        id="snap.reparam",
+        statement=r"In $(Y, Z)$ the gradient of $J$ is $\partial_Y J = \sum_n w_n f_n (e_{\text{label}} - \alpha_n)^\top$ and "
+        r"$\partial_{z_m} J = \sum_{n \in \psi^{-1}(m)} w_n\, \mathrm{diag}(f_n)(I - f_n f_n^\top)\, "
+        r"Y(e_{\text{label}} - \alpha_n)$, and likewise for sequences of finite length.",
+        source="arXiv:2305.16380, Lemma 1",
+        trial=reparam_trial,
+        quick=jd.grid(Random, spread=[0.3, 3.0]),
+        paper=jd.grid(Random, spread=[0.1, 0.3, 1.0, 3.0], tokens=[16, 64], classes=[4, 12], batch=32, length=128),
+        seeds=16,
+        paper_seeds=64,
+        judge=judge_reparam,
+        controls={"projector dropped": no_projector, "query among the keys": {"query_share": 1.0}},
+        plot=plot_reparam,
+    ),
+    jd.Claim(
+        id="snap.g_form",
+        statement=r"Without overlap, and with equally frequent classes, the decoder propagates back "
+        r"$g_n = \gamma(t)\,(\iota f_n - \beta \sum_{n' \ne n} f_{n'})$ with $\iota = M/(M-1)$, $\beta = M/(M-1)^2$ and "
+        r"$\gamma = (M-1)^2 h/(M-1+e^u)$: it rises like $t$, peaks at $e^u(u-1) = M-1$, falls like $\ln(Mt)/t$, and "
+        r"integrates to $\Gamma = (M-1)^2 K h^2/(2\eta)$.",
+        source="arXiv:2305.16380, Theorem 1; peak and integral are ours",
+        trial=frozen.frozen_trial,
+        quick=frozen.FROZEN,
+        paper=frozen.FROZEN_PAPER,
+        seeds=8,
+        paper_seeds=16,
+        judge=judge_form,
+        form="derived",
+        controls=frozen.BREACHES,
+        plot=plot_form,
+    ),
+    jd.Claim(
+        id="snap.xi_pos",
+        statement=r"Classes that overlap through a common token press on their distinct tokens: "
+        r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'} > 0$, and along the full flow every distinct token's "
+        r"$\dot z_l/(w_n \eta_Z f_{nl}^2)$ is positive; both agree at early times for any overlap.",
+        source="arXiv:2305.16380, Theorem 1 (a)",
+        trial=xi_trial,
+        quick=jd.grid(Overlapping, common=[0.05, 0.3], ratio=[0.1, 1.0, 10.0]),
+        paper=jd.grid(Overlapping, common=[0.02, 0.05, 0.1, 0.3], ratio=[0.1, 1.0, 10.0, 100.0], tokens=[24, 64]),
+        seeds=8,
+        paper_seeds=64,
+        judge=judge_xi,
+        controls={"disjoint classes": {"factor": 0.0}, "three times the overlap, K||E|| up to 12": {"factor": 3.0}},
+        plot=plot_xi,
+    ),
+)

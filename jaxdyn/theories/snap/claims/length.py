@@ -1,0 +1,142 @@
+r"""Claim on long sequences: the attention of T contextual tokens converges to its value at infinite length like 1/sqrt(T).
+
+Contexts are drawn token by token. With ``memory`` rho each token is a copy of the one before with probability rho, else drawn
+from P: the tokens keep the law P, and their mean over T has (1 + rho)/(1 - rho) times the variance of independent ones.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.errors import given
+from jaxdyn.theories.snap import model
+from jaxdyn.theories.snap.dynamics import gradient as theory
+
+__all__ = ["CLAIMS", "Context", "prefix_counts", "trial"]
+
+LONG = 256  # from this length on the spread is compared with its leading order
+
+
+@jd.setting
+class Context:
+    """One class and its query: random probabilities of the tokens, random attention logits."""
+
+    logits: jd.Swept = 1.0  # standard deviation of the attention logits
+    memory: jd.Swept = 0.0  # probability of copying the token before
+    tokens: int = 8
+    sequences: int = 64
+    shortest: int = 4  # lengths are powers of two, 2^shortest ... 2^longest
+    longest: int = 14
+
+    def __post_init__(self) -> None:
+        """Refuse probabilities that are none, and fewer than three lengths."""
+        if not 0 <= self.memory <= 1:
+            raise jd.UsageError(f"memory={self.memory} is not allowed: it is a probability")
+        if not 0 <= self.shortest <= self.longest - 2:
+            found = given(self, "shortest", "longest")
+            raise jd.UsageError(f"a slope needs at least three lengths: 0 <= shortest <= longest - 2, {found}")
+
+
+def prefix_counts(
+    key: PRNGKeyArray, p: Float[Array, " M"], memory: Float[Array, ""], sequences: int, lengths: tuple[int, ...]
+) -> Float[Array, "T n M"]:
+    """Counts of the tokens among the first 1 .. T of each sequence, at each of the lengths (rising)."""
+    edges = jnp.cumsum(p)[:-1]
+
+    def advance(carry: tuple[Array, Array], i: Array) -> tuple[Array, Array]:
+        counts, last = carry
+        copied, place = jax.random.uniform(jax.random.fold_in(key, i), (2, sequences), jnp.float32)
+        fresh = jnp.sum(place[:, None] > edges, 1, dtype=jnp.int32)
+        token = jnp.where((copied < memory) & (i > 0), last, fresh)
+        return counts + jax.nn.one_hot(token, len(p), dtype=p.dtype), token
+
+    def to_length(carry: tuple[Array, Array], ends: Array) -> tuple[tuple[Array, Array], Array]:
+        carry = jax.lax.fori_loop(ends[0], ends[1], lambda i, c: advance(c, i), carry)
+        return carry, carry[0]
+
+    ends = np.stack([(0, *lengths[:-1]), lengths], 1)
+    start = (jnp.zeros((sequences, len(p)), p.dtype), jnp.zeros(sequences, jnp.int32))
+    return jax.lax.scan(to_length, start, jnp.asarray(ends, jnp.int32))[1]
+
+
+def trial(s: Context, key: PRNGKeyArray) -> jd.Observables:
+    """The attention of growing sequences, its limit, and how far from it they should be."""
+    k_p, k_z, k_data = jax.random.split(key, 3)
+    p = jax.nn.softmax(jax.random.normal(k_p, (s.tokens,), jnp.float64))
+    z = s.logits * jax.random.normal(k_z, (s.tokens,), jnp.float64)
+    lengths = tuple(2**i for i in range(s.shortest, s.longest + 1))
+    counts = prefix_counts(k_data, p, s.memory, s.sequences, lengths)
+    attended = model.attend(jnp.broadcast_to(z, counts.shape), counts)
+    spread = theory.spread(z, p, jnp.asarray(lengths, jnp.float64))
+    limit = theory.attention(z, p)
+    return jd.observables(
+        predicted={"attention": jd.named(limit, "token"), "spread": jd.named(spread, "length")},
+        measured={
+            "attention": jd.named(attended, "length sequence token"),
+            "spread": jd.named(jnp.sqrt(jnp.mean(jnp.sum((attended - limit) ** 2, -1), -1)), "length"),
+        },
+        coords={"length": lengths},
+    )
+
+
+def distance(ds: xr.Dataset) -> xr.DataArray:
+    """Mean over sequences of the distance of the attention from its limit."""
+    return np.sqrt(((ds.measured_attention - ds.predicted_attention) ** 2).sum("token", skipna=False)).mean(
+        "sequence", skipna=False
+    )
+
+
+def excess(ds: xr.Dataset) -> xr.DataArray:
+    """Mean square distance over its leading order in 1/T, pooled over the long lengths and all seeds."""
+    long = ds.sel(length=ds.length >= LONG)
+    return ((long.measured_spread / long.predicted_spread) ** 2).mean(["length", "seed"])
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The slope in the length, per run, and the level."""
+    return [
+        jd.within("slope of the mean distance in the length", stats.loglog_slope(ds.length, distance(ds), "length"), -0.55, -0.45),
+        jd.within("mean square distance / leading order, T >= 256", excess(ds), 0.9, 1.1),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Distance from the limit against the length, and over its predicted level."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel(logits=-1) if "logits" in ds.dims else ds
+    color, length = plotting.COLORS, one.length
+    plotting.band(left, length, one.measured_spread, "sequences, rms over runs", "measured")
+    plotting.band(left, length, one.predicted_spread, "leading order in 1/T", "theory", linestyle="--")
+    left.set(xscale="log", yscale="log", xlabel="length T", ylabel=r"$\|c_T - c\|$")
+    plotting.band(right, length, (ds.measured_spread / ds.predicted_spread).transpose(..., "length"), "all runs", "measured")
+    right.axhline(1.0, color=color["theory"], label="leading order")
+    right.set(xscale="log", xlabel="length T", ylabel="measured / predicted", ylim=(0, None))
+
+
+CLAIMS = (
+    jd.Claim(
+        id="snap.limit",
+        statement=r"With independent contextual tokens, the attention of a sequence of length $T$ converges to "
+        r"$c_l \propto P(l)\,e^{z_l}$ with error $T^{-1/2}$: "
+        r"$E\|c_T - c\|^2 \simeq \frac{1}{T}\sum_l \frac{c_l^2}{P(l)}\,(1 - 2c_l + \|c\|^2)$.",
+        source="arXiv:2305.16380, Lemma 2; the constant is ours",
+        trial=trial,
+        quick=jd.grid(Context, logits=[0.0, 1.0]),
+        paper=jd.grid(Context, logits=[0.0, 1.0, 2.0], tokens=[8, 32], sequences=256),
+        seeds=8,
+        paper_seeds=32,
+        judge=judge,
+        controls={
+            "tokens remember: each copies the last with probability 0.9": {"memory": 0.9},
+            "one token copied throughout": {"memory": 1.0},
+        },
+        plot=plot,
+    ),
+)

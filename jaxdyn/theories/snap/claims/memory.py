@@ -1,0 +1,181 @@
+r"""The reduced dynamics against the network's own gradient flow, where classes hardly overlap.
+
+Two things show. A row of Z sees its class 1/K of the time (the paper's equation has no 1/K). And the decoder is made of past
+attention: as soon as attention has moved by about the overlap over M, the class's own term, which drops out of the paper's
+equation, holds the attention back. With this memory the reduced dynamics follows the flow; without it, it runs ahead.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.errors import given
+from jaxdyn.theories.snap import model
+from jaxdyn.theories.snap.claims.theorem3 import classes_task, population_flow
+from jaxdyn.theories.snap.dynamics import reduced
+from jaxdyn.theories.snap.dynamics.clock import clock
+from jaxdyn.theories.snap.dynamics.gradient import excess, unit
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "FORMS", "Rare", "trial"]
+
+SOURCE = "arXiv:2305.16380, Theorem 2"
+FORMS = ("printed", "instant", "memory")  # rho = 1; rho = 1/K; rho = 1/K and a decoder that remembers
+SAVES = 16
+EARLY = 0.5  # clock up to which the attention's own movement is not felt
+
+
+@jd.setting
+class Rare:
+    """Classes with one rare common token, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = ``reach``."""
+
+    common: jd.Swept = 0.03  # weight of the common token; the distinct tokens of a class have weights of order 1
+    crowd: jd.Swept = 1.0  # times as much of the common token (a breach)
+    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
+    reach: jd.Swept = 1e5
+    classes: int = 3
+    distinct: int = 3
+
+    def __post_init__(self) -> None:
+        """Refuse classes without overlap."""
+        if self.classes < 2 or self.distinct < 1 or min(self.common, self.crowd, self.ratio, self.reach) <= 0:
+            found = given(self, "classes", "distinct", "common", "crowd", "ratio", "reach")
+            raise ValueError(f"classes >= 2, distinct >= 1, and positive common, crowd, ratio and reach are needed, {found}")
+
+
+def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:
+    """Logits of all queries along the network's flow, and by the reduced dynamics in its three forms."""
+    weights = jnp.exp(0.4 * jax.random.normal(key, (s.classes, s.distinct), jnp.float64))
+    task = classes_task(weights, jnp.reshape(jnp.asarray(s.common * s.crowd, jnp.float64), 1))
+    size, tokens = float(task.p.shape[1]), 1 + s.classes * s.distinct
+    seen = jnp.concatenate([jnp.zeros(1), s.reach * jnp.logspace(-6, 0, SAVES, dtype=jnp.float64)])  # eta_Y t
+    rates = model.Params(jnp.asarray(s.ratio, jnp.float64), jnp.ones((), jnp.float64))
+    sol = population_flow(task, rates, seen / s.ratio)
+    z = sol.ys.z[1:, :, :tokens]
+
+    def theory(rho: Float[Array, ""], memory: Float[Array, ""]) -> tuple[Array, Array]:
+        member = jnp.eye(s.classes, dtype=jnp.float64)
+        problem = reduced.Problem(task.p[:, :tokens], member, size, float(s.classes), rates.y, rates.z, rho)
+        path = reduced.solve(problem, seen / s.ratio, memory=memory, rtol=1e-10)
+        return path.z[1:], path.status
+
+    share = 1 / s.classes
+    said, status = jax.vmap(theory)(jnp.asarray([1.0, share, share]), jnp.asarray([0.0, 0.0, 1.0]))
+    return jd.observables(
+        predicted={"z": jd.named(said, "form save query token")},
+        measured={"z": jd.named(z, "save query token")},
+        recorded={
+            "instant": jd.named(said[1], "save query token"),
+            "u": jd.named(clock(size * seen[1:] / s.classes, size), "save"),
+            "eta_y_t": jd.named(seen[1:], "save"),
+            "top": jd.named(jnp.argmax(weights, -1) + 1 + s.distinct * np.arange(s.classes), "query"),
+            "excess": excess(unit(task.p)),
+        },
+        status=jnp.maximum(sol.status, jnp.max(status)),
+        coords={"form": FORMS},
+    )
+
+
+def miss(ds: xr.Dataset) -> xr.DataArray:
+    """Distance of predicted from measured logits over the size of the prediction, for every query and save."""
+    return jd.relative_error(ds, "z", "token")
+
+
+def judge_early(ds: xr.Dataset) -> list[jd.Check]:
+    """Before the attention's own movement is felt."""
+    return [jd.at_most("logits early in training, relative", miss(ds).where(ds.u < EARLY), 0.05)]
+
+
+def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
+    """At every save."""
+    return [jd.at_most("logits at all times, relative", miss(ds), 0.05)]
+
+
+def without_memory(ds: xr.Dataset) -> xr.Dataset:
+    """The reduced dynamics with the attention of the moment in the place of what the decoder has learned from."""
+    return ds.assign(predicted_z=ds.instant)
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """The dominant token's logit in the flow and by every form, and the relative distance of all logits."""
+    left, right = fig.subplots(1, 2)
+    ratio = float(ds.ratio.values.min()) if "ratio" in ds.dims else None
+    part = ds if ratio is None else ds.sel(ratio=ratio)
+    part = part.isel(common=-1) if "common" in part.dims else part
+    run = part.isel({d: 0 for d in part.status.dims}).isel(query=0)
+    token = int(run.top)
+    line = {"color": plotting.COLORS["measured"], "linewidth": 3, "alpha": 0.6, "label": "flow"}
+    left.loglog(run.eta_y_t, run.measured_z.isel(token=token), **line)
+    names = {"printed": r"$\rho = 1$", "instant": r"$\rho = 1/K$", "memory": r"$\rho = 1/K$, memory"}
+    for form, color in zip(FORMS, ("control", "third", "theory"), strict=True):
+        if "form" in ds.dims:
+            one = part.sel(form=form)
+            said = run.predicted_z.sel(form=form, token=token)
+            left.loglog(run.eta_y_t, said, "--", color=plotting.COLORS[color], label=names[form])
+            error = miss(one).max("query").transpose(..., "save")
+            plotting.band(right, run.eta_y_t, error, names[form], color)
+    right.set(xscale="log", yscale="log", xlabel=r"$\eta_Y t$", ylabel="distance of all logits, relative")
+    left.set(xlabel=r"$\eta_Y t$", ylabel="logit of the dominant token")
+    left.set_title("" if ratio is None else rf"$\eta_Y/\eta_Z = {ratio:g}$")
+    left.legend()
+    right.legend()
+
+
+_SHARED = {"source": SOURCE, "trial": trial, "seeds": 8, "paper_seeds": 64, "plot": plot}
+_SHARED |= {
+    "quick": jd.grid(Rare, common=[0.01, 0.03], ratio=[0.1, 10.0]),
+    "paper": jd.grid(Rare, common=[0.003, 0.01, 0.03], ratio=[0.1, 0.3, 1.0, 3.0, 10.0]),
+}
+
+CLAIMS = (
+    jd.Claim(
+        id="snap.z_rate",
+        statement=r"In the network's gradient flow each row of Z sees its class $1/K$ of the time: early on the logits are those "
+        r"of the reduced dynamics with $\rho = 1/K$.",
+        form="instant",
+        judge=judge_early,
+        controls={
+            "rho 20% larger": lambda ds: ds.assign(predicted_z=1.2 * ds.predicted_z),
+            "much overlap": {"crowd": 50.0},
+        },
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="snap.z_rate_as_printed",
+        statement=r"The attention's equation as it is printed, without $1/K$ ($\rho = 1$), in the network's gradient flow.",
+        form="printed",
+        counterpart="instant",
+        expected="refuted",
+        judge=judge_early,
+        **_SHARED,
+    ),
+    jd.Claim(
+        id="snap.memory",
+        statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with "
+        r"$G_n = \int f_n\,du$: with it the reduced dynamics follows the network's flow at all times where classes hardly overlap.",
+        form="memory",
+        judge=judge_memory,
+        controls={"the attention of the moment": without_memory, "much overlap": {"crowd": 50.0}},
+        **{**_SHARED, "source": "derived; " + SOURCE},
+    ),
+    jd.Claim(
+        id="snap.memory_as_printed",
+        statement=r"The reduced dynamics, in which the gradient is that of the attention of the moment, $g_n = \gamma(\iota f_n - "
+        r"\beta\sum f_{n'})$, in the network's flow at all times where classes hardly overlap.",
+        form="instant",
+        counterpart="memory",
+        expected="refuted",
+        judge=judge_memory,
+        **{**_SHARED, "source": "arXiv:2305.16380, Theorems 1 and 2"},
+    ),
+)

@@ -1,0 +1,91 @@
+"""What the optimizer changes in the synthetic runs: Adam's attention, and the sums that descent conserves and Adam does not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.snap.claims import published
+from jaxdyn.theories.snap.claims.fig6 import MEDIUM, fig6_trial
+from jaxdyn.theories.snap.claims.syn import Syn, fig5_trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+OWN, COMMON = published.QUANTITIES[0], published.QUANTITIES[2]
+
+
+def judge_adam(ds: xr.Dataset) -> list[jd.Check]:
+    """No attention is left on common tokens, and the entropy among own tokens has risen (95% interval over seeds)."""
+    rise = ds.curve.sel(quantity=OWN).isel(record=-1) - ds.curve.sel(quantity=OWN).isel(record=0)
+    if ds.sizes["seed"] < 2:
+        raise jd.Inconclusive("an interval over seeds needs at least two")
+    return [
+        jd.at_most("mass of common tokens after all steps", ds.measured_numbers.sel(quantity=COMMON), 0.01),
+        jd.at_least("rise of the entropy among own tokens, lower end of 95%", stats.mean_interval(rise, "seed")[1], 0.0),
+    ]
+
+
+def plot_adam(ds: xr.Dataset, fig: Figure) -> None:
+    """Entropy among own tokens, and mass of common tokens, along training."""
+    left, right = fig.subplots(1, 2)
+    for lr, color in zip(ds.lr.values, plotting.CYCLE, strict=False):
+        part = ds.curve.sel(lr=lr)
+        plotting.band(left, ds.record, part.sel(quantity=OWN), label=f"Adam, rate {lr:g}", color=color)
+        plotting.band(right, ds.record, part.sel(quantity=COMMON), label=f"Adam, rate {lr:g}", color=color)
+    left.axhline(published.START[0], linestyle="--", color=plotting.COLORS["control"], label="start")
+    left.set(xlabel="iteration", ylabel="entropy, own tokens (nats)")
+    right.set(xlabel="iteration", ylabel="mass of common tokens")
+
+
+def judge_sums(ds: xr.Dataset) -> list[jd.Check]:
+    """Sums of rows keep their start, relative to the largest path that a row's entries have made."""
+    drift = abs(ds.measured_sums - ds.predicted_sums) / ds.moved.max("row")
+    return [jd.at_most("change of a row's sum / movement of a row", drift, 1e-5)]
+
+
+def plot_sums(ds: xr.Dataset, fig: Figure) -> None:
+    """Sums of rows at the end against the start, and how far the entries have moved meanwhile."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_sums, ds.measured_sums, "a row of Y or Z", log=False)
+    left.set(xlabel="sum at the start", ylabel="sum after 100 steps")
+    ok = np.isfinite(np.ravel(ds.measured_sums))
+    drift = np.ravel(abs(ds.measured_sums - ds.predicted_sums))[ok]
+    right.plot(np.ravel(ds.moved)[ok], np.where(drift > 0, drift, np.nan), ".", alpha=0.4, label="a row of Y or Z")
+    right.set(xscale="log", yscale="log", xlabel="path of the entries, summed", ylabel="change of the sum")
+
+
+CLAIMS = (
+    jd.Claim(
+        id="snap.adam",
+        statement=r"Under Adam attention behaves unlike the theory of gradient descent: common tokens lose all attention, but "
+        r"among a class's own tokens attention does not sharpen; its entropy rises above the start's.",
+        source="arXiv:2305.16380, Figure 5 (Adam)",
+        trial=fig5_trial,
+        quick=jd.grid(Syn, optimizer="adam", lr=[1.0]),
+        seeds=10,
+        paper_seeds=100,
+        judge=judge_adam,
+        controls={"SGD with momentum": {"optimizer": "sgd"}},
+        plot=plot_adam,
+    ),
+    jd.Claim(
+        id="snap.invariants_sgd",
+        statement=r"On sampled sequences of finite length too, in float32 and with momentum, descent conserves the sum of every "
+        r"row of Y and of every row of Z, from any start. Adam does not.",
+        source="derived from arXiv:2305.16380, Lemma 1: both gradients lie in the space of vectors that sum to 0",
+        trial=fig6_trial,
+        quick=MEDIUM.replace(lr=[0.5, 3.0], ratio=[1.0, 10.0]),
+        seeds=10,
+        paper_seeds=100,
+        judge=judge_sums,
+        controls={"Adam": {"optimizer": "adam"}},
+        plot=plot_sums,
+    ),
+)

@@ -1,0 +1,266 @@
+r"""Claims on the original parameters: what the flow of (Y, Z) says of embeddings, values, queries and keys.
+
+The network is that of ``original.py``, trained by gradient flow with fixed embeddings. The theory is the flow of (Y, Z) by the
+closed gradient, from the same Y(0) and Z(0), with eta_Z = eta_W / d for a single matrix W = W_Q W_K^T.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting, stats
+from jaxdyn.errors import given
+from jaxdyn.theories.snap import model, original
+from jaxdyn.theories.snap.claims import clock
+from jaxdyn.theories.snap.dynamics import gradient as theory
+
+__all__ = ["CLAIMS", "Layered", "trial"]
+
+SAVES = 7  # times from 0 to the end
+
+
+@jd.setting
+class Layered:
+    """Fixed embeddings of ``width`` dimensions; values and one or two matrices of queries and keys learn."""
+
+    product: jd.Code = jd.code("single", "factored")
+    frame: jd.Code = jd.code("orthonormal", "random")
+    init: jd.Swept = 1.0  # W_Q and W_K start as random rotations times this number, if there are two
+    eta_z: jd.Swept = 2.0  # learning rate of Z in the theory, over that of Y; that of W is so many times d (over 2 init^2 for two)
+    width: jd.Swept = 24.0  # d
+    misfit: jd.Swept = 1.0  # the theory's eta_Z over the right one
+    horizon: jd.Swept = 60.0
+    common: jd.Swept = 0.2
+    tokens: int = 20
+    classes: int = 4
+    distinct: int = 3
+    queries: int = 2
+    dim: int = 24
+
+    def __post_init__(self) -> None:
+        """Refuse vocabularies that are too small, widths beyond the stored ones, and orthonormal rows that cannot be."""
+        clock.check(self.tokens, self.classes, self.distinct, self.common, self.queries)
+        if not 1 <= self.width <= self.dim or self.width != int(self.width):
+            raise jd.UsageError(f"width={self.width} is not allowed: it is a whole number from 1 to dim={self.dim}")
+        if self.frame == "orthonormal" and self.width < self.tokens:
+            raise jd.UsageError(f"width={self.width} is not allowed: {self.tokens} orthonormal embeddings need as many dimensions")
+        if min(self.init, self.eta_z, self.horizon) <= 0:
+            raise jd.UsageError(f"init, eta_z and horizon must be positive, {given(self, 'init', 'eta_z', 'horizon')}")
+
+
+def start(s: Layered, key: PRNGKeyArray) -> tuple[original.Weights, original.Weights]:
+    """Weights at the start, and their learning rates: the key matrix is a fixed identity where the product is a single matrix."""
+    zero = jnp.zeros((s.dim, s.dim), jnp.float64)
+    two = s.product == 1
+    w_q, w_k = s.init * jax.vmap(original.rotation, (0, None, None))(jax.random.split(key), s.dim, s.width)
+    identity = jnp.diag((jnp.arange(s.dim) < s.width).astype(jnp.float64))
+    weights = original.Weights(zero, jnp.where(two, w_q, zero), jnp.where(two, w_k, identity))
+    rate = s.width * s.eta_z / jnp.where(two, 2 * s.init**2, 1.0)
+    return weights, original.Weights(jnp.ones_like(rate), rate, jnp.where(two, rate, 0.0))
+
+
+def factored_rate(
+    weights: original.Weights,
+    u: Float[Array, "M d"],
+    push: Float[Array, "R M"],
+    queries: Array,
+    rate: original.Weights,
+    width: Array,
+) -> Float[Array, "R M"]:
+    r"""Velocity of Z where it is a product, from the gradient G of J in Z.
+
+    .. math:: \dot Z = \frac{\eta}{d}\, U \bigl(U^\top G U\, W_K W_K^\top + W_Q W_Q^\top\, U^\top G U\bigr) U^\top
+    """
+    g = u[queries].T @ push @ u
+    inner = rate.w_q * g @ weights.w_k @ weights.w_k.T + rate.w_k * weights.w_q @ weights.w_q.T @ g
+    return u[queries] @ inner @ u.T / width
+
+
+def trial(s: Layered, key: PRNGKeyArray) -> jd.Observables:
+    """Both flows, the velocity of the product, and the tokens' attention."""
+    k_task, k_embed, k_start = jax.random.split(key, 3)
+    one = clock.task(k_task, s.tokens, s.classes, s.distinct, s.common, queries=s.queries)
+    queries = 1 + s.classes * s.distinct + jnp.arange(s.queries)
+    u = original.embeddings(k_embed, s.tokens, s.dim, s.width, s.frame == 0)
+    first, rate = start(s, k_start)
+    ts = s.horizon * jnp.linspace(0.0, 1.0, SAVES, dtype=jnp.float64)
+    trained = flow.gradient_flow(original.loss, first, ts, u, one, queries, s.width, rate=rate, solver="dopri8")
+
+    def seen(weights: original.Weights) -> model.Params:
+        return model.Params(original.decoder(weights, u), original.pair_logits(weights, u, queries, s.width))
+
+    def field(t: Any, state: model.Params, eta_z: Array) -> model.Params:
+        y, z = theory.ascent(*state, *(jnp.asarray(a) for a in one))
+        return model.Params(y, eta_z * z)
+
+    closed = flow.solve(field, seen(first), ts, s.eta_z * s.misfit, solver="dopri8")
+
+    def velocities(weights: original.Weights) -> tuple[Array, Array]:
+        slope = jax.grad(original.loss)(weights, u, one, queries, s.width)
+        move = jax.tree.map(lambda r, g: -r * g, rate, slope)
+        by_chain = jax.jvp(lambda w: seen(w).z, (weights,), (move,))[1]
+        now = seen(weights)
+        push = theory.ascent(now.y, now.z, *(jnp.asarray(a) for a in one))[1]
+        return factored_rate(weights, u, push, queries, rate, s.width), by_chain
+
+    by_factors, by_chain = jax.vmap(velocities)(trained.ys)
+    path = jax.vmap(seen)(trained.ys)
+    rows = np.arange(s.classes)
+    support = np.concatenate([np.zeros((s.classes, 1), int), 1 + s.distinct * rows[:, None] + np.arange(s.distinct)], 1)
+
+    def gain(z: Array) -> Array:
+        return (z - z[0])[1:, one.query[:, None], support]
+
+    def attention(z: Array) -> Array:
+        return jax.vmap(lambda z: theory.attention(z[one.query], one.p)[rows[:, None], support])(z)
+
+    dims = {"y": "time input output", "z": "time query token", "velocity": "time query token", "gain": "after class own"}
+    dims["attention"] = "time class own"
+    predicted = {
+        "y": closed.ys.y,
+        "z": closed.ys.z,
+        "velocity": by_factors,
+        "gain": gain(closed.ys.z),
+        "attention": attention(closed.ys.z),
+    }
+    measured = {"y": path.y, "z": path.z, "velocity": by_chain, "gain": gain(path.z), "attention": attention(path.z)}
+    return jd.observables(
+        predicted={n: jd.named(v, dims[n]) for n, v in predicted.items()},
+        measured={n: jd.named(v, dims[n]) for n, v in measured.items()},
+        recorded={"t": jd.named(ts, "time"), "steps": trained.steps},
+        status=jnp.maximum(trained.status, closed.status),
+    )
+
+
+def judge_single(ds: xr.Dataset) -> list[jd.Check]:
+    """Both flows at every time after the start."""
+    after = ds.isel(time=slice(1, None))
+    return [
+        jd.at_most("Y against the flow of (Y, Z), relative", jd.relative_error(after, "y", "input output"), 1e-8),
+        jd.at_most("Z against the flow of (Y, Z), relative", jd.relative_error(after, "z", "query token"), 1e-8),
+    ]
+
+
+def ordering(ds: xr.Dataset) -> xr.DataArray:
+    """Spearman's rank correlation of the tokens' gains in logits at the end, class by class."""
+    gains = [ds[f"{side}_gain"].isel(after=-1) for side in ("predicted", "measured")]
+    return stats.spearman(*gains, "own")
+
+
+def judge_factored(ds: xr.Dataset) -> list[jd.Check]:
+    """The velocity of the product exactly; against the flow of (Y, Z) the order of the tokens, and no more than that."""
+    apart = jd.relative_error(ds, "gain", "class own").isel(after=-1)
+    return [
+        jd.at_most(
+            "velocity of Z with the factors, relative",
+            jd.relative_error(ds.isel(time=slice(1, None)), "velocity", "query token"),
+            1e-8,
+        ),
+        jd.at_least("rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean(), 0.9),
+        jd.at_least("gains against the flow of (Y, Z), relative difference", apart, 0.05),
+    ]
+
+
+def deviation(ds: xr.Dataset) -> xr.DataArray:
+    """L1 distance of the attention at the end from that of the flow of (Y, Z), mean over classes."""
+    return abs(ds.measured_attention - ds.predicted_attention).isel(time=-1).sum("own", min_count=1).mean("class")
+
+
+def judge_narrow(ds: xr.Dataset) -> list[jd.Check]:
+    """How the deviation falls with the number of dimensions."""
+    if ds.sizes.get("width", 0) < 3:
+        raise jd.Inconclusive("a slope in d needs at least three widths")
+    mean = deviation(ds).mean("seed")
+    return [
+        jd.at_most("slope of the mean deviation of the attention in d", stats.loglog_slope(ds.width, mean, "width"), 0.0),
+        jd.at_most("mean deviation of the attention at the largest d", mean.isel(width=-1), 1.0),
+        jd.at_most("mean deviation of the attention at the smallest d", mean.isel(width=0), 1.0),
+    ]
+
+
+def plot_flows(ds: xr.Dataset, fig: Figure) -> None:
+    """Gains of the tokens' logits over time in one run, and of all runs at the end."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel({dim: 0 for dim in ("init", "width", "seed") if dim in ds.dims}).isel({"class": 0})
+    names = ["common token", *(f"distinct token {i}" for i in range(1, one.sizes["own"]))]
+    for i, name in enumerate(names):
+        color = plotting.CYCLE[i % len(plotting.CYCLE)]
+        left.plot(one.t[1:], one.measured_gain.isel(own=i), "o", color=color, label=name)
+        left.plot(one.t[1:], one.predicted_gain.isel(own=i), color=color)
+    left.set(xlabel=r"$\eta_Y t$", ylabel="change of the logit (lines: flow of Z)")
+    for i, init in enumerate(np.atleast_1d(ds.init) if "init" in ds.dims else [None]):
+        part = (ds if init is None else ds.sel(init=init)).isel(after=-1)
+        label = "all runs, at the end" if init is None else f"start of the factors {init:g}"
+        plotting.scatter(right, part.predicted_gain, part.measured_gain, label, plotting.CYCLE[(0, 2, 3)[i % 3]], log=False)
+    right.set(xlabel="change of the logit, flow of Z", ylabel="original parameters")
+
+
+def plot_narrow(ds: xr.Dataset, fig: Figure) -> None:
+    """Deviation of the attention against the number of dimensions, and attention against attention."""
+    left, right = fig.subplots(1, 2)
+    plotting.order(left, ds.width, deviation(ds).transpose(..., "width"), label="runs (median, range)")
+    left.set(xlabel="dimensions d", ylabel="L1 distance of the attention at the end")
+    for width, color in zip(ds.width.values, plotting.CYCLE, strict=False):
+        part = ds.sel(width=width).isel(time=-1)
+        plotting.scatter(right, part.predicted_attention, part.measured_attention, f"d = {width:g}", color, log=False)
+    right.set(xlabel="attention, flow of (Y, Z)", ylabel="original parameters")
+
+
+SOURCE = "arXiv:2305.16380, section 3 (reparametrisation)"
+CLAIMS = (
+    jd.Claim(
+        id="snap.original_single",
+        statement=r"With fixed orthonormal embeddings, values and a single matrix $W = W_Q W_K^\top$ train to exactly the $Y(t)$, "
+        r"$Z(t)$ of the flow in $(Y, Z)$, with $\eta_Z = \eta_W/d$: the $1/\sqrt{d}$ enters twice.",
+        source=f"{SOURCE}; the factor 1/d is ours",
+        trial=trial,
+        quick=jd.grid(Layered),
+        paper=jd.grid(Layered, width=[20, 24], eta_z=[0.2, 2.0], horizon=[60.0, 600.0]),
+        seeds=8,
+        paper_seeds=64,
+        judge=judge_single,
+        controls={
+            "1/sqrt(d) counted once": {"misfit": 24**0.5},
+            "embeddings not orthogonal": {"frame": "random"},
+            "two matrices": {"product": "factored"},
+        },
+        plot=plot_flows,
+    ),
+    jd.Claim(
+        id="snap.original_factored",
+        statement=r"Two matrices give $\dot Z$ the factors $W_K W_K^\top$ and $W_Q W_Q^\top$: "
+        r"$\dot W = \eta\,(G_W W_K W_K^\top + W_Q W_Q^\top G_W)$ with $G_W = U^\top \partial_Z J\, U/\sqrt{d}$. With the flow of "
+        r"$(Y, Z)$ only the order of the tokens agrees: rank correlation at least 0.9, sizes differ by 5 % and more.",
+        source=f"{SOURCE}; ours",
+        trial=trial,
+        quick=jd.grid(Layered, product="factored"),
+        paper=jd.grid(Layered, product="factored", init=[0.1, 0.3, 1.0], eta_z=[0.2, 2.0]),
+        seeds=8,
+        paper_seeds=64,
+        judge=judge_factored,
+        controls={"embeddings not orthogonal": {"frame": "random"}, "single matrix": {"product": "single"}},
+        plot=plot_flows,
+    ),
+    jd.Claim(
+        id="snap.original_narrow",
+        statement=r"With fewer dimensions than tokens ($M = 20$), random embeddings overlap and the attention deviates from that "
+        r"of the flow in $(Y, Z)$: how much, against $d$.",
+        source=f"{SOURCE}, d < M",
+        trial=trial,
+        quick=jd.grid(Layered, frame="random", width=[4, 8, 16]),
+        paper=jd.grid(Layered, frame="random", width=[4, 8, 16, 24, 48, 96], dim=96),
+        seeds=8,
+        paper_seeds=64,
+        judge=judge_narrow,
+        expected="measured",
+        plot=plot_narrow,
+    ),
+)

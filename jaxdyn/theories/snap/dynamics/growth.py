@@ -1,0 +1,79 @@
+r"""Closed laws of the reduced dynamics: relative gain, bounds, and the growth of B with its two phases.
+
+With one common token in all K classes, one distinct token a class and K_m classes a query, as long as the common token is rare,
+
+.. math:: B(t) = \tfrac1q \ln\bigl(1 + q\,\rho\,\eta_Z\,\Gamma(t)/C_0\bigr), \qquad q = 2(1 + K_m), \qquad
+          C_0^{-1} = \Bigl(\frac{P_c}{P_d}\Bigr)^2 (K-1)\,\beta, \qquad \Gamma = \Bigl(\frac{M-1}{M}\Bigr)^2 \frac{K u^2}{2\eta_Y}
+
+Source: arXiv:2305.16380, Theorems 3 and 4 (there K_m = 1, q = 4); general K_m, C_0 and the exact Gamma are derived. Letters: u the
+decoder's clock, t time, eta_y and eta_z learning rates, rho as in ``reduced.py``, M tokens of the vocabulary (``size``).
+"""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from jaxdyn.theories.snap.dynamics.clock import hit, miss
+from jaxdyn.theories.snap.dynamics.gradient import beta
+
+__all__ = ["b_law", "constant", "early_drive", "exponent", "gain", "late_drive", "partner", "slope", "suppressed"]
+
+Scalar = int | float | Float[Array, "*#n"]
+
+
+def exponent(per_query: Scalar) -> Scalar:
+    """The rate q = 2 (1 + K_m) for K_m classes a query."""
+    return 2 * (1 + per_query)
+
+
+def constant(odds: Scalar, classes: Scalar, size: Scalar) -> Scalar:
+    r""":math:`C_0 = 1 / \bigl((P_c/P_d)^2 (K-1)\,\beta\bigr)` from the odds :math:`P_c/P_d`; no fit."""
+    return 1 / (odds**2 * (classes - 1) * beta(size))
+
+
+def b_law(drive: Scalar, c0: Scalar, q: Scalar = 4.0) -> Scalar:
+    r"""B for the drive :math:`\rho\eta_Z\Gamma`; with :func:`early_drive` or :func:`late_drive` it is one branch of the law."""
+    return jnp.log1p(q * drive / c0) / q
+
+
+def early_drive(t: Scalar, size: Scalar, classes: Scalar, eta_y: Scalar) -> Scalar:
+    r""":math:`\Gamma \approx ((M-1)/M)^2\,\eta_Y t^2/(2K)` before :math:`K\ln M/\eta_Y`."""
+    return ((size - 1) / size) ** 2 * eta_y * t**2 / (2 * classes)
+
+
+def late_drive(t: Scalar, size: Scalar, classes: Scalar, eta_y: Scalar) -> Scalar:
+    r""":math:`\Gamma \approx ((M-1)/M)^2\,\frac{K}{2\eta_Y} \ln^2(M\eta_Y t/K)` after :math:`2K\ln M/\eta_Y`."""
+    return ((size - 1) / size) ** 2 * classes * jnp.log(size * eta_y * t / classes) ** 2 / (2 * eta_y)
+
+
+def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Scalar:
+    r"""Growth in logarithmic time, :math:`\frac{dB}{d\ln t} = \frac{2}{q}\,\frac{d\ln u}{d\ln t}\,\frac{x}{1+x}`.
+
+    Here :math:`x = q\,\text{drive}/C_0` and :math:`d\ln u/d\ln t = 1 - \alpha + (e^u - 1)/(u\,(M-1+e^u))` with :math:`1 - \alpha`
+    the decoder's error; it rises like :math:`t^2` at first, passes 2/q, and falls like :math:`(2/q)/u` in the end.
+    """
+    x = q * drive / c0
+    lag = (size - 1) * miss(u, size) + (hit(u, size) - miss(u, size)) / u
+    return 2 / q * lag * x / (1 + x)
+
+
+def gain(start: Scalar, z: Scalar, power: float = 1.0) -> Scalar:
+    r"""Theorem 3, :math:`r_{l/l'}(t) = r_{l/l'}(0)\,\chi_l`, :math:`\chi_l = e^{2 z_l}` (``power=2``: with chi squared)."""
+    return start * jnp.exp(2 * power * z)
+
+
+def partner(z: Scalar, odds: Scalar) -> Scalar:
+    r"""Logit of another distinct token of the class, from the dominant one's: :math:`(1 - e^{-2z_l})/P_l^2` is the same for both.
+
+    Args:
+        z: logit of the dominant token, zero at the start.
+        odds: P of the other token over P of the dominant one, at most 1.
+    """
+    return -0.5 * jnp.log1p(odds**2 * jnp.expm1(-2 * z))
+
+
+def suppressed(b: Scalar, odds: Scalar, per_query: Scalar) -> Scalar:
+    r"""Attention on the common token beside one distinct token when :math:`z_d = B`, :math:`z_c = -K_m B`."""
+    share = odds * jnp.exp(-(1 + per_query) * b)
+    return share / (1 + share)

@@ -1,0 +1,402 @@
+"""The command line as a user types it; in this process where nothing else is said."""
+
+import contextlib
+import io
+import json
+import shlex
+import subprocess
+import sys
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+
+import pytest
+
+from jaxdyn import theories
+from jaxdyn.cli.main import main as cli
+
+TOYS = Path(__file__).parents[1] / "engine" / "toys.py"
+BROKEN = TOYS.with_name("broken_toys.py")
+
+
+@pytest.fixture(autouse=True)
+def away_from_home(tmp_path, monkeypatch):
+    """An empty working folder, no theory but the user's own, and an environment that is put back."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+
+
+@pytest.fixture
+def jaxdyn(capsys):
+    """Run ``jaxdyn`` with these words; its exit code, standard output and standard error."""
+
+    def run(*words):
+        code = cli.main([str(w) for w in words])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def refused(jaxdyn):
+    """Run ``jaxdyn``, expect exit code 2, nothing on standard output and one sentence with these words, and return the sentence."""
+
+    def run(words, *parts):
+        code, out, err = jaxdyn(*words)
+        assert code == 2 and out == "", (code, out, err)
+        assert err.startswith("jaxdyn: ") and err.count("\n") == 1 and "Traceback" not in err
+        for part in parts:
+            assert part in err, err
+        return err
+
+    return run
+
+
+def verify(*words, workers=1):
+    """Words of a verification of the toys in this process."""
+    return ["verify", *words, "--load", TOYS, "--workers", workers]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """All toy claims verified: exit code, both streams, the output folder."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(tmp_path_factory.mktemp("finished"))
+        patch.setattr(theories, "__path__", [])
+        patch.setenv("EQX_ON_ERROR", "nan")
+        code = cli.main(["verify", "--load", str(TOYS), "--workers", "1", "--json"])
+        return code, out.getvalue(), err.getvalue(), Path("report").resolve()
+
+
+# list -----------------------------------------------------------------------------------------------------------------
+
+
+def test_list_shows_claims(jaxdyn):
+    code, out, err = jaxdyn("list", "--load", TOYS)
+    assert code == 0 and "9 claims" in err
+    assert "toy.decay_as_printed" in out and "refuted" in out and "16 runs quick" in out and "[textbook]" in out
+
+
+@pytest.mark.parametrize(
+    ("patterns", "count"), [(["toy"], 8), (["toy.decay*"], 2), (["solver.decay", "toy.open"], 2), (["*.decay"], 2)]
+)
+def test_list_patterns(jaxdyn, patterns, count):
+    code, out, _ = jaxdyn("list", *patterns, "--load", TOYS, "--json")
+    assert code == 0 and len(json.loads(out)["claims"]) == count
+
+
+def test_list_json(jaxdyn):
+    code, out, err = jaxdyn("list", "toy.decay", "--load", TOYS, "--json")
+    (claim,) = json.loads(out)["claims"]
+    assert code == 0 and err == ""
+    assert {
+        "id": "toy.decay",
+        "theory": "toy",
+        "source": "textbook",
+        "expected": "upheld",
+        "controls": ["10% off", "sign descent"],
+    }.items() <= claim.items()
+    assert claim["statement"].startswith("Descent on")
+    fields = {f["name"]: f for f in claim["fields"]}
+    assert fields["rate"]["value"] == [0.5, 1.0] and fields["optimizer"]["type"] == "one of gd, sign"
+    assert list(fields) == ["rate", "lr", "optimizer", "size", "noisy", "kind", "weights", "depth", "dtype"]
+
+
+def test_a_cached_list_does_not_import_jax(jaxdyn):
+    assert jaxdyn("list", "--load", TOYS)[0] == 0
+    code = (
+        "import sys\nfrom jaxdyn.cli.main import main\n"
+        f"assert main(['list', 'toy.decay', '--json', '--load', {str(TOYS)!r}]) == 0\n"
+        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["claims"][0]["id"] == "toy.decay"
+
+
+# verify ---------------------------------------------------------------------------------------------------------------
+
+
+def test_verify_prints_one_json_object(finished):
+    code, out, err, _ = finished
+    assert code == 1, "toy.wrong, toy.toothless and toy.raises differ"
+    whole = json.loads(out)
+    assert out.count("\n") == 1 and out.startswith("{"), "nothing else is on standard output"
+    assert whole.keys() >= {"claims", "programs", "seconds", "environment"} and whole["programs"] == 2
+    for claim in whole["claims"]:
+        required = "id expected verdict resolution programs runs diverged compile_seconds run_seconds checks controls"
+        assert claim.keys() >= set(required.split())
+        assert claim["resolution"].keys() == {"scale", "mix"}
+    verdicts = {c["id"]: c["verdict"] for c in whole["claims"]}
+    assert verdicts["toy.decay"] == "upheld" and verdicts["toy.decay_as_printed"] == "refuted" and verdicts["toy.raises"] == "error"
+
+
+def test_verify_says_what_it_will_do_and_what_it_found(finished):
+    lines = finished[2].splitlines()
+    assert lines[0].startswith("9 claims: 2 programs, 38 runs;") and "expected" in lines[0]
+    assert any("✓ toy.decay " in line and "upheld" in line for line in lines)
+    assert any("✗ toy.raises" in line and "error" in line for line in lines)
+    assert "RuntimeError: the judge stumbled" in finished[2]
+    assert "control '10% off' is not rejected" in finished[2]
+    assert "6 of 9 verdicts as expected" in lines[-1] and lines[-1].endswith("report/index.html")
+
+
+def test_verify_shows_the_failing_check_its_worst_run_and_a_command_that_repeats_it(finished, jaxdyn):
+    lines = finished[2].splitlines()
+    at = next(i for i, line in enumerate(lines) if "✗ toy.wrong" in line)
+    assert "failed: relative error:" in lines[at + 1] and "worst at rate=" in lines[at + 1] and "seed=" in lines[at + 1]
+    repeat = next(line for line in lines[at:] if "repeat: " in line).split("repeat: ")[1]
+    words = shlex.split(repeat)
+    assert words[:3] == ["jaxdyn", "verify", "toy.wrong"]
+    code, _, err = jaxdyn(*words[1:], "--workers", 1)
+    assert code == 1 and "✗ toy.wrong" in err, err
+
+
+def test_the_report_is_one_page_with_every_claim(finished):
+    page = (finished[3] / "index.html").read_text()
+    assert all(f"{i}" in page for i in ("toy.decay", "toy.raises", "solver.decay")) and "<svg" in page
+
+
+def test_verify_without_json_prints_nothing_to_standard_output_but_tells(jaxdyn):
+    code, out, err = jaxdyn(*verify("toy.decay"))
+    assert code == 0 and out == "" and "1 of 1 verdicts as expected" in err and Path("report/index.html").is_file()
+
+
+def test_a_second_run_uses_what_is_stored(jaxdyn):
+    code, _, err = jaxdyn(*verify("toy.decay"))
+    assert code == 0 and "stored" not in err
+    code, out, err = jaxdyn(*verify("toy.decay", "toy.decay_as_printed", "--json"))
+    assert code == 0 and "32 runs, 32 of them stored" in err
+    assert all(c["compile_seconds"] == 0 for c in json.loads(out)["claims"])
+
+
+def test_where_results_and_report_go(jaxdyn):
+    code, _, err = jaxdyn(*verify("toy.decay", "--out", "a/b", "--report", "page.html"))
+    assert code == 0 and "page.html" in err
+    assert Path("page.html").is_file() and Path("a/b/result.json").is_file() and not Path("report").exists()
+
+
+def test_overrides_seeds_and_maps(jaxdyn):
+    code, out, err = jaxdyn(
+        *verify("toy.decay", "--set", "lr=0.01,1e30", "--set", "rate=0.5", "--seeds", "3:5", "--by", "lr", "--json")
+    )
+    (claim,) = json.loads(out)["claims"]
+    assert (
+        code == 1 and claim["verdict"] == "inconclusive" and claim["diverged"] == 2 and claim["runs"] == 4 and claim["seeds"] == 2
+    )
+    assert [c["verdict"] for c in claim["by"]["cells"]] == ["upheld", "inconclusive"]
+    assert "lr=0.01: upheld" in err and "lr=1e+30: inconclusive" in err
+    assert "--set lr=0.01,1e30 --set rate=0.5" in claim["command"] and "--seeds 3:5" in claim["command"]
+
+
+def test_a_sweep_that_removes_what_a_judge_needs_is_inconclusive(jaxdyn):
+    code, out, _ = jaxdyn(*verify("toy.halves", "--set", "lr=0.01", "--json"))
+    assert code == 1 and json.loads(out)["claims"][0]["verdict"] == "inconclusive"
+
+
+def test_other_types_of_fields(jaxdyn):
+    words = ["--set", "size=2,3", "--set", "noisy=true", "--set", "weights=1:2:3", "--set", "depth=none", "--set", "kind=fancy"]
+    code, out, _ = jaxdyn(*verify("toy.decay", *words, "--json"))
+    (claim,) = json.loads(out)["claims"]
+    assert code == 0 and claim["programs"] == 2
+    settings = claim["settings"]
+    assert (settings["size"], settings["noisy"], settings["weights"], settings["depth"]) == ([2, 3], True, [1, 2, 3], None)
+
+
+def test_scale_paper(jaxdyn):
+    code, out, _ = jaxdyn(*verify("toy.decay", "--scale", "paper", "--json"))
+    (claim,) = json.loads(out)["claims"]
+    assert code == 0 and claim["scale"] == "paper" and claim["runs"] == 6 * 8
+
+
+def test_a_broken_trial_leaves_the_others_alone(jaxdyn):
+    code, out, err = jaxdyn("verify", "--load", BROKEN, "--workers", 1, "--json")
+    verdicts = {c["id"]: c["verdict"] for c in json.loads(out)["claims"]}
+    assert code == 1 and verdicts == {
+        "toy.good": "upheld",
+        "toy.broken": "error",
+        "toy.no_observables": "error",
+        "toy.clashing": "error",
+    }
+    assert "this trial is broken" in err and "Traceback" not in err
+
+
+def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
+    Path("chatty.py").write_text(TOYS.read_text() + "\nprint('hello from my file')\n")
+    code, out, _ = jaxdyn("verify", "toy.decay", "--load", "chatty.py", "--workers", 1, "--json")
+    assert code == 0 and json.loads(out)["claims"][0]["id"] == "toy.decay"
+    _, out, _ = jaxdyn("list", "toy.decay", "--load", "chatty.py", "--json")
+    assert json.loads(out)["claims"]
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["verify", "toy.deca"], ["no claim matches 'toy.deca'", "did you mean toy.decay"]),
+        (["verify", "nothing.*"], ["no claim matches", "jaxdyn list"]),
+        (["list", "nothing.*"], ["no claim matches"]),
+        (["verify", "toy.decay", "--set", "rte=1"], ["Toy has no field 'rte'", "rate, lr"]),
+        (["verify", "toy", "solver", "--set", "size=3"], ["not every selected claim has the fields size", "solver.decay"]),
+        (["verify", "toy.decay", "--set", "rate=fast"], ["rate='fast'", "a finite number"]),
+        (["verify", "toy.decay", "--set", "rate=nan"], ["rate='nan'", "a finite number"]),
+        (["verify", "toy.decay", "--set", "rate=-1"], ["rate must be positive"]),
+        (["verify", "toy.decay", "--set", "rate=1,1"], ["must differ"]),
+        (["verify", "toy.decay", "--set", "rate"], ["FIELD=VALUE"]),
+        (["verify", "toy.decay", "--set", "rate="], ["FIELD=VALUE"]),
+        (["verify", "toy.decay", "--set", "=1"], ["FIELD=VALUE"]),
+        (["verify", "toy.decay", "--set", "rate=,"], ["FIELD=VALUE"]),
+        (["verify", "toy.decay", "--set", "rate=1", "--set", "rate=2"], ["rate is given twice"]),
+        (["verify", "toy.decay", "--set", "optimizer=adam"], ["one of gd, sign"]),
+        (["verify", "toy.decay", "--set", "size=2.5"], ["size='2.5'", "a whole number"]),
+        (["verify", "toy.decay", "--scale", "huge"], ["quick or paper"]),
+        (["verify", "toy.decay", "--by", "size"], ["does not sweep size", "rate, lr, seed"]),
+        (["verify", "toy.decay", "--by", "nothing"], ["nothing"]),
+        (["verify", "toy.decay", "--seeds", "0"], ["--seeds 0", "whole number"]),
+        (["verify", "toy.decay", "--seeds", "-1"], ["--seeds"]),
+        (["verify", "toy.decay", "--seeds", "many"], ["--seeds many"]),
+        (["verify", "toy.decay", "--seeds", "5:3"], ["holds no seed"]),
+        (["verify", "toy.decay", "--seeds", ":"], ["whole number"]),
+        (["verify", "toy.decay", "--seeds", "1152921504606846976"], ["seeds"]),
+        (["verify", "toy.decay", "--seeds", "0:1152921504606846976"], ["seeds"]),
+        (["verify", "toy.decay", "--workers", "0"], ["--workers 0"]),
+        (["verify", "toy.decay", "--workers", "two"], ["--workers two"]),
+        (["verify", "toy.decay", "--cluster", "localhost"], ["dask://HOST:PORT"]),
+        (["verify", "--frobnicate"], ["unrecognized arguments: --frobnicate", "--help"]),
+        (["frobnicate"], ["invalid choice: 'frobnicate'"]),
+        ([], ["required"]),
+        (["new"], ["required", "FILE"]),
+    ],
+)
+def test_wrong_use_is_one_sentence(refused, words, parts):
+    load = ["--load", TOYS] if words[:1] in (["verify"], ["list"]) else []
+    refused([*words, *load], *parts)
+    assert not list(Path("report").glob("index.html"))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("def f(:\n", ["mine.py, line 1", "invalid syntax"]),
+        ("x = 1\n", ["no CLAIMS list"]),
+        ("raise RuntimeError('boom')\n", ["mine.py cannot be imported", "RuntimeError: boom"]),
+        ("import sys\nsys.exit(0)\n", ["mine.py"]),
+        (None, ["mine.py: no such file"]),
+    ],
+    ids=["syntax error", "no claims", "raises", "exits", "missing"],
+)
+@pytest.mark.parametrize("command", ["list", "verify"])
+def test_a_users_file_that_cannot_be_used(refused, command, text, parts):
+    if text is not None:
+        Path("mine.py").write_text(text)
+    refused([command, "--load", "mine.py"], *parts)
+
+
+def test_the_same_file_twice(refused):
+    assert "toy.decay" in refused(["list", "--load", TOYS, "--load", TOYS])
+
+
+@pytest.mark.parametrize(
+    "command", [["verify", "toy.decay", "--load", TOYS, "--workers", 1, "--out"], ["report"]], ids=["verify", "report"]
+)
+def test_foreign_folders_are_refused_and_left_alone(refused, command):
+    Path("photos").mkdir()
+    Path("photos/cat.jpg").write_text("meow")
+    refused([*command, "photos"], "photos")
+    assert [p.name for p in Path("photos").iterdir()] == ["cat.jpg"]
+    refused([*command, "photos/cat.jpg"], "cat.jpg")
+    assert Path("photos/cat.jpg").read_text() == "meow"
+
+
+def test_a_damaged_shard_is_named(jaxdyn, refused):
+    assert jaxdyn(*verify("toy.decay"))[0] == 0
+    shard = next(Path("report").glob("shards/*/*.nc"))
+    data = shard.read_bytes()
+    shard.write_bytes(data[:-100])
+    before = Path("report/result.json").read_bytes()
+    refused(verify("toy.decay"), shard.name, "damaged")
+    assert shard.read_bytes() == data[:-100] and Path("report/result.json").read_bytes() == before
+
+
+def test_help(capsys):
+    for words in (["--help"], ["verify", "--help"]):
+        with pytest.raises(SystemExit) as stop:
+            cli.main(words)
+        assert stop.value.code == 0 and "usage: jaxdyn" in capsys.readouterr().out
+
+
+# report ---------------------------------------------------------------------------------------------------------------
+
+
+def test_the_report_can_be_built_again(finished, jaxdyn, tmp_path):
+    folder = finished[3]
+    first = (folder / "index.html").read_bytes()
+    (folder / "index.html").unlink()
+    code, out, _ = jaxdyn("report", folder)
+    assert code == 0 and out.strip() == str(folder / "index.html") and (folder / "index.html").read_bytes() == first
+    assert jaxdyn("report", folder, "--report", tmp_path / "sub" / "page.html")[0] == 0
+    assert (tmp_path / "sub" / "page.html").read_bytes() == first
+
+
+def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    refused(["report", finished[3], "--report", tmp_path / "file" / "page.html"], "file")
+    refused(["report", finished[3], "--report", tmp_path], "Is a directory")
+    code, out, err = jaxdyn(*verify("toy.decay", "--report", tmp_path / "file" / "page.html", "--json"))
+    assert code == 2 and out == "" and err.splitlines()[-1].startswith("jaxdyn: cannot write to") and "Traceback" not in err
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"claims": 3}'])
+def test_damaged_results_are_refused(refused, content):
+    Path("out").mkdir()
+    Path("out/result.json").write_text(content)
+    Path("out/figures.json").write_text("{}")
+    assert "out" in refused(["report", "out"])
+
+
+# new ------------------------------------------------------------------------------------------------------------------
+
+
+def test_new_writes_a_claim_that_is_upheld_and_whose_controls_are_rejected(jaxdyn):
+    code, out, _ = jaxdyn("new", "my_claims.py")
+    assert code == 0 and "jaxdyn verify --load my_claims.py mine" in out
+    code, out, err = jaxdyn("verify", "--load", "my_claims.py", "mine", "--workers", 1, "--json")
+    (claim,) = json.loads(out)["claims"]
+    assert code == 0 and claim["verdict"] == "upheld", err
+    assert len(claim["controls"]) == 2 and all(c["rejected"] for c in claim["controls"])
+    assert claim["resolution"]["scale"]["x"] < 0.05, "the claim is sharp"
+
+
+def test_new_does_not_overwrite(refused):
+    Path("mine.py").write_text("precious")
+    refused(["new", "mine.py"], "mine.py exists already")
+    assert Path("mine.py").read_text() == "precious"
+    refused(["new", "mine.txt"], "must end in .py")
+    refused(["new", "mine.py/claims.py"], "cannot write")
+
+
+# clusters ---------------------------------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_does_not_answer(jaxdyn, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    def silent(address, timeout):
+        assert address == "tcp://scheduler:8786"
+        raise OSError("timed out")
+
+    monkeypatch.setattr(distributed, "Client", silent)
+    code, out, err = jaxdyn("verify", "toy.decay", "--load", TOYS, "--cluster", "dask://scheduler:8786")
+    assert code == 2 and out == ""
+    assert err.splitlines()[-1].startswith("jaxdyn: --cluster dask://scheduler:8786: no Dask scheduler answers there")
+
+
+def test_a_dead_worker_is_told_in_one_sentence(jaxdyn, monkeypatch):
+    def died(*args, **kwargs):
+        raise BrokenProcessPool("A child process terminated abruptly")
+
+    monkeypatch.setattr("jaxdyn.cli.verify.run_plan", died)
+    code, out, err = jaxdyn(*verify("toy.decay"))
+    assert code == 2 and out == "" and "a worker process died" in err.splitlines()[-1] and "Traceback" not in err

@@ -1,0 +1,133 @@
+"""The command in processes of its own: workers, interrupts, death."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jaxdyn import theories
+from jaxdyn.cli.main import main as cli
+
+from ..engine.conftest import TOYS
+
+ONLY = (
+    "import sys, jaxdyn.theories\njaxdyn.theories.__path__ = []\nfrom jaxdyn.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
+)
+PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+
+
+@pytest.fixture(autouse=True)
+def away_from_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def toys_with(old, new):
+    """A file of the toys with one line changed."""
+    text = TOYS.read_text()
+    assert old in text
+    Path("mine.py").write_text(text.replace(old, new))
+    return "mine.py"
+
+
+def test_two_workers():
+    """As typed in a shell, with all theories there are; claims of a talkative file of the user's reach the workers."""
+    load = toys_with("TRACES = []", "print('hello')\nTRACES = []")
+    command = [sys.executable, "-m", "jaxdyn.cli.main", "verify", "toy.decay", "solver.decay", "toy.raises", "--load", load]
+    done = subprocess.run([*command, "--workers", "2", "--json"], **PIPES, timeout=300)
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.count("\n") == 1, "one JSON object, nothing else"
+    verdicts = {c["id"]: c["verdict"] for c in json.loads(done.stdout)["claims"]}
+    assert verdicts == {"toy.decay": "upheld", "solver.decay": "upheld", "toy.raises": "error"}
+
+
+DAWDLE = """
+import time
+
+def dawdling(chunk):
+    result = run_chunk(chunk)
+    print("chunk", file=sys.stderr, flush=True)
+    time.sleep(60)
+    return result
+
+from jaxdyn.engine import sweep
+run_chunk, sweep.run_chunk = sweep.run_chunk, dawdling
+"""
+
+
+def test_interrupted_and_resumed(monkeypatch, capsys):
+    """Ctrl-C after the first of two chunks: exit 130, one sentence; the same command goes on with the second."""
+    code = ONLY.replace("from jaxdyn.cli.main", DAWDLE + "from jaxdyn.cli.main")
+    words = ["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--workers", "1", "--json"]
+    with subprocess.Popen([sys.executable, "-c", code, *words], **PIPES) as process:
+        while process.stderr.readline() not in ("chunk\n", ""):
+            pass
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and out == ""
+    assert err.strip() == "jaxdyn: interrupted; the same command goes on where this one stopped"
+    assert len(list(Path("report").glob("shards/*/*.nc"))) == 1 and not Path("report/result.json").exists()
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    assert cli.main(words) == 0
+    out, err = capsys.readouterr()
+    assert " of them stored" in err and {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}
+    assert len(list(Path("report").glob("shards/*/*.nc"))) == 2
+
+
+IN_WORKERS = "    TRACES.append(s)\n    import multiprocessing, os, signal, sys, time\n    if multiprocessing.parent_process():\n"
+
+
+@pytest.mark.slow
+def test_a_worker_that_dies_is_told_in_one_sentence():
+    """A trial that kills its worker, as the system does when memory runs out."""
+    load = toys_with("    TRACES.append(s)\n", IN_WORKERS + "        os.kill(os.getpid(), signal.SIGKILL)\n")
+    words = [sys.executable, "-c", ONLY, "verify", "toy.decay", "solver.decay", "--load", load, "--workers", "2"]
+    done = subprocess.run(words, **PIPES, timeout=300)
+    assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done.stderr
+    assert "worker" in done.stderr
+
+
+@pytest.mark.slow
+def test_interrupted_with_workers_nobody_is_left_behind():
+    """Ctrl-C reaches the whole group of processes, as in a shell."""
+    sleep = "        print('traced', file=sys.stderr, flush=True)\n        time.sleep(60)\n"
+    load = toys_with("    TRACES.append(s)\n", IN_WORKERS + sleep)
+    words = [sys.executable, "-c", ONLY, "verify", "toy.decay", "solver.decay", "--load", load, "--workers", "2"]
+    with subprocess.Popen(words, **PIPES, start_new_session=True) as process:
+        while process.stderr.readline() not in ("traced\n", ""):
+            pass
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            out, err = process.communicate(timeout=30)  # ends when no process holds the pipes any more
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 130 and "jaxdyn: interrupted" in err and "Traceback" not in err, err
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_on_a_dask_cluster(monkeypatch, capsys):
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        url = cluster.scheduler_address.replace("tcp://", "dask://")
+        code = cli.main(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--cluster", url, "--json"])
+        out, err = capsys.readouterr()
+        with pytest.raises(ValueError, match="No clients found"):
+            distributed.default_client()
+    assert code == 0, err
+    assert {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}
+
+
+def test_a_closed_pipe_is_no_crash():
+    words = [sys.executable, "-c", ONLY, "list", "--load", str(TOYS)]
+    with subprocess.Popen(words, **PIPES, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
+        process.stdout.close()
+        assert "Traceback" not in process.stderr.read()

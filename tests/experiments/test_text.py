@@ -1,0 +1,138 @@
+"""The scripts of JoMA's figure 6 and Scan & Snap's figure 7, on a tiny text and as a user types them; numbers on known curves."""
+
+import csv
+import sys
+
+import numpy as np
+import pytest
+
+from jaxdyn import experiment
+from jaxdyn.text import longrun, reading
+from jaxdyn.theories.joma import published_text as paper
+
+TINY = reading.Reading(most=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
+
+
+def read(path):
+    with open(path, newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def run_of(entropy, loss=None):
+    records = {"entropy": np.asarray(entropy, float), "loss": np.linspace(6, 5, len(entropy)) if loss is None else np.asarray(loss)}
+    return longrun.Run(100 * np.arange(len(entropy)), records, None)
+
+
+def test_fig6_rows_find_dip_and_return(script):
+    fig6 = script("joma_fig6")
+    runs = {(1, 1e-4): [run_of([[2.5], [1.5], [1.75], [2.0]]), run_of([[2.5], [1.75], [1.5], [2.25]])]}
+    (row,) = fig6.rows(runs)
+    assert (row["start"], row["min"], row["end"], row["at"], row["steps"]) == (2.5, 1.5, 2.125, 150, 300)
+    assert row["return"] == pytest.approx(0.625) and row["return sd"] == pytest.approx(np.std([0.5, 0.75], ddof=1))
+    assert (row["paper min"], row["paper end"], row["paper best loss"]) == (1.55, 2.21, 5.357)
+
+
+def test_published_numbers_have_a_curve_for_each_layer():
+    for (layers, _), curves in paper.ENTROPY.items():
+        assert sorted(curves) == list(range(layers))
+        assert all(c["min"] < c["end"] for c in curves.values())
+    assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
+
+
+def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
+    fig6 = script("joma_fig6")
+    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}
+    monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
+    words = ["--text", str(small_text), "--out", str(tmp_path / "out")]
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    first = read(tmp_path / "out" / "entropy.csv")
+    assert [(r["layers"], r["layer"], r["seeds"]) for r in first] == [("2", "0", "2"), ("2", "1", "2")]
+    assert {p.name for p in (tmp_path / "out").iterdir()} >= {"entropy.svg", "entropy.png", "runs"}
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "out" / "runs").iterdir()}
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    assert read(tmp_path / "out" / "entropy.csv") == first
+    assert {p: p.stat().st_mtime_ns for p in stamps} == stamps
+    more = [*words, "--epochs", "2", "--seeds", "1"]
+    assert experiment.main(fig6.run, None, more, fig6.OPTIONS) == 0
+    row, _ = read(tmp_path / "out" / "entropy.csv")
+    assert int(row["steps"]) == 2 * int(first[0]["steps"])
+    capsys.readouterr()
+
+
+def test_fig7_reads_the_runs_of_fig6(script, small_text, monkeypatch, tmp_path, capsys):
+    fig6, fig7 = script("joma_fig6"), script("joma_fig7")
+    plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}
+    monkeypatch.setattr(fig6, "SCALES", {"quick": plan})
+    words = ["--text", str(small_text), "--out", str(tmp_path)]
+    assert experiment.main(fig6.run, None, words, fig6.OPTIONS) == 0
+    stamps = {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").iterdir()}
+    assert experiment.main(fig7.run, None, words, fig6.OPTIONS) == 0
+    assert {p: p.stat().st_mtime_ns for p in (tmp_path / "runs").iterdir()} == stamps
+    first, second = read(tmp_path / "stable_rank.csv")
+    assert first["start"] == second["start"], "all layers start as copies of one"
+    assert 1 <= float(first["min"]) <= float(first["end"]) <= 8
+    capsys.readouterr()
+
+
+def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tmp_path, capsys):
+    fig8 = script("joma_fig8")
+    runs = {
+        ("relu", 1e-3): [run_of([[2.5], [1.5], [2.0]]), run_of([[2.5], [1.5], [2.2]])],
+        ("linear", 1e-3): [run_of([[2.5], [1.5], [1.6]]), run_of([[2.5], [1.5], [1.6]])],
+    }
+    relu, linear = fig8.rows(runs)
+    assert relu["return"] == pytest.approx(0.6) and linear["return"] == pytest.approx(0.1)
+    assert relu["relu - linear"] == pytest.approx(0.5) and linear["relu - linear"] is None
+    assert relu["+-"] == pytest.approx(12.706 * np.std([0.4, 0.6], ddof=1) / 2**0.5, rel=1e-3)
+    plan = {"reading": TINY, "seeds": (1,), "epochs": 1, "records": 1}
+    monkeypatch.setattr(sys.modules["joma_fig6"], "SCALES", {"quick": plan})
+    monkeypatch.setattr(fig8, "RATES", {"quick": (1e-2,)})
+    assert experiment.main(fig8.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig8.OPTIONS) == 0
+    assert [r["mlp"] for r in read(tmp_path / "mlp.csv")] == ["relu", "linear"]
+    assert (tmp_path / "joma_fig8.png").stat().st_size > 10_000
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [(["--text", "/no/such/place"], "/no/such/place"), (["--epochs", "0"], "steps"), (["--layers", "0"], "sizes are positive")],
+)
+def test_fig6_says_what_is_wrong(script, words, said, capsys, tmp_path):
+    fig6 = script("joma_fig6")
+    assert experiment.main(fig6.run, None, [*words, "--out", str(tmp_path / "out")], fig6.OPTIONS) == 2
+    err = capsys.readouterr().err
+    assert said in err and err.count("\n") == 1
+
+
+def snap_run(maps, share, top):
+    steps = np.array([0, 500, 1000, 1500])
+    records = {"maps": np.asarray(maps), "entropy": np.asarray(share)[:, None], "top three": np.asarray(top)[:, None]}
+    return longrun.Run(steps, records, None)
+
+
+def test_fig7_numbers_and_marks(script):
+    fig7 = script("snap_fig7")
+    eye, blind = np.eye(4), np.full((4, 4), 0.25)
+    maps = [[m] for m in (blind, eye, eye, 0.9 * eye + 0.1 * blind)]
+    run = snap_run(maps, [1.0, 0.6, 0.6, 0.7], [0.5, 0.9, 0.9, 0.8])
+    found = fig7.numbers(run)
+    early = np.abs(eye - blind).sum(-1).mean()
+    assert found["moved 0-500"] == pytest.approx(early) and found["movement ratio"] == pytest.approx(0.1)
+    assert found["entropy ratio"] == pytest.approx(0.7) and found["top 3 at 1500"] == 0.8
+    still = snap_run([[eye]] * 4, [1.0] * 4, [0.5] * 4)
+    rows = fig7.rows({(1, "trained"): [run, run], (1, "queries and keys fixed"): [still]})
+    marks = [(r["entropy ratio < 0.8"], r["movement ratio < 0.5"]) for r in rows]
+    assert marks == [("True", "True"), ("False", "False")]
+
+
+def test_fig7_trains_tabulates_and_draws(script, small_text, monkeypatch, tmp_path, capsys):
+    fig7 = script("snap_fig7")
+    monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 2}})
+    monkeypatch.setattr(fig7.fig7, "STEPS", 6)
+    monkeypatch.setattr(fig7, "SHOWN", (0, 2, 4, 6))
+    monkeypatch.setattr(fig7, "VARIANTS", {"trained": {}, "queries and keys fixed": {"query_key": 0.0}})
+    assert experiment.main(fig7.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig7.OPTIONS) == 0
+    trained, fixed = read(tmp_path / "attention.csv")
+    assert (trained["run"], fixed["run"]) == ("trained", "queries and keys fixed")
+    assert (tmp_path / "snap_fig7.png").stat().st_size > 10_000
+    capsys.readouterr()

@@ -1,0 +1,50 @@
+"""The figure of --by."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from jaxdyn.report import map as map_figure
+
+
+def cells(values, *fields, name="error"):
+    """A cell for each (place..., value); values above 1 fail, None has no checks."""
+    found = []
+    for *place, value in values:
+        check = {"name": name, "value": value, "bound": 1.0, "passed": value is not None and value <= 1}
+        at = dict(zip(fields, place, strict=True))
+        found.append({"at": at, "verdict": "upheld"} | ({} if value is None else {"checks": [check]}))
+    return {"fields": list(fields), "cells": found}
+
+
+def crosses(ax):
+    return [tuple(xy) for line in ax.lines if line.get_label() == "fails" for xy in line.get_xydata()]
+
+
+def test_one_field_is_a_curve_with_bounds_and_crosses():
+    fig = Figure()
+    map_figure.draw(cells([(0.1, 1e-3), (1.0, None), (10.0, 5.0)], "lr"), fig)
+    (ax,) = fig.axes
+    assert [t.get_text() for t in ax.get_xticklabels()] == ["0.1", "1", "10"]
+    assert crosses(ax) == [(2.0, 5.0)] and ax.get_yscale() == "log"
+    assert any(line.get_label() == "bound" and set(line.get_ydata()) == {1.0} for line in ax.lines)
+
+
+def test_two_fields_are_a_plane_with_crosses():
+    fig = Figure()
+    map_figure.draw(cells([("gd", 1.0, 0.5), ("gd", 2.0, 0.9), ("adam", 1.0, 1.5), ("adam", 2.0, 0.7)], "rule", "lr"), fig)
+    ax = fig.axes[0]
+    assert [t.get_text() for t in ax.get_yticklabels()] == ["gd", "adam"] and crosses(ax) == [(0.5, 1.5)]
+    assert ax.collections[0].get_array().reshape(2, 2).tolist() == [[0.5, 0.9], [1.5, 0.7]]
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        (cells([(1.0, 0.5), (2.0, 0.5)], "a"), True),
+        (cells([(1.0, 0.5)], "a"), False),
+        (cells([(1.0, None), (2.0, None)], "a"), False),
+        (cells([(1.0, 1.0, 1.0, 0.5), (2.0, 1.0, 1.0, 0.5)], "a", "b", "c"), False),
+    ],
+)
+def test_what_is_drawn(by, expected):
+    assert map_figure.drawable(by) is expected

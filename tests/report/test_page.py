@@ -1,0 +1,390 @@
+"""The report: self-contained, escaped, complete without scripts, and alive in a browser."""
+
+import base64
+import copy
+import fcntl
+import itertools
+import json
+import math
+import os
+import re
+import select
+import shutil
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from jaxdyn.report import page as report
+from jaxdyn.report.claim import duration, number, resolution_short
+
+NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
+
+
+def check(name="relative error", value=1e-12, bound=1e-8, passed=True, worst=None):
+    return {"name": name, "value": value, "bound": bound, "passed": passed, "worst": worst or {}}
+
+
+def claim(name, verdict="upheld", expected="upheld", **more):
+    failed = check("order in $\\eta$", 1.4, [0.9, 1.1], False, {"lr": 0.1, "seed": 3})
+    full = {
+        "id": name,
+        "theory": name.split(".")[0],
+        "statement": r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the invariant $\|\mathbf w\|^2 - z$ is conserved.",
+        "source": "A paper, Theorem 1",
+        "expected": expected,
+        "verdict": verdict,
+        "resolution": {"scale": {"z": 0.003, "set": None}, "mix": {"adam": 0.12}},
+        "programs": 1,
+        "runs": 64,
+        "diverged": 0,
+        "compile_seconds": 1.5,
+        "run_seconds": 0.25,
+        "checks": [check(), failed] if verdict == "refuted" else [check()],
+        "controls": [{"name": "adam", "rejected": verdict != "toothless", "checks": [failed], "reason": None}],
+        "scale": "quick",
+        "seeds": 8,
+        "settings": {"lr": [0.1, 0.2], "optimizer": "gd", "noise": None, "bias": False},
+        "command": f"jaxdyn verify {name}",
+        "message": None,
+    }
+    return full | more
+
+
+@pytest.fixture
+def payload():
+    claims = [
+        claim("joma.invariant"),
+        claim("joma.entropy", "toothless"),
+        claim("cogo.loss_as_printed", "refuted", "refuted", counterpart="derived", counterpart_checks=[check()]),
+        claim("cogo.open", "measured", "measured"),
+        claim("cogo.broken", "error", checks=[], controls=[], resolution={"scale": {}, "mix": {}}, message="TypeError: no"),
+    ]
+    return {"claims": claims, "programs": 3, "seconds": 75.2, "environment": {"python": "3.11", "cores": 2}}
+
+
+FIGURES = {"joma.invariant": '<svg class="figure" viewBox="0 0 4 2" role="img" aria-label="f"><path d="M0 0L4 2"/></svg>'}
+VOID = {"meta", "br", "wbr", "input", "hr", "img", "link"}
+
+
+class Page(HTMLParser):
+    """Collects tags, attributes and text; fails on tags that do not match."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.text = [], [], []
+        self.feed(text)
+        assert not self.open
+
+    def handle_starttag(self, tag, attrs):
+        """Note the tag."""
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        """Note a tag that closes itself."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        """Must be the innermost open tag."""
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        """Keep text that readers see."""
+        if self.open[-1:] not in (["script"], ["style"]):
+            self.text.append(data)
+
+    @property
+    def words(self):
+        """All text, blanks of every kind made single spaces."""
+        return " ".join(" ".join(self.text).split())
+
+    def all(self, tag, **attrs):
+        """Attributes of the tags of this kind (``class_`` for class)."""
+        return [a for t, a in self.tags if t == tag and all(a.get(k.rstrip("_")) == v for k, v in attrs.items())]
+
+
+def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
+    page = Page(report.page(payload, FIGURES))
+    ids = [a["id"] for _, a in page.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+    assert [a["id"] for a in page.all("article")] == [c["id"] for c in payload["claims"]]
+    assert len(page.all("svg", class_="figure")) == 1
+    for text in (
+        "2 of 5 claims differ from what was expected",
+        "A paper, Theorem 1",
+        "Expected upheld, found toothless.",
+        "worst run: lr = 0.1, seed = 3",
+        "TypeError: no",
+        "Counterpart: the derived form",
+        "jaxdyn verify joma.invariant",
+        "64 (8 settings × 8 seeds)",
+        "1.5 s compiling, 0.2 s running",
+        "1 min 15 s",
+    ):
+        assert text in page.words, text
+    assert re.search(r"reject a prediction of z off by 0.3 % .*They do not depend on the scale of set ", page.words)
+    assert "reject data with 12 % of “adam” mixed in" in page.words
+    for field in payload["claims"][0]["settings"]:
+        assert field in page.words
+
+
+def test_page_loads_nothing_and_forbids_it(payload):
+    text = report.page(payload, FIGURES)
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
+    page = Page(text)
+    assert not [a for _, a in page.tags if "src" in a or a.get("href", "#")[0] != "#"]
+    assert "default-src 'none'" in page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+
+
+def test_everything_that_comes_from_outside_is_escaped(payload):
+    name = 'x."><b>&'
+    bad = claim(name, NASTY, NASTY, statement=NASTY, source=NASTY, command=NASTY, message=NASTY, scale=NASTY, theory=NASTY)
+    bad["settings"] = {NASTY: [NASTY]}
+    bad["checks"] = [check(NASTY, worst={NASTY: NASTY}, passed=False)]
+    bad["controls"] = [{"name": NASTY, "rejected": False, "reason": NASTY, "checks": [check(NASTY)]}]
+    bad["resolution"] = {"scale": {NASTY: 0.1}, "mix": {NASTY: 0.1}}
+    bad |= {"counterpart": NASTY, "counterpart_checks": [check(NASTY)]}
+    bad["by"] = {"fields": [NASTY], "cells": [{"at": {NASTY: NASTY}, "verdict": NASTY, "failed": NASTY}]}
+    payload["claims"].append(bad)
+    payload["environment"] = {NASTY: NASTY}
+    page = Page(report.page(payload, {}))
+    assert len(page.all("script")) == 2  # the page's own
+    assert page.all("article")[-1]["id"] == name
+    assert "alert(1)" in page.words
+
+
+def test_missing_values_and_odd_claims_do_not_break_the_page(payload):
+    bare = {"id": "odd.bare", "expected": "upheld", "verdict": "inconclusive"}
+    nulls = claim("odd.nulls", "refuted", checks=[check(value=None, bound=None, passed=False), check(bound=[None, 1.0])])
+    nulls |= dict.fromkeys(("runs", "diverged", "compile_seconds", "run_seconds", "seeds", "settings", "source", "resolution"))
+    page = Page(report.page({"claims": [bare, nulls]}, {}))
+    assert len(page.all("article")) == 2
+    assert "nan" not in page.words.lower() and "None" not in page.words
+    assert "No claims" in Page(report.page({"claims": []}, {})).words
+
+
+def test_headline_when_all_is_as_expected(payload):
+    payload["claims"] = payload["claims"][2:4]
+    assert "2 claims, all as expected" in Page(report.page(payload, {})).words
+
+
+def test_same_input_gives_the_same_bytes_and_is_left_alone(payload, tmp_path):
+    before = copy.deepcopy(payload)
+    for name in ("one.html", "folder/two.html"):
+        report.write(tmp_path / name, payload, FIGURES)
+    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "folder" / "two.html").read_bytes()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["folder", "one.html"]  # no temporary file stays
+    assert payload == before
+
+
+def test_filters_offer_what_is_there(payload):
+    page = Page(report.page(payload, {}))
+    chips = [a["data-verdict"] for a in page.all("button") if "data-verdict" in a]
+    assert chips == ["upheld", "refuted", "toothless", "measured", "error", "differs"]
+    assert [a["value"] for a in page.all("option")] == ["", "joma", "cogo"]
+    assert "hidden" not in {k for a in page.all("tr") + page.all("article") for k in a}  # without scripts all is visible
+
+
+def test_map_of_where_a_claim_holds(payload):
+    outcomes = {(0.1, 0.5): None, (0.1, 2.0): None, (1.0, 0.5): None, (1.0, 2.0): "order"}
+    cells = [
+        {"at": {"lr": lr, "eta": eta}, "verdict": "refuted" if failed else "upheld", "failed": failed}
+        for (lr, eta), failed in outcomes.items()
+    ]
+    payload["claims"] = [claim("joma.map", by={"fields": ["lr", "eta"], "cells": cells})]
+    text = report.page(payload, {})
+    table = Page(re.search(r'<table class="map">.*?</table>', text, re.S)[0])
+    assert len(table.all("tr")) == 3 and table.words.count("upheld") == 3 and "order" in table.words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (math.inf, "–"),
+        (0.0, "0"),
+        (-0.5, "−0.5"),
+        (12, "12"),
+        (1234567, "1,234,567"),
+        (9999.7, "10^4"),
+        (47000.0, "4.7 × 10^4"),
+        (2e-4, "2 × 10^−4"),
+        (1e-8, "10^−8"),
+        (-3.14e-9, "−3.14 × 10^−9"),
+        ("<", "&lt;"),
+    ],
+)
+def test_numbers(value, text):
+    assert re.sub("<[^>]*>", "", number(value).replace("<sup>", "^")) == text
+
+
+def test_durations_and_short_resolutions():
+    assert [duration(s) for s in (None, 0.04, 59.97, 61, 7260)] == ["", "0.0 s", "1 min 0 s", "1 min 1 s", "2 h 1 min"]
+    assert resolution_short({"resolution": {"scale": {"a": 0.02, "b": None, "c": 0.5}}}) == (0.02, "2\u202f% … 50\u202f%")
+    assert resolution_short({"resolution": {"scale": {"a": None}, "mix": {"k": 0.25}}})[0] == 0.25
+    assert resolution_short({})[0] is None
+    assert resolution_short({"resolution": {"scale": {"a": 0.1}}, "checks": [check(passed=False)]})[0] is None
+
+
+def test_relation_between_value_and_bound_follows_the_outcome(payload):
+    payload["claims"] = [claim("a.b", checks=[check(value=2.0, bound=3.0), check(value=2.0, bound=3.0, passed=False)])]
+    words = Page(report.page(payload, {})).words
+    assert "≤ 3" in words and "≥ 3" in words
+
+
+# in a browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = """--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking
+--disable-component-update --disable-sync --disable-dev-shm-usage --hide-scrollbars --remote-debugging-pipe""".split()
+
+
+class Browser:
+    """Headless Chromium over its debugging pipe: NUL-separated JSON on file descriptors 3 and 4."""
+
+    def __init__(self, profile):
+        theirs_in, self.out = os.pipe()
+        self.inn, theirs_out = os.pipe()
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 10) for fd in (theirs_in, theirs_out)]
+        script = "import os, sys; [os.dup2(int(a), b) for a, b in zip(sys.argv[1:3], (3, 4))]; os.execv(sys.argv[3], sys.argv[3:])"
+        start = [sys.executable, "-ISc", script, *map(str, high)]
+        command = [*start, CHROMIUM, *FLAGS, f"--user-data-dir={profile}"]
+        quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.process = subprocess.Popen(command, pass_fds=high, **quiet)
+        for fd in (theirs_in, theirs_out, *high):
+            os.close(fd)
+        self.numbers, self.buffer, self.session, self.events = itertools.count(1), b"", {}, []
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        self.session = {"sessionId": self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]}
+        for domain in ("Page", "Runtime", "Log"):
+            self.send(f"{domain}.enable")
+
+    def send(self, method, **params):
+        """Call a method of the protocol; events that come meanwhile are kept."""
+        message = {"id": next(self.numbers), "method": method, "params": params, **self.session}
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while (answer := self.receive()).get("id") != message["id"]:
+            self.events.append(answer)
+        assert "error" not in answer, answer
+        return answer["result"]
+
+    def receive(self):
+        """The next message."""
+        while b"\0" not in self.buffer:
+            assert select.select([self.inn], [], [], 30)[0], "the browser does not answer"
+            assert (data := os.read(self.inn, 1 << 20)), "the browser has ended"
+            self.buffer += data
+        message, self.buffer = self.buffer.split(b"\0", 1)
+        return json.loads(message)
+
+    def js(self, expression):
+        """The value of an expression in the page."""
+        answer = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def open(self, url):
+        """Load a page and forget earlier events."""
+        self.send("Page.navigate", url="about:blank")
+        self.events.clear()
+        self.send("Page.navigate", url=url)
+        until = time.monotonic() + 30
+        while self.js("location.protocol + document.readyState") != "file:complete":
+            assert time.monotonic() < until, "the page does not load"
+            time.sleep(0.02)
+
+    def complaints(self):
+        """Exceptions, console messages and refused loads since the page was opened."""
+        kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+        return [e for e in self.events if e.get("method") in kinds]
+
+    def close(self):
+        """End the browser."""
+        self.process.terminate()
+        self.process.wait(10)
+        os.close(self.inn)
+        os.close(self.out)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.close()
+
+
+@pytest.fixture
+def url(payload, tmp_path):
+    report.write(tmp_path / "index.html", payload, FIGURES)
+    return (tmp_path / "index.html").as_uri()
+
+
+SHOWN = "[...document.querySelectorAll('{}')].filter(e => e.offsetParent !== null).map(e => e.dataset.claim || e.id).join(' ')"
+ROWS, CLAIMS = SHOWN.format("tr[data-claim]"), SHOWN.format("article")
+
+
+def test_browser_filters_by_verdict_theory_and_text(browser, url):
+    browser.open(url)
+    everything = "joma.invariant joma.entropy cogo.loss_as_printed cogo.open cogo.broken"
+    assert browser.js(ROWS) == browser.js(CLAIMS) == everything
+    browser.js("document.querySelector('.chip[data-verdict=refuted]').click()")
+    assert browser.js(ROWS) == browser.js(CLAIMS) == "cogo.loss_as_printed"
+    assert browser.js("location.hash") == "#verdict=refuted"
+    assert browser.js("document.querySelector('.shown').textContent") == "1 of 5 claims shown"
+    browser.js("document.querySelector('.chip[data-verdict=error]').click()")
+    assert browser.js(ROWS) == "cogo.loss_as_printed cogo.broken"
+    browser.js("document.querySelector('.filters [type=reset]').click()")
+    assert browser.js(ROWS) == everything and browser.js("location.hash") == ""
+    typed = "(f => { f.value = 'INVARIANT paper cogo'; f.dispatchEvent(new Event('input', {bubbles: true})) })"
+    browser.js(f"{typed}(document.querySelector('input[name=q]'))")
+    assert browser.js(ROWS) == "cogo.loss_as_printed cogo.open cogo.broken"
+    assert browser.complaints() == []
+
+
+def test_browser_honours_links_to_filters_and_to_claims(browser, url):
+    browser.open(f"{url}#verdict=differs&theory=joma")
+    assert browser.js(ROWS) == browser.js(CLAIMS) == "joma.entropy"
+    browser.js("location.hash = '#cogo.open'; new Promise(done => setTimeout(done, 100))")
+    assert "cogo.open" in browser.js(CLAIMS).split()  # a link to a hidden claim clears the filters
+    browser.open(f"{url}#q=nothing-like-it")
+    assert browser.js(ROWS) == "" and browser.js("document.querySelector('.nothing').offsetParent !== null")
+    assert browser.complaints() == []
+
+
+def test_browser_sorts_and_switches_the_theme(browser, url):
+    browser.open(url)
+    browser.js("document.querySelector('.claims thead button').click()")
+    assert browser.js(ROWS).split() == sorted(browser.js(ROWS).split())
+    assert browser.js("document.querySelector('.claims th').ariaSort") == "ascending"
+    paper = "getComputedStyle(document.body).backgroundColor"
+    browser.js("document.querySelector('#theme').click()")
+    light = browser.js(paper)
+    browser.js("document.querySelector('#theme').click()")
+    assert browser.js("document.documentElement.dataset.theme") == "dark" and browser.js(paper) != light
+    browser.js("document.querySelector('#theme').click()")
+    assert browser.js("document.querySelector('#theme').textContent") == "Theme: auto"
+    assert browser.complaints() == []
+
+
+def test_browser_at_phone_width_scrolls_tables_not_the_page(browser, url):
+    browser.send("Emulation.setDeviceMetricsOverride", width=390, height=800, deviceScaleFactor=1, mobile=True)
+    browser.open(url)
+    assert browser.js("document.documentElement.scrollWidth") == 390
+    assert browser.js("(t => t.scrollWidth > t.clientWidth)(document.querySelector('.claims').parentElement)")
+    browser.send("Emulation.clearDeviceMetricsOverride")
+
+
+def test_browser_typesets_mathematics_and_prints(browser, url):
+    browser.open(url)
+    assert browser.js("document.querySelector('.statement math').getBoundingClientRect().height") > 8
+    font = "getComputedStyle(document.querySelector('.statement math mi')).display"
+    assert "math" in browser.js(font) or browser.js(font) == "inline"
+    pdf = base64.b64decode(browser.send("Page.printToPDF", preferCSSPageSize=True)["data"])
+    assert pdf.startswith(b"%PDF") and pdf.count(b"/Type /Page\n") >= 3
+    assert browser.complaints() == []

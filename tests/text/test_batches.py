@@ -1,0 +1,80 @@
+"""Columns and windows against loops over single tokens."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxdyn.errors import UsageError
+from jaxdyn.text import columns, window, windows_in
+
+sliced = jax.jit(window, static_argnums=2)
+
+
+@settings(deadline=None, max_examples=100)
+@given(size=st.integers(2, 200), count=st.integers(1, 20))
+def test_columns_are_contiguous_text(size, count):
+    stream = np.arange(size, dtype=np.int32)
+    if size // count < 2:
+        with pytest.raises(UsageError, match="too short for"):
+            columns(stream, count)
+        return
+    cut = columns(stream, count)
+    length = size // count
+    assert cut.shape == (count, length) and cut.dtype == np.int32
+    assert cut.tolist() == [[stream[c * length + t] for t in range(length)] for c in range(count)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(total=st.integers(2, 40), length=st.integers(1, 40))
+def test_number_of_windows(total, length):
+    cut = np.zeros((2, total), np.int32)
+    full = sum(start + length <= total - 1 for start in range(0, total, length))
+    if full == 0:
+        with pytest.raises(UsageError, match="too short for a window"):
+            windows_in(cut, length)
+    else:
+        assert windows_in(cut, length) == full
+
+
+@pytest.mark.parametrize(("total", "length"), [(21, 5), (20, 5), (9, 8), (7, 1)])
+def test_windows_are_those_of_the_loop(total, length):
+    cut = columns(np.random.default_rng(0).integers(0, 99, 3 * total).astype(np.int32), 3)
+    for index in range(windows_in(cut, length)):
+        places = range(index * length, (index + 1) * length)
+        inputs, targets = window(cut, index, length)
+        assert inputs.tolist() == [[cut[c, t] for t in places] for c in range(3)]
+        assert targets.tolist() == [[cut[c, t + 1] for t in places] for c in range(3)]
+        assert inputs.dtype == targets.dtype == np.int32
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_traced_index_under_jit_and_vmap(wide):
+    cut = columns(np.arange(100, dtype=np.int32), 4)
+    with jax.enable_x64(wide):
+        alone = [window(cut, index, 6) for index in range(4)]
+        batched = jax.vmap(lambda index: window(cut, index, 6))(np.arange(4))
+        for index, (inputs, targets) in enumerate(alone):
+            traced = sliced(cut, np.int32(index), 6)
+            assert np.array_equal(traced[0], inputs) and np.array_equal(traced[1], targets)
+            assert np.array_equal(batched[0][index], inputs) and np.array_equal(batched[1][index], targets)
+
+
+def test_traced_index_is_moved_inside():
+    cut = columns(np.arange(26, dtype=np.int32), 1)
+    assert sliced(cut, np.int32(99), 5)[1].tolist() == [[21, 22, 23, 24, 25]]
+
+
+def test_wrong_sizes():
+    cut = np.zeros((2, 11), np.int32)
+    with pytest.raises(UsageError, match="count must be 1 or more columns, got 0"):
+        columns(cut[0], 0)
+    for call in (lambda: windows_in(cut, 0), lambda: window(cut, 0, 0)):
+        with pytest.raises(UsageError, match="1 or more inputs, got length=0"):
+            call()
+    with pytest.raises(UsageError, match="too short for a window of 11 inputs"):
+        window(cut, 0, 11)
+    for index in (-1, 2, np.int64(2)):
+        with pytest.raises(UsageError, match=f"windows 0 to 1 of length 5, got index={index}"):
+            window(cut, index, 5)

@@ -1,0 +1,141 @@
+"""language.py against plain numpy: the loss and its gradient, windows in order, evaluation."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxdyn import nn, text, train
+from jaxdyn.text import language
+
+V, D, N = 11, 4, 7
+
+
+def drawn(seed=0, dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    x, head, shift = rng.normal(size=(N, D)), rng.normal(size=(V, D)), rng.normal(size=V)
+    targets = np.array([3, 3, 0, 10, 5, 3, 1])  # one token more than once: its rows of the gradient add up
+    return x.astype(dtype), head.astype(dtype), shift.astype(dtype), targets
+
+
+def numpy_loss(x, head, shift, targets):
+    z = x @ head.T + shift
+    z = z - z.max(1, keepdims=True)
+    return np.mean(np.log(np.exp(z).sum(1)) - z[np.arange(len(x)), targets])
+
+
+def numpy_gradient(x, head, shift, targets):
+    z = x @ head.T + shift
+    p = np.exp(z - z.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+    p[np.arange(len(x)), targets] -= 1
+    p /= len(x)
+    return p @ head, p.T @ x, p.sum(0)
+
+
+@pytest.mark.parametrize("factor", [0.0, 1.0, 300.0])
+def test_loss_and_gradient(x64, factor):
+    """At factor 300 logits reach 1000 and more: nothing overflows."""
+    x, head, shift, targets = drawn()
+    args = (factor * x, head, shift, jnp.asarray(targets))
+    value, gradient = jax.jit(jax.value_and_grad(language.cross_entropy, (0, 1, 2)))(*args)
+    np.testing.assert_allclose(value, numpy_loss(*args[:3], targets), rtol=1e-12)
+    for ours, theirs in zip(gradient, numpy_gradient(*args[:3], targets), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-13)
+
+
+def test_gradient_scales_with_what_comes_from_above_and_batches(x64):
+    x, head, shift, targets = drawn()
+    once = jax.grad(language.cross_entropy)(x, head, shift, targets)
+    thrice = jax.grad(lambda x: 3 * language.cross_entropy(x, head, shift, targets))(jnp.asarray(x))
+    np.testing.assert_allclose(thrice, 3 * once, rtol=1e-12)
+    many = jax.vmap(jax.grad(language.cross_entropy), (0, None, None, None))(jnp.stack([x, 2 * x]), head, shift, targets)
+    np.testing.assert_allclose(many[0], once, rtol=1e-12)
+
+
+def test_float32_stays_float32(x64):
+    x, head, shift, targets = drawn(dtype=np.float32)
+    value, gradient = jax.value_and_grad(language.cross_entropy, (0, 1, 2))(x, head, shift, jnp.asarray(targets, jnp.int32))
+    assert {value.dtype, *(g.dtype for g in gradient)} == {np.dtype("float32")}
+    for ours, theirs in zip(gradient, numpy_gradient(*(a.astype(float) for a in drawn()[:3]), targets), strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+
+
+def small():
+    columns = text.columns(np.random.default_rng(0).integers(0, V, 3 * 22).astype(np.int32), 3)
+    return nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.0)), columns
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_loss_is_that_of_the_logits(x64, tied):
+    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.2, tied=tied, head_bias=not tied, dtype="float64"))
+    params = net.init(jax.random.key(0))
+    inputs, targets = text.window(small()[1], 1, 5)
+    for key in (None, jax.random.key(3)):
+        logits = net.apply(params, inputs, key=key)
+        plain = np.mean(
+            jax.nn.logsumexp(logits, -1) - np.take_along_axis(np.asarray(logits), np.asarray(targets)[..., None], -1)[..., 0]
+        )
+        np.testing.assert_allclose(language.loss(net, params, inputs, targets, key), plain, rtol=1e-12)
+
+
+def test_steps_go_round_the_windows_in_order():
+    """Five steps by hand on windows 0, 1, 2, 3, 0 of four: 21 // 5."""
+    net, columns = small()
+    tx = optax.sgd(0.1)
+    start = train.init(tx, net.init(jax.random.key(0)))
+    step = jax.jit(language.make_step(net, tx, 5))
+    state, params = start, start.params
+    gradient = jax.jit(jax.grad(lambda p, x, y: language.loss(net, p, x, y)))
+    for i in (0, 1, 2, 3, 0):
+        state = step(state, columns, jax.random.key(1))
+        g = gradient(params, columns[:, 5 * i : 5 * i + 5], columns[:, 5 * i + 1 : 5 * i + 6])
+        params = jax.tree.map(lambda p, g: p - 0.1 * g, params, g)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), state.params, params)
+
+
+def test_dropout_of_a_step_depends_on_the_step_and_the_key_alone():
+    net = nn.network(nn.encoder_lm(V, width=4, hidden=6, dropout=0.5))
+    columns = text.columns(np.zeros(66, np.int32), 3)  # all windows are alike
+    tx = optax.sgd(0.0)
+    step = language.make_step(net, optax.sgd(1.0), 5)
+    start = train.init(tx, net.init(jax.random.key(0)))
+    run = jax.jit(lambda i, key: step(start._replace(step=i), columns, key).params["head"])
+    ends = [run(i, jax.random.key(1)) for i in (0, 0, 1)]
+    other = run(0, jax.random.key(2))
+    assert np.array_equal(ends[0], ends[1])
+    assert not np.array_equal(ends[0], ends[2]) and not np.array_equal(ends[0], other)
+
+
+def test_evaluation_is_the_mean_over_windows():
+    net, columns = small()
+    params = net.init(jax.random.key(0))
+    observed = jax.jit(lambda x: net.apply(params, x, observe=("attention",)))
+    losses, entropies = [], []
+    for i in range(4):
+        inputs, targets = columns[:, 5 * i : 5 * i + 5], columns[:, 5 * i + 1 : 5 * i + 6]
+        logits, seen = jax.tree.map(lambda x: np.asarray(x, float), observed(inputs))
+        rows, right = logits.reshape(-1, V), targets.reshape(-1)
+        losses.append(numpy_loss(rows, np.eye(V), 0, right))
+        a = seen["attention"]
+        entropies.append(-(a * np.log(np.where(a > 0, a, 1))).sum(-1).mean((1, 2, 3)))
+    evaluate = jax.jit(lambda windows: language.evaluate(net, params, columns, 5, windows))
+    for windows in (1, 3, 4, 99):
+        found = evaluate(windows)
+        np.testing.assert_allclose(found.loss, np.mean(losses[:windows]), rtol=1e-5)
+        np.testing.assert_allclose(found.entropy, np.mean(entropies[:windows], 0), rtol=1e-5)
+    everything = jax.jit(lambda: language.evaluate(net, params, columns, 5))()
+    np.testing.assert_allclose(everything.loss, np.mean(losses), rtol=1e-5)
+
+
+def test_training_lowers_the_loss_of_a_text_with_structure():
+    """Each word fixes the next one: the loss falls far below the unigram's ln 11."""
+    net, _ = small()
+    columns = text.columns(np.tile(np.arange(V, dtype=np.int32), 40), 4)
+    tx = optax.adam(0.02)
+    step = language.make_step(net, tx, 5)
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, 200, lambda _, s: step(s, columns, jax.random.key(0)), s))(
+        train.init(tx, net.init(jax.random.key(0)))
+    )
+    assert language.evaluate(net, state.params, columns, 5).loss < 0.2 < np.log(V)

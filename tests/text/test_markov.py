@@ -1,0 +1,173 @@
+"""The chain against exact fractions, its stationary law, and its streams against the matrix that they should follow."""
+
+import functools
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from jaxdyn.errors import UsageError
+from jaxdyn.text import markov
+
+pytestmark = pytest.mark.usefixtures("x64")
+WORDS, LENGTH, STRIDE = 12, 200_000, 40  # at memory 0.5 words that are 38 apart depend on one another with weight 4e-12
+
+
+@functools.partial(jax.jit, static_argnums=(1, 4))
+def whole(key, words, exponent, memory, layouts=3):
+    drawn = markov.chain(key, words, exponent, memory, layouts)
+    return drawn, markov.transition(drawn), markov.entropies(drawn)
+
+
+sample = jax.jit(markov.sample, static_argnums=2)
+
+
+@functools.cache
+def stream_of(memory: float):
+    with jax.enable_x64(True):
+        drawn, matrix, exact = whole(jax.random.key(3), WORDS, 1.0, memory)
+        return np.asarray(sample(drawn, jax.random.key(4), LENGTH)), np.asarray(drawn.law), np.asarray(matrix), exact
+
+
+def overlaps(law: list[Fraction], order: list[int]) -> list[list[Fraction]]:
+    """The shared length of every piece in the order of ranks and every piece in a layout."""
+    start = [sum(law[:i], Fraction(0)) for i in range(len(law))]
+    laid = {word: sum((law[w] for w in order[:place]), Fraction(0)) for place, word in enumerate(order)}
+    return [
+        [max(Fraction(0), min(start[i] + law[i], laid[j] + law[j]) - max(start[i], laid[j])) for j in range(len(law))]
+        for i in range(len(law))
+    ]
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2])
+def test_matrix_is_that_of_exact_fractions(exponent):
+    drawn, matrix, exact = whole(jax.random.key(exponent), 7, float(exponent), 0.75)
+    weights = [Fraction(1, (i + 1) ** exponent) for i in range(7)]
+    law = [w / sum(weights) for w in weights]
+    orders = np.asarray(drawn.order).tolist()
+    assert all(sorted(order) == list(range(7)) for order in orders)
+    shared = np.array([overlaps(law, order) for order in orders]).sum(0)
+    expected = np.array([[law[j] / 4 + Fraction(3, 4) * shared[i, j] / 3 / law[i] for j in range(7)] for i in range(7)])
+    assert all(sum(row) == 1 for row in expected)
+    assert all(sum(law[i] * expected[i, j] for i in range(7)) == law[j] for j in range(7))  # stationary without rounding
+    np.testing.assert_allclose(drawn.law, np.array(law, float), rtol=1e-14)
+    np.testing.assert_allclose(matrix, expected.astype(float), atol=1e-14)
+    assert exact.law == pytest.approx(stats.entropy(np.array(law, float)), rel=1e-13)
+    rows = [stats.entropy(row) for row in expected.astype(float)]
+    assert exact.rate == pytest.approx(np.dot(np.array(law, float), rows), rel=1e-12)
+
+
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10**6), words=st.sampled_from([2, 30, 400]), exponent=st.floats(0, 2), memory=st.floats(0, 1))
+def test_zipf_is_stationary(seed, words, exponent, memory):
+    with jax.enable_x64(True):
+        drawn, matrix, exact = whole(jax.random.key(seed), words, exponent, memory)
+        law, matrix = np.asarray(drawn.law), np.asarray(matrix)
+        np.testing.assert_allclose(
+            law, np.arange(1, words + 1) ** -exponent / np.sum(np.arange(1, words + 1) ** -exponent), rtol=1e-13
+        )
+        assert np.all(matrix >= 0)
+        np.testing.assert_allclose(law @ matrix, law, rtol=0, atol=1e-12)
+        # a row is a sum of r overlaps, each with the rounding of places in [0, 1), divided by the word's probability
+        np.testing.assert_allclose((matrix.sum(1) - 1) * law, 0, atol=1e-13)
+        assert 0 <= exact.rate <= exact.law * (1 + 1e-12)
+
+
+def test_limits_of_the_entropies():
+    _, _, exact = whole(jax.random.key(0), 50, 0.0, 0.0)
+    assert exact.law == pytest.approx(np.log(50)) and exact.rate == pytest.approx(np.log(50))
+    _, matrix, exact = whole(jax.random.key(0), 50, 0.0, 1.0, 1)
+    assert exact.rate < 1e-10  # equal pieces in one layout: every word has one follower
+    np.testing.assert_allclose(np.sort(np.asarray(matrix), 1)[:, -1], 1, atol=1e-12)
+
+
+def test_exponent_and_memory_may_be_mapped():
+    exponents, memories = np.array([0.5, 1.0, 1.5]), np.array([0.2, 0.5, 0.9])
+    _, matrices, exact = jax.vmap(whole, (None, None, 0, 0))(jax.random.key(1), 30, exponents, memories)
+    for i in range(3):
+        _, matrix, alone = whole(jax.random.key(1), 30, exponents[i], memories[i])
+        np.testing.assert_allclose(matrices[i], matrix, atol=1e-14)
+        assert exact.rate[i] == pytest.approx(float(alone.rate), rel=1e-12)
+
+
+def chi_square(pairs: np.ndarray, joint: np.ndarray) -> float:
+    """The p-value of independent pairs of words under their joint law."""
+    counts = np.zeros_like(joint)
+    np.add.at(counts, tuple(pairs), 1)
+    expected = joint * pairs.shape[1]
+    large = expected >= 5  # the law of the statistic needs some five a cell; the rest is one cell
+    seen, due = np.append(counts[large], counts[~large].sum()), np.append(expected[large], expected[~large].sum())
+    return stats.chisquare(seen[due > 0], due[due > 0]).pvalue
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3])
+def test_streams_follow_the_powers_of_the_matrix(lag):
+    stream, law, matrix, _ = stream_of(0.5)
+    far = stream[: LENGTH - lag : STRIDE], stream[lag::STRIDE][: len(stream[: LENGTH - lag : STRIDE])]
+    power = np.linalg.matrix_power(matrix, lag)
+    assert chi_square(np.stack(far), law[:, None] * power) > 1e-4
+    other = np.linalg.matrix_power(matrix, lag + 1)
+    assert lag > 1 or chi_square(np.stack(far), law[:, None] * other) < 1e-9  # the test can fail
+
+
+def test_streams_have_zipf_frequencies():
+    stream, law, _, _ = stream_of(0.5)
+    thin = stream[::STRIDE]
+    assert stats.chisquare(np.bincount(thin, minlength=WORDS), law * len(thin)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("memory", [0.5, 0.9])
+def test_streams_have_the_exact_entropy_rate(memory):
+    stream, law, matrix, exact = stream_of(memory)
+    losses = -np.log(matrix[stream[:-1], stream[1:]])
+    blocks = losses[: len(losses) // 500 * 500].reshape(-1, 500).mean(1)  # far longer than the memory: nearly independent
+    error = blocks.std(ddof=1) / np.sqrt(len(blocks))
+    assert abs(losses.mean() - exact.rate) < 5 * error
+    counts = np.zeros((WORDS, WORDS))
+    np.add.at(counts, (stream[:-1], stream[1:]), 1)
+    plugged = stats.entropy(counts.ravel()) - stats.entropy(counts.sum(1))
+    bias = (WORDS - 1) * WORDS / 2 / LENGTH  # the estimate from counts is too small by at most about this
+    assert abs(plugged - exact.rate) < 5 * error + 2 * bias
+    assert abs(exact.law - exact.rate) > 50 * error  # words without memory would be told apart
+
+
+def test_stream_without_any_redraw_is_a_path_of_the_chain():
+    drawn, matrix, _ = whole(jax.random.key(5), 50, 1.0, 1.0, 1)
+    stream = np.asarray(sample(drawn, jax.random.key(6), 1000))
+    assert np.all(np.asarray(matrix)[stream[:-1], stream[1:]] > 0)
+    assert np.mean(np.asarray(matrix) > 0) < 0.05  # a false step would nearly always be seen
+
+
+def test_generated_corpus():
+    made = markov.generate(7, words=20, length=1000)
+    again = markov.generate(7, words=20, length=1000)
+    other = markov.generate(8, words=20, length=1000)
+    assert made.corpus.digest == again.corpus.digest != other.corpus.digest
+    assert made.entropies == again.entropies
+    assert made.entropies.law == other.entropies.law and made.entropies.rate != other.entropies.rate
+    assert [len(made.corpus.train), len(made.corpus.valid), len(made.corpus.test)] == [900, 50, 50]
+    assert made.corpus.vocabulary[:2] == ("w1", "w2") and len(made.corpus.vocabulary) == 20
+    with jax.enable_x64(False):
+        assert markov.generate(7, words=20, length=1000).corpus.digest == made.corpus.digest
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"words": 1}, "2 to 4096 words, got 1"),
+        ({"words": 5000}, "2 to 4096 words, got 5000"),
+        ({"exponent": -0.1}, "exponent must be from 0"),
+        ({"exponent": float("nan")}, "exponent must be from 0"),
+        ({"memory": 1.0}, "memory must be from 0"),
+        ({"memory": -0.1}, "memory must be from 0"),
+        ({"layouts": 0}, "1 or more layouts and 40 or more tokens, got 0 and 200000"),
+        ({"length": 39}, "1 or more layouts and 40 or more tokens, got 4 and 39"),
+    ],
+)
+def test_numbers_out_of_range(fields, message):
+    with pytest.raises(UsageError, match=message):
+        markov.generate(**fields)

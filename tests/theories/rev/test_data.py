@@ -1,0 +1,77 @@
+"""Sequences of the reversal and the chain-of-thought task: who is seen in training, and who is not."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.rev import data
+
+P, T, M = 5, 4, 40
+
+
+def drawn(task, seed):
+    facts = data.draw(jax.random.key(seed), task, M, P, T)
+    return tuple(map(tuple, np.asarray(facts.train))), tuple(map(tuple, np.asarray(facts.test))), int(facts.arrow)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reversal_trains_both_directions_or_exactly_one(seed):
+    train, test, arrow = drawn("reversal", seed)
+    assert len(set(train)) == len(train) == 2 * P + T and len(test) == T
+    relations = {r for _, r, _ in train + test}
+    assert len(relations) == 2 and arrow in relations
+    other = {r: (relations - {r}).pop() for r in relations}
+    for x, r, y in test:
+        assert (x, r, y) not in train and (y, other[r], x) in train
+    whole = [f for f in train if (f[2], other[f[1]], f[0]) in train]
+    assert len(whole) == 2 * P
+    entities = {t for x, _, y in train + test for t in (x, y)}
+    assert len(entities) == 2 * (P + T) and not entities & relations
+    assert len({x for x, _, _ in train}) == len(train)  # every row has one target
+
+
+def test_the_direction_that_is_seen_is_a_fair_coin():
+    forward = [f[1] == arrow for seed in range(40) for train, _, arrow in [drawn("reversal", seed)] for f in train[-T:]]
+    assert 0.35 < np.mean(forward) < 0.65  # 160 draws: 4 standard errors
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_chains_train_two_steps_and_hold_out_the_indirect_one(seed):
+    train, test, arrow = drawn("cot", seed)
+    assert len(set(train)) == len(train) == 3 * P + 2 * T and len(test) == T
+    direct = {x: y for x, r, y in train if r == arrow}
+    for a, r, c in test:
+        assert r != arrow and (a, r, c) not in train and direct[direct[a]] == c
+    indirect = [f for f in train if f[1] != arrow]
+    assert len(indirect) == P and all(direct[direct[a]] == c for a, _, c in indirect)
+
+
+@pytest.mark.parametrize("task", data.TASKS)
+def test_index_tables(task):
+    train, test, arrow = drawn(task, 0)
+    begins = [f[0] for f in train]
+    single = data.single(task, P, T)
+    assert sorted(single) == [i for i, x in enumerate(begins) if begins.count(x) == 1]
+    seen_in_test = {x for x, _, y in test} | {y for _, _, y in test}
+    chain = {y for x, _, y in train if x in seen_in_test}
+    of_test = [begins[i] in seen_in_test | chain for i in single]
+    np.testing.assert_array_equal(data.of_test(task, P, T), of_test)
+    expected = [task == "cot" and f[1] != arrow for f in train]
+    np.testing.assert_array_equal(data.indirect(task, P, T), expected)
+
+
+def test_shares_of_the_draws(x64):
+    facts = data.draw(jax.random.key(0), "cot", M, P, T)
+    held = data.indirect("cot", P, T)
+    sequences, shares = data.shares(facts, jnp.float64(0.0), jnp.float64(0.5), held)
+    assert len(sequences) == 3 * P + 3 * T
+    np.testing.assert_allclose(shares.sum(), 1)
+    np.testing.assert_allclose(shares[-T:], 0)
+    np.testing.assert_allclose(shares[:-T][held] / shares[0], 0.5)
+
+
+def test_unknown_task():
+    with pytest.raises(jd.UsageError, match="reversal, cot"):
+        data.needed("fever", 1, 1)

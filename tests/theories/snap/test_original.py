@@ -1,0 +1,103 @@
+"""The original parameters against a transformer in NumPy, and the claims on them on small grids."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.snap import model, original
+from jaxdyn.theories.snap.claims import original as claims
+
+M, D, K = 6, 8, 3
+
+
+def case(width=D):
+    rng = np.random.default_rng(0)
+    used = (np.arange(D) < width).astype(float)
+    u, *square = rng.normal(size=(M, D)) * used, *(rng.normal(size=(3, D, D)) * used * used[:, None])
+    task = model.Task(rng.dirichlet(np.ones(M), K), np.array([0, 1, 0]), np.array([3, 4, 5]), rng.dirichlet(np.ones(K)))
+    return u, square, task
+
+
+@pytest.mark.parametrize("width", [8, 5])
+def test_forward_is_the_transformer_of_the_paper(x64, width):
+    u, (w_v, w_q, w_k), task = case(width)
+    queries, weights = np.array([1, 2]), original.Weights(*(jnp.asarray(w) for w in (w_v, w_q, w_k)))
+    total = 0.0
+    for n in range(K):
+        x_t = u[queries[task.query[n]]]
+        score = np.array([x_t @ w_q @ w_k.T @ u[token] / np.sqrt(width) for token in range(M)])
+        mass = task.p[n] * np.exp(score)
+        mass /= mass.sum()
+        inner = u.T @ (mass / np.sqrt((mass**2).sum()))
+        scores = np.array([u[token] @ w_v @ inner for token in range(M)])
+        total -= task.weight[n] * (scores[task.label[n]] - np.log(np.exp(scores).sum()))
+    got = original.loss(weights, jnp.asarray(u), task, jnp.asarray(queries), jnp.float64(width))
+    assert float(got) == pytest.approx(total, rel=1e-12)
+
+
+def test_reparametrised_network_is_the_same(x64):
+    u, square, task = case()
+    weights, queries = original.Weights(*(jnp.asarray(w) for w in square)), jnp.asarray([1, 2])
+    y, z = original.decoder(weights, jnp.asarray(u)), original.pair_logits(weights, jnp.asarray(u), queries, D)
+    assert np.allclose(y, u @ square[0].T @ u.T) and np.allclose(z, (u @ square[1] @ square[2].T @ u.T / np.sqrt(D))[1:3])
+    both = original.loss(weights, jnp.asarray(u), task, queries, D), model.loss(model.Params(y, z), task)
+    assert float(both[0]) == pytest.approx(float(both[1]), rel=1e-13)
+
+
+def test_embeddings_and_rotations(x64):
+    width = 6
+    frame = original.embeddings(jax.random.key(0), M, D, jnp.float64(width), True)
+    assert np.allclose(frame @ frame.T, np.eye(M), atol=1e-14) and np.all(frame[:, width:] == 0)
+    apart = original.embeddings(jax.random.key(0), M, D, jnp.float64(width), False)
+    assert np.allclose(np.linalg.norm(apart, axis=1), 1) and np.all(apart[:, width:] == 0)
+    turn = original.rotation(jax.random.key(1), D, jnp.float64(width))
+    assert np.allclose(turn @ turn.T, np.diag((np.arange(D) < width).astype(float)), atol=1e-14)
+    assert np.all(np.isfinite(original.embeddings(jax.random.key(0), M, D, jnp.float64(3), False)))
+    with pytest.raises(jd.UsageError, match="at least as many"):
+        original.embeddings(jax.random.key(0), 9, 8, 8, True)
+
+
+@pytest.fixture(scope="module")
+def data():
+    sizes = {"tokens": 14, "classes": 3, "distinct": 2, "dim": 14, "width": 14}
+    grid = jd.grid(claims.Layered, product=["single", "factored"], frame=["orthonormal", "random"], misfit=[1.0, 14**0.5], **sizes)
+    return jd.sweep(claims.trial, grid, seeds=3)
+
+
+def passed(checks):
+    return all(c.passed for c in checks)
+
+
+def test_judge_of_a_single_matrix(data):
+    good = data.sel(product="single", frame="orthonormal", misfit=1.0)
+    assert passed(claims.judge_single(good))
+    for breach in ({"frame": "random"}, {"product": "factored"}, {"misfit": 14**0.5}):
+        where = {"product": "single", "frame": "orthonormal", "misfit": 1.0, **breach}
+        assert not passed(claims.judge_single(data.sel(where)))
+    for name in ("y", "z"):
+        assert not passed(claims.judge_single(good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]})))
+
+
+def test_judge_of_two_matrices(data):
+    good = data.sel(product="factored", frame="orthonormal", misfit=1.0)
+    assert passed(claims.judge_factored(good))
+    assert not passed(claims.judge_factored(data.sel(product="single", frame="orthonormal", misfit=1.0)))
+    assert not passed(claims.judge_factored(good.assign(predicted_velocity=1.1 * good.predicted_velocity)))
+    reversed_order = good.assign(predicted_gain=-good.predicted_gain)
+    assert not passed(claims.judge_factored(reversed_order))
+
+
+def test_narrow_needs_widths(data):
+    with pytest.raises(jd.Inconclusive, match="three widths"):
+        claims.judge_narrow(data)
+
+
+def test_settings_refuse_what_cannot_be():
+    with pytest.raises(jd.UsageError, match="20 orthonormal"):
+        claims.Layered(width=8)
+    with pytest.raises(jd.UsageError, match="whole number"):
+        claims.Layered(width=30)
+    with pytest.raises(jd.UsageError, match="positive"):
+        claims.Layered(init=0.0)
