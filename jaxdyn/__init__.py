@@ -7,18 +7,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxdyn.engine.breach import need, rolled, scaled, swap
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
     from jaxdyn.engine.judge import Check, at_least, at_most, relative_error, within
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
+    from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
     from jaxdyn.engine.verify import verify
-    from jaxdyn.errors import Inconclusive, UsageError
+    from jaxdyn.errors import Inconclusive, UsageError, require
 
 _HOMES = {
+    "engine.breach": ("need", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
-    "errors": ("Inconclusive", "UsageError"),
+    "errors": ("Inconclusive", "UsageError", "require"),
     "engine.judge": ("Check", "at_least", "at_most", "relative_error", "within"),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
+    "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
     "engine.verify": ("verify",),
 }
@@ -32,6 +36,7 @@ __all__ = [
     "Grid",
     "Inconclusive",
     "Observables",
+    "Study",
     "Swept",
     "UsageError",
     "at_least",
@@ -39,9 +44,14 @@ __all__ = [
     "code",
     "grid",
     "named",
+    "need",
     "observables",
     "relative_error",
+    "require",
+    "rolled",
+    "scaled",
     "setting",
+    "swap",
     "sweep",
     "verify",
     "within",

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
 
-__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "finish", "lines", "order", "render", "scatter"]
+__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "finish", "first_run", "lines", "order", "render", "scatter"]
 
 COLORS = {
     "measured": "#3a82c8",
@@ -76,6 +76,11 @@ STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
 }
+
+
+def first_run(ds: xr.Dataset, *keep: str) -> xr.Dataset:
+    """The first run: the first value on every axis of the runs but those kept."""
+    return ds.isel({axis: 0 for axis in ds.status.dims if axis not in keep})
 
 
 def _flat(x: Any, runs: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Int, PyTree
 
+from jaxdyn.engine.setting import Code
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
@@ -129,18 +130,18 @@ def finite_status(tree: PyTree) -> Int[Array, ""]:
     return jnp.where(jnp.all(jnp.stack(finite)), jnp.int32(OK), jnp.int32(DIVERGED)) if finite else jnp.int32(OK)
 
 
-def switched(index: int | Int[Array, ""], txs: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
-    """One of several optimizers, chosen by a traced index, so that runs with any of them share one program.
+def switched(choice: Code, txs: Mapping[str, optax.GradientTransformation]) -> optax.GradientTransformation:
+    """One of several optimizers, chosen by a traced switch, so that runs with any of them share one program.
 
     ``switched(s.optimizer, {"gd": optax.sgd(s.lr), "adam": optax.adam(s.lr)})`` inside a trial, with a field
-    ``optimizer: jd.Code = jd.code("gd", "adam")``: the order of the names is that of the codes. The state holds the states of
-    all; only the chosen one moves. Under ``vmap`` over the index every run computes all updates and keeps its own.
+    ``optimizer: jd.Code = jd.code("gd", "adam")``. The state holds the states of all; only the chosen one moves. Under ``vmap`` over
+    the switch every run computes all updates and keeps its own.
 
     Raises:
-        UsageError: if there is no optimizer to choose from.
+        UsageError: if the switch's names are not those of the optimizers.
     """
-    if not txs:
-        raise UsageError("switched needs at least one optimizer")
+    if set(txs) != set(choice.names):
+        raise UsageError(f"the optimizers are {', '.join(txs) or 'none'}, the switch has {', '.join(choice.names)}")
 
     def init_all(params: PyTree) -> dict:
         return {name: tx.init(params) for name, tx in txs.items()}
@@ -153,6 +154,6 @@ def switched(index: int | Int[Array, ""], txs: Mapping[str, optax.GradientTransf
         return update
 
     def update(gradient: PyTree, states: dict, params: PyTree | None = None) -> tuple[PyTree, dict]:
-        return jax.lax.switch(index, [only(name) for name in txs], gradient, states, params)
+        return jax.lax.switch(choice.index, [only(name) for name in choice.names], gradient, states, params)
 
     return optax.GradientTransformation(init_all, update)

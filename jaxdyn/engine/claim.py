@@ -8,8 +8,9 @@ arrays keep their names; ``status`` tells how each run ended. Dimensions: the gr
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
     from jaxdyn.engine.judge import Check
 
-__all__ = ["Claim", "Control", "Named", "Observables", "named", "observables"]
+__all__ = ["Breach", "Claim", "Control", "Judge", "Named", "Observables", "Plot", "named", "observables"]
+
+Judge: TypeAlias = "Callable[[xr.Dataset], list[Check]]"
+Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
+Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
 
 
 @jax.tree_util.register_dataclass
@@ -107,7 +112,7 @@ class Control:
         diverges: the breach shows itself by runs that diverge; otherwise diverged runs do not count as rejection.
     """
 
-    breach: Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]
+    breach: Breach
     diverges: bool = False
 
 
@@ -127,8 +132,10 @@ class Claim:
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
         form: which form of the prediction is judged, when the trial returns several.
         counterpart: for ``expected="refuted"``: the form that the same judge must uphold on the same data.
+        sibling: the claim whose runs, judge and figure this one shares; set by :meth:`as_printed`.
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
+        caption: what the figure shows: its axes, what a band, a bar and a symbol mean, how many runs.
     """
 
     id: str
@@ -136,28 +143,51 @@ class Claim:
     source: str
     trial: Callable[[Any, jax.Array], Observables]
     quick: Grid
-    judge: Callable[[xr.Dataset], list[Check]]
-    controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    judge: Judge
+    controls: Mapping[str, Breach | Control] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
     paper: Grid | None = None
     seeds: int = 1
     paper_seeds: int | None = None
     form: str | None = None
     counterpart: str | None = None
+    sibling: str | None = None
     min_ok: float = 1.0
-    plot: Callable[[xr.Dataset, Figure], None] | None = None
+    plot: Plot | None = None
+    caption: str | None = None
 
     def __post_init__(self) -> None:
+        if not re.fullmatch(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", self.id):
+            raise UsageError(f"id={self.id!r} is not allowed: it is theory.claim, of letters, digits, underscores and hyphens")
         if self.expected not in ("upheld", "refuted", "measured"):
             raise UsageError(f"{self.id}: expected={self.expected!r} is not allowed: it is upheld, refuted or measured")
         if self.expected == "refuted" and self.counterpart is None:
             raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
         if self.expected == "upheld" and not self.controls:
             raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
-        if "." not in self.id:
-            raise UsageError(f"{self.id!r} is no claim id: write theory.claim")
         controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
         object.__setattr__(self, "controls", controls)
+
+    def as_printed(
+        self, *, id: str, statement: str, form: str, source: str | None = None, plot: Plot | None = None, caption: str | None = None
+    ) -> Claim:
+        """The same runs and the same judge for another form of the prediction, expected to be refuted.
+
+        It has no controls of its own: the same judge must uphold this claim's form on the same runs.
+        """
+        return dataclasses.replace(
+            self,
+            id=id,
+            statement=statement,
+            form=form,
+            counterpart=self.form,
+            sibling=self.id,
+            controls={},
+            expected="refuted",
+            source=source or self.source,
+            plot=plot or self.plot,
+            caption=caption or self.caption,
+        )
 
     @property
     def theory(self) -> str:

@@ -7,7 +7,8 @@ import json
 from typing import Any
 
 from jaxdyn.engine.cache import cache_dir
-from jaxdyn.engine.program import Program, probe
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.program import probe
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 

@@ -1,17 +1,14 @@
-"""Programs and chunks: one compiled function a group of runs that share their static fields.
+"""How a chunk is run: one compiled function for a group of runs that share their static fields.
 
-A chunk is a rectangular block *seeds x cells* of one program; it is a small picklable description, and :func:`run_chunk`
-turns it into results anywhere. Everything is traced and run inside ``jax.enable_x64(True)``: precision belongs to the setting.
+Everything is traced and run inside ``jax.enable_x64(True)``: precision belongs to the setting.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
 import time
-from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import jax
@@ -22,72 +19,18 @@ from jax.sharding import PartitionSpec as P
 from threadpoolctl import ThreadpoolController
 
 from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.claim import Observables
-from jaxdyn.engine.reference import Ref, remembered, resolve, source_hash
-from jaxdyn.engine.setting import Code, rebuild, swept_value
+from jaxdyn.engine.reference import remembered, resolve
+from jaxdyn.engine.setting import columns, join, split
+from jaxdyn.engine.store import write_shard
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
-__all__ = ["Chunk", "Program", "Result", "probe", "run_chunk", "use_compilation_cache"]
-
-
-@functools.cache
-def _versions() -> dict[str, str]:
-    return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
-
-
-@dataclass(frozen=True)
-class Program:
-    """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
-
-    trial: Ref
-    setting: Ref
-    static: tuple[tuple[str, Any], ...]
-    executor: str = "auto"
-    optimization: int | None = None  # XLA backend optimisation level; 1 compiles faster, None is XLA's own
-
-    def identity(self) -> str:
-        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device.
-
-        Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
-        """
-        device = (jax.default_backend(), jax.local_device_count())
-        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, _versions(), device]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; ``store`` is the folder of its shard, if any."""
-
-    program: Program
-    cells: tuple[tuple[Any, ...], ...]
-    seeds: tuple[int, ...]
-    store: str | None = None
-    program_id: str = ""
-
-    def identity(self) -> str:
-        """Content address of the shard: the program, the swept values and the seeds."""
-        facts = repr((self.program_id, self.cells, self.seeds))
-        return hashlib.sha256(facts.encode()).hexdigest()[:20]
-
-    @property
-    def runs(self) -> int:
-        """How many runs the block holds."""
-        return len(self.cells) * len(self.seeds)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Arrays of a chunk (leading axes seed, cell), their axis names and coordinates, and what it cost."""
-
-    arrays: dict[str, np.ndarray]
-    dims: dict[str, tuple[str, ...]]
-    coords: dict[str, tuple]
-    facts: dict[str, Any] = field(default_factory=dict)
+__all__ = ["probe", "run_chunk", "use_compilation_cache"]
 
 
 def use_compilation_cache() -> None:
@@ -98,23 +41,22 @@ def use_compilation_cache() -> None:
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def _swept_arrays(program: Program, cells: tuple[tuple[Any, ...], ...]) -> dict[str, np.ndarray]:
-    cls = resolve(program.setting)
-    dtype = np.dtype(dict(program.static).get("dtype", "float64"))
-    columns = {}
-    for i, name in enumerate(cls.swept_fields):
-        kind = np.int32 if cls.hints[name] == Code else dtype
-        columns[name] = np.asarray([swept_value(cls, name, cell[i]) for cell in cells], kind)
-    return columns
+def _swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, np.ndarray]:
+    return columns(resolve(program.setting), program.static, cells)
+
+
+def _any_cell(program: Program) -> tuple[Any, ...]:
+    """The swept values of the setting's defaults, for shapes and dtypes."""
+    return split(resolve(program.setting)())[1]
 
 
 def _run_one(program: Program):
     """``(swept, seed) -> Observables`` of one run; its key comes from the seed alone."""
-    trial, cls, static = resolve(program.trial), resolve(program.setting), dict(program.static)
+    trial, cls = resolve(program.trial), resolve(program.setting)
 
     def one(swept, seed):
         key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
-        result = trial(rebuild(cls, static, swept), key)
+        result = trial(join(cls, program.static, swept), key)
         if not isinstance(result, Observables):
             raise UsageError(f"{program.trial} must return jd.observables(...), it returned {type(result).__name__}")
         return result
@@ -153,10 +95,10 @@ def probe(program: Program) -> dict[str, Any]:
     matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
     where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
     """
-    one, cls = _run_one(program), resolve(program.setting)
+    one = _run_one(program)
     with jax.enable_x64(True):
-        cell = tuple(getattr(cls(), n) for n in cls.swept_fields)
-        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in _swept_arrays(program, (cell,)).items()}
+        arrays = _swept_arrays(program, [_any_cell(program)])
+        swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
         jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
     inner = list(_subjaxprs(jaxpr))
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
@@ -208,9 +150,8 @@ def _compiled(program: Program, n_cells: int, n_seeds: int):
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
-    cls = resolve(program.setting)
-    cell = tuple(getattr(cls(), n) for n in cls.swept_fields)
-    swept = {k: jax.ShapeDtypeStruct((n_cells,), v.dtype) for k, v in _swept_arrays(program, (cell,)).items()}
+    arrays = _swept_arrays(program, [_any_cell(program)])
+    swept = {k: jax.ShapeDtypeStruct((n_cells,), v.dtype) for k, v in arrays.items()}
     args = ((swept, jax.ShapeDtypeStruct((n_cells,), jnp.uint32)), jax.ShapeDtypeStruct((n_seeds,), jnp.uint32))
     options = None if program.optimization is None else {"xla_backend_optimization_level": program.optimization}
     with jax.default_matmul_precision("highest"):
@@ -258,6 +199,4 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     result = _to_host(observed, n_seeds, n_cells)
     if chunk.store is None:
         return Result(result.arrays, result.dims, result.coords, facts)
-    from jaxdyn.engine.store import write_shard  # xarray is not needed where nothing is stored
-
     return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(program)}))}

@@ -171,9 +171,10 @@ def source_hash(ref: Ref) -> str:
     start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
     if not start.is_file():
         return hashlib.sha256(_own_source(resolve(ref)).encode()).hexdigest()
-    runner = PACKAGE / "engine" / "program.py"
+    runners = [PACKAGE / "engine" / name for name in ("program.py", "setting.py")]
     home = "" if ref.path else ref.module.rpartition(".")[0]
-    digest, seen, todo = hashlib.sha256(runner.read_bytes()), set(), [(start, ref.module)]
+    digest = hashlib.sha256(b"".join(file.read_bytes() for file in runners))
+    seen, todo = set(), [(start, ref.module)]
     while todo:
         file, name = todo.pop()
         if file in seen:

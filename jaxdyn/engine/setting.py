@@ -1,7 +1,8 @@
 """Settings: the complete, typed, frozen description of one run, and grids of them.
 
 A setting's *swept* fields (annotated ``Swept`` or ``Code``) are numbers that are traced and vmapped; all other fields are
-*static* and choose the program. A setting is a pytree whose children are the swept fields.
+*static* and choose the program. A setting is a pytree whose children are the swept fields. Taking a setting apart into static
+and swept fields (:func:`split`, :func:`columns`) and putting it together again (:func:`join`) is done here and nowhere else.
 """
 
 from __future__ import annotations
@@ -16,34 +17,98 @@ from typing import Any, dataclass_transform
 
 import jax
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Code", "Grid", "Swept", "code", "coerce", "field_table", "grid", "rebuild", "setting", "swept_value"]
+__all__ = ["Code", "Grid", "Swept", "code", "coerce", "columns", "field_table", "grid", "join", "setting", "split"]
 
 Swept = float | Float[Array, ""]  # a traced number
-Code = str | int | Int[Array, ""]  # a traced switch: a name outside a trial, its index (int32) inside
 RESERVED = dict.fromkeys(("seed", "form"), "an axis of the results") | dict.fromkeys(
     ("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify"
 )
 
 
+@jax.tree_util.register_pytree_node_class
+class Code:
+    """A traced switch between names: the value of a field declared by :func:`code`.
+
+    ``s.optimizer == "adam"`` is a truth value, a traced one inside a trial; ``s.optimizer.index`` is for ``lax.switch``.
+    Comparing with a number, or with a name that the switch does not have, raises: nothing can be chosen by accident.
+    """
+
+    __slots__ = ("index", "names")
+
+    def __init__(self, index: int | Int[Array, ""], names: tuple[str, ...]) -> None:
+        """The switch at the name of this index."""
+        self.index, self.names = index, names
+
+    @classmethod
+    def of(cls, name: str, names: Sequence[str]) -> Code:
+        """The switch at this name.
+
+        Raises:
+            UsageError: if it is none of the names.
+        """
+        if name not in tuple(names):
+            raise UsageError(f"{name!r} is not allowed: it is one of {', '.join(names)}")
+        return cls(tuple(names).index(name), tuple(names))
+
+    def __eq__(self, other: object) -> Bool[Array, ""] | bool:  # type: ignore[override]
+        if isinstance(other, Code):
+            return self.names == other.names and self.index == other.index
+        if not isinstance(other, str):
+            raise TypeError(f"a switch is compared with one of its names ({', '.join(self.names)}), not with {other!r}")
+        return self.index == Code.of(other, self.names).index
+
+    def __ne__(self, other: object) -> Bool[Array, ""] | bool:  # type: ignore[override]
+        equal = self == other
+        return not equal if isinstance(equal, bool) else ~equal
+
+    def __hash__(self) -> int:
+        return hash((self.index, self.names))
+
+    def __str__(self) -> str:
+        return self.names[self.index] if isinstance(self.index, int) else f"one of {', '.join(self.names)}"
+
+    __repr__ = __str__
+
+    def tree_flatten(self) -> tuple[tuple, tuple[str, ...]]:
+        """The index is the child, the names are static."""
+        return (self.index,), self.names
+
+    @classmethod
+    def tree_unflatten(cls, names: tuple[str, ...], children: tuple) -> Code:
+        """The inverse of :meth:`tree_flatten`; the child may be any placeholder."""
+        return cls(children[0], names)
+
+
 def code(*names: str) -> Any:
-    """A ``Code`` field with these names; the first is the default. Inside a trial the field is the name's index."""
-    return dataclasses.field(default=names[0], metadata={"names": names})
+    """A ``Code`` field with these names, of which the first is the default: ``optimizer: jd.Code = jd.code("gd", "adam")``."""
+    return dataclasses.field(default=Code(0, names), metadata={"names": names})
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, dataclasses.field))
 def setting(cls: type) -> type:
     """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
 
-    ``__post_init__`` sees Python numbers only: flattening and unflattening never run ``__init__``, so tracers and
-    placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``.
+    ``__post_init__`` sees Python numbers and switches at a known name only: flattening and unflattening never run ``__init__``,
+    so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``.
 
     Raises:
-        UsageError: if a field has no default, or a field's name is one that the engine uses itself.
+        UsageError: if a field has no default, a field's name is one that the engine uses itself, or a ``Code`` has no names.
     """
+    own_check = cls.__dict__.get("__post_init__")
+
+    def post_init(self: Any) -> None:
+        for name, names in cls.code_names.items():
+            value = getattr(self, name)
+            if not isinstance(value, Code):
+                object.__setattr__(self, name, Code.of(coerce(cls, name, value), names))
+        if own_check is not None:
+            own_check(self)
+
+    cls.__post_init__ = post_init
     cls = dataclasses.dataclass(frozen=True, kw_only=True)(cls)
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls)]
@@ -52,23 +117,25 @@ def setting(cls: type) -> type:
             raise UsageError(f"{cls.__name__}.{f.name}: the name {f.name!r} is taken by {RESERVED[f.name]}")
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise UsageError(f"{cls.__name__}.{f.name} needs a default value")
+        if (hints[f.name] is Code) != ("names" in f.metadata):
+            raise UsageError(f'{cls.__name__}.{f.name}: a switch is declared as {f.name}: jd.Code = jd.code("one", "other")')
     cls.hints = {n: hints[n] for n in names}
     cls.swept_fields = tuple(n for n in names if hints[n] in (Swept, Code))
     cls.static_fields = tuple(n for n in names if n not in cls.swept_fields)
     cls.code_names = {f.name: f.metadata["names"] for f in dataclasses.fields(cls) if "names" in f.metadata}
 
-    def flatten_with_keys(self):
+    def flatten_with_keys(self: Any) -> tuple[list, tuple]:
         children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
         return children, tuple(getattr(self, n) for n in cls.static_fields)
 
-    def unflatten(aux, children):
-        return rebuild(cls, dict(zip(cls.static_fields, aux, strict=True)), dict(zip(cls.swept_fields, children, strict=True)))
+    def unflatten(aux: tuple, children: Sequence) -> Any:
+        return _assemble(cls, dict(zip(cls.static_fields, aux, strict=True)), dict(zip(cls.swept_fields, children, strict=True)))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
     return cls
 
 
-def rebuild(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
+def _assemble(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
     """A setting from its fields without running its ``__init__`` (values may be tracers)."""
     new = object.__new__(cls)
     for name, value in (*static.items(), *swept.items()):
@@ -76,11 +143,28 @@ def rebuild(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> A
     return new
 
 
-def swept_value(cls: type, name: str, value: Any) -> float | int:
-    """The number a trial sees for a swept field: a code's index, else the number."""
-    if name in cls.code_names:
-        return cls.code_names[name].index(value)
-    return int(value) if cls.hints[name] == Code else float(value)
+def split(setting_: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[Any, ...]]:
+    """A setting's static fields with their names, and the values of its swept fields: numbers, and the names of switches."""
+    cls = type(setting_)
+    values = (getattr(setting_, n) for n in cls.swept_fields)
+    return tuple((n, getattr(setting_, n)) for n in cls.static_fields), tuple(str(v) if isinstance(v, Code) else v for v in values)
+
+
+def columns(cls: type, static: Sequence[tuple[str, Any]], cells: Sequence[Sequence[Any]]) -> dict[str, np.ndarray]:
+    """One array for each swept field, of the values that :func:`split` gave, in the setting's own precision."""
+    dtype = np.dtype(dict(static).get("dtype", "float64"))
+    found = {}
+    for i, name in enumerate(cls.swept_fields):
+        names = cls.code_names.get(name)
+        numbers = [names.index(cell[i]) if names else float(cell[i]) for cell in cells]
+        found[name] = np.asarray(numbers, np.int32 if names else dtype)
+    return found
+
+
+def join(cls: type, static: Sequence[tuple[str, Any]], swept: Mapping[str, Any]) -> Any:
+    """The setting of one run inside a program, from its static fields and one number of each column."""
+    codes = cls.code_names
+    return _assemble(cls, dict(static), {n: Code(v, codes[n]) if n in codes else v for n, v in swept.items()})
 
 
 def _type_name(hint: Any) -> str:
@@ -98,6 +182,7 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
     for name, hint in cls.hints.items():
         allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(hint)
         value = list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name)
+        value = str(value) if isinstance(value, Code) else value
         rows.append({"name": name, "kind": "swept" if name in cls.swept_fields else "static", "type": allowed, "value": value})
     return rows
 
@@ -108,6 +193,7 @@ def _convert(cls: type, name: str, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if name in cls.code_names:
+        value = str(value) if isinstance(value, Code) else value
         if value not in cls.code_names[name]:
             raise ValueError
         return value
@@ -116,7 +202,7 @@ def _convert(cls: type, name: str, value: Any) -> Any:
             if value == option or (isinstance(value, str) and value == str(option)):
                 return option
         raise ValueError
-    if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint not in (Swept, Code):
+    if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint != Swept:
         if value is None or value == "none":
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
@@ -129,7 +215,7 @@ def _of_type(hint: Any, value: Any) -> Any:
         if isinstance(value, bool):
             return value
         return {"true": True, "false": False}[value]
-    if hint is int or hint == Code:
+    if hint is int:
         if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
             raise ValueError
         return int(value)

@@ -15,15 +15,13 @@ import os
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from jaxdyn.engine.chunk import Chunk, Result
 from jaxdyn.errors import StoreError
-
-if TYPE_CHECKING:
-    from jaxdyn.engine.program import Chunk, Result
 
 __all__ = ["atomic_write", "open_folder", "read_shard", "stored_runs", "write_shard"]
 
@@ -146,8 +144,6 @@ def read_shard(path: Path) -> tuple[list[tuple], Result]:
     Raises:
         StoreError: the file's bytes are not those that were written.
     """
-    from jaxdyn.engine.program import Result
-
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != path.name.split(".")[1]:
         raise StoreError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")

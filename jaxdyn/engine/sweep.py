@@ -17,10 +17,11 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine import store as storage
+from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import Chunk, Program, Result, run_chunk
+from jaxdyn.engine.program import run_chunk
 from jaxdyn.engine.reference import ref_to
-from jaxdyn.engine.setting import Grid
+from jaxdyn.engine.setting import Grid, split
 from jaxdyn.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -65,14 +66,6 @@ def _split(items: Sequence, most: int) -> list[tuple]:
     return parts
 
 
-def _static(setting: Any) -> tuple[tuple[str, Any], ...]:
-    return tuple((n, getattr(setting, n)) for n in type(setting).static_fields)
-
-
-def _swept(setting: Any) -> tuple[Any, ...]:
-    return tuple(getattr(setting, n) for n in type(setting).swept_fields)
-
-
 def seed_tuple(seeds: Any) -> tuple[int, ...]:
     """Seeds from a number of them (0, 1, …) or from a sequence.
 
@@ -109,8 +102,8 @@ def plan(
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
         for cell in request.grid.cells():
-            program = Program(trial, setting, _static(cell), executor, optimization)
-            wanted.setdefault((program, request.seeds), {})[_swept(cell)] = None
+            static, swept = split(cell)
+            wanted.setdefault((Program(trial, setting, static, executor, optimization), request.seeds), {})[swept] = None
     known = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in wanted.items():
@@ -140,7 +133,7 @@ class Runs:
     @classmethod
     def key(cls, request: Request, cell: Any) -> tuple:
         """The program key of one cell of a request."""
-        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), _static(cell)))
+        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0]))
 
     def add(self, program: Program, cells: Sequence[tuple], seeds: Sequence[int], result: Result) -> None:
         """Take in the runs of one chunk."""
@@ -155,7 +148,7 @@ class Runs:
 
     def has_all(self, requests: Iterable[Request]) -> bool:
         """Whether every run of these requests is here."""
-        wanted = ((self.key(r, cell), _swept(cell), seed) for r in requests for cell in r.grid.cells() for seed in r.seeds)
+        wanted = ((self.key(r, cell), split(cell)[1], seed) for r in requests for cell in r.grid.cells() for seed in r.seeds)
         return all(place in self._places for place in wanted)
 
     def dataset(self, request: Request) -> xr.Dataset:
@@ -163,7 +156,7 @@ class Runs:
         places = []
         for cell in request.grid.cells():
             key = self.key(request, cell)
-            places += [self._places[key, _swept(cell), seed] for seed in request.seeds]
+            places += [self._places[key, split(cell)[1], seed] for seed in request.seeds]
         shape = (*request.grid.shape, len(request.seeds))
         run_dims = (*request.grid.axes, "seed")
         first = places[0][0]

@@ -11,7 +11,7 @@ from jaxdyn.engine.cache import cache_dir
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
-    from jaxdyn.engine.program import Program
+    from jaxdyn.engine.chunk import Program
     from jaxdyn.engine.sweep import Job
 
 __all__ = ["expected", "remember"]

@@ -1,0 +1,76 @@
+"""What is run: programs, chunks of their runs, and the arrays that come out; small picklable descriptions.
+
+A chunk is a rectangular block *seeds x cells* of one program; :func:`jaxdyn.engine.program.run_chunk` turns it into a result.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from typing import Any
+
+import jax
+import numpy as np
+
+from jaxdyn.engine.reference import Ref, source_hash
+
+__all__ = ["Chunk", "Program", "Result"]
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
+    return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
+
+
+@dataclass(frozen=True)
+class Program:
+    """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
+
+    trial: Ref
+    setting: Ref
+    static: tuple[tuple[str, Any], ...]
+    executor: str = "auto"
+    optimization: int | None = None  # XLA backend optimisation level; 1 compiles faster, None is XLA's own
+
+    def identity(self) -> str:
+        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device.
+
+        Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
+        """
+        device = (jax.default_backend(), jax.local_device_count())
+        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, _versions(), device]
+        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; ``store`` is the folder of its shard, if any."""
+
+    program: Program
+    cells: tuple[tuple[Any, ...], ...]
+    seeds: tuple[int, ...]
+    store: str | None = None
+    program_id: str = ""
+
+    def identity(self) -> str:
+        """Content address of the shard: the program, the swept values and the seeds."""
+        facts = repr((self.program_id, self.cells, self.seeds))
+        return hashlib.sha256(facts.encode()).hexdigest()[:20]
+
+    @property
+    def runs(self) -> int:
+        """How many runs the block holds."""
+        return len(self.cells) * len(self.seeds)
+
+
+@dataclass(frozen=True)
+class Result:
+    """Arrays of a chunk (leading axes seed, cell), their axis names and coordinates, and what it cost."""
+
+    arrays: dict[str, np.ndarray]
+    dims: dict[str, tuple[str, ...]]
+    coords: dict[str, tuple]
+    facts: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,91 @@
+"""Studies: what several claims on the same runs share, said once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import jax
+
+from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Observables, Plot
+from jaxdyn.engine.setting import Grid
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Study"]
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Study:
+    """Runs that several claims share: a trial, its grids and seeds, and where the statements come from.
+
+    ``study.claim(id=…, statement=…, judge=…)`` makes a claim; what it names itself goes before what the study says.
+    Fields as in :class:`~jaxdyn.engine.claim.Claim`.
+    """
+
+    trial: Callable[[Any, jax.Array], Observables]
+    quick: Grid
+    source: str
+    paper: Grid | None = None
+    seeds: int = 1
+    paper_seeds: int | None = None
+    judge: Judge | None = None
+    form: str | None = None
+    min_ok: float = 1.0
+    plot: Plot | None = None
+    caption: str | None = None
+
+    def claim(
+        self,
+        *,
+        id: str,
+        statement: str,
+        judge: Judge | None = None,
+        controls: Mapping[str, Breach | Control] | None = None,
+        expected: Literal["upheld", "refuted", "measured"] = "upheld",
+        form: str | None = None,
+        counterpart: str | None = None,
+        source: str | None = None,
+        quick: Grid | None = None,
+        paper: Grid | None = None,
+        seeds: int | None = None,
+        paper_seeds: int | None = None,
+        min_ok: float | None = None,
+        plot: Plot | None = None,
+        caption: str | None = None,
+    ) -> Claim:
+        """A claim on this study's runs.
+
+        Raises:
+            UsageError: if neither the study nor the claim has a judge, or the claim itself is not allowed.
+        """
+        chosen = _own(judge, self.judge)
+        if chosen is None:
+            raise UsageError(f"{id} has no judge: give judge= to the study or to the claim")
+        return Claim(
+            id=id,
+            statement=statement,
+            source=_own(source, self.source),
+            trial=self.trial,
+            quick=_own(quick, self.quick),
+            paper=_own(paper, self.paper),
+            seeds=_own(seeds, self.seeds),
+            paper_seeds=_own(paper_seeds, self.paper_seeds),
+            judge=chosen,
+            controls=controls or {},
+            expected=expected,
+            form=_own(form, self.form),
+            counterpart=counterpart,
+            min_ok=_own(min_ok, self.min_ok),
+            plot=_own(plot, self.plot),
+            caption=_own(caption, self.caption),
+        )
+
+
+def _own(own: T | None, shared: T) -> T:
+    return shared if own is None else own
