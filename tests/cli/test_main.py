@@ -31,7 +31,7 @@ def jaxdyn(capsys):
     """Run ``jaxdyn`` with these words; its exit code, standard output and standard error."""
 
     def run(*words):
-        code = cli.main([str(w) for w in words])
+        code = cli([str(w) for w in words])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -66,7 +66,7 @@ def finished(tmp_path_factory):
         patch.chdir(tmp_path_factory.mktemp("finished"))
         patch.setattr(theories, "__path__", [])
         patch.setenv("EQX_ON_ERROR", "nan")
-        code = cli.main(["verify", "--load", str(TOYS), "--workers", "1", "--json"])
+        code = cli(["verify", "--load", str(TOYS), "--workers", "1", "--json"])
         return code, out.getvalue(), err.getvalue(), Path("report").resolve()
 
 
@@ -323,7 +323,7 @@ def test_a_damaged_shard_is_named(jaxdyn, refused):
 def test_help(capsys):
     for words in (["--help"], ["verify", "--help"]):
         with pytest.raises(SystemExit) as stop:
-            cli.main(words)
+            cli(words)
         assert stop.value.code == 0 and "usage: jaxdyn" in capsys.readouterr().out
 
 

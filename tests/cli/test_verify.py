@@ -73,7 +73,7 @@ def test_interrupted_and_resumed(monkeypatch, capsys):
     assert len(list(Path("report").glob("shards/*/*.nc"))) == 1 and not Path("report/result.json").exists()
     monkeypatch.setattr(theories, "__path__", [])
     monkeypatch.setenv("EQX_ON_ERROR", "nan")
-    assert cli.main(words) == 0
+    assert cli(words) == 0
     out, err = capsys.readouterr()
     assert " of them stored" in err and {c["verdict"] for c in json.loads(out)["claims"]} == {"upheld"}
     assert len(list(Path("report").glob("shards/*/*.nc"))) == 2
@@ -118,7 +118,7 @@ def test_on_a_dask_cluster(monkeypatch, capsys):
     monkeypatch.setenv("EQX_ON_ERROR", "nan")
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
         url = cluster.scheduler_address.replace("tcp://", "dask://")
-        code = cli.main(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--cluster", url, "--json"])
+        code = cli(["verify", "toy.decay", "solver.decay", "--load", str(TOYS), "--cluster", url, "--json"])
         out, err = capsys.readouterr()
         with pytest.raises(ValueError, match="No clients found"):
             distributed.default_client()

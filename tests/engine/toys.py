@@ -41,7 +41,7 @@ def decay(s, key):
 
     def step(_, x):
         slope = s.rate * x
-        return x - s.lr * jnp.where(s.optimizer == 0, slope, jnp.sign(slope))
+        return x - s.lr * jnp.where(s.optimizer == "gd", slope, jnp.sign(slope))
 
     x = jax.lax.fori_loop(0, STEPS, step, x0)
     forms = jnp.stack([x0 * jnp.exp(-2 * STEPS * s.lr * s.rate), x0 * (1 - s.lr * s.rate) ** STEPS])
