@@ -1,20 +1,37 @@
 """jaxdyn: theorems about training dynamics, executed and refereed.
 
-Names are imported when they are first used, so that the command line answers before JAX is loaded.
+Names and submodules (``jd.plotting``, ``jd.stats``, …) are imported when they are first used, so that the command line answers
+before JAX is loaded.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from jaxdyn import data as data
+    from jaxdyn import experiment as experiment
+    from jaxdyn import flow as flow
+    from jaxdyn import linalg as linalg
+    from jaxdyn import metrics as metrics
+    from jaxdyn import nn as nn
+    from jaxdyn import optim as optim
+    from jaxdyn import plotting as plotting
+    from jaxdyn import report as report
+    from jaxdyn import stats as stats
+    from jaxdyn import status as status
+    from jaxdyn import testing as testing
+    from jaxdyn import text as text
+    from jaxdyn import train as train
     from jaxdyn.engine.breach import need, rolled, scaled, swap
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
     from jaxdyn.engine.judge import Check, at_least, at_most, relative_error, within
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.verify import verify
+    from jaxdyn.engine.verify import Verified, verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
+
+    __version__: str
 
 _HOMES = {
     "engine.breach": ("need", "rolled", "scaled", "swap"),
@@ -24,9 +41,10 @@ _HOMES = {
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
-    "engine.verify": ("verify",),
+    "engine.verify": ("Verified", "verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+_MODULES = "data experiment flow linalg metrics nn optim plotting report stats status testing text train".split()
 
 __all__ = [
     "Check",
@@ -39,6 +57,7 @@ __all__ = [
     "Study",
     "Swept",
     "UsageError",
+    "Verified",
     "at_least",
     "at_most",
     "code",
@@ -54,13 +73,28 @@ __all__ = [
     "swap",
     "sweep",
     "verify",
+    "verify_many",
     "within",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name in _MODULES:
+        return import_module(f"jaxdyn.{name}")
+    if name == "__version__":
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            value: Any = version("jaxdyn")
+        except PackageNotFoundError:  # run from a folder of sources that was never installed
+            value = "0+unknown"
+    elif name in _HOME:
+        value = getattr(import_module(f"jaxdyn.{_HOME[name]}"), name)
+    else:
         raise AttributeError(f"module 'jaxdyn' has no attribute {name!r}")
-    value = getattr(import_module(f"jaxdyn.{_HOME[name]}"), name)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, *_MODULES, "__version__"])

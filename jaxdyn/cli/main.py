@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | verify | new | report``.
+"""The command line: ``jaxdyn list | verify | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -13,14 +13,21 @@ import os
 import shutil
 import sys
 import textwrap
+import traceback
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxdyn.cli.words import plural
 from jaxdyn.errors import UsageError
 
 __all__ = ["main"]
+
+RUNS = (
+    "The runs beside a claim are its own; a total counts every different run once, those of controls included. "
+    "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
+)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -29,39 +36,51 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see `{self.prog} --help`)")
 
 
+class _Version(argparse.Action):
+    def __call__(self, *_: Any) -> NoReturn:
+        """Print the version; it is looked up only if somebody asks for it."""
+        from jaxdyn import __version__
+
+        print(f"jaxdyn {__version__}")
+        sys.exit(0)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="{list,verify,new,report}", parser_class=_Parser)
+    parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="{list,verify,new,report,completion}", parser_class=_Parser
+    )
     load = _Parser(add_help=False)
-    load.add_argument("--load", action="append", default=[], metavar="FILE", help="a Python file with claims of your own")
-    load.add_argument("--json", action="store_true", help="one JSON object on standard output; everything else on standard error")
+    load.add_argument("--load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own.")
+    load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
+    load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
+    patterns = {"nargs": "*", "metavar": "PATTERN", "help": "Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."}
 
-    listing = commands.add_parser("list", parents=[load], help="show the claims")
-    listing.add_argument("patterns", nargs="*", metavar="PATTERN", help="claim ids, e.g. joma.erf, 'joma.*' or joma")
+    listing = commands.add_parser("list", parents=[load], help="Show the claims.")
+    listing.add_argument("patterns", **patterns)
 
-    verify = commands.add_parser("verify", parents=[load], help="run claims and judge them")
-    verify.add_argument(
-        "patterns", nargs="*", metavar="PATTERN", help="claim ids, e.g. joma.erf, 'joma.*' or joma; all without one"
-    )
-    verify.add_argument(
-        "--scale", default="quick", help="quick (2 CPU cores, minutes; the default) or paper (the publication's own scale)"
-    )
-    verify.add_argument("--seeds", metavar="N", help="number of seeds, or a range FROM:TO")
-    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="override or sweep a field")
-    verify.add_argument(
-        "--by", default="", metavar="FIELD[,FIELD]", help="judge each cell of these swept fields: where does it stop holding?"
-    )
-    verify.add_argument("--out", default="report", metavar="DIR", help="folder for results and report (default: report)")
-    verify.add_argument("--report", metavar="FILE", help="the report's path (default: DIR/index.html)")
-    verify.add_argument("--workers", metavar="N", help="worker processes (default: one a core; 1 on an accelerator)")
-    verify.add_argument("--cluster", metavar="URL", help="run on a Dask cluster, e.g. dask://scheduler:8786")
+    verify = commands.add_parser("verify", parents=[load], help="Run claims and judge them.", epilog=RUNS)
+    verify.add_argument("patterns", **patterns)
+    verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
+    verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
+    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
+    verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
+    verify.add_argument("--out", default="report", metavar="DIR", help="Keep results and report in this folder (default: report).")
+    verify.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
+    verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
-    new = commands.add_parser("new", help="write a working claim of your own to start from")
-    new.add_argument("file", metavar="FILE")
+    new = commands.add_parser("new", help="Write a working claim of your own to start from.")
+    new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
 
-    report = commands.add_parser("report", help="rebuild the report from stored results")
-    report.add_argument("folder", metavar="DIR")
-    report.add_argument("--report", metavar="FILE", help="the report's path (default: DIR/index.html)")
+    report = commands.add_parser("report", help="Build the report again from stored results.")
+    report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
+    report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+
+    completion = commands.add_parser("completion", help="Print a script that completes jaxdyn's words in your shell.")
+    completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
     return parser
 
 
@@ -71,18 +90,18 @@ def _whole(text: str, name: str, least: int) -> int:
     except ValueError:
         number = least - 1
     if number < least:
-        raise UsageError(f"{name} {text}: a whole number of at least {least} is needed")
+        raise UsageError(f"{name} {text} is not allowed: it is a whole number of at least {least}")
     return number
 
 
-def _seeds(text: str | None) -> Any:
+def _seeds(text: str | None) -> int | range | None:
     if text is None:
         return None
     if ":" in text:
         start, _, stop = text.partition(":")
         first, last = _whole(start, "--seeds", 0), _whole(stop, "--seeds", 1)
         if last <= first:
-            raise UsageError(f"--seeds {text}: the range holds no seed; write FROM:TO with FROM below TO")
+            raise UsageError(f"--seeds {text} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
         return range(first, last)
     return _whole(text, "--seeds", 1)
 
@@ -92,13 +111,11 @@ def _sets(items: Sequence[str]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for item in items:
         name, equals, text = item.partition("=")
-        if not equals or not name.strip() or not text.strip():
-            raise UsageError(f"--set {item}: write FIELD=VALUE or FIELD=V1,V2,…")
+        values = [v.strip() for v in text.split(",") if v.strip()]
+        if not equals or not name.strip() or not values:
+            raise UsageError(f"--set {item} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
         if name.strip() in fields:
             raise UsageError(f"--set {item}: {name.strip()} is given twice; write all its values behind one --set, with commas")
-        values = [v.strip() for v in text.split(",") if v.strip()]
-        if not values:
-            raise UsageError(f"--set {item}: write FIELD=VALUE or FIELD=V1,V2,…")
         fields[name.strip()] = values if len(values) > 1 else values[0]
     return fields
 
@@ -106,7 +123,8 @@ def _sets(items: Sequence[str]) -> dict[str, Any]:
 def _list(args: argparse.Namespace) -> int:
     from jaxdyn.engine import registry
 
-    entries = registry.catalogue(args.load)
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's file prints must not land in the JSON
+        entries = registry.catalogue(args.load)
     chosen = set(registry.select_ids([e["id"] for e in entries], args.patterns))
     entries = [e for e in entries if e["id"] in chosen]
     if args.json:
@@ -119,7 +137,8 @@ def _list(args: argparse.Namespace) -> int:
         print(f"{e['id']:<{width}}  {e['expected']:<8}  {runs['quick']:>6} runs quick, {runs['paper']:>7} paper")
         for line in textwrap.wrap(f"{e['statement']} [{e['source']}]", columns - 4):
             print(f"    {line}")
-    print(f"{len(entries)} claim{'s' if len(entries) != 1 else ''}", file=sys.stderr)
+        print(f"    {e['home']}")
+    print(plural(len(entries), "claim"), file=sys.stderr)
     return 0
 
 
@@ -136,7 +155,7 @@ def _report(args: argparse.Namespace) -> int:
 def _new(args: argparse.Namespace) -> int:
     target = Path(args.file)
     if target.suffix != ".py":
-        raise UsageError(f"{target}: the file's name must end in .py")
+        raise UsageError(f"{target} is not allowed: the file's name must end in .py")
     if target.exists():
         raise UsageError(f"{target} exists already; nothing is overwritten, choose another name")
     from jaxdyn.engine.store import atomic_write
@@ -144,6 +163,23 @@ def _new(args: argparse.Namespace) -> int:
     atomic_write(target, (Path(__file__).parent / "new_claim.tmpl").read_bytes())
     print(f"{target} written. Try:\n  jaxdyn list --load {target} mine\n  jaxdyn verify --load {target} mine")
     return 0
+
+
+def _completion(args: argparse.Namespace) -> int:
+    import shtab
+
+    parser = _parser()
+    for action in (a for command in _commands(parser) for a in command._actions):
+        kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
+        if kind is not None:
+            action.complete = kind  # type: ignore[attr-defined]
+    print(shtab.complete(parser, args.shell))
+    return 0
+
+
+def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
+    (group,) = (a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return list(group.choices.values())
 
 
 def _verify(args: argparse.Namespace) -> int:
@@ -163,26 +199,35 @@ def _verify(args: argparse.Namespace) -> int:
             workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
             cluster=args.cluster,
             load=args.load,
+            fail_fast=args.fail_fast,
+            debug=args.debug,
         )
     if args.json:
         print(json.dumps(whole))
     return code
 
 
+COMMANDS = {"list": _list, "verify": _verify, "new": _new, "report": _report, "completion": _completion}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    debug = False
     try:
         args = _parser().parse_args(argv)
-        return {"list": _list, "verify": _verify, "new": _new, "report": _report}[args.command](args)
+        debug = getattr(args, "debug", False)
+        return COMMANDS[args.command](args)
     except UsageError as error:
+        if debug:
+            traceback.print_exc()
         print(f"jaxdyn: {error}", file=sys.stderr)
         return 2
     except BrokenExecutor:
-        sentence = "a worker process died (out of memory?); what is finished is stored: the same command goes on"
-        print(f"jaxdyn: {sentence}, and fewer --workers need less memory", file=sys.stderr)
+        sentence = "a worker process died (out of memory?); run the same command to resume, with fewer --workers if memory is short"
+        print(f"jaxdyn: {sentence}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("jaxdyn: interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        print("jaxdyn: interrupted; run the same command to resume", file=sys.stderr)
         return 130
     except BrokenPipeError:
         sys.stderr.close()

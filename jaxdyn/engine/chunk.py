@@ -17,11 +17,12 @@ import numpy as np
 
 from jaxdyn.engine.reference import Ref, source_hash
 
-__all__ = ["Chunk", "Program", "Result"]
+__all__ = ["Chunk", "Program", "Result", "versions"]
 
 
 @functools.cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """The versions that a run's bits can depend on."""
     return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
 
 
@@ -41,7 +42,7 @@ class Program:
         Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
         """
         device = (jax.default_backend(), jax.local_device_count())
-        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, _versions(), device]
+        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, versions(), device]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 

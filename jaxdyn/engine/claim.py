@@ -89,17 +89,26 @@ def observables(
         UsageError: an array without axis names, or a prediction without a measurement of that name.
     """
 
-    def wrap(group: Mapping[str, Any] | None) -> dict[str, Named]:
-        return {k: v if isinstance(v, Named) else named(v) for k, v in (group or {}).items()}
+    def wrap(word: str, group: Mapping[str, Any] | None) -> dict[str, Named]:
+        return {name: v if isinstance(v, Named) else named(_scalar(word, name, v)) for name, v in (group or {}).items()}
 
-    predicted_, measured_ = wrap(predicted), wrap(measured)
+    predicted_, measured_ = wrap("predicted", predicted), wrap("measured", measured)
     for name in predicted_:
         if name not in measured_:
             raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured_) or 'none'}")
     if "status" in (recorded or {}):
         raise UsageError("recorded 'status': the name is taken; give status=... to jd.observables")
     fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
-    return Observables(predicted_, measured_, wrap(recorded), jnp.asarray(status, jnp.int32), fixed)
+    return Observables(predicted_, measured_, wrap("recorded", recorded), jnp.asarray(status, jnp.int32), fixed)
+
+
+def _scalar(word: str, name: str, value: Any) -> Any:
+    """Refuse an array without names, which this function can call by its own name."""
+    if axes := jnp.ndim(value):
+        raise UsageError(
+            f'{word} {name!r} has shape {jnp.shape(value)}: name its axes, jd.named({name}, "{" ".join(["axis"] * axes)}")'
+        )
+    return value
 
 
 @dataclasses.dataclass(frozen=True)

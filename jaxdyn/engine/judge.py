@@ -24,6 +24,14 @@ class Check:
     passed: bool
     worst: dict[str, Any] = dataclasses.field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value:.4g}, bound {bound_text(self.bound)}"
+
+
+def bound_text(bound: float | tuple[float, float]) -> str:
+    """A bound in words: one number, or an interval."""
+    return f"{bound[0]:.6g} to {bound[1]:.6g}" if isinstance(bound, tuple | list) else f"{bound:.6g}"
+
 
 def plain(value: Any) -> Any:
     """A NumPy scalar as a Python value; anything else as it is."""

@@ -12,11 +12,13 @@ from typing import Any
 
 import jax
 
-from jaxdyn.engine.setting import field_table
-from jaxdyn.engine.sweep import Runs
-from jaxdyn.engine.verify import Verified
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.registry import home
+from jaxdyn.engine.setting import field_table, split
+from jaxdyn.engine.sweep import Request, Runs
+from jaxdyn.engine.verify import Cost, Verified
 
-__all__ = ["environment", "payload"]
+__all__ = ["entry", "environment", "payload"]
 
 
 def _version(package: str) -> str | None:
@@ -71,7 +73,11 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "settings": _settings(verified),
         "command": verified.task.command,
         "message": decision.message,
+        "home": home(claim),
     }
+    if decision.failure is not None:
+        failure = decision.failure
+        entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
     if claim.counterpart is not None:
         entry |= {"counterpart": claim.counterpart, "counterpart_checks": [asdict(c) for c in decision.counterpart_checks]}
     if verified.by is not None:
@@ -79,8 +85,48 @@ def _entry(verified: Verified) -> dict[str, Any]:
     return entry
 
 
+def entry(verified: Verified) -> dict[str, Any]:
+    """One claim of :func:`payload`."""
+    return _finite(_entry(verified))
+
+
 def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
-    """All claims of a call, with the number of different programs behind them."""
-    programs = {Runs.key(r, cell) for v in results for r in v.task.requests for cell in r.grid.cells()}
-    whole = {"claims": [_entry(v) for v in results], "programs": len(programs), "seconds": seconds, "environment": environment()}
+    """All claims of a call, and what the different programs behind them cost.
+
+    ``runs`` of a claim are its own; ``runs`` of the whole are all different runs, those of controls included.
+    """
+    costs: dict[Program, Cost] = {}
+    users: dict[Program, list[str]] = {}
+    for verified in results:
+        for cost in verified.costs:  # a claim that failed early knows less of what its programs cost than its neighbours
+            costs[cost.program] = max(cost, costs.get(cost.program, cost), key=lambda c: c.runs)
+            users.setdefault(cost.program, []).append(verified.claim.id)
+    whole = {
+        "claims": [_entry(v) for v in results],
+        "programs": len(costs),
+        "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
+        "costs": [_cost(costs[program], ids) for program, ids in users.items()],
+        "seconds": seconds,
+        "environment": environment(),
+    }
     return _finite(whole)
+
+
+def _runs(request: Request) -> set[tuple[Any, ...]]:
+    cells = [(Runs.key(request, cell), split(cell)[1]) for cell in request.grid.cells()]
+    return {(*cell, seed) for cell in cells for seed in request.seeds}
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, bool | int | float | str | tuple | None) else str(value)
+
+
+def _cost(cost: Cost, ids: list[str]) -> dict[str, Any]:
+    return {
+        "program": cost.program.trial.title,
+        "static": {name: _plain(value) for name, value in cost.program.static},
+        "compile_seconds": cost.compile_seconds,
+        "run_seconds": cost.run_seconds,
+        "runs": cost.runs,
+        "claims": ids,
+    }

@@ -58,7 +58,7 @@ def _run_one(program: Program):
         key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
         result = trial(join(cls, program.static, swept), key)
         if not isinstance(result, Observables):
-            raise UsageError(f"{program.trial} must return jd.observables(...), it returned {type(result).__name__}")
+            raise UsageError(f"{program.trial.title} must return jd.observables(...), it returned {type(result).__name__}")
         return result
 
     return one

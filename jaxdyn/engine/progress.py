@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: runs done, rate, time left. Quiet when it is not a terminal."""
+"""Progress of long work on standard error: runs done, rate, time left; no bar where that is not a terminal."""
 
 from __future__ import annotations
 
@@ -37,8 +37,15 @@ class Progress:
     def __exit__(self, *_: object) -> None:
         self._bar.stop()
 
+    def say(self, text: str) -> None:
+        """Print a line above the bar; where there is no bar, just print it."""
+        if self._bar.disable:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     def start(self, total: int, done: int) -> None:
-        """Tell how many runs there are, and how many are stored already."""
+        """Set the number of runs, and how many are stored already."""
         self._bar.update(self._task, total=total, completed=done)
 
     def advance(self, runs: int, facts: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """Where claims are found: the packages under ``jaxdyn.theories``, a user's own files, and installed ``jaxdyn.claims`` entry points.
 
-The catalogue (what ``jaxdyn list`` prints) is cached in the user's cache folder by the hash of all sources, so that
-listing imports neither JAX nor any theory. This module itself imports neither.
+The catalogue (what ``jaxdyn list`` prints) is shipped with the package, as ``catalogue.json``, and used as long as no source
+behind it has changed; what is not shipped is cached in the user's cache folder. So listing imports neither JAX nor any
+theory, and a selection imports only the theories that it needs. ``python -m jaxdyn.engine.registry`` writes the shipped file.
 """
 
 from __future__ import annotations
@@ -12,51 +13,113 @@ import hashlib
 import importlib
 import json
 import pkgutil
-from collections.abc import Iterable, Sequence
+import sys
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["all_claims", "catalogue", "select", "select_ids"]
+__all__ = ["all_claims", "catalogue", "home", "select", "select_ids", "write_shipped"]
 
 PACKAGE = Path(__file__).parents[1]
+THEORIES = PACKAGE / "theories"
+SHIPPED = Path(__file__).with_name("catalogue.json")
+DECIDES = ("breach", "claim", "registry", "setting", "study")  # modules of the engine on which a catalogue's entries depend
 
 
-def _modules(load: Sequence[str | Path]) -> Iterable[tuple[str, Any]]:
+class Source(NamedTuple):
+    """A module with a list of claims: its name for messages, and its file if all its claims are at home there."""
+
+    name: str
+    module: Any
+    file: str | None
+
+
+_homes: dict[str, tuple[Claim, str]] = {}  # of all claims met in this process, by id
+
+
+def _theories(names: Collection[str] | None = None) -> Iterator[Source]:
     from jaxdyn import theories
-    from jaxdyn.engine.reference import load_file
 
     for info in sorted(pkgutil.iter_modules(theories.__path__), key=lambda i: i.name):
-        yield info.name, importlib.import_module(f"jaxdyn.theories.{info.name}")
+        if names is None or info.name in names:
+            yield Source(info.name, importlib.import_module(f"jaxdyn.theories.{info.name}"), None)
+
+
+def _others(load: Sequence[str | Path]) -> Iterator[Source]:
     for point in entry_points(group="jaxdyn.claims"):
-        yield point.value, point.load()
-    for path in load:
-        yield str(path), load_file(path)
+        module = point.load()
+        yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
+    if load:
+        from jaxdyn.engine.reference import load_file
+
+        for path in load:
+            yield Source(str(path), load_file(path), str(path))
 
 
-def all_claims(load: Sequence[str | Path] = ()) -> dict[str, Claim]:
+def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
+    from jaxdyn.engine.claim import Claim
+
+    found: dict[str, Claim] = {}
+    for source in sources:
+        claims = getattr(source.module, "CLAIMS", None)
+        if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
+            raise UsageError(f"{source.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
+        files = {} if source.file is not None else _files(source.module.__name__)
+        for claim in claims:
+            if claim.id in found:
+                raise _twins(claim.id, source.name)
+            found[claim.id] = claim
+            _homes[claim.id] = claim, source.file if source.file is not None else files[id(claim)]
+    return found
+
+
+def _twins(name: str, where: str) -> UsageError:
+    return UsageError(f"two claims are called {name}; the second is in {where}")
+
+
+def _files(package: str) -> dict[int, str]:
+    """For each claim of a theory the file of the module with the longest name that has it in its CLAIMS."""
+    files: dict[int, str] = {}
+    for name in sorted((n for n in sys.modules if n == package or n.startswith(f"{package}.")), key=len):
+        file = getattr(sys.modules[name], "__file__", None)
+        if file is not None:
+            files |= {id(c): _from_root(Path(file)) for c in getattr(sys.modules[name], "CLAIMS", ())}
+    return files
+
+
+def _from_root(file: Path) -> str:
+    """A path from the folder that holds the package; another one as it is."""
+    return file.relative_to(PACKAGE.parent).as_posix() if file.is_relative_to(PACKAGE.parent) else str(file)
+
+
+def home(claim: Claim) -> str | None:
+    """The file of a claim, from the package's root where it is one of jaxdyn's; None for a claim that was made at a prompt."""
+    known = _homes.get(claim.id)
+    if known is not None and known[0] is claim:
+        return known[1]
+    from jaxdyn.engine.failure import shown_path, source_file
+
+    file = source_file(claim.judge)
+    return None if file is None or file.startswith("<") else shown_path(file)
+
+
+def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None = None) -> dict[str, Claim]:
     """All claims by id.
+
+    Args:
+        load: files with claims of a user's own.
+        theories: folders of theories to import; None: all.
 
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
-    from jaxdyn.engine.claim import Claim
-
-    found: dict[str, Claim] = {}
-    for name, module in _modules(load):
-        claims = getattr(module, "CLAIMS", None)
-        if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
-            raise UsageError(f"{name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
-        for claim in claims:
-            if claim.id in found:
-                raise UsageError(f"two claims are called {claim.id}; the second is in {name}")
-            found[claim.id] = claim
-    return found
+    return _collect(source for sources in (_theories(theories), _others(load)) for source in sources)
 
 
 def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
@@ -82,9 +145,17 @@ def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
 
 
 def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Claim]:
-    """The claims that match any of the patterns."""
-    claims = all_claims(load)
-    return [claims[i] for i in select_ids(claims, patterns)]
+    """The claims that match any of the patterns; only their theories are imported.
+
+    Raises:
+        UsageError: a pattern that matches nothing, or a file that cannot be used.
+    """
+    homes = {entry["id"]: Path(entry["home"]).parts for entry in _of_theories()}
+    ids = select_ids([*homes, *_collect(_others(load))], patterns)
+    root = THEORIES.relative_to(PACKAGE.parent).parts
+    shipped = {homes[i][len(root)] for i in ids if i in homes and homes[i][: len(root)] == root}
+    claims = all_claims(load, shipped if all(homes[i][: len(root)] == root for i in ids if i in homes) else None)
+    return [claims[i] for i in ids]
 
 
 def _entry(claim: Claim) -> dict[str, Any]:
@@ -100,36 +171,95 @@ def _entry(claim: Claim) -> dict[str, Any]:
         "controls": list(claim.controls),
         "fields": field_table(grid),
         "runs": {s: len(claim.grid(s).cells()) * claim.seed_count(s) for s in ("quick", "paper")},
+        "home": home(claim),
     }
 
 
-def _source_key(load: Sequence[str | Path]) -> str:
-    digest = hashlib.sha256(str(PACKAGE).encode())
-    for file in sorted(PACKAGE.rglob("*.py")):
-        digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
-    for point in entry_points(group="jaxdyn.claims"):
-        digest.update(f"{point.value} {point.dist and point.dist.version}".encode())
-    for path in load:
-        file = Path(path).resolve()
-        digest.update(str(file).encode() + (file.read_bytes() if file.is_file() else b""))
+def _entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
+    return [_entry(claim) for claim in _collect(sources).values()]
+
+
+def _hash(files: Iterable[Path], *facts: str) -> str:
+    """Of files and facts; the same on systems that end lines differently."""
+    digest = hashlib.sha256(repr(facts).encode())
+    for file in files:
+        name = file.relative_to(PACKAGE).as_posix() if file.is_relative_to(PACKAGE) else str(file)
+        digest.update(name.encode() + (file.read_bytes().replace(b"\r\n", b"\n") if file.is_file() else b""))
     return digest.hexdigest()[:20]
 
 
-def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
-    """What is known of every claim without running it, from the cache when no source has changed."""
+def _engine_files() -> list[Path]:
+    return [PACKAGE / "engine" / f"{name}.py" for name in DECIDES]
+
+
+def _theories_key() -> str:
+    from jaxdyn import theories
+
+    folders = [Path(path) for path in theories.__path__]
+    facts = [str(folder) for folder in folders if folder != THEORIES]
+    return _hash([*_engine_files(), *sorted(f for folder in folders for f in folder.rglob("*.py"))], *facts)
+
+
+def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, Any]]:
+    """Entries from the user's cache, made and kept there if need be."""
     from jaxdyn.engine.cache import cache_dir
 
-    file = cache_dir() / f"catalogue-{_source_key(load)}.json"
+    file = cache_dir() / f"catalogue-{kind}-{key}.json"
     try:
-        return json.loads(file.read_text())
+        known: list[dict[str, Any]] = json.loads(file.read_text())
+        return known
     except (OSError, ValueError):
-        entries = [_entry(claim) for claim in all_claims(load).values()]
+        entries = _entries(sources)
     from jaxdyn.engine.store import atomic_write
 
     try:
-        for old in file.parent.glob("catalogue-*.json"):
+        for old in file.parent.glob(f"catalogue-{kind}-*.json"):
             old.unlink(missing_ok=True)
         atomic_write(file, json.dumps(entries))
     except (UsageError, OSError):
         pass  # a cache that cannot be written costs time only
     return entries
+
+
+def _of_theories() -> list[dict[str, Any]]:
+    key = _theories_key()
+    try:
+        shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
+        if shipped["sources"] == key:
+            claims: list[dict[str, Any]] = shipped["claims"]
+            return claims
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # nothing is shipped with a copy of the sources that somebody is changing
+    return _cached("theories", key, _theories())
+
+
+def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
+    """What is known of every claim without running it; imports what is neither shipped nor cached.
+
+    Raises:
+        UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
+    """
+    entries = _of_theories()
+    points = [f"{point.value} {point.dist and point.dist.version}" for point in entry_points(group="jaxdyn.claims")]
+    if points or load:
+        files = [file for path in load for file in (Path(path).resolve(), *sorted(Path(path).resolve().parent.glob("*.py")))]
+        known = {entry["id"] for entry in entries}
+        others = _cached("others", _hash([*_engine_files(), *files], *points, *map(str, load)), _others(load))
+        for entry in others:
+            if entry["id"] in known:
+                raise _twins(entry["id"], entry["home"])
+        entries = [*entries, *others]
+    return entries
+
+
+def write_shipped(target: Path = SHIPPED) -> int:
+    """Write the catalogue that is shipped with the package; returns the number of claims."""
+    from jaxdyn.engine.store import atomic_write
+
+    entries = _entries(_theories())
+    atomic_write(target, json.dumps({"sources": _theories_key(), "claims": entries}, indent=0, ensure_ascii=False) + "\n")
+    return len(entries)
+
+
+if __name__ == "__main__":
+    print(f"{write_shipped()} claims written to {SHIPPED.name}")

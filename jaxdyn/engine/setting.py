@@ -327,5 +327,11 @@ def grid(cls: type, **fields: Any | Sequence) -> Grid:
     """A grid over setting ``cls``: fields given as list, range or array are axes (their product is run), others are fixed.
 
     ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.
+
+    Raises:
+        UsageError: a class that is not decorated, an unknown field, or a value that is not allowed.
     """
+    if not isinstance(cls, type) or "hints" not in vars(cls):
+        name = cls.__name__ if isinstance(cls, type) else repr(cls)
+        raise UsageError(f"{name} is not a setting: decorate its class with @jd.setting, and give the class to jd.grid")
     return Grid(cls(), {}).replace(**fields)

@@ -7,7 +7,6 @@ Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<prog
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import json
@@ -19,13 +18,15 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from filelock import FileLock, Timeout
 
 from jaxdyn.engine.chunk import Chunk, Result
 from jaxdyn.errors import StoreError
 
-__all__ = ["atomic_write", "open_folder", "read_shard", "stored_runs", "write_shard"]
+__all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "stored_runs", "write_shard"]
 
 MARKER, FORMAT = "jaxdyn.json", 1
+LOCK, OWNER = ".lock", ".lock-owner"
 
 
 @contextlib.contextmanager
@@ -75,29 +76,46 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
     marker = path / MARKER
     if marker.exists():
         _check_marker(marker, purpose)
-    elif any(p.name != ".lock" and not p.name.startswith(".tmp-") for p in path.iterdir()):
+    elif any(p.name not in (LOCK, OWNER) and not p.name.startswith(".tmp-") for p in path.iterdir()):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
-    with _plain_errors(path):
-        lock = open(path / ".lock", "a+")  # noqa: SIM115 - held, and closed, by the block below
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            lock.seek(0)
-            owner = lock.read().strip() or "unknown"
-            raise StoreError(f"{path} is in use by process {owner}; wait until it ends or choose another output folder") from None
-        with _plain_errors(path):
-            lock.truncate(0)
-            lock.write(str(os.getpid()))
-            lock.flush()
+    with _held(path):
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
-        for leftover in (
-            *path.glob(".tmp-*"),
-            *path.glob("shards/*/.tmp-*"),
-        ):  # of a killed run
+        for leftover in (*path.glob(".tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
             leftover.unlink(missing_ok=True)
         yield path
+
+
+@contextlib.contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Hold a folder's lock; who holds it stands in a file beside it, since some systems let nobody read a locked file."""
+    lock, owner = FileLock(path / LOCK), path / OWNER
+    try:
+        with _plain_errors(path):
+            lock.acquire(timeout=0)
+    except Timeout:
+        name = "unknown"
+        with contextlib.suppress(OSError):
+            name = owner.read_text().strip() or name
+        raise StoreError(f"{path} is in use by process {name}; wait until it ends or choose another output folder") from None
+    try:
+        atomic_write(owner, str(os.getpid()))
+        yield
+    finally:
+        lock.release()
+
+
+def check_writable(path: Path) -> None:
+    """Refuse a file that could not be written later, after hours of work.
+
+    Raises:
+        StoreError: the path is a folder, or its folder cannot be made or written to.
+    """
+    if path.is_dir():
+        raise StoreError(f"cannot write to {path}: Is a directory; give the path of a file")
+    probe = path.parent / f".tmp-{secrets.token_hex(8)}"
+    atomic_write(probe, "")
+    probe.unlink(missing_ok=True)
 
 
 def _check_marker(marker: Path, purpose: str) -> None:

@@ -1,23 +1,27 @@
 """Sweeps: run a trial over a grid of settings x seeds and return one labelled Dataset.
 
 Runs are grouped by static fields into programs and cut into fixed-shape chunks; chunks go to any
-``concurrent.futures.Executor``; finished chunks are shards in a store, so that a killed sweep goes on where it stopped.
+``concurrent.futures.Executor``; finished chunks are shards in a store, so that a killed sweep resumes where it stopped.
 """
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures as cf
 import dataclasses
+import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import run_chunk
 from jaxdyn.engine.reference import ref_to
@@ -27,10 +31,24 @@ from jaxdyn.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "MOST_SEEDS", "Job", "Request", "Runs", "execute", "load_stored", "plan", "seed_tuple", "sweep"]
+__all__ = [
+    "MEMORY",
+    "MOST_SEEDS",
+    "Job",
+    "Request",
+    "Runs",
+    "execute",
+    "load_stored",
+    "plan",
+    "seed_tuple",
+    "sweep",
+    "wait_for_first",
+]
 
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
+PATIENCE = 0.5  # seconds between two looks at other work while chunks run
+POLL = (0.05, 5.0)  # seconds between two questions to a foreign future: at first, and at most
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 
@@ -146,11 +164,6 @@ class Runs:
         key = self.program_key(chunk.program)
         return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
 
-    def has_all(self, requests: Iterable[Request]) -> bool:
-        """Whether every run of these requests is here."""
-        wanted = ((self.key(r, cell), split(cell)[1], seed) for r in requests for cell in r.grid.cells() for seed in r.seeds)
-        return all(place in self._places for place in wanted)
-
     def dataset(self, request: Request) -> xr.Dataset:
         """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
         places = []
@@ -216,7 +229,9 @@ def execute(
     runs: Runs,
     pool: cf.Executor | None,
     progress: Progress | None = None,
-    finished: Callable[[Job, Runs], None] | None = None,
+    finished: Callable[[Job, Runs, Any], None] | None = None,
+    meanwhile: Callable[[], None] | None = None,
+    at_once: int | None = None,
 ) -> dict[Program, Any]:
     """Run what is not stored yet, in the order given.
 
@@ -226,23 +241,30 @@ def execute(
         jobs: from :func:`plan`.
         runs: from :func:`load_stored`; takes in the new runs.
         pool: any ``concurrent.futures.Executor``; None runs in this process.
-        progress: told of every finished chunk.
-        finished: called with every job whose chunks are all done (or failed), and the runs so far.
+        progress: a bar, updated after each chunk.
+        finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.
+        meanwhile: called after each chunk, and now and then while none finishes.
+        at_once: most chunks in the pool at a time, so that other work of the pool is not queued behind all of them; None: no limit.
 
     Returns:
-        For each program what it cost (``compile_seconds``, ``run_seconds``, ``runs``) or the exception that it raised.
+        For each program what it cost (``compile_seconds``, ``run_seconds``, ``runs``) or the :class:`Failure` that ended it.
     """
     costs: dict[Program, Any] = {}
     left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
+
+    def over(job: Job) -> None:
+        if not left[job.program] and finished is not None:
+            finished(job, runs, costs.setdefault(job.program, _no_cost()))
+
     if progress is not None:
         progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
     for job in jobs:
-        if not left[job.program] and finished is not None:
-            finished(job, runs)
-    for job, chunk, outcome in _outcomes([(job, list(left[job.program])) for job in jobs if left[job.program]], pool):
-        if isinstance(costs.get(job.program), Exception):
+        over(job)
+    todo = [(job, left[job.program][0], tuple(left[job.program][1:])) for job in jobs if left[job.program]]
+    for job, chunk, outcome in _outcomes(todo, pool, at_once, meanwhile):
+        if isinstance(costs.get(job.program), Failure):
             continue  # a program that failed is over, whatever its other chunks do
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, Failure):
             costs[job.program] = outcome
             left[job.program] = []
         else:
@@ -251,8 +273,9 @@ def execute(
             left[job.program].remove(chunk)
             if progress is not None:
                 progress.advance(chunk.runs, facts)
-        if not left[job.program] and finished is not None:
-            finished(job, runs)
+        over(job)
+        if meanwhile is not None:
+            meanwhile()
     return costs
 
 
@@ -266,37 +289,77 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
     return outcome
 
 
+def _no_cost() -> dict[str, Any]:
+    return {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0}
+
+
 def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str, Any]) -> None:
-    cost = costs.setdefault(job.program, {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0})
+    cost = costs.setdefault(job.program, _no_cost())
     cost["compile_seconds"] += facts["compile_seconds"]
     cost["run_seconds"] += facts["run_seconds"]
     cost["runs"] += chunk.runs
 
 
-def _outcomes(todo: list[tuple[Job, list[Chunk]]], pool: cf.Executor | None):
-    """``(job, chunk, result or exception)`` as chunks finish; after a failure the program's other chunks are left."""
-    if pool is None:
-        for job, chunks in todo:
-            for chunk in chunks:
-                try:
-                    yield job, chunk, run_chunk(chunk)
-                except StoreError:
-                    raise
-                except Exception as error:
-                    yield job, chunk, error
-                    break
-        return
-    waiting = {pool.submit(run_chunk, chunks[0]): (job, chunks[0], chunks[1:]) for job, chunks in todo}
-    while waiting:
-        finished, _ = cf.wait(waiting, return_when=cf.FIRST_COMPLETED)
-        for future in finished:
-            job, chunk, rest = waiting.pop(future)
-            error = future.exception()
-            if isinstance(error, StoreError | cf.BrokenExecutor) or not isinstance(error, Exception | None):
-                raise error
-            yield job, chunk, future.result() if error is None else error
-            if error is None:
-                waiting |= {pool.submit(run_chunk, c): (job, c, []) for c in rest}
+def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
+    """Run a chunk, here or in a worker; what a trial raises comes back as a value, since not every exception can be unpickled."""
+    try:
+        return run_chunk(chunk)
+    except StoreError:
+        raise
+    except Exception as error:
+        return Failure.of(error, near=chunk.program.trial.file)
+
+
+Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that may follow when it is done
+
+
+def _outcomes(
+    todo: list[Todo], pool: cf.Executor | None, at_once: int | None, meanwhile: Callable[[], None] | None
+) -> Iterator[tuple[Job, Chunk, Result | dict[str, Any] | Failure]]:
+    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are left."""
+    queue: collections.deque[Todo] = collections.deque(todo)
+    waiting: dict[Any, Todo] = {}
+    while queue or waiting:
+        if pool is None:
+            job, chunk, rest = queue.popleft()
+            finished = [(job, chunk, rest, _attempt(chunk))]
+        else:
+            while queue and (at_once is None or len(waiting) < at_once):
+                waiting[pool.submit(_attempt, queue[0][1])] = queue.popleft()
+            done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
+            finished = [(*waiting.pop(future), _outcome_of(future)) for future in done]
+        for job, chunk, rest, outcome in finished:
+            yield job, chunk, outcome
+            if isinstance(outcome, Failure):
+                queue = collections.deque(item for item in queue if item[0] is not job)
+            else:
+                queue.extendleft((job, c, ()) for c in reversed(rest))
+        if meanwhile is not None:
+            meanwhile()
+
+
+def _outcome_of(future: Any) -> Any:
+    """What a finished future holds; an exception that is not about the output folder or the pool itself ends one program only."""
+    try:
+        return future.result()
+    except (StoreError, cf.BrokenExecutor):
+        raise
+    except Exception as error:
+        return Failure.of(error)
+
+
+def wait_for_first(futures: Collection[Any], seconds: float | None = None) -> list[Any]:
+    """Those futures that are done, as soon as there is one; none if it takes longer than so many seconds.
+
+    Futures of some executors (submitit's jobs) are not ``concurrent.futures.Future``: these are asked now and then.
+    """
+    if all(isinstance(future, cf.Future) for future in futures):
+        return list(cf.wait(futures, seconds, cf.FIRST_COMPLETED).done)
+    end, pause = time.monotonic() + (math.inf if seconds is None else seconds), POLL[0]
+    while not (done := [future for future in futures if future.done()]) and time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(2 * pause, POLL[1])
+    return done
 
 
 def sweep(
@@ -317,7 +380,7 @@ def sweep(
         trial: ``(setting, key) -> Observables``, at the top level of a module.
         grid: from :func:`jaxdyn.grid`.
         seeds: how many (0, 1, …), or which.
-        out: folder for the shards; a sweep that was interrupted goes on from there with the same bits.
+        out: folder for the shards; a sweep that was interrupted resumes from there, with the same bits.
         executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
         progress: see :mod:`jaxdyn.engine.progress`.
@@ -342,8 +405,8 @@ def sweep(
         runs = load_stored(jobs)
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
-            if isinstance(cost, Exception):
-                raise cost
+            if isinstance(cost, Failure):
+                raise cost.exception()
         return runs.dataset(request)
 
     if out is None:

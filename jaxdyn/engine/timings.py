@@ -1,11 +1,19 @@
-"""What programs cost on this machine, remembered in the user's cache folder: for planning and for the announced minutes."""
+"""What programs cost: on this machine (remembered in the user's cache folder), else on a reference machine (shipped).
+
+For planning, longest first, and for the announced minutes. ``python -m jaxdyn.engine.timings DIR`` writes the shipped file,
+``costs.json``, from the results of a verification that compiled everything itself.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import json
-from typing import TYPE_CHECKING, Any
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.errors import UsageError
@@ -14,26 +22,75 @@ if TYPE_CHECKING:
     from jaxdyn.engine.chunk import Program
     from jaxdyn.engine.sweep import Job
 
-__all__ = ["expected", "remember"]
+__all__ = ["expected", "remember", "write_reference"]
 
-COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that this machine has not met
+COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that no machine has met
+REFERENCE = Path(__file__).with_name("costs.json")
+TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
+LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
+
+Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
 
 
-def _file():
+def _file() -> Path:
     return cache_dir() / "timings.json"
 
 
+class Met(NamedTuple):
+    """What a program cost on this machine."""
+
+    compile_seconds: float
+    run_seconds: float  # of one run
+    compiled: str = ""  # what was compiled last: it is in the compilation cache
+    again: float | None = None  # seconds to get it from there
+
+
 @functools.cache
-def _known() -> dict[str, tuple[float, float]]:
+def _known() -> dict[str, Met]:
+    """What programs cost on this machine."""
     try:
         known = json.loads(_file().read_text())
-        return {name: (float(a), float(b)) for name, (a, b) in known.items()}
+        return {name: Met(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in known.items()}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
 
+@functools.cache
+def _reference() -> tuple[dict[str, Times], dict[str, Times]]:
+    """What programs cost on the reference machine, in seconds of this one: by name, and the longest of each trial."""
+    try:
+        shipped = json.loads(REFERENCE.read_text())
+        slower = _calibration() / float(shipped["calibration_seconds"])
+        programs = {name: (slower * float(a), slower * float(b)) for name, (a, b) in shipped["programs"].items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}, {}
+    trials: dict[str, Times] = {}
+    for name, (compile_seconds, per_run) in programs.items():
+        trial = name.split(" ")[0]
+        before = trials.get(trial, (0.0, 0.0))
+        trials[trial] = max(compile_seconds, before[0]), max(per_run, before[1])
+    return programs, trials
+
+
+def _calibration() -> float:
+    """Seconds of a fixed piece of Python on one core, the best of many: how machines are compared."""
+    best = float("inf")
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        total = 0
+        for i in range(LOOPS):
+            total += i * i % 7
+        best = min(best, time.perf_counter() - start)
+    return best
+
+
 def _name(program: Program) -> str:
-    return f"{program.trial} {program.static}"
+    return f"{program.trial.title} {program.static}"
+
+
+def _compiled(job: Job) -> str:
+    """What a job compiles: its program in the shape of its chunks."""
+    return f"{job.program.identity()} {len(job.chunks[0].cells)}x{len(job.chunks[0].seeds)}"
 
 
 def expected(job: Job) -> float:
@@ -41,20 +98,64 @@ def expected(job: Job) -> float:
     runs = sum(c.runs for c in job.chunks if c not in job.done)
     if runs == 0:
         return 0.0
-    compile_seconds, per_run = _known().get(_name(job.program), (COMPILE, RUN))
+    met = _known().get(_name(job.program))
+    if met is not None:
+        compile_seconds, per_run = met.compile_seconds, met.run_seconds
+        if met.compiled == _compiled(job):
+            compile_seconds = TRACING * compile_seconds if met.again is None else met.again
+    else:
+        programs, trials = _reference()
+        compile_seconds, per_run = programs.get(_name(job.program)) or trials.get(job.program.trial.title) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
 
-def remember(jobs: list[Job], costs: dict[Program, Any]) -> None:
+def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
     """Keep what the programs of this call cost."""
     known = dict(_known())
     for job in jobs:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
-            old = known.get(_name(job.program), (0.0, 0.0))  # a compilation that the cache answered is no measure of one
-            known[_name(job.program)] = (max(cost["compile_seconds"], old[0]), cost["run_seconds"] / cost["runs"])
+            name, compiled, seconds = _name(job.program), _compiled(job), cost["compile_seconds"]
+            old = known.get(name, Met(0.0, 0.0))
+            again = seconds if old.compiled == compiled else None
+            # a compilation that the cache answered is no measure of one
+            known[name] = Met(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     from jaxdyn.engine.store import atomic_write
 
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
         atomic_write(_file(), json.dumps(known))
     _known.cache_clear()
+
+
+def write_reference(folder: Path, target: Path = REFERENCE) -> int:
+    """Write the shipped costs from the shards of an output folder; returns the number of programs.
+
+    Raises:
+        UsageError: the folder holds no shards.
+    """
+    from jaxdyn.engine.chunk import Program
+    from jaxdyn.engine.reference import Ref
+    from jaxdyn.engine.store import atomic_write, read_shard
+
+    spent: dict[str, list[float]] = {}
+    for shard in sorted(folder.glob("shards/*/*.nc")):
+        facts = read_shard(shard)[1].facts
+        parts = facts["program"]
+        static = tuple((name, _hashable(value)) for name, value in parts["static"])
+        total = spent.setdefault(_name(Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static)), [0.0, 0.0, 0.0])
+        for i, key in enumerate(("compile_seconds", "run_seconds", "runs")):
+            total[i] += facts[key]
+    if not spent:
+        raise UsageError(f"{folder} holds no shards; give the folder that was --out of `jaxdyn verify`")
+    programs = {name: [round(a, 3), float(f"{b / runs:.3g}")] for name, (a, b, runs) in sorted(spent.items())}
+    atomic_write(target, json.dumps({"calibration_seconds": round(_calibration(), 5), "programs": programs}, indent=1) + "\n")
+    return len(programs)
+
+
+def _hashable(value: Any) -> Any:
+    """JSON's lists as the tuples that they were."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    print(f"{write_reference(Path(sys.argv[1]))} programs written to {REFERENCE.name}")

@@ -14,8 +14,9 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Claim, Control
+from jaxdyn.engine.failure import Failure, source_file
 from jaxdyn.engine.judge import Check, plain
-from jaxdyn.errors import Inconclusive
+from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
 __all__ = ["ControlOutcome", "Decision", "by_cells", "decide", "decided", "error_decision"]
@@ -44,13 +45,13 @@ class Decision:
     counterpart_checks: list[Check] = dataclasses.field(default_factory=list)
     diverged: int = 0
     message: str | None = None
+    failure: Failure | None = None
 
 
-def error_decision(error: BaseException) -> Decision:
-    """The decision when a trial or a judge raised."""
-    return Decision(
-        "error", message=f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else 'no message'}"
-    )
+def error_decision(error: BaseException | Failure, author: Callable | None = None) -> Decision:
+    """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries."""
+    failure = error if isinstance(error, Failure) else Failure.of(error, source_file(author))
+    return Decision("error", message=str(failure), failure=failure.text_only())
 
 
 def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
@@ -82,9 +83,12 @@ def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[
             if narrowed:
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
             raise
-    if not checks:
-        raise ValueError("the judge returned no checks")
-    return checks
+    if checks is None or (isinstance(checks, list | tuple) and not checks):
+        raise UsageError("the judge returned no checks")
+    if not isinstance(checks, list | tuple) or not all(isinstance(c, Check) for c in checks):
+        got = "one Check" if isinstance(checks, Check) else f"{type(checks).__name__} {checks!r:.60}"
+        raise UsageError(f"the judge returned {got}; it must return a list of checks, [jd.at_most(...), ...]")
+    return list(checks)
 
 
 def _rejects(judge: Callable, ds: xr.Dataset) -> bool:
@@ -193,7 +197,7 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
     try:
         return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged)
     except Exception as error:
-        return dataclasses.replace(error_decision(error), diverged=diverged)
+        return dataclasses.replace(error_decision(error, claim.judge), diverged=diverged)
 
 
 def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
@@ -264,7 +268,7 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
             cells.append({"at": at, "verdict": "inconclusive", "failed": str(reason)})
             continue
         except Exception as error:
-            cells.append({"at": at, "verdict": "error", "failed": error_decision(error).message})
+            cells.append({"at": at, "verdict": "error", "failed": error_decision(error, claim.judge).message})
             continue
         failed = [c for c in checks if not c.passed]
         seen = [dataclasses.asdict(c) for c in checks]

@@ -37,7 +37,7 @@ def toys_with(old, new):
 def test_two_workers():
     """As typed in a shell, with all theories there are; claims of a talkative file of the user's reach the workers."""
     load = toys_with("TRACES = []", "print('hello')\nTRACES = []")
-    command = [sys.executable, "-m", "jaxdyn.cli.main", "verify", "toy.decay", "solver.decay", "toy.raises", "--load", load]
+    command = [sys.executable, "-m", "jaxdyn", "verify", "toy.decay", "solver.decay", "toy.raises", "--load", load]
     done = subprocess.run([*command, "--workers", "2", "--json"], **PIPES, timeout=300)
     assert done.returncode == 1, done.stderr
     assert done.stdout.count("\n") == 1, "one JSON object, nothing else"
@@ -69,7 +69,7 @@ def test_interrupted_and_resumed(monkeypatch, capsys):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 130 and out == ""
-    assert err.strip() == "jaxdyn: interrupted; the same command goes on where this one stopped"
+    assert err.strip() == "jaxdyn: interrupted; run the same command to resume"
     assert len(list(Path("report").glob("shards/*/*.nc"))) == 1 and not Path("report/result.json").exists()
     monkeypatch.setattr(theories, "__path__", [])
     monkeypatch.setenv("EQX_ON_ERROR", "nan")

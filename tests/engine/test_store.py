@@ -42,7 +42,9 @@ def shards(folder):
 
 
 def snapshot(folder):
-    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != ".lock"}
+    return {
+        p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name not in (".lock", ".lock-owner")
+    }
 
 
 def forbid_running(monkeypatch):

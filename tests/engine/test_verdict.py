@@ -18,7 +18,7 @@ from .handmade import data, doubled, failing, judge
         ({"controls": {}}, "needs at least one negative control"),
         ({"expected": "refuted"}, "names the counterpart"),
         ({"expected": "true"}, "it is upheld, refuted or measured"),
-        ({"id": "nodot"}, "is no claim id: write theory.claim"),
+        ({"id": "nodot"}, "it is theory.claim, of letters"),
     ],
 )
 def test_incomplete_claims_are_refused(claim, fields, message):
@@ -94,7 +94,8 @@ def test_a_judge_that_cannot_decide_is_inconclusive(claim):
 
 def test_a_judge_that_raises_is_an_error_in_one_line(claim, toys):
     decision = decide(claim(judge=toys.raises), data(0.5, status=failing(0)), {})
-    assert decision.verdict == "error" and decision.message == "RuntimeError: the judge stumbled"
+    assert decision.verdict == "error" and "\n" not in decision.message
+    assert decision.message.startswith("RuntimeError: the judge stumbled (") and decision.message.endswith(" in raises)")
 
 
 @pytest.mark.parametrize("error", [IndexError("no"), KeyError("lr")])
@@ -104,6 +105,11 @@ def test_a_missing_entry_is_inconclusive_only_where_somebody_cut_the_data(claim,
 
     assert decide(claim(judge=missing), data(), {}).verdict == "error"
     assert decide(claim(judge=missing), data(), {}, narrowed=True).verdict == "inconclusive"
+
+
+def test_a_bare_check_is_an_error_that_says_what_to_return(claim):
+    decision = decide(claim(judge=lambda ds: jd.at_most("a", 1.0, 2.0)), data(), {})
+    assert decision.verdict == "error" and "returned one Check; it must return a list" in decision.message
 
 
 @pytest.mark.parametrize("checks", [[], None])

@@ -1,0 +1,71 @@
+"""Where chunks run: in this process, in a small pool of spawned ones, or on a Dask cluster."""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["check_address", "executor", "worker_count"]
+
+
+def worker_count(workers: int | None, programs: int) -> int:
+    """How many processes work: as asked for, else one a core (one on an accelerator), and never more than there are programs."""
+    return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
+
+
+def _worker_setup() -> None:
+    os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+
+
+@contextlib.contextmanager
+def executor(workers: int, cluster: str | None) -> Iterator[cf.Executor | None]:
+    """The executor for chunks, None for this process; when its block ends by an exception, workers are stopped at once."""
+    if cluster is not None:
+        with _dask(cluster) as client:
+            yield client.get_executor()
+        return
+    if workers <= 1:
+        yield None
+        return
+    pool = cf.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_worker_setup)
+    try:
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in multiprocessing.active_children():
+            child.terminate()
+        raise
+
+
+def check_address(url: str) -> str:
+    """The address of a Dask scheduler behind ``dask://HOST:PORT``.
+
+    Raises:
+        UsageError: another kind of address.
+    """
+    scheme, _, address = url.partition("://")
+    if scheme != "dask" or ":" not in address:
+        raise UsageError(f"--cluster {url} is not allowed: write dask://HOST:PORT of a Dask scheduler")
+    return f"tcp://{address}"
+
+
+def _dask(url: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError("--cluster needs Dask: install jaxdyn[dask]") from None
+    try:
+        return Client(check_address(url), timeout=10)
+    except (OSError, ValueError, TimeoutError) as error:
+        raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None

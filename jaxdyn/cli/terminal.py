@@ -1,0 +1,93 @@
+"""What a verification says in the terminal: what it will do, one line a claim, and what it came to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jaxdyn.cli.words import duration, plural
+from jaxdyn.engine.judge import Check
+from jaxdyn.engine.verify import Plan, Verified
+
+__all__ = ["announcement", "lines", "summary"]
+
+JUDGING, STARTING = 1.2, 8.0  # seconds: to judge a claim and draw its figure; for a worker to import everything
+SIGNS = {True: "✓", False: "✗"}
+
+
+def announcement(plan: Plan, workers: int) -> str:
+    """What a plan will do, and how long that takes with so many workers."""
+    stored = f", {plan.done} of them stored" if plan.done else ""
+    work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
+    judging = JUDGING * len(plan.tasks)
+    seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
+    parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}"
+    return f"{plural(len(plan.tasks), 'claim')}: {parts}; {duration(seconds)} expected"
+
+
+def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
+    """One line a claim; for a verdict that differs what failed, its worst run, and the command that repeats just that.
+
+    With ``--by`` one line a cell with its checks instead: a map is looked at, and nothing is expected of it.
+    """
+    decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
+    sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
+    expected = "" if verified.as_expected else f"  (expected {claim.expected})"
+    yield f" {sign} {claim.id:<34} {decision.verdict}{expected}"
+    for cell in verified.by or []:
+        yield from _cell(cell)
+    if verified.as_expected:
+        return
+    if decision.message:
+        yield f"      {decision.message}"
+    if decision.failure is not None:
+        if debug:
+            yield from (f"      | {line}" for line in decision.failure.traceback.rstrip().splitlines())
+        else:
+            yield "      full traceback: --debug"
+    if exploring:
+        return
+    failed = [c for c in decision.checks if not c.passed]
+    for check in failed:
+        worst = ", ".join(f"{k}={v}" for k, v in check.worst.items())
+        yield f"      failed: {check}{f' (worst at {worst})' if worst else ''}"
+    for control in decision.controls:
+        if not control.rejected:
+            why = control.reason or f"the checks also pass with {'; '.join(map(str, control.checks))}"
+            yield f"      control {control.name!r} is not rejected: {why}"
+    if decision.verdict == "toothless" and decision.controls and all(c.rejected for c in decision.controls):
+        yield "      no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
+    yield f"      repeat: {_repeat(verified, failed)}"
+
+
+def _cell(cell: dict[str, Any]) -> Iterator[str]:
+    """One cell of a map: its coordinates, its verdict, and every check with its value; the reason where nothing was checked."""
+    head = f"      {', '.join(f'{k}={v}' for k, v in cell['at'].items())}: {cell['verdict']}"
+    checks = [Check(**c) for c in cell.get("checks", ())]
+    if not checks:
+        yield f"{head} - {cell['failed']}"
+    elif len(checks) == 1:
+        yield f"{head}  {checks[0]}"
+    else:
+        yield head
+        yield from (f"        {SIGNS[c.passed]} {c}" for c in checks)
+
+
+def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
+    """The command of the claim, narrowed to the worst run's seed where the failing check names one."""
+    command = verified.task.command
+    seed = next((c.worst["seed"] for c in failed if "seed" in c.worst), None)
+    return command if seed is None or "--seeds" in command else f"{command} --seeds {seed}:{seed + 1}"
+
+
+def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any) -> str:
+    """The last line: how many verdicts are as expected, or what the cells of a map came to."""
+    end = f"{seconds:.0f} s; report: {target}"
+    if any(v.by is not None for v in results):
+        counts = Counter(cell["verdict"] for v in results for cell in v.by or [])
+        return f"{plural(sum(counts.values()), 'cell')}: {', '.join(f'{n} {v}' for v, n in counts.items())}; {end}"
+    good = sum(v.as_expected for v in results)
+    left = planned - len(results)
+    stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)" if left else ""
+    return f"{good} of {len(results)} verdicts as expected{stopped}, {end}"
