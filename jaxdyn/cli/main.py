@@ -55,13 +55,14 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("--load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own.")
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
-    patterns = {"nargs": "*", "metavar": "PATTERN", "help": "Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."}
+    patterns = _Parser(add_help=False)
+    patterns.add_argument(
+        "patterns", nargs="*", metavar="PATTERN", help="Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."
+    )
 
-    listing = commands.add_parser("list", parents=[load], help="Show the claims.")
-    listing.add_argument("patterns", **patterns)
+    commands.add_parser("list", parents=[patterns, load], help="Show the claims.")
 
-    verify = commands.add_parser("verify", parents=[load], help="Run claims and judge them.", epilog=RUNS)
-    verify.add_argument("patterns", **patterns)
+    verify = commands.add_parser("verify", parents=[patterns, load], help="Run claims and judge them.", epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")

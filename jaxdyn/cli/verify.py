@@ -41,7 +41,9 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
         return f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>"
 
 
-def _conclude_and_draw(claim: Claim, data: xr.Dataset, controls: dict, by: Sequence[str], narrowed: bool) -> Conclusion:
+def _conclude_and_draw(
+    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool
+) -> Conclusion:
     return dataclasses.replace(conclude(claim, data, controls, by, narrowed=narrowed), figure=draw(claim, data))
 
 

@@ -194,16 +194,9 @@ class Verified:
         """
         if self.data is None:
             raise UsageError(f"{self.claim.id} has no data to plot: {self.conclusion.decision.message}")
-        import matplotlib
-        from matplotlib.figure import Figure
-
         from jaxdyn import plotting
 
-        with matplotlib.rc_context(plotting.STYLE):
-            fig = Figure(figsize=(7, 3.5), layout="constrained")
-            (self.claim.plot or plotting.default_plot)(self.data, fig)
-            plotting.finish(fig)
-        return fig
+        return plotting.draw(self.claim.plot, self.data)
 
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
@@ -297,7 +290,7 @@ def run_plan(
     plan_: Plan,
     pool: cf.Executor | None,
     progress: Progress | None = None,
-    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future] = _conclude_here,
+    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]] = _conclude_here,
     concluded: Callable[[Verified], None] | None = None,
     at_once: int | None = None,
 ) -> list[Verified]:
@@ -317,7 +310,7 @@ def run_plan(
     keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
     waiting = {i: set(k) for i, k in enumerate(keys)}
     spent: dict[Program, Any] = {}
-    judging: dict[cf.Future, tuple[int, Any, Any]] = {}
+    judging: dict[cf.Future[Conclusion], tuple[int, Any, Any]] = {}
     results: dict[int, Verified] = {}
 
     def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
@@ -361,7 +354,7 @@ def _cost(program: Program, spent: Mapping[Program, Any]) -> Cost:
     return Cost(program, **cost) if isinstance(cost, dict) else Cost(program)
 
 
-def _judged_elsewhere(future: cf.Future) -> Conclusion:
+def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
     """The conclusion of another process; one that cannot travel (an odd value in a check, say) is the claim's own error."""
     try:
         return future.result()
@@ -373,7 +366,7 @@ def _judged_elsewhere(future: cf.Future) -> Conclusion:
 
 def _outcome(
     task: Task, runs: Runs, conclude: Callable[..., Any]
-) -> tuple[Conclusion | cf.Future, xr.Dataset | None, dict[str, xr.Dataset]]:
+) -> tuple[Conclusion | cf.Future[Conclusion], xr.Dataset | None, dict[str, xr.Dataset]]:
     """The conclusion (or its future) and the data; observables that fit no Dataset are the claim's own error."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
