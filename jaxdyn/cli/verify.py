@@ -26,7 +26,8 @@ from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import atomic_write, open_folder
-from jaxdyn.engine.verify import Conclusion, Plan, Task, Verified, conclude, make_plan, run_plan
+from jaxdyn.engine.task import Conclusion, Plan, Task, Verified
+from jaxdyn.engine.verify import conclude, make_plan, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import jax
 
+from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.setting import field_table
-from jaxdyn.engine.sweep import Runs
-from jaxdyn.engine.verify import Verified
+from jaxdyn.engine.task import Verified
 
 __all__ = ["environment", "payload"]
 
@@ -83,4 +83,4 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
     """All claims of a call, with the number of different programs behind them."""
     programs = {Runs.key(r, cell) for v in results for r in v.task.requests for cell in r.grid.cells()}
     whole = {"claims": [_entry(v) for v in results], "programs": len(programs), "seconds": seconds, "environment": environment()}
-    return _finite(whole)
+    return dict(_finite(whole))

@@ -121,7 +121,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
 
     file = cache_dir() / f"catalogue-{_source_key(load)}.json"
     try:
-        return json.loads(file.read_text())
+        return list(json.loads(file.read_text()))
     except (OSError, ValueError):
         entries = [_entry(claim) for claim in all_claims(load).values()]
     from jaxdyn.engine.store import atomic_write

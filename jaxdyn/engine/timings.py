@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jaxdyn.engine.cache import cache_dir
@@ -19,7 +20,7 @@ __all__ = ["expected", "remember"]
 COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that this machine has not met
 
 
-def _file():
+def _file() -> Path:
     return cache_dir() / "timings.json"
 
 

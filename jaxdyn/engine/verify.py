@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
-import dataclasses
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import xarray as xr
 
@@ -16,250 +14,17 @@ from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import Job, Request, Runs, execute, load_stored, plan, seed_tuple
-from jaxdyn.engine.verdict import Decision, by_cells, decide, error_decision
+from jaxdyn.engine.sweep import Job, execute, load_stored, plan, seed_tuple
+from jaxdyn.engine.task import Conclusion, Plan, Task, Verified
+from jaxdyn.engine.verdict import by_cells, decide, error_decision
 from jaxdyn.errors import UsageError
 
-__all__ = ["Conclusion", "Plan", "Task", "Verified", "conclude", "make_plan", "run_plan", "verify"]
+__all__ = ["conclude", "make_plan", "run_plan", "verify"]
 
+Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]]"
 QUICK_OPTIMIZATION = 1  # XLA's backend level at quick scale: compiles 20-65% faster, runs equal
-
-
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """One claim and the runs it asks for."""
-
-    claim: Claim
-    scale: str
-    main: Request
-    controls: dict[str, Request]
-    overrides: Mapping[str, Any]
-    by: tuple[str, ...] = ()
-    load: tuple[str, ...] = ()
-
-    @property
-    def requests(self) -> list[Request]:
-        """All runs: the claim's own, then its controls'."""
-        return [self.main, *self.controls.values()]
-
-    @property
-    def narrowed(self) -> bool:
-        """Whether the caller may have taken away what the judge needs: overridden fields, or fewer seeds than the claim's own."""
-        return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
-
-    @property
-    def command(self) -> str:
-        """The command that repeats just this claim."""
-        words = ["jaxdyn verify", self.claim.id]
-        if self.scale != "quick":
-            words.append(f"--scale {self.scale}")
-        seeds = self.main.seeds
-        contiguous = seeds == tuple(range(seeds[0], seeds[-1] + 1))  # other choices can only be made from Python
-        if contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
-            words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
-        for name, value in self.overrides.items():
-            text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
-            words.append(f"--set {shlex.quote(f'{name}={text}')}")
-        if self.by:
-            words.append(f"--by {','.join(self.by)}")
-        return " ".join([*words, *(f"--load {shlex.quote(path)}" for path in self.load)])
-
-
-def _text(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """What a call of verify will do."""
-
-    tasks: list[Task]
-    jobs: list[Job]
-    stored: Runs
-
-    @property
-    def runs(self) -> int:
-        """All runs, stored or not."""
-        return sum(job.runs for job in self.jobs)
-
-    @property
-    def done(self) -> int:
-        """Runs whose results are there already."""
-        return sum(c.runs for job in self.jobs for c in job.done)
-
-    def seconds(self) -> float:
-        """Expected seconds of work, from timings of earlier calls on this machine (a rough constant for unknown programs)."""
-        return sum(timings.expected(job) for job in self.jobs)
-
-
-@dataclasses.dataclass(frozen=True)
-class Conclusion:
-    """What follows from a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
-
-    decision: Decision
-    by: list[dict[str, Any]] | None = None
-    figure: str | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Verified:
-    """A claim's outcome: the conclusion, the labelled data, and what it cost."""
-
-    claim: Claim
-    task: Task
-    conclusion: Conclusion
-    data: xr.Dataset | None = None
-    control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
-    programs: int = 0
-    compile_seconds: float = 0.0
-    run_seconds: float = 0.0
-
-    verdict = property(
-        lambda self: self.conclusion.decision.verdict, doc="upheld, refuted, toothless, inconclusive, measured or error."
-    )
-    checks = property(lambda self: self.conclusion.decision.checks, doc="The judge's checks on the main runs.")
-    controls = property(lambda self: self.conclusion.decision.controls, doc="The outcome of every negative control.")
-    resolution = property(lambda self: self.conclusion.decision.resolution, doc="The smallest distortions that are rejected.")
-    by = property(lambda self: self.conclusion.by, doc="The verdict in each cell of the fields of ``by``.")
-    as_expected = property(lambda self: self.verdict == self.claim.expected, doc="Whether the verdict is the expected one.")
-
-    def __repr__(self) -> str:
-        lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
-        lines += [f"  {'ok  ' if c.passed else 'FAIL'} {c.name}: {c.value:.3g}, bound {c.bound}" for c in self.checks]
-        lines += [f"  control {c.name}: {'rejected' if c.rejected else 'NOT rejected'}" for c in self.controls]
-        message = self.conclusion.decision.message
-        return "\n".join([*lines, *([f"  {message}"] if message else [])])
-
-
-def _task(
-    claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
-) -> Task:
-    grid = claim.grid(scale).replace(**overrides)
-    chosen = seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
-    for name in by:
-        if name != "seed" and name not in grid.axes:
-            axes = ", ".join([*grid.axes, "seed"])
-            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}; it sweeps {axes} (add --set {name}=v1,v2,…)")
-    controls = {}
-    for name, control in claim.controls.items():
-        if not callable(control.breach):
-            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), chosen)
-    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by), tuple(map(str, load)))
-
-
-def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:
-    try:
-        return grid.replace(**breach)
-    except UsageError as error:
-        raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
-
-
-def make_plan(
-    claims: Sequence[Claim],
-    *,
-    scale: str = "quick",
-    seeds: Any = None,
-    overrides: Mapping[str, Any] | None = None,
-    by: str | Sequence[str] = (),
-    load: Sequence[str | Path] = (),
-    store: Path | None = None,
-) -> Plan:
-    """Plan all runs of all claims together, so that they share programs, chunks and shards.
-
-    Raises:
-        UsageError: an unknown scale or field, a value that is not allowed, no seeds.
-    """
-    if scale not in ("quick", "paper"):
-        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
-    overrides = overrides or {}
-    by = [by] if isinstance(by, str) else by
-    lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
-    if lacking and len(lacking) < len(claims):
-        raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
-    tasks = [_task(claim, scale, seeds, overrides, by, load) for claim in claims]
-    optimization = QUICK_OPTIMIZATION if scale == "quick" else None
-    jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
-    stored = load_stored(jobs)
-    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
-
-
-def conclude(
-    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), *, narrowed: bool = False
-) -> Conclusion:
-    """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
-    cells = by_cells(claim, data, list(by)) if by else None
-    return Conclusion(decide(claim, data, control_data, narrowed=narrowed), cells)
-
-
-def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
-    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed)
-
-
-def run_plan(
-    plan_: Plan,
-    pool: cf.Executor | None,
-    progress: Progress | None = None,
-    conclude: Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future] = _conclude_here,
-    concluded: Callable[[Verified], None] | None = None,
-) -> list[Verified]:
-    """Run a plan and judge each claim as soon as its runs are there.
-
-    Args:
-        plan_: from :func:`make_plan`.
-        pool: executor for the chunks; None runs in this process.
-        progress: told of every finished chunk.
-        conclude: judges one claim; may hand the work to other processes and return a future.
-        concluded: called with every outcome as it is reached.
-
-    Returns:
-        One :class:`Verified` a claim, in the plan's order.
-    """
-    keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
-    waiting = {i: set(k) for i, k in enumerate(keys)}
-    outcomes: dict[int, tuple[Any, Any, Any]] = {}
-
-    def finished(job: Job, runs: Runs) -> None:
-        key = Runs.program_key(job.program)
-        for i in [i for i, left in waiting.items() if key in left]:
-            waiting[i].discard(key)
-            task = plan_.tasks[i]
-            if not waiting[i] and runs.has_all(task.requests):
-                outcomes[i] = _outcome(task, runs, conclude)
-
-    costs = execute(plan_.jobs, plan_.stored, pool, progress, finished)
-    timings.remember(plan_.jobs, costs)
-    by_key: dict[Any, list[Any]] = {}
-    for program, cost in costs.items():
-        by_key.setdefault(Runs.program_key(program), []).append(cost)
-    results = []
-    for i, task in enumerate(plan_.tasks):
-        mine = [c for key in keys[i] for c in by_key.get(key, [])]
-        results.append(_verified(task, len(keys[i]), mine, outcomes.get(i)))
-        if concluded is not None:
-            concluded(results[-1])
-    return results
-
-
-def _outcome(task: Task, runs: Runs, conclude: Callable) -> tuple[Any, xr.Dataset | None, dict[str, xr.Dataset]]:
-    """The conclusion (or its future) and the data; observables that fit no Dataset are the claim's own error."""
-    try:
-        data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
-    except Exception as error:
-        return Conclusion(error_decision(error)), None, {}
-    return conclude(task, data, controls), data, controls
-
-
-def _verified(task: Task, programs: int, costs: list[Any], outcome: tuple[Any, Any, Any] | None) -> Verified:
-    spent = [c for c in costs if isinstance(c, dict)]
-    compile_seconds, run_seconds = (sum(c[k] for c in spent) for k in ("compile_seconds", "run_seconds"))
-    if outcome is None:
-        error = next(c for c in costs if isinstance(c, BaseException))
-        return Verified(task.claim, task, Conclusion(error_decision(error)), None, {}, programs, compile_seconds, run_seconds)
-    conclusion, data, controls = outcome
-    if isinstance(conclusion, cf.Future):
-        conclusion = conclusion.result()
-    return Verified(task.claim, task, conclusion, data, controls, programs, compile_seconds, run_seconds)
 
 
 def verify(
@@ -303,3 +68,133 @@ def verify(
         made = make_plan([claim], scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
         with Progress(claim.id) as progress:
             return run_plan(made, cluster, progress)[0]
+
+
+def make_plan(
+    claims: Sequence[Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    overrides: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] = (),
+    load: Sequence[str | Path] = (),
+    store: Path | None = None,
+) -> Plan:
+    """Plan all runs of all claims together, so that they share programs, chunks and shards.
+
+    Raises:
+        UsageError: an unknown scale or field, a value that is not allowed, no seeds.
+    """
+    if scale not in ("quick", "paper"):
+        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
+    overrides = overrides or {}
+    by = [by] if isinstance(by, str) else by
+    lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
+    if lacking and len(lacking) < len(claims):
+        raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
+    tasks = [_task(claim, scale, seeds, overrides, by, load) for claim in claims]
+    optimization = QUICK_OPTIMIZATION if scale == "quick" else None
+    jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
+    stored = load_stored(jobs)
+    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
+
+
+def run_plan(
+    plan_: Plan,
+    pool: cf.Executor | None,
+    progress: Progress | None = None,
+    conclude: Concluding | None = None,
+    concluded: Callable[[Verified], None] | None = None,
+) -> list[Verified]:
+    """Run a plan and judge each claim as soon as its runs are there.
+
+    Args:
+        plan_: from :func:`make_plan`.
+        pool: executor for the chunks; None runs in this process.
+        progress: progress bar, updated after each chunk.
+        conclude: judges one claim; may hand the work to other processes and return a future.
+        concluded: called with every outcome as it is reached.
+
+    Returns:
+        One :class:`Verified` a claim, in the plan's order.
+    """
+    keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
+    waiting = {i: set(k) for i, k in enumerate(keys)}
+    outcomes: dict[int, tuple[Any, Any, Any]] = {}
+
+    def finished(job: Job, runs: Runs) -> None:
+        key = Runs.program_key(job.program)
+        for i in [i for i, left in waiting.items() if key in left]:
+            waiting[i].discard(key)
+            task = plan_.tasks[i]
+            if not waiting[i] and runs.has_all(task.requests):
+                outcomes[i] = _outcome(task, runs, conclude or _conclude_here)
+
+    costs = execute(plan_.jobs, plan_.stored, pool, progress, finished)
+    timings.remember(plan_.jobs, costs)
+    by_key: dict[Any, list[Any]] = {}
+    for program, cost in costs.items():
+        by_key.setdefault(Runs.program_key(program), []).append(cost)
+    results = []
+    for i, task in enumerate(plan_.tasks):
+        mine = [c for key in keys[i] for c in by_key.get(key, [])]
+        results.append(_verified(task, len(keys[i]), mine, outcomes.get(i)))
+        if concluded is not None:
+            concluded(results[-1])
+    return results
+
+
+def conclude(
+    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), *, narrowed: bool = False
+) -> Conclusion:
+    """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
+    cells = by_cells(claim, data, list(by)) if by else None
+    return Conclusion(decide(claim, data, control_data, narrowed=narrowed), cells)
+
+
+def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
+    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed)
+
+
+def _task(
+    claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
+) -> Task:
+    grid = claim.grid(scale).replace(**overrides)
+    chosen = seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
+    for name in by:
+        if name != "seed" and name not in grid.axes:
+            axes = ", ".join([*grid.axes, "seed"])
+            raise UsageError(f"--by {name}: {claim.id} does not sweep {name}; it sweeps {axes} (add --set {name}=v1,v2,…)")
+    controls = {}
+    for name, control in claim.controls.items():
+        if not callable(control.breach):
+            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), chosen)
+    return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by), tuple(map(str, load)))
+
+
+def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) -> Grid:
+    try:
+        return grid.replace(**breach)
+    except UsageError as error:
+        raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
+
+
+def _outcome(task: Task, runs: Runs, conclude: Concluding) -> tuple[Any, xr.Dataset | None, dict[str, xr.Dataset]]:
+    """The conclusion (or its future) and the data; observables that fit no Dataset are the claim's own error."""
+    try:
+        data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
+    except Exception as error:
+        return Conclusion(error_decision(error)), None, {}
+    return conclude(task, data, controls), data, controls
+
+
+def _verified(task: Task, programs: int, costs: list[Any], outcome: tuple[Any, Any, Any] | None) -> Verified:
+    spent = [c for c in costs if isinstance(c, dict)]
+    compile_seconds, run_seconds = (sum(c[k] for c in spent) for k in ("compile_seconds", "run_seconds"))
+    if outcome is None:
+        error = next(c for c in costs if isinstance(c, BaseException))
+        return Verified(task.claim, task, Conclusion(error_decision(error)), None, {}, programs, compile_seconds, run_seconds)
+    conclusion, data, controls = outcome
+    if isinstance(conclusion, cf.Future):
+        conclusion = conclusion.result()
+    return Verified(task.claim, task, conclusion, data, controls, programs, compile_seconds, run_seconds)

@@ -18,7 +18,7 @@ from .handmade import data, doubled, failing, judge
         ({"controls": {}}, "needs at least one negative control"),
         ({"expected": "refuted"}, "names the counterpart"),
         ({"expected": "true"}, "it is upheld, refuted or measured"),
-        ({"id": "nodot"}, "is no claim id: write theory.claim"),
+        ({"id": "nodot"}, "is not allowed: it is theory.claim"),
     ],
 )
 def test_incomplete_claims_are_refused(claim, fields, message):

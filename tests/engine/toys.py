@@ -28,10 +28,8 @@ class Toy:
     dtype: str = "float64"
 
     def __post_init__(self):
-        if self.rate <= 0:
-            raise ValueError(f"rate must be positive, got {self.rate}")
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, got {self.size}")
+        jd.require(self, self.rate > 0, "rate is positive", "rate")
+        jd.require(self, self.size >= 1, "size is at least 1", "size")
 
 
 def decay(s, key):
@@ -41,7 +39,7 @@ def decay(s, key):
 
     def step(_, x):
         slope = s.rate * x
-        return x - s.lr * jnp.where(s.optimizer == 0, slope, jnp.sign(slope))
+        return x - s.lr * jnp.where(s.optimizer == "gd", slope, jnp.sign(slope))
 
     x = jax.lax.fori_loop(0, STEPS, step, x0)
     forms = jnp.stack([x0 * jnp.exp(-2 * STEPS * s.lr * s.rate), x0 * (1 - s.lr * s.rate) ** STEPS])
