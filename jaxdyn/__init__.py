@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.verify import Verified, verify, verify_many
+    from jaxdyn.engine.task import Verified
+    from jaxdyn.engine.verify import verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
 
     __version__: str
@@ -41,7 +42,8 @@ _HOMES = {
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
-    "engine.verify": ("Verified", "verify", "verify_many"),
+    "engine.task": ("Verified",),
+    "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = "data experiment flow linalg metrics nn optim plotting report stats status testing text train".split()

@@ -58,16 +58,16 @@ def main(
         print(f"{name}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; the same command goes on where this one stopped", file=sys.stderr)
+        print(f"{name}: interrupted; run the same command to resume", file=sys.stderr)
         return 130
     print(f"data, tables and figures: {out}", file=sys.stderr)
     return 0
 
 
-def sweep(out: Path, name: str, trial: Callable, grid: Grid, seeds: int | Sequence[int], chunk: int = MOST_SEEDS) -> xr.Dataset:
-    """A sweep with progress whose shards lie under ``out/name``; run again, it goes on where it stopped.
+def sweep(out: Path, name: str, trial: Callable[..., Any], grid: Grid, seeds: int | Sequence[int], chunk: int = MOST_SEEDS) -> xr.Dataset:
+    """A sweep with a progress bar and its shards under ``out/name``; the same call resumes it.
 
-    ``chunk`` is the most runs that a stopped sweep can lose; with 1 every run is found again by any grid that has it.
+    ``chunk`` is the largest number of runs that an interrupted sweep can lose; with 1 every grid that has a run finds it again.
     """
     with Progress(name) as progress:
         return run_sweep(trial, grid, seeds, out=out / name, progress=progress, chunk=chunk)
@@ -96,7 +96,8 @@ def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[flo
     """Draw on a Figure, with a legend wherever something has a label, and write ``out/name.svg`` and ``out/name.png``."""
     import matplotlib
 
-    with matplotlib.rc_context(STYLE):
+    style: Any = STYLE
+    with matplotlib.rc_context(style):
         fig = Figure(figsize=size, layout="constrained")
         draw(fig)
         finish(fig)

@@ -8,7 +8,7 @@ from typing import Any
 
 from jaxdyn.cli.words import duration, plural
 from jaxdyn.engine.judge import Check
-from jaxdyn.engine.verify import Plan, Verified
+from jaxdyn.engine.task import Plan, Verified
 
 __all__ = ["announcement", "lines", "summary"]
 

@@ -24,7 +24,8 @@ from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
-from jaxdyn.engine.verify import Conclusion, Task, Verified, conclude, make_plan, run_plan
+from jaxdyn.engine.task import Conclusion, Task, Verified
+from jaxdyn.engine.verify import conclude, make_plan, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 

@@ -71,7 +71,7 @@ class Chunk:
 class Result:
     """Arrays of a chunk (leading axes seed, cell), their axis names and coordinates, and what it cost."""
 
-    arrays: dict[str, np.ndarray]
+    arrays: dict[str, np.ndarray[Any, Any]]
     dims: dict[str, tuple[str, ...]]
-    coords: dict[str, tuple]
+    coords: dict[str, tuple[Any, ...]]
     facts: dict[str, Any] = field(default_factory=dict)

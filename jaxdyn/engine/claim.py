@@ -63,7 +63,7 @@ class Observables:
     measured: dict[str, Named]
     recorded: dict[str, Named]
     status: Any
-    coords: tuple = dataclasses.field(metadata={"static": True})  # ((axis, values), ...): hashable, so static under jit
+    coords: tuple[Any, ...] = dataclasses.field(metadata={"static": True})  # ((axis, values), ...): hashable, so static under jit
 
 
 def observables(
@@ -72,7 +72,7 @@ def observables(
     measured: Mapping[str, Any] | None = None,
     recorded: Mapping[str, Any] | None = None,
     status: Any = OK,
-    coords: Mapping[str, Sequence] | None = None,
+    coords: Mapping[str, Sequence[Any]] | None = None,
 ) -> Observables:
     """The observables of one run.
 
@@ -153,7 +153,7 @@ class Claim:
     trial: Callable[[Any, jax.Array], Observables]
     quick: Grid
     judge: Judge
-    controls: Mapping[str, Breach | Control] = dataclasses.field(default_factory=dict)
+    controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
     paper: Grid | None = None
     seeds: int = 1

@@ -71,8 +71,8 @@ def within(name: str, value: float | xr.DataArray, low: float, high: float) -> C
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
     """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty)."""
     predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
-    dims = dims.split() if isinstance(dims, str) else list(dims)
+    over = dims.split() if isinstance(dims, str) else list(dims)
     error, size = (measured - predicted) ** 2, predicted**2
-    if dims:  # NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN
-        error, size = error.sum(dims, skipna=True, min_count=1), size.sum(dims, skipna=True, min_count=1)
-    return np.sqrt(error / size)
+    if over:  # NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN
+        error, size = error.sum(over, skipna=True, min_count=1), size.sum(over, skipna=True, min_count=1)
+    return (error / size) ** 0.5

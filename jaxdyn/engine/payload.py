@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import platform
+import subprocess
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 import jax
 
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.registry import home
+from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import field_table, split
-from jaxdyn.engine.sweep import Request, Runs
-from jaxdyn.engine.verify import Cost, Verified
+from jaxdyn.engine.task import Cost, Verified
 
 __all__ = ["entry", "environment", "payload"]
+
+PACKAGE = Path(__file__).parents[1]
 
 
 def _version(package: str) -> str | None:
@@ -28,9 +34,21 @@ def _version(package: str) -> str | None:
         return None
 
 
+def _commit() -> str | None:
+    """The commit of the checkout that the package lies in, with a plus sign where files differ from it; None outside one."""
+    try:
+        run = functools.partial(subprocess.run, cwd=PACKAGE, capture_output=True, text=True, timeout=10, check=True)
+        head = run(["git", "rev-parse", "--short=10", "HEAD"]).stdout.strip()
+        return head + ("+" if run(["git", "status", "--porcelain", "--untracked-files=no", "."]).stdout.strip() else "")
+    except (OSError, subprocess.SubprocessError):
+        return None
+
+
 def environment() -> dict[str, Any]:
-    """Machine and versions."""
+    """Date, commit, versions and machine."""
     return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": _commit(),
         "python": platform.python_version(),
         **{p: _version(p) for p in ("jaxdyn", "jax", "jaxlib", "diffrax", "optax", "numpy")},
         "platform": f"{platform.system()} {platform.machine()}",
@@ -51,6 +69,13 @@ def _settings(verified: Verified) -> dict[str, Any]:
     return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
 
 
+def _seed_range(seeds: tuple[int, ...]) -> str:
+    """``0:8`` for 0 to 7; seeds with gaps one by one."""
+    if seeds == tuple(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}:{seeds[-1] + 1}"
+    return ", ".join(map(str, seeds))
+
+
 def _entry(verified: Verified) -> dict[str, Any]:
     claim, decision = verified.claim, verified.conclusion.decision
     entry = {
@@ -58,6 +83,8 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "theory": claim.theory,
         "statement": claim.statement,
         "source": claim.source,
+        "caption": claim.caption,
+        "sibling": claim.sibling,
         "expected": claim.expected,
         "verdict": decision.verdict,
         "resolution": decision.resolution,
@@ -70,6 +97,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "controls": [asdict(c) for c in decision.controls],
         "scale": verified.task.scale,
         "seeds": len(verified.task.main.seeds),
+        "seed_range": _seed_range(verified.task.main.seeds),
         "settings": _settings(verified),
         "command": verified.task.command,
         "message": decision.message,
@@ -87,7 +115,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
 
 def entry(verified: Verified) -> dict[str, Any]:
     """One claim of :func:`payload`."""
-    return _finite(_entry(verified))
+    return dict(_finite(_entry(verified)))
 
 
 def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
@@ -109,7 +137,7 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "environment": environment(),
     }
-    return _finite(whole)
+    return dict(_finite(whole))
 
 
 def _runs(request: Request) -> set[tuple[Any, ...]]:

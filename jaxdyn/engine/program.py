@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -27,6 +27,7 @@ from jaxdyn.engine.store import write_shard
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
+Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
@@ -35,13 +36,13 @@ __all__ = ["probe", "run_chunk", "use_compilation_cache"]
 
 def use_compilation_cache() -> None:
     """Turn on JAX's persistent compilation cache in the user's cache folder, unless one is configured already."""
-    if jax.config.jax_compilation_cache_dir is None:
+    if jax.config.values["jax_compilation_cache_dir"] is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_dir() / "xla"))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def _swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, np.ndarray]:
+def _swept_arrays(program: Program, cells: Sequence[tuple[Any, ...]]) -> dict[str, Numbers]:
     return columns(resolve(program.setting), program.static, cells)
 
 
@@ -50,11 +51,11 @@ def _any_cell(program: Program) -> tuple[Any, ...]:
     return split(resolve(program.setting)())[1]
 
 
-def _run_one(program: Program):
+def _run_one(program: Program) -> Callable[[Any, Any], Observables]:
     """``(swept, seed) -> Observables`` of one run; its key comes from the seed alone."""
     trial, cls = resolve(program.trial), resolve(program.setting)
 
-    def one(swept, seed):
+    def one(swept: dict[str, Any], seed: Any) -> Observables:
         key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
         result = trial(join(cls, program.static, swept), key)
         if not isinstance(result, Observables):
@@ -64,7 +65,7 @@ def _run_one(program: Program):
     return one
 
 
-def _subjaxprs(jaxpr):
+def _subjaxprs(jaxpr: Any) -> Iterator[Any]:
     yield jaxpr
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
@@ -74,16 +75,16 @@ def _subjaxprs(jaxpr):
                     yield from _subjaxprs(inner)
 
 
-def _bytes(variables) -> int:
+def _bytes(variables: Any) -> int:
     return sum(
         v.aval.size * v.aval.dtype.itemsize for v in variables if hasattr(v.aval, "size") and hasattr(v.aval.dtype, "itemsize")
     )
 
 
-def _matmul_work(eqn) -> int:
+def _matmul_work(eqn: Any) -> int:
     (contract, _), _ = eqn.params["dimension_numbers"]
     depth = np.prod([eqn.invars[0].aval.shape[i] for i in contract], dtype=np.int64)
-    return int(depth) * eqn.outvars[0].aval.size
+    return int(depth) * int(eqn.outvars[0].aval.size)
 
 
 @remembered
@@ -109,30 +110,30 @@ def probe(program: Program) -> dict[str, Any]:
     return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor}
 
 
-def _drawn_in_loops(jaxprs) -> int:
+def _drawn_in_loops(jaxprs: list[Any]) -> int:
     """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
     loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
     bodies = [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
     return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 
 
-def _is_adaptive(eqn) -> bool:
+def _is_adaptive(eqn: Any) -> bool:
     """A while loop whose end depends on more than a counter: an ODE solve with step control."""
     if eqn.primitive.name != "while":
         return False
     return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)
 
 
-def _block(program: Program, axis: str):
+def _block(program: Program, axis: str) -> Callable[[Any, Any], Observables]:
     """The chunk's function of (swept arrays, seeds): an outer map over seeds, an inner one over cells."""
     one = _run_one(program)
     if program.executor == "map":
 
-        def block(swept, seeds):
+        def block(swept: Any, seeds: Any) -> Any:
             return jax.lax.map(lambda seed: jax.lax.map(lambda cell: one(cell[0], seed), swept), seeds)
     else:
 
-        def block(swept, seeds):
+        def block(swept: Any, seeds: Any) -> Any:
             return jax.vmap(lambda seed: jax.vmap(lambda cell: one(cell[0], seed))(swept))(seeds)
 
     devices = jax.local_device_count()
@@ -140,12 +141,15 @@ def _block(program: Program, axis: str):
         return block
     mesh = jax.make_mesh((devices,), ("runs",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
     specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
-    return jax.shard_map(block, mesh=mesh, in_specs=specs[:2], out_specs=specs[2], check_vma=False)
+    sharded: Callable[[Any, Any], Observables] = jax.shard_map(
+        block, mesh=mesh, in_specs=specs[:2], out_specs=specs[2], check_vma=False
+    )
+    return sharded
 
 
 @remembered
 @functools.lru_cache(maxsize=64)
-def _compiled(program: Program, n_cells: int, n_seeds: int):
+def _compiled(program: Program, n_cells: int, n_seeds: int) -> tuple[Any, int, int]:
     axis = "seeds" if n_seeds >= n_cells else "cells"
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
@@ -153,13 +157,13 @@ def _compiled(program: Program, n_cells: int, n_seeds: int):
     arrays = _swept_arrays(program, [_any_cell(program)])
     swept = {k: jax.ShapeDtypeStruct((n_cells,), v.dtype) for k, v in arrays.items()}
     args = ((swept, jax.ShapeDtypeStruct((n_cells,), jnp.uint32)), jax.ShapeDtypeStruct((n_seeds,), jnp.uint32))
-    options = None if program.optimization is None else {"xla_backend_optimization_level": program.optimization}
+    options: Any = None if program.optimization is None else {"xla_backend_optimization_level": program.optimization}
     with jax.default_matmul_precision("highest"):
         lowered = jax.jit(_block(program, axis)).lower(*args)
         return lowered.compile(compiler_options=options), n_cells, n_seeds
 
 
-def _last_repeated(array: np.ndarray, size: int) -> np.ndarray:
+def _last_repeated(array: Numbers, size: int) -> Numbers:
     return np.concatenate([array, np.repeat(array[-1:], size - len(array), axis=0)])
 
 

@@ -88,7 +88,7 @@ def load_file(path: str | Path) -> Any:
     return module
 
 
-def ref_to(thing: Callable | type) -> Ref:
+def ref_to(thing: Callable[..., Any]) -> Ref:
     """The reference of a module-level function or class.
 
     Raises:
@@ -161,7 +161,7 @@ def _own_source(thing: Any) -> str:
         return repr(_code_facts(thing.__code__))
 
 
-def _code_facts(code: CodeType) -> tuple:
+def _code_facts(code: CodeType) -> tuple[Any, ...]:
     constants = tuple(_code_facts(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
     return code.co_code, code.co_names, constants
 

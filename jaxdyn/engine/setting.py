@@ -12,8 +12,8 @@ import itertools
 import math
 import types
 import typing
-from collections.abc import Mapping, Sequence
-from typing import Any, dataclass_transform
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar, dataclass_transform
 
 import jax
 import numpy as np
@@ -23,6 +23,7 @@ from jaxdyn.errors import UsageError
 
 __all__ = ["Code", "Grid", "Swept", "code", "coerce", "columns", "field_table", "grid", "join", "setting", "split"]
 
+T = TypeVar("T")
 Swept = float | Float[Array, ""]  # a traced number
 RESERVED = dict.fromkeys(("seed", "form"), "an axis of the results") | dict.fromkeys(
     ("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify"
@@ -73,12 +74,12 @@ class Code:
 
     __repr__ = __str__
 
-    def tree_flatten(self) -> tuple[tuple, tuple[str, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Any], tuple[str, ...]]:
         """The index is the child, the names are static."""
         return (self.index,), self.names
 
     @classmethod
-    def tree_unflatten(cls, names: tuple[str, ...], children: tuple) -> Code:
+    def tree_unflatten(cls, names: tuple[str, ...], children: tuple[Any]) -> Code:
         """The inverse of :meth:`tree_flatten`; the child may be any placeholder."""
         return cls(children[0], names)
 
@@ -89,7 +90,7 @@ def code(*names: str) -> Any:
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, dataclasses.field))
-def setting(cls: type) -> type:
+def setting(cls: type[T]) -> type[T]:
     """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
 
     ``__post_init__`` sees Python numbers and switches at a known name only: flattening and unflattening never run ``__init__``,
@@ -98,6 +99,11 @@ def setting(cls: type) -> type:
     Raises:
         UsageError: if a field has no default, a field's name is one that the engine uses itself, or a ``Code`` has no names.
     """
+    return _registered(cls)  # type: ignore[no-any-return]
+
+
+def _registered(cls: Any) -> Any:
+    """The decorated class; attributes that the engine reads are added to it."""
     own_check = cls.__dict__.get("__post_init__")
 
     def post_init(self: Any) -> None:
@@ -124,18 +130,18 @@ def setting(cls: type) -> type:
     cls.static_fields = tuple(n for n in names if n not in cls.swept_fields)
     cls.code_names = {f.name: f.metadata["names"] for f in dataclasses.fields(cls) if "names" in f.metadata}
 
-    def flatten_with_keys(self: Any) -> tuple[list, tuple]:
+    def flatten_with_keys(self: Any) -> tuple[list[Any], tuple[Any, ...]]:
         children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
         return children, tuple(getattr(self, n) for n in cls.static_fields)
 
-    def unflatten(aux: tuple, children: Sequence) -> Any:
+    def unflatten(aux: tuple[Any, ...], children: Iterable[Any]) -> Any:
         return _assemble(cls, dict(zip(cls.static_fields, aux, strict=True)), dict(zip(cls.swept_fields, children, strict=True)))
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
     return cls
 
 
-def _assemble(cls: type, static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
+def _assemble(cls: type[Any], static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
     """A setting from its fields without running its ``__init__`` (values may be tracers)."""
     new = object.__new__(cls)
     for name, value in (*static.items(), *swept.items()):
@@ -150,7 +156,7 @@ def split(setting_: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[Any, ...]]:
     return tuple((n, getattr(setting_, n)) for n in cls.static_fields), tuple(str(v) if isinstance(v, Code) else v for v in values)
 
 
-def columns(cls: type, static: Sequence[tuple[str, Any]], cells: Sequence[Sequence[Any]]) -> dict[str, np.ndarray]:
+def columns(cls: type[Any], static: Sequence[tuple[str, Any]], cells: Sequence[Sequence[Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """One array for each swept field, of the values that :func:`split` gave, in the setting's own precision."""
     dtype = np.dtype(dict(static).get("dtype", "float64"))
     found = {}
@@ -161,7 +167,7 @@ def columns(cls: type, static: Sequence[tuple[str, Any]], cells: Sequence[Sequen
     return found
 
 
-def join(cls: type, static: Sequence[tuple[str, Any]], swept: Mapping[str, Any]) -> Any:
+def join(cls: type[Any], static: Sequence[tuple[str, Any]], swept: Mapping[str, Any]) -> Any:
     """The setting of one run inside a program, from its static fields and one number of each column."""
     codes = cls.code_names
     return _assemble(cls, dict(static), {n: Code(v, codes[n]) if n in codes else v for n, v in swept.items()})
@@ -187,7 +193,7 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
     return rows
 
 
-def _convert(cls: type, name: str, value: Any) -> Any:
+def _convert(cls: type[Any], name: str, value: Any) -> Any:
     """``value`` in the type of the field, from Python or from text; ``ValueError``/``TypeError`` when it has none."""
     hint = cls.hints[name]
     if isinstance(value, np.generic):
@@ -239,7 +245,7 @@ def _of_type(hint: Any, value: Any) -> Any:
     return value
 
 
-def coerce(cls: type, name: str, value: Any) -> Any:
+def coerce(cls: type[Any], name: str, value: Any) -> Any:
     """``value`` as field ``name`` of setting ``cls`` holds it, from a Python value or the command line's text.
 
     Raises:
@@ -270,10 +276,10 @@ class Grid:
     """Settings to run: the product of ``axes`` (field -> values), every other field as in ``base``."""
 
     base: Any
-    axes: Mapping[str, tuple]
+    axes: Mapping[str, tuple[Any, ...]]
 
     @property
-    def setting(self) -> type:
+    def setting(self) -> type[Any]:
         """The setting's class."""
         return type(self.base)
 
@@ -323,7 +329,7 @@ class Grid:
             raise UsageError(str(error)) from error
 
 
-def grid(cls: type, **fields: Any | Sequence) -> Grid:
+def grid(cls: type[Any], **fields: Any) -> Grid:
     """A grid over setting ``cls``: fields given as list, range or array are axes (their product is run), others are fixed.
 
     ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.

@@ -134,7 +134,8 @@ def _check_marker(marker: Path, purpose: str) -> None:
         )
 
 
-def _folder(store: str | Path, program_id: str) -> Path:
+def _folder(store: str | Path | None, program_id: str) -> Path:
+    assert store is not None, "only chunks with a store are written"
     return Path(store) / "shards" / program_id
 
 
@@ -156,7 +157,7 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
     return target
 
 
-def read_shard(path: Path) -> tuple[list[tuple], Result]:
+def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
     """The cells and the arrays of a shard.
 
     Raises:

@@ -14,9 +14,8 @@ import operator
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-import numpy as np
 import xarray as xr
 
 from jaxdyn.engine import store as storage
@@ -25,26 +24,16 @@ from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import run_chunk
 from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, split
 from jaxdyn.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = [
-    "MEMORY",
-    "MOST_SEEDS",
-    "Job",
-    "Request",
-    "Runs",
-    "execute",
-    "load_stored",
-    "plan",
-    "seed_tuple",
-    "sweep",
-    "wait_for_first",
-]
+__all__ = ["MEMORY", "MOST_SEEDS", "Job", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
 
+T = TypeVar("T")
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
 PATIENCE = 0.5  # seconds between two looks at other work while chunks run
@@ -52,18 +41,63 @@ POLL = (0.05, 5.0)  # seconds between two questions to a foreign future: at firs
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 
-@dataclasses.dataclass(frozen=True)
-class Request:
-    """Runs that somebody wants: a trial over a grid and seeds."""
+def sweep(
+    trial: Callable[..., Any],
+    grid: Grid,
+    seeds: int | Sequence[int] = 1,
+    *,
+    out: str | Path | None = None,
+    executor: Literal["auto", "vmap", "map"] = "auto",
+    cluster: cf.Executor | None = None,
+    progress: Progress | None = None,
+    memory: int = MEMORY,
+    chunk: int = MOST_SEEDS,
+) -> xr.Dataset:
+    """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
 
-    trial: Callable
-    grid: Grid
-    seeds: tuple[int, ...]
+    Args:
+        trial: ``(setting, key) -> Observables``, at the top level of a module.
+        grid: from :func:`jaxdyn.grid`.
+        seeds: how many (0, 1, …), or which.
+        out: folder for the shards; an interrupted sweep resumes from there, with the same bits.
+        executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
+        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
+        progress: see :mod:`jaxdyn.engine.progress`.
+        memory: bytes that one chunk may need.
+        chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 every grid that has a run
+            finds it again.
+
+    Returns:
+        Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
+
+    Raises:
+        UsageError: an unusable grid, seed list, or output folder.
+    """
+    chosen = seed_tuple(seeds)
+    if chunk < 1:
+        raise UsageError(f"chunk={chunk} is not allowed: a chunk has at least one run")
+    if executor not in ("auto", "vmap", "map"):
+        raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
+    request = Request(trial, grid, chosen)
+
+    def run(store: Path | None) -> xr.Dataset:
+        jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
+        runs = load_stored(jobs)
+        costs = execute(jobs, runs, cluster, progress)
+        for cost in costs.values():
+            if isinstance(cost, Failure):
+                raise cost.exception()
+        return runs.dataset(request)
+
+    if out is None:
+        return run(None)
+    with storage.open_folder(Path(out), f"sweep of {ref_to(trial).title}") as folder:
+        return run(folder)
 
 
 @dataclasses.dataclass
 class Job:
-    """One program and its chunks; ``done`` are chunks whose runs are stored already."""
+    """One program and its chunks; ``done`` are the chunks whose runs are stored."""
 
     program: Program
     chunks: list[Chunk]
@@ -73,37 +107,6 @@ class Job:
     def runs(self) -> int:
         """Runs in all chunks."""
         return sum(c.runs for c in self.chunks)
-
-
-def _split(items: Sequence, most: int) -> list[tuple]:
-    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
-    count = -(-len(items) // most)
-    size = -(-len(items) // count)
-    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
-    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
-    return parts
-
-
-def seed_tuple(seeds: Any) -> tuple[int, ...]:
-    """Seeds from a number of them (0, 1, …) or from a sequence.
-
-    Raises:
-        UsageError: no seeds, too many, or one that is no whole number from 0 to 2**32 - 1.
-    """
-    allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
-    try:
-        if isinstance(seeds, bool):
-            raise TypeError
-        count = operator.index(seeds) if hasattr(seeds, "__index__") else len(seeds)
-        if not 1 <= count <= MOST_SEEDS:
-            raise ValueError
-        chosen = tuple(range(count)) if hasattr(seeds, "__index__") else tuple(operator.index(s) for s in seeds)
-        if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
-            raise ValueError
-    except (TypeError, ValueError):
-        shown = repr(seeds)
-        raise UsageError(f"seeds={shown if len(shown) < 60 else shown[:57] + '...'} is not allowed: it is {allowed}") from None
-    return chosen
 
 
 def plan(
@@ -116,7 +119,7 @@ def plan(
     chunk: int = MOST_SEEDS,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once."""
-    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple, None]] = {}
+    wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
         for cell in request.grid.cells():
@@ -137,80 +140,39 @@ def plan(
     return list(jobs.values())
 
 
-class Runs:
-    """All finished runs of some jobs, looked up by program, cell and seed."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple, tuple[Result, int, int]] = {}
-
-    @staticmethod
-    def program_key(program: Program) -> tuple:
-        """What tells one program's runs from another's, however they are executed."""
-        return program.trial, program.setting, program.static
-
-    @classmethod
-    def key(cls, request: Request, cell: Any) -> tuple:
-        """The program key of one cell of a request."""
-        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0]))
-
-    def add(self, program: Program, cells: Sequence[tuple], seeds: Sequence[int], result: Result) -> None:
-        """Take in the runs of one chunk."""
-        for c, cell in enumerate(cells):
-            for s, seed in enumerate(seeds):
-                self._places.setdefault((self.program_key(program), cell, seed), (result, s, c))
-
-    def has(self, chunk: Chunk) -> bool:
-        """Whether every run of the chunk is here."""
-        key = self.program_key(chunk.program)
-        return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
-
-    def dataset(self, request: Request) -> xr.Dataset:
-        """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
-        places = []
-        for cell in request.grid.cells():
-            key = self.key(request, cell)
-            places += [self._places[key, split(cell)[1], seed] for seed in request.seeds]
-        shape = (*request.grid.shape, len(request.seeds))
-        run_dims = (*request.grid.axes, "seed")
-        first = places[0][0]
-        variables, coords = {}, _common_coords([p[0] for p in places])
-        for name, dims in first.dims.items():
-            taken = [d for d in dims if d in run_dims]
-            if taken or len(set(dims)) < len(dims) or name in run_dims:
-                word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
-                raise UsageError(f"{name}{dims}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
-            parts = [result.arrays[name][s, c] for result, s, c in places]
-            block = _stack(parts)
-            variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
-        sizes = {d: n for dims, block in variables.values() for d, n in zip(dims, block.shape, strict=True)}
-        coords = {axis: list(v) for axis, v in coords.items() if sizes.get(axis) == len(v)}
-        coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
-        ds = xr.Dataset(variables, coords={**coords, "seed": list(request.seeds)})
-        for axis, values in request.grid.axes.items():
-            if isinstance(values[0], tuple):
-                ds = ds.assign_coords({axis: [":".join(map(str, v)) for v in values]})
-        return ds
+def _split(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
+    """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
+    count = -(-len(items) // most)
+    size = -(-len(items) // count)
+    parts = [tuple(items[i : i + size]) for i in range(0, len(items), size)]
+    parts[-1] += (parts[-1][-1],) * (size - len(parts[-1]))
+    return parts
 
 
-def _common_coords(results: list[Result]) -> dict[str, tuple]:
-    """Coordinates on which all chunks agree."""
-    distinct = list({id(r): r for r in results}.values())
-    return {axis: values for axis, values in distinct[0].coords.items() if all(r.coords.get(axis) == values for r in distinct)}
+def seed_tuple(seeds: Any) -> tuple[int, ...]:
+    """Seeds from their number (0, 1, …) or from a sequence.
 
-
-def _stack(parts: Sequence[Any]) -> np.ndarray:
-    """Stack arrays; ragged ones are padded with NaN to the largest shape."""
-    if len({p.shape for p in parts}) == 1:
-        return np.stack(parts)
-    full = np.max([p.shape for p in parts], axis=0)
-    block = np.full((len(parts), *full), np.nan, np.result_type(*parts, np.float16))
-    for i, part in enumerate(parts):
-        block[(i, *map(slice, part.shape))] = part
-    return block
+    Raises:
+        UsageError: no seeds, too many, or one that is no whole number from 0 to 2**32 - 1.
+    """
+    allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
+    try:
+        if isinstance(seeds, bool):
+            raise TypeError
+        count = operator.index(seeds) if hasattr(seeds, "__index__") else len(seeds)
+        if not 1 <= count <= MOST_SEEDS:
+            raise ValueError
+        chosen = tuple(range(count)) if hasattr(seeds, "__index__") else tuple(operator.index(s) for s in seeds)
+        if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
+            raise ValueError
+    except (TypeError, ValueError):
+        shown = repr(seeds)
+        raise UsageError(f"seeds={shown if len(shown) < 60 else shown[:57] + '...'} is not allowed: it is {allowed}") from None
+    return chosen
 
 
 def load_stored(jobs: list[Job]) -> Runs:
-    """The runs that are stored, whichever sweep wrote them; marks the chunks that need not be run."""
+    """The stored runs, whichever sweep wrote them; marks the chunks that need not be run."""
     runs = Runs()
     for job in jobs:
         if job.chunks[0].store is None:
@@ -360,56 +322,3 @@ def wait_for_first(futures: Collection[Any], seconds: float | None = None) -> li
         time.sleep(pause)
         pause = min(2 * pause, POLL[1])
     return done
-
-
-def sweep(
-    trial: Callable,
-    grid: Grid,
-    seeds: int | Sequence[int] = 1,
-    *,
-    out: str | Path | None = None,
-    executor: Literal["auto", "vmap", "map"] = "auto",
-    cluster: cf.Executor | None = None,
-    progress: Progress | None = None,
-    memory: int = MEMORY,
-    chunk: int = MOST_SEEDS,
-) -> xr.Dataset:
-    """Run ``trial`` over a grid and seeds: one compiled program for each combination of static fields.
-
-    Args:
-        trial: ``(setting, key) -> Observables``, at the top level of a module.
-        grid: from :func:`jaxdyn.grid`.
-        seeds: how many (0, 1, …), or which.
-        out: folder for the shards; a sweep that was interrupted resumes from there, with the same bits.
-        executor: ``vmap`` or ``map`` over the runs of a chunk; ``auto`` chooses by what the trial does.
-        cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
-        progress: see :mod:`jaxdyn.engine.progress`.
-        memory: bytes that one chunk may need.
-        chunk: most runs of a chunk, thus what a killed sweep can lose; with 1 every run is found again by any grid that has it.
-
-    Returns:
-        Dataset with dims (grid axes…, ``seed``, the observables' axes…); failed runs are told by ``status``.
-
-    Raises:
-        UsageError: an unusable grid, seed list, or output folder.
-    """
-    chosen = seed_tuple(seeds)
-    if chunk < 1:
-        raise UsageError(f"chunk={chunk} is not allowed: a chunk has at least one run")
-    if executor not in ("auto", "vmap", "map"):
-        raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
-    request = Request(trial, grid, chosen)
-
-    def run(store: Path | None) -> xr.Dataset:
-        jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
-        runs = load_stored(jobs)
-        costs = execute(jobs, runs, cluster, progress)
-        for cost in costs.values():
-            if isinstance(cost, Failure):
-                raise cost.exception()
-        return runs.dataset(request)
-
-    if out is None:
-        return run(None)
-    with storage.open_folder(Path(out), f"sweep of {ref_to(trial).title}") as folder:
-        return run(folder)

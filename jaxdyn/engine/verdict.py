@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.claim import Claim, Control
+from jaxdyn.engine.claim import Claim, Control, Judge
 from jaxdyn.engine.failure import Failure, source_file
 from jaxdyn.engine.judge import Check, plain
 from jaxdyn.errors import Inconclusive, UsageError
@@ -48,7 +48,7 @@ class Decision:
     failure: Failure | None = None
 
 
-def error_decision(error: BaseException | Failure, author: Callable | None = None) -> Decision:
+def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
     """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries."""
     failure = error if isinstance(error, Failure) else Failure.of(error, source_file(author))
     return Decision("error", message=str(failure), failure=failure.text_only())
@@ -58,9 +58,9 @@ def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
     if "form" not in ds.dims:
         return ds
     if form is None:
-        raise ValueError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
+        raise UsageError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
     if form not in ds.form.values:
-        raise ValueError(f"the trial predicts no form {form!r}; it predicts {', '.join(map(str, ds.form.values))}")
+        raise UsageError(f"the trial predicts no form {form!r}; it predicts {', '.join(map(str, ds.form.values))}")
     return ds.sel(form=form, drop=True)
 
 
@@ -74,7 +74,7 @@ def ok_runs(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(masked)
 
 
-def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
+def _judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
     """The judge's checks; on data whose axes somebody cut down, a judge that misses an entry is inconclusive, not broken."""
     with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
         try:
@@ -91,7 +91,7 @@ def _judged(judge: Callable, ds: xr.Dataset, *, narrowed: bool = False) -> list[
     return list(checks)
 
 
-def _rejects(judge: Callable, ds: xr.Dataset) -> bool:
+def _rejects(judge: Judge, ds: xr.Dataset) -> bool:
     """Whether the judge rejects distorted data; stumbling over them (a fit of zeros, say) is a rejection, indecision is none."""
     try:
         return not all(c.passed for c in _judged(judge, ds))
@@ -112,7 +112,7 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
     return float(10.0**high)
 
 
-def _reads(judge: Callable, ds: xr.Dataset, name: str) -> bool:
+def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
     """Whether the judge looks at a variable at all: without its numbers it rejects, cannot decide, or stumbles."""
     try:
         return not all(c.passed for c in _judged(judge, ds.assign({name: ds[name] * np.nan})))
@@ -120,9 +120,9 @@ def _reads(judge: Callable, ds: xr.Dataset, name: str) -> bool:
         return True
 
 
-def _scale(judge: Callable, ds: xr.Dataset) -> dict[str, float | None]:
+def _scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
     """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
-    found = {}
+    found: dict[str, float | None] = {}
     for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
         if not np.issubdtype(ds[name].dtype, np.floating):
             found[name.removeprefix("predicted_")] = None
@@ -159,7 +159,7 @@ def _blendable(main: xr.Dataset, control: xr.Dataset) -> str | None:
 
 
 def _judge_control(
-    name: str, control: Control, judge: Callable, main: xr.Dataset, data: xr.Dataset, upheld: bool
+    name: str, control: Control, judge: Judge, main: xr.Dataset, data: xr.Dataset, upheld: bool
 ) -> tuple[ControlOutcome, Any]:
     """The control's outcome, and its *mix*: the smallest share of it in the main data that is rejected."""
     failed = data.status != OK
@@ -175,9 +175,9 @@ def _judge_control(
     except Inconclusive as reason:
         return ControlOutcome(name, False, [], str(reason)), None
     outcome = ControlOutcome(name, not all(c.passed for c in checks), checks)
-    reason = _blendable(main, good)
-    if reason is not None or not outcome.rejected or not upheld:
-        return dataclasses.replace(outcome, reason=None if reason is None else f"not blended: {reason}"), None
+    obstacle = _blendable(main, good)
+    if obstacle is not None or not outcome.rejected or not upheld:
+        return dataclasses.replace(outcome, reason=None if obstacle is None else f"not blended: {obstacle}"), None
     return outcome, _smallest(lambda share: _rejects(judge, _blend(main, good, share)))
 
 
@@ -237,7 +237,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
     return Decision(verdict, checks, controls, {"scale": scales, "mix": mixes}, counterpart)
 
 
-def _verdict(claim: Claim, upheld: bool, controls: list[ControlOutcome], scales: dict, mixes: dict) -> str:
+def _verdict(claim: Claim, upheld: bool, controls: list[ControlOutcome], scales: dict[str, Any], mixes: dict[str, Any]) -> str:
     if claim.expected == "measured":
         return "measured"
     if not upheld:
@@ -253,7 +253,7 @@ def decided(verdict: str, expected: str) -> bool:
 
 def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
     """Judge each cell of the named fields separately: the map of where a claim holds, with the checks where there are any."""
-    cells = []
+    cells: list[dict[str, Any]] = []
     sizes = [data.sizes[f] for f in fields]
     for index in np.ndindex(*sizes):
         part = data.isel({f: [i] for f, i in zip(fields, index, strict=True)})

@@ -242,7 +242,7 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy", "solver", "--set", "size=3"], ["not every selected claim has the fields size", "solver.decay"]),
         (["verify", "toy.decay", "--set", "rate=fast"], ["rate='fast'", "a finite number"]),
         (["verify", "toy.decay", "--set", "rate=nan"], ["rate='nan'", "a finite number"]),
-        (["verify", "toy.decay", "--set", "rate=-1"], ["rate must be positive"]),
+        (["verify", "toy.decay", "--set", "rate=-1"], ["rate is positive"]),
         (["verify", "toy.decay", "--set", "rate=1,1"], ["must differ"]),
         (["verify", "toy.decay", "--set", "rate"], ["FIELD=VALUE"]),
         (["verify", "toy.decay", "--set", "rate="], ["FIELD=VALUE"]),

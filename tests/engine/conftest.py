@@ -8,6 +8,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.setting import split
 
 from .handmade import doubled, judge
 
@@ -38,10 +39,11 @@ def few_runs(monkeypatch):
     """A function that gives the memory budget of ``jd.sweep`` under which a chunk holds that many runs of a trial."""
 
     def budget(trial, setting, runs):
-        from jaxdyn.engine.program import Program, probe
+        from jaxdyn.engine.chunk import Program
+        from jaxdyn.engine.program import probe
         from jaxdyn.engine.reference import ref_to
 
-        static = tuple((name, getattr(setting, name)) for name in type(setting).static_fields)
+        static = split(setting)[0]
         return runs * probe(Program(ref_to(trial), ref_to(type(setting)), static))["bytes"]
 
     return budget

@@ -5,8 +5,9 @@ import json
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import Program, probe
+from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
 
 

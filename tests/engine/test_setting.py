@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.engine.setting import coerce, field_table, rebuild
+from jaxdyn.engine.setting import coerce, columns, field_table, join, split
 
 FINITE = st.floats(1e-6, 1e6)
 
@@ -41,10 +41,10 @@ def test_frozen_and_keyword_only():
 
 def test_is_a_pytree_of_its_swept_fields():
     leaves, tree = jax.tree.flatten(Strict(a=3.0, mode="two"))
-    assert leaves == [3.0, "two"]
+    assert leaves == [3.0, 1]
     assert jax.tree.unflatten(tree, leaves) == Strict(a=3.0, mode="two")
     paths = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_flatten_with_path(Strict())[0]]
-    assert paths == [".a", ".mode"]
+    assert paths == [".a", ".mode[<flat index 0>]"]
     assert hash(tree) == hash(jax.tree.structure(Strict(a=9.0)))
     assert tree != jax.tree.structure(Strict(n=3))
 
@@ -56,15 +56,15 @@ def test_placeholders_pass_without_init(placeholder):
 
 
 def test_passes_vmap_jit_grad_and_eval_shape_without_init():
-    stacked = rebuild(Strict, {"n": 2}, {"a": jnp.arange(4.0), "mode": jnp.array([0, 1, 2, 1])})  # 0.0 would be refused
+    stacked = join(Strict, [("n", 2)], {"a": jnp.arange(4.0), "mode": jnp.array([0, 1, 2, 1])})  # 0.0 would be refused
 
     def value(s):
-        return jax.lax.switch(s.mode, [lambda a: a, lambda a: a**2, lambda a: -a], s.a) * s.n
+        return jax.lax.switch(s.mode.index, [lambda a: a, lambda a: a**2, lambda a: -a], s.a) * s.n
 
     out = jax.jit(jax.vmap(value))(stacked)
     np.testing.assert_array_equal(out, [0.0, 2.0, -4.0, 18.0])
     assert jax.eval_shape(jax.vmap(value), stacked).shape == (4,)
-    grads = jax.grad(lambda s: value(s), allow_int=True)(rebuild(Strict, {"n": 2}, {"a": 3.0, "mode": jnp.int32(1)}))
+    grads = jax.grad(lambda s: value(s), allow_int=True)(join(Strict, [("n", 2)], {"a": 3.0, "mode": jnp.int32(1)}))
     assert grads.a == 12.0
 
 
@@ -82,14 +82,51 @@ def test_every_field_needs_a_default():
         jd.setting(type("Bad", (), {"__annotations__": {"x": jd.Swept}}))
 
 
-def test_code_without_names_is_traced_as_a_whole_number(toys):
-    @jd.setting
-    class Bare:
-        switch: jd.Code = 1
+@pytest.mark.parametrize("default", [1, "one", jd.Code(0, ("one", "two"))])
+def test_a_switch_is_declared_by_its_names(default):
+    with pytest.raises(jd.UsageError, match="Bare.switch: a switch is declared as switch: jd.Code = jd.code"):
+        jd.setting(type("Bare", (), {"__annotations__": {"switch": jd.Code}, "switch": default}))
 
-    from jaxdyn.engine.setting import swept_value
 
-    assert type(swept_value(Bare, "switch", 1)) is int
+def test_a_switch_is_compared_with_its_own_names_only():
+    s = Strict(mode="two")
+    assert s.mode == "two" and s.mode != "one" and s.mode in ("one", "two") and str(s.mode) == "two"
+    for stranger in (1, 1.0, None, np.int32(1), ("two",)):
+        with pytest.raises(TypeError, match=r"compared with one of its names \(one, two, three\)"):
+            s.mode == stranger  # noqa: B015
+    for compare in (lambda: s.mode == "four", lambda: s.mode != "four"):
+        with pytest.raises(jd.UsageError, match="'four' is not allowed: it is one of one, two, three"):
+            compare()
+
+
+def test_a_traced_switch_is_compared_alike():
+    def chosen(s):
+        return jnp.stack([s.mode == "one", s.mode == "two", s.mode != "two"])
+
+    stacked = join(Strict, [("n", 2)], {"a": jnp.ones(2), "mode": jnp.array([0, 1])})
+    np.testing.assert_array_equal(jax.jit(jax.vmap(chosen))(stacked), [[True, False, True], [False, True, False]])
+    for stranger in (0, jnp.int32(0)):
+        with pytest.raises(TypeError, match="compared with one of its names"):
+            jax.jit(lambda s, stranger=stranger: s.mode == stranger)(Strict())
+    with pytest.raises(jd.UsageError, match="'four' is not allowed"):
+        jax.jit(lambda s: s.mode == "four")(Strict())
+
+
+def test_a_switch_of_another_kind_is_another():
+    assert jd.Code.of("b", ("a", "b")) == jd.Code(1, ("a", "b")) and hash(jd.Code.of("b", "ab")) == hash(jd.Code(1, ("a", "b")))
+    assert jd.Code(1, ("a", "b")) != jd.Code(1, ("a", "c")) and jd.Code(1, ("a", "b")) != jd.Code(0, ("a", "b"))
+
+
+@settings(deadline=None, max_examples=30)
+@given(st.lists(st.tuples(FINITE, st.sampled_from(["one", "two", "three"])), min_size=1, max_size=4))
+def test_what_is_taken_apart_is_put_together_again(cells):
+    """split, columns and join are inverse to one another, in the setting's precision."""
+    parts = [split(Strict(a=a, mode=mode)) for a, mode in cells]
+    assert {static for static, _ in parts} == {(("n", 2),)}
+    arrays = columns(Strict, parts[0][0], [swept for _, swept in parts])
+    assert arrays["a"].dtype == np.float64 and arrays["mode"].dtype == np.int32
+    again = [join(Strict, parts[0][0], {name: column[i].item() for name, column in arrays.items()}) for i in range(len(cells))]
+    assert again == [Strict(a=a, mode=mode) for a, mode in cells]
 
 
 GOOD = [
@@ -184,12 +221,12 @@ def test_unknown_fields_are_listed(toys):
 
 @pytest.mark.parametrize("bad", [{"rate": -1.0}, {"rate": 0}, {"size": 0}, {"rate": [-1.0, 1.0]}])
 def test_post_init_refuses_with_its_own_sentence(toys, bad):
-    with pytest.raises(jd.UsageError, match="must be"):
+    with pytest.raises(jd.UsageError, match="is not allowed: (rate is positive|size is at least 1)"):
         jd.grid(toys.Toy, **bad)
 
 
 def test_post_init_sees_every_cell(toys):
-    with pytest.raises(jd.UsageError, match="rate must be positive, got -1"):
+    with pytest.raises(jd.UsageError, match="rate=-1.0 is not allowed: rate is positive"):
         jd.sweep(toys.decay, jd.grid(toys.Toy, rate=[1.0, -1.0]))
 
 

@@ -25,7 +25,8 @@ from .conftest import SEEDS
 def whole(toys, tmp_path_factory):
     """A finished sweep (folder and data): copied by the tests that damage it."""
     out = tmp_path_factory.mktemp("whole") / "out"
-    from jaxdyn.engine.program import Program, probe
+    from jaxdyn.engine.chunk import Program
+    from jaxdyn.engine.program import probe
 
     program = Program(ref_to(toys.decay), ref_to(toys.Toy), tuple((n, getattr(toys.Toy(), n)) for n in toys.Toy.static_fields))
     ds = jd.sweep(toys.decay, jd.grid(toys.Toy, lr=[0.01, 0.02]), SEEDS, out=out, memory=4 * probe(program)["bytes"])
@@ -283,7 +284,7 @@ def test_claims_share_a_folder(toys, tmp_path, monkeypatch):
     "value", [np.array([True, False]), np.arange(3), np.float32([1, 2]), np.array([1 + 2j, 3.0]), np.uint8([1, 255])]
 )
 def test_kinds_of_arrays_survive_storage(value, tmp_path):
-    from jaxdyn.engine.program import Chunk, Program, Result
+    from jaxdyn.engine.chunk import Chunk, Program, Result
     from jaxdyn.engine.reference import Ref
 
     ref = Ref("jaxdyn.status", "NAMES")

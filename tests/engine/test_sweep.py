@@ -14,7 +14,7 @@ import jaxdyn as jd
 from jaxdyn.engine import program as program_module
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import ref_to
-from jaxdyn.engine.setting import rebuild, swept_value
+from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.status import DIVERGED, OK
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
@@ -27,15 +27,11 @@ def jitted(trial):
 
 def loop(trial, setting, seed):
     """One run by itself: the trial called with the setting's numbers and the key of its seed."""
-    cls, dtype = type(setting), getattr(setting, "dtype", "float64")
+    static, cell = split(setting)
     with jax.enable_x64(True):
-        swept = {
-            n: np.asarray(swept_value(cls, n, getattr(setting, n)), np.int32 if n in cls.code_names else dtype)
-            for n in cls.swept_fields
-        }
-        static = {n: getattr(setting, n) for n in cls.static_fields}
+        swept = {name: column[0] for name, column in columns(type(setting), static, [cell]).items()}
         key = jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), np.uint32(seed))
-        return jax.device_get(jitted(trial)(rebuild(cls, static, swept), key))
+        return jax.device_get(jitted(trial)(join(type(setting), static, swept), key))
 
 
 def test_dimensions_and_coordinates(decay_data):

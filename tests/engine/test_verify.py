@@ -150,7 +150,7 @@ def test_paper_scale_is_a_grid_of_its_own(toys):
         ({"rte": 1.0}, "Toy has no field 'rte'"),
         ({"rate": "fast"}, "rate='fast' is not allowed"),
         ({"rate": []}, "at least one value"),
-        ({"rate": -1.0}, "rate must be positive"),
+        ({"rate": -1.0}, "rate is positive"),
         ({"scale": "huge"}, "scale='huge' is not allowed: it is quick or paper"),
         ({"seeds": 0}, "seeds=0 is not allowed"),
         ({"seeds": -3}, "seeds=-3"),

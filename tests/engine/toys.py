@@ -28,10 +28,8 @@ class Toy:
     dtype: str = "float64"
 
     def __post_init__(self):
-        if self.rate <= 0:
-            raise ValueError(f"rate must be positive, got {self.rate}")
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, got {self.size}")
+        jd.require(self, self.rate > 0, "rate is positive", "rate")
+        jd.require(self, self.size >= 1, "size is at least 1", "size")
 
 
 def decay(s, key):

@@ -1,0 +1,99 @@
+"""Finished runs: looked up by program, cell and seed, and put together into labelled Datasets."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.setting import Grid, split
+from jaxdyn.errors import UsageError
+
+__all__ = ["Request", "Runs"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Request:
+    """Requested runs: a trial over a grid and seeds."""
+
+    trial: Callable[..., Any]
+    grid: Grid
+    seeds: tuple[int, ...]
+
+
+class Runs:
+    """All finished runs of some jobs, looked up by program, cell and seed."""
+
+    def __init__(self) -> None:
+        self._places: dict[tuple[Any, ...], tuple[Result, int, int]] = {}
+
+    @staticmethod
+    def program_key(program: Program) -> tuple[Any, ...]:
+        """What tells one program's runs from another's, however they are executed."""
+        return program.trial, program.setting, program.static
+
+    @classmethod
+    def key(cls, request: Request, cell: Any) -> tuple[Any, ...]:
+        """The program key of one cell of a request."""
+        return cls.program_key(Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0]))
+
+    def add(self, program: Program, cells: Sequence[tuple[Any, ...]], seeds: Sequence[int], result: Result) -> None:
+        """Add the runs of one chunk."""
+        for c, cell in enumerate(cells):
+            for s, seed in enumerate(seeds):
+                self._places.setdefault((self.program_key(program), cell, seed), (result, s, c))
+
+    def has(self, chunk: Chunk) -> bool:
+        """Whether every run of the chunk is here."""
+        key = self.program_key(chunk.program)
+        return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
+
+    def dataset(self, request: Request) -> xr.Dataset:
+        """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
+        places = []
+        for cell in request.grid.cells():
+            key = self.key(request, cell)
+            places += [self._places[key, split(cell)[1], seed] for seed in request.seeds]
+        shape = (*request.grid.shape, len(request.seeds))
+        run_dims = (*request.grid.axes, "seed")
+        first = places[0][0]
+        variables: dict[str, tuple[tuple[str, ...], Any]] = {}
+        common = _common_coords([p[0] for p in places])
+        for name, dims in first.dims.items():
+            taken = [d for d in dims if d in run_dims]
+            if taken or len(set(dims)) < len(dims) or name in run_dims:
+                word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
+                raise UsageError(f"{name}{dims}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
+            parts = [result.arrays[name][s, c] for result, s, c in places]
+            block = _stack(parts)
+            variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
+        sizes = {d: n for dims, block in variables.values() for d, n in zip(dims, block.shape, strict=True)}
+        coords = {axis: list(v) for axis, v in common.items() if sizes.get(axis) == len(v)}
+        coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
+        ds = xr.Dataset(variables, coords={**coords, "seed": list(request.seeds)})
+        for axis, values in request.grid.axes.items():
+            if isinstance(values[0], tuple):
+                ds = ds.assign_coords({axis: [":".join(map(str, v)) for v in values]})
+        return ds
+
+
+def _common_coords(results: list[Result]) -> dict[str, tuple[Any, ...]]:
+    """Coordinates on which all chunks agree."""
+    distinct = list({id(r): r for r in results}.values())
+    return {axis: values for axis, values in distinct[0].coords.items() if all(r.coords.get(axis) == values for r in distinct)}
+
+
+def _stack(parts: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Stack arrays; ragged ones are padded with NaN to the largest shape."""
+    if len({p.shape for p in parts}) == 1:
+        return np.stack(parts)
+    full = np.max([p.shape for p in parts], axis=0)
+    block = np.full((len(parts), *full), np.nan, np.result_type(*parts, np.float16))
+    for i, part in enumerate(parts):
+        block[i][tuple(slice(n) for n in part.shape)] = part
+    return block
