@@ -23,6 +23,7 @@ lint: $(READY)
 
 docs: $(READY)
 	$(BIN)/python -m jaxdyn.report.catalogue docs/catalogue.md
+	$(BIN)/python -m jaxdyn.engine.registry
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(READY)

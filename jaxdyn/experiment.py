@@ -64,7 +64,9 @@ def main(
     return 0
 
 
-def sweep(out: Path, name: str, trial: Callable[..., Any], grid: Grid, seeds: int | Sequence[int], chunk: int = MOST_SEEDS) -> xr.Dataset:
+def sweep(
+    out: Path, name: str, trial: Callable[..., Any], grid: Grid, seeds: int | Sequence[int], chunk: int = MOST_SEEDS
+) -> xr.Dataset:
     """A sweep with a progress bar and its shards under ``out/name``; the same call resumes it.
 
     ``chunk`` is the largest number of runs that an interrupted sweep can lose; with 1 every grid that has a run finds it again.

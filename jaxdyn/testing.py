@@ -18,7 +18,15 @@ __all__ = ["assert_claim"]
 
 
 def assert_claim(claim: str | Claim, **options: Any) -> None:
-    """Verify a claim (options as for ``jd.verify``) and fail with its checks when the verdict is not the expected one."""
+    """Verify a claim, for a test of one's own: ``assert_claim("joma.erf", seeds=4)``.
+
+    Args:
+        claim: an id, or a ``Claim``.
+        options: as for ``jd.verify``: ``scale``, ``seeds``, ``out``, ``load``, fields of the setting.
+
+    Raises:
+        AssertionError: the verdict is not the expected one; the message shows every check and control, and for an error its place.
+    """
     from jaxdyn.engine.verify import verify
 
     outcome = verify(claim, **options)
@@ -28,9 +36,11 @@ def assert_claim(claim: str | Claim, **options: Any) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--jaxdyn``, ``--jaxdyn-load`` and ``--jaxdyn-scale``."""
     group = parser.getgroup("jaxdyn", "claims of jaxdyn as tests")
-    group.addoption("--jaxdyn", action="append", default=[], metavar="PATTERN", help="run these claims as tests")
-    group.addoption("--jaxdyn-load", action="append", default=[], metavar="FILE", help="a Python file with claims of your own")
-    group.addoption("--jaxdyn-scale", default="quick", metavar="SCALE", help="quick or paper (default: quick)")
+    group.addoption("--jaxdyn", action="append", default=[], metavar="PATTERN", help="Run these claims as tests.")
+    group.addoption(
+        "--jaxdyn-load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own."
+    )
+    group.addoption("--jaxdyn-scale", default="quick", metavar="SCALE", help="Run at quick or paper scale (default: quick).")
 
 
 class ClaimItem(pytest.Item):
@@ -42,10 +52,16 @@ class ClaimItem(pytest.Item):
 
     def runtest(self) -> None:
         """Verify the claim."""
-        assert_claim(self.claim, scale=self.scale)
+        from jaxdyn.engine.verify import verify
+
+        outcome = verify(self.claim, scale=self.scale)
+        if not outcome.as_expected:
+            failure = outcome.conclusion.decision.failure
+            full = failure is not None and self.config.getoption("tbstyle", "auto") == "long"
+            raise AssertionError(f"{outcome!r}\n{failure.traceback}" if failure is not None and full else repr(outcome))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Show the checks, not the engine's traceback."""
+        """Show the checks, not the engine's traceback; with ``--tb=long`` also the traceback of the claim's own error."""
         return str(excinfo.value) if isinstance(excinfo.value, AssertionError) else super().repr_failure(excinfo)
 
     def reportinfo(self) -> tuple[Any, int, str]:

@@ -32,7 +32,10 @@ def test_main_parses_and_calls(capsys):
 
 @pytest.mark.parametrize(
     ("error", "code", "words"),
-    [(jd.UsageError("the group table is no group"), 2, "the group table is no group"), (KeyboardInterrupt(), 130, "run the same command to resume")],
+    [
+        (jd.UsageError("the group table is no group"), 2, "the group table is no group"),
+        (KeyboardInterrupt(), 130, "run the same command to resume"),
+    ],
 )
 def test_main_turns_errors_into_one_sentence(capsys, error, code, words):
     def run(scale, out):

@@ -41,11 +41,8 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
         return
     if decision.message:
         yield f"      {decision.message}"
-    if decision.failure is not None:
-        if debug:
-            yield from (f"      | {line}" for line in decision.failure.traceback.rstrip().splitlines())
-        else:
-            yield "      full traceback: --debug"
+    if decision.failure is not None and debug:
+        yield from (f"      | {line}" for line in decision.failure.traceback.rstrip().splitlines())
     if exploring:
         return
     failed = [c for c in decision.checks if not c.passed]
@@ -58,7 +55,8 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
             yield f"      control {control.name!r} is not rejected: {why}"
     if decision.verdict == "toothless" and decision.controls and all(c.rejected for c in decision.controls):
         yield "      no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
-    yield f"      repeat: {_repeat(verified, failed)}"
+    traceback = " --debug" if decision.failure is not None and not debug else ""
+    yield f"      repeat: {_repeat(verified, failed)}{traceback}"
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:

@@ -10,8 +10,10 @@ import pickle
 import site
 import sysconfig
 import traceback as tracebacks
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 __all__ = ["Failure", "shown_path", "source_file"]
@@ -38,16 +40,16 @@ class Failure:
     error: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
-    def of(cls, error: BaseException, near: str | None = None) -> Failure:
+    def of(cls, error: BaseException, author: Callable[..., Any] | None = None) -> Failure:
         """The failure behind an exception that was just caught.
 
         Args:
             error: the exception.
-            near: a file of the claim's; if it is installed in a package, so are the author's other files.
+            author: the claim's function that raised it, or whose result was refused; tells the claim's own files from libraries.
         """
         lines = str(error).strip().splitlines()
         text = "".join(tracebacks.format_exception(error))
-        return cls(type(error).__name__, lines[0] if lines else "no message", _place(error, near), text, error)
+        return cls(type(error).__name__, lines[0] if lines else "no message", _place(error, author), text, error)
 
     def __str__(self) -> str:
         return f"{self.kind}: {self.message}" + (f" ({self.place})" if self.place else "")
@@ -83,16 +85,26 @@ def shown_path(file: str | Path) -> str:
 
 def source_file(function: Any) -> str | None:
     """The file in which a function (or what a partial is made of) was written."""
-    code = getattr(getattr(function, "func", function), "__code__", None)
+    code = _code(function)
     return None if code is None else code.co_filename
 
 
-def _place(error: BaseException, near: str | None) -> str | None:
-    """The deepest frame that the author of the claim wrote; what JAX, the engine and other libraries do below it is not shown."""
-    home = None if near is None else _library(Path(near))
+def _code(function: Any) -> CodeType | None:
+    return getattr(getattr(function, "func", function), "__code__", None)
+
+
+def _place(error: BaseException, author: Callable[..., Any] | None) -> str | None:
+    """The deepest frame that the author of the claim wrote: what JAX, the engine and other libraries do below it is not shown.
+
+    Without one, where the author's function begins: its result was refused.
+    """
+    code = _code(author)
+    home = None if code is None else _library(Path(code.co_filename))
     frames = [f for f in tracebacks.extract_tb(error.__traceback__) if not f.filename.startswith(("<frozen", "<@"))]
-    own = [f for f in frames if _library(Path(f.filename)) in (None, home)]
-    return f"{shown_path(own[-1].filename)}:{own[-1].lineno} in {own[-1].name}" if own else None
+    own = [(f.filename, f.lineno, f.name) for f in frames if _library(Path(f.filename)) in (None, home)]
+    if not own and code is not None:
+        own = [(code.co_filename, code.co_firstlineno, code.co_name)]
+    return f"{shown_path(own[-1][0])}:{own[-1][1]} in {own[-1][2]}" if own else None
 
 
 def _library(file: Path) -> tuple[str, str] | None:

@@ -35,11 +35,6 @@ class Ref:
         """What people call it: a user's own file goes by its name, whatever its content."""
         return f"{Path(self.path).stem if self.path else self.module}:{self.qualname}"
 
-    @property
-    def file(self) -> str | None:
-        """The source file, where there is one."""
-        return self.path or getattr(sys.modules.get(self.module), "__file__", None)
-
     def __str__(self) -> str:
         return f"{self.module}:{self.qualname}"
 

@@ -257,7 +257,10 @@ def write_shipped(target: Path = SHIPPED) -> int:
     from jaxdyn.engine.store import atomic_write
 
     entries = _entries(_theories())
-    atomic_write(target, json.dumps({"sources": _theories_key(), "claims": entries}, indent=0, ensure_ascii=False) + "\n")
+    lines = ",\n".join(
+        json.dumps(entry, ensure_ascii=False) for entry in entries
+    )  # a claim a line, for people who compare versions
+    atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)
 
 

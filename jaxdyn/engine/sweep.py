@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
+import contextlib
 import dataclasses
 import math
 import operator
@@ -23,7 +24,7 @@ from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import run_chunk
-from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, split
 from jaxdyn.errors import StoreError, UsageError
@@ -269,7 +270,14 @@ def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
     except StoreError:
         raise
     except Exception as error:
-        return Failure.of(error, near=chunk.program.trial.file)
+        return Failure.of(error, _trial(chunk))
+
+
+def _trial(chunk: Chunk) -> Any:
+    """The trial of a chunk; None where its own file is what raised."""
+    with contextlib.suppress(Exception):
+        return resolve(chunk.program.trial)
+    return None
 
 
 Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that may follow when it is done
@@ -287,7 +295,8 @@ def _outcomes(
             finished = [(job, chunk, rest, _attempt(chunk))]
         else:
             while queue and (at_once is None or len(waiting) < at_once):
-                waiting[pool.submit(_attempt, queue[0][1])] = queue.popleft()
+                item = queue.popleft()
+                waiting[pool.submit(_attempt, item[1])] = item
             done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
             finished = [(*waiting.pop(future), _outcome_of(future)) for future in done]
         for job, chunk, rest, outcome in finished:

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Claim, Control, Judge
-from jaxdyn.engine.failure import Failure, source_file
+from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.judge import Check, plain
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
@@ -50,7 +50,7 @@ class Decision:
 
 def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
     """The decision when a trial or a judge raised; ``author`` is a function of the claim, to tell its files from libraries."""
-    failure = error if isinstance(error, Failure) else Failure.of(error, source_file(author))
+    failure = error if isinstance(error, Failure) else Failure.of(error, author)
     return Decision("error", message=str(failure), failure=failure.text_only())
 
 
