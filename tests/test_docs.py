@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import jaxdyn as jd
-from jaxdyn.cli.main import main as cli
+from jaxdyn.cli import main as cli
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -45,6 +45,14 @@ def test_a_failing_claim_shows_its_checks_and_no_traceback(project):
     assert "verify.py" not in result.stdout.str() and "FAILED" in result.stdout.str()
 
 
+def test_an_error_names_its_place_and_the_traceback_is_shown_when_asked_for(project):
+    words = ["--jaxdyn", "toy.raises", "--jaxdyn-load", TOYS]
+    result = project(*words)
+    result.stdout.fnmatch_lines(["*RuntimeError: the judge stumbled (*toys.py:* in raises)*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+    project(*words, "--tb=long").stdout.fnmatch_lines(["*Traceback*", "*in raises*"])
+
+
 def test_claims_run_beside_a_projects_own_tests(project, pytester):
     pytester.makepyfile("def test_own(): pass")
     project("--jaxdyn", "toy.decay", "--jaxdyn-load", TOYS).assert_outcomes(passed=2)

@@ -257,9 +257,7 @@ def write_shipped(target: Path = SHIPPED) -> int:
     from jaxdyn.engine.store import atomic_write
 
     entries = _entries(_theories())
-    lines = ",\n".join(
-        json.dumps(entry, ensure_ascii=False) for entry in entries
-    )  # a claim a line, for people who compare versions
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # a claim a line, to be compared
     atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)
 

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+import jaxdyn as jaxdyn_module
 from jaxdyn import theories
 from jaxdyn.cli.main import main as cli
+from jaxdyn.cli.words import duration
 
 TOYS = Path(__file__).parents[1] / "engine" / "toys.py"
 BROKEN = TOYS.with_name("broken_toys.py")
@@ -77,6 +79,7 @@ def test_list_shows_claims(jaxdyn):
     code, out, err = jaxdyn("list", "--load", TOYS)
     assert code == 0 and "9 claims" in err
     assert "toy.decay_as_printed" in out and "refuted" in out and "16 runs quick" in out and "[textbook]" in out
+    assert f"    {TOYS}" in out.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -97,6 +100,7 @@ def test_list_json(jaxdyn):
         "source": "textbook",
         "expected": "upheld",
         "controls": ["10% off", "sign descent"],
+        "home": str(TOYS),
     }.items() <= claim.items()
     assert claim["statement"].startswith("Descent on")
     fields = {f["name"]: f for f in claim["fields"]}
@@ -179,6 +183,59 @@ def test_where_results_and_report_go(jaxdyn):
     assert Path("page.html").is_file() and Path("a/b/result.json").is_file() and not Path("report").exists()
 
 
+def test_verdicts_are_printed_as_they_fall(jaxdyn, monkeypatch):
+    """The fast claim's verdict is there before the slow program is run."""
+    import jaxdyn.engine.sweep as sweep
+
+    seen, run_chunk = [], sweep.run_chunk
+
+    def spying(chunk):
+        seen.append(list(said))
+        return run_chunk(chunk)
+
+    said = []
+    monkeypatch.setattr(sweep, "run_chunk", spying)
+    monkeypatch.setattr("jaxdyn.engine.progress.Progress.say", lambda self, text: said.append(text))
+    assert jaxdyn(*verify("toy.decay", "solver.decay"))[0] == 0
+    assert seen[0] == [] and any("✓" in line for line in seen[-1]) and len(said) == 2
+
+
+def test_fail_fast_stops_at_the_first_difference(jaxdyn):
+    code, out, err = jaxdyn(*verify("--fail-fast", "--json"))
+    claims = json.loads(out)["claims"]
+    assert code == 1 and 0 < len(claims) < 9
+    assert err.count("✗") == 1 and "not judged" in err.splitlines()[-1]
+    assert Path("report/index.html").is_file()
+    assert jaxdyn(*verify("toy.decay", "--fail-fast"))[0] == 0
+
+
+def test_a_map_shows_the_checks_of_each_cell(jaxdyn):
+    """To look where a claim stops holding is no failure, whatever is found."""
+    code, _, err = jaxdyn(*verify("toy.wrong", "--by", "lr"))
+    lines = err.splitlines()
+    assert code == 0 and "✗" not in err and "repeat:" not in err
+    assert any(line.strip().startswith("lr=0.01: refuted  relative error: ") and "bound 1e-09" in line for line in lines)
+    assert lines[-1].startswith("2 cells: 2 refuted;")
+    assert jaxdyn(*verify("toy.raises", "--by", "lr"))[0] == 1, "a claim that errs is no map"
+
+
+def test_costs_runs_and_homes_in_json(finished):
+    whole = json.loads(finished[1])
+    assert whole["runs"] == 38, "all different runs, those of controls included"
+    costs = {c["program"]: c for c in whole["costs"]}
+    assert costs.keys() == {"toys:decay", "toys:solved"} and costs["toys:decay"]["static"]["weights"] == [1, 2]
+    assert (
+        costs["toys:decay"]["compile_seconds"] > 0 and costs["toys:decay"]["runs"] == 32 and len(costs["toys:decay"]["claims"]) == 8
+    )
+    assert {c["home"] for c in whole["claims"]} == {str(TOYS)}
+    assert sum(c["programs"] for c in whole["claims"]) == 9
+
+
+def test_words_agree_in_number(jaxdyn):
+    assert "1 claim: 1 program, 32 runs;" in jaxdyn(*verify("toy.decay"))[2]
+    assert "1 run;" in jaxdyn(*verify("toy.open", "--seeds", "1", "--set", "lr=0.01", "--set", "rate=1"))[2]
+
+
 def test_overrides_seeds_and_maps(jaxdyn):
     code, out, err = jaxdyn(
         *verify("toy.decay", "--set", "lr=0.01,1e30", "--set", "rate=0.5", "--seeds", "3:5", "--by", "lr", "--json")
@@ -222,6 +279,102 @@ def test_a_broken_trial_leaves_the_others_alone(jaxdyn):
         "toy.clashing": "error",
     }
     assert "this trial is broken" in err and "Traceback" not in err
+
+
+OWN = """
+import jax.numpy as jnp
+import jaxdyn as jd
+
+@jd.setting
+class S:
+    a: jd.Swept = 1.0
+
+def tracer(s, key):
+    if s.a > 0:
+        return jd.observables(measured={"z": s.a})
+
+def unnamed(s, key):
+    z = s.a * jnp.ones((3, 4))
+    return jd.observables(predicted={"z": z}, measured={"z": z})
+
+def nothing(s, key):
+    pass
+
+def fine(s, key):
+    return jd.observables(predicted={"z": s.a}, measured={"z": 1.0001 * s.a})
+
+def judge(ds):
+    return [jd.at_most("error", jd.relative_error(ds, "z"), 0.01)]
+
+def bare(ds):
+    return judge(ds)[0]
+
+def lost(ds):
+    return [jd.at_most("error", ds.z, 0.01)]
+
+def claim(trial=fine, judge=judge, off=1.1):
+    controls = {"off": lambda ds: ds.assign(predicted_z=off * ds.predicted_z)}
+    name = trial.__name__ if trial is not fine else judge.__name__ if off > 1.01 else "weak"
+    return jd.Claim(id=f"own.{name}", statement="", source="", trial=trial, judge=judge, controls=controls, quick=jd.grid(S))
+
+CLAIMS = [claim(tracer), claim(unnamed), claim(nothing), claim(), claim(judge=bare), claim(judge=lost), claim(off=1.001)]
+"""
+
+
+@pytest.fixture(scope="module")
+def mistakes(tmp_path_factory):
+    """A file with every mistake that people make, verified: both streams."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        patch.chdir(tmp_path_factory.mktemp("mistakes"))
+        patch.setattr(theories, "__path__", [])
+        patch.setenv("EQX_ON_ERROR", "nan")
+        Path("own.py").write_text(OWN)
+        cli(["verify", "own", "--load", "own.py", "--workers", "1", "--json"])
+    return {c["id"]: c for c in json.loads(out.getvalue())["claims"]}, err.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "place"),
+    [
+        ("tracer", "TracerBoolConversionError: Attempted boolean conversion", "own.py:10 in tracer"),
+        ("unnamed", "predicted 'z' has shape (3, 4): name its axes, jd.named(z, \"axis axis\")", "own.py:15 in unnamed"),
+        ("nothing", "own:nothing must return jd.observables(...), it returned NoneType", "own.py:17 in nothing"),
+        ("bare", "the judge returned one Check; it must return a list", "own.py:26 in bare"),
+        ("lost", "AttributeError: 'Dataset' object has no attribute 'z'", "own.py:30 in lost"),
+    ],
+)
+def test_mistakes_in_a_claim_are_named_with_their_place(mistakes, name, words, place):
+    claims, err = mistakes
+    claim = claims[f"own.{name}"]
+    assert claim["verdict"] == "error" and claim["error"]["place"] == place
+    assert words in claim["message"] and f"({place})" in claim["message"] and claim["message"] in err
+    assert claims["own.judge"]["verdict"] == "upheld", "the others go on"
+    assert "jaxdyn_user_" not in err + json.dumps(claims)
+
+
+def test_a_control_that_passes_says_with_what(mistakes):
+    claims, err = mistakes
+    assert claims["own.weak"]["verdict"] == "toothless"
+    assert "control 'off' is not rejected: the checks also pass with error: 0.00089" in err
+
+
+def test_the_full_traceback_is_shown_when_asked_for(jaxdyn):
+    Path("own.py").write_text(OWN)
+    words = ["verify", "own.lost", "--load", "own.py", "--workers", 1, "--json"]
+    code, out, err = jaxdyn(*words, "--debug")
+    assert (
+        code == 1 and "Traceback" in err and "in lost" in err and "Traceback" in json.loads(out)["claims"][0]["error"]["traceback"]
+    )
+    code, out, err = jaxdyn(*words)
+    assert "Traceback" not in err + out and "repeat: jaxdyn verify own.lost --load own.py --debug" in err
+    code, _, err = jaxdyn("verify", "own.lst", "--load", "own.py", "--debug")
+    assert code == 2 and "Traceback" in err and err.splitlines()[-1].startswith("jaxdyn: no claim matches")
+
+
+def test_an_undecorated_setting(refused):
+    Path("own.py").write_text(OWN.replace("@jd.setting\n", ""))
+    refused(["verify", "own", "--load", "own.py"], "S is not a setting", "@jd.setting")
 
 
 def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
@@ -327,6 +480,36 @@ def test_help(capsys):
         assert stop.value.code == 0 and "usage: jaxdyn" in capsys.readouterr().out
 
 
+def test_help_is_in_plain_sentences(capsys):
+    for words in (["list"], ["verify"], ["new"], ["report"], ["completion"]):
+        with pytest.raises(SystemExit):
+            cli([*words, "--help"])
+        assert capsys.readouterr().out.count(".") > 1
+    with pytest.raises(SystemExit):
+        cli(["verify", "--help"])
+    assert "The runs beside a claim are its own" in " ".join(capsys.readouterr().out.split())
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        cli(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out == f"jaxdyn {jaxdyn_module.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_completion(jaxdyn, refused, shell):
+    code, out, err = jaxdyn("completion", shell)
+    assert code == 0 and err == "" and "--fail-fast" in out and "verify" in out
+    refused(["completion", "fish"], "invalid choice: 'fish'")
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(5, "under a minute"), (150, "about 2 min"), (3600, "about 60 min"), (8000, "about 2 h")]
+)
+def test_durations(seconds, words):
+    assert duration(seconds) == words
+
+
 # report ---------------------------------------------------------------------------------------------------------------
 
 
@@ -344,8 +527,10 @@ def test_a_report_that_cannot_be_written(finished, jaxdyn, refused, tmp_path):
     (tmp_path / "file").write_text("mine")
     refused(["report", finished[3], "--report", tmp_path / "file" / "page.html"], "file")
     refused(["report", finished[3], "--report", tmp_path], "Is a directory")
-    code, out, err = jaxdyn(*verify("toy.decay", "--report", tmp_path / "file" / "page.html", "--json"))
-    assert code == 2 and out == "" and err.splitlines()[-1].startswith("jaxdyn: cannot write to") and "Traceback" not in err
+    for target in (tmp_path / "file" / "page.html", tmp_path):
+        code, out, err = jaxdyn(*verify("toy.decay", "--report", target, "--json"))
+        assert code == 2 and out == "" and err.startswith("jaxdyn: cannot write to") and err.count("\n") == 1, "before any work"
+    assert not Path("report").exists() and (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"claims": 3}'])

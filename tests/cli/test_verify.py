@@ -45,6 +45,21 @@ def test_two_workers():
     assert verdicts == {"toy.decay": "upheld", "solver.decay": "upheld", "toy.raises": "error"}
 
 
+def test_an_error_that_cannot_be_unpickled_leaves_the_other_claims_alone():
+    """JAX's tracer errors do not travel between processes; their text does."""
+    load = toys_with("    TRACES.append(s)\n", "    TRACES.append(s)\n    if s.rate > 0:\n        pass\n")
+    command = [sys.executable, "-c", ONLY, "verify", "toy.decay", "solver.decay", "--load", load, "--workers", "2", "--json"]
+    done = subprocess.run(command, **PIPES, timeout=300)
+    assert done.returncode == 1, done.stderr
+    claims = {c["id"]: c for c in json.loads(done.stdout)["claims"]}
+    assert claims["solver.decay"]["verdict"] == "upheld" and claims["toy.decay"]["verdict"] == "error"
+    assert claims["toy.decay"]["error"]["type"] == "TracerBoolConversionError"
+    assert claims["toy.decay"]["error"]["place"].startswith("mine.py:") and claims["toy.decay"]["error"]["place"].endswith(
+        " in decay"
+    )
+    assert claims["toy.decay"]["message"] in done.stderr and "memory" not in done.stderr
+
+
 DAWDLE = """
 import time
 

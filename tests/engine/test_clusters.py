@@ -8,7 +8,9 @@ import signal
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.runs import Request, Runs
 
 SPAWN = multiprocessing.get_context("spawn")
 
@@ -54,6 +56,70 @@ def test_verify_on_a_pool(pool, toys):
 def test_a_trial_that_raises_in_a_worker(pool, toys):
     with pytest.raises(ValueError, match="this trial is broken"):
         jd.sweep(toys.broken, jd.grid(toys.Toy), 8, executor="vmap", cluster=pool)
+
+
+class BatchJob:
+    """As submitit's: no ``concurrent.futures.Future``, done when it has been asked a few times."""
+
+    def __init__(self, function, *args):
+        self.work, self.asked = (function, args), 0
+
+    def done(self):
+        self.asked += 1
+        return self.asked > 2
+
+    def result(self):
+        assert self.done(), "asked for too early"
+        function, args = self.work
+        return function(*args)
+
+
+class BatchExecutor(cf.Executor):
+    """An executor with such jobs, which counts how many are in its queue."""
+
+    jobs = ()
+
+    def submit(self, function, *args):
+        self.jobs = (*self.jobs, BatchJob(function, *args))
+        return self.jobs[-1]
+
+
+def test_executors_with_futures_of_their_own(job, toys, same_bits, monkeypatch):
+    monkeypatch.setattr("jaxdyn.engine.sweep.POLL", (0.001, 0.002))
+    batch = BatchExecutor()
+    assert same_bits(job(cluster=batch), job())
+    assert len(batch.jobs) == 6 and all(j.asked > 2 for j in batch.jobs)
+    assert jd.verify(toys.CLAIMS[0], cluster=batch).verdict == "upheld"
+    with pytest.raises(ValueError, match="this trial is broken"):
+        jd.sweep(toys.broken, jd.grid(toys.Toy), 8, executor="vmap", cluster=batch)
+
+
+def test_so_many_chunks_at_once(toys, few_runs):
+    """A pool whose other work should not wait for all chunks gets few at a time."""
+
+    class Counting(cf.ThreadPoolExecutor):
+        most = now = 0
+
+        def submit(self, function, *args):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            future = super().submit(function, *args)
+            return future
+
+    jobs = sweep_module.plan(
+        [Request(toys.decay, jd.grid(toys.Toy), tuple(range(12)))], store=None, memory=few_runs(toys.decay, toys.Toy(), 2)
+    )
+    with Counting(1) as pool:
+
+        def finished_one(runs, facts):
+            pool.now -= 1
+
+        class Told:
+            start = staticmethod(lambda total, done: None)
+            advance = staticmethod(finished_one)
+
+        sweep_module.execute(jobs, Runs(), pool, Told(), at_once=2)
+    assert len(jobs[0].chunks) == 6 and pool.most == 2
 
 
 def test_a_full_disk_in_a_worker(pool, job, tmp_path):

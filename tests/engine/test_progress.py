@@ -46,6 +46,16 @@ def test_silent_where_there_is_no_terminal(capsys):
     assert capsys.readouterr() == ("", "")
 
 
+def test_lines_are_printed_above_the_bar_and_without_one(terminal, capsys):
+    with contextlib.redirect_stderr(terminal), Progress("a sweep") as progress:
+        progress.start(total=2, done=0)
+        progress.say(" ✓ toy.decay [bold] upheld")
+    assert "✓ toy.decay [bold] upheld\n" in terminal.getvalue().replace("\r", "")
+    with Progress("a sweep") as progress:
+        progress.say(" ✓ toy.decay [bold] upheld")
+    assert capsys.readouterr().err == " ✓ toy.decay [bold] upheld\n"
+
+
 def test_an_interrupt_puts_the_cursor_back(terminal):
     with contextlib.redirect_stderr(terminal), pytest.raises(KeyboardInterrupt), Progress("a sweep") as progress:
         progress.start(total=2, done=0)

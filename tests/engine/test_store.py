@@ -222,6 +222,23 @@ def test_a_disk_that_fills_up_inside_the_file_library(folder, swept, whole, same
     assert same_bits(swept(folder), whole[1])
 
 
+def test_a_folder_in_use_names_the_process_that_holds_it(folder, swept):
+    marker = json.loads((folder / "jaxdyn.json").read_text())
+    with store.open_folder(folder, marker["purpose"]):
+        for _ in range(2):  # who is turned away does not wipe the name
+            assert refused(swept, folder, f"is in use by process {os.getpid()}", "choose another output folder")
+    swept(folder)
+
+
+def test_a_file_that_could_not_be_written_later_is_refused_now(tmp_path):
+    (tmp_path / "file").write_text("mine")
+    store.check_writable(tmp_path / "new" / "page.html")
+    assert list((tmp_path / "new").iterdir()) == []
+    for path, words in ((tmp_path, "Is a directory"), (tmp_path / "file" / "page.html", "cannot write to")):
+        with pytest.raises(StoreError, match=words):
+            store.check_writable(path)
+
+
 def test_leftovers_of_a_killed_run_are_cleared(folder, swept, whole, same_bits):
     (shards(folder)[0].parent / ".tmp-1234.nc").write_bytes(b"half a shard")
     assert same_bits(swept(folder), whole[1])

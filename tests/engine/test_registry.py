@@ -1,0 +1,95 @@
+"""The catalogue that is shipped, and where claims are at home."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn import theories
+from jaxdyn.engine import registry
+
+from .conftest import TOYS
+
+
+def test_the_shipped_catalogue_is_up_to_date():
+    """If this fails: ``make docs``, or ``python -m jaxdyn.engine.registry``."""
+    shipped = json.loads(registry.SHIPPED.read_text(encoding="utf-8"))
+    assert shipped["sources"] == registry._theories_key()
+    assert shipped["claims"] == json.loads(json.dumps(registry._entries(registry._theories())))
+
+
+def test_the_first_list_imports_no_theory(tmp_path):
+    code = (
+        "import sys\nfrom jaxdyn.cli.main import main\nassert main(['list', '--json']) == 0\n"
+        "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\nassert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["claims"]) > 200
+
+
+@pytest.fixture
+def one_theory(monkeypatch, tmp_path):
+    """A theory of two files, in a folder of its own, called as no other is."""
+    home = tmp_path / "invented"
+    (home / "claims").mkdir(parents=True)
+    text = TOYS.read_text().replace('"toy.', '"invented.').replace('"solver.decay"', '"invented.solved"')
+    (home / "claims" / "deep.py").write_text(text)
+    (home / "claims" / "__init__.py").write_text("from jaxdyn.theories.invented.claims import deep\n\nCLAIMS = (*deep.CLAIMS,)\n")
+    (home / "__init__.py").write_text("from jaxdyn.theories.invented.claims import CLAIMS\n")
+    monkeypatch.setattr(theories, "__path__", [str(tmp_path)])
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    yield home
+    for name in [n for n in sys.modules if n.startswith("jaxdyn.theories.invented")]:
+        del sys.modules[name]
+    vars(theories).pop("invented", None)
+
+
+def test_home_is_the_module_with_the_longest_name(one_theory):
+    entries = registry.catalogue()
+    assert {e["home"] for e in entries} == {str(one_theory / "claims" / "deep.py")}
+    (claim,) = registry.select(["invented.decay"])
+    assert registry.home(claim) == str(one_theory / "claims" / "deep.py")
+
+
+def test_homes_of_the_package_start_at_its_root():
+    homes = {e["id"]: e["home"] for e in registry.catalogue()}
+    assert all(home.startswith(f"jaxdyn/theories/{name.split('.')[0]}/") for name, home in homes.items())
+
+
+def test_a_selection_imports_only_its_theories():
+    code = (
+        "import sys\nfrom jaxdyn.engine.registry import select\nassert select(['lyu'])\n"
+        "met = {n.split('.')[2] for n in sys.modules if n.startswith('jaxdyn.theories.')}\nassert met == {'lyu'}, met\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_file_is_the_home_of_its_claims(monkeypatch, tmp_path, toys):
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
+    assert {e["home"] for e in registry.catalogue([TOYS])} == {str(TOYS)}
+    (claim,) = registry.select(["toy.decay"], [TOYS])
+    assert registry.home(claim) == str(TOYS)
+
+
+def test_a_claim_made_in_a_function_is_at_home_where_its_judge_is(claim, toys):
+    assert registry.home(claim(judge=toys.close)).endswith("tests/engine/toys.py")
+
+
+def test_twins_of_a_theory_and_a_file(one_theory, tmp_path):
+    (tmp_path / "twin.py").write_text((one_theory / "claims" / "deep.py").read_text())
+    for call in (registry.catalogue, registry.all_claims):
+        with pytest.raises(jd.UsageError, match="two claims are called invented.decay; the second is in .*twin.py"):
+            call([tmp_path / "twin.py"])
+
+
+def test_the_catalogue_follows_files_beside_a_users_file(monkeypatch, tmp_path):
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "first_beside.py").write_text("NAME = 'own.one'\n")
+    (tmp_path / "own_claims.py").write_text(TOYS.read_text().replace('id="toy.decay"', "id=__import__('first_beside').NAME"))
+    assert registry.catalogue([tmp_path / "own_claims.py"])[0]["id"] == "own.one"

@@ -1,0 +1,82 @@
+"""What programs are expected to cost, on a machine that has and has not met them."""
+
+import json
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import timings
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.verify import make_plan
+
+
+@pytest.fixture(autouse=True)
+def new_machine(tmp_path, monkeypatch):
+    """A machine that has run nothing, as fast as the reference."""
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(timings, "REFERENCE", tmp_path / "costs.json")
+    forget()
+    yield tmp_path / "costs.json"
+    monkeypatch.undo()
+    forget()
+
+
+def forget():
+    timings._known.cache_clear()
+    timings._reference.cache_clear()
+
+
+def ship(file, monkeypatch, toys, slower=1.0):
+    (job,) = make_plan([toys.CLAIMS[0]]).jobs
+    monkeypatch.setattr(timings, "_calibration", lambda: 0.01 * slower)
+    file.write_text(json.dumps({"calibration_seconds": 0.01, "programs": {timings._name(job.program): [7.0, 0.5]}}))
+    forget()
+
+
+def test_costs_of_the_reference_machine_are_scaled(new_machine, toys, monkeypatch):
+    ship(new_machine, monkeypatch, toys, slower=2.0)
+    assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(2 * (7.0 + 32 * 0.5))
+
+
+def test_another_program_of_a_known_trial_costs_as_much(new_machine, toys, monkeypatch):
+    ship(new_machine, monkeypatch, toys)
+    assert make_plan([toys.CLAIMS[0]], overrides={"size": 5}).seconds() == pytest.approx(7.0 + 32 * 0.5)
+
+
+def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
+    ship(new_machine, monkeypatch, toys, slower=1000.0)
+    jd.verify(toys.CLAIMS[0])
+    first = make_plan([toys.CLAIMS[0]]).seconds()
+    assert first < 100.0
+    jd.verify(toys.CLAIMS[0])
+    (met,) = timings._known().values()
+    assert met.again is not None and make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(met.again + 32 * met.run_seconds)
+    more = make_plan([toys.CLAIMS[0]], seeds=64).seconds()
+    assert more > met.compile_seconds, "another shape is compiled anew"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"calibration_seconds": 0, "programs": {}}', '{"programs": 3}', "null"])
+def test_an_odd_reference_costs_the_estimate_only(new_machine, toys, content):
+    new_machine.write_text(content)
+    forget()
+    assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(timings.COMPILE + 32 * timings.RUN)
+
+
+def test_the_reference_is_written_from_a_folder(new_machine, toys, tmp_path):
+    with pytest.raises(jd.UsageError, match="holds no shards"):
+        timings.write_reference(tmp_path)
+    jd.verify(toys.CLAIMS[0], out=tmp_path / "out")
+    assert timings.write_reference(tmp_path / "out", new_machine) == 1
+    shipped = json.loads(new_machine.read_text())
+    (job,) = make_plan([toys.CLAIMS[0]]).jobs
+    assert list(shipped["programs"]) == [timings._name(job.program)] and shipped["calibration_seconds"] > 0
+
+
+def test_the_shipped_costs_know_the_programs_of_every_theory(monkeypatch):
+    """Estimates on a new machine are honest: at least nine programs of ten were measured."""
+    monkeypatch.undo()
+    forget()
+    programs, trials = timings._reference()
+    jobs = make_plan(list(all_claims().values())).jobs
+    known = [job for job in jobs if timings._name(job.program) in programs or job.program.trial.title in trials]
+    assert len(known) >= 0.9 * len(jobs)
