@@ -21,6 +21,11 @@ MACROS = {
     "tr": r"\operatorname{tr}",
 }
 CONVERTER = LatexToMathML(macros=MACROS, fancy_error=False, allow_unreliable_rendering=True)
+REPAIRS = (  # signs as they look right in fonts without a table for mathematics, too
+    (">\u0332</mo>", ">\u203e</mo>"),  # a bar over more than one letter
+    (">\u0302</mo>", ">\u02c6</mo>"),  # a wide hat
+    ("<mo>\u2032</mo>", '<mo class="prime">\u2032</mo>'),
+)
 PIECES = re.compile(r"(\$\$.+?\$\$|(?<!\\)\$.+?(?<!\\)\$|`[^`]+`)", re.S)
 ARXIV = re.compile(r"\barXiv[: ]\s?(\d{4}\.\d{4,5}(?:v\d+)?)")
 SHORT = re.compile(r"(?<![\w$\\`])([A-Za-z]{1,2})_(\d+|[A-Za-z]{1,3})(?![\w`])")  # p_50, G_F, but not train_loss
@@ -33,9 +38,12 @@ def to_mathml(latex: str, display: bool = False) -> str:
         ValueError: for what cannot be converted (an unknown macro, an unmatched brace).
     """
     try:
-        return CONVERTER.convert_with_local_state(latex, displaystyle=display)
+        math = CONVERTER.convert_with_local_state(latex, displaystyle=display)
     except LatexError as error:
         raise ValueError(f"cannot typeset ${latex}$: {error}") from error
+    for old, new in REPAIRS:
+        math = math.replace(old, new)
+    return math
 
 
 def typeset(text: str) -> Markup:

@@ -26,7 +26,7 @@ from jaxdyn.report.figures import Figures
 __all__ = ["headline", "page", "write"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-COLUMNS = ("Claim", "Verdict", "Resolution", "Runs", "Diverged", "Time")
+COLUMNS = ("Claim", "Verdict", "Resolution", "Runs", "Time")
 KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("upheld", "upheld", "upheld"),
     ("refuted", "refuted as expected", "refuted"),
@@ -62,7 +62,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
         columns=COLUMNS,
         rows=[_row(c) for c in claims],
         chapters=chapters,
-        kinds=KINDS,
+        kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
         glyphs=stored.glyphs,
     )
 
@@ -99,9 +99,8 @@ def _anchor(theory: str) -> str:
 
 def _kind(claim: Mapping[str, Any]) -> str:
     """What was found, and whether it was expected."""
-    return {"upheld": "upheld", "refuted": "refuted", "measured": "open"}.get(str(claim.get("verdict")), "differs") if as_expected(
-        claim
-    ) else "differs"
+    known = {"upheld": "upheld", "refuted": "refuted", "measured": "open"}
+    return known.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
 
 
 def _kinds(claims: Sequence[Mapping]) -> dict[str, int]:
@@ -131,7 +130,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping]) -> dict[str,
     ]
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
-        "kicker": ", ".join(filter(None, ("Verification report", date, f"commit {commit[:12]}" if commit else ""))),
+        "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if not as_expected(c)],
         "counts": [(v, counts[v]) for v in words.VERDICTS if counts[v]],
         "facts": [(k, v) for k, v in facts if v],
