@@ -1,37 +1,38 @@
 """The report: one self-contained HTML page with a table of all claims and, for each, its evidence.
 
 Everything is inlined (style, script, figures, mathematics as MathML); a content policy in the page forbids it to load
-anything. Without scripts the page shows everything; the script adds filters, sorting, the theme switch and copying.
-The same payload and figures give the same bytes. The parts of one claim are in ``report_claim.py``.
+anything. Without scripts the page shows everything but the figures, which are stored deflated; the script inflates them, and adds
+filters, sorting, the theme switch and copying. The same payload and figures give the same bytes.
+
+The HTML is in ``templates``; here and in ``claim.py`` is what it shows.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import jinja2
+from markupsafe import Markup
+
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report.claim import VERDICTS, as_expected, badge, broken_id, claim_section, duration, number, resolution_short
+from jaxdyn.report import mathml, papers, words
+from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
+from jaxdyn.report.figures import Figures
 
-__all__ = ["page", "write"]
+__all__ = ["headline", "page", "write"]
 
-EARLY = (  # before anything is painted: scripts are on, and the reader's theme
-    'document.documentElement.classList.add("js");'
-    'try{const t=localStorage.getItem("jaxdyn-theme");if(t)document.documentElement.dataset.theme=t}catch{}'
-)
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-WORDS = {
-    "resolution": "The smallest distortion of the theory's prediction that the checks would reject on the data at hand. "
-    "A law confirmed to 0.1 % and one confirmed to 40 % are different results.",
-    "control": "A setting or prediction in which one assumption is broken on purpose. The very same checks must reject it.",
-    "expected": "The verdict that counts as success. Formulas known to be wrong as printed are expected to be refuted.",
-    "time": "Compiling and running the programs that a claim needs; a program that serves several claims counts in each of them.",
-    "diverged": "Runs that ended with a non-finite number or a failed solver. They are kept and counted, and judged by nobody.",
-}
+COLUMNS = ("Claim", "Verdict", "Resolution", "Runs", "Time")
+KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
+    ("upheld", "upheld", "upheld"),
+    ("refuted", "refuted as expected", "refuted"),
+    ("open", "open", "measured"),
+    ("differs", "not as expected", "error"),
+)
 
 
 def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, str]) -> None:
@@ -45,52 +46,47 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
     atomic_write(Path(path), page(payload, figures))
 
 
-def _asset(name: str) -> str:
-    return (files("jaxdyn.report") / name).read_text(encoding="utf-8").strip()
-
-
 def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     """The whole report as HTML; arguments as for :func:`write`."""
     claims = payload.get("claims") or []
     theories = list(dict.fromkeys(_theory(c) for c in claims))
-    sections = "\n".join(_theory_section(t, [c for c in claims if _theory(c) == t], figures) for t in theories)
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta http-equiv="Content-Security-Policy" content="{POLICY}">
-<title>jaxdyn report: {escape(_headline(claims))}</title>
-<style>
-{_asset("report.css")}
-</style>
-<script>{EARLY}</script>
-</head>
-<body>
-<a class="skip" href="#claims">Skip to the claims</a>
-<header class="masthead">
-<div class="brand"><p class="name">jaxdyn</p><p>Theorems about training dynamics, executed and refereed</p></div>
-<button type="button" id="theme" class="needs-js" title="Switch between the system's theme, light and dark">Theme: auto</button>
-</header>
-<main>
-{_summary(payload, claims)}
-{_contents(claims, theories)}
-<section aria-labelledby="claims">
-<h2 id="claims">All claims</h2>
-{_filters(claims, theories)}
-{_table(claims)}
-{_glossary()}
-</section>
-{sections}
-</main>
-<footer><p>Made by <code>jaxdyn verify</code>. Everything on this page is in this one file.</p></footer>
-<script>
-{_asset("report.js")}
-</script>
-</body>
-</html>
-"""
+    stored = Figures(figures)
+    chapters = [_chapter(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
+    return _environment().get_template("page.html").render(
+        policy=POLICY,
+        style=Markup(_asset("report.css")),
+        script=Markup(_asset("report.js")),
+        headline=headline(claims),
+        summary=_summary(payload, claims),
+        filters=_filters(claims, theories),
+        columns=COLUMNS,
+        rows=[_row(c) for c in claims],
+        chapters=chapters,
+        kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
+        glyphs=stored.glyphs,
+    )
+
+
+def _asset(name: str) -> str:
+    return (files("jaxdyn.report") / name).read_text(encoding="utf-8").strip()
+
+
+def _environment() -> jinja2.Environment:
+    """Templates that escape whatever is not marked as HTML, and know the report's words."""
+    loader = jinja2.PackageLoader("jaxdyn.report")
+    env = jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, auto_reload=False
+    )
+    env.filters |= {
+        "badge": words.badge,
+        "breakable": words.breakable,
+        "name": mathml.name,
+        "number": words.number,
+        "typeset": mathml.typeset,
+        "value": words.value,
+    }
+    env.globals |= {"verdicts": words.VERDICTS, "glossary": words.GLOSSARY}
+    return env
 
 
 def _theory(claim: Mapping[str, Any]) -> str:
@@ -101,124 +97,90 @@ def _anchor(theory: str) -> str:
     return "theory-" + "".join(c if c.isalnum() else "-" for c in theory)
 
 
-def _headline(claims: Sequence[Mapping]) -> str:
-    differ = sum(not as_expected(c) for c in claims)
-    noun = "claim" if len(claims) == 1 else "claims"
-    if not claims:
-        return "no claims"
-    if differ:
-        return f"{differ} of {len(claims)} {noun} {'differs' if differ == 1 else 'differ'} from what was expected"
-    return "the claim is as expected" if len(claims) == 1 else f"{len(claims)} {noun}, all as expected"
+def _kind(claim: Mapping[str, Any]) -> str:
+    """What was found, and whether it was expected."""
+    known = {"upheld": "upheld", "refuted": "refuted", "measured": "open"}
+    return known.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
 
 
-def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping]) -> str:
-    """The headline, a bar of verdicts, what it cost, and on what machine."""
-    counts = Counter(str(c.get("verdict")) for c in claims)
-    order = [v for v in VERDICTS if counts[v]]
-    bar = "".join(f'<i class="v-{v}" style="flex-grow:{counts[v]}"></i>' for v in order)
-    legend = "".join(f"<li>{badge(v)} <b>{counts[v]}</b></li>" for v in order)
-    differing = [c for c in claims if not as_expected(c)]
-    links = ", ".join(f'<a href="#{escape(str(c["id"]))}">{broken_id(c["id"])}</a>' for c in differing)
+def _kinds(claims: Sequence[Mapping]) -> dict[str, int]:
+    counts = Counter(map(_kind, claims))
+    return {key: counts[key] for key, *_ in KINDS}
+
+
+def headline(claims: Sequence[Mapping]) -> str:
+    """What was found, in one line: ``178 upheld, 43 refuted as expected, 8 open``."""
+    counts = _kinds(claims)
+    return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
+
+
+def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping]) -> dict[str, Any]:
+    """Counts, what it cost, when and on what machine."""
+    environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
+    date, commit = environment.get("date", ""), environment.get("commit", "")
     runs, diverged = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged"))
-    scales = ", ".join(dict.fromkeys(str(c["scale"]) for c in claims if c.get("scale")))
+    scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     facts = [
+        ("Claims", f"{len(claims):,}"),
         ("Scale", scales),
+        ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
         ("Runs", f"{runs:,}" + (f" ({diverged:,} diverged)" if diverged else "")),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
-        ("Wall time", duration(payload.get("seconds"))),
+        ("Wall time", words.duration(payload.get("seconds"))),
     ]
-    rows = "".join(f"<div><dt>{k}</dt><dd>{escape(v)}</dd></div>" for k, v in facts if v)
-    headline = _headline(claims)
-    return f"""<section class="summary{" differs" if differing else ""}" aria-labelledby="headline">
-<p class="kicker">Verification report</p>
-<h1 id="headline">{escape(headline[0].upper() + headline[1:])}</h1>
-{f'<p class="differing">Not as expected: {links}</p>' if links else ""}
-<div class="bar" aria-hidden="true">{bar}</div>
-<ul class="counts" aria-label="Claims by verdict">{legend}</ul>
-<dl class="totals">{rows}</dl>
-{_environment(payload.get("environment") or {})}
-</section>"""
-
-
-def _environment(environment: Mapping[str, Any]) -> str:
-    known = {str(k): str(v) for k, v in environment.items() if v is not None}
-    rows = "".join(f"<div><dt>{escape(k)}</dt><dd>{escape(v)}</dd></div>" for k, v in known.items())
-    return f'<details class="environment"><summary>Environment</summary><dl class="settings">{rows}</dl></details>' if rows else ""
-
-
-def _contents(claims: Sequence[Mapping], theories: Sequence[str]) -> str:
-    counts = Counter(_theory(c) for c in claims)
-    links = "".join(f'<li><a href="#{_anchor(t)}">{escape(t)}</a> <span>{counts[t]}</span></li>' for t in theories)
-    return f'<nav class="contents" aria-label="Theories"><ul>{links}</ul></nav>' if len(theories) > 1 else ""
-
-
-def _filters(claims: Sequence[Mapping], theories: Sequence[str]) -> str:
-    """Filters by verdict, theory and text; hidden where scripts are off."""
     counts = Counter(str(c.get("verdict")) for c in claims)
-    chips = [(v, v, counts[v]) for v in VERDICTS if counts[v]]
-    if differing := sum(not as_expected(c) for c in claims):
-        chips.append(("differs", "not as expected", differing))
-    buttons = "".join(
-        f'<button type="button" class="chip v-{key}" data-verdict="{key}" aria-pressed="false">{text} <b>{n}</b></button>'
-        for key, text, n in chips
-    )
-    options = "".join(f'<option value="{escape(t)}">{escape(t)}</option>' for t in theories)
-    return f"""<form class="filters needs-js" role="search" aria-label="Filter claims">
-<div class="chips" role="group" aria-label="Verdict">{buttons}</div>
-<label>Theory <select name="theory"><option value="">all</option>{options}</select></label>
-<label class="find">Text <input type="search" name="q" placeholder="name, statement or source" autocomplete="off"></label>
-<button type="reset">Clear</button>
-<p class="shown" role="status" aria-live="polite"></p>
-</form>"""
+    return {
+        "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
+        "differing": [str(c["id"]) for c in claims if not as_expected(c)],
+        "counts": [(v, counts[v]) for v in words.VERDICTS if counts[v]],
+        "facts": [(k, v) for k, v in facts if v],
+        "environment": environment,
+    }
 
 
-COLUMNS = ("Claim", "Verdict", "Expected", "Resolution", "Runs", "Diverged", "Time")
+def _filters(claims: Sequence[Mapping], theories: Sequence[str]) -> dict[str, Any]:
+    """Chips by verdict, those that need a second look, and theories."""
+    counts = Counter(str(c.get("verdict")) for c in claims)
+    chips = [(v, v, counts[v]) for v in words.VERDICTS if counts[v]]
+    blunt, differing = sum(map(is_blunt, claims)), sum(not as_expected(c) for c in claims)
+    chips += [("blunt", "blunt", blunt)] if blunt else []
+    chips += [("differs", "not as expected", differing)] if differing else []
+    return {"chips": chips, "theories": theories}
 
 
-def _table(claims: Sequence[Mapping]) -> str:
-    head = "".join(f'<th scope="col"{" class=num" if c in COLUMNS[3:] else ""}>{c}</th>' for c in COLUMNS)
-    rows = "\n".join(_row(c) for c in claims)
-    return f"""<div class="scroll" tabindex="0" role="region" aria-label="Table of all claims">
-<table class="claims"><thead><tr>{head}</tr></thead>
-<tbody>
-{rows}
-</tbody></table></div>
-<p class="nothing" hidden>No claim matches these filters.</p>"""
-
-
-def _row(claim: Mapping[str, Any]) -> str:
-    name, verdict, expected = str(claim["id"]), str(claim.get("verdict")), str(claim.get("expected"))
-    good = as_expected(claim)
-    search = " ".join(str(claim.get(k) or "") for k in ("id", "statement", "source")).lower()
+def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of the table of all claims."""
+    verdict = str(claim.get("verdict"))
     sharpest, resolution = resolution_short(claim)
     seconds = (claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0)
-    rank = list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS)
-    diverged = claim.get("diverged") or 0
-    outcome = escape(expected) if good else f"<strong>expected {escape(expected)}</strong>"
-    cells = [
-        f'<th scope="row" data-sort="{escape(name)}"><a href="#{escape(name)}">{broken_id(name)}</a></th>',
-        f'<td data-sort="{rank}">{badge(verdict)}</td>',
-        f'<td data-sort="{int(good)}{escape(expected)}">{outcome}</td>',
-        f'<td class="num" data-sort="{9 if sharpest is None else sharpest}">{resolution}</td>',
-        f'<td class="num" data-sort="{claim.get("runs") or 0}">{number(claim.get("runs"))}</td>',
-        f'<td class="num{" warn" if diverged else ""}" data-sort="{diverged}">{number(claim.get("diverged"))}</td>',
-        f'<td class="num" data-sort="{seconds}">{duration(seconds)}</td>',
-    ]
-    attributes = f'data-claim="{escape(name)}" data-verdict="{escape(verdict)}" data-theory="{escape(_theory(claim))}"'
-    differs = "" if good else ' data-differs class="differs"'
-    return f'<tr {attributes}{differs} data-search="{escape(search)}">{"".join(cells)}</tr>'
+    return {
+        "id": str(claim["id"]),
+        "theory": _theory(claim),
+        "verdict": verdict,
+        "rank": list(words.VERDICTS).index(verdict) if verdict in words.VERDICTS else len(words.VERDICTS),
+        "expected": str(claim.get("expected")),
+        "differs": not as_expected(claim),
+        "blunt": is_blunt(claim),
+        "statement": str(claim.get("statement") or ""),
+        "sharpest": 9 if sharpest is None else sharpest,
+        "resolution": resolution,
+        "runs": claim.get("runs"),
+        "diverged": claim.get("diverged"),
+        "seconds": seconds,
+        "time": words.duration(seconds),
+    }
 
 
-def _glossary() -> str:
-    verdicts = "".join(f"<div><dt>{badge(v)}</dt><dd>{text}</dd></div>" for v, (_, text) in VERDICTS.items())
-    words = "".join(f"<div><dt>{word}</dt><dd>{text}</dd></div>" for word, text in WORDS.items())
-    return f'<details class="glossary"><summary>What the words mean</summary><dl>{verdicts}{words}</dl></details>'
-
-
-def _theory_section(theory: str, claims: Sequence[Mapping], figures: Mapping[str, str]) -> str:
-    cards = "\n".join(claim_section(c, figures.get(str(c["id"]), "")) for c in claims)
-    anchor = _anchor(theory)
-    return f"""<section class="theory" data-theory="{escape(theory)}" aria-labelledby="{anchor}">
-<h2 id="{anchor}">{escape(theory)}</h2>
-{cards}
-</section>"""
+def _chapter(theory: str, claims: Sequence[Mapping], figures: Figures) -> dict[str, Any]:
+    """A theory: its papers, a paragraph, its counts, and its claims."""
+    about = papers.theory(theory)
+    return {
+        "theory": theory,
+        "anchor": _anchor(theory),
+        "about": about,
+        "kinds": _kinds(claims),
+        "headline": headline(claims),
+        "claims": len(claims),
+        "blunt": sum(map(is_blunt, claims)),
+        "sections": [section(c, figures) for c in claims],
+    }

@@ -1,4 +1,4 @@
-// Filters, sorting, theme and copying. The page is complete without it.
+// Figures, filters, sorting, theme and copying. Without it the page lacks its figures only.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -21,18 +21,28 @@
   // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&theory=joma&q=flow
   const form = one(".filters");
   const rows = all("tr[data-claim]");
+  const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
+  const searched = new Map(); // row -> its claim's name, statement and source; filled when first searched
+  const words = (row) => {
+    if (!searched.has(row)) searched.set(row, `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".source", document.getElementById(row.dataset.claim)))}`.toLowerCase());
+    return searched.get(row);
+  };
   const chips = all(".chip", form);
   const fields = { theory: one("select", form), q: one("input", form) };
   const pressed = () => chips.filter((c) => c.ariaPressed === "true").map((c) => c.dataset.verdict);
 
+  // words are joined by "and"; what stands between quotation marks is one phrase
+  const terms = (text) => [...text.toLowerCase().matchAll(/"([^"]*)"?|[^\s"]+/g)]
+    .map((m) => (m[1] ?? m[0]).trim().replace(/\s+/g, " ")).filter(Boolean);
+
   function apply() {
     const verdicts = pressed();
-    const words = fields.q.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const sought = terms(fields.q.value);
     let shown = 0;
     for (const row of rows) {
-      const { verdict, theory, search, claim } = row.dataset;
-      const kind = !verdicts.length || verdicts.includes(verdict) || (verdicts.includes("differs") && "differs" in row.dataset);
-      const fits = kind && (!fields.theory.value || theory === fields.theory.value) && words.every((w) => search.includes(w));
+      const { verdict, theory, claim } = row.dataset;
+      const kind = !verdicts.length || verdicts.includes(verdict) || ["differs", "blunt"].some((k) => verdicts.includes(k) && k in row.dataset);
+      const fits = kind && (!fields.theory.value || theory === fields.theory.value) && sought.every((term) => words(row).includes(term));
       row.hidden = !fits;
       document.getElementById(claim).hidden = !fits;
       shown += fits;
@@ -98,9 +108,15 @@
   });
 
   // copying
-  for (const copy of all(".copy")) {
+  for (const command of all(".command")) {
+    const code = one("code", command);
+    const copy = document.createElement("button");
+    copy.type = "button";
+    copy.className = "copy";
+    copy.textContent = "Copy";
+    copy.ariaLabel = `Copy the command ${code.textContent}`;
+    command.append(copy);
     copy.addEventListener("click", async () => {
-      const code = one("code", copy.parentElement);
       try {
         await navigator.clipboard.writeText(code.textContent);
         copy.textContent = "Copied";
@@ -112,9 +128,42 @@
     });
   }
 
-  // print everything that is folded away
+  // figures: inflated when they come near the screen
+  const inflate = async (packed) => {
+    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
+  };
+  const glyphs = one("#glyphs");
+  let letters = null; // the outlines of all figures' letters, once
+  async function show(canvas) {
+    const packed = canvas.dataset.figure;
+    if (!packed) return;
+    delete canvas.dataset.figure;
+    letters ??= glyphs.dataset.glyphs ? inflate(glyphs.dataset.glyphs).then((svg) => { glyphs.innerHTML = svg; }) : Promise.resolve();
+    try {
+      const [svg] = await Promise.all([inflate(packed), letters]);
+      canvas.innerHTML = svg;
+    } catch {
+      canvas.textContent = "This browser cannot inflate the figure.";
+    }
+  }
+  const canvases = all("[data-figure]");
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) { near.unobserve(entry.target); show(entry.target); }
+  }, { rootMargin: "1200px 0px" });
+  for (const canvas of canvases) near.observe(canvas);
+  const showAll = () => Promise.all(canvases.map(show));
+  window.jaxdyn = { showAll };
+
+  // before printing: all figures, and everything that is folded away
   let folded = [];
-  window.addEventListener("beforeprint", () => { folded = all("details:not([open])"); for (const d of folded) d.open = true; });
+  const unfold = () => { folded = all("details:not([open])"); for (const d of folded) d.open = true; };
+  window.addEventListener("beforeprint", () => { showAll(); unfold(); });
+  addEventListener("keydown", (event) => { // printing waits for nobody: figures first, then the dialogue
+    if (!(event.ctrlKey || event.metaKey) || event.key !== "p") return;
+    event.preventDefault();
+    showAll().then(() => window.print());
+  });
   window.addEventListener("afterprint", () => { for (const d of folded) d.open = false; });
 
   fromAddress();

@@ -1,8 +1,8 @@
-"""Figures of the report: a few helpers for claims' ``plot`` functions, and ``render``, which makes one inline SVG.
+"""Helpers for claims' ``plot`` functions: bands, scatters, orders, families of lines, and the figure of a claim without a plot.
 
-A plot function draws on a ``matplotlib`` Figure and leaves colours of text and axes alone: ``render`` turns them into
-``currentColor``, so that the page's own text colour (light or dark) applies. Line colours come from ``COLORS``, which are
-readable on white and on near-black. Legends are added where a plot labels its lines and makes none itself.
+A plot function draws on a ``matplotlib`` Figure and leaves colours of text and axes alone: the page's own text colour (light or
+dark) applies. Line colours come from ``COLORS``, which are readable on white and on near-black. Legends are added where a plot
+labels its lines and makes none itself. What a helper draws carries a name (``gid``), from which captions are written.
 
 The helpers take arrays or DataArrays; where ``x`` is a one-dimensional DataArray, its dimension is found in the runs by
 name, every other dimension counts as runs. Runs that are not ok (NaN) are passed over.
@@ -10,25 +10,21 @@ name, every other dimension counts as runs. Runs that are not ok (NaN) are passe
 
 from __future__ import annotations
 
-import hashlib
-import html
-import io
-import re
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
 from matplotlib.colors import LinearSegmentedColormap
-from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["COLORS", "RAMP", "STYLE", "band", "default_plot", "finish", "first_run", "lines", "order", "render", "scatter"]
+__all__ = ["COLORS", "CYCLE", "INK", "RAMP", "STYLE", "band", "default_plot", "first_run", "lines", "order", "scatter"]
 
 COLORS = {
     "measured": "#3a82c8",
@@ -42,8 +38,7 @@ COLORS = {
 }
 CYCLE = [COLORS[k] for k in ("measured", "theory", "third", "fourth", "fifth", "control")]
 RAMP = LinearSegmentedColormap.from_list("jaxdyn", [COLORS["measured"], COLORS["fourth"], COLORS["theory"]])
-INK = "#010203"  # stands for the page's text colour until render replaces it
-POINTS = 10_000  # beyond this many points a figure's data are embedded as pixels
+INK = "#010203"  # stands for the page's text colour until the figure is written
 
 STYLE = {
     "axes.edgecolor": INK,
@@ -114,7 +109,7 @@ def band(ax: Axes, x: Any, runs: Any, label: str = "", color: str | None = None,
     color = COLORS.get(color or "measured", color)
     low, mid, high = _quantiles(flat, [(1 - level) / 2, 0.5, (1 + level) / 2])
     if len(flat) > 1:
-        ax.fill_between(x, low, high, color=color, alpha=0.22, linewidth=0)
+        ax.fill_between(x, low, high, color=color, alpha=0.22, linewidth=0, gid=f"band {level:g}")
     ax.plot(x, mid, color=color, label=label or None, **line)
 
 
@@ -141,7 +136,7 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
     p, m = p[keep], m[keep]
-    ax.plot(p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None)
+    ax.plot(p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None, gid="entries")
     if p.size:
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):
@@ -172,7 +167,8 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     keep = np.isfinite(mid) & (eta > 0)
     eta, low, mid, high = eta[keep], low[keep], mid[keep], high[keep]
     color = COLORS.get(color or "measured", color)
-    ax.errorbar(eta, mid, [mid - low, high - mid], fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None)
+    bars = [mid - low, high - mid]
+    ax.errorbar(eta, mid, bars, fmt="o", color=color, capsize=2.5, linewidth=1.2, label=label or None, gid="range")
     if eta.size:
         ax.set_xscale("log")
         ax.set_yscale("log")
@@ -240,74 +236,3 @@ def _values_plot(ds: xr.Dataset, fig: Figure) -> None:
         ax.plot((np.arange(values.size) + 0.5) / max(values.size, 1), values, label=str(name).removeprefix("measured_"))
     ax.set_xlabel("share of runs and entries below")
     ax.set_ylabel("measured value")
-
-
-def _points(artist: Any) -> int:
-    """How many points a line or a collection draws."""
-    if hasattr(artist, "get_xdata"):
-        return np.size(artist.get_xdata())
-    offsets = getattr(artist, "get_offsets", lambda: np.ones((1, 2)))()
-    return max(len(offsets), sum(len(p.vertices) for p in artist.get_paths()))
-
-
-def finish(fig: Figure) -> None:
-    """Add missing legends; in figures with very many points draw the data as pixels (text and axes stay vectors)."""
-    for ax in fig.axes:
-        handles, labels = ax.get_legend_handles_labels()
-        if handles and ax.get_legend() is None:
-            ax.legend(ncols=1 if len(labels) <= 6 else 2)
-    artists = [a for ax in fig.axes for a in (*ax.lines, *ax.collections)]
-    counts = [_points(a) for a in artists]
-    if sum(counts) > POINTS:
-        for artist, count in zip(artists, counts, strict=True):
-            artist.set_rasterized(count > 100)
-
-
-def _short(numbers: str) -> str:
-    """Coordinates (in points) with two decimals, without line breaks and needless blanks."""
-    numbers = re.sub(r"-?\d+\.\d+", lambda n: f"{float(n[0]):.2f}".rstrip("0").rstrip("."), numbers)
-    return re.sub(r" *([A-Za-z]) *", r"\1", " ".join(numbers.split()))
-
-
-def _inline(svg: str, label: str) -> str:
-    """A matplotlib SVG file as an element for a page: own ids, the page's text colour, no size, no style sheet."""
-    prefix = "f" + hashlib.sha256((label + svg).encode()).hexdigest()[:8] + "-"
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>|<!--.*?-->|<defs>\s*</defs>", "", svg, flags=re.S)
-    svg = re.sub(r"\bxlink:href=", "href=", svg)
-    used = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg))
-    svg = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "", svg)
-    svg = re.sub(r'(url\(|href=")#', rf"\1#{prefix}", svg)
-    svg = re.sub(rf"{INK}|#000000", "currentColor", svg)
-    svg = re.sub(r'(?<= )(d|x|y)="([^"]*)"', lambda m: f'{m[1]}="{_short(m[2])}"', svg)
-    viewbox = re.search(r'viewBox="[^"]+"', svg)[0]
-    head = (
-        f'<svg class="figure" {viewbox} role="img" aria-label="{html.escape(label or "figure")}" fill="currentColor" '
-        'stroke-linejoin="round" stroke-linecap="butt">'
-    )
-    body = re.sub(r"\n\s*", "\n", re.sub(r"<svg[^>]*>", head, svg, count=1))
-    return body.strip()
-
-
-def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:
-    """Draw a claim's figure (7 × 3.5 inches) and return it as one ``<svg>`` element for an HTML page.
-
-    The same data give the same bytes. Text and axes take the page's text colour, the background is transparent. In a figure
-    with more than 10 000 points the data are embedded as pixels, text and axes stay vectors. Ids are unique to the figure,
-    so that many figures can share a page.
-
-    Args:
-        plot: the claim's plot; :func:`default_plot` when None.
-        ds: the claim's Dataset.
-        label: what the figure shows, for readers who cannot see it.
-
-    Raises:
-        Exception: whatever the claim's plot raises.
-    """
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):
-        fig = Figure(figsize=(7, 3.5), layout="constrained")
-        (plot or default_plot)(ds, fig)
-        finish(fig)
-        buffer = io.StringIO()
-        fig.savefig(buffer, format="svg", dpi=160, metadata={"Date": None})
-    return _inline(buffer.getvalue(), label)

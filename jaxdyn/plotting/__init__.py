@@ -1,0 +1,22 @@
+"""Figures: helpers for claims' ``plot`` functions, legends beside the data, and ``render``, which makes one compact SVG."""
+
+from jaxdyn.plotting.caption import describe
+from jaxdyn.plotting.finish import finish
+from jaxdyn.plotting.helpers import COLORS, CYCLE, RAMP, STYLE, band, default_plot, first_run, lines, order, scatter
+from jaxdyn.plotting.render import render
+
+__all__ = [
+    "COLORS",
+    "CYCLE",
+    "RAMP",
+    "STYLE",
+    "band",
+    "default_plot",
+    "describe",
+    "finish",
+    "first_run",
+    "lines",
+    "order",
+    "render",
+    "scatter",
+]

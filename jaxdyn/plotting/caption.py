@@ -1,0 +1,74 @@
+"""A figure in words: its axes, what its lines, bands, bars and symbols mean, read from the figure itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["describe"]
+
+ENTRIES = 8  # a longer legend is not repeated in words
+MARKS = {  # the name of an artist (its gid) -> what it means
+    "range": "Symbols and bars: median and range over the runs.",
+    "entries": "One point for each entry of each run.",
+}
+DASHES = {"--": "dashed line", ":": "dotted line", "-.": "dash-dotted line", "-": "line"}
+
+
+def describe(fig: Figure) -> str:
+    r"""The caption of a figure whose claim writes none; mathematics stays between dollar signs.
+
+    >>> describe(fig)
+    'Error against step size $\eta$. Symbols and bars: median and range over the runs. Drawn: network (points), slope 1 (dashed line).'
+    """
+    panels = [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
+    sentences = list(dict.fromkeys(filter(None, map(_axes, panels))))
+    sentences += [f"Colour: {label}." for ax in fig.axes if ax not in panels and (label := ax.get_ylabel() or ax.get_xlabel())]
+    names = dict.fromkeys(str(a.get_gid() or "") for ax in panels for a in (*ax.lines, *ax.collections))
+    sentences += [text for name in names if (text := _mark(name))]
+    entries = _entries(fig)
+    if 0 < len(entries) <= ENTRIES:
+        sentences.append(f"Drawn: {', '.join(entries)}.")
+    return " ".join(sentences)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _axes(ax: Axes) -> str:
+    title, x, y = (" ".join(t.split()) for t in (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()))
+    what = f"{y} against {x}" if x and y else y or x
+    if title and what:
+        return f"{_capital(title)}: {what}."
+    return f"{_capital(what or title)}." if what or title else ""
+
+
+def _mark(name: str) -> str:
+    if name.startswith("band "):
+        return f"Lines and bands: median and central {100 * float(name.removeprefix('band ')):g} % of the runs."
+    return MARKS.get(name, "")
+
+
+def _entries(fig: Figure) -> list[str]:
+    """The entries of all legends, each with the kind of its symbol."""
+    legends = [ax.get_legend() for ax in fig.axes if ax.get_legend() is not None] + list(fig.legends)
+    found = {}
+    for legend in legends:
+        for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
+            kind = _kind(handle)
+            found[text.get_text()] = f"{text.get_text()} ({kind})" if kind else text.get_text()
+    return list(found.values())
+
+
+def _kind(handle: Any) -> str:
+    if hasattr(handle, "get_linestyle") and hasattr(handle, "get_marker"):
+        style, marker = handle.get_linestyle(), handle.get_marker()
+        line = DASHES.get(style, "")
+        symbols = {"x": "crosses", "*": "stars", "s": "squares"}.get(marker, "points")
+        symbols = "" if marker in ("None", "none", "", " ", None) else symbols
+        return f"{symbols} and {line}" if line and symbols else line or symbols
+    return "bars" if type(handle).__name__ == "Rectangle" else ""

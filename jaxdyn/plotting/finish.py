@@ -1,0 +1,207 @@
+"""What every figure needs after its plot function: legends that cover no data, and clouds of points as pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.transforms import Bbox
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+__all__ = ["POINTS", "finish", "points", "rasterise"]
+
+POINTS = 1500  # symbols in a figure beyond which its clouds of points are embedded as pixels
+PLACES = ("upper right", "upper left", "lower left", "lower right", "center right", "center left", "upper center", "lower center")
+SAMPLES = 24  # how finely a line between two of its points is tried against a legend
+
+
+def finish(fig: Figure) -> None:
+    """Add missing legends, move those that cover data, and draw clouds of many points as pixels."""
+    for ax in fig.axes:
+        handles, labels = ax.get_legend_handles_labels()
+        if handles and ax.get_legend() is None:
+            ax.legend(loc=PLACES[0], ncols=1 if len(labels) <= 6 else 2)
+    _place_legends(fig)
+    rasterise(fig, POINTS)
+
+
+def points(artist: Any) -> int:
+    """How many points a line, a collection or an image draws."""
+    if hasattr(artist, "get_xdata"):
+        return int(np.size(artist.get_xdata()))
+    if hasattr(artist, "get_coordinates"):  # a mesh: one cell, one path
+        return int(np.size(artist.get_array()))
+    offsets = artist.get_offsets() if hasattr(artist, "get_offsets") else np.ones((1, 2))
+    return max(len(offsets), sum(len(p.vertices) for p in artist.get_paths()))
+
+
+def _is_cloud(artist: Any) -> bool:
+    """Whether the artist is drawn symbol by symbol: points without a line, a scatter, a mesh."""
+    if hasattr(artist, "get_xdata"):
+        return artist.get_linestyle() in ("None", "none", "", " ") and artist.get_marker() not in ("None", "none", "", " ", None)
+    return hasattr(artist, "get_coordinates") or len(artist.get_offsets()) > 1
+
+
+def rasterise(fig: Figure, most: int, every: bool = False) -> None:
+    """Embed artists as pixels where the figure has more than ``most`` symbols; text and axes stay vectors.
+
+    Args:
+        fig: the figure.
+        most: symbols that may stay vectors.
+        every: all artists count, lines and bands, too, not only clouds of points.
+    """
+    artists = [a for ax in fig.axes for a in (*ax.lines, *ax.collections) if every or _is_cloud(a)]
+    counts = [points(a) for a in artists]
+    for artist, count in zip(artists, counts, strict=True):
+        if sum(counts) > most and count > most / max(len(counts), 15):
+            artist.set_rasterized(True)
+
+
+# legends
+
+
+def _place_legends(fig: Figure) -> None:
+    """Each legend to a free corner of its panel, or, where there is none, below the figure."""
+    panels = [ax for ax in fig.axes if ax.get_legend() is not None]
+    if not panels or not fig.canvas:
+        return
+    fig.draw_without_rendering()
+    covering = [ax for ax in panels if not _find_place(ax)]
+    if not covering:
+        return
+    entries: dict[str, Any] = {}
+    mergeable = True
+    for ax in covering:
+        for text, handle in _legend_entries(ax).items():
+            mergeable &= _look(entries.setdefault(text, handle)) == _look(handle)
+    if mergeable:
+        for ax in covering:
+            ax.get_legend().remove()
+        _below_figure(fig, list(entries.values()), list(entries))
+    else:
+        _below_panels(fig, covering)
+
+
+def _legend_entries(ax: Axes) -> dict[str, Any]:
+    """The entries of a panel's legend: what was drawn, or, where that has no such label, the legend's own symbol."""
+    drawn = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    legend = ax.get_legend()
+    pairs = zip(legend.get_texts(), legend.legend_handles, strict=True)
+    return {text.get_text(): drawn.get(text.get_text(), own) for text, own in pairs}
+
+
+def _look(handle: Any) -> tuple:
+    """What tells two entries of a legend apart."""
+    handle = handle[0] if isinstance(handle, tuple) else handle
+    names = ("get_color", "get_facecolor", "get_linestyle", "get_marker")
+    return tuple(str(getattr(handle, name)()) for name in names if hasattr(handle, name))
+
+
+def _find_place(ax: Axes) -> bool:
+    """Move a legend where it covers no data of its panel; False if there is no such place."""
+    legend = ax.get_legend()
+    xy = _drawn(ax)
+    frame = ax.bbox
+    if not _covers(legend, xy) and _inside(legend, frame):
+        return True
+    for place in PLACES:
+        legend.set_loc(place)
+        legend.set_bbox_to_anchor((0, 0, 1, 1), ax.transAxes)
+        if not _covers(legend, xy) and _inside(legend, frame):
+            return True
+    return False
+
+
+def _extent(legend: Legend) -> Bbox:
+    return legend.get_window_extent().expanded(1.0, 1.0).padded(1.0)
+
+
+def _covers(legend: Legend, xy: np.ndarray) -> bool:
+    box = _extent(legend)
+    inside = (xy[:, 0] > box.x0) & (xy[:, 0] < box.x1) & (xy[:, 1] > box.y0) & (xy[:, 1] < box.y1)
+    return bool(inside.any())
+
+
+def _inside(legend: Legend, frame: Bbox) -> bool:
+    box = legend.get_window_extent()
+    return box.width <= frame.width + 2 and box.height <= frame.height + 2
+
+
+def _drawn(ax: Axes) -> np.ndarray:
+    """Points on everything that a panel draws, in pixels."""
+    found = [np.empty((0, 2))]
+    for line in ax.lines:
+        xy = line.get_transform().transform(np.column_stack([np.ravel(a) for a in line.get_data(orig=False)]).astype(float))
+        found.append(_between(xy) if line.get_linestyle() not in ("None", "none", "", " ") else xy)
+    for collection in ax.collections:
+        offsets = np.asarray(collection.get_offset_transform().transform(collection.get_offsets()), float)
+        for path in collection.get_paths() if len(offsets) <= 1 else ():
+            found.append(_filled(collection.get_transform().transform_path(path).vertices))
+        found.append(offsets if len(offsets) > 1 else found[0])
+    for patch in ax.patches:
+        box = patch.get_window_extent()
+        found.append(_grid(box))
+    for text in ax.texts:
+        if text.get_text():
+            found.append(_grid(text.get_window_extent()))
+    if ax.images:
+        found.append(_grid(ax.bbox))
+    xy = np.concatenate(found)
+    return xy[np.isfinite(xy).all(1)]
+
+
+def _between(xy: np.ndarray) -> np.ndarray:
+    """Points along a line."""
+    if len(xy) < 2:
+        return xy
+    share = np.linspace(0, 1, max(2, SAMPLES * 8 // len(xy)))[:, None, None]
+    return ((1 - share) * xy[:-1] + share * xy[1:]).reshape(-1, 2)
+
+
+def _filled(xy: np.ndarray) -> np.ndarray:
+    """Points in a filled outline: along it, and, as its two sides are drawn one after the other, between them."""
+    half = len(xy) // 2
+    share = np.linspace(0, 1, 9)[:, None, None]
+    return np.concatenate([_between(xy), ((1 - share) * xy[:half] + share * xy[::-1][:half]).reshape(-1, 2)])
+
+
+def _grid(box: Bbox) -> np.ndarray:
+    x, y = np.meshgrid(np.linspace(box.x0, box.x1, SAMPLES), np.linspace(box.y0, box.y1, SAMPLES))
+    return np.column_stack([x.ravel(), y.ravel()])
+
+
+def _grow(fig: Figure, pixels: float) -> None:
+    """Make a figure taller, so that its panels keep their size."""
+    width, height = fig.get_size_inches()
+    fig.set_size_inches(width, height + pixels / fig.dpi)
+
+
+def _below_figure(fig: Figure, handles: Sequence[Any], labels: Sequence[str]) -> None:
+    """One legend for all panels below them, in as many columns as fit."""
+    for columns in range(len(labels), 0, -1):
+        legend = fig.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.4)
+        fig.draw_without_rendering()
+        if legend.get_window_extent().width <= 0.97 * fig.bbox.width or columns == 1:
+            _grow(fig, legend.get_window_extent().height + 4)
+            return
+        legend.remove()
+
+
+def _below_panels(fig: Figure, panels: Sequence[Axes]) -> None:
+    """Each panel's legend below its axis' label."""
+    tallest = 0.0
+    for ax in panels:
+        entries = _legend_entries(ax)
+        gap = (ax.bbox.y0 - ax.xaxis.get_tightbbox().y0 + 3) / ax.bbox.height
+        for columns in (3, 2, 1):
+            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -gap)}
+            moved = ax.legend(list(entries.values()), list(entries), ncols=columns, columnspacing=1.2, **where)
+            if moved.get_window_extent().width <= ax.bbox.width * 1.05:
+                break
+        tallest = max(tallest, moved.get_window_extent().height)
+    _grow(fig, tallest + 4)

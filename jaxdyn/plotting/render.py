@@ -1,0 +1,58 @@
+"""``render``: a claim's figure as one compact SVG element."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from jaxdyn.plotting.caption import describe
+from jaxdyn.plotting.finish import finish, rasterise
+from jaxdyn.plotting.helpers import STYLE, default_plot
+from jaxdyn.plotting.svg import GLYPH, compact
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+__all__ = ["MOST", "render"]
+
+MOST = 40_000  # characters of a figure without its letters' outlines; beyond, first clouds of points and then lines become pixels
+STEPS = ((400, False, 160), (600, True, 160), (60, True, 120), (0, True, 90))  # symbols that stay vectors, lines too, dpi
+
+
+def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:
+    """Draw a claim's figure (7 inches wide) and return it as one ``<svg>`` element for an HTML page.
+
+    The same data give the same bytes. Text and axes take the page's text colour, the background is transparent. In a figure
+    with very many points the data are embedded as pixels, text and axes stay vectors. Ids are unique to the drawing, apart
+    from those of letters' outlines, which are the same in all figures.
+
+    Args:
+        plot: the claim's plot; :func:`default_plot` when None.
+        ds: the claim's Dataset.
+        label: what the figure shows, for readers who cannot see it and for the caption; read from its axes and legends by default.
+
+    Raises:
+        Exception: whatever the claim's plot raises.
+    """
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):
+        fig = Figure(figsize=(7, 3.5), layout="constrained")
+        (plot or default_plot)(ds, fig)
+        finish(fig)
+        label = label or describe(fig) or "figure"
+        svg = _written(fig, label, 160)
+        for most, every, dpi in STEPS:
+            if len(GLYPH.sub("", svg)) <= MOST:
+                break
+            rasterise(fig, most, every)
+            svg = _written(fig, label, dpi)
+    return svg
+
+
+def _written(fig: Figure, label: str, dpi: int) -> str:
+    buffer = io.StringIO()
+    fig.savefig(buffer, format="svg", dpi=dpi, metadata={"Date": None})
+    return compact(buffer.getvalue(), label)

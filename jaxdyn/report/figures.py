@@ -1,0 +1,86 @@
+"""Figures as the page stores them: each drawing once, letters' outlines once for all, everything deflated.
+
+A figure is kept as base64 of raw deflate; the page's script inflates it when it comes into view, and all before printing.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import re
+import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from jaxdyn.plotting.svg import GLYPH
+
+__all__ = ["Figures", "Stored", "inflate"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Stored:
+    """One figure of the page.
+
+    Args:
+        packed: the SVG without letters, as base64 of raw deflate; empty if this is the same drawing as another claim's.
+        width, height: of the drawing, in its own units.
+        label: what it shows, in words.
+        same_as: the claim whose section has this drawing, if it is not this one.
+        text: a sentence in place of a figure that could not be drawn.
+    """
+
+    packed: str = ""
+    width: str = "504"
+    height: str = "252"
+    label: str = ""
+    same_as: str | None = None
+    text: str = ""
+
+
+class Figures(Mapping[str, Stored]):
+    """The figures of a report by claim id; :attr:`glyphs` are the outlines of all their letters, packed."""
+
+    def __init__(self, figures: Mapping[str, str]) -> None:
+        """From claim id -> HTML of :func:`jaxdyn.plotting.render`."""
+        self._stored: dict[str, Stored] = {}
+        self._glyphs: dict[str, None] = {}
+        first: dict[str, str] = {}
+        for claim_id, svg in figures.items():
+            owner = first.setdefault(svg, claim_id)
+            self._stored[claim_id] = self.add(svg) if owner == claim_id else dataclasses.replace(self[owner], packed="", same_as=owner)
+
+    def add(self, svg: str) -> Stored:
+        """Keep one more figure's letters and pack the rest of it."""
+        if not svg.lstrip().startswith("<svg"):
+            return Stored(text=html.unescape(re.sub("<[^>]*>", "", svg)))
+        self._glyphs |= dict.fromkeys(GLYPH.findall(svg))
+        box = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
+        label = re.search(r'aria-label="([^"]*)"', svg)
+        size = {"width": box[1], "height": box[2]} if box else {}
+        packed = _pack(GLYPH.sub("", svg).replace("<defs></defs>", "").replace("<defs/>", ""))
+        return Stored(packed, **size, label=html.unescape(label[1]) if label else "")
+
+    @property
+    def glyphs(self) -> str:
+        """The outlines of all letters, packed; empty without figures."""
+        return _pack(f"<svg><defs>{''.join(sorted(self._glyphs))}</defs></svg>") if self._glyphs else ""
+
+    def __getitem__(self, claim_id: str) -> Stored:
+        return self._stored[claim_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored)
+
+    def __len__(self) -> int:
+        return len(self._stored)
+
+
+def _pack(text: str) -> str:
+    packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.b64encode(packer.compress(text.encode()) + packer.flush()).decode()
+
+
+def inflate(packed: Any) -> str:
+    """The inverse of what the page stores."""
+    return zlib.decompress(base64.b64decode(packed), -zlib.MAX_WBITS).decode()

@@ -1,0 +1,173 @@
+r"""What each theory is about and which papers state it, for the head of its chapter in the report and in the README."""
+
+from __future__ import annotations
+
+import dataclasses
+
+__all__ = ["THEORIES", "Paper", "Theory", "theory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+    """A paper: its arXiv number, title, authors, and venue with year."""
+
+    arxiv: str
+    title: str
+    authors: str
+    venue: str
+
+    @property
+    def url(self) -> str:
+        """Where the paper is read."""
+        return f"https://arxiv.org/abs/{self.arxiv}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Theory:
+    """A chapter of the report: its name, a paragraph in our words (mathematics between dollar signs), and its papers."""
+
+    title: str
+    text: str = ""
+    papers: tuple[Paper, ...] = ()
+
+
+SAXE = Paper(
+    "1312.6120",
+    "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks",
+    "A. Saxe, J. McClelland, S. Ganguli",
+    "ICLR 2014",
+)
+BARRETT = Paper("2009.11162", "Implicit Gradient Regularization", "D. Barrett, B. Dherin", "ICLR 2021")
+SMITH = Paper(
+    "2101.12176",
+    "On the Origin of Implicit Regularization in Stochastic Gradient Descent",
+    "S. Smith, B. Dherin, D. Barrett, S. De",
+    "ICLR 2021",
+)
+COHEN = Paper(
+    "2103.00065",
+    "Gradient Descent on Neural Networks Typically Occurs at the Edge of Stability",
+    "J. Cohen, S. Kaur, Y. Li, J. Z. Kolter, A. Talwalkar",
+    "ICLR 2021",
+)
+JOMA = Paper(
+    "2310.00535",
+    "JoMA: Demystifying Multilayer Transformers via JOint Dynamics of MLP and Attention",
+    "Y. Tian, Y. Wang, Z. Zhang, B. Chen, S. Du",
+    "ICLR 2024",
+)
+SNAP = Paper(
+    "2305.16380",
+    "Scan and Snap: Understanding Training Dynamics and Token Composition in 1-layer Transformer",
+    "Y. Tian, Y. Wang, B. Chen, S. Du",
+    "NeurIPS 2023",
+)
+REVERSAL = Paper(
+    "2405.04669",
+    "Towards a Theoretical Understanding of the ‘Reversal Curse’ via Training Dynamics",
+    "H. Zhu, B. Huang, S. Zhang, M. Jordan, J. Jiao, Y. Tian, S. Russell",
+    "NeurIPS 2024",
+)
+COGO = Paper(
+    "2410.01779",
+    "Composing Global Solutions to Reasoning Tasks via Algebraic Objects in Neural Nets",
+    "Y. Tian",
+    "NeurIPS 2025",
+)
+LI2 = Paper(
+    "2509.21519",
+    "Provable Scaling Laws of Feature Emergence from Learning Dynamics of Grokking",
+    "Y. Tian",
+    "arXiv 2025",
+)
+GROMOV = Paper("2301.02679", "Grokking modular arithmetic", "A. Gromov", "arXiv 2023")
+LYU = Paper(
+    "2311.18817",
+    "Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce Grokking",
+    "K. Lyu, J. Jin, Z. Li, S. Du, J. Lee, W. Hu",
+    "ICLR 2024",
+)
+NANDA = Paper(
+    "2301.05217",
+    "Progress measures for grokking via mechanistic interpretability",
+    "N. Nanda, L. Chan, T. Lieberum, J. Smith, J. Steinhardt",
+    "ICLR 2023",
+)
+OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
+
+THEORIES = {
+    "cal": Theory(
+        "Calibration",
+        "Networks and quadratics whose training has an exact solution. Every trainer and every ODE solver of the suite must "
+        "reproduce them, at the order in the step size that numerical analysis gives, before it serves any other theory.",
+        (SAXE, BARRETT, SMITH, COHEN),
+    ),
+    "joma": Theory(
+        "JoMA: joint dynamics of MLP and attention",
+        "The logits of attention can be integrated out of the training of a transformer block: an invariant ties them to the weights of "
+        "the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and later spreads again, and "
+        "which learns hierarchies of latent variables from the bottom up.",
+        (JOMA,),
+    ),
+    "snap": Theory(
+        "Scan and Snap",
+        "A transformer of one linear layer learns to predict the next token by SGD. Attention moves to the tokens that tell one "
+        "next token from the others (scan), more and more slowly, until it freezes (snap).",
+        (SNAP,),
+    ),
+    "rev": Theory(
+        "The reversal curse",
+        "A model that learns “A is B” by gradient descent on the cross-entropy need not learn “B is A”: the weights of one direction say "
+        "nothing of the other. By the same reasoning, two facts in training do not give their composition without a chain of thought.",
+        (REVERSAL,),
+    ),
+    "cogo": Theory(
+        "Composing global solutions",
+        "Two-layer networks with quadratic activation that learn a group's table. Their loss is a function of sum potentials, in which "
+        "weights form a semi-ring, so that global solutions are products of partial ones, and trained networks can be taken apart "
+        "into them.",
+        (COGO,),
+    ),
+    "li2": Theory(
+        "Li2: how features emerge in grokking",
+        "Grokking in three stages: the output layer fits at random features, each hidden node climbs an energy whose maxima are "
+        "features of the group, and then nodes interact and share the work out. How many data the features need scales like "
+        r"$M \log M$ for a group of $M$ elements.",
+        (LI2,),
+    ),
+    "orth": Theory(
+        "Orthogonality of embeddings",
+        "JoMA assumes orthonormal embeddings. These claims measure how orthogonal random and trained embeddings are, and what the "
+        "invariant loses where they are not.",
+        (JOMA,),
+    ),
+    "gromov": Theory(
+        "Gromov's construction",
+        "A network that adds modulo $p$, written down instead of trained: cosines of the operands with random phases, whose interference "
+        "leaves the right answer as the width grows.",
+        (GROMOV,),
+    ),
+    "lyu": Theory(
+        "Early and late bias",
+        "Training from a large start with small weight decay has two phases: it first follows a kernel predictor, and at a predicted time "
+        "changes to the solution of least norm.",
+        (LYU,),
+    ),
+    "nanda": Theory(
+        "Progress measures",
+        "A one-layer transformer that learns modular addition does so with a few Fourier frequencies. Measures of this circuit move "
+        "smoothly long before the test accuracy jumps.",
+        (NANDA,),
+    ),
+    "omnigrok": Theory(
+        "Omnigrok",
+        "Students that start with large weights generalise late, because weight decay must first bring them to the shell of norms on "
+        "which solutions generalise.",
+        (OMNIGROK,),
+    ),
+}
+
+
+def theory(prefix: str) -> Theory:
+    """The chapter of a theory; a user's own has its prefix for a title."""
+    return THEORIES.get(prefix, Theory(prefix))
