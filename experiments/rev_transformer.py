@@ -21,8 +21,8 @@ from matplotlib.ticker import MaxNLocator
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.rev.claims.transformer import trial
-from jaxdyn.theories.rev.transformer import data, reading
-from jaxdyn.theories.rev.transformer.training import PUBLISHED, Deep
+from jaxdyn.theories.rev import words as data, logits as reading
+from jaxdyn.theories.rev.transformer import PUBLISHED, Deep
 
 SEEDS = {"quick": (10, 3), "paper": (10, 10)}  # of the two tasks, and of each variant
 CURVES = (("train", "training", "third"), ("validation", "held out", "measured"))

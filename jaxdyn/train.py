@@ -134,8 +134,8 @@ def switched(choice: Code, txs: Mapping[str, optax.GradientTransformation]) -> o
     """One of several optimizers, chosen by a traced switch, so that runs with any of them share one program.
 
     ``switched(s.optimizer, {"gd": optax.sgd(s.lr), "adam": optax.adam(s.lr)})`` inside a trial, with a field
-    ``optimizer: jd.Code = jd.code("gd", "adam")``. The state holds the states of all; only the chosen one moves. Under ``vmap`` over
-    the switch every run computes all updates and keeps its own.
+    ``optimizer: jd.Code = jd.code("gd", "adam")``. The state holds the states of all; only the chosen one moves. Under ``vmap``
+    over the switch every run computes all updates and keeps its own.
 
     Raises:
         UsageError: if the switch's names are not those of the optimizers.

@@ -1,13 +1,14 @@
-r"""The trial behind the claims on the one-layer transformer: batch-1 SGD on short sequences, beside clocks of single rows.
+r"""Runs of the one-layer transformer: batch-1 SGD on short sequences, beside the clocks of single rows.
 
 A run draws its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At seven
-times it reads the probabilities of all targets off the network. The theory is told how often each row was visited (for single
+times it reads the probabilities of all targets off the network. The theory is given the number of visits of each row (for single
 runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -15,26 +16,22 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn.errors import given
 from jaxdyn.theories.rev import data, model
 from jaxdyn.theories.rev.dynamics import one_layer as theory
 from jaxdyn.theories.snap.dynamics import clock
 
-__all__ = ["EXPONENT", "FORMS", "LARGE", "SOURCE", "OneLayer", "record_steps", "trial"]
+__all__ = ["EXPONENT", "FORMS", "OneLayer", "record_steps", "train_sgd", "trial"]
 
-SOURCE = "arXiv:2405.04669"
 FORMS = ("derived", "printed", "simplified")
 EXPONENT = 0.85  # the bound's c, fixed once
 FRACTIONS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the steps, at which a run is read
-CONTEXTS = ("entity", "both")
-LARGE: dict[str, Any] = {"vocabulary": 1000, "steps": 5000}
 
 
 @jd.setting
 class OneLayer:
     """One task, one network; ``leak``, ``context`` and ``tied`` are breaches of the theorems' assumptions."""
 
-    context: jd.Code = jd.code(*CONTEXTS)  # keys of the attention: x1, or x1 and the query x2
+    context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
     eta: jd.Swept = 0.5
     eta_z: jd.Swept = 0.05
     leak: jd.Swept = 0.0  # weight of a test sequence in the draws, beside a training sequence's 1
@@ -47,15 +44,15 @@ class OneLayer:
     tied: bool = False  # the decoder is Y + Y^T
 
     def __post_init__(self) -> None:
-        """Refuse sizes that the vocabulary cannot hold, and rates that are none."""
-        need = data.needed(self.task, self.train_indices, self.test_indices)
-        if min(self.train_indices, self.test_indices) < 1 or self.vocabulary <= need:
-            raise jd.UsageError(f"vocabulary={self.vocabulary} is not allowed: {need} tokens are used, of at least 1 index each")
-        if self.steps < 50:
-            raise jd.UsageError(f"steps={self.steps} is not allowed: a run is read after 2% of its steps, at least 50")
-        if self.eta <= 0 or min(self.eta_z, self.leak, self.indirect) < 0:
-            found = given(self, "eta", "eta_z", "leak", "indirect")
-            raise jd.UsageError(f"eta must be > 0, and eta_z, leak, indirect >= 0, {found}")
+        """Refuse sizes that the vocabulary cannot hold, and negative rates and weights."""
+        for name in ("train_indices", "test_indices"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        used = data.needed(self.task, self.train_indices, self.test_indices)
+        jd.require(self, self.vocabulary > used, f"{used} tokens are used, and at least one is not", "vocabulary")
+        jd.require(self, self.steps >= 50, "steps is at least 50: a run is first read after 2% of them", "steps")
+        jd.require(self, self.eta > 0, "eta is positive", "eta")
+        for name in ("eta_z", "leak", "indirect"):
+            jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
 
 
 class Run(NamedTuple):
@@ -71,7 +68,7 @@ def record_steps(steps: int) -> tuple[int, ...]:
     return tuple(max(1, round(f * steps)) for f in FRACTIONS)
 
 
-def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Any) -> tuple[Run, Any]:
+def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
     """Train; the last state, and the observations at all reading times."""
     is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
     sequences, shares = data.shares(facts, s.leak, s.indirect, is_indirect)
@@ -91,7 +88,7 @@ def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Any) -
 
 
 def _present(s: OneLayer) -> Float[Array, "2"]:
-    return jnp.stack([jnp.ones_like(s.eta), 1.0 * (s.context == CONTEXTS.index("both"))])
+    return jnp.stack([jnp.ones_like(s.eta), 1.0 * (s.context == "both")])
 
 
 def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
@@ -107,17 +104,19 @@ def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
     of_target = jnp.take_along_axis(p, targets[:, None], -1)[:, 0]
     visits = jnp.zeros(s.vocabulary, jnp.int32).at[begins].add(run.visits)[begins]
     wrong = jnp.arange(s.vocabulary) != targets[:n, None]
-    seen = {
+    readings = {
         "train": of_target[:n],
         "other": jnp.max(jnp.where(wrong, p[:n], 0.0), -1),
         "test": of_target[n:],
         "visits": visits[:n],
         "test_visits": visits[n:],
     }
-    return seen | (_chains(s, facts, run, p[n - 2 * s.test_indices : n - s.test_indices]) if s.task == "cot" else {})
+    if s.task == "cot":
+        readings |= read_chains(s, facts, run, p[n - 2 * s.test_indices : n - s.test_indices])
+    return readings
 
 
-def _chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Array, "T M"]) -> dict[str, Array]:
+def read_chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Array, "T M"]) -> dict[str, Array]:
     """Answers of test indices by two greedy steps; with the intermediate tokens shuffled; and by the closure Y + Y Y."""
     guess, targets = jnp.argmax(after_first, -1).astype(jnp.int32), facts.test[:, 2]
 
@@ -149,27 +148,29 @@ def read_entries(s: OneLayer, facts: data.Facts, params: model.Params) -> Float[
     return jnp.stack([jnp.stack([w[place] for place in places], -1) for w in (decoder, params.z)])
 
 
-def predict(s: OneLayer, n: int, seen: dict[str, Array]) -> dict[str, Any]:
+def predict(s: OneLayer, n: int, readings: dict[str, Array]) -> dict[str, Any]:
     """The theory, from sizes, rates, and how often rows were visited; forms as in ``FORMS``."""
     t, size = record_steps(s.steps), jnp.asarray(float(s.vocabulary), jnp.float64)
     u = clock.visits(math.ceil(s.steps / n + 12 * (s.steps / n) ** 0.5 + 30), s.eta, size)
     time = theory.time(s.eta, jnp.asarray(t, jnp.float64), size, n)
-    row = seen["visits"][:, data.single(s.task, s.train_indices, s.test_indices)]
+    row = readings["visits"][:, data.single(s.task, s.train_indices, s.test_indices)]
     values, flow = (clock.hit(u, size), clock.miss(u, size)), clock.clock(time, size)
     means = jnp.stack([jax.vmap(clock.expected, (0, None, None))(jnp.stack(values), steps, float(n)) for steps in t], -1)
     of_flow = jnp.stack([clock.hit(flow, size), clock.miss(flow, size)])
-    unseen = values[1][seen["test_visits"]]
+    untrained = values[1][readings["test_visits"]]
     predicted = {
         "row": jd.named(jnp.stack([v[row] for v in values]), "token record sequence"),
         "mean": jd.named(jnp.stack([means, means, of_flow]), "form token record"),
         "bound": jd.named(jnp.stack([theory.bound(time, size, c) for c in (EXPONENT, EXPONENT, 1.0)]), "form record"),
         "exponent": jd.named(theory.limit_exponent(time), "record"),
-        "test": jd.named(jnp.stack([unseen, unseen, jnp.full_like(unseen, 1 / size)]), "form record test"),
-        "entry": jd.named(predict_entries(s, u[seen["visits"][-1]], u[seen["test_visits"][-1]], size), "form matrix test side"),
+        "test": jd.named(jnp.stack([untrained, untrained, jnp.full_like(untrained, 1 / size)]), "form record test"),
+        "entry": jd.named(
+            predict_entries(s, u[readings["visits"][-1]], u[readings["test_visits"][-1]], size), "form matrix test side"
+        ),
         "attention": jnp.zeros_like(size),
     }
     if s.task == "cot":
-        first, second = seen["visits"][:, -2 * s.test_indices : -s.test_indices], seen["visits"][:, -s.test_indices :]
+        first, second = readings["visits"][:, -2 * s.test_indices : -s.test_indices], readings["visits"][:, -s.test_indices :]
         predicted["chain"] = jd.named(values[0][first] * values[0][second], "record test")
         predicted["share"] = jd.named(jnp.stack([jnp.ones_like(s.indirect), s.indirect]) / (1 + s.indirect), "target")
     return predicted
@@ -193,18 +194,18 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
     """Train and read the network, beside the theory's clocks, means, bounds and entries."""
     k_facts, k_order = jax.random.split(key)
     facts = data.draw(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
-    last, seen = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
+    last, readings = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
     n, sizes = len(facts.train), (s.task, s.train_indices, s.test_indices)
     keep, t = data.single(*sizes), jnp.asarray(record_steps(s.steps), jnp.float64)
     time = theory.time(s.eta, t, s.vocabulary, n)
-    single = jnp.stack([seen["train"][:, keep], seen["other"][:, keep]])
+    single = jnp.stack([readings["train"][:, keep], readings["other"][:, keep]])
     mean = jnp.mean(single, -1)
     measured = {
         "row": jd.named(single, "token record sequence"),
         "mean": jd.named(mean, "token record"),
         "bound": jd.named(single[0], "record sequence"),
         "exponent": jd.named(theory.effective_exponent(mean[0], time, s.vocabulary), "record"),
-        "test": jd.named(seen["test"], "record test"),
+        "test": jd.named(readings["test"], "record test"),
         "entry": jd.named(read_entries(s, facts, last.params), "matrix test side"),
         "attention": jnp.max(jnp.abs(last.params.z)),
     }
@@ -213,13 +214,15 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
         "s": jd.named(time, "record"),
         "late": jd.named(s.eta * t / (n * math.log(s.vocabulary)), "record"),
         "of_test": jd.named(jnp.asarray(data.of_test(*sizes)), "sequence"),
-        "train": jd.named(seen["train"], "record fact"),
+        "train": jd.named(readings["train"], "record fact"),
         "size": jnp.asarray(s.vocabulary, jnp.float64),
     }
     coords: dict[str, Any] = {"form": FORMS, "matrix": ("Y", "Z"), "token": ("target", "other")}
     if s.task == "cot":
         p, coords["target"] = s.train_indices, ("direct", "indirect")
-        measured["chain"] = jd.named(seen["chain"], "record test")
-        measured["share"] = jd.named(jnp.stack([seen["train"][:, :p], seen["train"][:, 2 * p : 3 * p]]), "target record index")
-        recorded |= {name: jd.named(seen[name], "record test") for name in ("shuffled", "closed")}
-    return jd.observables(predicted=predict(s, n, seen), measured=measured, recorded=recorded, coords=coords)
+        measured["chain"] = jd.named(readings["chain"], "record test")
+        measured["share"] = jd.named(
+            jnp.stack([readings["train"][:, :p], readings["train"][:, 2 * p : 3 * p]]), "target record index"
+        )
+        recorded |= {name: jd.named(readings[name], "record test") for name in ("shuffled", "closed")}
+    return jd.observables(predicted=predict(s, n, readings), measured=measured, recorded=recorded, coords=coords)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.cal.claims import edge, noise, pair, steps
-from jaxdyn.theories.cal.claims.orders import distance, error_curve
+from jaxdyn.theories.cal.orders import distance, error_curve
 from jaxdyn.theories.cal.setting import Network, Noise, Pair, Steps
 
 REFERENCE = {  # step size -> distances at t = 1: to the flow, after the leading error, to the modified flow

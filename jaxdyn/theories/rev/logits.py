@@ -1,4 +1,4 @@
-r"""What is read off a trained transformer: heat maps of logits between entities, how far their diagonals stand out, cosines.
+r"""Logits between entities in a trained transformer: heat maps, how far their diagonals stand out; cosines of embeddings.
 
 .. math:: z_i = \frac{G_{ii} - \mathrm{mean}_{j \ne i}\, G_{ij}}{\mathrm{std}_{j \ne i}\, G_{ij}}, \qquad
    G_{ij} = \text{logit of } B_j \text{ after } A_i
@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jaxdyn import nn
-from jaxdyn.theories.rev.transformer import data
+from jaxdyn.theories.rev.words import Facts
 
 __all__ = ["MAPS", "READS", "cosines", "diagonal_z", "heat_maps"]
 
@@ -25,13 +25,13 @@ MAPS = {  # task -> name: member that is given, relation, member that is read
 }
 
 
-def heat_maps(net: nn.Network, params: PyTree, facts: data.Facts, task: str, vocabulary: int) -> Float[Array, "read map m m"]:
+def heat_maps(net: nn.Network, params: PyTree, facts: Facts, task: str, vocabulary: int) -> Float[Array, "read map m m"]:
     """Logits of all answers (columns) after every entity (rows), alone and asked, for the directions in ``MAPS``.
 
     The attention is causal: after "entity relation" the last position but one reads the entity alone.
     """
-    given, relation, wanted = (list(column) for column in zip(*MAPS[task].values(), strict=True))
-    words, answers = facts.words[jnp.array(given)], facts.words[jnp.array(wanted), :, 0]
+    asked, relation, wanted = (list(column) for column in zip(*MAPS[task].values(), strict=True))
+    words, answers = facts.words[jnp.array(asked)], facts.words[jnp.array(wanted), :, 0]
     maps, m, k = words.shape
     asks = jnp.broadcast_to(jnp.asarray(relation, words.dtype)[:, None, None] + vocabulary, (maps, m, 1))
     logits = net.apply(params, jnp.concatenate([words, asks], -1).reshape(maps * m, k + 1))[:, -2:]
@@ -49,7 +49,7 @@ def diagonal_z(maps: Float[Array, "*batch m m"]) -> Float[Array, "*batch m"]:
     return (jnp.diagonal(maps, axis1=-2, axis2=-1) - mean) / spread
 
 
-def cosines(params: PyTree, facts: data.Facts) -> Float[Array, "m m"]:
+def cosines(params: PyTree, facts: Facts) -> Float[Array, "m m"]:
     """Cosines between the embeddings of all A (rows) and all B (columns); a word's is the mean of its tokens'."""
     a, b = (jnp.mean(params["embed"][facts.words[i]], 1) for i in (0, 1))
     return a @ b.T / (jnp.linalg.norm(a, axis=1)[:, None] * jnp.linalg.norm(b, axis=1))

@@ -30,8 +30,7 @@ def halvings(ds: xr.Dataset) -> xr.Dataset:
     Raises:
         Inconclusive: unless there are at least 3 step sizes, each half of the one before.
     """
-    if "eta" not in ds.dims or ds.sizes["eta"] < 3:
-        raise jd.Inconclusive("an order of convergence needs at least 3 step sizes eta")
+    jd.need(ds, eta=3)
     ds = ds.sortby("eta", ascending=False)
     if not np.allclose(ds.eta.values[:-1] / ds.eta.values[1:], 2.0):
         raise jd.Inconclusive("the Richardson limit needs step sizes eta that halve")

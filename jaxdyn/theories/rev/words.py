@@ -1,7 +1,7 @@
 r"""Sequences of words and relations for a multi-layer transformer; a word is an entity's name of k tokens.
 
 ``reversal``: pairs, :math:`A_i \to B_i` and :math:`B_i \leftarrow A_i`; training holds both of a training pair and one, at random,
-of a validation pair; the other one is validation. ``cot``: triples, :math:`A_i \to B_i`, :math:`B_i \to C_i` (direct) and
+of a validation pair; the other one is for validation. ``cot``: triples, :math:`A_i \to B_i`, :math:`B_i \to C_i` (direct) and
 :math:`A_i \leadsto C_i` (indirect); training holds all three of a training triple and the direct two of a validation triple.
 ``relevant``: the same with :math:`A_i = (a, i)`, :math:`B_i = (b, i)`, :math:`C_i = (c, i)`: three letters, and index tokens that
 the members of a triple share. ``context``: :math:`x \to y \Leftrightarrow y \leftarrow x`, the forward fact before the backward
@@ -78,20 +78,20 @@ def sizes(task: str, vocabulary: int, word: int = 1) -> Sizes:
 
 
 def owners(task: str, vocabulary: int, word: int = 1) -> Int[np.ndarray, " S"]:
-    """The training fact that each sequence tells; -1 for those of validation facts, whichever set they are in."""
+    """The training fact that each sequence states; -1 for those of validation facts, whichever set they are in."""
     size = sizes(task, vocabulary, word)
-    told = np.tile(np.arange(size.train_facts), {"reversal": 2, "context": 1}.get(task, 3))
-    return np.concatenate([told, np.full(size.train + size.validation - len(told), -1)])
+    of_training = np.tile(np.arange(size.train_facts), {"reversal": 2, "context": 1}.get(task, 3))
+    return np.concatenate([of_training, np.full(size.train + size.validation - len(of_training), -1)])
 
 
 def same_kind(task: str, size: Sizes) -> slice:
-    """Where the training sequences are that ask what the validation sequences ask, of facts that training tells in full."""
+    """Where the training sequences are that ask what the validation sequences ask, of facts that training states in full."""
     p = size.train_facts
     return {"reversal": slice(0, 2 * p), "context": slice(0, p)}.get(task, slice(2 * p, 3 * p))
 
 
 def subset(key: PRNGKeyArray, total: int, m: int) -> Int[Array, " m"]:
-    """Distinct numbers below ``total`` in random order, all sets alike, in O(m^2), without a list of them all (Floyd)."""
+    """Distinct numbers below ``total`` in random order, uniform over sets, in O(m^2) and without a list of them all (Floyd)."""
     k_draw, k_order = jax.random.split(key)
 
     def add(i: Int[Array, ""], chosen: Int[Array, " m"]) -> Int[Array, " m"]:
@@ -115,11 +115,11 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, word: int = 1) -> Facts:
     p, t = size.train_facts, size.validation_facts
     a, b, *c = words = _words(k_words, task, vocabulary, size)
     if task == "reversal":
-        there, back = _said(a, vocabulary, b), _said(b, vocabulary + 1, a)
+        there, back = _sequences(a, vocabulary, b), _sequences(b, vocabulary + 1, a)
         forward = jax.random.bernoulli(k_side, 0.5, (t,))
         known, held = (jnp.where((forward == side)[:, None], there[p:], back[p:]) for side in (True, False))
         return Facts(jnp.concatenate([there[:p], back[:p], known, held]), words, forward)
-    kinds = _said(a, vocabulary, b), _said(b, vocabulary, c[0]), _said(a, vocabulary + 1, c[0])
+    kinds = _sequences(a, vocabulary, b), _sequences(b, vocabulary, c[0]), _sequences(a, vocabulary + 1, c[0])
     parts = [kind[:p] for kind in kinds] + [kind[p:] for kind in kinds]
     return Facts(jnp.concatenate(parts), words, jnp.ones(t, bool))
 
@@ -135,7 +135,7 @@ def _words(key: PRNGKeyArray, task: str, vocabulary: int, size: Sizes) -> Int[Ar
     return jnp.stack([number // vocabulary**j % vocabulary for j in range(size.word)], -1)
 
 
-def _said(x: Int[Array, "m k"], relation: int, y: Int[Array, "m k"]) -> Int[Array, "m n"]:
+def _sequences(x: Int[Array, "m k"], relation: int, y: Int[Array, "m k"]) -> Int[Array, "m n"]:
     return jnp.concatenate([x, jnp.full_like(x[:, :1], relation), y], 1)
 
 
@@ -145,10 +145,10 @@ def _in_context(k_words: PRNGKeyArray, k_side: PRNGKeyArray, vocabulary: int) ->
     tokens = subset(k_words, vocabulary, n + ANSWERS)
     order = jax.random.permutation(k_side, jnp.broadcast_to(tokens[n:], (n, ANSWERS)), 1, independent=True)
 
-    def told(y: Int[Array, "n c"]) -> Int[Array, "s 7"]:
+    def sequences(y: Int[Array, "n c"]) -> Int[Array, "s 7"]:
         x = jnp.broadcast_to(tokens[:n, None], y.shape).ravel()
         there, equal, back = (jnp.full_like(x, vocabulary + i) for i in range(3))
         return jnp.stack([x, there, y.ravel(), equal, y.ravel(), back, x], 1)
 
-    sequences = jnp.concatenate([told(order[:, HELD:]), told(order[:, :HELD])])
-    return Facts(sequences, tokens[:n][None, :, None], jnp.ones(n * HELD, bool))
+    parts = [sequences(order[:, HELD:]), sequences(order[:, :HELD])]
+    return Facts(jnp.concatenate(parts), tokens[:n][None, :, None], jnp.ones(n * HELD, bool))
