@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.cal.claims import edge, noise, pair, steps
+from jaxdyn.theories.cal.claims import edge as edge_claims
 from jaxdyn.theories.cal.orders import distance, error_curve
-from jaxdyn.theories.cal.setting import Network, Noise, Pair, Steps
+from jaxdyn.theories.cal.trials import edge, noise, pair, steps
 
 REFERENCE = {  # step size -> distances at t = 1: to the flow, after the leading error, to the modified flow
     0.1: (0.01238, 9.3e-4, 2.2e-3),
@@ -58,8 +58,8 @@ def single_rows(pairs: xr.Dataset, spread: xr.Dataset) -> list[dict]:
     ours, exact = float(runs.measured_flow[0]), float(runs.predicted_flow[0])
     rows = [{"quantity": "flow: final sharpness", "ours": ours, "predicted": exact, "reference": 9.1805}]
     for eta, value in SHARPNESS.items():
-        found = float(runs.measured_edge.sel(eta=eta))
-        rows.append({"quantity": f"eta = {eta}: final sharpness", "ours": found, "predicted": None, "reference": value})
+        end = float(runs.measured_edge.sel(eta=eta))
+        rows.append({"quantity": f"eta = {eta}: final sharpness", "ours": end, "predicted": None, "reference": value})
     variance = np.einsum("sii->si", spread.measured_covariance.values).mean()
     exact = float(spread.predicted_covariance[0, 0, 0])
     return [*rows, {"quantity": "SGD: stationary variance", "ours": float(variance), "predicted": exact, "reference": 0.022104}]
@@ -68,25 +68,29 @@ def single_rows(pairs: xr.Dataset, spread: xr.Dataset) -> list[dict]:
 def edge_rows(ds: xr.Dataset) -> list[dict]:
     """Sharpness over 2 / step size at the end, over seeds; the reference is one run on another target."""
     ratio = ds.measured_sharpness / ds.predicted_sharpness
-    found = {n: getattr(ratio, n)("seed") for n in ("mean", "min", "max")}
-    return [{"eta": eta, **{n: float(v.sel(eta=eta)) for n, v in found.items()}, "reference": ref} for eta, ref in EDGE.items()]
+    over_seeds = {n: getattr(ratio, n)("seed") for n in ("mean", "min", "max")}
+    return [
+        {"eta": eta, **{n: float(v.sel(eta=eta)) for n, v in over_seeds.items()}, "reference": ref} for eta, ref in EDGE.items()
+    ]
 
 
 def draw_edge(ds: xr.Dataset, fig: Figure) -> None:
     """The claim's figure, with its legend."""
-    edge.plot(ds, fig)
+    edge_claims.plot(ds, fig)
     fig.axes[0].legend(loc="upper right")
 
 
 def run(scale: str, out: Path) -> None:
     """Sweep, print the tables beside the reference, draw the figures."""
     seeds, halvings = (64, 8) if scale == "paper" else (8, 5)
-    fine = jd.grid(Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
+    fine = jd.grid(steps.Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
     orders = experiment.sweep(out, "orders", steps.trial, fine, seeds)
-    pairs = experiment.sweep(out, "pair", pair.trial, jd.grid(Pair, eta=[0.0125, *SHARPNESS]), 1)
-    spread = experiment.sweep(out, "noise", noise.noise_trial, jd.grid(Noise), seeds)
-    length = {"steps": 20000, "samples": 100, "iterations": 40} if scale == "paper" else {}
-    network = experiment.sweep(out, "edge", edge.trial, jd.grid(Network, eta=list(EDGE), **length), seeds)
+    pairs = experiment.sweep(out, "pair", pair.trial, jd.grid(pair.Pair, eta=[0.0125, *SHARPNESS]), 1)
+    spread = experiment.sweep(out, "noise", noise.noise_trial, jd.grid(noise.Noise), seeds)
+    edges = jd.grid(edge.Network, eta=list(EDGE))
+    if scale == "paper":
+        edges = edges.replace(steps=20000, samples=100, iterations=40)
+    network = experiment.sweep(out, "edge", edge.trial, edges, seeds)
     experiment.table(out, "orders", order_rows(orders), "Distance of gradient descent at t = 1 from (1.5, 0.2)")
     experiment.table(out, "numbers", single_rows(pairs, spread), "Single numbers")
     experiment.table(out, "edge", edge_rows(network), f"Sharpness over 2 / step size, {network.sizes['seed']} seeds")

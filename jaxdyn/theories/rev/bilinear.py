@@ -67,7 +67,7 @@ def objective(w: Float[Array, "m m"], n: int, reverse: float | Float[Array, ""])
 
 
 def field(w: Float[Array, "m m"], flow: Flow, n: int) -> Float[Array, "m m"]:
-    r"""Gradient flow of Theta seen by its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
+    r"""Gradient flow of Theta in its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
 
     With a symmetric parametrisation :math:`\Theta = (A + A^\top)/2` the gradient of A is the symmetric part of that of Theta.
     """

@@ -13,7 +13,7 @@ import jaxdyn as jd
 from jaxdyn import flow
 from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
-from jaxdyn.theories.cal.trials.checks import at_least_one, positive
+from jaxdyn.theories.cal.trials.checks import at_least_one, falling, positive
 from jaxdyn.theories.cal.trials.starts import linear_start, orthonormal, spectrum
 
 __all__ = ["Deep", "Symmetric", "TwoLayer", "deep_trial", "symmetric_trial", "two_layer_trial"]
@@ -23,8 +23,8 @@ __all__ = ["Deep", "Symmetric", "TwoLayer", "deep_trial", "symmetric_trial", "tw
 class TwoLayer:
     """Gradient flow of a two-layer linear network from a start with a known solution.
 
-    ``imbalance`` is the conserved ``a^2 - b^2`` of every mode that the theory knows of, ``unknown`` a further one that it does
-    not. The start "frames" is balanced but not aligned with the singular vectors of the target.
+    ``imbalance`` is the conserved ``a^2 - b^2`` of each mode that the theory takes into account, ``unknown`` a further one
+    that it does not. The start "frames" is balanced but not aligned with the singular vectors of the target.
     """
 
     start: jd.Code = jd.code("aligned", "unbalanced", "frames")
@@ -36,12 +36,14 @@ class TwoLayer:
     inputs: int = 4
     hidden: int = 3
     outputs: int = 2
+    values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
     horizon: float = 4.0
     samples: int = 32
 
     def __post_init__(self) -> None:
         positive(self, "strength", "horizon", "rtol")
         at_least_one(self, "inputs", "hidden", "outputs", "samples")
+        falling(self, "values", min(self.inputs, self.hidden, self.outputs))
 
 
 @jd.setting
@@ -49,7 +51,7 @@ class Deep:
     """Gradient flow of a deep linear network with ``depth`` weight matrices (further ones stay at the identity).
 
     ``miscount`` is added to the number of matrices that the theory assumes; ``unknown`` is added to the squared singular
-    values of the first matrix, the others shrink so that the product starts where the theory thinks.
+    values of the first matrix, the others shrink so that the product starts where the theory assumes it.
     """
 
     depth: jd.Swept = 3.0
@@ -60,12 +62,14 @@ class Deep:
     rtol: float = 1e-10
     width: int = 3
     max_depth: int = 4
+    values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
     horizon: float = 6.0
     samples: int = 32
 
     def __post_init__(self) -> None:
         positive(self, "strength", "horizon", "rtol")
         at_least_one(self, "width", "max_depth", "samples")
+        falling(self, "values", self.width)
         whole = 1 <= self.depth <= self.max_depth and self.depth == int(self.depth)
         jd.require(self, whole, "depth is a whole number from 1 to max_depth", "depth", "max_depth")
 
@@ -93,7 +97,7 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     k_u, k_v, k_r, k_a, k_b, k_s, k_start = jax.random.split(key, 7)
     k = min(s.inputs, s.hidden, s.outputs)
     u, v = orthonormal(k_u, s.outputs, k), orthonormal(k_v, s.inputs, k)
-    values = spectrum(k_s, k, 0.5, 2.0)
+    values = spectrum(k_s, k, 0.5, 2.0, s.values)
     m = (u * values) @ v.T
     strength = s.strength * jax.random.uniform(k_start, (k,), jnp.float64, 0.5, 1.5)
     frames = s.start == "frames"
@@ -132,7 +136,7 @@ def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
     k_rotation, k_s, k_start = jax.random.split(key, 3)
     d, n = s.width, s.depth
     rotations = jax.vmap(lambda k: orthonormal(k, d, d))(jax.random.split(k_rotation, s.max_depth + 1))
-    values = spectrum(k_s, d, 0.5, 1.5)
+    values = spectrum(k_s, d, 0.5, 1.5, s.values)
     strength = s.strength * jax.random.uniform(k_start, (d,), jnp.float64, 0.5, 1.5)
     even = strength ** (1 / n)
     first = jnp.sqrt(even**2 + jnp.where(n > 1, s.unknown, 0.0))

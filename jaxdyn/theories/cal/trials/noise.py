@@ -11,7 +11,7 @@ import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.theories.cal.dynamics import noise as theory
 from jaxdyn.theories.cal.model import quadratic_loss
-from jaxdyn.theories.cal.trials.checks import at_least_one, positive
+from jaxdyn.theories.cal.trials.checks import at_least_one, falling, positive
 
 __all__ = ["Modes", "Noise", "modes_trial", "noise_trial"]
 
@@ -24,11 +24,13 @@ class Modes:
     noise: jd.Swept = 0.0
     momentum: jd.Swept = 0.0
     size: int = 6
+    curvatures: tuple[float, ...] | None = None  # of the modes; None: drawn
     steps: int = 32
 
     def __post_init__(self) -> None:
         positive(self, "eta")
         at_least_one(self, "size", "steps")
+        falling(self, "curvatures", self.size)
 
 
 @jd.setting
@@ -65,7 +67,8 @@ def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     """Gradient descent on a random quadratic, mode by mode at every step."""
     k_vectors, k_values, k_start, k_noise = jax.random.split(key, 4)
     vectors = _orthogonal(k_vectors, s.size)
-    h = jnp.sort(jax.random.uniform(k_values, (s.size,), jnp.float64, 0.1, 2.0))
+    drawn = jax.random.uniform(k_values, (s.size,), jnp.float64, 0.1, 2.0)
+    h = jnp.sort(drawn if s.curvatures is None else jnp.asarray(s.curvatures, jnp.float64))
     hessian = vectors @ (h[:, None] * vectors.T)
     x0 = 1 + jax.random.uniform(k_start, (s.size,), jnp.float64)
 

@@ -10,7 +10,7 @@ import jaxdyn as jd
 from jaxdyn import flow, linalg
 from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import linear_loss
-from jaxdyn.theories.cal.trials.checks import at_least_one, positive
+from jaxdyn.theories.cal.trials.checks import at_least_one, falling, positive
 from jaxdyn.theories.cal.trials.starts import linear_start, orthonormal, spectrum
 
 __all__ = ["Stairs", "crossing", "trial"]
@@ -24,12 +24,14 @@ class Stairs:
     start: jd.Code = jd.code("aligned", "frames")
     size: int = 6
     modes: int = 3
+    values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
     samples: int = 400
 
     def __post_init__(self) -> None:
         positive(self, "eps")
         at_least_one(self, "size", "modes", "samples")
         jd.require(self, self.modes <= self.size, "modes is at most size", "modes", "size")
+        falling(self, "values", self.modes)
 
 
 def crossing(ts: Float[Array, " t"], y: Float[Array, " t"], level: Float[Array, ""]) -> Float[Array, ""]:
@@ -46,7 +48,7 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     k_u, k_v, k_r, k_a, k_b, k_s = jax.random.split(key, 6)
     d, k = s.size, s.modes
     u, v = orthonormal(k_u, d, k), orthonormal(k_v, d, k)
-    values = spectrum(k_s, k, 0.5, 3.5)
+    values = spectrum(k_s, k, 0.5, 3.5, s.values)
     m = (u * values) @ v.T
     turned = s.start == "frames"
     full = s.eps * jnp.ones((d,), jnp.float64)

@@ -18,8 +18,18 @@ def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
     return linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
 
 
-def spectrum(key: PRNGKeyArray, k: int, low: float, high: float) -> Float[Array, " k"]:
-    """Singular values in falling order, one in each of k equal parts of [low, high], away from the parts' borders."""
+def spectrum(key: PRNGKeyArray, k: int, low: float, high: float, values: tuple[float, ...] | None = None) -> Float[Array, " k"]:
+    """Singular values in falling order, one in each of k equal parts of [low, high], away from the parts' borders.
+
+    Args:
+        key: of the draw.
+        k: how many.
+        low: lower end.
+        high: upper end.
+        values: if given, these are returned instead of a draw.
+    """
+    if values is not None:
+        return jnp.asarray(values, jnp.float64)
     parts = (jnp.arange(k, dtype=jnp.float64)[::-1] + jax.random.uniform(key, (k,), jnp.float64, 0.25, 0.75)) / k
     return low + (high - low) * parts
 

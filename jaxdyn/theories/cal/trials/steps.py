@@ -25,8 +25,8 @@ class Steps:
     """A two-layer linear network trained with a finite step size, against its flows.
 
     ``clock`` is the time that one step counts for: ``eta``, or ``eta / (1 - beta)``. ``start`` "uv" is the scalar problem
-    ``(uv - 1)^2 / 2`` from ``(1.5, 0.2)``, embedded in the same matrices. The last three fields are the theory's: the
-    coefficient of the modified loss, and whether it knows of the weight decay.
+    ``(uv - 1)^2 / 2`` from ``(1.5, 0.2)``, embedded in the same matrices. ``penalty`` and
+    ``decay_known`` are the theory's: the coefficient of the modified loss, and whether it takes the weight decay into account.
     """
 
     eta: jd.Swept = 0.1

@@ -19,8 +19,8 @@ def test_reference_numbers_of_finite_steps():
         "modified": [2.2e-3, 5.5e-4, 1.4e-4],
     }
     for name, far in reference.items():
-        found = orders.distance(end[f"measured_{name}"] - end[f"predicted_{name}"])
-        np.testing.assert_allclose(found, far, rtol=0.03)
+        error = orders.distance(end[f"measured_{name}"] - end[f"predicted_{name}"])
+        np.testing.assert_allclose(error, far, rtol=0.03)
 
 
 @pytest.mark.parametrize(("name", "order"), [("flow", 1), ("lead", 2), ("modified", 2)])
