@@ -29,7 +29,7 @@ SCALES = {
         "records": 12,
     },
     "paper": {
-        "reading": reading.Reading(most=0, width=200, hidden=200, windows=60, steps=1, every=1),
+        "reading": reading.Reading(max_words=0, width=200, hidden=200, windows=60, steps=1, every=1),
         "layers": (1, 2, 3, 4, 5, 8, 10),
         "lr": (1e-4, 1e-3, 1e-2, 1e-6, 5e-6, 1e-5, 5e-5),
         "seeds": (1, 2, 3),

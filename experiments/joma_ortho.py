@@ -22,7 +22,7 @@ SCALES = {
             "width": [64, 128, 256, 512, 1024],
             "vectors": 64,
             "layers": 4,
-            "most": 0,
+            "max_words": 0,
             "columns": 20,
             "length": 35,
             "steps": 12_000,

@@ -16,10 +16,14 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.claims.bilinear import Bilinear, largest, ratio_exponent, trial
+from jaxdyn.theories.rev.claims.bilinear import largest, ratio_exponent
+from jaxdyn.theories.rev.trials.bilinear import Bilinear, trial
 
 SEEDS = {"quick": 40, "paper": 100}
-SIZES = {"quick": {"d": [20, 50, 100, 200]}, "paper": {"d": [16, 20, 32, 50, 64, 100, 128, 200, 256, 512, 1024], "most": 1024}}
+GRIDS = {
+    "quick": jd.grid(Bilinear, d=[20, 50, 100, 200]),
+    "paper": jd.grid(Bilinear, d=[16, 20, 32, 50, 64, 100, 128, 200, 256, 512, 1024], max_d=1024),
+}
 REFERENCE = {  # rms, 90th percentile and maximum over seeds of the largest exponent of a run
     20: (0.075, 0.140, 0.157),
     50: (0.022, 0.034, 0.038),
@@ -30,7 +34,7 @@ CONTROLS = {"symmetric": {"symmetric": 1.0}, "both_directions": {"reverse": 1.0}
 
 
 def run(scale: str, out: Path) -> None:
-    grid = jd.grid(Bilinear, **SIZES[scale])
+    grid = GRIDS[scale]
     ds = experiment.sweep(out, "flow", trial, grid, SEEDS[scale])
     controls = {name: experiment.sweep(out, name, trial, grid.replace(**field), SEEDS[scale]) for name, field in CONTROLS.items()}
     experiment.table(

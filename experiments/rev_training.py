@@ -18,12 +18,12 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.claims.one_layer import OneLayer, trial
+from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
 STEPS = {"quick": 10_000, "paper": 100_000}
 SEEDS = {"quick": 8, "paper": 64}  # of the smaller sweeps
-WIDE = {"vocabulary": 1000, "test_indices": 20}
-KEYS = {"vocabulary": 60, "train_indices": 8, "test_indices": 4, "steps": 60_000}
+WIDE = jd.grid(OneLayer, vocabulary=1000, test_indices=20)
+KEYS = jd.grid(OneLayer, vocabulary=60, train_indices=8, test_indices=4, steps=60_000, context=["entity", "both"])
 LAW = {  # N = 100, M = 1000, eta = .5: mean probability of the target and of another token, flow, exponent of the flow
     1_000: (0.16575979, 8.35075e-4, 0.11589999, 0.74400),
     10_000: (0.97549390, 2.45306e-5, 0.97528960, 0.91630),
@@ -35,18 +35,15 @@ RUNS = {  # last step of M = 60: mean and least training probability, largest te
     ("cot", "entity"): (0.749, 0.17, 1.8e-5),
     ("cot", "both"): (0.998, 0.995, 1.3e-4),
 }
-ETAS = {"eta": [0.5, 0.25, 0.1, 0.05], "steps": 20_000}
+SHARED = jd.grid(OneLayer, task="cot", train_indices=6, eta=[0.5, 0.25, 0.1, 0.05], steps=20_000)
 
 
 def run(scale: str, out: Path) -> None:
-    wide = {"reversal": jd.grid(OneLayer, train_indices=40, steps=STEPS[scale], **WIDE)}
-    wide["cot"] = jd.grid(OneLayer, task="cot", train_indices=20, steps=STEPS[scale], **WIDE)
+    wide = {"reversal": WIDE.replace(train_indices=40, steps=STEPS[scale])}
+    wide["cot"] = WIDE.replace(task="cot", train_indices=20, steps=STEPS[scale])
     runs = {task: experiment.sweep(out, task, trial, grid, 64) for task, grid in wide.items()}
-    keys = {}
-    for task in wide:
-        grid = jd.grid(OneLayer, task=task, context=["entity", "both"], **KEYS)
-        keys[task] = experiment.sweep(out, f"keys_{task}", trial, grid, SEEDS[scale])
-    shared = experiment.sweep(out, "shared", trial, jd.grid(OneLayer, task="cot", train_indices=6, **ETAS), 4 * SEEDS[scale])
+    keys = {task: experiment.sweep(out, f"keys_{task}", trial, KEYS.replace(task=task), SEEDS[scale]) for task in wide}
+    shared = experiment.sweep(out, "shared", trial, SHARED, 4 * SEEDS[scale])
     experiment.table(out, "law", law_rows(runs["reversal"]), "Batch-1 SGD, N = 100, M = 1000, eta = .5: 64 seeds beside the law")
     experiment.table(out, "keys", key_rows(keys), f"Keys of the attention, M = 60, last step, {SEEDS[scale]} seeds")
     experiment.table(out, "shared", shared_rows(shared), "A row with two targets: share of one, and its fluctuation")

@@ -3,7 +3,7 @@
 Mean NLL of training and held-out answers along training, logits between entities with and without the relation that asks, cosines
 of embeddings, facts in context (no curse), triples whose members share a token (the answer carries over), and ablations.
 Quick scale: V = 80, width 64, two layers, 400 epochs; minutes on two cores. Paper scale: V = 800, width 768, 24 layers, 3000
-epochs, ten seeds, an accelerator; stopped, it goes on with the first run that is not done.
+epochs, ten seeds, an accelerator; an interrupted sweep resumes at the first run that is not done.
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from matplotlib.ticker import MaxNLocator
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.claims.transformer import trial
-from jaxdyn.theories.rev.transformer import data, reading
-from jaxdyn.theories.rev.transformer.training import PUBLISHED, Deep
+from jaxdyn.theories.rev import logits, words
+from jaxdyn.theories.rev.trials.transformer import PAPER, Deep, trial
 
 SEEDS = {"quick": (10, 3), "paper": (10, 10)}  # of the two tasks, and of each variant
 CURVES = (("train", "training", "third"), ("validation", "held out", "measured"))
@@ -44,19 +43,19 @@ SWITCHES = {"embeddings": "frozen", "loss": "sequence"}
 
 
 def run(scale: str, out: Path) -> None:
-    base = PUBLISHED if scale == "paper" else {}
+    base = PAPER if scale == "paper" else jd.grid(Deep)
     main_seeds, seeds = SEEDS[scale]
 
     def sweep(name: str, n: int = seeds, **fields: Any) -> xr.Dataset:
-        return experiment.sweep(out, f"{name}_{scale}", trial, jd.grid(Deep, **{**base, **fields}), n, chunk=1)
+        return experiment.sweep(out, f"{name}_{scale}", trial, base.replace(**fields), n, chunk=1)
 
     tasks = {task: sweep(task, main_seeds, task=task) for task in ("reversal", "cot")}
     experiment.table(out, "tasks", [row for task, ds in tasks.items() for row in task_rows(task, ds)], "NLL and z-scores")
     experiment.figure(out, "nll", lambda fig: draw_curves(fig, tasks), (9.0, 3.6))
-    for read in reading.READS:
+    for read in logits.READS:
         experiment.figure(out, f"logits_{read}", lambda fig, read=read: draw_maps(fig, tasks, read), (10.0, 6.4))
     context = sweep("context", task="context", loss="sequence", vocabulary=400 if scale == "paper" else 80, **SHORT[scale])
-    size = data.sizes("relevant", base.get("vocabulary", Deep().vocabulary))
+    size = words.sizes("relevant", base.base.vocabulary)
     shares = [n / size.train_facts for n in SHOWN[scale]]
     relevant = sweep("relevant", task="relevant", shown=shares, **SHORT[scale])
     relevant = relevant.assign_coords(shown=list(SHOWN[scale]))
@@ -77,27 +76,27 @@ def spread(values: xr.DataArray) -> dict[str, float]:
 def task_rows(task: str, ds: xr.Dataset) -> list[dict]:
     """NLL at two times, its lowest value, and how far diagonals stand out, beside the reference."""
     guess, held = float(ds.predicted_validation.max()), ds.sizes["held"]
-    found = {
+    measured = {
         "training NLL, end": ds.measured_train,
         "held-out NLL, epoch 100": ds.validation.sel(epoch=100),
         "held-out NLL, end": ds.measured_validation,
         "held-out NLL, lowest on the way": ds.lowest,
     }
-    for read in reading.READS:
+    for read in logits.READS:
         for name in ds["map"].values:
             z = ds.z.sel(read=read, map=name)
-            found[f"z, {name}, {read}, training"] = z.isel(given=slice(None, -held)).mean("given")
+            measured[f"z, {name}, {read}, training"] = z.isel(given=slice(None, -held)).mean("given")
             known = name != "A to C" if task == "cot" else ds.forward == (name == "A to B")
             rest = z.isel(given=slice(-held, None)).rename(given="held")
             for label, mask in (("learned", known), ("unseen", ~np.asarray(known) if task == "cot" else ~known)):
                 part = rest.where(mask).mean("held") if np.any(mask) else None
-                found |= {} if part is None else {f"z, {name}, {read}, one-way, {label}": part}
+                measured |= {} if part is None else {f"z, {name}, {read}, one-way, {label}": part}
     if task == "reversal":
-        cosine = xr.DataArray(np.asarray(reading.diagonal_z(ds.cosine.transpose(..., "given", "answer").values)))
-        found["z, cosines of embeddings A, B"] = cosine.mean(cosine.dims[-1])
+        cosine = xr.DataArray(np.asarray(logits.diagonal_z(ds.cosine.transpose(..., "given", "answer").values)))
+        measured["z, cosines of embeddings A, B"] = cosine.mean(cosine.dims[-1])
     head = {"task": task, "ln V": guess}
     return [
-        {**head, "quantity": name, **spread(values), "reference": REFERENCE.get((task, name))} for name, values in found.items()
+        {**head, "quantity": name, **spread(values), "reference": REFERENCE.get((task, name))} for name, values in measured.items()
     ]
 
 

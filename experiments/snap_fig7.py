@@ -19,7 +19,7 @@ from jaxdyn.theories.snap import text as fig7
 
 SCALES = {
     "quick": {"base": reading.Reading(), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
-    "paper": {"base": reading.Reading(most=0, width=200, hidden=200), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
+    "paper": {"base": reading.Reading(max_words=0, width=200, hidden=200), "layers": (1, 3), "seeds": (0, 1, 2), "every": 100},
 }
 VARIANTS = {"trained": {}, "queries and keys fixed": {"query_key": 0.0}, "words shuffled": {"shuffled": True}}
 SHOWN = (0, 500, 1000, 1500)

@@ -3,7 +3,7 @@ r"""Ordinary differential equations: the one module that calls diffrax.
 .. math:: \dot y = f(t, y, a), \qquad y(t_0) = y_0
 
 Letters: t time, y state (a pytree of float64 arrays), a further arguments, T number of save times. A field is a function
-``field(t, y, args)``. How a solve ended is told by its status (``jaxdyn.status``): nothing raises inside a batch.
+``field(t, y, args)``. How a solve ended is its status (``jaxdyn.status``): nothing raises inside a batch.
 
 Accuracy. Steps end exactly on the save times, and an event is found with real steps, because the interpolants that join steps
 are far less accurate than the steps: on the logistic equation at ``rtol=1e-10`` they miss by 2e-9 (Tsit5) and 2e-7 (Dopri8)
@@ -167,8 +167,8 @@ def solve_many(
     if stiffness is None:
         return jax.lax.map(one, (y0, args), batch_size=block)
     order = jnp.argsort(jnp.asarray(stiffness))
-    found = jax.lax.map(one, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], (y0, args)), batch_size=block)
-    return jax.tree.map(lambda leaf: jnp.zeros_like(leaf).at[order].set(leaf), found)
+    ordered = jax.lax.map(one, jax.tree.map(lambda leaf: jnp.asarray(leaf)[order], (y0, args)), batch_size=block)
+    return jax.tree.map(lambda leaf: jnp.zeros_like(leaf).at[order].set(leaf), ordered)
 
 
 def gradient_flow(

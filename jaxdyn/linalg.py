@@ -2,7 +2,7 @@
 
 The functions of ``jnp.linalg`` under the same names, with leading batch axes or under ``vmap``. On CPUs those hand the matrices of
 a batch to the thread pool that they themselves run on, and wait there: a program that has as many batched factorisations under way
-as there are threads (two, on a small machine) waits for ever (JAX 0.10). A single matrix is factorised in place, so here batches
+as there are threads (two, on a small machine) deadlocks (JAX 0.10). A single matrix is factorised in place, so here batches
 are loops. Trials use these; ``norm``, ``det`` and products have no such fault.
 """
 

@@ -1,6 +1,6 @@
 """Numbers that describe an array, for use inside trials (jax.numpy; every dtype stays as it is).
 
-On CPU, XLA's ``jnp.max`` and ``jnp.min`` over an axis drop NaN without a word (openxla/xla issue 21461): none is used here to
+On CPU, XLA's ``jnp.max`` and ``jnp.min`` over an axis silently drop NaN (openxla/xla issue 21461): none is used here to
 find out whether something is finite, and neither should they be in a trial (``train.finite_status`` is for that).
 """
 

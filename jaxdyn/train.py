@@ -91,9 +91,9 @@ def record(
 def segments(step: Callable[..., State], state: State, *, until: int, every: int, data: tuple = ()) -> Iterator[State]:
     """Train from the host, for runs of minutes: yields the state after each ``every`` steps and at step ``until``.
 
-    Between two segments is the place for checkpoints, logs and early stops. To resume, pass the state of a checkpoint: the rest
-    of the run is the same bit for bit, wherever the segments end. All segments share one program. A state that was yielded is
-    donated to the next segment and dead after it: copy (``jax.device_get``) what is to be kept. The caller's start is not touched.
+    Checkpoints, logs and early stops go between two segments. To resume, pass the state of a checkpoint: the rest of the run is
+    the same bit for bit, wherever the segments end. All segments share one program. A state that was yielded is donated to the
+    next segment and deleted: copy (``jax.device_get``) what is to be kept. The caller's start is not touched.
 
     Args:
         step: ``step(state, *data) -> state``, from :func:`make_step`.

@@ -48,8 +48,8 @@ def test_decompositions_are_numpys(matrices, x64):
     q, r = linalg.qr(jnp.asarray(matrices))
     np.testing.assert_allclose(q @ r, matrices, atol=1e-12)
     np.testing.assert_allclose(np.swapaxes(q, -1, -2) @ q, np.broadcast_to(np.eye(4), (3, 2, 4, 4)), atol=1e-12)
-    found = linalg.lstsq(jnp.asarray(matrices[0, 0]), jnp.ones((6, 1)), 1e-9)
-    np.testing.assert_allclose(found, np.linalg.lstsq(matrices[0, 0], np.ones((6, 1)), 1e-9)[0], atol=1e-12)
+    solution = linalg.lstsq(jnp.asarray(matrices[0, 0]), jnp.ones((6, 1)), 1e-9)
+    np.testing.assert_allclose(solution, np.linalg.lstsq(matrices[0, 0], np.ones((6, 1)), 1e-9)[0], atol=1e-12)
 
 
 def test_vmap_is_the_loop(matrices, x64):

@@ -89,7 +89,7 @@ def test_relative_norm_error(seed):
 
 
 def test_top_eigenvalue_needs_the_shift():
-    """Numpy's eigvalsh on a matrix whose most negative eigenvalue is the larger: without a shift that one is found."""
+    """Numpy's eigvalsh on a matrix whose most negative eigenvalue is the larger: without a shift the iteration goes there."""
     q, _ = np.linalg.qr(np.random.default_rng(0).normal(size=(4, 4)))
     h = jnp.asarray(q @ np.diag([2.0, 1.0, -1.0, -3.0]) @ q.T)
     top = jax.jit(lambda iters, shift: metrics.top_eigenvalue(lambda v: h @ v, jnp.ones(4), iters, shift))
@@ -104,10 +104,10 @@ def test_top_eigenvalue_of_a_loss():
     params = {"u": jnp.array([1.0, 0.5]), "v": jnp.array([0.3])}
     loss = lambda p: jnp.sum(jnp.cosh(p["u"])) * jnp.square(p["v"][0]) + jnp.sum(p["u"] ** 4)  # noqa: E731
     flat = jax.hessian(lambda x: loss({"u": x[:2], "v": x[2:]}))(jnp.array([1.0, 0.5, 0.3]))
-    found = metrics.top_eigenvalue(
+    eigenvalue = metrics.top_eigenvalue(
         lambda t: jax.jvp(jax.grad(loss), (params,), (t,))[1], jax.tree.map(jnp.ones_like, params), 200, 1.0
     )
-    assert float(found) == pytest.approx(np.linalg.eigvalsh(flat)[-1], rel=1e-12)
+    assert float(eigenvalue) == pytest.approx(np.linalg.eigvalsh(flat)[-1], rel=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -117,16 +117,16 @@ class Group:
         return np.array([len(self.powers(h)) for h in range(self.order)])
 
     def powers(self, h: int) -> list[int]:
-        """The numbers of e, h, h^2, ... up to the last before e comes back."""
-        found = [self.identity]
-        while (following := int(self.table[found[-1], h])) != self.identity:
-            found.append(following)
-        return found
+        """The numbers of e, h, h^2, ... up to the last before e recurs."""
+        numbers = [self.identity]
+        while (following := int(self.table[numbers[-1], h])) != self.identity:
+            numbers.append(following)
+        return numbers
 
 
-def _whole(name: str, given: np.ndarray) -> Int[np.ndarray, "m m"]:
+def _whole(name: str, values: np.ndarray) -> Int[np.ndarray, "m m"]:
     """The table as a read-only int32 array of its own, refused unless square and filled with numbers of elements."""
-    table = np.array(given)
+    table = np.array(values)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or not table.size:
         raise _refusal(name, f"its table must be square, got shape {'x'.join(map(str, table.shape))}")
     require_room(name, len(table))
@@ -163,17 +163,17 @@ def _check_latin(name: str, table: Int[np.ndarray, "m m"]) -> None:
 def _check_identity(name: str, table: Int[np.ndarray, "m m"]) -> None:
     numbers = np.arange(len(table))
     if not ((table == numbers).all(1) & (table.T == numbers).all(1)).any():
-        raise _refusal(name, "no element leaves all others unchanged from both sides")
+        raise _refusal(name, "no element is a two-sided identity")
 
 
 def _check_inverses(group: Group) -> None:
     wrong = np.flatnonzero(group.table[group.inverse, np.arange(group.order)] != group.identity)
     if len(wrong):
-        raise _refusal(group.name, f"element {wrong[0]} has no inverse that serves from both sides")
+        raise _refusal(group.name, f"element {wrong[0]} has no two-sided inverse")
 
 
 def _check_associative(group: Group) -> None:
-    """Light's test: the a with (xa)y = x(ay) for all x, y are closed under products, so the generators speak for all triples."""
+    """Light's test: the a with (xa)y = x(ay) for all x, y are closed under products, so checking the generators suffices."""
     table = group.table
     for a in group.generators:
         wrong = np.argwhere(table[table[:, a]] != table[:, table[a]])
@@ -204,12 +204,13 @@ def _closure(table: Int[np.ndarray, "m m"], inside: Bool[np.ndarray, " m"]) -> B
 
 
 def read(path: str | pathlib.Path) -> Group:
-    """The group whose Cayley table is in a text file: one row a line, numbers from 0 parted by blanks or commas, # for remarks.
+    """The group whose Cayley table is in a text file: one row per line, numbers from 0 separated by blanks or commas.
 
-    Its name is ``file:PATH#FINGERPRINT``, which :func:`parse` reads; results kept under that name are those of this very table.
+    A # starts a comment. The group's name is ``file:PATH#FINGERPRINT``, which :func:`parse` reads; results kept under that name
+    belong to this very table.
 
     Raises:
-        UsageError: if the file cannot be read, an entry is no whole number, rows differ in length, or the table is no group's.
+        UsageError: if the file cannot be read, an entry is not a whole number, rows differ in length, or it is not a group's table.
     """
     try:
         lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()

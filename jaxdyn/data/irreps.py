@@ -86,7 +86,7 @@ class Irreps:
 
     @functools.cached_property
     def merged(self) -> tuple[tuple[int, ...], ...]:
-        """The irreps merged as a real u sees them: (k,) for a real character, (k, conjugate of k) for a pair."""
+        """The irreps merged as the spectrum of a real u has them: (k,) for a real character, (k, conjugate of k) for a pair."""
         return tuple((k,) if k == c else (k, int(c)) for k, c in enumerate(self.conjugate) if k <= c)
 
     @functools.cached_property
@@ -110,7 +110,7 @@ def decompose(group: Group) -> Irreps:
     """All irreps of a group, the same at every call; an order of 168 takes a tenth of a second, of 720 a second or two.
 
     Raises:
-        RuntimeError: if no draw of the random elements separated the irreps, which happened to no group tried.
+        RuntimeError: if no draw of the random elements separated the irreps, which has not been observed.
     """
     for draw in range(_DRAWS):
         rng = np.random.default_rng(draw)
@@ -118,7 +118,7 @@ def decompose(group: Group) -> Irreps:
             continue
         if (matrices := _matrices(group, table, spaces, rng)) is not None:
             return Irreps(group, table, matrices)
-    raise RuntimeError(f"the irreps of the group {group} ({group.order} elements) were not told apart in {_DRAWS} random draws")
+    raise RuntimeError(f"the irreps of the group {group} ({group.order} elements) could not be separated in {_DRAWS} random draws")
 
 
 def _isotypic(group: Group, rng: np.random.Generator) -> list[np.ndarray] | None:
@@ -134,7 +134,7 @@ def _isotypic(group: Group, rng: np.random.Generator) -> list[np.ndarray] | None
 
 
 def _characters(group: Group, spaces: list[np.ndarray]) -> Complex[np.ndarray, "c c"] | None:
-    """The character table, with the spaces sorted as its rows are; None if a row is no character or two are not orthogonal."""
+    """The character table, with the spaces sorted as its rows are; None if a row is not a character or two are not orthogonal."""
     degrees = np.array([round(space.shape[1] ** 0.5) for space in spaces])
     columns = np.stack([space @ space[group.identity].conj() for space in spaces])
     sums = columns.conj() @ (group.classes[:, None] == np.arange(len(spaces)))
@@ -190,24 +190,24 @@ def _projector(group: Group, row: Complex[np.ndarray, " c"]) -> Complex[np.ndarr
 def _matrices(
     group: Group, table: Complex[np.ndarray, "c c"], spaces: list[np.ndarray], rng: np.random.Generator
 ) -> tuple[np.ndarray, ...] | None:
-    """C_k of every irrep; None if one of them is no unitary representation, from eigenvalues too close to each other."""
-    found: list[np.ndarray] = []
+    """C_k of every irrep; None if one of them is not a unitary representation, from eigenvalues too close to each other."""
+    representations: list[np.ndarray] = []
     conjugate, indicators = _conjugate(group, table), _indicators(group, table)
     for k, (row, space) in enumerate(zip(table, spaces, strict=True)):
         if conjugate[k] < k:
-            found.append(found[conjugate[k]].conj())
+            representations.append(representations[conjugate[k]].conj())
             continue
         real = bool(indicators[k] == 1)
         if space.shape[1] == 1:
             matrices = row[group.classes][:, None, None]
-            found.append(matrices.real if real else matrices)
+            representations.append(matrices.real if real else matrices)
             continue
         basis = _one_copy(group, _cleaned(_projector(group, row), space, real), rng, real)
         matrices = np.einsum("ia,gib->gab", basis.conj(), basis[group.table[group.inverse]], optimize=True)
         if not _represents(group, matrices):
             return None
-        found.append(matrices)
-    return tuple(found)
+        representations.append(matrices)
+    return tuple(representations)
 
 
 def _cleaned(projector: np.ndarray, space: np.ndarray, real: bool) -> Num[np.ndarray, "m _"]:
@@ -220,7 +220,7 @@ def _cleaned(projector: np.ndarray, space: np.ndarray, real: bool) -> Num[np.nda
 
 
 def _one_copy(group: Group, space: np.ndarray, rng: np.random.Generator, real: bool) -> Num[np.ndarray, "m d"]:
-    """The eigenspace of a random Hermitian element of the right regular representation that is best set apart from the others."""
+    """The eigenspace of a random Hermitian element of the right regular representation that is best separated from the others."""
     y = rng.standard_normal(group.order) + (0 if real else 1j * rng.standard_normal(group.order))
     y = y + y[group.inverse].conj()
     values, vectors = np.linalg.eigh(space.conj().T @ y[group.table[group.inverse]] @ space)

@@ -106,14 +106,14 @@ def sample_shallow(tree: Tree, key: PRNGKeyArray, count: int) -> tuple[Int[Array
     return grow_shallow(tree, jax.random.uniform(key, (count, draws(tree)), jnp.float32))
 
 
-def _down(belief: Float[Array, "... k 2"], flip: Float[Array, " two"]) -> Float[Array, "... k 2"]:
+def _to_child(belief: Float[Array, "... k 2"], flip: Float[Array, " two"]) -> Float[Array, "... k 2"]:
     """Sum over the parent's value: what a belief about parents says about one child of each."""
     stay = 1 - flip
     ones = belief[..., 0] * flip[0] + belief[..., 1] * stay[1]
     return jnp.stack([belief[..., 0] * stay[0] + belief[..., 1] * flip[1], ones], -1)
 
 
-def _up(likelihood: Float[Array, "... k 2"], flip: Float[Array, " two"]) -> Float[Array, "... k 2"]:
+def _to_parent(likelihood: Float[Array, "... k 2"], flip: Float[Array, " two"]) -> Float[Array, "... k 2"]:
     """Sum over the child's value: the likelihood of each value of the parent."""
     stay = 1 - flip
     zero = likelihood[..., 0] * stay[0] + likelihood[..., 1] * flip[0]
@@ -128,7 +128,7 @@ def leaf_rate(tree: Tree) -> Float[Array, "S D"]:
     """P(leaf = 1 | class), the same for all leaves of a subtree."""
     belief = _top(tree)
     for e in range(tree.flip.shape[0]):
-        belief = _down(belief, tree.flip[e])
+        belief = _to_child(belief, tree.flip[e])
     return belief[..., 1].T
 
 
@@ -147,19 +147,19 @@ def leaf_joint(
         leaf: the query's place in its subtree; may be traced.
     """
     subtrees, edges = tree.polarity.shape[0], tree.flip.shape[0]
-    up = [jnp.ones((subtrees, tree.leaves, 2), tree.flip.dtype).at[subtree, leaf, 0].set(0)]
+    likelihoods = [jnp.ones((subtrees, tree.leaves, 2), tree.flip.dtype).at[subtree, leaf, 0].set(0)]
     messages = []
     for e in reversed(range(edges)):
-        messages.append(_up(up[-1], tree.flip[e]))  # (S, children, 2), in terms of the parent's value
-        up.append(messages[-1][:, 0::2] * messages[-1][:, 1::2])
+        messages.append(_to_parent(likelihoods[-1], tree.flip[e]))  # (S, children, 2), in terms of the parent's value
+        likelihoods.append(messages[-1][:, 0::2] * messages[-1][:, 1::2])
     top = _top(tree)
-    of_subtree = jnp.sum(top * up[-1][:, 0], -1)  # (D, S): likelihood of the evidence in each subtree
+    of_subtree = jnp.sum(top * likelihoods[-1][:, 0], -1)  # (D, S): likelihood of the evidence in each subtree
     query = of_subtree[:, subtree]
     outside = jnp.where(jnp.arange(subtrees) == subtree, 1, query[:, None])  # of a leaf's subtree: the query is in one of them
     belief = (top * outside[..., None])[:, :, None]
     for e in range(edges):
         sibling = messages[edges - 1 - e].reshape(subtrees, -1, 2, 2)[:, :, ::-1].reshape(subtrees, -1, 2)
-        belief = _down(jnp.repeat(belief, 2, axis=2) * sibling, tree.flip[e])
+        belief = _to_child(jnp.repeat(belief, 2, axis=2) * sibling, tree.flip[e])
     evidence = jnp.sum(tree.prior * query)
-    joint = tree.prior[:, None, None] * belief[..., 1] * up[0][..., 1]
+    joint = tree.prior[:, None, None] * belief[..., 1] * likelihoods[0][..., 1]
     return evidence, joint / evidence

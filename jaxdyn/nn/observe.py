@@ -1,4 +1,4 @@
-"""What is read off weights: how far from orthogonal a set of vectors is."""
+"""Observables of weights: how far from orthogonal a set of vectors is."""
 
 from __future__ import annotations
 

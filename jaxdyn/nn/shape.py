@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from jaxdyn.errors import UsageError, given
+from jaxdyn.errors import require
 from jaxdyn.nn.attention import KINDS
 
 __all__ = ["DROPS", "Shape"]
@@ -33,7 +33,7 @@ class Shape:
     heads: int = 1
     hidden: int  # units of the MLP
     outputs: int | None = None  # logits; None: one for each token
-    length: int = 0  # most positions, for learned positions
+    length: int = 0  # largest number of positions, for learned ones
     norm: str = "post"
     position: str = "none"
     activation: str = "relu"
@@ -53,23 +53,20 @@ class Shape:
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not positive, heads that do not divide the width, and unknown choices."""
-        if min(self.vocabulary, self.width, self.layers, self.heads, self.hidden, self.logits) < 1:
-            raise UsageError("sizes are positive, " + given(self, "vocabulary", "width", "layers", "heads", "hidden", "outputs"))
-        if self.width % self.heads:
-            raise UsageError("the width is a multiple of heads, " + given(self, "width", "heads"))
+        for name in ("vocabulary", "width", "layers", "heads", "hidden"):
+            require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        require(self, self.logits >= 1, "outputs is at least 1", "outputs")
+        require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
         for name, allowed in CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise UsageError(f"{name} is one of {', '.join(allowed)}, " + given(self, name))
-        if not 0 <= self.dropout < 1:
-            raise UsageError("dropout is at least 0 and below 1, " + given(self, "dropout"))
-        if set(self.drops) - set(DROPS):
-            raise UsageError(f"drops are among {', '.join(DROPS)}, " + given(self, "drops"))
-        if self.position == "learned" and self.length < 1:
-            raise UsageError("learned positions need the most positions there can be, " + given(self, "length"))
-        if self.tied and self.outputs not in (None, self.vocabulary):
-            raise UsageError("a tied read-out has one output for each token, " + given(self, "outputs", "vocabulary"))
-        if self.position == "rotary" and (self.width // self.heads) % 2:
-            raise UsageError("rotary positions need an even number of entries per head, " + given(self, "width", "heads"))
+            require(self, getattr(self, name) in allowed, f"{name} is one of {', '.join(allowed)}", name)
+        require(self, 0 <= self.dropout < 1, "dropout is at least 0 and below 1", "dropout")
+        require(self, not set(self.drops) - set(DROPS), f"drops are among {', '.join(DROPS)}", "drops")
+        learned = self.position != "learned" or self.length >= 1
+        require(self, learned, "learned positions need length, the largest number of positions", "length")
+        tied = not self.tied or self.outputs in (None, self.vocabulary)
+        require(self, tied, "a tied read-out has one output for each token", "outputs", "vocabulary")
+        rotary = self.position != "rotary" or self.width // self.heads % 2 == 0
+        require(self, rotary, "rotary positions need an even number of entries per head", "width", "heads")
 
     @property
     def logits(self) -> int:

@@ -1,4 +1,4 @@
-"""An optimizer that forgets: made anew every so many steps, as where a training loop builds it at the start of each epoch."""
+"""An optimizer that is reset after a number of steps, as where a training loop builds it at the start of each epoch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Restarting(NamedTuple):
 
 
 def restarting(tx: optax.GradientTransformation, every: int | Int[Array, ""]) -> optax.GradientTransformation:
-    """``tx`` with a fresh state before steps 0, every, 2 every, ...; with ``every`` 0 it is never made anew.
+    """``tx`` with a fresh state before steps 0, every, 2 every, ...; with ``every`` 0 it is never reset.
 
     Source: released code of arXiv:2310.00535 (section 5), which makes Adam inside the loop over epochs. ``every`` may be traced.
     """

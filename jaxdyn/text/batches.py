@@ -1,4 +1,4 @@
-"""A stream cut in parallel columns, and windows of the columns: inputs and the tokens one place on."""
+"""A token stream cut into parallel columns, and windows of the columns: inputs, and the next tokens as targets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["columns", "window", "windows_in"]
 
 
 def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count length"]:
-    """The stream as ``count`` columns of contiguous text, as long as they can be; what is left at the end is dropped.
+    """The stream as ``count`` columns of contiguous text, as long as they can be; the remainder at the end is dropped.
 
     Source: joma.md, section 5 (20 columns in training, 10 in evaluation). Departure: the published code has time first; here
     ``columns[c]`` is the text of column c.
@@ -22,7 +22,7 @@ def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count
         UsageError: if ``count`` is below 1, or a column would have fewer than two tokens.
     """
     if count < 1:
-        raise UsageError(f"count must be 1 or more columns, got {count}")
+        raise UsageError(f"count={count} is not allowed: it is 1 or more columns")
     length = len(stream) // count
     if length < 2:
         raise UsageError(f"a stream of {len(stream)} tokens is too short for {count} columns: each needs 2 tokens or more")
@@ -32,14 +32,14 @@ def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count
 def windows_in(columns: Int[np.ndarray | Array, "count total"], length: int) -> int:
     """How many full windows of ``length`` inputs the columns have: (total - 1) // length, as the last token has no target.
 
-    Departure: the published code goes on to a last, shorter window where the columns do not end with a full one. On WikiText-2
+    Departure: the published code ends with a shorter window where the columns do not end with a full one. On WikiText-2
     (20 columns, windows of 35) it makes 2929 batches an epoch; 2928 of them are full.
 
     Raises:
         UsageError: if ``length`` is below 1, or the columns are too short for one window.
     """
     if length < 1:
-        raise UsageError(f"a window has 1 or more inputs, got length={length}")
+        raise UsageError(f"length={length} is not allowed: a window has 1 or more inputs")
     total = columns.shape[1]
     if total <= length:
         raise UsageError(f"columns of {total} tokens are too short for a window of {length} inputs and their targets")
@@ -49,7 +49,7 @@ def windows_in(columns: Int[np.ndarray | Array, "count total"], length: int) -> 
 def window(
     columns: Int[np.ndarray | Array, "count total"], index: int | np.integer | Int[Array, ""], length: int
 ) -> tuple[Int[Array, "count {length}"], Int[Array, "count {length}"]]:
-    """Inputs ``columns[:, index * length : (index + 1) * length]``, and as targets the tokens one place on.
+    """Inputs ``columns[:, index * length : (index + 1) * length]``, and as targets the tokens one place further.
 
     Args:
         columns: of :func:`columns`.
@@ -61,6 +61,6 @@ def window(
     """
     count = windows_in(columns, length)
     if isinstance(index, int | np.integer) and not 0 <= index < count:
-        raise UsageError(f"these columns have the windows 0 to {count - 1} of length {length}, got index={index}")
+        raise UsageError(f"index={index} is not allowed: the windows of length {length} are numbered 0 to {count - 1}")
     tokens = lax.dynamic_slice_in_dim(jnp.asarray(columns), index * length, length + 1, axis=1)
     return tokens[:, :-1], tokens[:, 1:]

@@ -29,8 +29,8 @@ class Corpus:
         vocabulary: the word of each number, ``<unk>`` first where there are unknown words.
 
     Raises:
-        UsageError: if a stream is no row of whole numbers within the vocabulary, or has fewer than two tokens (one to read and
-            one to predict); if the vocabulary is empty, repeats a word, or has an empty one.
+        UsageError: unless each stream is a row of whole numbers within the vocabulary, at least two of them (one to read and one
+            to predict); if the vocabulary is empty, repeats a word, or has an empty one.
     """
 
     name: str
@@ -42,24 +42,25 @@ class Corpus:
     def __post_init__(self) -> None:
         """Check the vocabulary and the streams."""
         if not self.vocabulary or not all(self.vocabulary) or len(set(self.vocabulary)) < len(self.vocabulary):
-            raise UsageError(f"text {self.name}: a vocabulary holds at least one word, none twice and none empty")
+            raise UsageError(f"text {self.name}: a vocabulary has at least one word, none twice and none empty")
         for part in PARTS:
             object.__setattr__(self, part, self._stream(part))
 
     def _stream(self, part: str) -> Int[np.ndarray, " n"]:
         """The checked, read-only stream of a part."""
-        given = np.asarray(getattr(self, part))
-        if given.ndim != 1 or not np.issubdtype(given.dtype, np.integer):
+        values = np.asarray(getattr(self, part))
+        if values.ndim != 1 or not np.issubdtype(values.dtype, np.integer):
             raise UsageError(
-                f"text {self.name}: a stream is one row of whole numbers, not {given.dtype} of shape {given.shape} ({part})"
+                f"text {self.name}: a stream is one row of whole numbers, not {values.dtype} of shape {values.shape} ({part})"
             )
-        if len(given) < 2:
-            raise UsageError(f"text {self.name} is too short: each part needs 2 tokens or more, the {part} part has {len(given)}")
-        if given.min() < 0 or given.max() >= len(self.vocabulary):
+        if len(values) < 2:
+            raise UsageError(f"text {self.name} is too short: each part needs 2 tokens or more, the {part} part has {len(values)}")
+        if values.min() < 0 or values.max() >= len(self.vocabulary):
             raise UsageError(
-                f"text {self.name}: tokens are 0 to {len(self.vocabulary) - 1}, the {part} part has {given.min()} to {given.max()}"
+                f"text {self.name}: tokens are 0 to {len(self.vocabulary) - 1}, "
+                f"the {part} part has {values.min()} to {values.max()}"
             )
-        stream = given.astype(np.int32)
+        stream = values.astype(np.int32)
         stream.setflags(write=False)
         return stream
 

@@ -1,4 +1,4 @@
-r"""Language models: their loss without a table of all logits' gradients, steps over windows of a text, and their evaluation.
+r"""Language models: a cross-entropy that saves memory, training steps over the windows of a text, and evaluation.
 
 .. math:: L = \frac1N \sum_i \bigl(\ln \sum_v e^{z_{iv}} - z_{i t_i}\bigr), \qquad z = X H^\top + c
 
@@ -27,8 +27,8 @@ def cross_entropy(
 ) -> Float[Array, ""]:
     r"""Mean cross-entropy of the targets under the logits :math:`X H^\top + c`.
 
-    The read-out is most of a word model's work. The gradient by the logits is :math:`p_{iv} - 1[v = t_i]` with
-    :math:`p_{iv} = e_{iv} / s_i`; only e is kept, the factors :math:`1/s_i` go to X and to the result, and the ones are N rows:
+    The read-out is most of the work of a word model. The gradient with respect to the logits is :math:`p_{iv} - 1[v = t_i]`,
+    :math:`p_{iv} = e_{iv} / s_i`; only e is stored, the factors :math:`1/s_i` multiply X and the result, the ones select rows:
 
     .. math:: \nabla_H L = e^\top \operatorname{diag}(1/(N s)) X - \tfrac1N T^\top X, \qquad
        \nabla_X L = \operatorname{diag}(1/(N s))\, e H - \tfrac1N H_t
@@ -36,23 +36,25 @@ def cross_entropy(
     return _forward(x, head, shift, targets)[0]
 
 
-def _forward(x: Array, head: Array, shift: Array, targets: Array) -> tuple[Array, tuple]:
+def _forward(
+    x: Float[Array, "N d"], head: Float[Array, "V d"], shift: Float[Array, " V"], targets: Int[Array, " N"]
+) -> tuple[Float[Array, ""], tuple]:
     z = head @ x.T + shift[:, None]  # [V, N]: both products of the gradient then run along rows
     top = jax.lax.stop_gradient(jnp.max(z, 0))
-    e = jax.lax.optimization_barrier(jnp.exp(z - top))  # else it is computed again, in the sum and in the gradient
+    e = jax.lax.optimization_barrier(jnp.exp(z - top))  # otherwise it is recomputed in the sum and in the gradient
     total = jnp.sum(e, 0)
-    right = jnp.sum(x * head[targets], 1) + shift[targets]
-    return jnp.mean(jnp.log(total) + top - right), (x, head, e, total, targets)
+    of_target = jnp.sum(x * head[targets], 1) + shift[targets]
+    return jnp.mean(jnp.log(total) + top - of_target), (x, head, e, total, targets)
 
 
-def _backward(kept: tuple, g: Array) -> tuple:
-    x, head, e, total, targets = kept
+def _backward(residuals: tuple, g: Float[Array, ""]) -> tuple:
+    x, head, e, total, targets = residuals
     share = (g / x.shape[0]).astype(x.dtype)
     rows = jnp.concatenate([x, jnp.ones_like(x[:, :1])], 1)
-    both = e @ (rows * (share / total)[:, None])
-    both = both.at[targets].add(-share * rows)
-    towards_x = (head.T @ e).T * (share / total)[:, None] - share * head[targets]
-    return towards_x, both[:, :-1], both[:, -1], None
+    of_head = e @ (rows * (share / total)[:, None])
+    of_head = of_head.at[targets].add(-share * rows)
+    of_x = (head.T @ e).T * (share / total)[:, None] - share * head[targets]
+    return of_x, of_head[:, :-1], of_head[:, -1], None
 
 
 cross_entropy.defvjp(_forward, _backward)
@@ -70,9 +72,9 @@ def _loss(params: PyTree, x: Float[Array, "b n d"], targets: Int[Array, "b n"]) 
 
 
 def make_step(net: Network, tx: optax.GradientTransformation, length: int) -> Callable[..., train.State]:
-    """``step(state, columns, key) -> state``: one step on the next window of the columns, round and round.
+    """``step(state, columns, key) -> state``: one step on the next window of the columns, cyclically.
 
-    Step i sees window i modulo their number, and draws its dropout from ``fold_in(key, i)``.
+    Step i reads window i modulo the number of windows, and draws its dropout from ``fold_in(key, i)``.
 
     Args:
         net: the network.
@@ -97,15 +99,23 @@ class Evaluation(NamedTuple):
 def evaluate(
     net: Network, params: PyTree, columns: Int[Array, "b total"], length: int, windows: int | Int[Array, ""] | None = None
 ) -> Evaluation:
-    """Loss and attention entropy on the first ``windows`` windows (all of them by default; the number may be traced)."""
-    most = text.windows_in(columns, length)
-    windows = most if windows is None else jnp.minimum(windows, most)
+    """Loss and attention entropy with dropout off, averaged over the first windows of a text.
+
+    Args:
+        net: the network.
+        params: its weights.
+        columns: of :func:`jaxdyn.text.columns`.
+        length: inputs of a window.
+        windows: how many windows are read; all by default, and never more than there are. May be traced.
+    """
+    available = text.windows_in(columns, length)
+    windows = available if windows is None else jnp.minimum(windows, available)
 
     def add(i: Int[Array, ""], sums: Evaluation) -> Evaluation:
         inputs, targets = text.window(columns, i, length)
-        x, seen = net.trunk(params, inputs, observe=("entropy",))
-        found = Evaluation(_loss(params, x, targets), jnp.mean(seen["entropy"], (1, 2, 3)))
-        return jax.tree.map(jnp.add, sums, found)
+        x, observed = net.trunk(params, inputs, observe=("entropy",))
+        one = Evaluation(_loss(params, x, targets), jnp.mean(observed["entropy"], (1, 2, 3)))
+        return jax.tree.map(jnp.add, sums, one)
 
     dtype = net.shape.dtype
     zero = Evaluation(jnp.zeros((), dtype), jnp.zeros(net.shape.layers, dtype))

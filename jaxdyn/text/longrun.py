@@ -1,7 +1,7 @@
-"""Training for minutes to days from the host: one file holds state and records, so that a killed run goes on.
+"""Training for minutes to days from the host: one file holds state and records, so that a killed run can be resumed.
 
-The file is replaced as a whole: state and records in it belong together, and a run that is killed at any moment and started again
-with the same arguments ends with the same bits as one that never stopped.
+The file is replaced as a whole, so state and records in it belong together: a run that is killed at any moment and started again
+with the same arguments ends with the same bits as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAGIC = b"jaxdyn run 1\n"
 
 
 class Run(NamedTuple):
-    """Steps at which was recorded, up to the one asked for; the records, stacked; the last state of the file."""
+    """Steps of the records, up to ``until``; the records, stacked; the last state in the file."""
 
     steps: Num[np.ndarray, " records"]
     records: dict[str, np.ndarray]
@@ -49,24 +49,24 @@ def run(
     save_seconds: float = 60.0,
     progress: Progress | None = None,
 ) -> Run:
-    """Train to step ``until``, record before the first step and after each ``every``, and keep all of it in one file.
+    """Train to step ``until``, record before the first step and after each ``every``, and keep state and records in one file.
 
-    A file that is there is gone on with, further than it went before if ``until`` is larger now; nothing of it is computed again.
+    An existing file is resumed, and extended if ``until`` is now larger; nothing in it is recomputed.
 
     Args:
         path: the file; its folder is made.
-        about: what the run is (settings, text's digest...), as JSON can hold it; a file about something else is refused.
+        about: what identifies the run (settings, digest of the text, ...), in JSON's types; a file of another run is refused.
         step: ``step(state, *data) -> state``, e.g. of :func:`jaxdyn.text.language.make_step`.
         start: the first state; called only for a new run.
         observe: a dict of arrays; called outside of jit.
         until: total number of steps.
         every: steps between two records.
         data: arrays handed to every step.
-        save_seconds: at most so much work is lost by a kill, and the time of a segment.
-        progress: a bar that counts steps.
+        save_seconds: time between saves; a kill loses at most this much work and one segment.
+        progress: a progress bar, updated after each segment.
 
     Raises:
-        StoreError: if the file is damaged, about another run, or cannot be written.
+        StoreError: if the file is damaged, belongs to another run, or cannot be written.
         UsageError: if ``every`` is not positive.
     """
     if every < 1:
@@ -93,12 +93,12 @@ def run(
             saved = time.monotonic()
     if not stored:
         _save(path, about, steps, records, last)
-    count = sum(s <= until for s in steps)  # runs of one study have one length, also where a file went further before
+    count = sum(s <= until for s in steps)  # all runs of a study have one length, also where a file holds further records
     return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last))
 
 
-def _host(found: Mapping[str, Array]) -> dict[str, np.ndarray]:
-    return {name: np.asarray(value) for name, value in jax.device_get(dict(found)).items()}
+def _host(record: Mapping[str, Array]) -> dict[str, np.ndarray]:
+    return {name: np.asarray(value) for name, value in jax.device_get(dict(record)).items()}
 
 
 def _stack(records: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -116,12 +116,12 @@ def _load(path: Path, about: dict, start: Callable[[], train.State]) -> tuple[li
     content = path.read_bytes()
     checksum, body = content[len(MAGIC) : len(MAGIC) + 64], content[len(MAGIC) + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
-        raise StoreError(f"{path} is damaged or no file of a run; move it away to start anew")
+        raise StoreError(f"{path} is damaged or not a run file; move it away to start again")
     head, _, packed = body.partition(b"\n")
-    found = json.loads(head)
-    if found != about:
-        differ = sorted(k for k in {*found, *about} if found.get(k) != about.get(k))
-        raise StoreError(f"{path} is of another run: it differs in {', '.join(differ)}; choose another output folder")
+    stored = json.loads(head)
+    if stored != about:
+        differ = sorted(k for k in {*stored, *about} if stored.get(k) != about.get(k))
+        raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
     tree = serialization.msgpack_restore(packed)
     template = jax.eval_shape(start)
     state = serialization.from_state_dict(template, tree["state"])

@@ -110,9 +110,9 @@ def entropies(chain: Chain) -> Entropies:
 def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}"]:
     r"""A stationary stream of the chain.
 
-    All places are worked out at once, again and again until nothing changes. The first word, and each that is drawn without
-    memory, is right from the start; a word whose predecessor is right is right one pass later. So there are as many passes as the
-    longest run of words with memory is long, about :math:`-\ln(length) / \ln a`, each of them parallel.
+    All places are computed in parallel, and this is repeated until nothing changes. The first word, and each that is drawn without
+    memory, is right from the start; a word whose predecessor is right is right one pass later. The number of passes is thus the
+    length of the longest run of words with memory, about :math:`-\ln(length) / \ln a`, each of them parallel.
     """
     law, memory, order, ends = chain
     k_point, k_layout, k_memory = jax.random.split(key, 3)
@@ -124,8 +124,8 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}
     start = jnp.cumsum(law) - law
 
     def words_at(place: Float[Array, " n"]) -> Int[Array, " n"]:
-        found = jnp.searchsorted(all_ends, place + layout, side="right").astype(jnp.int32)
-        return order[layout, jnp.clip(found - layout * len(law), 0, len(law) - 1)]
+        position = jnp.searchsorted(all_ends, place + layout, side="right").astype(jnp.int32)
+        return order[layout, jnp.clip(position - layout * len(law), 0, len(law) - 1)]
 
     def again(state: tuple) -> tuple:
         words, _ = state
@@ -155,13 +155,15 @@ def generate(
         UsageError: if a number is out of its range.
     """
     if not 2 <= words <= LIMIT:
-        raise UsageError(f"the text markov has 2 to {LIMIT} words, got {words}")
+        raise UsageError(f"words={words} is not allowed: the text markov has 2 to {LIMIT}")
     if not 0 <= exponent <= 4:
-        raise UsageError(f"exponent must be from 0 (all words alike) to 4, got {exponent}")
+        raise UsageError(f"exponent={exponent} is not allowed: it is from 0 (all words equally frequent) to 4")
     if not 0 <= memory <= 0.99:
-        raise UsageError(f"memory must be from 0 (no memory) to 0.99, got {memory}")
-    if layouts < 1 or length < 40:
-        raise UsageError(f"the text markov needs 1 or more layouts and 40 or more tokens, got {layouts} and {length}")
+        raise UsageError(f"memory={memory} is not allowed: it is from 0 (no memory) to 0.99")
+    if layouts < 1:
+        raise UsageError(f"layouts={layouts} is not allowed: there is at least 1")
+    if length < 40:
+        raise UsageError(f"length={length} is not allowed: a text has at least 40 tokens")
     with jax.enable_x64(True):
         stream, exact = jax.device_get(
             _draw(jax.random.key(seed), words, jnp.float64(exponent), jnp.float64(memory), layouts, length)

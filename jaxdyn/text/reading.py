@@ -1,7 +1,7 @@
-r"""One training run of a language model on a text, as in the text experiments of JoMA and of Scan & Snap: setting, pieces, records.
+r"""Training runs of a language model on a text, as in the experiments of JoMA and of Scan & Snap: setting, parts, records.
 
-Post-norm encoder with a causal mask and one head, columns of text read in windows, gradient norms clipped. JoMA: Adam, made anew
-each epoch. Scan & Snap: plain gradient descent, at twice the rate in the lowest layer's MLP.
+Post-norm encoder with a causal mask and one head, columns of text read in windows, gradient norms clipped. JoMA: Adam, reset
+before each epoch. Scan & Snap: plain gradient descent, at twice the rate in the lowest layer's MLP.
 Source: released code of arXiv:2310.00535 (section 5, figures 6 to 8) and of arXiv:2305.16380 (figure 7).
 Letters: L layers, V words, d width.
 """
@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import metrics, nn, text, train
 from jaxdyn.engine.progress import Progress
-from jaxdyn.errors import UsageError, given
+from jaxdyn.errors import require
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun
 
@@ -39,22 +39,22 @@ class Reading:
 
     Args:
         lr: the rate.
-        clip: norm above which a gradient is cut.
+        clip: norm above which a gradient is clipped.
         lowest_mlp: factor on the rate of the lowest layer's MLP.
-        query_key: factor on the rate of queries and keys; 0 leaves them as they start.
+        query_key: factor on the rate of queries and keys; 0 keeps them at their start.
         optimizer: "adam" or "sgd".
         text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
-        digest: contents of the file or folder, filled in.
+        digest: digest of the contents of the file or folder; filled in.
         level: "words" or "bytes".
-        most: most words of the vocabulary, the others are unknown words; 0 for all of them.
+        max_words: how many of the most frequent words are in the vocabulary; the others become the unknown word; 0 for all.
         layers: L.
         width: of the residual stream.
         hidden: units of an MLP.
         activation: of the MLP.
-        dropout: share that is dropped.
-        columns: texts read side by side.
+        dropout: share of entries that is dropped.
+        columns: pieces of the text that are read in parallel.
         length: words of a window.
-        restart: make the optimizer anew before each epoch.
+        restart: reset the optimizer before each epoch.
         shuffled: read the training words in random order.
         steps: of training.
         every: steps between two records.
@@ -70,7 +70,7 @@ class Reading:
     text: str = "topics"
     digest: str = ""
     level: Literal["words", "bytes"] = "words"
-    most: int = 2000
+    max_words: int = 2000
     layers: int = 1
     width: int = 64
     hidden: int = 64
@@ -86,27 +86,28 @@ class Reading:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse counts that are not positive and records that end before the run; note what a file's contents are."""
-        if min(self.columns, self.length, self.steps, self.every) < 1 or self.steps % self.every:
-            given_ = given(self, "columns", "length", "steps", "every")
-            raise UsageError("columns and length are positive, and steps a positive multiple of every, " + given_)
-        if min(self.most, self.windows) < 0 or self.clip <= 0:
-            raise UsageError("most and windows are 0 or more and clip is positive, " + given(self, "most", "windows", "clip"))
-        if self.optimizer not in OPTIMIZERS:
-            raise UsageError(f"optimizer is one of {', '.join(OPTIMIZERS)}, " + given(self, "optimizer"))
+        """Refuse counts that are not positive and records that end before the run; fill in the digest of a file."""
+        for name in ("columns", "length", "every"):
+            require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        whole = self.steps >= 1 and self.steps % self.every == 0
+        require(self, whole, "steps is a positive multiple of every", "steps", "every")
+        for name in ("max_words", "windows"):
+            require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
+        require(self, self.clip > 0, "clip is positive", "clip")
+        require(self, self.optimizer in OPTIMIZERS, f"optimizer is one of {', '.join(OPTIMIZERS)}", "optimizer")
         self.shape(2)
         path = self.text not in ("topics", "markov")
         object.__setattr__(self, "digest", self.corpus().digest if path else "")
 
     def shape(self, words: int) -> nn.Shape:
-        """The network for so many words."""
+        """The network for a vocabulary of this many words."""
         sizes = {"width": self.width, "hidden": self.hidden, "layers": self.layers}
         return nn.encoder_lm(words, dropout=self.dropout, activation=self.activation, dtype=self.dtype, **sizes)
 
     def corpus(self) -> text.Corpus:
-        """The text; a path that starts with ~ is one of the user's home."""
+        """The text; a path that starts with ~ is in the user's home folder."""
         name = self.text if self.text in ("topics", "markov") else str(Path(self.text).expanduser())
-        return text.load(name, self.level, self.most or None)
+        return text.load(name, self.level, self.max_words or None)
 
     @property
     def epoch(self) -> int:
@@ -124,7 +125,7 @@ class Record(NamedTuple):
 
 
 class Built(NamedTuple):
-    """A run in pieces: the network, ``step(state, columns, key)``, its start and data, and what is observed of a state."""
+    """The parts of a run: the network, ``step(state, columns, key)``, its start and data, and ``observe(state)``."""
 
     net: nn.Network
     step: Callable[..., train.State]
@@ -138,51 +139,51 @@ def _rates(s: Reading, updates: PyTree) -> PyTree:
     updates = jax.tree.map(lambda u: -s.lr * u, updates)
     blocks = dict(updates["blocks"])
     lowest = jnp.where(jnp.arange(s.layers) == 0, s.lowest_mlp, 1).astype(s.dtype)
-    asked = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, s.query_key, 1).astype(s.dtype)
+    query_key = jnp.where(jnp.arange(3 * s.width) < 2 * s.width, s.query_key, 1).astype(s.dtype)
     for name in ("inner", "inner_bias", "outer", "outer_bias"):
         blocks[name] = blocks[name] * lowest.reshape(-1, *(1,) * (blocks[name].ndim - 1))
-    blocks["qkv"], blocks["qkv_bias"] = blocks["qkv"] * asked, blocks["qkv_bias"] * asked
+    blocks["qkv"], blocks["qkv_bias"] = blocks["qkv"] * query_key, blocks["qkv_bias"] * query_key
     return updates | {"blocks": blocks}
 
 
 def build(s: Reading, key: PRNGKeyArray) -> Built:
-    """The pieces of a run. Where an epoch ends with a record, that record is of the whole validation part."""
+    """The parts of a run. A record at the end of an epoch is of the whole validation part."""
     corpus = s.corpus()
     k_init, k_drop, k_order = jax.random.split(key, 3)
     net = nn.network(s.shape(len(corpus.vocabulary)))
     columns, held = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
     if s.shuffled:
         columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
-    epoch, most = s.epoch, text.windows_in(held, s.length)
+    epoch, available = s.epoch, text.windows_in(held, s.length)
     rates = optax.stateless(lambda updates, _: _rates(s, updates))
     tx = optax.chain(optax.clip_by_global_norm(s.clip), restarting(OPTIMIZERS[s.optimizer](), epoch if s.restart else 0), rates)
 
     def observe(state: train.State) -> Record:
-        windows = jnp.where(state.step % epoch == 0, most, s.windows or most)
-        found = language.evaluate(net, state.params, jnp.asarray(held), s.length, windows)
+        windows = jnp.where(state.step % epoch == 0, available, s.windows or available)
+        measured = language.evaluate(net, state.params, jnp.asarray(held), s.length, windows)
         blocks = state.params["blocks"]
         written = jax.lax.map(nn.mean_cosine, blocks["outer"])
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])
-        return Record(found.loss, found.entropy, metrics.stable_rank(blocks["inner"]), cosine)
+        return Record(measured.loss, measured.entropy, metrics.stable_rank(blocks["inner"]), cosine)
 
     return Built(net, language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
 
 
 def build_many(s: Reading, seeds: Sequence[int]) -> Built:
-    """The same for several seeds in one program: every leaf but the count of steps has an axis of seeds in front.
+    """The parts of runs with several seeds in one program: every leaf but the count of steps has a leading axis of seeds.
 
-    On CPUs that is no faster than one after another, and needs their memory at once; accelerators are filled only so.
+    On CPUs this is no faster than one run after another and needs the memory of all; an accelerator is only filled this way.
     """
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
     one = build(s, keys[0])
     text_axis = 0 if s.shuffled else None
     seed_of = train.State(params=0, opt=0, step=None)
 
-    def pieces(key: PRNGKeyArray) -> tuple:
+    def parts(key: PRNGKeyArray) -> tuple:
         built = build(s, key)
         return built.start, built.data[1], built.data[0] if s.shuffled else ()
 
-    start, dropout, shuffled = jax.jit(jax.vmap(pieces))(keys)
+    start, dropout, shuffled = jax.jit(jax.vmap(parts))(keys)
     step = jax.vmap(one.step, in_axes=(seed_of, text_axis, 0), out_axes=seed_of)
     observe = jax.vmap(one.observe, in_axes=(seed_of,))
     data = (shuffled if s.shuffled else one.data[0], dropout)
@@ -190,10 +191,10 @@ def build_many(s: Reading, seeds: Sequence[int]) -> Built:
 
 
 def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None) -> longrun.Run:
-    """One run from the host, with progress, in a file of its own: it goes on where it was stopped, and may be extended.
+    """One run from the host, with a progress bar, in a file of its own: an existing file is resumed, and may be extended.
 
     Args:
-        s: the run; neither its length nor where the text lies are part of what the file is about.
+        s: the run; neither its length nor the path of the text identifies it.
         seed: its seed.
         path: the file.
         observe: ``observe(built, params)``, a dict of arrays to record; by default the :class:`Record`.
@@ -204,7 +205,7 @@ def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree
 
 
 def long_runs(s: Reading, seeds: Sequence[int], folder: Path, name: str) -> list[longrun.Run]:
-    """A run of every seed: one after another on CPUs, all at once in one file where there is an accelerator."""
+    """A run for each seed: one after another on CPUs, all at once and in one file on an accelerator."""
     if jax.default_backend() == "cpu" or len(seeds) == 1:
         return [long_run(s, seed, folder / f"{name}_seed{seed}.run") for seed in seeds]
     built = build_many(s, seeds)
@@ -232,5 +233,5 @@ def _run(s: Reading, built: Built, seed: int | list[int], path: Path, record: Ca
 
 
 def uniform_entropy(length: int) -> float:
-    r"""Mean entropy of a causal attention that is blind, :math:`\frac1n \sum_{i=1}^n \ln i = \ln(n!)/n`; 2.6325 for 35."""
+    r"""Mean entropy of uniform causal attention, :math:`\frac1n \sum_{i=1}^n \ln i = \ln(n!)/n`; 2.6325 for 35."""
     return float(np.mean(np.log(np.arange(1, length + 1))))

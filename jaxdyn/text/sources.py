@@ -20,11 +20,11 @@ __all__ = ["LEVELS", "load", "read", "topics"]
 
 LEVELS = ("words", "bytes")
 LAYOUTS = ("{}.txt", "wiki.{}.tokens", "wiki.{}.raw")
-LINE = 10**7  # bytes; a longer line is no line of text but data or markup, and would be held as words at once
-MARK = b"\xef\xbb\xbf"  # some editors write it first in a file; it is no text
+LINE = 10**7  # bytes; a longer line is data or markup rather than text, and would be held as words at once
+MARK = b"\xef\xbb\xbf"  # some editors write it at the start of a file; it is not part of the text
 
 
-def read(path: str | os.PathLike, level: str = "words", most: int | None = None) -> Corpus:
+def read(path: str | os.PathLike, level: str = "words", max_words: int | None = None) -> Corpus:
     """The text of a folder with three parts, or of one plain file, whose tokens are split 90 / 5 / 5 percent as they stand.
 
     Words are numbered by their frequency in the training part; words that it lacks become ``<unk>`` elsewhere. Lines are joined:
@@ -35,72 +35,72 @@ def read(path: str | os.PathLike, level: str = "words", most: int | None = None)
     Args:
         path: a folder with train.txt, valid.txt and test.txt, or the same parts as wiki.train.tokens or wiki.train.raw; or a file.
         level: "words", by :func:`~jaxdyn.text.split_words`, or "bytes", the 256 bytes of UTF-8.
-        most: how many of the most frequent words are kept beside ``<unk>``; all if not given.
+        max_words: how many of the most frequent words are kept beside ``<unk>``; all if not given.
 
     Raises:
-        UsageError: if the level or ``most`` is not allowed, a file or part is missing, cannot be read, is empty, too short, not
-            UTF-8 or no text, or has a line of more than ten million bytes (words only).
+        UsageError: if the level or ``max_words`` is not allowed, a file or part is missing, cannot be read, is empty, too short,
+            not UTF-8 or binary, or has a line of more than ten million bytes (words only).
     """
-    _check(level, most)
+    _check(level, max_words)
     path = pathlib.Path(os.path.expanduser(path))
     files = _files(path)
-    return _corpus(path.resolve().name, [_text(file, level) for file in files], level, most)
+    return _corpus(path.resolve().name, [_text(file, level) for file in files], level, max_words)
 
 
-def topics(level: str = "words", most: int | None = None) -> Corpus:
-    """The interpreter's manual, ``pydoc_data.topics``, in the order of its keys, split 90 / 5 / 5 percent: a text always at hand.
+def topics(level: str = "words", max_words: int | None = None) -> Corpus:
+    """The interpreter's manual, ``pydoc_data.topics``, in the order of its keys, split 90 / 5 / 5 percent; always available.
 
     Each version of Python has its own: compare results by the digest. Arguments as for :func:`read`.
 
     Raises:
-        UsageError: if the level or ``most`` is not allowed, or this interpreter came without the manual.
+        UsageError: if the level or ``max_words`` is not allowed, or this interpreter came without the manual.
     """
-    _check(level, most)
+    _check(level, max_words)
     try:
         manual = importlib.import_module("pydoc_data.topics").topics
     except ImportError:
         raise UsageError("this Python came without pydoc_data.topics: use the text markov, or the path of a text") from None
-    return _corpus("topics", ["\n".join(manual[key] for key in sorted(manual)).encode()], level, most)
+    return _corpus("topics", ["\n".join(manual[key] for key in sorted(manual)).encode()], level, max_words)
 
 
-def load(name: str | os.PathLike, level: str = "words", most: int | None = None) -> Corpus:
+def load(name: str | os.PathLike, level: str = "words", max_words: int | None = None) -> Corpus:
     """The text that a setting names: "topics", "markov", or a path for :func:`read` (./topics is a path); kept in memory.
 
-    "markov" is :func:`~jaxdyn.text.markov.generate` at seed 0, with ``most`` words if that is given. A text on disk is read
+    "markov" is :func:`~jaxdyn.text.markov.generate` at seed 0, with ``max_words`` words if that is given. A text on disk is read
     again when the size or time of one of its files has changed.
 
     Raises:
         UsageError: as :func:`read`; and for "markov" at the level of bytes.
     """
-    _check(level, most)
+    _check(level, max_words)
     if name in ("topics", "markov"):
-        return _load(name, level, most, ())
+        return _load(name, level, max_words, ())
     path = pathlib.Path(os.path.expanduser(name)).absolute()
     states = [file.stat() for file in _files(path)]
-    return _load(str(path), level, most, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in states))
+    return _load(str(path), level, max_words, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in states))
 
 
 @functools.lru_cache(maxsize=8)
-def _load(name: str, level: str, most: int | None, stamp: tuple) -> Corpus:
-    """The text itself; ``stamp`` only tells the states of its files apart."""
+def _load(name: str, level: str, max_words: int | None, stamp: tuple) -> Corpus:
+    """The text itself; ``stamp`` only distinguishes the states of its files."""
     if name == "topics":
-        return topics(level, most)
+        return topics(level, max_words)
     if name != "markov":
-        return read(name, level, most)
+        return read(name, level, max_words)
     if level != "words":
-        raise UsageError(f"the text markov has words only, got level={level}")
-    return markov.generate(0, **({} if most is None else {"words": most})).corpus
+        raise UsageError(f"level={level} is not allowed: the text markov has words only")
+    return markov.generate(0, **({} if max_words is None else {"words": max_words})).corpus
 
 
-def _check(level: str, most: int | None) -> None:
+def _check(level: str, max_words: int | None) -> None:
     if level not in LEVELS:
-        raise UsageError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
-    if most is None:
+        raise UsageError(f"level={level!r} is not allowed: it is one of {', '.join(LEVELS)}")
+    if max_words is None:
         return
     if level == "bytes":
-        raise UsageError("most counts words, so it needs level=words; at the level of bytes leave it out")
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise UsageError(f"most must be a whole number of words, 1 or more, got {most!r}")
+        raise UsageError(f"max_words={max_words!r} is not allowed: it counts words, and level=bytes has none")
+    if isinstance(max_words, bool) or not isinstance(max_words, int) or max_words < 1:
+        raise UsageError(f"max_words={max_words!r} is not allowed: it is a whole number, 1 or more")
 
 
 def _kind(path: pathlib.Path) -> str:
@@ -132,7 +132,7 @@ def _spoken(layout: str) -> str:
 
 
 def _parts(folder: pathlib.Path) -> list[pathlib.Path]:
-    """The three files of a folder, in the layout of which it has most parts."""
+    """The three files of a folder, in the layout that has the largest number of them."""
     kinds = {layout: [_kind(folder / layout.format(part)) for part in PARTS] for layout in LAYOUTS}
     layout = min(LAYOUTS, key=lambda layout: kinds[layout].count("nothing"))
     if kinds[layout].count("nothing") == len(PARTS):
@@ -157,7 +157,7 @@ def _text(file: pathlib.Path, level: str) -> bytes:
     if not data or data.isspace():
         raise UsageError(f"the text {file} is empty")
     if (place := data.find(b"\0")) >= 0:
-        raise UsageError(f"{file} is no text but binary: byte {skipped + place} is NUL; give a text in UTF-8")
+        raise UsageError(f"{file} is binary, not text: byte {skipped + place} is NUL; give a text in UTF-8")
     for start, piece in pieces(data):
         try:
             piece.decode()
@@ -179,11 +179,11 @@ def _longest_line(data: bytes) -> int:
     return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
 
 
-def _corpus(name: str, parts: Sequence[bytes], level: str, most: int | None) -> Corpus:
+def _corpus(name: str, parts: Sequence[bytes], level: str, max_words: int | None) -> Corpus:
     """Tokens of one part, to be split, or of three."""
     streams, words = ([number_bytes(part) for part in parts], BYTES) if level == "bytes" else number_words(parts)
     train, valid, test = split(streams[0]) if len(parts) == 1 else streams
     if level == "bytes":
         return Corpus(name, train, valid, test, BYTES)
-    vocabulary, number = rank_words(words, np.bincount(train, minlength=len(words)), most)
+    vocabulary, number = rank_words(words, np.bincount(train, minlength=len(words)), max_words)
     return Corpus(name, number[train], number[valid], number[test], vocabulary)

@@ -14,7 +14,7 @@ UNKNOWN = "<unk>"
 BYTES = tuple(chr(b) if 0x21 <= b < 0x7F else f"\\x{b:02x}" for b in range(256))
 """A printable, distinct name for every byte."""
 
-PIECE = 1 << 24  # bytes tokenised at once: a list of words takes some thirty times the room of their numbers
+PIECE = 1 << 24  # bytes tokenised at once: a list of words takes some thirty times the memory of their numbers
 RULES = (
     ("'", " '  "),
     ('"', ""),  # before <br />, which it may lay bare
@@ -52,7 +52,7 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def number_words(parts: Sequence[bytes]) -> tuple[list[Int[np.ndarray, " n"]], list[str]]:
-    """The words of each part (UTF-8), numbered from 0 as they first come; and the words in that order."""
+    """The words of each part (UTF-8), numbered from 0 in order of first occurrence; and the words in that order."""
     number: defaultdict[str, int] = defaultdict()
     number.default_factory = number.__len__
     streams = []
@@ -63,20 +63,20 @@ def number_words(parts: Sequence[bytes]) -> tuple[list[Int[np.ndarray, " n"]], l
 
 
 def rank_words(
-    words: Sequence[str], counts: Int[np.ndarray, " n"], most: int | None
+    words: Sequence[str], counts: Int[np.ndarray, " n"], max_words: int | None
 ) -> tuple[tuple[str, ...], Int[np.ndarray, " n"]]:
     """The vocabulary, and the number in it of each word.
 
-    First ``UNKNOWN``, then the words that were counted, the frequent first and equally frequent ones by the alphabet, ``most`` of
-    them if that is given. All others have the number of ``UNKNOWN``, 0.
+    First ``UNKNOWN``, then the words that were counted, by falling frequency and then alphabetically, ``max_words`` of them if
+    that is given. All others have the number of ``UNKNOWN``, 0.
     """
     counted = [i for i in np.flatnonzero(counts).tolist() if words[i] != UNKNOWN]
-    ranked = sorted(counted, key=lambda i: (-counts[i], words[i]))[:most]
+    ranked = sorted(counted, key=lambda i: (-counts[i], words[i]))[:max_words]
     number = np.zeros(len(words), np.int32)
     number[ranked] = np.arange(1, len(ranked) + 1)
     return (UNKNOWN, *(words[i] for i in ranked)), number
 
 
 def number_bytes(part: bytes) -> Int[np.ndarray, " n"]:
-    """The bytes as numbers 0 to 255; ``bytes(stream.tolist())`` goes back."""
+    """The bytes as numbers 0 to 255; ``bytes(stream.tolist())`` is the inverse."""
     return np.frombuffer(part, np.uint8).astype(np.int32)

@@ -37,8 +37,8 @@ def renumbered(group: Group, permutation: np.ndarray) -> Group:
         ([[0, 1], [-1, 0]], "row 1, column 0 of its table holds -1"),
         ([[0, 0], [0, 1]], "row 0 of its table holds element 0 more than once"),  # multiplication mod 2: associative, with identity
         ([[0, 1, 2], [0, 1, 2], [0, 1, 2]], "column 0 of its table holds element 0 more than once"),  # xy = y: associative
-        ([[0, 2, 1], [1, 0, 2], [2, 1, 0]], "no element leaves all others unchanged"),  # subtraction mod 3: Latin
-        (ONE_SIDED, "element 1 has no inverse that serves from both sides"),
+        ([[0, 2, 1], [1, 0, 2], [2, 1, 0]], "no element is a two-sided identity"),  # subtraction mod 3: Latin
+        (ONE_SIDED, "element 1 has no two-sided inverse"),
         (LOOP, r"\(1 1\) 2 is 2, but 1 \(1 2\) is 4"),
     ],
 )
@@ -90,9 +90,9 @@ def test_derived_properties_by_brute_force_under_any_numbering(name, seed):
     assert group.identity == e and group.inverse.tolist() == inverse and group.order == len(t)
     assert all(group.quotient[i, j] == t[i, inverse[j]] for i in everything for j in everything)
     classes = {frozenset(int(t[t[h, g], inverse[h]]) for h in everything) for g in everything}
-    found = [frozenset(np.flatnonzero(group.classes == c).tolist()) for c in range(len(group.class_sizes))]
-    assert set(found) == classes and len(found) == len(classes) and found[0] == {e}
-    assert group.class_sizes.tolist() == [len(c) for c in found] and group.representatives.tolist() == [min(c) for c in found]
+    members = [frozenset(np.flatnonzero(group.classes == c).tolist()) for c in range(len(group.class_sizes))]
+    assert set(members) == classes and len(members) == len(classes) and members[0] == {e}
+    assert group.class_sizes.tolist() == [len(c) for c in members] and group.representatives.tolist() == [min(c) for c in members]
     assert group.centre.tolist() == [a for a in everything if all(t[a, b] == t[b, a] for b in everything)]
     assert group.abelian == (len(group.centre) == group.order)
     for h in everything:

@@ -96,8 +96,8 @@ def maps(q: int, multipliers: list[int]) -> list[np.ndarray]:
 
 
 def unimodular(p: int) -> list[np.ndarray]:
-    found = [np.array(m).reshape(2, 2) for m in itertools.product(range(p), repeat=4) if (m[0] * m[3] - m[1] * m[2]) % p == 1]
-    return [np.eye(2, dtype=int)] + [m for m in found if not (m == np.eye(2)).all()]
+    matrices = [np.array(m).reshape(2, 2) for m in itertools.product(range(p), repeat=4) if (m[0] * m[3] - m[1] * m[2]) % p == 1]
+    return [np.eye(2, dtype=int)] + [m for m in matrices if not (m == np.eye(2)).all()]
 
 
 @pytest.mark.parametrize(

@@ -69,19 +69,19 @@ def same_rows(first: np.ndarray, second: np.ndarray, tolerance: float = 1e-12) -
 @pytest.mark.parametrize("name", TABLES)
 def test_known_character_tables_up_to_the_order_of_classes_and_irreps(name):
     sizes, rows = np.array(TABLES[name][0]), np.array(TABLES[name][1], complex)
-    found = decompose(parse(name))
-    orders = [list(p) for p in itertools.permutations(range(len(sizes))) if (sizes[list(p)] == found.group.class_sizes).all()]
-    assert any(same_rows(found.table, rows[:, p]) for p in orders)
+    result = decompose(parse(name))
+    orders = [list(p) for p in itertools.permutations(range(len(sizes))) if (sizes[list(p)] == result.group.class_sizes).all()]
+    assert any(same_rows(result.table, rows[:, p]) for p in orders)
     rows[-1, -1] += 0.1
-    assert not any(same_rows(found.table, rows[:, p]) for p in orders)
+    assert not any(same_rows(result.table, rows[:, p]) for p in orders)
 
 
 @pytest.mark.parametrize("name", ["2", "7", "8", "15", "2x2x2", "4x6", "3x2x5", "101"])
 def test_abelian_characters_are_those_of_the_abelian_module(name):
-    found = decompose(parse(name)).characters
-    assert same_rows(found, abelian.parse(name).characters, 1e-14)
+    result = decompose(parse(name)).characters
+    assert same_rows(result, abelian.parse(name).characters, 1e-14)
     if name == "7":  # the documented order: by frequency, conjugates side by side
-        assert np.allclose(found, abelian.parse(name).characters[[0, 1, 6, 2, 5, 3, 4]], rtol=0, atol=1e-14)
+        assert np.allclose(result, abelian.parse(name).characters[[0, 1, 6, 2, 5, 3, 4]], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 9, 10])
@@ -89,8 +89,8 @@ def test_characters_of_dihedral_groups(n):
     j, i = np.divmod(np.arange(2 * n), n)
     rows = [np.ones(2 * n), (-1.0) ** j] + ([] if n % 2 else [(-1.0) ** i, (-1.0) ** (i + j)])
     rows += [np.where(j == 0, 2 * np.cos(2 * np.pi * k * i / n), 0) for k in range(1, (n + 1) // 2)]
-    found = decompose(parse(f"D{n}"))
-    assert same_rows(found.characters, np.array(rows, complex), 1e-14) and not found.characters.imag.any()
+    result = decompose(parse(f"D{n}"))
+    assert same_rows(result.characters, np.array(rows, complex), 1e-14) and not result.characters.imag.any()
 
 
 @pytest.mark.parametrize(("first", "second"), [("S3", "Q8"), ("3", "S3"), ("A4", "D5")])
@@ -101,60 +101,60 @@ def test_characters_of_products_are_products_of_characters(first, second):
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_degrees_types_and_orthogonality(name):
-    group, found = parse(name), decompose(parse(name))
+    group, result = parse(name), decompose(parse(name))
     degrees, types = KNOWN[name]
-    assert found.degrees.tolist() == degrees and tuple((found.indicators == t).sum() for t in (1, 0, -1)) == types
-    assert len(found) == len(group.class_sizes) and (found.degrees**2).sum() == group.order
-    m, table, sizes = group.order, found.table, group.class_sizes
+    assert result.degrees.tolist() == degrees and tuple((result.indicators == t).sum() for t in (1, 0, -1)) == types
+    assert len(result) == len(group.class_sizes) and (result.degrees**2).sum() == group.order
+    m, table, sizes = group.order, result.table, group.class_sizes
     assert np.abs((table * sizes) @ table.conj().T - m * np.eye(len(table))).max() < 1e-12 * m
     assert np.abs(table.conj().T @ table - np.diag(m / sizes)).max() < 1e-12 * m
-    assert (table[0] == 1).all() and (table[:, 0] == found.degrees).all()
-    squares = [np.mean([chi[group.table[g, g]] for g in range(m)]) for chi in found.characters]
-    assert np.abs(squares - found.indicators).max() < 1e-12
+    assert (table[0] == 1).all() and (table[:, 0] == result.degrees).all()
+    squares = [np.mean([chi[group.table[g, g]] for g in range(m)]) for chi in result.characters]
+    assert np.abs(squares - result.indicators).max() < 1e-12
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_matrices_are_unitary_irreps_of_their_characters(name):
-    group, found = parse(name), decompose(parse(name))
-    for k, c in enumerate(found.matrices):
-        d = found.degrees[k]
-        assert c.shape == (group.order, d, d) and np.isrealobj(c) == (found.indicators[k] == 1)
+    group, result = parse(name), decompose(parse(name))
+    for k, c in enumerate(result.matrices):
+        d = result.degrees[k]
+        assert c.shape == (group.order, d, d) and np.isrealobj(c) == (result.indicators[k] == 1)
         products = c[group.table[:, :40]] - np.einsum("gab,hbc->ghac", c, c[:40])
         assert np.abs(products).max() < 1e-13
         assert np.abs(c @ c.conj().swapaxes(1, 2) - np.eye(d)).max() < 1e-13
-        assert np.abs(np.trace(c, axis1=1, axis2=2) - found.characters[k]).max() < 1e-13
-    coefficients = np.concatenate([c.reshape(group.order, -1) * len(c[0]) ** 0.5 for c in found.matrices], 1)
+        assert np.abs(np.trace(c, axis1=1, axis2=2) - result.characters[k]).max() < 1e-13
+    coefficients = np.concatenate([c.reshape(group.order, -1) * len(c[0]) ** 0.5 for c in result.matrices], 1)
     assert np.abs(coefficients.conj().T @ coefficients / group.order - np.eye(group.order)).max() < 1e-13
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_conjugates_are_neighbours_and_entry_by_entry(name):
-    found = decompose(parse(name))
-    assert (found.conjugate[found.conjugate] == np.arange(len(found))).all()
-    for k, c in enumerate(found.conjugate):
-        assert (found.table[c] == found.table[k].conj()).all() and (found.indicators[k] == 0) == (c != k) and abs(c - k) <= 1
+    result = decompose(parse(name))
+    assert (result.conjugate[result.conjugate] == np.arange(len(result))).all()
+    for k, c in enumerate(result.conjugate):
+        assert (result.table[c] == result.table[k].conj()).all() and (result.indicators[k] == 0) == (c != k) and abs(c - k) <= 1
         if c != k:
-            assert (found.matrices[c] == found.matrices[k].conj()).all()
-    assert sorted(sum(found.merged, ())) == list(range(len(found)))
-    assert all(found.conjugate[part[0]] == part[-1] for part in found.merged)
+            assert (result.matrices[c] == result.matrices[k].conj()).all()
+    assert sorted(sum(result.merged, ())) == list(range(len(result)))
+    assert all(result.conjugate[part[0]] == part[-1] for part in result.merged)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_projectors(name):
-    group, found = parse(name), decompose(parse(name))
+    group, result = parse(name), decompose(parse(name))
     m = group.order
     regular = np.zeros((m, m, m))
     for g, j in itertools.product(range(m), repeat=2):
         regular[g, group.table[g, j], j] = 1
     total = np.zeros((m, m), complex)
-    for k, d in enumerate(found.degrees):
-        p = found.projector(k)
-        assert np.allclose(p, d / m * np.einsum("g,gij->ij", found.characters[k].conj(), regular), rtol=0, atol=1e-14)
+    for k, d in enumerate(result.degrees):
+        p = result.projector(k)
+        assert np.allclose(p, d / m * np.einsum("g,gij->ij", result.characters[k].conj(), regular), rtol=0, atol=1e-14)
         assert np.allclose(p @ p, p, rtol=0, atol=1e-13) and np.allclose(p, p.conj().T, rtol=0, atol=1e-14)
         assert round(np.trace(p).real) == np.linalg.matrix_rank(p) == d * d
         assert np.abs(p @ regular - regular @ p).max() < 1e-13
-        rows = found.fourier[found.owner == k]  # the transform's block k holds the part of u in the subspace of the conjugate
-        assert np.allclose(rows.conj().T @ rows, found.projector(found.conjugate[k]), rtol=0, atol=1e-13)
+        rows = result.fourier[result.owner == k]  # the transform's block k holds the part of u in the subspace of the conjugate
+        assert np.allclose(rows.conj().T @ rows, result.projector(result.conjugate[k]), rtol=0, atol=1e-13)
         total += p
     assert np.allclose(total, np.eye(m), rtol=0, atol=1e-13)
 
@@ -178,9 +178,9 @@ def random_functions(name: str, seed: int, count: int, real: bool = False) -> np
 
 
 @functools.partial(jax.jit, static_argnums=1)
-def everything(u, found):
-    z = transform(u, found)
-    return z, blocks(z, found), energies(z, found), inverse(flatten(blocks(z, found)), found)
+def everything(u, result):
+    z = transform(u, result)
+    return z, blocks(z, result), energies(z, result), inverse(flatten(blocks(z, result)), result)
 
 
 any_group = st.sampled_from(SMALL)
@@ -191,13 +191,13 @@ any_seed = st.integers(0, 10**6)
 @given(name=any_group, seed=any_seed)
 @settings(deadline=None, max_examples=25)
 def test_transform_is_the_sum_written_out_unitary_and_inverted(name, seed):
-    found, u = decompose(parse(name)), random_functions(name, seed, 2)
-    z, parts, energy, back = everything(u, found)
+    result, u = decompose(parse(name)), random_functions(name, seed, 2)
+    z, parts, energy, back = everything(u, result)
     for k, block in enumerate(parts):
-        scale = (found.degrees[k] / found.group.order) ** 0.5
-        assert np.allclose(block, scale * np.einsum("ng,gab->nab", u, found.matrices[k].conj()), rtol=0, atol=1e-12)
+        scale = (result.degrees[k] / result.group.order) ** 0.5
+        assert np.allclose(block, scale * np.einsum("ng,gab->nab", u, result.matrices[k].conj()), rtol=0, atol=1e-12)
         assert np.allclose(energy[:, k], np.linalg.norm(block, axis=(1, 2)) ** 2, rtol=1e-12)
-        part = u @ found.projector(found.conjugate[k]).T
+        part = u @ result.projector(result.conjugate[k]).T
         assert np.allclose(energy[:, k], np.linalg.norm(part, axis=1) ** 2, rtol=0, atol=1e-12)
     assert np.allclose(energy.sum(1), np.linalg.norm(u, axis=1) ** 2, rtol=1e-12)
     assert np.allclose(back, u, rtol=0, atol=1e-12)
@@ -208,18 +208,18 @@ def test_transform_is_the_sum_written_out_unitary_and_inverted(name, seed):
 @given(name=any_group, seed=any_seed)
 @settings(deadline=None, max_examples=25)
 def test_convolution_and_translation(name, seed):
-    group, found = parse(name), decompose(parse(name))
+    group, result = parse(name), decompose(parse(name))
     u, v = random_functions(name, seed, 2)
     h = seed % group.order
     convolution = sum(u[g] * v[group.table[group.inverse[g]]] for g in range(group.order))
     moved = u[group.table[group.inverse[h]]]  # (R_h u)(g) = u(h^-1 g)
-    uh, vh, ch, mh = (everything(np.stack([f, f]), found)[1] for f in (u, v, convolution, moved))
+    uh, vh, ch, mh = (everything(np.stack([f, f]), result)[1] for f in (u, v, convolution, moved))
     uh, vh, ch, mh = ([block[0] for block in parts] for parts in (uh, vh, ch, mh))
     wrong = 0.0
-    for k, d in enumerate(found.degrees):
+    for k, d in enumerate(result.degrees):
         scale = (group.order / d) ** 0.5
         assert np.allclose(ch[k], scale * uh[k] @ vh[k], rtol=0, atol=1e-11)
-        assert np.allclose(mh[k], found.matrices[k][h].conj() @ uh[k], rtol=0, atol=1e-12)
+        assert np.allclose(mh[k], result.matrices[k][h].conj() @ uh[k], rtol=0, atol=1e-12)
         wrong = max(wrong, float(np.abs(ch[k] - scale * vh[k] @ uh[k]).max()))
     assert group.abelian or wrong > 1e-3
 
@@ -227,10 +227,10 @@ def test_convolution_and_translation(name, seed):
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize("name", SMALL)
 def test_real_functions_have_conjugate_blocks_and_come_back_real(name):
-    found, u = decompose(parse(name)), random_functions(name, 3, 1, real=True)[0]
-    _, parts, _, back = everything(u, found)
-    for k, c in enumerate(found.conjugate):
-        if found.indicators[k] >= 0:
+    result, u = decompose(parse(name)), random_functions(name, 3, 1, real=True)[0]
+    _, parts, _, back = everything(u, result)
+    for k, c in enumerate(result.conjugate):
+        if result.indicators[k] >= 0:
             assert np.allclose(parts[c], np.conj(parts[k]), rtol=0, atol=1e-13)
     assert np.abs(np.imag(back)).max() < 1e-13
 
@@ -238,12 +238,12 @@ def test_real_functions_have_conjugate_blocks_and_come_back_real(name):
 @pytest.mark.parametrize(("dtype", "out"), [("float32", "complex64"), ("float64", "complex128"), ("complex64", "complex64")])
 @pytest.mark.usefixtures("x64")
 def test_precision_is_that_of_the_function(dtype, out):
-    found = decompose(parse("S4"))
+    result = decompose(parse("S4"))
     u = jnp.ones(24, dtype)
-    z = transform(u, found)
-    assert z.dtype == inverse(z, found).dtype == out
-    assert energies(z, found).dtype == {"complex64": "float32", "complex128": "float64"}[out]
-    assert np.allclose(inverse(z, found), u, rtol=0, atol=1e-6)
+    z = transform(u, result)
+    assert z.dtype == inverse(z, result).dtype == out
+    assert energies(z, result).dtype == {"complex64": "float32", "complex128": "float64"}[out]
+    assert np.allclose(inverse(z, result), u, rtol=0, atol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
@@ -252,17 +252,17 @@ def test_compiled_vectorised_and_traced_once_for_equal_groups():
 
     @functools.partial(jax.jit, static_argnums=1)
     @chex.assert_max_traces(n=1)
-    def there_and_back(u, found):
-        z = transform(u, found)
-        return z, energies(z, found), inverse(flatten(blocks(z, found)), found)
+    def there_and_back(u, result):
+        z = transform(u, result)
+        return z, energies(z, result), inverse(flatten(blocks(z, result)), result)
 
-    found = decompose(parse("A4"))
+    result = decompose(parse("A4"))
     again = decompose.__wrapped__(parse("A4"))
-    assert again is not found and again == found and hash(again) == hash(found)
-    assert found != decompose(parse("D6")) and found != "A4"
-    z, energy, back = there_and_back(u, found)
-    assert np.allclose(z, transform(u, found), rtol=0, atol=1e-12) and np.allclose(back, u, rtol=0, atol=1e-12)
-    assert np.allclose(energy, jax.vmap(lambda u: energies(transform(u, found), found))(u), rtol=1e-12)
+    assert again is not result and again == result and hash(again) == hash(result)
+    assert result != decompose(parse("D6")) and result != "A4"
+    z, energy, back = there_and_back(u, result)
+    assert np.allclose(z, transform(u, result), rtol=0, atol=1e-12) and np.allclose(back, u, rtol=0, atol=1e-12)
+    assert np.allclose(energy, jax.vmap(lambda u: energies(transform(u, result), result))(u), rtol=1e-12)
     assert (there_and_back(u, again)[0] == z).all()
 
 
@@ -281,17 +281,17 @@ def test_a_failed_draw_is_drawn_again(stage, monkeypatch):
         return None if len(calls) == 1 else original(*args)
 
     monkeypatch.setattr(irreps, stage, fails_once)
-    found = decompose.__wrapped__(parse("S4"))
-    assert len(calls) == 2 and (found.table == decompose(parse("S4")).table).all()
+    result = decompose.__wrapped__(parse("S4"))
+    assert len(calls) == 2 and (result.table == decompose(parse("S4")).table).all()
 
 
 @pytest.mark.parametrize(("limit", "value"), [("_SEPARATION", 2.0), ("_WHOLE", 0.0), ("_ACCURACY", 0.0)])
 def test_irreps_that_are_never_told_apart_are_an_error(limit, value, monkeypatch):
     monkeypatch.setattr(irreps, limit, value)
-    with pytest.raises(RuntimeError, match=r"irreps of the group S4 \(24 elements\) were not told apart in 20 random draws"):
+    with pytest.raises(RuntimeError, match=r"irreps of the group S4 \(24 elements\) could not be separated in 20 random draws"):
         decompose.__wrapped__(parse("S4"))
 
 
 def test_group_of_one_element():
-    found = decompose(Group("one", np.array([[0]])))
-    assert found.table.tolist() == [[1]] and found.fourier.tolist() == [[1]] and found.merged == ((0,),)
+    result = decompose(Group("one", np.array([[0]])))
+    assert result.table.tolist() == [[1]] and result.fourier.tolist() == [[1]] and result.merged == ((0,),)

@@ -9,12 +9,12 @@ def attention_weights(q, k, kind, causal):
     n, e = q.shape
     b = np.zeros((n, n))
     for i in range(n):
-        seen = i + 1 if causal else n
-        s = np.array([q[i] @ k[j] for j in range(seen)]) / np.sqrt(e)
+        visible = i + 1 if causal else n
+        s = np.array([q[i] @ k[j] for j in range(visible)]) / np.sqrt(e)
         if kind == "linear":
-            b[i, :seen] = s
+            b[i, :visible] = s
         else:
-            b[i, :seen] = np.exp(s) / (np.exp(s).sum() if kind == "softmax" else 1)
+            b[i, :visible] = np.exp(s) / (np.exp(s).sum() if kind == "softmax" else 1)
     return b
 
 
@@ -59,45 +59,45 @@ def forward(s, params, tokens):
             x = x + p["position"][: len(row)]
         if s.position == "sinusoidal":
             x = x + sinusoids(len(row), s.width)
-        seen = {"inputs": [], "units": [], "attention": []}
+        observed = {"inputs": [], "units": [], "attention": []}
         for layer in range(s.layers):
             w = jax.tree.map(lambda a, i=layer: a[i], p["blocks"])
-            seen["inputs"].append(x)
-            x = block(s, w, x, seen)
+            observed["inputs"].append(x)
+            x = block(s, w, x, observed)
         if s.norm == "pre":
             x = norm(x, p["norm"]["gain"], p["norm"]["shift"], s.epsilon)
-        seen["inputs"].append(x)
+        observed["inputs"].append(x)
         head = p["embed"] if s.tied else p["head"]
         logits.append(x @ head.T + p.get("head_bias", 0.0))
-        inputs.append(seen["inputs"])
-        units.append(seen["units"])
-        attention.append(seen["attention"])
+        inputs.append(observed["inputs"])
+        units.append(observed["units"])
+        attention.append(observed["attention"])
     stacked = (np.swapaxes(np.array(a), 0, 1) for a in (inputs, units, attention))
     return np.array(logits), *stacked
 
 
-def block(s, w, x, seen):
+def block(s, w, x, observed):
     def normed(y, i):
         return norm(y, w[f"norm{i}"]["gain"], w[f"norm{i}"]["shift"], s.epsilon)
 
     def heads(y):
         packed = y @ w["qkv"] + w.get("qkv_bias", 0.0)
         e = s.width // s.heads
-        outs, found = [], []
+        outs, weights = [], []
         for h in range(s.heads):
             q, k, v = (packed[:, part * s.width + h * e : part * s.width + (h + 1) * e] for part in range(3))
             if s.position == "rotary":
                 q, k = rotated(q), rotated(k)
             b = attention_weights(q, k, s.attention, s.causal)
-            found.append(b)
+            weights.append(b)
             outs.append(b @ v)
-        seen["attention"].append(found)
+        observed["attention"].append(weights)
         out = np.concatenate(outs, 1)
         return out @ w["out"] + w.get("out_bias", 0.0) if s.project else out
 
     def mlp(y):
         u = activated(y @ w["inner"] + w["inner_bias"], s.activation)
-        seen["units"].append(u)
+        observed["units"].append(u)
         return u @ w["outer"] + w["outer_bias"]
 
     if s.norm == "pre":

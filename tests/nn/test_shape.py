@@ -3,7 +3,7 @@
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn import Shape, encoder_lm, gpt2, tree_network
+from jaxdyn.nn import Shape
 
 GOOD = {"vocabulary": 10, "width": 8, "hidden": 12}
 
@@ -11,24 +11,27 @@ GOOD = {"vocabulary": 10, "width": 8, "hidden": 12}
 @pytest.mark.parametrize(
     ("bad", "words"),
     [
-        ({"vocabulary": 0}, "sizes are positive, got vocabulary=0"),
-        ({"width": -8}, "sizes are positive"),
-        ({"layers": 0}, "sizes are positive"),
-        ({"heads": 0}, "sizes are positive"),
-        ({"hidden": 0}, "sizes are positive"),
-        ({"outputs": 0}, "sizes are positive"),
-        ({"heads": 3}, "the width is a multiple of heads, got width=8, heads=3"),
-        ({"norm": "rms"}, "norm is one of post, pre, none, got norm=rms"),
+        ({"vocabulary": 0}, "vocabulary=0 is not allowed: vocabulary is at least 1"),
+        ({"width": -8}, "width=-8 is not allowed: width is at least 1"),
+        ({"layers": 0}, "layers is at least 1"),
+        ({"heads": 0}, "heads is at least 1"),
+        ({"hidden": 0}, "hidden is at least 1"),
+        ({"outputs": 0}, "outputs=0 is not allowed: outputs is at least 1"),
+        ({"heads": 3}, "width=8, heads=3 are not allowed: width is a multiple of heads"),
+        ({"norm": "rms"}, "norm=rms is not allowed: norm is one of post, pre, none"),
         ({"position": "alibi"}, "position is one of none, learned, sinusoidal, rotary"),
         ({"activation": "tanh"}, "activation is one of relu, gelu, linear"),
         ({"attention": "cosine"}, "attention is one of softmax, exp, linear"),
         ({"start": "zero"}, "start is one of encoder, gpt2, fan_in"),
-        ({"dropout": 1.0}, "dropout is at least 0 and below 1, got dropout=1.0"),
+        ({"dropout": 1.0}, "dropout=1.0 is not allowed: dropout is at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout is at least 0 and below 1"),
         ({"drops": ("embedding", "head")}, "drops are among embedding, attention, residual, mlp"),
-        ({"position": "learned"}, "learned positions need the most positions there can be, got length=0"),
-        ({"tied": True, "outputs": 3}, "a tied read-out has one output for each token, got outputs=3, vocabulary=10"),
-        ({"position": "rotary", "heads": 8}, "rotary positions need an even number of entries per head, got width=8, heads=8"),
+        ({"position": "learned"}, "length=0 is not allowed: learned positions need length"),
+        ({"tied": True, "outputs": 3}, "outputs=3, vocabulary=10 are not allowed: a tied read-out has one output for each token"),
+        (
+            {"position": "rotary", "heads": 8},
+            "width=8, heads=8 are not allowed: rotary positions need an even number of entries per head",
+        ),
     ],
 )
 def test_bad_choices_are_refused_in_one_sentence(bad, words):
@@ -40,11 +43,3 @@ def test_bad_choices_are_refused_in_one_sentence(bad, words):
 def test_shapes_are_hashable_and_know_their_logits():
     assert Shape(**GOOD) == Shape(**GOOD) and hash(Shape(**GOOD)) == hash(Shape(**GOOD))
     assert Shape(**GOOD).logits == 10 and Shape(**GOOD, outputs=3).logits == 3
-
-
-def test_presets_take_any_field_and_keep_the_rest():
-    assert gpt2(50, width=24, layers=2, heads=2, dropout=0.0, activation="relu").activation == "relu"
-    assert gpt2(50, width=24, layers=2, heads=2).hidden == 96 and gpt2(50, hidden=7).hidden == 7
-    assert encoder_lm(30).scale == 200**0.5 and encoder_lm(30, width=16, scale=1.0).scale == 1.0
-    assert not encoder_lm(30, copies=False).copies and encoder_lm(30).causal
-    assert tree_network(6, 3).hidden == 24 and tree_network(6, 3, hidden=5).hidden == 5 and tree_network(6, 3).outputs == 3

@@ -49,7 +49,7 @@ def groups(params):
 
 def test_every_group_follows_its_rule(drawn):
     start, params, _ = drawn
-    found = groups(params)
+    parts = groups(params)
     zero, normal, uniform = set(), {}, {}
     wide, narrow = WIDTH**-0.5, HIDDEN**-0.5
     if start == "gpt2":
@@ -63,13 +63,13 @@ def test_every_group_follows_its_rule(drawn):
     if start == "fan_in":
         normal = {"embed": 1.0, "position": 1.0}
         uniform |= dict.fromkeys(("qkv", "qkv_bias", "out_bias", "head", "head_bias"), wide)
-    assert set(found) == zero | set(normal) | set(uniform)
+    assert set(parts) == zero | set(normal) | set(uniform)
     for name in zero:
-        assert np.all(found[name] == 0), name
+        assert np.all(parts[name] == 0), name
     for name, bound in uniform.items():
-        check_uniform(found[name], bound)
+        check_uniform(parts[name], bound)
     for name, deviation in normal.items():
-        check_normal(found[name], deviation)
+        check_normal(parts[name], deviation)
     for norm in (params["norm"], params["blocks"]["norm1"], params["blocks"]["norm2"]):
         assert np.all(norm["gain"] == 1) and np.all(norm["shift"] == 0)
 

@@ -68,13 +68,13 @@ def test_traced_index_is_moved_inside():
 
 def test_wrong_sizes():
     cut = np.zeros((2, 11), np.int32)
-    with pytest.raises(UsageError, match="count must be 1 or more columns, got 0"):
+    with pytest.raises(UsageError, match="count=0 is not allowed: it is 1 or more columns"):
         columns(cut[0], 0)
     for call in (lambda: windows_in(cut, 0), lambda: window(cut, 0, 0)):
-        with pytest.raises(UsageError, match="1 or more inputs, got length=0"):
+        with pytest.raises(UsageError, match="length=0 is not allowed: a window has 1 or more inputs"):
             call()
     with pytest.raises(UsageError, match="too short for a window of 11 inputs"):
         window(cut, 0, 11)
     for index in (-1, 2, np.int64(2)):
-        with pytest.raises(UsageError, match=f"windows 0 to 1 of length 5, got index={index}"):
+        with pytest.raises(UsageError, match=f"index={index} is not allowed: the windows of length 5 are numbered 0 to 1"):
             window(cut, index, 5)

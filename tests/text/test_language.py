@@ -115,16 +115,16 @@ def test_evaluation_is_the_mean_over_windows():
     losses, entropies = [], []
     for i in range(4):
         inputs, targets = columns[:, 5 * i : 5 * i + 5], columns[:, 5 * i + 1 : 5 * i + 6]
-        logits, seen = jax.tree.map(lambda x: np.asarray(x, float), observed(inputs))
+        logits, values = jax.tree.map(lambda x: np.asarray(x, float), observed(inputs))
         rows, right = logits.reshape(-1, V), targets.reshape(-1)
         losses.append(numpy_loss(rows, np.eye(V), 0, right))
-        a = seen["attention"]
+        a = values["attention"]
         entropies.append(-(a * np.log(np.where(a > 0, a, 1))).sum(-1).mean((1, 2, 3)))
     evaluate = jax.jit(lambda windows: language.evaluate(net, params, columns, 5, windows))
     for windows in (1, 3, 4, 99):
-        found = evaluate(windows)
-        np.testing.assert_allclose(found.loss, np.mean(losses[:windows]), rtol=1e-5)
-        np.testing.assert_allclose(found.entropy, np.mean(entropies[:windows], 0), rtol=1e-5)
+        measured = evaluate(windows)
+        np.testing.assert_allclose(measured.loss, np.mean(losses[:windows]), rtol=1e-5)
+        np.testing.assert_allclose(measured.entropy, np.mean(entropies[:windows], 0), rtol=1e-5)
     everything = jax.jit(lambda: language.evaluate(net, params, columns, 5))()
     np.testing.assert_allclose(everything.loss, np.mean(losses), rtol=1e-5)
 

@@ -59,30 +59,30 @@ def same(a, b):
 def test_records_are_those_of_a_plain_loop(tmp_path):
     run = go(tmp_path / "a.run")
     assert list(run.steps) == [0, 4, 8, 12]
-    state, found = begin(), []
+    state, expected = begin(), []
     tx = optax.adam(0.01)
     for i in range(13):
         if i % 4 == 0:
-            found.append(np.asarray(state.params["w"]))
+            expected.append(np.asarray(state.params["w"]))
         x = jax.random.normal(jax.random.fold_in(jax.random.key(1), i), (3, 5), jnp.float32)
         updates, opt = tx.update(jax.grad(loss)(state.params, x), state.opt, state.params)
         state = train.State(optax.apply_updates(state.params, updates), opt, state.step + 1)
-    np.testing.assert_allclose(run.records["w"], found, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(run.records["w"], expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(run.records["norm"], np.sum(np.square(run.records["w"]), (1, 2)), rtol=1e-6)
 
 
 def test_killed_and_resumed_ends_with_the_same_bits(tmp_path):
     """Kill -9 in mid-run, twice."""
-    path, found = tmp_path / "killed.run", []
+    path, starts = tmp_path / "killed.run", []
     for segments in (5, 30):
         code = CHILD.format(folder=str(__file__).rsplit("/", 1)[0], path=str(path))
         with subprocess.Popen([sys.executable, "-c", code], text=True, stdout=subprocess.PIPE) as process:
-            found.append(int(process.stdout.readline().split()[1]))
+            starts.append(int(process.stdout.readline().split()[1]))
             for _ in range(segments):
                 assert process.stdout.readline() == "segment\n"
             time.sleep(0.013)
             process.kill()
-    assert found[0] == 0 < found[1] < 400, "the second child went on where the first was killed"
+    assert starts[0] == 0 < starts[1] < 400, "the second child resumed where the first was killed"
     run = go(path, until=400, every=2, save_seconds=0.0)
     assert same(run, go(tmp_path / "whole.run", until=400, every=2))
     assert not [p for p in tmp_path.iterdir() if p.name.startswith(".tmp")] or list(tmp_path.glob("*.run"))
@@ -120,7 +120,7 @@ def test_damaged_file_is_refused_and_kept(tmp_path, cut):
     go(path)
     path.write_bytes(path.read_bytes()[cut])
     content = path.read_bytes()
-    with pytest.raises(StoreError, match="damaged or no file of a run"):
+    with pytest.raises(StoreError, match="damaged or not a run file"):
         go(path)
     assert path.read_bytes() == content
 

@@ -100,8 +100,8 @@ def chi_square(pairs: np.ndarray, joint: np.ndarray) -> float:
     np.add.at(counts, tuple(pairs), 1)
     expected = joint * pairs.shape[1]
     large = expected >= 5  # the law of the statistic needs some five a cell; the rest is one cell
-    seen, due = np.append(counts[large], counts[~large].sum()), np.append(expected[large], expected[~large].sum())
-    return stats.chisquare(seen[due > 0], due[due > 0]).pvalue
+    observed, due = np.append(counts[large], counts[~large].sum()), np.append(expected[large], expected[~large].sum())
+    return stats.chisquare(observed[due > 0], due[due > 0]).pvalue
 
 
 @pytest.mark.parametrize("lag", [1, 2, 3])
@@ -132,14 +132,14 @@ def test_streams_have_the_exact_entropy_rate(memory):
     plugged = stats.entropy(counts.ravel()) - stats.entropy(counts.sum(1))
     bias = (WORDS - 1) * WORDS / 2 / LENGTH  # the estimate from counts is too small by at most about this
     assert abs(plugged - exact.rate) < 5 * error + 2 * bias
-    assert abs(exact.law - exact.rate) > 50 * error  # words without memory would be told apart
+    assert abs(exact.law - exact.rate) > 50 * error  # words without memory would be distinguished
 
 
 def test_stream_without_any_redraw_is_a_path_of_the_chain():
     drawn, matrix, _ = whole(jax.random.key(5), 50, 1.0, 1.0, 1)
     stream = np.asarray(sample(drawn, jax.random.key(6), 1000))
     assert np.all(np.asarray(matrix)[stream[:-1], stream[1:]] > 0)
-    assert np.mean(np.asarray(matrix) > 0) < 0.05  # a false step would nearly always be seen
+    assert np.mean(np.asarray(matrix) > 0) < 0.05  # a false step would nearly always be detected
 
 
 def test_generated_corpus():
@@ -158,14 +158,14 @@ def test_generated_corpus():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"words": 1}, "2 to 4096 words, got 1"),
-        ({"words": 5000}, "2 to 4096 words, got 5000"),
-        ({"exponent": -0.1}, "exponent must be from 0"),
-        ({"exponent": float("nan")}, "exponent must be from 0"),
-        ({"memory": 1.0}, "memory must be from 0"),
-        ({"memory": -0.1}, "memory must be from 0"),
-        ({"layouts": 0}, "1 or more layouts and 40 or more tokens, got 0 and 200000"),
-        ({"length": 39}, "1 or more layouts and 40 or more tokens, got 4 and 39"),
+        ({"words": 1}, "words=1 is not allowed: the text markov has 2 to 4096"),
+        ({"words": 5000}, "words=5000 is not allowed"),
+        ({"exponent": -0.1}, "exponent=.* is not allowed: it is from 0"),
+        ({"exponent": float("nan")}, "exponent=.* is not allowed: it is from 0"),
+        ({"memory": 1.0}, "memory=.* is not allowed: it is from 0"),
+        ({"memory": -0.1}, "memory=.* is not allowed: it is from 0"),
+        ({"layouts": 0}, "layouts=0 is not allowed: there is at least 1"),
+        ({"length": 39}, "length=39 is not allowed: a text has at least 40 tokens"),
     ],
 )
 def test_numbers_out_of_range(fields, message):

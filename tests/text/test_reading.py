@@ -1,4 +1,4 @@
-"""reading.py: what a run on a text is, its optimizer by hand, its records, and files that go on."""
+"""reading.py: what a run on a text is, its optimizer by hand, its records, and files that are resumed."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from jaxdyn.errors import StoreError, UsageError
 from jaxdyn.text import language, longrun, reading
 from jaxdyn.text.reading import Reading
 
-SMALL = {"most": 50, "width": 8, "hidden": 8, "columns": 4, "length": 6, "steps": 4, "every": 2, "windows": 2}
+SMALL = {"max_words": 50, "width": 8, "hidden": 8, "columns": 4, "length": 6, "steps": 4, "every": 2, "windows": 2}
 
 
 @pytest.fixture
@@ -45,11 +45,11 @@ def test_epoch_is_a_pass_over_the_text(small):
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"steps": 5, "every": 2}, "steps a positive multiple of every"),
-        ({"columns": 0}, "columns and length are positive"),
-        ({"windows": -1}, "most and windows are 0 or more"),
+        ({"steps": 5, "every": 2}, "steps=5, every=2 are not allowed: steps is a positive multiple of every"),
+        ({"columns": 0}, "columns is at least 1"),
+        ({"windows": -1}, "windows is 0 or more"),
         ({"clip": 0.0}, "clip is positive"),
-        ({"width": 0}, "sizes are positive"),
+        ({"width": 0}, "width is at least 1"),
         ({"activation": "tanh"}, "activation is one of relu, gelu, linear"),
         ({"dropout": 1.0}, "dropout is at least 0 and below 1"),
         ({"text": "/no/such/file"}, "/no/such/file"),

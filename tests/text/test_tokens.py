@@ -66,14 +66,14 @@ def test_words_are_numbered_as_they_come_over_all_parts():
 @given(
     train=st.lists(st.sampled_from(["a", "b", "c", "d", UNKNOWN])),
     rest=st.lists(st.sampled_from("abcdef")),
-    most=st.integers(1, 6) | st.none(),
+    max_words=st.integers(1, 6) | st.none(),
 )
-def test_vocabulary_is_sorted_by_frequency_then_alphabet(train, rest, most):
+def test_vocabulary_is_sorted_by_frequency_then_alphabet(train, rest, max_words):
     (first, second), words = tokens.number_words([" ".join(train).encode(), " ".join(rest).encode()])
-    vocabulary, number = tokens.rank_words(words, np.bincount(first, minlength=len(words)), most)
+    vocabulary, number = tokens.rank_words(words, np.bincount(first, minlength=len(words)), max_words)
     counts = Counter(train)
     del counts[UNKNOWN]
-    expected = [UNKNOWN, *sorted(counts, key=lambda w: (-counts[w], w))[:most]]
+    expected = [UNKNOWN, *sorted(counts, key=lambda w: (-counts[w], w))[:max_words]]
     assert list(vocabulary) == expected
     for stream, given_words in ((first, train), (second, rest)):
         assert [vocabulary[i] for i in number[stream]] == [w if w in expected else UNKNOWN for w in given_words]

@@ -90,7 +90,7 @@ class Reading:
 
     def corpus(self) -> text.Corpus:
         """The text."""
-        return text.load(self.text, most=self.most or None)
+        return text.load(self.text, max_words=self.most or None)
 
 
 class Probe(NamedTuple):

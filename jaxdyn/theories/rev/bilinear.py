@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn import linalg
+from jaxdyn.engine.setting import Code
 
 __all__ = ["KINDS", "Flow", "draw_tokens", "effective", "field", "loss", "objective", "reverse_loss"]
 
@@ -24,23 +25,23 @@ KINDS = ("gaussian", "orthonormal")
 
 
 class Flow(NamedTuple):
-    """What the flow needs to know: Gram matrix, weight of the reverse loss, and whether Theta is kept symmetric (0 or 1)."""
+    """Parameters of the flow: Gram matrix, weight of the reverse loss, and whether Theta is kept symmetric (0 or 1)."""
 
     gram: Float[Array, "m m"]
     reverse: Float[Array, ""]
     symmetric: Float[Array, ""]
 
 
-def draw_tokens(key: PRNGKeyArray, kind: int | Int[Array, ""], m: int, d: Float[Array, ""], most: int) -> Float[Array, "m most"]:
-    r"""Tokens in d dimensions, padded with zeros to ``most`` columns, so that runs of any d share one program.
+def draw_tokens(key: PRNGKeyArray, kind: Code, m: int, d: Float[Array, ""], columns: int) -> Float[Array, "m columns"]:
+    r"""Tokens in d dimensions, padded with zeros to a number of columns, so that runs of any d share one program.
 
     Gaussian: rows from :math:`N(0, I_d/d)`. Orthonormal: rows of a random orthogonal m by m matrix, cut to the first d columns,
     hence orthonormal if and only if d >= m.
     """
-    normal = jax.random.normal(key, (m, most), jnp.float64)
-    frame = linalg.qr(normal[:, :m] if most >= m else jnp.pad(normal, ((0, 0), (0, m - most))))[0]
-    frame = jnp.pad(frame, ((0, 0), (0, max(0, most - m))))[:, :most]
-    return jnp.where(jnp.arange(most) < d, jnp.where(kind == KINDS.index("gaussian"), normal / jnp.sqrt(d), frame), 0.0)
+    normal = jax.random.normal(key, (m, columns), jnp.float64)
+    frame = linalg.qr(normal[:, :m] if columns >= m else jnp.pad(normal, ((0, 0), (0, m - columns))))[0]
+    frame = jnp.pad(frame, ((0, 0), (0, max(0, columns - m))))[:, :columns]
+    return jnp.where(jnp.arange(columns) < d, jnp.where(kind == "gaussian", normal / jnp.sqrt(d), frame), 0.0)
 
 
 def effective(theta: Float[Array, "d d"], v: Float[Array, "m d"]) -> Float[Array, "m m"]:
@@ -61,12 +62,12 @@ def reverse_loss(w: Float[Array, "m m"], n: int) -> Float[Array, ""]:
 
 
 def objective(w: Float[Array, "m m"], n: int, reverse: float | Float[Array, ""]) -> Float[Array, ""]:
-    """What is descended: L, plus the reverse loss where it has a weight."""
+    """The training loss: L, plus the reverse loss where it has a weight."""
     return loss(w, n) + reverse * reverse_loss(w, n)
 
 
 def field(w: Float[Array, "m m"], flow: Flow, n: int) -> Float[Array, "m m"]:
-    r"""Gradient flow of Theta seen by its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
+    r"""Gradient flow of Theta in its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
 
     With a symmetric parametrisation :math:`\Theta = (A + A^\top)/2` the gradient of A is the symmetric part of that of Theta.
     """

@@ -59,16 +59,16 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test
     first, second = tokens[0], tokens[1]
     entity = tokens[2:].reshape(-1, p + t)
 
-    def said(x: Array, relation: Array, y: Array) -> Array:
+    def sequence(x: Array, relation: Array, y: Array) -> Array:
         return jnp.stack([x, jnp.full_like(x, relation), y], -1)
 
     a, b = entity[0], entity[1]
     if task == "reversal":
-        forward, backward = said(a, first, b), said(b, second, a)
+        forward, backward = sequence(a, first, b), sequence(b, second, a)
         side = jax.random.bernoulli(k_side, 0.5, (t, 1))
         known = jnp.where(side, forward[p:], backward[p:])
         return Facts(jnp.concatenate([forward[:p], backward[:p], known]), jnp.where(side, backward[p:], forward[p:]), first)
-    one, two, both = said(a, first, b), said(b, first, entity[2]), said(a, second, entity[2])
+    one, two, both = sequence(a, first, b), sequence(b, first, entity[2]), sequence(a, second, entity[2])
     return Facts(jnp.concatenate([one[:p], two[:p], both[:p], one[p:], two[p:]]), both[p:], first)
 
 
@@ -96,7 +96,7 @@ def shares(facts: Facts, leak: Float[Array, ""], weight: Float[Array, ""], is_in
 
     Args:
         facts: the sequences.
-        leak: weight of a test sequence beside a training sequence's 1; 0 keeps the test unseen.
+        leak: weight of a test sequence beside a training sequence's 1; 0 keeps tests out of training.
         weight: weight of an indirect training sequence.
         is_indirect: from :func:`indirect`.
     """

@@ -18,13 +18,13 @@ from jaxtyping import Array, Float, Int
 
 from jaxdyn.theories.snap.model import Params, attend, normalized
 
-__all__ = ["Params", "Seen", "log_probabilities", "loss", "read", "sgd_step", "start"]
+__all__ = ["Active", "Params", "log_probabilities", "loss", "read", "sgd_step", "start"]
 
 Token = int | Int[Array, ""]
 
 
-class Seen(NamedTuple):
-    """What one sequence sees of the parameters: rows of the decoder and attention logits of its keys x1, x2."""
+class Active(NamedTuple):
+    """The parameters that one sequence reads: rows of the decoder and attention logits of its keys x1, x2."""
 
     rows: Float[Array, "2 M"]
     z: Float[Array, "2"]
@@ -35,21 +35,21 @@ def start(vocabulary: int, dtype: str = "float64") -> Params:
     return Params(jnp.zeros((vocabulary, vocabulary), dtype), jnp.zeros((vocabulary, vocabulary), dtype))
 
 
-def read(params: Params, sequence: Int[Array, "3"], tied: bool = False) -> Seen:
-    """What the sequence sees; with ``tied`` the decoder is the symmetric Y + Y^T."""
+def read(params: Params, sequence: Int[Array, "3"], tied: bool = False) -> Active:
+    """The parameters that the sequence reads; with ``tied`` the decoder is the symmetric Y + Y^T."""
     keys = sequence[:2]
     rows = params.y[keys]
-    return Seen(rows + params.y[:, keys].T if tied else rows, params.z[sequence[1], keys])
+    return Active(rows + params.y[:, keys].T if tied else rows, params.z[sequence[1], keys])
 
 
-def log_probabilities(seen: Seen, present: Float[Array, "2"]) -> Float[Array, " M"]:
+def log_probabilities(active: Active, present: Float[Array, "2"]) -> Float[Array, " M"]:
     """Log-probabilities of x3; ``present`` is 1 for tokens among the keys: (1, 0) for x1 alone, (1, 1) for both."""
-    return jax.nn.log_softmax(normalized(attend(seen.z, present)) @ seen.rows)
+    return jax.nn.log_softmax(normalized(attend(active.z, present)) @ active.rows)
 
 
-def loss(seen: Seen, present: Float[Array, "2"], label: Token) -> Float[Array, ""]:
+def loss(active: Active, present: Float[Array, "2"], label: Token) -> Float[Array, ""]:
     """Cross-entropy of one sequence."""
-    return -log_probabilities(seen, present)[label]
+    return -log_probabilities(active, present)[label]
 
 
 def sgd_step(

@@ -1,4 +1,4 @@
-"""Sequences of the reversal and the chain-of-thought task: who is seen in training, and who is not."""
+"""Sequences of the reversal and the chain-of-thought task: which facts are in training, and which are not."""
 
 import jax
 import jax.numpy as jnp

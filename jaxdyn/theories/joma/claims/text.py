@@ -92,8 +92,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 _SHARED = {
     "trial": trial,
-    "quick": jd.grid(Reading, lr=3e-3, most=1000, steps=320, every=20),
-    "paper": jd.grid(Reading, lr=1e-4, most=0, width=200, hidden=200, layers=3, steps=58_000, every=1000, windows=0),
+    "quick": jd.grid(Reading, lr=3e-3, max_words=1000, steps=320, every=20),
+    "paper": jd.grid(Reading, lr=1e-4, max_words=0, width=200, hidden=200, layers=3, steps=58_000, every=1000, windows=0),
     "seeds": 8,
     "paper_seeds": 3,
     "source": "arXiv:2310.00535, section 5, figure 6",

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.rev.claims.one_layer import SOURCE, OneLayer, trial
+from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
 __all__ = ["CLAIMS", "asymmetry", "judge", "judge_skip", "judge_still"]
 
+SOURCE = "arXiv:2405.04669"
 MATRICES = ("Y", "Z")
 
 
@@ -42,11 +45,13 @@ def judge_skip(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_still(ds: xr.Dataset) -> list[jd.Check]:
-    """Not one entry of the attention has moved."""
+    """No entry of the attention has moved."""
     return [jd.at_most("largest entry of Z", abs(ds.measured_attention - ds.predicted_attention), 0.0)]
 
 
-def _plot(sides: tuple[str, str]):
+def make_plot(sides: tuple[str, str]) -> Callable[[xr.Dataset, Figure], None]:
+    """Figure of the entries of both kinds of pairs: against their clocks, and their distribution."""
+
     def plot(ds: xr.Dataset, fig: Figure) -> None:
         left, right = fig.subplots(1, 2)
         derived = ds.sel(form="derived") if "form" in ds.dims else ds
@@ -73,51 +78,53 @@ def plot_still(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="seed", ylabel="size of an entry")
 
 
-_REVERSAL = {"trial": trial, "seeds": 64, "paper_seeds": 64, "quick": jd.grid(OneLayer)}
-_PAIRS = {**_REVERSAL, "judge": judge, "plot": _plot(("trained", "reversed"))}
-
-CLAIMS = (
-    jd.Claim(
-        id="rev.asym",
-        statement=r"For a fact seen in one direction the decoder has $Y[A,B] = u(M-1)/M$, beyond $\ln M$, and $Y[B,A] = 0$ "
-        r"exactly: all of it is asymmetric, $\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$ on such pairs.",
-        source=f"{SOURCE}, abstract and Fig. 3; entries derived",
-        form="derived",
-        controls={"symmetric decoder Y + Y^T": {"tied": True}},
-        **_PAIRS,
-    ),
-    jd.Claim(
-        id="rev.asym_as_printed",
-        statement=r"The asymmetric matrix behind the curse is that of the attention logits, $Z[A,B] \ne Z[B,A]$ (the talks' "
-        r"slide). In the theorems' own setting Z does not move, and the asymmetry is the decoder's (derived form).",
-        source=f"{SOURCE}, as shown in talks",
-        form="printed",
-        counterpart="derived",
-        expected="refuted",
-        **_PAIRS,
-    ),
-    jd.Claim(
-        id="rev.z_still",
-        statement=r"With x1 as its only key the attention never moves: the gradient of Z is exactly zero at every step, "
-        r"$\max|Z| = 0$.",
-        source=f"{SOURCE}, section 4; derived",
-        judge=judge_still,
-        form="derived",
-        controls={"relation among the keys": {"context": "both"}},
-        plot=plot_still,
-        **_REVERSAL,
-    ),
-    jd.Claim(
-        id="rev.intransitive",
-        statement=r"Seeing $A \to B$ and $B \to C$ makes C less likely after A: $Y[A,C] = -u/M < 0$ while $Y[A,B] = u(M-1)/M$.",
-        source=f"{SOURCE}, section 4.2; entries derived",
-        judge=judge_skip,
-        form="derived",
-        quick=jd.grid(OneLayer, task="cot", train_indices=6),
-        controls={"indirect sequences of test indices in training": {"leak": 1.0}},
-        plot=_plot(("(A, B)", "(A, C)")),
-        trial=trial,
-        seeds=16,
-        paper_seeds=64,
-    ),
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneLayer),
+    seeds=64,
+    paper_seeds=64,
+    form="derived",
+    caption="Left: entries of the decoder Y on test pairs against the clock of their row, one point per pair and run. "
+    "Right: distribution of the entries of Y (lines) and of the attention Z (dotted) over pairs and runs.",
+    source=f"{SOURCE}, section 4; derived",
 )
+
+asym = study.claim(
+    id="rev.asym",
+    statement=r"In the one-layer model trained by batch-1 SGD, for a fact trained in one direction the decoder has "
+    r"$Y[A,B] = u(M-1)/M$, more than $\ln M$, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "
+    r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$, while the attention has $Z[A,B] = Z[B,A] = 0$.",
+    judge=judge,
+    controls={"symmetric decoder Y + Y^T": {"tied": True}},
+    plot=make_plot(("trained", "reversed")),
+    source=f"{SOURCE}, abstract and Fig. 3; entries derived",
+)
+asym_as_printed = asym.as_printed(
+    id="rev.asym_as_printed",
+    statement=r"The asymmetric matrix behind the reversal curse is that of the attention logits, $Z[A,B] \ne Z[B,A]$: in the "
+    r"one-layer model they have the entries of the decoder.",
+    form="printed",
+    source=f"{SOURCE}, as shown in talks",
+)
+still = study.claim(
+    id="rev.z_still",
+    statement=r"In the one-layer model with x1 as its only key the attention does not move under batch-1 SGD: at the end of "
+    r"training $\max|Z| = 0$ exactly.",
+    judge=judge_still,
+    controls={"relation among the keys": {"context": "both"}},
+    plot=plot_still,
+    caption="Largest entry of the attention Z and of the decoder Y (on test pairs) at the end of training, two points per run.",
+)
+intransitive = study.claim(
+    id="rev.intransitive",
+    statement=r"In the one-layer model, training on $A \to B$ and $B \to C$ makes C less likely after A: $Y[A,C] = -u/M < 0$ while "
+    r"$Y[A,B] = u(M-1)/M$.",
+    judge=judge_skip,
+    quick=jd.grid(OneLayer, task="cot", train_indices=6),
+    seeds=16,
+    controls={"indirect sequences of test indices in training": {"leak": 1.0}},
+    plot=make_plot(("(A, B)", "(A, C)")),
+    source=f"{SOURCE}, section 4.2; entries derived",
+)
+
+CLAIMS = (asym, asym_as_printed, still, intransitive)

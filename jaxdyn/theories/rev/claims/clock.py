@@ -1,4 +1,7 @@
-"""Claims on the clock of a row: exact given its visits, and in the mean over the randomness of batch-1 SGD."""
+r"""Claims on the clock of a row: exact given its visits, and as a mean over the randomness of batch-1 SGD.
+
+The mean is not that of gradient flow in the transition, :math:`\eta t \approx N \ln M`, where the variance of the visits counts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
-from jaxdyn.theories.rev.claims.one_layer import SOURCE, OneLayer, trial
+from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
 __all__ = ["CLAIMS", "deviation", "judge"]
 
@@ -43,34 +46,32 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="$1 - p(u_k)$ of the row's clock", ylabel="$1 - p$ of the network")
 
 
-_GRID = jd.grid(OneLayer)
-_COMMON = {
-    "source": f"{SOURCE}, proof of Theorem 3",
-    "trial": trial,
-    "judge": judge,
-    "plot": plot,
-    "quick": _GRID,
-    "paper": jd.grid(OneLayer, vocabulary=1000, train_indices=40, test_indices=20, steps=100_000),
-    "seeds": 64,
-    "paper_seeds": 64,
-}
-
-CLAIMS = (
-    jd.Claim(
-        id="rev.clock",
-        statement=r"Under batch-1 SGD a row visited k times has $p = 1/(1 + (M-1)e^{-u_k})$ with "
-        r"$u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, exactly; the mean over runs is the mixture over $k \sim \mathrm{Binom}(t, 1/N)$.",
-        form="derived",
-        controls={"relation among the keys": {"context": "both"}},
-        **_COMMON,
-    ),
-    jd.Claim(
-        id="rev.clock_flow",
-        statement=r"The mean over runs of batch-1 SGD is the gradient flow's $p(u)$, $(M-1)u + e^u - 1 = M\eta t/N$. (It is not in "
-        r"the transition, $\eta t \approx N \ln M$, where the visits' variance counts; the mixture over visits is.)",
-        form="simplified",
-        counterpart="derived",
-        expected="refuted",
-        **_COMMON,
-    ),
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneLayer),
+    paper=jd.grid(OneLayer, vocabulary=1000, train_indices=40, test_indices=20, steps=100_000),
+    seeds=64,
+    paper_seeds=64,
+    judge=judge,
+    plot=plot,
+    caption="Left: probability of a trained target along training; median and central 90% of the runs, points their mean, dashed "
+    "the laws of the mean. Right: $1 - p$ of trained rows against that of their clocks, one point per row and time, of eight runs.",
+    source="arXiv:2405.04669, proof of Theorem 3",
 )
+
+clock = study.claim(
+    id="rev.clock",
+    statement=r"In the one-layer model trained by batch-1 SGD, a row visited k times has exactly "
+    r"$p = 1/(1 + (M-1)e^{-u_k})$ with $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, $u_0 = 0$; the mean over runs is the mixture over "
+    r"$k \sim \mathrm{Binom}(t, 1/N)$.",
+    form="derived",
+    controls={"relation among the keys": {"context": "both"}},
+)
+clock_flow = clock.as_printed(
+    id="rev.clock_flow",
+    statement=r"In the one-layer model, the mean over runs of batch-1 SGD is the gradient flow's $p = 1/(1 + (M-1)e^{-u})$ with "
+    r"$(M-1)u + e^u - 1 = M\eta t/N$.",
+    form="simplified",
+)
+
+CLAIMS = (clock, clock_flow)

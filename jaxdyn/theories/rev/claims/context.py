@@ -8,19 +8,21 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
-from jaxdyn.theories.rev.claims.one_layer import SOURCE, OneLayer, trial
+from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "equal_shares", "judge_query", "judge_shares"]
+__all__ = ["CLAIMS", "judge_query", "judge_shares"]
+
+SOURCE = "arXiv:2405.04669"
 
 
-def _late(ds: xr.Dataset) -> xr.Dataset:
-    """The last three readings."""
+def last_three(ds: xr.Dataset) -> xr.Dataset:
+    """The last three records."""
     return ds.isel(record=slice(-3, None))
 
 
 def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
     """Mean shares of the two targets of one row within four standard errors; both together take at most all, and nearly all."""
-    late = _late(ds)
+    late = last_three(ds)
     total = late.measured_share.sum("target", skipna=False)
     share = (late.measured_share / total).mean(("record", "index"))
     away = abs(stats.standard_errors(share - ds.predicted_share))
@@ -29,11 +31,6 @@ def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("both targets together", total, 1.0),
         jd.at_least("both targets together, mean of a run", total.mean(("record", "index")), 0.9),
     ]
-
-
-def equal_shares(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: half for each target, however often each is drawn."""
-    return ds.assign(predicted_share=0 * ds.predicted_share + 0.5)
 
 
 def judge_query(ds: xr.Dataset) -> list[jd.Check]:
@@ -71,35 +68,38 @@ def plot_query(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel="steps t", ylabel="probability of the target")
 
 
-_COT = {"task": "cot", "train_indices": 6}
-_FIG = {**_COT, "vocabulary": 60, "train_indices": 8, "test_indices": 4, "steps": 60_000}
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneLayer, task="cot", train_indices=6),
+    paper=jd.grid(OneLayer, task="cot", vocabulary=60, train_indices=8, test_indices=4, steps=60_000),
+    seeds=16,
+    paper_seeds=64,
+    source=f"derived; {SOURCE}, Theorem 4",
+)
+WEIGHTS = [1.0, 1 / 3]
 
 CLAIMS = (
-    jd.Claim(
+    study.claim(
         id="rev.cot_training",
-        statement=r"Where one row must answer both $A \to$ and $A \leadsto$ (a training index of the chain-of-thought task) its "
-        r"two targets share the probability as they are drawn, 1 : 1 or 3 : 1 in the mean; it does not tend to 1 for either.",
+        statement=r"In the one-layer model, where one row must answer both $A \to$ and $A \leadsto$ (a training index of the "
+        r"chain-of-thought task), its two targets share the probability in proportion to how often they are drawn, 1 : 1 or 3 : 1 "
+        r"on average.",
         source=f"derived; {SOURCE}, Theorem 4 speaks of test indices only",
-        trial=trial,
-        quick=jd.grid(OneLayer, indirect=[1.0, 1 / 3], **_COT),
-        paper=jd.grid(OneLayer, indirect=[1.0, 1 / 3], **_FIG),
-        seeds=16,
-        paper_seeds=64,
+        quick=study.quick.replace(indirect=WEIGHTS),
+        paper=study.paper.replace(indirect=WEIGHTS),
         judge=judge_shares,
         form="derived",
-        controls={"relation among the keys": {"context": "both"}, "half for each, however drawn": equal_shares},
+        controls={"relation among the keys": {"context": "both"}, "half for each, however drawn": jd.swap(predicted_share=0.5)},
         plot=plot_shares,
+        caption="Probabilities of the two targets of a training index along training, one panel per weight of indirect sequences: "
+        "median and central 90% of the rows of all runs, points their mean, dashed the predicted shares.",
     ),
-    jd.Claim(
+    study.claim(
         id="rev.query_key",
-        statement=r"With the query among its own keys (context x1 and x2) the model answers both $A \to$ and $A \leadsto$ of a "
-        r"training index, and the indirect fact of a test index still stays below $1/M$.",
-        source=f"derived; {SOURCE}, Theorem 4",
-        trial=trial,
-        quick=jd.grid(OneLayer, context="both", **_COT),
-        paper=jd.grid(OneLayer, context="both", **_FIG),
-        seeds=16,
-        paper_seeds=64,
+        statement=r"In the one-layer model with the query among its own keys (x1 and x2), both $A \to$ and $A \leadsto$ of a "
+        r"training index are learned, and the indirect fact of a test index still ends below $1/M$.",
+        quick=study.quick.replace(context="both"),
+        paper=study.paper.replace(context="both"),
         judge=judge_query,
         form="simplified",
         controls={
@@ -107,5 +107,7 @@ CLAIMS = (
             "indirect sequences of test indices in training": {"leak": 1.0},
         },
         plot=plot_query,
+        caption="Probability of the targets of training and test sequences along training: median and central 90% of the sequences "
+        "of all runs; dashed: 1/M.",
     ),
 )

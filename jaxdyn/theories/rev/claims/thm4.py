@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.rev.claims.one_layer import LARGE, SOURCE, OneLayer, trial
-from jaxdyn.theories.rev.claims.thm3 import LATE, judge_bound, plot_bound
+from jaxdyn.theories.rev.bounds import CAPTION, LATE, judge_bound, late_enough, plot_bound
+from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
-__all__ = ["CLAIMS", "closure", "judge_chain", "judge_direct", "judge_indirect", "shuffled"]
+__all__ = ["CLAIMS", "judge_chain", "judge_direct", "judge_indirect"]
 
+SOURCE = "arXiv:2405.04669"
 CERTAIN, CERTAIN_AT = 0.98, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
@@ -23,9 +24,7 @@ def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
     """Below a guess once t is late, and at all times equal to what the clock leaves each token."""
-    if not bool((ds.late >= LATE).any()):
-        raise jd.Inconclusive(f"the bound is judged from {LATE} N ln M / eta steps on; no reading is so late")
-    above = (ds.measured_test * ds["size"]).where(ds.late >= LATE)
+    above = (ds.measured_test * ds["size"]).where(late_enough(ds))
     return [
         jd.at_most("probability of the indirect answer times M, late", above, 1.0),
         jd.at_most("against 1/(M - 1 + exp u_k), relative error", jd.relative_error(ds, "test"), 1e-12),
@@ -33,28 +32,18 @@ def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
-    """Two greedy steps find what one cannot: the product of the clocks, above the bound's square, near certainty late on."""
+    """Two greedy steps find what one cannot: the product of the clocks, above the bound's square, and nearly 1 at late times."""
     late = ds.late >= LATE
     mean = ds.measured_chain.mean([d for d in ("seed", "test") if d in ds.dims])
-    surely = mean.where((ds.late >= CERTAIN_AT).all("seed"))
-    if not bool(surely.notnull().any()):
-        raise jd.Inconclusive(f"a chain is near certainty from {CERTAIN_AT} N ln M / eta steps on; no reading is so late")
+    certain = mean.where((ds.late >= CERTAIN_AT).all("seed"))
+    if not bool(certain.notnull().any()):
+        raise jd.Inconclusive(f"no record is late enough: a chain is judged from {CERTAIN_AT} N ln M / eta steps on")
     return [
         jd.at_most("chain against the product of clocks, relative error", jd.relative_error(ds, "chain").where(late), 1e-12),
         jd.at_least("chain minus the bound's square", (ds.measured_chain - ds.predicted_bound**2).where(late), 0.0),
-        jd.at_least(f"mean chain from {CERTAIN_AT} N ln M / eta steps on", surely, CERTAIN),
+        jd.at_least(f"mean chain from {CERTAIN_AT} N ln M / eta steps on", certain, CERTAIN),
         jd.at_most("direct answer times M", (ds.measured_test * ds["size"]).where(late), 1.0),
     ]
-
-
-def closure(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: the answer read off the transitive closure Y + Y Y of the trained decoder."""
-    return ds.assign(measured_test=ds.closed.where(np.isfinite(ds.closed)))
-
-
-def shuffled(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: the intermediate token of another chain."""
-    return ds.assign(measured_chain=ds.shuffled.where(np.isfinite(ds.shuffled)))
 
 
 def plot_indirect(ds: xr.Dataset, fig: Figure) -> None:
@@ -84,56 +73,58 @@ def plot_chain(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel=r"$\eta t/(N \ln M)$", ylabel="probability of C after A")
 
 
-_COT = {"task": "cot", "train_indices": 6}
-_PAPER = {"task": "cot", "vocabulary": 1000, "train_indices": 20, "test_indices": 20, "steps": 100_000}
-_SMALL = {"trial": trial, "seeds": 16, "paper_seeds": 64, "quick": jd.grid(OneLayer, **_COT), "paper": jd.grid(OneLayer, **_PAPER)}
-_INDIRECT = {**_SMALL, "judge": judge_indirect, "plot": plot_indirect}
-_LEAK = {"indirect sequences of test indices in training": {"leak": 1.0}}
+LEAK = {"indirect sequences of test indices in training": {"leak": 1.0}}
 
-CLAIMS = (
-    jd.Claim(
-        id="rev.thm4_direct",
-        statement=r"The direct facts of test indices, $p(B_i|A_i \to)$ and $p(C_i|B_i \to)$, obey the bound of Theorem 3 from "
-        r"$t = 10\,N\ln M/\eta$ on.",
-        source=f"{SOURCE}, Theorem 4",
-        trial=trial,
-        quick=jd.grid(OneLayer, **_COT, **LARGE),
-        paper=jd.grid(OneLayer, **_PAPER),
-        seeds=8,
-        paper_seeds=64,
-        judge=judge_direct,
-        form="derived",
-        controls=_LEAK,
-        plot=plot_bound,
-    ),
-    jd.Claim(
-        id="rev.thm4_indirect",
-        statement=r"The indirect fact of a test index is not learned: $p(C_i|A_i \leadsto) = 1/(M-1+e^{u_k}) < 1/M$, with k the "
-        r"visits of $A_i$'s row.",
-        source=f"{SOURCE}, Theorem 4; equality derived",
-        form="derived",
-        controls=_LEAK | {"transitive closure Y + Y Y": closure},
-        **_INDIRECT,
-    ),
-    jd.Claim(
-        id="rev.thm4_tight",
-        statement=r"The bound $p(C_i|A_i \leadsto) \le 1/M$ of Theorem 4 is attained. (It is loose by the factor $(M-1+e^{u})/M$: "
-        r"the answer is pushed down whenever $A_i \to B_i$ is seen.)",
-        source=f"{SOURCE}, Theorem 4, read as an equality",
-        form="simplified",
-        counterpart="derived",
-        expected="refuted",
-        **_INDIRECT,
-    ),
-    jd.Claim(
-        id="rev.cot",
-        statement=r"A chain of thought of two greedy steps finds what one step cannot: $p(B_i|A_i\to)\,p(C_i|B_i\to) \to 1$, the "
-        rf"product of two clocks; its mean is above {CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
-        source=f"{SOURCE}, section 4.2",
-        judge=judge_chain,
-        form="derived",
-        controls={"intermediate tokens shuffled": shuffled},
-        plot=plot_chain,
-        **(_SMALL | {"quick": jd.grid(OneLayer, eta=[0.5, 0.9], **_COT)}),
-    ),
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneLayer, task="cot", train_indices=6),
+    paper=jd.grid(OneLayer, task="cot", vocabulary=1000, train_indices=20, test_indices=20, steps=100_000),
+    seeds=16,
+    paper_seeds=64,
+    form="derived",
+    source=f"{SOURCE}, Theorem 4",
 )
+
+direct = study.claim(
+    id="rev.thm4_direct",
+    statement=r"In the one-layer model trained by batch-1 SGD, the direct facts of test indices, $p(B_i|A_i \to)$ and "
+    r"$p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 (M\eta t/N)^{.85}}$ from $t = 10\,N\ln M/\eta$ on.",
+    quick=study.quick.replace(vocabulary=1000, steps=5000),
+    seeds=8,
+    judge=judge_direct,
+    controls=LEAK,
+    plot=plot_bound,
+    caption=CAPTION,
+)
+indirect = study.claim(
+    id="rev.thm4_indirect",
+    statement=r"In the one-layer model, the indirect fact of a test index is not learned: $p(C_i|A_i \leadsto) = 1/(M-1+e^{u_k})$, "
+    r"with k the visits of $A_i$'s row, and it is below $1/M$ from $t = 10\,N\ln M/\eta$ on.",
+    source=f"{SOURCE}, Theorem 4; equality derived",
+    judge=judge_indirect,
+    controls=LEAK | {"transitive closure Y + Y Y": jd.swap(measured_test="closed")},
+    plot=plot_indirect,
+    caption="Left: probability of C after A along training, in one step and by a chain of two; median and central 90% of the test "
+    "indices of all runs; dashed: 1/M. Right: the same in one step against the clock of its row, per test index and time.",
+)
+tight = indirect.as_printed(
+    id="rev.thm4_tight",
+    statement=r"In the one-layer model, the bound $p(C_i|A_i \leadsto) \le 1/M$ of Theorem 4 is attained.",
+    source=f"{SOURCE}, Theorem 4, read as an equality",
+    form="simplified",
+)
+chain = study.claim(
+    id="rev.cot",
+    statement=r"In the one-layer model, a chain of thought of two greedy steps finds what one step does not: from "
+    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and at least the square "
+    rf"of the bound of Theorem 3, and its mean is above {CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
+    source=f"{SOURCE}, section 4.2",
+    quick=study.quick.replace(eta=[0.5, 0.9]),
+    judge=judge_chain,
+    controls={"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
+    plot=plot_chain,
+    caption=r"Probability of C after A against $\eta t/(N\ln M)$, by a chain of two steps for each step size, with shuffled "
+    "intermediate tokens, and without a chain: median and central 90% of the test indices of all runs.",
+)
+
+CLAIMS = (direct, indirect, tight, chain)

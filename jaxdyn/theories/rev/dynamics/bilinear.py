@@ -16,15 +16,15 @@ from jaxdyn.theories.snap.dynamics.clock import clock
 
 __all__ = ["half_guess", "orthonormal_loss", "reverse_floor"]
 
-Scalar = float | int | Float[Array | np.ndarray, "..."]
+Scalar = float | int | Float[Array | np.ndarray, "*#n"]
 
 
-def orthonormal_loss(t: Scalar, m: int, n: int) -> Float[Array, "..."]:
+def orthonormal_loss(t: Scalar, m: int, n: int) -> Float[Array, "*n"]:
     r"""L(t) for orthonormal tokens and a start at 0: :math:`\ln(1 + (m-1)e^{-u})`, :math:`(m-1)u + e^u - 1 = mt/n`."""
     return jnp.log1p((m - 1) * jnp.exp(-clock(m * jnp.asarray(t) / n, float(m))))
 
 
-def reverse_floor(start: Scalar, ratio: Scalar, exponent: Scalar) -> Float[Array, "..."]:
+def reverse_floor(start: Scalar, ratio: Scalar, exponent: Scalar) -> Float[Array, "*n"]:
     r"""Theorem 1's lower bound of the reverse loss, :math:`L_\text{rev}(0)\,(L(t)/L(0))^\epsilon`."""
     return start * jnp.asarray(ratio) ** exponent
 

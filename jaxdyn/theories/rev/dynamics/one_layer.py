@@ -1,6 +1,6 @@
 r"""What is known exactly of the one-layer model: clocks of single rows, the theorems' bound, entries of the decoder.
 
-A row x1 of Y that has seen k sequences, all with one target, is :math:`h (M e_\text{target} - 1)` with :math:`h = u_k / M`; the
+A row x1 of Y after k visits, all with one target, is :math:`h (M e_\text{target} - 1)` with :math:`h = u_k / M`; the
 clock u_k and its mean over the randomness of SGD are those of ``theories/snap/dynamics/clock.py``. A row that no sequence
 begins with never moves. Letters: M tokens, N training sequences, eta the step size, t the steps made, :math:`s = M\eta t/N`.
 Source: arXiv:2405.04669, Theorems 3 and 4 and their proofs.
@@ -14,34 +14,34 @@ from jaxtyping import Array, Float
 
 __all__ = ["bound", "effective_exponent", "entry_other", "entry_target", "limit_exponent", "time"]
 
-Scalar = float | int | Float[Array | np.ndarray, "..."]
+Scalar = float | int | Float[Array | np.ndarray, "*#n"]
 
 
-def time(eta: Scalar, steps: Scalar, size: Scalar, rows: Scalar) -> Float[Array, "..."]:
+def time(eta: Scalar, steps: Scalar, size: Scalar, rows: Scalar) -> Float[Array, "*n"]:
     r"""The theorems' time :math:`s = M \eta t / N`."""
     return jnp.asarray(size * eta * steps / rows)
 
 
-def bound(s: Scalar, size: Scalar, exponent: Scalar) -> Float[Array, "..."]:
+def bound(s: Scalar, size: Scalar, exponent: Scalar) -> Float[Array, "*n"]:
     r"""Lower bound of the probability of a trained target, :math:`1 - \frac{M-1}{2 s^c}` (Theorems 3 and 4)."""
     return 1 - (size - 1) / (2 * jnp.asarray(s) ** exponent)
 
 
-def effective_exponent(p: Scalar, s: Scalar, size: Scalar) -> Float[Array, "..."]:
+def effective_exponent(p: Scalar, s: Scalar, size: Scalar) -> Float[Array, "*n"]:
     r"""The largest c for which a probability p obeys the bound at time s: :math:`\ln\frac{M-1}{2(1-p)} / \ln s`."""
     return jnp.log((size - 1) / (2 * (1 - jnp.asarray(p)))) / jnp.log(s)
 
 
-def limit_exponent(s: Scalar) -> Float[Array, "..."]:
+def limit_exponent(s: Scalar) -> Float[Array, "*n"]:
     r"""What it tends to: :math:`1 - \ln 2/\ln s`, from :math:`1 - p \to (M-1)/s`; below 1 at all times."""
     return 1 - jnp.log(2.0) / jnp.log(s)
 
 
-def entry_target(u: Scalar, size: Scalar) -> Float[Array, "..."]:
+def entry_target(u: Scalar, size: Scalar) -> Float[Array, "*n"]:
     r"""Decoder entry of a row's target, :math:`h(M-1)`."""
     return jnp.asarray(u) * (size - 1) / size
 
 
-def entry_other(u: Scalar, size: Scalar) -> Float[Array, "..."]:
+def entry_other(u: Scalar, size: Scalar) -> Float[Array, "*n"]:
     r"""Decoder entry of each other token, :math:`-h`."""
     return -jnp.asarray(u) / size

@@ -1,0 +1,99 @@
+"""Runs at the edge of stability: sharpness of a tanh network along full-batch gradient descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+
+import jaxdyn as jd
+from jaxdyn import train
+from jaxdyn.theories.cal.model import Tanh, tanh_init, tanh_loss
+from jaxdyn.theories.cal.trials.checks import at_least_one, positive
+
+__all__ = ["Network", "target", "trial"]
+
+
+@jd.setting
+class Network:
+    """A tanh network trained by full-batch gradient descent; ``reference`` is a step size that stands for the flow."""
+
+    eta: jd.Swept = 0.2
+    inputs: int = 5
+    hidden: int = 24
+    points: int = 40
+    steps: int = 2000
+    samples: int = 40
+    iterations: int = 20
+    reference: float = 0.02
+
+    def __post_init__(self) -> None:
+        positive(self, "eta", "reference")
+        at_least_one(self, "inputs", "hidden", "points", "iterations")
+        quarters = self.samples >= 4 and self.samples % 4 == 0
+        jd.require(self, quarters, "samples is a positive multiple of 4", "samples")
+        jd.require(self, self.steps % self.samples == 0, "samples divides steps", "samples", "steps")
+
+
+def target(x: Float[Array, "n i"]) -> Float[Array, " n"]:
+    r"""The smooth target :math:`2(\sin 2x_1 + x_2x_3 + \cos x_4)`; inputs that are missing count as 0."""
+    z = jnp.pad(x, ((0, 0), (0, max(0, 4 - x.shape[1]))))
+    return 2 * (jnp.sin(2 * z[:, 0]) + z[:, 1] * z[:, 2] + jnp.cos(z[:, 3]))
+
+
+def _hvp(params: PyTree, v: PyTree, x: Array, y: Array) -> PyTree:
+    return jax.jvp(lambda p: jax.grad(tanh_loss)(p, x, y), (params,), (v,))[1]
+
+
+def _power(params: PyTree, v: PyTree, x: Array, y: Array, shift: Array, count: int) -> tuple[PyTree, Array]:
+    """``count`` power iterations on H + shift from v, and the Rayleigh quotient of H that they reach."""
+
+    def unit(w: PyTree) -> PyTree:
+        return optax.tree.scale(1 / optax.tree.norm(w), w)
+
+    def body(_: Any, w: PyTree) -> PyTree:
+        return unit(jax.tree.map(lambda h, z: h + shift * z, _hvp(params, w, x, y), w))
+
+    v = jax.lax.fori_loop(0, count, body, unit(v))
+    return v, optax.tree.vdot(v, _hvp(params, v, x, y))
+
+
+def _follow(s: Network, eta: Array, params: Tanh, v: Tanh, x: Array, y: Array) -> tuple[Array, Array]:
+    """Sharpness and loss along gradient descent; every power iteration starts from the last direction."""
+    tx = optax.sgd(eta)
+    step = train.make_step(tanh_loss, tx)
+    shift = 0.25 / eta  # an eighth of the edge: moves the negative end of the spectrum out of the way
+
+    def segment(carry: tuple) -> tuple:
+        state, v, _ = carry
+        state = jax.lax.fori_loop(0, s.steps // s.samples, lambda _, c: step(c, x, y), state)
+        return state, *_power(state.params, v, x, y, shift, s.iterations)
+
+    first = train.init(tx, params), *_power(params, v, x, y, shift, s.iterations)
+    return train.record(segment, first, lambda c: (c[2], tanh_loss(c[0].params, x, y)), samples=s.samples, every=1)[1]
+
+
+def trial(s: Network, key: PRNGKeyArray) -> jd.Observables:
+    """Train at the step size, and once more at a small one (the same for all cells of a seed), which stands for the flow."""
+    k_x, k_init, k_v = jax.random.split(key, 3)
+    x = jax.random.normal(k_x, (s.points, s.inputs), jnp.float64)
+    y = target(x)
+    sizes = (s.inputs, s.hidden, s.hidden, 1)
+    params, v = tanh_init(k_init, sizes), tanh_init(k_v, sizes)
+    sharpness, loss = _follow(s, s.eta, params, v, x, y)
+    flow, _ = _follow(s, jnp.float64(s.reference), params, v, x, y)
+    quarter = s.samples // 4
+    return jd.observables(
+        predicted={"sharpness": 2 / s.eta},
+        measured={"sharpness": jnp.mean(sharpness[-quarter:])},
+        recorded={
+            "flow": jnp.max(flow[-quarter:]),
+            "before": jnp.mean(sharpness[-2 * quarter : -quarter]),
+            "curve": jd.named(sharpness, "sample"),
+            "loss": jd.named(loss, "sample"),
+            "step": jd.named(jnp.arange(s.samples + 1) * (s.steps // s.samples), "sample"),
+        },
+    )

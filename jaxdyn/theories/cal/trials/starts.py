@@ -1,0 +1,46 @@
+"""Random targets and starts of linear networks, shared by the claims on exact solutions."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from jaxdyn import linalg
+from jaxdyn.theories.cal.dynamics.linear import factors
+from jaxdyn.theories.cal.model import Linear, Scalar
+
+__all__ = ["linear_start", "orthonormal", "spectrum"]
+
+
+def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
+    """Random orthonormal columns."""
+    return linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
+
+
+def spectrum(key: PRNGKeyArray, k: int, low: float, high: float, values: tuple[float, ...] | None = None) -> Float[Array, " k"]:
+    """Singular values in falling order, one in each of k equal parts of [low, high], away from the parts' borders.
+
+    Args:
+        key: of the draw.
+        k: how many.
+        low: lower end.
+        high: upper end.
+        values: if given, these are returned instead of a draw.
+    """
+    if values is not None:
+        return jnp.asarray(values, jnp.float64)
+    parts = (jnp.arange(k, dtype=jnp.float64)[::-1] + jax.random.uniform(key, (k,), jnp.float64, 0.25, 0.75)) / k
+    return low + (high - low) * parts
+
+
+def linear_start(
+    strength: Float[Array, " k"],
+    imbalance: Scalar,
+    u: Float[Array, "o k"],
+    v: Float[Array, "i k"],
+    r: Float[Array, "h k"],
+) -> Linear:
+    """A start with product ``u diag(strength) v^T`` through the hidden directions r, and ``a^2 - b^2 = imbalance`` in each."""
+    a, b = factors(strength, imbalance)
+    return Linear((r * a) @ v.T, (u * b) @ r.T)

@@ -1,0 +1,82 @@
+"""Runs of the bilinear model: gradient flow from a small start, beside closed forms and the theorems' lower bounds."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import flow
+from jaxdyn.theories.rev import bilinear
+from jaxdyn.theories.rev.dynamics import bilinear as theory
+
+__all__ = ["EXPONENT", "Bilinear", "trial"]
+
+FRACTIONS = (0.0, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the horizon, at which losses are read
+EXPONENT = 0.05  # of the floor of Theorem 1
+
+
+@jd.setting
+class Bilinear:
+    """Gradient flow from a small start; stopped where the loss is ``stop`` (0: never)."""
+
+    kind: jd.Code = jd.code(*bilinear.KINDS)
+    d: jd.Swept = 100.0
+    sigma: jd.Swept = 0.01  # standard deviation of an entry of Theta at the start
+    symmetric: jd.Swept = 0.0  # 1: Theta is kept symmetric
+    reverse: jd.Swept = 0.0  # weight of the reverse loss in training
+    stop: jd.Swept = 0.0
+    horizon: jd.Swept = 1000.0
+    tokens: int = 20
+    pairs: int = 5
+    max_d: int = 200  # the largest d that the arrays hold
+
+    def __post_init__(self) -> None:
+        """Refuse pairs and dimensions that the arrays cannot hold."""
+        room = self.tokens // 2
+        jd.require(self, 1 <= self.pairs <= room, f"{self.tokens} tokens make 1 to {room} distinct pairs", "pairs")
+        jd.require(self, 1 <= self.d <= self.max_d and self.d == round(self.d), "d is a whole number from 1 to max_d", "d", "max_d")
+        jd.require(self, self.horizon > 0, "horizon is positive", "horizon")
+        jd.require(self, self.sigma >= 0, "sigma is 0 or more", "sigma")
+        jd.require(self, self.stop >= 0, "stop is 0 or more", "stop")
+        jd.require(self, 0 <= self.symmetric <= 1, "symmetric is between 0 and 1", "symmetric")
+
+
+def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
+    """Both losses along the flow (held at its end where it was stopped), beside closed forms and lower bounds."""
+    k_tokens, k_start = jax.random.split(key)
+    v = bilinear.draw_tokens(k_tokens, s.kind, s.tokens, s.d, s.max_d)
+    w0 = bilinear.effective(s.sigma * jax.random.normal(k_start, (s.max_d, s.max_d), jnp.float64), v)
+    args, n, m = (bilinear.Flow(v @ v.T, s.reverse, s.symmetric), s.stop), s.pairs, s.tokens
+
+    def move(t: Array, w: Array, packed: Any) -> Array:
+        return bilinear.field(w, packed[0], n)
+
+    def above(t: Array, w: Array, packed: Any) -> Array:
+        return bilinear.loss(w, n) - packed[1]
+
+    t = s.horizon * jnp.asarray(FRACTIONS, jnp.float64)
+    sol = flow.solve(move, w0, t, args, rtol=1e-10, atol=1e-12, event=above)
+    w = jnp.where(jnp.isfinite(sol.ys), sol.ys, sol.y_end)
+    forward, reverse = (jax.vmap(lambda x, f=f: f(x, n))(w) for f in (bilinear.loss, bilinear.reverse_loss))
+    end = bilinear.reverse_loss(sol.y_end, n)
+    return jd.observables(
+        predicted={
+            "forward": jd.named(theory.orthonormal_loss(t, m, n), "time"),
+            "reverse": math.log(m),
+            "floor": jd.named(theory.reverse_floor(reverse[0], forward / forward[0], EXPONENT), "time"),
+            "end": theory.half_guess(m),
+        },
+        measured={
+            "forward": jd.named(forward, "time"),
+            "reverse": jd.named(reverse, "time"),
+            "floor": jd.named(reverse, "time"),
+            "end": end,
+        },
+        recorded={"t": jd.named(t, "time"), "stopped": sol.event, "tau": sol.t_end, "loss_at_end": bilinear.loss(sol.y_end, n)},
+        status=sol.status,
+    )

@@ -1,0 +1,228 @@
+r"""Runs of the one-layer transformer: batch-1 SGD on short sequences, beside the clocks of single rows.
+
+A run draws its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At seven
+times it reads the probabilities of all targets off the network. The theory is given the number of visits of each row (for single
+runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.theories.rev import data, model
+from jaxdyn.theories.rev.dynamics import one_layer as theory
+from jaxdyn.theories.snap.dynamics import clock
+
+__all__ = ["EXPONENT", "FORMS", "OneLayer", "record_steps", "train_sgd", "trial"]
+
+FORMS = ("derived", "printed", "simplified")
+EXPONENT = 0.85  # the bound's c, fixed once
+FRACTIONS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the steps, at which a run is read
+
+
+@jd.setting
+class OneLayer:
+    """One task, one network; ``leak``, ``context`` and ``tied`` are breaches of the theorems' assumptions."""
+
+    context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
+    eta: jd.Swept = 0.5
+    eta_z: jd.Swept = 0.05
+    leak: jd.Swept = 0.0  # weight of a test sequence in the draws, beside a training sequence's 1
+    indirect: jd.Swept = 1.0  # weight of an indirect training sequence
+    task: Literal["reversal", "cot"] = "reversal"
+    vocabulary: int = 200
+    train_indices: int = 12
+    test_indices: int = 6
+    steps: int = 4000
+    tied: bool = False  # the decoder is Y + Y^T
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that the vocabulary cannot hold, and negative rates and weights."""
+        for name in ("train_indices", "test_indices"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        used = data.needed(self.task, self.train_indices, self.test_indices)
+        jd.require(self, self.vocabulary > used, f"{used} tokens are used, and at least one is not", "vocabulary")
+        jd.require(self, self.steps >= 50, "steps is at least 50: a run is first read after 2% of them", "steps")
+        jd.require(self, self.eta > 0, "eta is positive", "eta")
+        for name in ("eta_z", "leak", "indirect"):
+            jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
+
+
+class Run(NamedTuple):
+    """A network in training, and how often each sequence was drawn."""
+
+    params: model.Params
+    visits: Int[Array, " S"]
+    step: Int[Array, ""]
+
+
+def record_steps(steps: int) -> tuple[int, ...]:
+    """The steps after which a run is read."""
+    return tuple(max(1, round(f * steps)) for f in FRACTIONS)
+
+
+def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
+    """Train; the last state, and the observations at all reading times."""
+    is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
+    sequences, shares = data.shares(facts, s.leak, s.indirect, is_indirect)
+    edges, present = jnp.cumsum(shares)[:-1], _present(s)
+
+    def step(_: Any, run: Run) -> Run:
+        i = jnp.sum(edges <= jax.random.uniform(jax.random.fold_in(key, run.step), (), jnp.float64))
+        params = model.sgd_step(run.params, sequences[i], present, s.eta, s.eta_z, s.tied)
+        return Run(params, run.visits.at[i].add(1), run.step + 1)
+
+    def advance(run: Run, count: Int[Array, ""]) -> tuple[Run, Any]:
+        run = jax.lax.fori_loop(0, count, step, run)
+        return run, observe(run)
+
+    first = Run(model.start(s.vocabulary), jnp.zeros(len(sequences), jnp.int32), jnp.zeros((), jnp.int32))
+    return jax.lax.scan(advance, first, jnp.diff(jnp.asarray(record_steps(s.steps), jnp.int32), prepend=0))
+
+
+def _present(s: OneLayer) -> Float[Array, "2"]:
+    return jnp.stack([jnp.ones_like(s.eta), 1.0 * (s.context == "both")])
+
+
+def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
+    """Probabilities of all targets (``other``: the most probable wrong token), and visits of the rows behind them."""
+    present = _present(s)
+
+    def all_tokens(sequence: Int[Array, "3"]) -> Float[Array, " M"]:
+        return jnp.exp(model.log_probabilities(model.read(run.params, sequence, s.tied), present))
+
+    n, sequences = len(facts.train), jnp.concatenate([facts.train, facts.test])
+    begins, targets = sequences[:, 0], sequences[:, 2]
+    p = jax.vmap(all_tokens)(sequences)
+    of_target = jnp.take_along_axis(p, targets[:, None], -1)[:, 0]
+    visits = jnp.zeros(s.vocabulary, jnp.int32).at[begins].add(run.visits)[begins]
+    wrong = jnp.arange(s.vocabulary) != targets[:n, None]
+    readings = {
+        "train": of_target[:n],
+        "other": jnp.max(jnp.where(wrong, p[:n], 0.0), -1),
+        "test": of_target[n:],
+        "visits": visits[:n],
+        "test_visits": visits[n:],
+    }
+    if s.task == "cot":
+        readings |= read_chains(s, facts, run, p[n - 2 * s.test_indices : n - s.test_indices])
+    return readings
+
+
+def read_chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Array, "T M"]) -> dict[str, Array]:
+    """Answers of test indices by two greedy steps; with the intermediate tokens shuffled; and by the closure Y + Y Y."""
+    guess, targets = jnp.argmax(after_first, -1).astype(jnp.int32), facts.test[:, 2]
+
+    def answer(middle: Int[Array, ""], target: Int[Array, ""]) -> Float[Array, ""]:
+        sequence = jnp.stack([middle, facts.arrow, target])
+        return jnp.exp(-model.loss(model.read(run.params, sequence, s.tied), _present(s), target))
+
+    def closed(sequence: Int[Array, "3"]) -> Float[Array, ""]:
+        row = run.params.y[sequence[0]]
+        return jax.nn.softmax(row + jnp.sum(row[:, None] * run.params.y, 0))[sequence[2]]
+
+    first = jnp.max(after_first, -1)
+    chain, shuffled = first * jax.vmap(jax.vmap(answer), (0, None))(jnp.stack([guess, jnp.roll(guess, 1)]), targets)
+    return {
+        "chain": chain,
+        "shuffled": shuffled,
+        "closed": jax.lax.map(closed, facts.test),
+    }
+
+
+def read_entries(s: OneLayer, facts: data.Facts, params: model.Params) -> Float[Array, "matrix T side"]:
+    """Entries of decoder and attention: (first, second) and (second, first) of one-way pairs, (A, B) and (A, C) of chains."""
+    t = s.test_indices
+    if s.task == "reversal":
+        places = ((facts.train[-t:, 0], facts.train[-t:, 2]), (facts.test[:, 0], facts.test[:, 2]))
+    else:
+        places = ((facts.train[-2 * t : -t, 0], facts.train[-2 * t : -t, 2]), (facts.test[:, 0], facts.test[:, 2]))
+    decoder = params.y + params.y.T if s.tied else params.y
+    return jnp.stack([jnp.stack([w[place] for place in places], -1) for w in (decoder, params.z)])
+
+
+def predict(s: OneLayer, n: int, readings: dict[str, Array]) -> dict[str, Any]:
+    """The theory, from sizes, rates, and how often rows were visited; forms as in ``FORMS``."""
+    t, size = record_steps(s.steps), jnp.asarray(float(s.vocabulary), jnp.float64)
+    u = clock.visits(math.ceil(s.steps / n + 12 * (s.steps / n) ** 0.5 + 30), s.eta, size)
+    time = theory.time(s.eta, jnp.asarray(t, jnp.float64), size, n)
+    row = readings["visits"][:, data.single(s.task, s.train_indices, s.test_indices)]
+    values, flow = (clock.hit(u, size), clock.miss(u, size)), clock.clock(time, size)
+    means = jnp.stack([jax.vmap(clock.expected, (0, None, None))(jnp.stack(values), steps, float(n)) for steps in t], -1)
+    of_flow = jnp.stack([clock.hit(flow, size), clock.miss(flow, size)])
+    untrained = values[1][readings["test_visits"]]
+    predicted = {
+        "row": jd.named(jnp.stack([v[row] for v in values]), "token record sequence"),
+        "mean": jd.named(jnp.stack([means, means, of_flow]), "form token record"),
+        "bound": jd.named(jnp.stack([theory.bound(time, size, c) for c in (EXPONENT, EXPONENT, 1.0)]), "form record"),
+        "exponent": jd.named(theory.limit_exponent(time), "record"),
+        "test": jd.named(jnp.stack([untrained, untrained, jnp.full_like(untrained, 1 / size)]), "form record test"),
+        "entry": jd.named(
+            predict_entries(s, u[readings["visits"][-1]], u[readings["test_visits"][-1]], size), "form matrix test side"
+        ),
+        "attention": jnp.zeros_like(size),
+    }
+    if s.task == "cot":
+        first, second = readings["visits"][:, -2 * s.test_indices : -s.test_indices], readings["visits"][:, -s.test_indices :]
+        predicted["chain"] = jd.named(values[0][first] * values[0][second], "record test")
+        predicted["share"] = jd.named(jnp.stack([jnp.ones_like(s.indirect), s.indirect]) / (1 + s.indirect), "target")
+    return predicted
+
+
+def predict_entries(
+    s: OneLayer, u: Float[Array, " N"], u_test: Float[Array, " T"], size: Float[Array, ""]
+) -> Float[Array, "form matrix T side"]:
+    """Entries by the clocks of their rows; printed: the attention has the decoder's."""
+    t = s.test_indices
+    if s.task == "reversal":
+        sides = theory.entry_target(u[-t:], size), theory.entry_other(u_test, size)
+    else:
+        sides = theory.entry_target(u[-2 * t : -t], size), theory.entry_other(u[-2 * t : -t], size)
+    decoder = jnp.stack(sides, -1)
+    derived, printed = jnp.stack([decoder, jnp.zeros_like(decoder)]), jnp.stack([decoder, decoder])
+    return jnp.stack([derived, printed, derived])
+
+
+def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
+    """Train and read the network, beside the theory's clocks, means, bounds and entries."""
+    k_facts, k_order = jax.random.split(key)
+    facts = data.draw(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
+    last, readings = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
+    n, sizes = len(facts.train), (s.task, s.train_indices, s.test_indices)
+    keep, t = data.single(*sizes), jnp.asarray(record_steps(s.steps), jnp.float64)
+    time = theory.time(s.eta, t, s.vocabulary, n)
+    single = jnp.stack([readings["train"][:, keep], readings["other"][:, keep]])
+    mean = jnp.mean(single, -1)
+    measured = {
+        "row": jd.named(single, "token record sequence"),
+        "mean": jd.named(mean, "token record"),
+        "bound": jd.named(single[0], "record sequence"),
+        "exponent": jd.named(theory.effective_exponent(mean[0], time, s.vocabulary), "record"),
+        "test": jd.named(readings["test"], "record test"),
+        "entry": jd.named(read_entries(s, facts, last.params), "matrix test side"),
+        "attention": jnp.max(jnp.abs(last.params.z)),
+    }
+    recorded = {
+        "t": jd.named(t, "record"),
+        "s": jd.named(time, "record"),
+        "late": jd.named(s.eta * t / (n * math.log(s.vocabulary)), "record"),
+        "of_test": jd.named(jnp.asarray(data.of_test(*sizes)), "sequence"),
+        "train": jd.named(readings["train"], "record fact"),
+        "size": jnp.asarray(s.vocabulary, jnp.float64),
+    }
+    coords: dict[str, Any] = {"form": FORMS, "matrix": ("Y", "Z"), "token": ("target", "other")}
+    if s.task == "cot":
+        p, coords["target"] = s.train_indices, ("direct", "indirect")
+        measured["chain"] = jd.named(readings["chain"], "record test")
+        measured["share"] = jd.named(
+            jnp.stack([readings["train"][:, :p], readings["train"][:, 2 * p : 3 * p]]), "target record index"
+        )
+        recorded |= {name: jd.named(readings[name], "record test") for name in ("shuffled", "closed")}
+    return jd.observables(predicted=predict(s, n, readings), measured=measured, recorded=recorded, coords=coords)

@@ -1,0 +1,11 @@
+"""Presets: the published sizes, and any field may be overridden."""
+
+from jaxdyn.nn import encoder_lm, gpt2, tree_network
+
+
+def test_presets_take_any_field_and_keep_the_rest():
+    assert gpt2(50, width=24, layers=2, heads=2, dropout=0.0, activation="relu").activation == "relu"
+    assert gpt2(50, width=24, layers=2, heads=2).hidden == 96 and gpt2(50, hidden=7).hidden == 7
+    assert encoder_lm(30).scale == 200**0.5 and encoder_lm(30, width=16, scale=1.0).scale == 1.0
+    assert not encoder_lm(30, copies=False).copies and encoder_lm(30).causal
+    assert tree_network(6, 3).hidden == 24 and tree_network(6, 3, hidden=5).hidden == 5 and tree_network(6, 3).outputs == 3

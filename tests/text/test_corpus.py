@@ -1,0 +1,29 @@
+"""What a corpus refuses, and how a stream is split."""
+
+import numpy as np
+import pytest
+
+from jaxdyn import text
+from jaxdyn.errors import UsageError
+from jaxdyn.text.corpus import split
+
+
+def test_corpus_refuses_what_is_no_stream():
+    good = np.array([0, 1])
+    for vocabulary in ((), ("a", ""), ("a", "a")):
+        with pytest.raises(UsageError, match="at least one word, none twice and none empty"):
+            text.Corpus("c", good, good, good, vocabulary)
+    for bad, message in (
+        (np.array([0.0, 1.0]), "whole numbers, not float64"),
+        (good[None], r"not int64 of shape \(1, 2\)"),
+        (good[:1], "too short"),
+        (np.array([0, 2]), "tokens are 0 to 1, the valid part has 0 to 2"),
+        (np.array([-1, 0]), "tokens are 0 to 1"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            text.Corpus("c", good, bad, good, ("a", "b"))
+
+
+def test_split_is_90_5_5_percent():
+    assert [len(part) for part in split(np.arange(205))] == [184, 10, 11]
+    np.testing.assert_array_equal(np.concatenate(split(np.arange(205))), np.arange(205))

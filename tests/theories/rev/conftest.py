@@ -1,0 +1,40 @@
+"""Runs that the tests of several judges share."""
+
+import jax
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.rev import words
+from jaxdyn.theories.rev.trials import bilinear, one_layer, transformer
+from tests.theories.rev.helpers import SIZES, TINY, inside
+
+
+@pytest.fixture(scope="session")
+def reversal_runs():
+    return jd.sweep(one_layer.trial, jd.grid(one_layer.OneLayer, context=["entity", "both"], leak=[0.0, 1.0], **SIZES), 16)
+
+
+@pytest.fixture(scope="session")
+def cot_runs():
+    grid = jd.grid(one_layer.OneLayer, task="cot", context=["entity", "both"], leak=[0.0, 1.0], eta=[0.5, 0.9], **SIZES)
+    return jd.sweep(one_layer.trial, grid, 16)
+
+
+@pytest.fixture(scope="session")
+def flow_runs_all():
+    axes = {"kind": ["gaussian", "orthonormal"], "symmetric": [0.0, 1.0], "stop": [0.0, 0.1], "d": [15, 20, 50, 200]}
+    return jd.sweep(bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 12)
+
+
+@pytest.fixture(scope="session")
+def flow_runs(flow_runs_all):
+    return flow_runs_all.sel(kind="gaussian", stop=0.0, d=[20, 50, 200])
+
+
+@pytest.fixture(scope="session")
+def trained():
+    with jax.enable_x64(True):
+        s = inside(transformer.Deep(**TINY, task="cot"))
+        k_facts, k_train = jax.random.split(jax.random.key(0))
+        facts = words.draw(k_facts, s.task, s.vocabulary, s.word)
+        return s, facts, transformer.train(s, facts, k_train)

@@ -1,0 +1,37 @@
+"""What the tests of the reversal theory share."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+SIZES = {"vocabulary": 60, "train_indices": 4, "test_indices": 3, "steps": 3000}
+N, M = 2 * 4 + 3, 60
+
+
+def inside(setting):
+    """The setting as a trial gets it: arrays in the place of numbers and of the switches' indices."""
+    dtype = jnp.dtype(getattr(setting, "dtype", "float64"))
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype if isinstance(leaf, float) else jnp.int32), setting)
+
+
+def passed(judge, ds):
+    with np.errstate(all="ignore"):
+        return all(c.passed for c in judge(ds))
+
+
+def distorted(ds, name, factor):
+    return ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})
+
+
+def plain(ds, form="derived"):
+    return ds.sel(form=form, context="entity", leak=0.0)
+
+
+def numpy_losses(w, n):
+    def mean(rows, targets):
+        return np.mean([np.log(np.exp(w[i]).sum()) - w[i, j] for i, j in zip(rows, targets, strict=True)])
+
+    return mean(range(n), range(n, 2 * n)), mean(range(n, 2 * n), range(n))
+
+
+TINY = {"vocabulary": 16, "width": 8, "layers": 1, "heads": 2, "batch": 4, "epochs": 40, "every": 40, "lr": 0.01}

@@ -1,0 +1,58 @@
+"""Batch-1 SGD against a replay in NumPy, the law of its mean against SciPy, and settings that are refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.stats
+
+import jaxdyn as jd
+from jaxdyn.theories.rev import data
+from jaxdyn.theories.rev.trials import one_layer
+from tests.theories.rev.helpers import SIZES, M, N, inside, plain
+
+
+def test_training_is_the_replayed_recursion(x64):
+    """SGD replayed in NumPy on the trial's own draws of sequences."""
+    s = inside(one_layer.OneLayer(**SIZES | {"steps": 60}))
+    key = jax.random.key(3)
+    facts = data.draw(jax.random.key(4), s.task, s.vocabulary, s.train_indices, s.test_indices)
+    last, visits_at = jax.jit(lambda: one_layer.train_sgd(s, key, facts, lambda run: run.visits))()
+    y, visits = np.zeros((M, M)), np.zeros(N + 3, int)
+    for step in range(60):
+        u = float(jax.random.uniform(jax.random.fold_in(key, step), (), jnp.float64))
+        i = int(u * N)
+        x1, _, x3 = np.asarray(facts.train[i])
+        p = np.exp(y[x1]) / np.exp(y[x1]).sum()
+        y[x1] += 0.5 * (np.eye(M)[x3] - p)
+        visits[i] += 1
+    np.testing.assert_allclose(last.params.y, y, atol=1e-13)
+    np.testing.assert_array_equal(last.visits, visits)
+    np.testing.assert_array_equal(visits_at.sum(1), one_layer.record_steps(60))
+    assert np.all(np.asarray(last.params.z) == 0)
+
+
+def test_mean_is_the_binomial_mixture(reversal_runs):
+    ds = plain(reversal_runs).isel(seed=0)
+    u = [0.0]
+    while len(u) < 800:
+        u.append(u[-1] + 0.5 * M / (M - 1 + np.exp(u[-1])))
+    p = 1 / (1 + (M - 1) * np.exp(-np.array(u)))
+    for i, t in enumerate(one_layer.record_steps(3000)):
+        weight = scipy.stats.binom.pmf(np.arange(800), t, 1 / N)
+        np.testing.assert_allclose(ds.predicted_mean.sel(token="target")[i], weight @ p, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"vocabulary": 20}, "vocabulary=20 is not allowed: 38 tokens are used"),
+        ({"test_indices": 0}, "test_indices is at least 1"),
+        ({"steps": 10}, "at least 50"),
+        ({"eta": 0.0}, "eta=0.0 is not allowed: eta is positive"),
+        ({"leak": -1.0}, "leak is 0 or more"),
+    ],
+)
+def test_impossible_runs(fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        one_layer.OneLayer(**fields)
