@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import interleaved, matmul_peak, publish
 
-BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.claims.syn.Syn; checked in main
+BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.claims.fig5.Syn; checked in main
 QUERIES, NEXT = (1, 3, 5, 10), 2
 CELLS = tuple(itertools.product((0.5, 1.0, 2.0, 3.0), (1.0, 2.0, 5.0, 10.0)))  # rate of Z, rate of Y over it
 COMMON, DISTINCT = 10, 10
@@ -288,7 +288,8 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", os.cpu_count())  # a sweep is sharded over the devices: use all cores
     if options.child:
         return child(seeds, queries)
-    from jaxdyn.theories.snap.claims import published, syn
+    from jaxdyn.theories.snap import published
+    from jaxdyn.theories.snap.claims import fig5 as syn
 
     s = syn.Syn()
     assert (s.batch, s.length, s.steps, s.every, s.momentum) == (BATCH, LENGTH, STEPS, EVERY, MOMENTUM)

@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.snap.claims import published, syn
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.claims import fig5 as syn
 
 SEEDS = {"quick": 10, "paper": 100}
 ITERATIONS = (0, 2, 4, 6, 8, 10, 48)  # those drawn in the paper

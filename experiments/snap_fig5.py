@@ -11,7 +11,8 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.snap.claims import published, syn
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.claims import fig5 as syn
 
 SEEDS = {"quick": 10, "paper": 100}
 

@@ -12,7 +12,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.snap.claims import fig6, published
+from jaxdyn.theories.snap.claims import fig6
+from jaxdyn.theories.snap import published
 
 SEEDS = {"quick": 10, "paper": 100}
 

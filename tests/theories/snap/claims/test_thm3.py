@@ -9,7 +9,8 @@ import scipy.integrate
 import jaxdyn as jd
 from jaxdyn.status import UNCONVERGED
 from jaxdyn.theories.snap import model
-from jaxdyn.theories.snap.claims import memory, theorem3
+from jaxdyn.theories.snap.claims import memory
+from jaxdyn.theories.snap.claims import thm3 as theorem3
 
 CLAIMS = {c.id: c for m in (theorem3, memory) for c in m.CLAIMS}
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.snap.claims.theorem3 import PUBLISHED, Population, residual, trial
+from jaxdyn.theories.snap.claims.thm3 import PUBLISHED, Population, residual, trial
 
 SIZES = {"quick": (8, 6), "paper": (20, 20)}
 

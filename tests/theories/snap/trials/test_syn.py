@@ -14,7 +14,9 @@ import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
 from jaxdyn.theories.snap import model, sampled
-from jaxdyn.theories.snap.claims import fig6, optimizers, overlap, published, syn
+from jaxdyn.theories.snap.claims import fig6, optimizers, overlap
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.claims import fig5 as syn
 
 EVERYTHING = (*syn.CLAIMS, *fig6.CLAIMS, *optimizers.CLAIMS, *overlap.CLAIMS)
 SHORT = {"steps": 6, "every": 2, "batch": 16, "length": 30, "dtype": "float64"}

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn import flow
-from jaxdyn.theories.snap.claims import frozen, theorem2, theorem3
+from jaxdyn.theories.snap.claims import frozen
+from jaxdyn.theories.snap.claims import thm2 as theorem2, thm3 as theorem3
 from jaxdyn.theories.snap.dynamics import reduced
 from jaxdyn.theories.snap.dynamics.clock import clock
 
