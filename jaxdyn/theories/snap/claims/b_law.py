@@ -132,25 +132,26 @@ law = study.claim(
 )
 phases = study.claim(
     id="snap.two_phase",
-    statement=r"In the reduced dynamics B grows in two phases: as $\frac1q\ln(1 + q\rho\,((M-1)/M)^2\eta_Y\eta_Z t^2/2KC_0)$ before "
-    r"$K\ln M/\eta_Y$, and after $2K\ln M/\eta_Y$ by the same law with $\Gamma \approx ((M-1)/M)^2 K\ln^2(M\eta_Y t/K)/(2\eta_Y)$, "
-    r"each within 5% two e-folds inside its region; beyond $10^3\,K\ln M/\eta_Y$, $dB/d\ln t$ is $(2/q)/u$ within 5%.",
+    statement=r"In the reduced dynamics B grows in two phases: as $\frac1q\ln(1 + q\rho\,((M-1)/M)^2\eta_Y\eta_Z t^2/2KC_0)$ "
+    r"before $K\ln M/\eta_Y$, and after $2K\ln M/\eta_Y$ by the same law with $\Gamma \approx ((M-1)/M)^2 K\ln^2(M\eta_Y "
+    r"t/K)/(2\eta_Y)$, each within 5% two e-folds inside its region; beyond $10^3\,K\ln M/\eta_Y$, $dB/d\ln t$ is $(2/q)/u$ "
+    r"within 5%.",
     judge=judge_phases,
     controls={"a decoder that never saturates": {"steady": 1.0}},
     plot=plot_phases,
-    caption=r"Left: B along time by the reduced ODE, with its early and its late branch (dashed). Right: $dB/d\ln t$ by the ODE, by the "
-    r"exact law and by its late limit (dashed). One run; the vertical line is $K\ln M/\eta_Y$.",
+    caption=r"Left: B along time by the reduced ODE, with its early and its late branch (dashed). Right: $dB/d\ln t$ by the ODE, "
+    r"by the exact law and by its late limit (dashed). One run; the vertical line is $K\ln M/\eta_Y$.",
 )
 effect = study.claim(
     id="snap.lr_late",
-    statement=r"In the reduced dynamics at fixed $\eta_Z$, twice the learning rate $\eta_Y$ makes B smaller, and attention denser, "
-    r"after $2K\ln M/\eta_Y$ (of the smaller $\eta_Y$), by what the law says within 5%; two e-folds before the transition it makes B "
-    r"larger: the curves cross.",
+    statement=r"In the reduced dynamics at fixed $\eta_Z$, twice the learning rate $\eta_Y$ makes B smaller, and attention "
+    r"denser, after $2K\ln M/\eta_Y$ (of the smaller $\eta_Y$), by what the law says within 5%; two e-folds before the "
+    r"transition it makes B larger: the curves cross.",
     judge=judge_effect,
     controls={"eta_Z grows as well": {"coupling": 1.0}, "a decoder that never saturates": {"steady": 1.0}},
     plot=plot_effect,
-    caption=r"What a larger learning rate of the decoder adds to B along time, by the reduced ODE (thick) and by the law (dashed). One "
-    r"run.",
+    caption=r"What a larger learning rate of the decoder adds to B along time, by the reduced ODE (thick) and by the law "
+    r"(dashed). One run.",
 )
 
 CLAIMS = (
@@ -159,8 +160,8 @@ CLAIMS = (
     effect,
     law.as_printed(
         id="snap.quarter_as_printed",
-        statement=r"In the reduced dynamics with one common and one distinct token a class, $B = \ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$, "
-        r"without the factor $1/q$ (1/4 for one class a query).",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, $B = \ln(1 + "
+        r"q\,\rho\,\eta_Z\Gamma/C_0)$, without the factor $1/q$ (1/4 for one class a query).",
         form="no quarter",
         source="slides on arXiv:2305.16380, growth of B",
         plot=functools.partial(plot_law, form="no quarter", name="without 1/q"),

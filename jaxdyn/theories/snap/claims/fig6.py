@@ -105,25 +105,23 @@ def plot_lr_effect(ds: xr.Dataset, fig: Figure) -> None:
     panels[0].set_ylabel("fall of the entropy (nats)")
 
 
-study = jd.Study(
-    trial=medium_trial, quick=MEDIUM, seeds=10, paper_seeds=100, source="arXiv:2305.16380, Figure 6 (Syn-Medium)"
-)
+study = jd.Study(trial=medium_trial, quick=MEDIUM, seeds=10, paper_seeds=100, source="arXiv:2305.16380, Figure 6 (Syn-Medium)")
 
 CLAIMS = (
     study.claim(
         id="snap.fig6",
-        statement=r"In the setting of Figure 6, with momentum .9 (which the paper's text does not mention), the entropy of attention "
-        r"among a class's own tokens after 100 steps is within .04 (.08 for one query) or 3 standard errors of its published "
-        r"mean at each $\eta_Z$ and $\eta_Y/\eta_Z$ of the table. It falls with $\eta_Z$; with three or more queries it is "
-        r"smallest at $\eta_Y/\eta_Z = 2$. This is a claim of reproduction: the prediction is the published number.",
+        statement=r"In the setting of Figure 6, with momentum .9 (which the paper's text does not mention), the entropy of "
+        r"attention among a class's own tokens after 100 steps is within .04 (.08 for one query) or 3 standard errors of its "
+        r"published mean at each $\eta_Z$ and $\eta_Y/\eta_Z$ of the table. It falls with $\eta_Z$; with three or more queries "
+        r"it is smallest at $\eta_Y/\eta_Z = 2$. This is a claim of reproduction: the prediction is the published number.",
         paper=MEDIUM.replace(num_last=list(published.FIG6)),
         judge=judge_fig6,
         controls={"no momentum": {"momentum": 0.0}, "zero start, one query": {"init": 0.0, "num_last": 1, "lr": 3.0}},
         plot=plot_fig6,
-        caption=r"Left: mean entropy over seeds against the published mean, a point for each cell of the table, a colour for each "
-        r"number of queries; bars are standard deviations over seeds (ours vertical, published horizontal), the line is equality. "
-        r"Right: entropy over $\eta_Y/\eta_Z$ for the largest number of queries, ours (dots, bars: standard deviation) and published "
-        r"(dashed crosses), a colour for each $\eta_Z$.",
+        caption=r"Left: mean entropy over seeds against the published mean, a point for each cell of the table, a colour for "
+        r"each number of queries; bars are standard deviations over seeds (ours vertical, published horizontal), the line is "
+        r"equality. Right: entropy over $\eta_Y/\eta_Z$ for the largest number of queries, ours (dots, bars: standard deviation) "
+        r"and published (dashed crosses), a colour for each $\eta_Z$.",
     ),
     study.claim(
         id="snap.lr_effect",
@@ -135,8 +133,8 @@ CLAIMS = (
         judge=judge_lr_effect,
         controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": early},
         plot=plot_lr_effect,
-        caption=r"Fall of the entropy among own tokens from the start to step 100 against $(\eta_Z/\eta_Y)\,u^2$, the argument of the "
-        r"law of growth; a point for each cell (mean over seeds, bars: 95% interval), a line and colour for each $\eta_Z$, a panel "
-        r"for each number of queries.",
+        caption=r"Fall of the entropy among own tokens from the start to step 100 against $(\eta_Z/\eta_Y)\,u^2$, the argument "
+        r"of the law of growth; a point for each cell (mean over seeds, bars: 95% interval), a line and colour for each "
+        r"$\eta_Z$, a panel for each number of queries.",
     ),
 )

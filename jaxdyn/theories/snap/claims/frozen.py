@@ -94,10 +94,9 @@ CLAIMS = (
         source="arXiv:2305.16380, abstract and Theorem 4",
     ).claim(
         id="snap.frozen",
-        statement=r"In the reduced dynamics with one common and one distinct token a class, once B has grown "
-        r"($q\rho\eta_Z\Gamma \gg C_0$), attention freezes after $2K\ln M/\eta_Y$: $\|c(2t) - c(t)\|_1$ is at most .01, does not "
-        r"rise, and is that of the law's $\Delta B \approx \frac2q\Delta\ln\ln t$ within 20%, while the decoder's error is at first "
-        r"still above 1%.",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, once B has grown ($q\rho\eta_Z\Gamma "
+        r"\gg C_0$), attention freezes after $2K\ln M/\eta_Y$: $\|c(2t) - c(t)\|_1$ is at most .01, does not rise, and is that "
+        r"of the law's $\Delta B \approx \frac2q\Delta\ln\ln t$ within 20%, while the decoder's error is at first still above 1%.",
         form="derived",
         judge=judge_frozen,
         controls={
@@ -106,9 +105,9 @@ CLAIMS = (
             "attention that has hardly moved": {"eta_z": [1.0, 2.0]},
         },
         plot=plot_frozen,
-        caption=r"Left: movement of the attention while time doubles, by the reduced ODE (a colour for each $\eta_Z$) and by the law "
-        r"(dashed). Right: attention on the common token, and the decoder's error (dotted). One class a query; the vertical line is "
-        r"$2K\ln M/\eta_Y$.",
+        caption=r"Left: movement of the attention while time doubles, by the reduced ODE (a colour for each $\eta_Z$) and by the "
+        r"law (dashed). Right: attention on the common token, and the decoder's error (dotted). One class a query; the vertical "
+        r"line is $2K\ln M/\eta_Y$.",
     ),
     jd.Study(
         trial=laws.trial,

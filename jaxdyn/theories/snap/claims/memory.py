@@ -118,7 +118,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     for form, color in zip(FORMS, ("control", "third", "theory"), strict=True):
         if "form" in ds.dims:
             one = part.sel(form=form)
-            left.loglog(run.eta_y_t, run.predicted_z.sel(form=form, token=token), "--", color=plotting.COLORS[color], label=names[form])
+            left.loglog(
+                run.eta_y_t, run.predicted_z.sel(form=form, token=token), "--", color=plotting.COLORS[color], label=names[form]
+            )
             error = miss(one).max("query").transpose(..., "save")
             plotting.band(right, run.eta_y_t, error, names[form], color)
     right.set(xscale="log", yscale="log", xlabel=r"$\eta_Y t$", ylabel="distance of all logits, relative")
@@ -143,17 +145,17 @@ study = jd.Study(
 
 rate = study.claim(
     id="snap.z_rate",
-    statement=r"In the network's gradient flow, where classes hardly overlap, each row of Z sees its class $1/K$ of the time: early "
-    r"in training (clock $u$ below .5) the logits are those of the reduced dynamics with $\rho = 1/K$ within 5%.",
+    statement=r"In the network's gradient flow, where classes hardly overlap, each row of Z sees its class $1/K$ of the time: "
+    r"early in training (clock $u$ below .5) the logits are those of the reduced dynamics with $\rho = 1/K$ within 5%.",
     form="instant",
     judge=judge_early,
     controls={"rho 20% larger": jd.scaled(predicted_z=1.2), "much overlap": {"crowd": 50.0}},
 )
 memory = study.claim(
     id="snap.memory",
-    statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int f_n\,du$: "
-    r"with it the logits of the reduced dynamics are within 5% of those of the network's gradient flow at all times, where classes "
-    r"hardly overlap.",
+    statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
+    r"f_n\,du$: with it the logits of the reduced dynamics are within 5% of those of the network's gradient flow at all times, "
+    r"where classes hardly overlap.",
     source=f"derived; {study.source}",
     form="memory",
     judge=judge_memory,

@@ -68,9 +68,9 @@ CLAIMS = (
         source="arXiv:2305.16380, Figure 5 (Adam)",
     ).claim(
         id="snap.adam",
-        statement=r"Under Adam attention behaves unlike the theory of gradient descent: after 100 steps in the setting of Figure 5 "
-        r"the common tokens' share of attention is at most .01, but among a class's own tokens attention does not sharpen: the mean "
-        r"of its entropy over runs is above the initial one.",
+        statement=r"Under Adam attention behaves unlike the theory of gradient descent: after 100 steps in the setting of Figure "
+        r"5 the common tokens' share of attention is at most .01, but among a class's own tokens attention does not sharpen: the "
+        r"mean of its entropy over runs is above the initial one.",
         judge=judge_adam,
         controls={"SGD with momentum": {"optimizer": "sgd"}},
         plot=plot_adam,

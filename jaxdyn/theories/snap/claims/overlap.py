@@ -97,9 +97,9 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="snap.overlap",
-        statement=r"In the paper's own synthetic data the classes overlap strongly: $K\|E\| = K(K-1)\,e$ with $e = .722$, which is "
-        r"above 1 for two to twenty classes (1.44 for two). The figures on these data are tests outside of the theorems' assumption "
-        r"$K\|E\| < 1$.",
+        statement=r"In the paper's own synthetic data the classes overlap strongly: $K\|E\| = K(K-1)\,e$ with $e = .722$, which "
+        r"is above 1 for two to twenty classes (1.44 for two). The figures on these data are tests outside of the theorems' "
+        r"assumption $K\|E\| < 1$.",
         judge=judge_overlap,
         form="derived",
         controls={

@@ -71,7 +71,9 @@ def plot_unequal(ds: xr.Dataset, fig: Figure) -> None:
     run = plotting.first_run(ds).isel({"class": 0, "save": slice(1, None)})
     last = COMMONS + int(ds.sizes["distinct"]) - 1
     names = ("common, P = .30 and .02", "common, P = .10 and .38", "distinct, P = .60")
-    for token, name, end, color in zip((0, 1, last), names, published.UNEQUAL_LOGITS, ("theory", "control", "measured"), strict=False):
+    for token, name, end, color in zip(
+        (0, 1, last), names, published.UNEQUAL_LOGITS, ("theory", "control", "measured"), strict=False
+    ):
         ax.plot(run.t, run.z.isel(token=token), color=plotting.COLORS[color], label=name)
         ax.plot(run.t[-1], end, "o", color=plotting.COLORS[color])
     ax.set(xlabel="time", ylabel="attention logit of the first class")
@@ -86,16 +88,16 @@ study = jd.Study(
     source="arXiv:2305.16380, Theorem 2",
     form="derived",
     plot=plot_logits,
-    caption=r"Attention logits along time by the reduced ODE: of the most and the least probable distinct token of each class and of "
-    r"the first common token; median and central 90% over runs and classes.",
+    caption=r"Attention logits along time by the reduced ODE: of the most and the least probable distinct token of each class "
+    r"and of the first common token; median and central 90% over runs and classes.",
 )
 TABLE = jd.grid(Laws, laws="table", size=6.0, eta_z=1.0, horizon=20.0)
 
 CLAIMS = (
     study.claim(
         id="snap.distinct_up",
-        statement=r"In the reduced dynamics from zero, a distinct token of a class gains: $\dot z_l = \rho\,\eta_Z\,\xi_n f_{nl}^2 > 0$, "
-        r"with one class a query and with two.",
+        statement=r"In the reduced dynamics from zero, a distinct token of a class gains: $\dot z_l = \rho\,\eta_Z\,\xi_n "
+        r"f_{nl}^2 > 0$, with one class a query and with two.",
         judge=judge_up,
         controls={
             "each distinct token also in the next class": {"leak": 0.5},
@@ -105,8 +107,8 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.common_down",
-        statement=r"In the reduced dynamics from zero, a common token loses, $\dot z_c < 0$, if it is the only one or if all common "
-        r"tokens have the same probability in every class.",
+        statement=r"In the reduced dynamics from zero, a common token loses, $\dot z_c < 0$, if it is the only one or if all "
+        r"common tokens have the same probability in every class.",
         quick=jd.grid(Laws, per_query=[1.0, 2.0], second=[0.0, 0.2]),
         judge=judge_down,
         controls={
@@ -127,7 +129,7 @@ CLAIMS = (
         judge=judge_unequal,
         controls={"equal common tokens": {"laws": "random", "second": 0.2}, "rho = 1/2": {"rho": 0.5}},
         plot=plot_unequal,
-        caption=r"Attention logits of the first class along time by the reduced ODE, a line for each of its three tokens; dots: the "
-        r"independently integrated values at $t = 20$.",
+        caption=r"Attention logits of the first class along time by the reduced ODE, a line for each of its three tokens; dots: "
+        r"the independently integrated values at $t = 20$.",
     ),
 )

@@ -125,9 +125,9 @@ def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
 SOURCE = "arXiv:2305.16380, Theorem 3"
 reduced = jd.Study(
     trial=laws.trial, quick=laws.RANDOM, seeds=8, paper_seeds=64, source=SOURCE, form="derived", plot=plot_bounds,
-    caption=r"Left: attention logit of the dominant distinct token of one class along time by the reduced ODE, between its bounds "
-    r"(shaded). Right: its share $f$ of the normalised attention, beside that of the least probable distinct token. One run, at the "
-    r"largest $\eta_Z$.",
+    caption=r"Left: attention logit of the dominant distinct token of one class along time by the reduced ODE, between its "
+    r"bounds (shaded). Right: its share $f$ of the normalised attention, beside that of the least probable distinct token. One "
+    r"run, at the largest $\eta_Z$.",
 )  # fmt: skip
 
 gain = reduced.claim(
@@ -141,8 +141,9 @@ gain = reduced.claim(
         "logits that start apart": {"tilt": 0.1},
     },
     plot=plot_gain,
-    caption=r"Relative gain of the dominant distinct token over another one in the reduced ODE against the predicted gain, with the "
-    r"line of equality: $r_0\,\chi$ with $\chi = e^{2z_l}$, and $r_0\,\chi^2$ where it is shown. A point for each pair, time and run.",
+    caption=r"Relative gain of the dominant distinct token over another one in the reduced ODE against the predicted gain, with "
+    r"the line of equality: $r_0\,\chi$ with $\chi = e^{2z_l}$, and $r_0\,\chi^2$ where it is shown. A point for each pair, time "
+    r"and run.",
 )
 
 CLAIMS = (
@@ -156,8 +157,8 @@ CLAIMS = (
     ),
     reduced.claim(
         id="snap.bounds",
-        statement=r"In the reduced dynamics from zero, the logit of the dominant distinct token lies between $f_{l_0}(0)^2 B_n$ and "
-        r"$B_n$, $B_n = \rho\,\eta_Z\int\xi_n\,dt$.",
+        statement=r"In the reduced dynamics from zero, the logit of the dominant distinct token lies between $f_{l_0}(0)^2 B_n$ "
+        r"and $B_n$, $B_n = \rho\,\eta_Z\int\xi_n\,dt$.",
         judge=judge_bounds,
         controls={"the least probable distinct token": weakest, "each distinct token also in the next class": {"leak": 0.5}},
     ),
@@ -176,12 +177,12 @@ CLAIMS = (
     ).claim(
         id="snap.theorem3",
         statement=r"In the network's gradient flow in $(Y, Z)$, for two classes with two common and three distinct tokens, the law "
-        r"$r = r_0\,e^{2z}$ gets better as $\eta_Y/\eta_Z$ grows: at $z = 0.2$ it misses by 12.6%, 4.2% and 1.9% (to .2%) at ratios "
-        r"0.1, 1 and 10.",
+        r"$r = r_0\,e^{2z}$ gets better as $\eta_Y/\eta_Z$ grows: at $z = 0.2$ it misses by 12.6%, 4.2% and 1.9% (each to .2 "
+        r"percentage points) at ratios 0.1, 1 and 10.",
         judge=judge_flow,
         controls={"ratio of at most 0.1": {"slow": 100.0}, "a common token in the pair": with_common},
         plot=plot_flow,
-        caption=r"Residual of Theorem 3's law where the dominant token's logit passes 0.2, against the ratio of the learning rates; a "
-        r"line for each of the class's other distinct tokens. Crosses: an independent integration, token 1.",
+        caption=r"Residual of Theorem 3's law where the dominant token's logit passes 0.2, against the ratio of the learning "
+        r"rates; a line for each of the class's other distinct tokens. Crosses: an independent integration, token 1.",
     ),
 )

@@ -104,7 +104,7 @@ def numbers(c: Float[Array, "K S"], common: int) -> Float[Array, " quantity"]:
 
 
 def reference(s: Syn) -> tuple[Float[Array, " quantity"], Float[Array, ""]]:
-    """Reference numbers of the nearest run of Figure 5, and whether its optimizer, momentum, ratio and tokens are this run's own."""
+    """Reference numbers of the nearest run of Figure 5; whether that run has this one's optimizer, momentum, ratio and tokens."""
     rows = published.FIG5
     other = [jnp.abs(s.momentum - r.momentum) + jnp.abs(jnp.log(s.ratio / r.ratio)) for r in rows]
     distance = jnp.stack([jnp.where(s.optimizer == r.optimizer, d, 100) for r, d in zip(rows, other, strict=True)])
