@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 def start(key: PRNGKeyArray, vocabulary: Vocabulary, scale: float | Float[Array, ""], dtype: str) -> Compact:
-    r"""Uniform on :math:`\pm\,\text{scale}/\sqrt M`: with scale 1 the customary start of a linear layer, with 0 all zero."""
+    r"""Uniform on :math:`\pm\,\text{scale}/\sqrt M`: with scale 1 the usual initial values of a linear layer, with 0 zero."""
     v = vocabulary
     shapes = ((v.contextual, v.size), (v.num_last, v.common), (v.classes, v.distinct))
     ends = np.cumsum([np.prod(shape) for shape in shapes])

@@ -43,7 +43,7 @@ def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
-    """What a larger eta_Y does to B while the decoder learns and after: sign at all times, size late, and a crossing."""
+    """The effect of a larger eta_Y on B: its sign before and after the transition, its size after it."""
     early, late = ds.time < np.exp(-2) * ds.settles / ds.step_ratio, ds.time > SETTLED * ds.settles
     agree = np.sign(ds.measured_effect) * np.sign(ds.predicted_effect)
     return [

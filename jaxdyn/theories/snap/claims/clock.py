@@ -80,7 +80,7 @@ def one_sample_trial(s: OneSample, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={
             "advantage": jd.named(u[visits], "step class"),
-            "hit": jd.named(jnp.stack([theory.expected(probability, t, classes) for t in steps]), "step"),
+            "hit": jd.named(jax.vmap(theory.expected, (None, 0, None))(probability, jnp.asarray(steps, u.dtype), classes), "step"),
         },
         measured={
             "advantage": jd.named(jax.vmap(advantages, (0, None))(logits[1:], label), "step class"),
@@ -113,7 +113,7 @@ def _crossing(t: np.ndarray, odds: np.ndarray) -> float:
 
 
 def judge_scan(ds: xr.Dataset) -> list[jd.Check]:
-    """How long the decoder scans: when it is half sure of the next token, and how sure it is at any time."""
+    """How long the decoder scans: when the next token has probability 1/2, and its probability at all times."""
     ratio = half_time(ds, "predicted_hit") / half_time(ds, "measured_hit")
     return [
         jd.within("time of probability 1/2, predicted / measured", ratio, 0.99, 1.01),

@@ -26,12 +26,12 @@ def allowed(ds: xr.Dataset) -> xr.DataArray:
     """Allowed difference of means: .08 for one query, .04 for more, or 3 combined standard errors."""
     ours = ds.measured_entropy.var("seed", ddof=1) / ds.measured_entropy.count("seed")
     theirs = ds.published_sd.mean("seed") ** 2 / published.SEEDS
-    least = xr.where(ds.num_last >= 3, 0.04, 0.08) if "num_last" in ds.coords else 0.04
-    return np.maximum(3 * np.sqrt(ours + theirs), least)
+    floor = xr.where(ds.num_last >= 3, 0.04, 0.08) if "num_last" in ds.coords else 0.04
+    return np.maximum(3 * np.sqrt(ours + theirs), floor)
 
 
 def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
-    """Means over seeds beside the published ones, and the table's shape: falling in the rate, least at ratio 2."""
+    """Means over seeds beside the published ones, and the table's shape: falling in the rate, smallest at ratio 2."""
     jd.need(ds, seed=2)
     known = (ds.known == 1).all("seed")
     if not bool(known.any()):
@@ -44,7 +44,7 @@ def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
     several = mean.where(ds.num_last >= 3, drop=True)
     if several.size and 2.0 in ds.ratio and ds.sizes["ratio"] > 1:
         margin = several.sel(ratio=2.0) - several.drop_sel(ratio=2.0).min("ratio")
-        checks.append(jd.at_most("mean at ratio 2 less the least elsewhere, 3 or more queries", margin, 0.0))
+        checks.append(jd.at_most("mean at ratio 2 minus the smallest elsewhere, 3 or more queries", margin, 0.0))
     return checks
 
 

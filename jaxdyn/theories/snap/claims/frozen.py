@@ -1,4 +1,4 @@
-"""The end of Scan & Snap: attention that all but stops while the decoder still learns, and that keeps several tokens.
+"""The end of Scan & Snap: attention almost stops while the decoder still learns, and it keeps several tokens.
 
 Both claims are about the reduced dynamics.
 """

@@ -94,17 +94,18 @@ def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     counts = jnp.sum(x, 1) + 0.1 * s.length * key_of[row]
     batch = jax.grad(model.cross_entropy)(params, counts, query[row], label[row], even)
 
-    def closed(projector: float) -> tuple[Array, Array, Array, Array]:
+    def closed(projector: Array) -> tuple[Array, Array, Array, Array]:
         by_law = theory.ascent(*params, p, query, label, weight, projector)
         each = jax.vmap(theory.sample_ascent, (None, None, 0, 0, 0, None))(*params, x, query[row], label[row], projector)
         return *by_law, jnp.mean(each[0], 0), jnp.mean(each[1], 0)
 
     names = {"law_y": "token output", "law_z": "query token", "batch_y": "token output", "batch_z": "query token"}
+    both = jax.vmap(closed)(jnp.asarray([1.0, 0.0], jnp.float64))  # with the projector, and without
     measured = (-law.y, -law.z, -batch.y, -batch.z)
     return jd.observables(
-        predicted={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(1.0), strict=True)},
+        predicted={n: jd.named(v[0], dims) for (n, dims), v in zip(names.items(), both, strict=True)},
         measured={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), measured, strict=True)},
-        recorded={f"unprojected_{n}": jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(0.0), strict=True)},
+        recorded={f"unprojected_{n}": jd.named(v[1], dims) for (n, dims), v in zip(names.items(), both, strict=True)},
     )
 
 

@@ -1,4 +1,4 @@
-r"""Claim on what training keeps: row sums of the decoder, sums of attention logits, entries that never move, one clock.
+r"""Claim on what training conserves: row sums of the decoder, sums of attention logits, unreached entries; and one clock.
 
 Letters as in ``model.py``. The flow is in float64, training by mini-batches of sequences in float32.
 """
@@ -137,7 +137,7 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
 
 
 def drift(ds: xr.Dataset, name: str) -> xr.DataArray:
-    """Largest change at any time over the largest size of what should be kept, of each run."""
+    """Largest change of a conserved quantity at any time over its largest size, of each run."""
     predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
     axis = predicted.dims[-1]
     return abs(measured - predicted).max([axis, "time"], skipna=False) / abs(predicted).max(axis, skipna=False)
@@ -156,7 +156,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """Drift of what is kept along flow and training, with the bounds."""
+    """Drift of the conserved quantities along flow and training, with the bounds."""
     for ax, (path, bound) in zip(fig.subplots(1, 2), BOUNDS.items(), strict=True):
         for (name, text), color in zip(NAMES.items(), plotting.CYCLE, strict=False):
             predicted, measured = (ds[f"{side}_{name}"].sel(path=path) for side in ("predicted", "measured"))
@@ -177,7 +177,7 @@ CLAIMS = (
         source="derived from the gradient of arXiv:2305.16380, Lemma 1",
     ).claim(
         id="snap.invariants",
-        statement=r"Gradient flow, and gradient descent with momentum on mini-batches, keep $Y\mathbf{1}$, and $\sum_l z_{ml}$ for "
+        statement=r"Gradient flow, and gradient descent with momentum on mini-batches, conserve $Y\mathbf{1}$, and $\sum_l z_{ml}$ for "
         r"every query; entries of $Z$ that no sample reaches do not move; and in gradient flow learning rates $(s\eta_Y, s\eta_Z)$ "
         r"reach at $t/s$ what $(\eta_Y, \eta_Z)$ reach at $t$.",
         judge=judge,

@@ -49,10 +49,10 @@ def judge_sums(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def plot_sums(ds: xr.Dataset, fig: Figure) -> None:
-    """Sums of rows at the end against the start, and how far the entries have moved meanwhile."""
+    """Final sums of rows against the initial ones, and how far the entries have moved meanwhile."""
     left, right = fig.subplots(1, 2)
     plotting.scatter(left, ds.predicted_sums, ds.measured_sums, "a row of Y or Z", log=False)
-    left.set(xlabel="sum at the start", ylabel="sum after 100 steps")
+    left.set(xlabel="initial sum", ylabel="sum after 100 steps")
     ok = np.isfinite(np.ravel(ds.measured_sums))
     drift = np.ravel(abs(ds.measured_sums - ds.predicted_sums))[ok]
     right.plot(np.ravel(ds.moved)[ok], np.where(drift > 0, drift, np.nan), ".", alpha=0.4, label="a row of Y or Z")

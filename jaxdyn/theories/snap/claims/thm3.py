@@ -59,7 +59,7 @@ def judge_bounds(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_monotone(ds: xr.Dataset) -> list[jd.Check]:
-    """No fall of the dominant token's logit or feature between saves."""
+    """The dominant token's logit and share f do not fall between saves."""
     return [
         jd.at_least(f"smallest increment of the dominant token's {name}", ds[key].isel(distinct=-1).diff("save"), -1e-12)
         for name, key in (("logit", "z_own"), ("share f", "f_own"))
@@ -67,7 +67,7 @@ def judge_monotone(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_flow(ds: xr.Dataset) -> list[jd.Check]:
-    """The residual shrinks with the ratio of the rates, to 2%; at the ratios of the table it is the table's."""
+    """The residual shrinks as the ratio of the rates grows, to 2%; at the table's ratios it agrees with the table."""
     jd.need(ds, ratio=3)
     ds = ds.sortby("ratio")
     size = abs(residual(ds).isel(other=0))

@@ -25,7 +25,7 @@ from jaxdyn import flow
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import attention, beta, gamma, logit_rate, unit
 
-__all__ = ["Path", "Problem", "features", "logit_rates", "pressure", "queries", "solve", "speed"]
+__all__ = ["Path", "Problem", "features", "queries", "rates", "solve", "speed"]
 
 Number = float | Float[Array, ""]
 
@@ -76,23 +76,22 @@ def features(z: Float[Array, "*T R D"], problem: Problem) -> Float[Array, "*T K 
 
 
 def speed(u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T"]:
-    """The speed gamma as the problem has it, a function of the clock."""
-    constant = gamma(jnp.log(jnp.asarray(problem.size, jnp.float64)), problem.size)
-    return jnp.where(jnp.asarray(problem.steady) > 0, constant, gamma(u, problem.size))
+    """The problem's speed gamma, a function of the clock."""
+    steady = jnp.log(jnp.asarray(problem.size, jnp.float64))
+    return gamma(jnp.where(jnp.asarray(problem.steady) > 0, steady, u), problem.size)
 
 
-def pressure(f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T K"]:
-    r""":math:`\dot B_n = \rho\eta_Z\xi_n`, with :math:`\xi_n = \gamma\beta\sum_{n'\ne n} f_n \cdot f_{n'}`."""
+def rates(
+    f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem
+) -> tuple[Float[Array, "*T R D"], Float[Array, "*T K"]]:
+    r""":math:`\dot z_m`, the equation of the module's head, and :math:`\dot B_n = \rho\eta_Z\xi_n`.
+
+    Here :math:`\xi_n = \gamma\beta\sum_{n'\ne n} f_n \cdot f_{n'}`.
+    """
     others = jnp.sum(f, -2, keepdims=True) - f
-    pace = problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size)
-    return pace[..., None] * jnp.sum(f * others, -1)
-
-
-def logit_rates(f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T R D"]:
-    r""":math:`\dot z_m`, the equation of the module's head."""
-    others = jnp.sum(f, -2, keepdims=True) - f
-    pace = problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size)
-    return -pace[..., None, None] * jnp.einsum("rk,...kd->...rd", problem.member, logit_rate(f, others))
+    pace = (problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size))[..., None]
+    z_rate = jnp.einsum("rk,...kd->...rd", problem.member, logit_rate(f, others))
+    return -pace[..., None] * z_rate, pace * jnp.sum(f * others, -1)
 
 
 def _time_of_clock(u: Float[Array, ""], problem: Problem) -> Float[Array, ""]:
@@ -140,7 +139,8 @@ def solve(
         if memory is not None:
             learned = args[2] * y[2] + (1 - args[2]) * u * f
             return *_remembered(f, learned, u, problem, pace), f
-        return pace * logit_rates(f, u, problem), pace * pressure(f, u, problem)
+        z_rate, b_rate = rates(f, u, problem)
+        return pace * z_rate, pace * b_rate
 
     y0 = (start, jnp.zeros(len(problem.p), jnp.float64))
     y0, args = (y0, (problem, until)) if memory is None else ((*y0, jnp.zeros_like(problem.p)), (problem, until, memory))

@@ -120,7 +120,7 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
 
 
 def _predicted(s: Frozen, f: Float[Array, "K M"], label: Int[Array, " K"], t: Float[Array, " T"]) -> dict[str, Any]:
-    """The closed clock and what Theorem 1 makes of it, at the times t."""
+    """The closed clock and the quantities of Theorem 1 at the times t."""
     size, classes = float(s.tokens), float(s.classes)
     u = theory.clock(size * s.eta * t / classes, size)
     narrow = theory.clock(s.eta * t, classes)  # the softmax taken over the K next tokens

@@ -102,8 +102,8 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
     path = reduced.solve(problem, ts, start=start)
     z = jnp.einsum("rk,trd->tkd", member, path.z)
     f = reduced.features(path.z, problem)
-    rates = jnp.einsum("rk,trd->tkd", member, reduced.logit_rates(f, path.u, problem))
-    pressure = reduced.pressure(f, path.u, problem)[..., None]
+    z_rates, pressure = reduced.rates(f, path.u, problem)
+    z_rates, pressure = jnp.einsum("rk,trd->tkd", member, z_rates), pressure[..., None]
     own = np.arange(s.classes)[:, None], places(s)
     z_own, f_own, p_own = z[:, *own], f[:, *own], p[own]
     gains = _gains(z, z_own, p, p_own)
@@ -117,7 +117,7 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
             "entropy": jd.named(final["predicted"], "class"),
         },
         measured={
-            "rise": jd.named(rates[:, *own][1:], "time class distinct"),
+            "rise": jd.named(z_rates[:, *own][1:], "time class distinct"),
             "gain": jd.named(gains["measured"], "time class other"),
             "lower": jd.named(z_own[1:, :, -1], "time class"),
             "upper": jd.named(z_own[1:, :, -1], "time class"),

@@ -71,7 +71,7 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
         both = problem._replace(eta_y=scale[0] * problem.eta_y, eta_z=scale[1] * problem.eta_z)
         path = reduced.solve(both, ts, restart=restart)
         f = reduced.features(path.z, both)
-        return path, reduced.pressure(f, path.u, both)[:, 0], (f / jnp.sum(f, -1, keepdims=True))[:, 0]
+        return path, reduced.rates(f, path.u, both)[1][:, 0], (f / jnp.sum(f, -1, keepdims=True))[:, 0]
 
     path, pressure, c = jax.vmap(run)(rates)
     b, t = path.b[:, 1:, 0], ts[1:]

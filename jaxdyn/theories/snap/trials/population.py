@@ -51,7 +51,7 @@ def population_flow(
     task: model.Task,
     rates: model.Params,
     ts: Float[Array | np.ndarray, " T"],
-    height: Float[Array, ""] | float = jnp.inf,
+    height: Float[Array, ""] | float | None = None,
     top: int = 0,
 ) -> flow.Solution:
     r"""Gradient flow of the network's loss from Y = Z = 0, integrated in :math:`\ln(1+t)`; the field does not depend on time.
@@ -60,7 +60,7 @@ def population_flow(
         task: the classes.
         rates: learning rates of Y and of Z.
         ts: save times, increasing from 0.
-        height: stop when the first query's logit of the token ``top`` reaches it.
+        height: stop when the first query's logit of the token ``top`` reaches it; None: never.
         top: that token.
     """
 
@@ -71,8 +71,8 @@ def population_flow(
         return params.z[0, top] - args[2]
 
     start = model.Params(*(jnp.zeros((rows, task.p.shape[1]), jnp.float64) for rows in task.p.shape[::-1]))
-    args = (rates, task, jnp.asarray(height, jnp.float64))
-    return flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, event=below, rtol=1e-9, atol=1e-13, max_steps=40_000)
+    event, args = (None, (rates, task)) if height is None else (below, (rates, task, jnp.asarray(height, jnp.float64)))
+    return flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, event=event, rtol=1e-9, atol=1e-13, max_steps=40_000)
 
 
 def trial(s: Population, key: PRNGKeyArray) -> jd.Observables:

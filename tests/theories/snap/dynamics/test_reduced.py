@@ -71,7 +71,7 @@ def test_integration_over_the_clock_is_integration_over_log_time(x64):
 
     def field(t, z, _):
         u = clock(SIZE * ETA_Y * t / 3.0, SIZE)
-        return reduced.logit_rates(reduced.features(z, problem), u, problem)
+        return reduced.rates(reduced.features(z, problem), u, problem)[0]
 
     over = jax.jit(lambda z: flow.solve(flow.log_time(field), z, jnp.log(jnp.asarray(ts[1:])), rtol=1e-11, atol=1e-14))
     solution = over(path.z[1])
