@@ -177,9 +177,9 @@ CLAIMS = (
         source="derived from the gradient of arXiv:2305.16380, Lemma 1",
     ).claim(
         id="snap.invariants",
-        statement=r"Gradient flow, and gradient descent with momentum on mini-batches, conserve $Y\mathbf{1}$, and $\sum_l z_{ml}$ for "
-        r"every query; entries of $Z$ that no sample reaches do not move; and in gradient flow learning rates $(s\eta_Y, s\eta_Z)$ "
-        r"reach at $t/s$ what $(\eta_Y, \eta_Z)$ reach at $t$.",
+        statement=r"Gradient flow, and gradient descent with momentum on mini-batches, conserve $Y\mathbf{1}$, and $\sum_l "
+        r"z_{ml}$ for every query; entries of $Z$ that no sample reaches do not move; and in gradient flow learning rates "
+        r"$(s\eta_Y, s\eta_Z)$ reach at $t/s$ what $(\eta_Y, \eta_Z)$ reach at $t$.",
         judge=judge,
         controls={
             "Adam": {"optimizer": "adam"},
