@@ -79,8 +79,8 @@ def plot_law(ds: xr.Dataset, fig: Figure, form: str = "four", name: str = "law, 
     ax.legend()
 
 
-def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
-    """B with its two branches, and its growth in ln t with the limit."""
+def plot_phases(ds: xr.Dataset, fig: Figure, printed: bool = False) -> None:
+    """B with its two branches, and its growth in ln t with the limit and, if asked for, as printed."""
     left, right = fig.subplots(1, 2)
     run, colors = _run(ds), plotting.COLORS
     inside = run.time > run.settles / 3
@@ -90,18 +90,23 @@ def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
     right.plot(run.time, run.measured_growth, color=colors["measured"], label="ODE")
     right.plot(run.time, _form(run.predicted_growth, "derived"), "--", color=colors["third"], label="exact law")
     right.plot(run.time.where(inside), run.predicted_limit, "--", color=colors["theory"], label="$(2/q)/u$")
+    if printed:
+        scanning = _form(run.predicted_growth, "ln t").where(run.time < run.settles)
+        right.plot(run.time, scanning, ":", color=colors["control"], label="$2/q$")
     for ax, name in ((left, "B"), (right, r"$dB/d\ln t$")):
         ax.axvline(float(run.settles), color=colors["control"], linewidth=0.8)
         ax.set(xscale="log", xlabel=r"time (line: $K\ln M/\eta_Y$)", ylabel=name)
         ax.legend()
 
 
-def plot_effect(ds: xr.Dataset, fig: Figure) -> None:
-    """What twice the decoder's learning rate adds to B."""
+def plot_effect(ds: xr.Dataset, fig: Figure, printed: bool = False) -> None:
+    """What twice the decoder's learning rate adds to B; if asked for, also as printed."""
     ax = fig.subplots()
     run = _run(ds)
     ax.plot(run.time, run.measured_effect, color=plotting.COLORS["measured"], linewidth=3, alpha=0.6, label="ODE")
     ax.plot(run.time, _form(run.predicted_effect, "derived"), "--", color=plotting.COLORS["theory"], label="law")
+    if printed:
+        ax.plot(run.time, _form(run.predicted_effect, "always slower"), ":", color=plotting.COLORS["control"], label="printed sign")
     ax.axhline(0, color=plotting.COLORS["control"], linewidth=0.8)
     ax.set(xscale="log", xlabel="time", ylabel=rf"B at ${float(run.step_ratio):g}\,\eta_Y$ minus B at $\eta_Y$")
     ax.legend()
@@ -178,6 +183,8 @@ CLAIMS = (
         statement=r"In the reduced dynamics with one common and one distinct token a class, "
         r"$B = \frac14\ln(1 + 4\,\rho\,\eta_Z\Gamma/C_0)$ whatever the number $K_m$ of classes a query.",
         form="four",
+        caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes a query) and by the law "
+        r"(dashed). Dotted: the law with $q = 4$, for every $K_m$ the curve of $K_m = 1$. One run of each $K_m$.",
     ),
     study.claim(
         id="snap.scanning_as_printed",
@@ -187,13 +194,15 @@ CLAIMS = (
         judge=judge_growth,
         expected="refuted",
         counterpart="derived",
-        plot=plot_phases,
-        caption=phases.caption,
+        plot=functools.partial(plot_phases, printed=True),
+        caption=f"{phases.caption} Dotted: the printed growth $2/q$.",
     ),
     effect.as_printed(
         id="snap.lr_sign_as_printed",
         statement=r"In the reduced dynamics at fixed $\eta_Z$, a larger $\eta_Y$ makes B smaller at every time.",
         form="always slower",
         source=f"{study.source} and Figure 6",
+        plot=functools.partial(plot_effect, printed=True),
+        caption=f"{effect.caption} Dotted: the law's effect with the printed sign.",
     ),
 )

@@ -88,6 +88,8 @@ def plot_fig6(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xscale="log", xlabel="rate of Y / rate of Z", ylabel="entropy (nats)", title=f"{queries} queries")
     right.set_xticks(ds.ratio.values, [f"{r:g}" for r in ds.ratio.values])
     right.minorticks_off()
+    right.set_ylim(bottom=float((ours - sd).sel(num_last=queries).min()) - 0.2)
+    right.legend(loc="lower center", ncols=2)
 
 
 def plot_lr_effect(ds: xr.Dataset, fig: Figure) -> None:
@@ -102,6 +104,7 @@ def plot_lr_effect(ds: xr.Dataset, fig: Figure) -> None:
             bars = [mean.sel(one) - low.sel(one), high.sel(one) - mean.sel(one)]
             ax.errorbar(x.sel(one), mean.sel(one), bars, fmt="o-", color=color, linewidth=1.2, label=f"rate of Z {lr:g}")
         ax.set(xlabel=r"$(\eta_Z/\eta_Y)\,u^2$ at the end", title=f"{queries} " + ("query" if queries == 1 else "queries"))
+        ax.legend(loc="upper left")
     panels[0].set_ylabel("fall of the entropy (nats)")
 
 

@@ -165,6 +165,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
             plotting.band(ax, error.time, np.maximum(error, 1e-18), text, color)
         ax.axhline(bound, color=plotting.COLORS["failed"], linestyle=":", label="bound")
         ax.set(yscale="log", xlabel="share of the run", ylabel="relative drift (1e-18: none)", title=path)
+        ax.legend(loc="center", bbox_to_anchor=(0.5, 0.62 if bound < 1e-9 else 0.45))
 
 
 CLAIMS = (

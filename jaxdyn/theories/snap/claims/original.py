@@ -212,6 +212,7 @@ def plot_narrow(ds: xr.Dataset, fig: Figure) -> None:
         part = ds.sel(width=width).isel(time=-1)
         plotting.scatter(right, part.predicted_attention, part.measured_attention, f"d = {width:g}", color, log=False)
     right.set(xlabel="attention, flow of (Y, Z)", ylabel="original parameters")
+    right.legend(loc="lower right")
 
 
 study = jd.Study(
