@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import interleaved, matmul_peak, publish
 
-BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.claims.syn.Syn; checked in main
+BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.trials.syn.Syn; checked in main
 QUERIES, NEXT = (1, 3, 5, 10), 2
 CELLS = tuple(itertools.product((0.5, 1.0, 2.0, 3.0), (1.0, 2.0, 5.0, 10.0)))  # rate of Z, rate of Y over it
 COMMON, DISTINCT = 10, 10
@@ -133,10 +133,10 @@ def use_threads(count: int) -> None:
 def our_study(seeds: int, executor: str = "vmap", queries: tuple[int, ...] = QUERIES) -> np.ndarray:
     """Entropies at the end by the engine, with the claim's own trial: (queries, cell, seed)."""
     import jaxdyn as jd
-    from jaxdyn.theories.snap.claims import fig6
+    from jaxdyn.theories.snap.trials.syn import MEDIUM, medium_trial
 
-    grid = fig6.MEDIUM.replace(num_last=list(queries))
-    ds = jd.sweep(fig6.fig6_trial, grid, seeds=seeds, executor=executor)
+    grid = MEDIUM.replace(num_last=list(queries))
+    ds = jd.sweep(medium_trial, grid, seeds=seeds, executor=executor)
     assert int((ds.status != 0).sum()) == 0
     return ds.measured_entropy.transpose("num_last", "lr", "ratio", "seed").values.reshape(len(queries), len(CELLS), seeds)
 
@@ -205,7 +205,7 @@ def cold(seeds: int, quick: bool) -> list[dict[str, float]]:
 
 def child(seeds: int, queries: tuple[int, ...]) -> None:
     start = time.perf_counter()
-    import jaxdyn.theories.snap.claims.fig6  # noqa: F401
+    import jaxdyn.theories.snap.trials.syn  # noqa: F401
 
     imported = time.perf_counter() - start
     our_study(seeds, queries=queries)
@@ -288,9 +288,10 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", os.cpu_count())  # a sweep is sharded over the devices: use all cores
     if options.child:
         return child(seeds, queries)
-    from jaxdyn.theories.snap.claims import published, syn
+    from jaxdyn.theories.snap import published
+    from jaxdyn.theories.snap.trials.syn import Syn
 
-    s = syn.Syn()
+    s = Syn()
     assert (s.batch, s.length, s.steps, s.every, s.momentum) == (BATCH, LENGTH, STEPS, EVERY, MOMENTUM)
     assert CELLS == tuple(itertools.product(published.LRS, published.RATIOS)) and tuple(published.FIG6) == QUERIES
     use_threads(1)

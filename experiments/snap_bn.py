@@ -15,15 +15,9 @@ from jaxdyn import experiment, flow, plotting
 from jaxdyn.theories.snap.dynamics import growth
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import gamma, gamma_integral
+from jaxdyn.theories.snap.published import B_LINES
 
-LINES = [0.5, 1.0, 2.0, 4.0, 8.0]
-EXACT = {  # to four digits, by learning rate and time
-    0.5: {5: 0.6505, 10: 0.9815, 20: 1.2790, 30: 1.3583, 50: 1.4078},
-    1.0: {5: 0.9815, 10: 1.2790, 20: 1.3895, 30: 1.4205, 50: 1.4497},
-    2.0: {5: 1.2790, 10: 1.3895, 20: 1.4378, 30: 1.4587, 50: 1.4815},
-    4.0: {5: 1.3895, 10: 1.4378, 20: 1.4719, 30: 1.4889, 50: 1.5086},
-    8.0: {5: 1.4378, 10: 1.4719, 20: 1.5002, 30: 1.5153, 50: 1.5332},
-}
+LINES = list(B_LINES)
 
 
 @jd.setting
@@ -62,7 +56,7 @@ def trial(s, key):
 
 def rows(ds):
     """The law, the ODE, and the values to reproduce, with the largest difference from these."""
-    for eta, values in EXACT.items():
+    for eta, values in B_LINES.items():
         run = ds.sel(eta=eta).isel(seed=0)
         at = {t: int(np.argmin(abs(run.t.values - t))) for t in values}
         for name, line in (("law", run.predicted_b), ("ODE", run.measured_b)):
@@ -76,7 +70,7 @@ def draw(ds, fig):
     for eta, color in zip(LINES, plotting.CYCLE, strict=False):
         run = ds.sel(eta=eta).isel(seed=0)
         left.plot(run.t, run.measured_b, color=color, label=rf"$\eta_Y = \eta_Z = {eta:g}$")
-        left.plot(list(EXACT[eta]), list(EXACT[eta].values()), "o", color=color)
+        left.plot(list(B_LINES[eta]), list(B_LINES[eta].values()), "o", color=color)
     left.set(xlabel="t", ylabel="$B_n(t)$ (dots: table)", ylim=(0, 1.6), xlim=(0, 50))
     left.legend(loc="lower right")
     run = ds.sel(eta=1.0).isel(seed=0)

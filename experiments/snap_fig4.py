@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.snap.claims import published, syn
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.trials.syn import Syn, small_trial
 
 SEEDS = {"quick": 10, "paper": 100}
 ITERATIONS = (0, 2, 4, 6, 8, 10, 48)  # those drawn in the paper
@@ -38,7 +39,7 @@ def draw(c: xr.DataArray, fig: Figure) -> None:
 
 def rows(c: xr.DataArray) -> list[dict]:
     """Attention on groups of tokens at the drawn iterations, mean over seeds and 95% interval."""
-    found = []
+    lines = []
     parts = {
         "common tokens, sum": c.isel(slot=slice(COMMON)).sum("slot"),
         "token 10": c.isel(slot=COMMON),
@@ -50,15 +51,15 @@ def rows(c: xr.DataArray) -> list[dict]:
         for name, values in parts.items():
             mean, low, high = (float(v) for v in stats.mean_interval(values.sel(record=iteration), "seed"))
             row |= {name: mean, f"+- {name.split(',')[0]}": (high - low) / 2}
-        found.append(row)
-    return found
+        lines.append(row)
+    return lines
 
 
 def run(scale: str, out: Path) -> None:
     """Train, print attention by groups of tokens, draw, and save the data."""
     row = published.FIG5[0]
-    grid = jd.grid(syn.Syn, optimizer=row.optimizer, momentum=row.momentum, ratio=row.ratio)
-    ds = experiment.sweep(out, "runs", syn.fig5_trial, grid, SEEDS[scale])
+    grid = jd.grid(Syn, optimizer=row.optimizer, momentum=row.momentum, ratio=row.ratio)
+    ds = experiment.sweep(out, "runs", small_trial, grid, SEEDS[scale])
     c = ds.first_class.sel(record=np.array(ITERATIONS))
     experiment.table(
         out, "attention", rows(c), f"Attention of class 0, {ds.sizes['seed']} seeds, mean and half of the 95% interval"

@@ -11,7 +11,9 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import experiment, stats
-from jaxdyn.theories.snap.claims import published, syn
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.claims import fig5
+from jaxdyn.theories.snap.trials.syn import Syn, small_trial
 
 SEEDS = {"quick": 10, "paper": 100}
 
@@ -19,9 +21,9 @@ SEEDS = {"quick": 10, "paper": 100}
 def rows(ds: xr.Dataset) -> list[dict]:
     """Every quantity of every run at the start and at the end, beside the reference."""
     first = ds.curve.isel(optimizer=0, momentum=0, ratio=0)
-    found = [row("start", first.isel(record=0), published.START)]
-    found += [row(reference.name, part.measured_numbers, reference.numbers) for reference, part in syn.rows_of(ds)]
-    return [line for lines in found for line in lines]
+    blocks = [row("start", first.isel(record=0), published.START)]
+    blocks += [row(reference.name, part.measured_numbers, reference.numbers) for reference, part in fig5.rows_of(ds)]
+    return [line for block in blocks for line in block]
 
 
 def row(name: str, values: xr.DataArray, reference: tuple[float, ...]) -> list[dict]:
@@ -42,10 +44,10 @@ def row(name: str, values: xr.DataArray, reference: tuple[float, ...]) -> list[d
 
 def run(scale: str, out: Path) -> None:
     """Train with every optimizer, print the table, draw the curves, and save the data."""
-    grid = jd.grid(syn.Syn, optimizer=["sgd", "adam"], momentum=[0.9, 0.0], ratio=[1.0, 10.0])
-    ds = experiment.sweep(out, "runs", syn.fig5_trial, grid, SEEDS[scale])
+    grid = jd.grid(Syn, optimizer=["sgd", "adam"], momentum=[0.9, 0.0], ratio=[1.0, 10.0])
+    ds = experiment.sweep(out, "runs", small_trial, grid, SEEDS[scale])
     experiment.table(out, "numbers", rows(ds), f"Attention after 100 steps, {ds.sizes['seed']} seeds")
-    experiment.figure(out, "snap_fig5", lambda fig: syn.plot_fig5(ds, fig), (9.0, 3.8))
+    experiment.figure(out, "snap_fig5", lambda fig: fig5.plot_fig5(ds, fig), (9.0, 3.8))
     experiment.save(out, "snap_fig5", ds)
 
 

@@ -12,7 +12,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.snap.claims import fig6, published
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.claims import fig6
+from jaxdyn.theories.snap.trials.syn import MEDIUM, medium_trial
 
 SEEDS = {"quick": 10, "paper": 100}
 
@@ -23,8 +25,8 @@ def comparison(ds: xr.Dataset) -> xr.Dataset:
     mean, low, high = stats.mean_interval(x, "seed")
     sd, paper, paper_sd = x.std("seed", ddof=1), ds.predicted_entropy.mean("seed"), ds.published_sd.mean("seed")
     error = np.sqrt(sd**2 / x.count("seed") + paper_sd**2 / published.SEEDS)
-    found = {"mean": mean, "sd": sd, "low": low, "high": high, "paper mean": paper, "paper sd": paper_sd}
-    return xr.Dataset(found | {"difference": mean - paper, "in s.e.": (mean - paper) / error, "allowed": fig6.allowed(ds)})
+    numbers = {"mean": mean, "sd": sd, "low": low, "high": high, "paper mean": paper, "paper sd": paper_sd}
+    return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": (mean - paper) / error, "allowed": fig6.allowed(ds)})
 
 
 def rows(cells: xr.Dataset) -> list[dict]:
@@ -50,8 +52,8 @@ def shapes(cells: xr.Dataset) -> list[dict]:
         row = {"queries": int(queries), "largest |difference|": float(abs(one.difference).max())}
         row |= {"mean difference": float(one.difference.mean()), "rms in s.e.": float(np.sqrt((one["in s.e."] ** 2).mean()))}
         for name in ("mean", "paper mean"):
-            least = ", ".join(f"{float(r):g}" for r in one[name].idxmin("ratio"))
-            row |= {f"{name}: falls with rate": bool((one[name].diff("lr") < 0).all()), f"{name}: ratio of least entropy": least}
+            lowest = ", ".join(f"{float(r):g}" for r in one[name].idxmin("ratio"))
+            row |= {f"{name}: falls with rate": bool((one[name].diff("lr") < 0).all()), f"{name}: ratio of lowest entropy": lowest}
         lines.append(row)
     return lines
 
@@ -96,8 +98,8 @@ def draw_maps(cells: xr.Dataset, fig: Figure) -> None:
 
 def run(scale: str, out: Path) -> None:
     """Train all cells, print both tables, draw, and save the data."""
-    grid = fig6.MEDIUM.replace(num_last=list(published.FIG6))
-    ds = experiment.sweep(out, "runs", fig6.fig6_trial, grid, SEEDS[scale])
+    grid = MEDIUM.replace(num_last=list(published.FIG6))
+    ds = experiment.sweep(out, "runs", medium_trial, grid, SEEDS[scale])
     cells = comparison(ds)
     experiment.table(out, "cells", rows(cells), f"Entropy after 100 steps, {ds.sizes['seed']} seeds")
     experiment.table(out, "shape", shapes(cells), "Shape of the table, ours and the paper's")

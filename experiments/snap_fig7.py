@@ -1,8 +1,8 @@
 """Scan & Snap, Figure 7: the lowest layer's attention on one piece of real text, before training and after 500 to 1500 steps.
 
 Two controls on the same text: queries and keys that are not trained, and words read in random order. `--scale paper --text DIR` is
-the published run on a WikiText folder (200 wide, all words); every run lies in a file of its own, and the same command goes on
-where it was stopped. Paper: arXiv 2305.16380, which shows one run and no numbers.
+the published run on a WikiText folder (200 wide, all words); every run has a file of its own, from which the same command
+resumes it. Paper: arXiv 2305.16380, which shows one run and no numbers.
 """
 
 import sys
@@ -42,20 +42,20 @@ def train(s: reading.Reading, variant: str, seed: int, out: Path) -> longrun.Run
 
 
 def numbers(run: longrun.Run) -> dict[str, float]:
-    """What a run shows: its attention's entropy and top three at the start and the end, and how much it moved early and late."""
+    """A run's numbers: its attention's entropy and top three at the start and the end, and how much it moved early and late."""
     at = [int(np.flatnonzero(run.steps == step)[0]) for step in SHOWN]
     maps = run.records["maps"][at]
     early, late = (float(np.mean(fig7.movement(maps[i], maps[i + 1]))) for i in (0, 2))
     start, end = (float(run.records["entropy"][i].mean()) for i in (at[0], at[-1]))
     top = [float(run.records["top three"][i].mean()) for i in (at[0], at[-1])]
-    found = {"entropy at 0": start, "entropy at 1500": end, "entropy ratio": end / start}
-    found |= {"top 3 at 0": top[0], "top 3 at 1500": top[1], "moved 0-500": early, "moved 1000-1500": late}
-    return found | {"movement ratio": late / early if early else float("nan")}
+    values = {"entropy at 0": start, "entropy at 1500": end, "entropy ratio": end / start}
+    values |= {"top 3 at 0": top[0], "top 3 at 1500": top[1], "moved 0-500": early, "moved 1000-1500": late}
+    return values | {"movement ratio": late / early if early else float("nan")}
 
 
 def rows(runs: dict[tuple[int, str], list[longrun.Run]]) -> list[dict]:
-    """Means over seeds, the half width of the ratios' 95% intervals, and whether both marks are met."""
-    found = []
+    """Means over seeds, half of the ratios' 95% intervals, and whether both marks are met."""
+    table = []
     for (layers, variant), group in runs.items():
         each = [numbers(r) for r in group]
         row = {"layers": layers, "run": variant, "seeds": len(group)}
@@ -66,8 +66,8 @@ def rows(runs: dict[tuple[int, str], list[longrun.Run]]) -> list[dict]:
                 _, low, high = mean_interval(values, 0)
                 row["+- " + name] = float(high - low) / 2
         row |= {f"{name} < {mark}": str(row[name] < mark) for name, mark in fig7.MARKS.items()}
-        found.append(row)
-    return found
+        table.append(row)
+    return table
 
 
 def draw(runs: dict[tuple[int, str], list[longrun.Run]], fig: Figure) -> None:
@@ -93,7 +93,7 @@ def run(scale: str, out: Path, **chosen: object) -> None:
         for variant, fields in VARIANTS.items():
             s = fig7.setting(plan["base"], layers, text=plan["text"], every=plan["every"], **fields)
             runs[layers, variant] = [train(s, variant, seed, out) for seed in plan["seeds"]]
-    experiment.table(out, "attention", rows(runs), "the lowest layer's attention; entropies as shares of a blind query's")
+    experiment.table(out, "attention", rows(runs), "the lowest layer's attention; entropies as shares of a uniform query's")
     experiment.figure(out, "snap_fig7", lambda fig: draw(runs, fig), (8.0, 2.0 * len(runs)))
 
 

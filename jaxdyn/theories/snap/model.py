@@ -36,7 +36,7 @@ class Task(NamedTuple):
 
 
 def zeros(task: Task, dtype: str = "float64") -> Params:
-    """The start Y = Z = 0, with a row of Z for each query."""
+    """The initial weights Y = Z = 0, with a row of Z for each query."""
     size = task.p.shape[-1]
     return Params(jnp.zeros((size, size), dtype), jnp.zeros((int(np.max(task.query)) + 1, size), dtype))
 
@@ -67,7 +67,7 @@ def cross_entropy(
 
 
 def loss(params: Params, task: Task) -> Float[Array, ""]:
-    """The loss -J at infinite length: every class is seen through its law."""
+    """The loss -J at infinite length: every class is represented by its law."""
     return cross_entropy(params, *(jnp.asarray(a) for a in task))
 
 

@@ -1,7 +1,7 @@
 r"""The network of ``model.py`` on batches of sampled sequences, restricted to the parameters that such data can move.
 
-Rows of Y belong to contextual tokens, and a row of Z has the tokens of its query's classes alone: every other entry keeps its
-start, whatever the optimizer. A token of one class alone is met with one query alone, so that its logit is stored once. Letters
+Y has rows of contextual tokens only, and a row of Z has the tokens of its query's classes only: all other entries keep their
+initial values, whatever the optimizer. A class's own token occurs with one query only, so that its logit is stored once. Letters
 as in ``data/classes.py``; n sequences, :math:`\delta = (e_\text{label} - \alpha)/n`.
 """
 
@@ -36,7 +36,7 @@ class Batch(NamedTuple):
 
 
 def start(key: PRNGKeyArray, vocabulary: Vocabulary, scale: float | Float[Array, ""], dtype: str) -> Compact:
-    r"""Uniform on :math:`\pm\,\text{scale}/\sqrt M`: with scale 1 the customary start of a linear layer, with 0 all zero."""
+    r"""Uniform on :math:`\pm\,\text{scale}/\sqrt M`: with scale 1 the usual initial values of a linear layer, with 0 zero."""
     v = vocabulary
     shapes = ((v.contextual, v.size), (v.num_last, v.common), (v.classes, v.distinct))
     ends = np.cumsum([np.prod(shape) for shape in shapes])
@@ -102,13 +102,13 @@ def make_loss(vocabulary: Vocabulary) -> Any:
         params, chosen, f, wide, logits, delta = kept
         s = jnp.sum(logits * delta, 1, keepdims=True)
         y = wide.T @ delta
-        felt = delta @ params.y[: v.common].T
-        member = jax.nn.one_hot(chosen, v.classes, dtype=f.dtype)
-        asked = jax.nn.one_hot(jnp.asarray(query)[chosen], v.num_last, dtype=f.dtype)
-        shown, own = f[:, : v.common], f[:, v.common :]
-        common = asked.T @ (shown * (felt - shown * s))
+        back = delta @ params.y[: v.common].T
+        by_class = jax.nn.one_hot(chosen, v.classes, dtype=f.dtype)
+        by_query = jax.nn.one_hot(jnp.asarray(query)[chosen], v.num_last, dtype=f.dtype)
+        shared, own = f[:, : v.common], f[:, v.common :]
+        common = by_query.T @ (shared * (back - shared * s))
         match = jnp.sum(params.y[v.common :] * y[v.common :], 1).reshape(v.classes, v.distinct)
-        gradient = Compact(y, common, match - member.T @ (own**2 * s))
+        gradient = Compact(y, common, match - by_class.T @ (own**2 * s))
         return jax.tree.map(lambda g: -outer * g, gradient), None
 
     @jax.custom_vjp

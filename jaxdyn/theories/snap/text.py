@@ -6,7 +6,7 @@ For an attention map :math:`A_{ij}` of n positions, :math:`j \le i`:
    \text{top}_3 = \frac{1}{n-3} \sum_{i=4}^n \sum_{\text{three largest}} A_{ij}, \qquad
    m(t, t') = \frac1n \sum_{ij} |A_{ij}(t') - A_{ij}(t)|
 
-h is 1 for blind attention. Source: the paper (arXiv:2305.16380) shows pictures only; these numbers and the marks below are ours.
+h is 1 for uniform attention. Source: the paper (arXiv:2305.16380) shows pictures only; these numbers and the marks below are ours.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def attention_map(net: Network, params: PyTree, columns: Int[Array, "b total"], 
 
 
 def entropy_share(a: Float[Array, "*b n n"]) -> Float[Array, " *b"]:
-    """Entropy h of the queries, as a share of a blind query's."""
+    """Entropy h of the queries, as a share of a uniform query's."""
     positions = np.arange(2, a.shape[-1] + 1)
     return jnp.mean(metrics.entropy(a)[..., 1:] / np.log(positions).astype(a.dtype), -1)
 
 
 def top_three(a: Float[Array, "*b n n"]) -> Float[Array, " *b"]:
-    """Mass on a query's three largest entries, queries with more than three keys only."""
+    """Mass on a query's three largest entries; only queries with more than three keys count."""
     return jnp.mean(jnp.sum(jax.lax.top_k(a[..., 3:, :], 3)[0], -1), -1)
 
 

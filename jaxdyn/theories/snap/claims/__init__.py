@@ -3,6 +3,7 @@
 from jaxdyn.theories.snap.claims import (
     b_law,
     clock,
+    fig5,
     fig6,
     frozen,
     gradient,
@@ -12,12 +13,11 @@ from jaxdyn.theories.snap.claims import (
     optimizers,
     original,
     overlap,
-    syn,
-    theorem2,
-    theorem3,
+    thm2,
+    thm3,
 )
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (gradient, length, invariants, clock, original, theorem2, theorem3, b_law, frozen, memory, syn, optimizers, fig6, overlap)
+TOPICS = (gradient, length, invariants, clock, original, thm2, thm3, b_law, frozen, memory, fig5, optimizers, fig6, overlap)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

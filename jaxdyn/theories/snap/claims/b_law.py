@@ -1,151 +1,23 @@
-r"""Theorem 4: the growth of B with one common token in all classes and one distinct token in each, against the reduced ODE.
-
-One trial serves the law for any number K_m of classes a query, its two branches, its misprints, the effect of the decoder's
-learning rate, and (in ``frozen.py``) the end of the attention's movement. "Measured" is the reduced dynamics, integrated.
-"""
+r"""Theorem 4: the growth of B with one common token in all classes and one distinct token in each, against the reduced ODE."""
 
 from __future__ import annotations
 
 import functools
 from typing import TYPE_CHECKING
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.errors import given
-from jaxdyn.theories.snap.dynamics import growth, reduced
-from jaxdyn.theories.snap.dynamics.clock import clock, miss
-from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
+from jaxdyn.theories.snap.trials.pair import SETTLED, Pair, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "FORMS", "GRID", "Pair", "SETTLED", "TIMES", "problem_of", "trial"]
+__all__ = ["CLAIMS"]
 
-SOURCE = "arXiv:2305.16380, Theorem 4"
-TIMES = 1e7 * 0.5 ** np.arange(33, -1, -1)  # doubling from about 1e-3
-FORMS = ("derived", "no quarter", "constant", "four", "ln t", "always slower")
 LATE = 1e3  # times K ln M / eta_Y, from where dB/dln t follows its limit
-SETTLED = 2.0  # times K ln M / eta_Y: the end of the transition
-
-
-@jd.setting
-class Pair:
-    """One common token and a distinct token a class; ``steady`` and ``restart`` are breaches."""
-
-    odds: jd.Swept = 0.05  # P of the common token over P of the distinct one
-    per_query: jd.Swept = 1.0  # K_m, classes a query
-    size: jd.Swept = 1000.0  # M
-    eta_y: jd.Swept = 1.0
-    eta_z: jd.Swept = 2e6
-    rho: jd.Swept = 1.0
-    factor: jd.Swept = 2.0  # the second run's eta_Y over the first one's
-    coupling: jd.Swept = 0.0  # its eta_Z grows by factor^coupling
-    steady: jd.Swept = 0.0  # 1: gamma stays as at u = ln M, the loss never saturates
-    restart: jd.Swept = 0.0  # the decoder starts anew at this multiple of K ln M / eta_Y (0: never)
-    classes: int = 4
-
-    def __post_init__(self) -> None:
-        """Refuse numbers for which the law says nothing."""
-        if self.classes < 2 or not 1 <= self.per_query <= self.classes:
-            raise ValueError(f"classes >= 2 and 1 <= per_query <= classes are needed, {given(self, 'classes', 'per_query')}")
-        if min(self.odds, self.eta_y, self.factor) <= 0 or self.size <= 2:
-            found = given(self, "odds", "eta_y", "factor", "size")
-            raise ValueError(f"odds, eta_y and factor must be positive and size above 2, {found}")
-
-
-def problem_of(s: Pair) -> reduced.Problem:
-    """Laws and rates of the reduced dynamics; token 0 is the common one."""
-    p = jnp.concatenate([jnp.full((s.classes, 1), s.odds), jnp.eye(s.classes, dtype=jnp.float64)], 1) / (1 + s.odds)
-    member = reduced.queries(s.classes, s.per_query)
-    return reduced.Problem(p, member, s.size, float(s.classes), s.eta_y, s.eta_z, s.rho, s.steady)
-
-
-def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
-    """B, its growth and the attention's movement by the reduced ODE and by the law, and what another eta_Y changes."""
-    ts = jnp.concatenate([jnp.zeros(1), jnp.asarray(TIMES, jnp.float64)])
-    problem = problem_of(s)
-    late = jnp.log(s.size) * problem.classes / s.eta_y
-    restart = jnp.where(s.restart > 0, s.restart * late, jnp.inf)
-    rates = jnp.stack([jnp.ones(2), jnp.stack([s.factor, s.factor**s.coupling])])  # of (Y, Z): this run's, and the other's
-
-    def run(scale: Float[Array, " 2"]) -> tuple[reduced.Path, Array, Array]:
-        both = problem._replace(eta_y=scale[0] * problem.eta_y, eta_z=scale[1] * problem.eta_z)
-        path = reduced.solve(both, ts, restart=restart)
-        f = reduced.features(path.z, both)
-        return path, reduced.pressure(f, path.u, both)[:, 0], (f / jnp.sum(f, -1, keepdims=True))[:, 0]
-
-    path, pressure, c = jax.vmap(run)(rates)
-    b, t = path.b[:, 1:, 0], ts[1:]
-    law = jax.vmap(lambda scale: _law(s, t, scale))(rates)
-    effect = law["derived"][1] - law["derived"][0]
-    growth_now = t * pressure[0, 1:]
-    said = {name: values[0] for name, values in law.items()}
-
-    def forms(exact: Array, misprints: dict[str, Array]):
-        return jd.named(jnp.stack([misprints.get(form, exact) for form in FORMS]), "form time")
-
-    move, said_move = _moves(c[0, 1:, 0], growth.suppressed(said["derived"], s.odds, s.per_query))
-    return jd.observables(
-        predicted={
-            "b": forms(said["derived"], {form: said[form] for form in ("no quarter", "constant", "four")}),
-            "growth": forms(said["growth"], {"ln t": said["ln t"]}),
-            "effect": forms(effect, {"always slower": -jnp.abs(effect)}),
-            **{name: jd.named(said[name], "time") for name in ("early", "late", "limit")},
-            "move": jd.named(said_move, "double"),
-        },
-        measured={
-            "b": jd.named(b[0], "time"),
-            "growth": jd.named(growth_now, "time"),
-            "effect": jd.named(b[1] - b[0], "time"),
-            "early": jd.named(b[0], "time"),
-            "late": jd.named(b[0], "time"),
-            "limit": jd.named(growth_now, "time"),
-            "move": jd.named(move, "double"),
-        },
-        recorded={
-            "four": jd.named(said["four"], "time"),
-            "u": jd.named(path.u[0, 1:], "time"),
-            "error": jd.named((s.size - 1) * miss(path.u[0, 1:], s.size), "time"),
-            "c": jd.named(c[0, 1:, 0], "time"),
-            "settles": late,
-            "step_ratio": s.factor,
-        },
-        status=jnp.max(path.status),
-        coords={"time": TIMES.tolist(), "double": TIMES[:-1].tolist(), "form": FORMS},
-    )
-
-
-def _moves(c: Float[Array, " T"], said: Float[Array, " T"]) -> tuple[Array, Array]:
-    """L1 distance of the attention at time 2t from that at time t; what one of two tokens loses the other gains."""
-    return 2 * jnp.abs(c[1:] - c[:-1]), 2 * jnp.abs(said[1:] - said[:-1])
-
-
-def _law(s: Pair, t: Float[Array, " T"], scale: Float[Array, " 2"]) -> dict[str, Array]:
-    """Theorem 4 in its exact form and as it is printed, for learning rates times ``scale``."""
-    eta_y, rate = scale[0] * s.eta_y, s.rho * scale[1] * s.eta_z
-    k, c0, q = float(s.classes), growth.constant(s.odds, s.classes, s.size), growth.exponent(s.per_query)
-    u = clock(s.size * eta_y * t / k, s.size)
-    drive = rate * gamma_integral(u, s.size, k, eta_y)
-    exact = growth.b_law(drive, c0, q)
-    early = growth.b_law(rate * growth.early_drive(t, s.size, k, eta_y), c0, q)
-    late = growth.b_law(rate * jnp.where(t * eta_y > k, growth.late_drive(t, s.size, k, eta_y), 0.0), c0, q)
-    return {
-        "derived": exact,
-        "no quarter": q * exact,
-        "constant": exact + jnp.log(c0) / q,
-        "four": growth.b_law(drive, c0, 4.0),
-        "ln t": jnp.broadcast_to(2 / q, t.shape),
-        "growth": growth.slope(u, drive, c0, q, s.size),
-        "limit": 2 / (q * u),
-        "early": early,
-        "late": late,
-    }
 
 
 def judge_law(ds: xr.Dataset) -> list[jd.Check]:
@@ -171,7 +43,7 @@ def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
-    """What a larger eta_Y does to B while the decoder learns and after: sign at all times, size late, and a crossing."""
+    """The effect of a larger eta_Y on B: its sign before and after the transition, its size after it."""
     early, late = ds.time < np.exp(-2) * ds.settles / ds.step_ratio, ds.time > SETTLED * ds.settles
     agree = np.sign(ds.measured_effect) * np.sign(ds.predicted_effect)
     return [
@@ -184,8 +56,7 @@ def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
 
 def _run(ds: xr.Dataset, **chosen: float) -> xr.Dataset:
     """One run: the first on every axis but those chosen."""
-    ds = ds.sel({k: v for k, v in chosen.items() if k in ds.dims}, method="nearest")
-    return ds.isel({d: 0 for d in ds.status.dims})
+    return plotting.first_run(ds.sel({k: v for k, v in chosen.items() if k in ds.dims}, method="nearest"))
 
 
 def _form(values: xr.DataArray, form: str) -> xr.DataArray:
@@ -208,8 +79,8 @@ def plot_law(ds: xr.Dataset, fig: Figure, form: str = "four", name: str = "law, 
     ax.legend()
 
 
-def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
-    """B with its two branches, and its growth in ln t with the limit."""
+def plot_phases(ds: xr.Dataset, fig: Figure, printed: bool = False) -> None:
+    """B with its two branches, and its growth in ln t with the limit and, if asked for, as printed."""
     left, right = fig.subplots(1, 2)
     run, colors = _run(ds), plotting.COLORS
     inside = run.time > run.settles / 3
@@ -219,105 +90,119 @@ def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
     right.plot(run.time, run.measured_growth, color=colors["measured"], label="ODE")
     right.plot(run.time, _form(run.predicted_growth, "derived"), "--", color=colors["third"], label="exact law")
     right.plot(run.time.where(inside), run.predicted_limit, "--", color=colors["theory"], label="$(2/q)/u$")
+    if printed:
+        scanning = _form(run.predicted_growth, "ln t").where(run.time < run.settles)
+        right.plot(run.time, scanning, ":", color=colors["control"], label="$2/q$")
     for ax, name in ((left, "B"), (right, r"$dB/d\ln t$")):
         ax.axvline(float(run.settles), color=colors["control"], linewidth=0.8)
         ax.set(xscale="log", xlabel=r"time (line: $K\ln M/\eta_Y$)", ylabel=name)
         ax.legend()
 
 
-def plot_effect(ds: xr.Dataset, fig: Figure) -> None:
-    """What twice the decoder's learning rate adds to B."""
+def plot_effect(ds: xr.Dataset, fig: Figure, printed: bool = False) -> None:
+    """What twice the decoder's learning rate adds to B; if asked for, also as printed."""
     ax = fig.subplots()
     run = _run(ds)
     ax.plot(run.time, run.measured_effect, color=plotting.COLORS["measured"], linewidth=3, alpha=0.6, label="ODE")
     ax.plot(run.time, _form(run.predicted_effect, "derived"), "--", color=plotting.COLORS["theory"], label="law")
+    if printed:
+        ax.plot(run.time, _form(run.predicted_effect, "always slower"), ":", color=plotting.COLORS["control"], label="printed sign")
     ax.axhline(0, color=plotting.COLORS["control"], linewidth=0.8)
     ax.set(xscale="log", xlabel="time", ylabel=rf"B at ${float(run.step_ratio):g}\,\eta_Y$ minus B at $\eta_Y$")
     ax.legend()
 
 
-GRID = jd.grid(Pair, per_query=[1.0, 2.0, 4.0], odds=[0.02, 0.06])
-_SHARED = {"trial": trial, "quick": GRID, "source": SOURCE}
-_FULL = jd.grid(Pair, per_query=[1.0, 2.0, 4.0], odds=[0.01, 0.02, 0.04, 0.06], eta_z=[1e2, 1e4, 2e6], size=[1e2, 1e3, 1e4])
-_LAW = {**_SHARED, "judge": judge_law, "paper": _FULL}
-_REFUTED = {"expected": "refuted", "counterpart": "derived"}
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(Pair, per_query=[1.0, 2.0, 4.0], odds=[0.02, 0.06]),
+    source="arXiv:2305.16380, Theorem 4",
+    form="derived",
+)
 
-
-def with_four(ds: xr.Dataset) -> xr.Dataset:
-    """The law for one class a query, whatever K_m."""
-    return ds.assign(predicted_b=ds.four)
-
+law = study.claim(
+    id="snap.B_law",
+    statement=r"In the reduced dynamics with one common and one distinct token a class and $K_m$ classes a query, "
+    r"$B = \frac1q\ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$, $q = 2(1+K_m)$, $C_0^{-1} = (P_c/P_d)^2(K-1)M/(M-1)^2$, within .5% at all "
+    r"times and without a fit, for $P_c/P_d$ up to .06.",
+    paper=jd.grid(Pair, per_query=[1.0, 2.0, 4.0], odds=[0.01, 0.02, 0.04, 0.06], eta_z=[1e2, 1e4, 2e6], size=[1e2, 1e3, 1e4]),
+    judge=judge_law,
+    controls={
+        "the law for one class a query": jd.swap(predicted_b="four"),
+        "a common token as probable as the distinct one": {"odds": 1.0},
+        "a decoder that never saturates": {"steady": 1.0},
+    },
+    plot=plot_law,
+    caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes a query) and by the law (dashed); "
+    r"dotted, where shown: another form of the law. One run of each $K_m$.",
+)
+phases = study.claim(
+    id="snap.two_phase",
+    statement=r"In the reduced dynamics B grows in two phases: as $\frac1q\ln(1 + q\rho\,((M-1)/M)^2\eta_Y\eta_Z t^2/2KC_0)$ "
+    r"before $K\ln M/\eta_Y$, and after $2K\ln M/\eta_Y$ by the same law with $\Gamma \approx ((M-1)/M)^2 K\ln^2(M\eta_Y "
+    r"t/K)/(2\eta_Y)$, each within 5% two e-folds inside its region; beyond $10^3\,K\ln M/\eta_Y$, $dB/d\ln t$ is $(2/q)/u$ "
+    r"within 5%.",
+    judge=judge_phases,
+    controls={"a decoder that never saturates": {"steady": 1.0}},
+    plot=plot_phases,
+    caption=r"Left: B along time by the reduced ODE, with its early and its late branch (dashed). Right: $dB/d\ln t$ by the ODE, "
+    r"by the exact law and by its late limit (dashed). One run; the vertical line is $K\ln M/\eta_Y$.",
+)
+effect = study.claim(
+    id="snap.lr_late",
+    statement=r"In the reduced dynamics at fixed $\eta_Z$, twice the learning rate $\eta_Y$ makes B smaller, and attention "
+    r"denser, after $2K\ln M/\eta_Y$ (of the smaller $\eta_Y$), by what the law says within 5%; two e-folds before the "
+    r"transition it makes B larger: the curves cross.",
+    judge=judge_effect,
+    controls={"eta_Z grows as well": {"coupling": 1.0}, "a decoder that never saturates": {"steady": 1.0}},
+    plot=plot_effect,
+    caption=r"What a larger learning rate of the decoder adds to B along time, by the reduced ODE (thick) and by the law "
+    r"(dashed). One run.",
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="snap.B_law",
-        statement=r"With one common and one distinct token a class and $K_m$ classes a query, "
-        r"$B = \frac1q\ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$, $q = 2(1+K_m)$, $C_0^{-1} = (P_c/P_d)^2(K-1)M/(M-1)^2$, at all times "
-        r"and without a fit (to about $(P_c/P_d)^2$).",
-        form="derived",
-        controls={
-            "the law for one class a query": with_four,
-            "a common token as probable as the distinct one": {"odds": 1.0},
-            "a decoder that never saturates": {"steady": 1.0},
-        },
-        plot=plot_law,
-        **_LAW,
-    ),
-    jd.Claim(
-        id="snap.two_phase",
-        statement=r"B grows in two phases: as $\frac1q\ln(1 + q\rho\,((M-1)/M)^2\eta_Y\eta_Z t^2/2KC_0)$ before $K\ln M/\eta_Y$, "
-        r"and after $2K\ln M/\eta_Y$ with $\ln^2(M\eta_Y t/K)$ for $t^2$, so that $dB/d\ln t \to (2/q)/u$ dies out.",
-        form="derived",
-        judge=judge_phases,
-        controls={"a decoder that never saturates": {"steady": 1.0}},
-        plot=plot_phases,
-        **_SHARED,
-    ),
-    jd.Claim(
-        id="snap.lr_late",
-        statement=r"By the law at fixed $\eta_Z$ a larger $\eta_Y$ makes B smaller, and attention denser, only after "
-        r"$2K\ln M/\eta_Y$ (of the smaller $\eta_Y$); before the transition it makes B larger: the curves cross.",
-        form="derived",
-        judge=judge_effect,
-        controls={"eta_Z grows as well": {"coupling": 1.0}, "a decoder that never saturates": {"steady": 1.0}},
-        plot=plot_effect,
-        **_SHARED,
-    ),
-    jd.Claim(
+    law,
+    phases,
+    effect,
+    law.as_printed(
         id="snap.quarter_as_printed",
-        statement=r"$B = \ln(1 + q\,\rho\,\eta_Z\Gamma/C_0)$, without the factor $1/q$ (1/4 for one class a query).",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, $B = \ln(1 + "
+        r"q\,\rho\,\eta_Z\Gamma/C_0)$, without the factor $1/q$ (1/4 for one class a query).",
         form="no quarter",
-        **{**_LAW, **_REFUTED, "source": "slides on arXiv:2305.16380, growth of B"},
+        source="slides on arXiv:2305.16380, growth of B",
         plot=functools.partial(plot_law, form="no quarter", name="without 1/q"),
     ),
-    jd.Claim(
+    law.as_printed(
         id="snap.constant_as_printed",
-        statement=r"$B = \frac1q\ln(C_0 + q\,\rho\,\eta_Z\Gamma)$, which is $\frac1q\ln C_0$ and not 0 at the start.",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, "
+        r"$B = \frac1q\ln(C_0 + q\,\rho\,\eta_Z\Gamma)$, which is $\frac1q\ln C_0$ and not 0 at the start.",
         form="constant",
         plot=functools.partial(plot_law, form="constant", name=r"$C_0$ inside the logarithm"),
-        **{**_LAW, **_REFUTED},
     ),
-    jd.Claim(
+    law.as_printed(
         id="snap.exponent_as_printed",
-        statement=r"The law with the exponent 4 ($q = 4$) whatever the number of classes a query.",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, "
+        r"$B = \frac14\ln(1 + 4\,\rho\,\eta_Z\Gamma/C_0)$ whatever the number $K_m$ of classes a query.",
         form="four",
-        plot=plot_law,
-        **{**_LAW, **_REFUTED},
+        caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes a query) and by the law "
+        r"(dashed). Dotted: the law with $q = 4$, for every $K_m$ the curve of $K_m = 1$. One run of each $K_m$.",
     ),
-    jd.Claim(
+    study.claim(
         id="snap.scanning_as_printed",
-        statement=r"While the attention scans, B is linear in $\ln t$: $dB/d\ln t = 2/q$. It begins as $t^2$.",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, B is linear in $\ln t$ before "
+        r"$K\ln M/\eta_Y$, while the attention scans: $dB/d\ln t = 2/q$.",
         form="ln t",
         judge=judge_growth,
-        plot=plot_phases,
-        **{**_SHARED, **_REFUTED},
+        expected="refuted",
+        counterpart="derived",
+        plot=functools.partial(plot_phases, printed=True),
+        caption=f"{phases.caption} Dotted: the printed growth $2/q$.",
     ),
-    jd.Claim(
+    effect.as_printed(
         id="snap.lr_sign_as_printed",
-        statement=r"At fixed $\eta_Z$ a larger $\eta_Y$ makes B smaller at every time.",
+        statement=r"In the reduced dynamics at fixed $\eta_Z$, a larger $\eta_Y$ makes B smaller at every time.",
         form="always slower",
-        judge=judge_effect,
-        plot=plot_effect,
-        **{**_SHARED, **_REFUTED, "source": SOURCE + " and Figure 6"},
+        source=f"{study.source} and Figure 6",
+        plot=functools.partial(plot_effect, printed=True),
+        caption=f"{effect.caption} Dotted: the law's effect with the printed sign.",
     ),
 )

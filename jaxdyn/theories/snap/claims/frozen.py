@@ -1,6 +1,6 @@
-"""The end of Scan & Snap: attention that all but stops while the decoder still learns, and that keeps several tokens.
+"""The end of Scan & Snap: attention almost stops while the decoder still learns, and it keeps several tokens.
 
-Both claims are about the reduced dynamics; the trials are those of ``b_law.py`` and ``theorem2.py``.
+Both claims are about the reduced dynamics.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
-from jaxdyn.theories.snap.claims import b_law, theorem2
+from jaxdyn.theories.snap.trials import laws, pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +25,7 @@ LEARNING = 0.01  # the decoder's error while it still learns
 
 def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
     """After 2K ln M / eta_Y: movement as predicted, falling, small; at its beginning the decoder's error is not yet small."""
-    t0 = b_law.SETTLED * ds.settles
+    t0 = pair.SETTLED * ds.settles
     late = ds.double > t0
     move = ds.measured_move.where(late)
     first = ds.error.where(ds.time > t0).max("time")
@@ -55,7 +55,7 @@ def winner(ds: xr.Dataset) -> xr.Dataset:
 def plot_frozen(ds: xr.Dataset, fig: Figure) -> None:
     """Movement of the attention while time doubles, beside the decoder's error."""
     left, right = fig.subplots(1, 2)
-    part = ds.isel({d: 0 for d in ds.status.dims if d != "eta_z"})
+    part = plotting.first_run(ds, "eta_z")
     rows = [part.isel(eta_z=i) for i in range(part.sizes["eta_z"])] if "eta_z" in part.dims else [part]
     for run, color in zip(rows, ("measured", "third", "fourth"), strict=False):
         label = rf"ODE, $\eta_Z$ = {float(run.eta_z):g}" if "eta_z" in run.coords else "ODE"
@@ -67,7 +67,7 @@ def plot_frozen(ds: xr.Dataset, fig: Figure) -> None:
     left.set(ylabel=r"$\|c(2t) - c(t)\|_1$", ylim=(1e-6, 2))
     right.set(ylabel="attention on the common token; error")
     for ax in (left, right):
-        ax.axvline(b_law.SETTLED * float(run.settles), color=plotting.COLORS["control"], linewidth=0.8)
+        ax.axvline(pair.SETTLED * float(run.settles), color=plotting.COLORS["control"], linewidth=0.8)
         ax.set_xlabel(r"time (line: $2K\ln M/\eta_Y$)")
         ax.legend()
 
@@ -87,16 +87,17 @@ def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
 
 
 CLAIMS = (
-    jd.Claim(
-        id="snap.frozen",
-        statement=r"Once B has grown ($q\rho\eta_Z\Gamma \gg C_0$), attention freezes after $2K\ln M/\eta_Y$: "
-        r"$\|c(2t) - c(t)\|_1$ is small, falls, and is that of $\Delta B \approx \frac2q\Delta\ln\ln t$, while the decoder's error "
-        r"is still above 1%.",
+    jd.Study(
+        trial=pair.trial,
+        quick=jd.grid(pair.Pair, per_query=[1.0, 2.0, 4.0], odds=0.05, eta_z=[1e3, 2e6]),
+        paper=jd.grid(pair.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.02, 0.05], eta_z=[1e3, 1e4, 1e5, 2e6], size=[1e3, 1e4]),
         source="arXiv:2305.16380, abstract and Theorem 4",
-        trial=b_law.trial,
+    ).claim(
+        id="snap.frozen",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, once B has grown ($q\rho\eta_Z\Gamma "
+        r"\gg C_0$), attention freezes after $2K\ln M/\eta_Y$: $\|c(2t) - c(t)\|_1$ is at most .01, does not rise, and is that "
+        r"of the law's $\Delta B \approx \frac2q\Delta\ln\ln t$ within 20%, while the decoder's error is at first still above 1%.",
         form="derived",
-        quick=jd.grid(b_law.Pair, per_query=[1.0, 2.0, 4.0], odds=0.05, eta_z=[1e3, 2e6]),
-        paper=jd.grid(b_law.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.02, 0.05], eta_z=[1e3, 1e4, 1e5, 2e6], size=[1e3, 1e4]),
         judge=judge_frozen,
         controls={
             "the decoder starts anew": {"restart": 100.0},
@@ -104,19 +105,27 @@ CLAIMS = (
             "attention that has hardly moved": {"eta_z": [1.0, 2.0]},
         },
         plot=plot_frozen,
+        caption=r"Left: movement of the attention while time doubles, by the reduced ODE (a colour for each $\eta_Z$) and by the "
+        r"law (dashed). Right: attention on the common token, and the decoder's error (dotted). One class a query; the vertical "
+        r"line is $2K\ln M/\eta_Y$.",
     ),
-    jd.Claim(
-        id="snap.not_wta_reduced",
-        statement=r"The winner does not take all: at $t = 10^7$ several distinct tokens keep attention, in the order of P, and "
-        r"$(1-e^{-2z_l})/P_l^2$, the same for all of a class, gives their entropy from the dominant one's logit.",
-        source="arXiv:2305.16380, abstract and Theorem 3",
-        trial=theorem2.trial,
-        form="derived",
-        quick=theorem2.RANDOM,
+    jd.Study(
+        trial=laws.trial,
+        quick=laws.RANDOM,
         seeds=8,
         paper_seeds=64,
+        source="arXiv:2305.16380, abstract and Theorem 3",
+    ).claim(
+        id="snap.not_wta_reduced",
+        statement=r"In the reduced dynamics the winner does not take all: at $t = 10^7$ several distinct tokens keep attention, in "
+        r"the order of P, and $(1-e^{-2z_l})/P_l^2$, the same for all of a class, gives the entropy of attention among them from "
+        r"the dominant token's logit.",
+        form="derived",
         judge=judge_not_wta,
         controls={"a start that reverses the order": {"tilt": 2.0}, "one winner takes all": winner},
         plot=plot_not_wta,
+        caption=r"Left: final share of attention of each distinct token against its probability P, a colour for each $\eta_Z$. "
+        r"Right: entropy of the final attention among a class's distinct tokens against that from the dominant token's logit, with "
+        r"the line of equality. A point for each token or class of each run.",
     ),
 )

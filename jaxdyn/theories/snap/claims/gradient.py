@@ -5,20 +5,24 @@ Letters as in ``model.py`` and ``dynamics/gradient.py``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
 from jaxtyping import Array, PRNGKeyArray
-from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
-from jaxdyn.errors import given
-from jaxdyn.theories.snap import model
-from jaxdyn.theories.snap.claims import clock as frozen
+from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import clock
 from jaxdyn.theories.snap.dynamics import gradient as theory
+from jaxdyn.theories.snap.trials import frozen_decoder
+from jaxdyn.theories.snap.trials.frozen_decoder import BREACHES, FROZEN, FROZEN_PAPER
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "Overlapping", "Random", "reparam_trial", "xi_trial"]
 
@@ -31,7 +35,7 @@ DECADES = (-2.0, 3.0)  # saved times of the full flow, in units of K / eta_Y
 class Random:
     """Random weights and classes, two of them to a query where ``queries`` is half of ``classes``."""
 
-    query_share: jd.Swept = 0.0  # weight of the query among the keys: 0 in the paper, 1 for a query that is seen as often as T / 10
+    query_share: jd.Swept = 0.0  # of T / 10, how often the query is among the keys: 0 in the paper
     spread: jd.Swept = 1.0  # standard deviation of the entries of Y and Z
     tokens: int = 16
     classes: int = 4
@@ -41,11 +45,11 @@ class Random:
 
     def __post_init__(self) -> None:
         """Refuse sizes that the arrays cannot hold."""
-        if not 1 <= self.queries <= self.classes <= self.tokens:
-            raise jd.UsageError(f"1 <= queries <= classes <= tokens is needed, got {self.queries}, {self.classes}, {self.tokens}")
-        if min(self.batch, self.length) < 1 or self.query_share < 0:
-            found = given(self, "batch", "length", "query_share")
-            raise jd.UsageError(f"batch and length must be at least 1, and query_share not negative, {found}")
+        ordered = 1 <= self.queries <= self.classes <= self.tokens
+        jd.require(self, ordered, "1 <= queries <= classes <= tokens", "queries", "classes", "tokens")
+        for name in ("batch", "length"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.query_share >= 0, "query_share is not negative", "query_share")
 
 
 @jd.setting
@@ -59,12 +63,14 @@ class Overlapping:
     classes: int = 4
     distinct: int = 3
     queries: int = 2
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
 
     def __post_init__(self) -> None:
-        """Refuse shares that are none, vocabularies that are too small, and learning rates that are not positive."""
-        frozen.check(self.tokens, self.classes, self.distinct, self.common * self.factor, self.queries)
-        if self.ratio <= 0:
-            raise jd.UsageError(f"ratio={self.ratio} is not allowed: it is the ratio of two positive learning rates")
+        """Refuse invalid shares, vocabularies that are too small, and learning rates that are not positive."""
+        tasks.check(self)
+        share = 0 <= self.common * self.factor < 1
+        jd.require(self, share, "common times factor is a share, at least 0 and below 1", "common", "factor")
+        jd.require(self, self.ratio > 0, "ratio is positive", "ratio")
 
 
 def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
@@ -77,8 +83,8 @@ def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     query = jnp.arange(s.classes) % s.queries  # tokens 0, 1, ... are the queries
     label = s.tokens - 1 - jnp.arange(s.classes)
     key_of = jax.nn.one_hot(query, s.tokens, dtype=jnp.float64) * s.query_share
-    seen = (p + 0.1 * key_of) / (1 + 0.1 * s.query_share)  # what the network attends to; the theory knows p alone
-    law = jax.grad(model.loss)(params, model.Task(seen, query, label, weight))
+    attended = (p + 0.1 * key_of) / (1 + 0.1 * s.query_share)  # what the network attends to; the theory knows p alone
+    law = jax.grad(model.loss)(params, model.Task(attended, query, label, weight))
 
     draw = jax.random.uniform(k_data, (s.batch, s.length + 1), jnp.float64)
     row = (s.classes * draw[:, 0]).astype(jnp.int32)
@@ -88,23 +94,25 @@ def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     counts = jnp.sum(x, 1) + 0.1 * s.length * key_of[row]
     batch = jax.grad(model.cross_entropy)(params, counts, query[row], label[row], even)
 
-    def closed(projector: float) -> tuple[Array, Array, Array, Array]:
+    def closed(projector: Array) -> tuple[Array, Array, Array, Array]:
         by_law = theory.ascent(*params, p, query, label, weight, projector)
         each = jax.vmap(theory.sample_ascent, (None, None, 0, 0, 0, None))(*params, x, query[row], label[row], projector)
         return *by_law, jnp.mean(each[0], 0), jnp.mean(each[1], 0)
 
     names = {"law_y": "token output", "law_z": "query token", "batch_y": "token output", "batch_z": "query token"}
+    both = jax.vmap(closed)(jnp.asarray([1.0, 0.0], jnp.float64))  # with the projector, and without
     measured = (-law.y, -law.z, -batch.y, -batch.z)
     return jd.observables(
-        predicted={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(1.0), strict=True)},
+        predicted={n: jd.named(v[0], dims) for (n, dims), v in zip(names.items(), both, strict=True)},
         measured={n: jd.named(v, dims) for (n, dims), v in zip(names.items(), measured, strict=True)},
-        recorded={f"unprojected_{n}": jd.named(v, dims) for (n, dims), v in zip(names.items(), closed(0.0), strict=True)},
+        recorded={f"unprojected_{n}": jd.named(v[1], dims) for (n, dims), v in zip(names.items(), both, strict=True)},
     )
 
 
 def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
-    r"""The pressure along the full flow: felt by each distinct token, :math:`\dot z_l/(w_n\eta_Z f_l^2)`, and in closed form."""
-    one = frozen.task(key, s.tokens, s.classes, s.distinct, s.common * s.factor, queries=s.queries)
+    r"""The pressure along the full flow: on each distinct token, :math:`\dot z_l/(w_n\eta_Z f_l^2)`, and in closed form."""
+    common = s.common * s.factor
+    one = tasks.random_task(key, s.tokens, s.classes, s.distinct, common, queries=s.queries, weights=s.weights)
     unit = jnp.logspace(*DECADES, SAVES, dtype=jnp.float64)
     ts = s.classes * jnp.concatenate([jnp.zeros(1), unit])
     rate = model.Params(1.0, 1 / s.ratio)
@@ -113,13 +121,13 @@ def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
     rows = np.arange(s.classes)
     own = 1 + s.distinct * rows[:, None] + np.arange(s.distinct)  # the tokens that only class n has
 
-    def felt(params: model.Params) -> tuple[Array, Array]:
+    def on_distinct(params: model.Params) -> tuple[Array, Array]:
         velocity = -jax.grad(model.loss)(params, one).z
         f = model.normalized(model.attend(params.z[one.query], one.p))
         push = velocity[one.query[:, None], own] / (one.weight[:, None] * f[rows[:, None], own] ** 2)
         return push, theory.attention(params.z[one.query], one.p)
 
-    push, c = jax.vmap(felt)(ys)
+    push, c = jax.vmap(on_distinct)(ys)
     u = clock.clock(s.tokens * unit, float(s.tokens))
     xi = jax.vmap(lambda c, u: theory.xi(theory.unit(c), u, s.tokens))(c, u)
     scale = theory.gamma(u, s.tokens)
@@ -159,7 +167,7 @@ def judge_form(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_xi(ds: xr.Dataset) -> list[jd.Check]:
-    """Positive beyond the solver's tolerance, in the formula and as every distinct token feels it; both agree at first."""
+    """Positive beyond the solver's tolerance, in the formula and on every distinct token; both agree at first."""
     first = abs(ds.measured_xi / ds.predicted_xi - 1).isel(time=0)
     return [
         jd.at_least("xi / gamma along the full flow, smallest", ds.measured_xi / ds.gamma, 1e-9),
@@ -207,57 +215,65 @@ def plot_xi(ds: xr.Dataset, fig: Figure) -> None:
     axes[0].set_ylabel(r"$\xi/\gamma$ (dashed: closed form)")
 
 
-def no_projector(ds: xr.Dataset) -> xr.Dataset:
-    """The closed form without the projector that comes from the normalisation."""
-    return ds.assign({f"predicted_{n}": ds[f"unprojected_{n}"] for n in ("law_z", "batch_z")})
-
-
 CLAIMS = (
-    jd.Claim(
-        id="snap.reparam",
-        statement=r"In $(Y, Z)$ the gradient of $J$ is $\partial_Y J = \sum_n w_n f_n (e_{\text{label}} - \alpha_n)^\top$ and "
-        r"$\partial_{z_m} J = \sum_{n \in \psi^{-1}(m)} w_n\, \mathrm{diag}(f_n)(I - f_n f_n^\top)\, "
-        r"Y(e_{\text{label}} - \alpha_n)$, and likewise for sequences of finite length.",
-        source="arXiv:2305.16380, Lemma 1",
+    jd.Study(
         trial=reparam_trial,
         quick=jd.grid(Random, spread=[0.3, 3.0]),
         paper=jd.grid(Random, spread=[0.1, 0.3, 1.0, 3.0], tokens=[16, 64], classes=[4, 12], batch=32, length=128),
         seeds=16,
         paper_seeds=64,
+        source="arXiv:2305.16380, Lemma 1",
+    ).claim(
+        id="snap.reparam",
+        statement=r"In $(Y, Z)$ the gradient of $J$ is $\partial_Y J = \sum_n w_n f_n (e_{\text{label}} - \alpha_n)^\top$ and "
+        r"$\partial_{z_m} J = \sum_{n \in \psi^{-1}(m)} w_n\, \mathrm{diag}(f_n)(I - f_n f_n^\top)\, "
+        r"Y(e_{\text{label}} - \alpha_n)$ at infinite length, and likewise for batches of sequences of finite length.",
         judge=judge_reparam,
-        controls={"projector dropped": no_projector, "query among the keys": {"query_share": 1.0}},
+        controls={
+            "projector dropped": jd.swap(predicted_law_z="unprojected_law_z", predicted_batch_z="unprojected_batch_z"),
+            "query among the keys": {"query_share": 1.0},
+        },
         plot=plot_reparam,
+        caption=r"Entries of the gradient in $Y$ and in $Z$ by automatic differentiation of the network against the closed form, "
+        r"with the line of equality, at infinite length (left) and for a batch of sequences (right); the first four seeds.",
     ),
-    jd.Claim(
+    jd.Study(
+        trial=frozen_decoder.trial,
+        quick=FROZEN,
+        paper=FROZEN_PAPER,
+        seeds=8,
+        paper_seeds=16,
+        source="arXiv:2305.16380, Theorem 1; peak and integral are ours",
+    ).claim(
         id="snap.g_form",
-        statement=r"Without overlap, and with equally frequent classes, the decoder propagates back "
+        statement=r"With frozen inputs that do not overlap, and equally frequent classes, the decoder propagates back "
         r"$g_n = \gamma(t)\,(\iota f_n - \beta \sum_{n' \ne n} f_{n'})$ with $\iota = M/(M-1)$, $\beta = M/(M-1)^2$ and "
         r"$\gamma = (M-1)^2 h/(M-1+e^u)$: it rises like $t$, peaks at $e^u(u-1) = M-1$, falls like $\ln(Mt)/t$, and "
         r"integrates to $\Gamma = (M-1)^2 K h^2/(2\eta)$.",
-        source="arXiv:2305.16380, Theorem 1; peak and integral are ours",
-        trial=frozen.frozen_trial,
-        quick=frozen.FROZEN,
-        paper=frozen.FROZEN_PAPER,
-        seeds=8,
-        paper_seeds=16,
         judge=judge_form,
         form="derived",
-        controls=frozen.BREACHES,
+        controls=BREACHES,
         plot=plot_form,
+        caption=r"$\gamma$ (left) and its integral $\Gamma$ (right) along $\eta t/K$: dots for the trained decoder, lines in "
+        r"closed form, dashed the early and the late limit. One run.",
     ),
-    jd.Claim(
-        id="snap.xi_pos",
-        statement=r"Classes that overlap through a common token press on their distinct tokens: "
-        r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'} > 0$, and along the full flow every distinct token's "
-        r"$\dot z_l/(w_n \eta_Z f_{nl}^2)$ is positive; both agree at early times for any overlap.",
-        source="arXiv:2305.16380, Theorem 1 (a)",
+    jd.Study(
         trial=xi_trial,
         quick=jd.grid(Overlapping, common=[0.05, 0.3], ratio=[0.1, 1.0, 10.0]),
         paper=jd.grid(Overlapping, common=[0.02, 0.05, 0.1, 0.3], ratio=[0.1, 1.0, 10.0, 100.0], tokens=[24, 64]),
         seeds=8,
         paper_seeds=64,
+        source="arXiv:2305.16380, Theorem 1 (a)",
+    ).claim(
+        id="snap.xi_pos",
+        statement=r"Classes that overlap through a common token, of share up to .3, press on their distinct tokens: "
+        r"$\xi_n = \gamma\beta\sum_{n' \ne n} f_n^\top f_{n'} > 0$, and along the full flow every distinct token's "
+        r"$\dot z_l/(w_n \eta_Z f_{nl}^2)$ is positive; both agree within 1% at the first time, $\eta_Y t/K = .01$.",
         judge=judge_xi,
         controls={"disjoint classes": {"factor": 0.0}, "three times the overlap, K||E|| up to 12": {"factor": 3.0}},
         plot=plot_xi,
+        caption=r"Pressure $\xi/\gamma$ on the distinct tokens along $\eta_Y t/K$: in the network's flow (solid) and in closed "
+        r"form (dashed), a colour for each share of the common token, a panel for each $\eta_Y/\eta_Z$; median and central 90% "
+        r"over seeds, classes and tokens.",
     ),
 )

@@ -17,22 +17,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.errors import given
-from jaxdyn.theories.snap import model
-from jaxdyn.theories.snap.claims.theorem3 import classes_task, population_flow
+from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import reduced
 from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
+from jaxdyn.theories.snap.trials.population import population_flow
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "FORMS", "Rare", "trial"]
 
-SOURCE = "arXiv:2305.16380, Theorem 2"
 FORMS = ("printed", "instant", "memory")  # rho = 1; rho = 1/K; rho = 1/K and a decoder that remembers
 SAVES = 16
-EARLY = 0.5  # clock up to which the attention's own movement is not felt
+EARLY = 0.5  # clock up to which the attention's own movement does not matter
 
 
 @jd.setting
@@ -45,39 +43,44 @@ class Rare:
     reach: jd.Swept = 1e5
     classes: int = 3
     distinct: int = 3
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
 
     def __post_init__(self) -> None:
         """Refuse classes without overlap."""
-        if self.classes < 2 or self.distinct < 1 or min(self.common, self.crowd, self.ratio, self.reach) <= 0:
-            found = given(self, "classes", "distinct", "common", "crowd", "ratio", "reach")
-            raise ValueError(f"classes >= 2, distinct >= 1, and positive common, crowd, ratio and reach are needed, {found}")
+        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
+        jd.require(self, self.distinct >= 1, "distinct is at least 1", "distinct")
+        for name in ("common", "crowd", "ratio", "reach"):
+            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        tasks.check_weights(self)
 
 
 def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:
     """Logits of all queries along the network's flow, and by the reduced dynamics in its three forms."""
     weights = jnp.exp(0.4 * jax.random.normal(key, (s.classes, s.distinct), jnp.float64))
-    task = classes_task(weights, jnp.reshape(jnp.asarray(s.common * s.crowd, jnp.float64), 1))
+    if s.weights is not None:
+        weights = jnp.broadcast_to(jnp.asarray(s.weights, jnp.float64), weights.shape)
+    task = tasks.weighted_task(weights, jnp.reshape(jnp.asarray(s.common * s.crowd, jnp.float64), 1))
     size, tokens = float(task.p.shape[1]), 1 + s.classes * s.distinct
-    seen = jnp.concatenate([jnp.zeros(1), s.reach * jnp.logspace(-6, 0, SAVES, dtype=jnp.float64)])  # eta_Y t
+    eta_y_t = jnp.concatenate([jnp.zeros(1), s.reach * jnp.logspace(-6, 0, SAVES, dtype=jnp.float64)])
     rates = model.Params(jnp.asarray(s.ratio, jnp.float64), jnp.ones((), jnp.float64))
-    sol = population_flow(task, rates, seen / s.ratio)
+    sol = population_flow(task, rates, eta_y_t / s.ratio)
     z = sol.ys.z[1:, :, :tokens]
 
     def theory(rho: Float[Array, ""], memory: Float[Array, ""]) -> tuple[Array, Array]:
         member = jnp.eye(s.classes, dtype=jnp.float64)
         problem = reduced.Problem(task.p[:, :tokens], member, size, float(s.classes), rates.y, rates.z, rho)
-        path = reduced.solve(problem, seen / s.ratio, memory=memory, rtol=1e-10)
+        path = reduced.solve(problem, eta_y_t / s.ratio, memory=memory, rtol=1e-10)
         return path.z[1:], path.status
 
     share = 1 / s.classes
-    said, status = jax.vmap(theory)(jnp.asarray([1.0, share, share]), jnp.asarray([0.0, 0.0, 1.0]))
+    predicted, status = jax.vmap(theory)(jnp.asarray([1.0, share, share]), jnp.asarray([0.0, 0.0, 1.0]))
     return jd.observables(
-        predicted={"z": jd.named(said, "form save query token")},
+        predicted={"z": jd.named(predicted, "form save query token")},
         measured={"z": jd.named(z, "save query token")},
         recorded={
-            "instant": jd.named(said[1], "save query token"),
-            "u": jd.named(clock(size * seen[1:] / s.classes, size), "save"),
-            "eta_y_t": jd.named(seen[1:], "save"),
+            "instant": jd.named(predicted[1], "save query token"),
+            "u": jd.named(clock(size * eta_y_t[1:] / s.classes, size), "save"),
+            "eta_y_t": jd.named(eta_y_t[1:], "save"),
             "top": jd.named(jnp.argmax(weights, -1) + 1 + s.distinct * np.arange(s.classes), "query"),
             "excess": excess(unit(task.p)),
         },
@@ -92,7 +95,7 @@ def miss(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_early(ds: xr.Dataset) -> list[jd.Check]:
-    """Before the attention's own movement is felt."""
+    """Before the attention's own movement matters."""
     return [jd.at_most("logits early in training, relative", miss(ds).where(ds.u < EARLY), 0.05)]
 
 
@@ -101,18 +104,13 @@ def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("logits at all times, relative", miss(ds), 0.05)]
 
 
-def without_memory(ds: xr.Dataset) -> xr.Dataset:
-    """The reduced dynamics with the attention of the moment in the place of what the decoder has learned from."""
-    return ds.assign(predicted_z=ds.instant)
-
-
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """The dominant token's logit in the flow and by every form, and the relative distance of all logits."""
     left, right = fig.subplots(1, 2)
     ratio = float(ds.ratio.values.min()) if "ratio" in ds.dims else None
     part = ds if ratio is None else ds.sel(ratio=ratio)
     part = part.isel(common=-1) if "common" in part.dims else part
-    run = part.isel({d: 0 for d in part.status.dims}).isel(query=0)
+    run = plotting.first_run(part).isel(query=0)
     token = int(run.top)
     line = {"color": plotting.COLORS["measured"], "linewidth": 3, "alpha": 0.6, "label": "flow"}
     left.loglog(run.eta_y_t, run.measured_z.isel(token=token), **line)
@@ -120,8 +118,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     for form, color in zip(FORMS, ("control", "third", "theory"), strict=True):
         if "form" in ds.dims:
             one = part.sel(form=form)
-            said = run.predicted_z.sel(form=form, token=token)
-            left.loglog(run.eta_y_t, said, "--", color=plotting.COLORS[color], label=names[form])
+            left.loglog(
+                run.eta_y_t, run.predicted_z.sel(form=form, token=token), "--", color=plotting.COLORS[color], label=names[form]
+            )
             error = miss(one).max("query").transpose(..., "save")
             plotting.band(right, run.eta_y_t, error, names[form], color)
     right.set(xscale="log", yscale="log", xlabel=r"$\eta_Y t$", ylabel="distance of all logits, relative")
@@ -131,51 +130,53 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.legend()
 
 
-_SHARED = {"source": SOURCE, "trial": trial, "seeds": 8, "paper_seeds": 64, "plot": plot}
-_SHARED |= {
-    "quick": jd.grid(Rare, common=[0.01, 0.03], ratio=[0.1, 10.0]),
-    "paper": jd.grid(Rare, common=[0.003, 0.01, 0.03], ratio=[0.1, 0.3, 1.0, 3.0, 10.0]),
-}
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(Rare, common=[0.01, 0.03], ratio=[0.1, 10.0]),
+    paper=jd.grid(Rare, common=[0.003, 0.01, 0.03], ratio=[0.1, 0.3, 1.0, 3.0, 10.0]),
+    seeds=8,
+    paper_seeds=64,
+    source="arXiv:2305.16380, Theorem 2",
+    plot=plot,
+    caption=r"Left: the dominant token's logit along $\eta_Y t$ in the network's flow (thick) and by the reduced dynamics in its "
+    r"forms (dashed), one run. Right: relative distance of all logits, the largest over queries, from those of the flow, by form; "
+    r"median and central 90% over runs. At the smallest $\eta_Y/\eta_Z$ and the largest weight of the common token.",
+)
+
+rate = study.claim(
+    id="snap.z_rate",
+    statement=r"In the network's gradient flow, where classes hardly overlap, each row of Z sees its class $1/K$ of the time: "
+    r"early in training (clock $u$ below .5) the logits are those of the reduced dynamics with $\rho = 1/K$ within 5%.",
+    form="instant",
+    judge=judge_early,
+    controls={"rho 20% larger": jd.scaled(predicted_z=1.2), "much overlap": {"crowd": 50.0}},
+)
+memory = study.claim(
+    id="snap.memory",
+    statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
+    r"f_n\,du$: with it the logits of the reduced dynamics are within 5% of those of the network's gradient flow at all times, "
+    r"where classes hardly overlap.",
+    source=f"derived; {study.source}",
+    form="memory",
+    judge=judge_memory,
+    controls={"the attention of the moment": jd.swap(predicted_z="instant"), "much overlap": {"crowd": 50.0}},
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="snap.z_rate",
-        statement=r"In the network's gradient flow each row of Z sees its class $1/K$ of the time: early on the logits are those "
-        r"of the reduced dynamics with $\rho = 1/K$.",
-        form="instant",
-        judge=judge_early,
-        controls={
-            "rho 20% larger": lambda ds: ds.assign(predicted_z=1.2 * ds.predicted_z),
-            "much overlap": {"crowd": 50.0},
-        },
-        **_SHARED,
-    ),
-    jd.Claim(
+    rate,
+    rate.as_printed(
         id="snap.z_rate_as_printed",
-        statement=r"The attention's equation as it is printed, without $1/K$ ($\rho = 1$), in the network's gradient flow.",
+        statement=r"In the network's gradient flow, where classes hardly overlap, the logits early in training are those of the "
+        r"attention's equation as it is printed, without $1/K$ ($\rho = 1$).",
         form="printed",
-        counterpart="instant",
-        expected="refuted",
-        judge=judge_early,
-        **_SHARED,
     ),
-    jd.Claim(
-        id="snap.memory",
-        statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with "
-        r"$G_n = \int f_n\,du$: with it the reduced dynamics follows the network's flow at all times where classes hardly overlap.",
-        form="memory",
-        judge=judge_memory,
-        controls={"the attention of the moment": without_memory, "much overlap": {"crowd": 50.0}},
-        **{**_SHARED, "source": "derived; " + SOURCE},
-    ),
-    jd.Claim(
+    memory,
+    memory.as_printed(
         id="snap.memory_as_printed",
-        statement=r"The reduced dynamics, in which the gradient is that of the attention of the moment, $g_n = \gamma(\iota f_n - "
-        r"\beta\sum f_{n'})$, in the network's flow at all times where classes hardly overlap.",
+        statement=r"In the network's gradient flow, where classes hardly overlap, the logits are at all times those of the reduced "
+        r"dynamics with the gradient of the attention of the moment, $g_n = \gamma(\iota f_n - \beta\sum f_{n'})$, at "
+        r"$\rho = 1/K$.",
         form="instant",
-        counterpart="memory",
-        expected="refuted",
-        judge=judge_memory,
-        **{**_SHARED, "source": "arXiv:2305.16380, Theorems 1 and 2"},
+        source="arXiv:2305.16380, Theorems 1 and 2",
     ),
 )

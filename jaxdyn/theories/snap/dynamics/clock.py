@@ -1,4 +1,4 @@
-r"""The clock of a decoder whose inputs do not overlap: how sure it is of the right token after training for a while.
+r"""The clock of a decoder whose inputs do not overlap: how confident it is in the right token along training.
 
 A row of the decoder that has learned one target alone is :math:`h (M e_\text{target} - 1)`; the clock reads :math:`u = M h`, the
 advantage of the target's logit. M is the number of tokens. Source: arXiv:2305.16380, Theorem 1 and its proof.
@@ -22,7 +22,7 @@ def clock(s: Scalar, size: Scalar) -> Float[Array, "*n"]:
     r"""The root u of :math:`(M-1)\,u + e^u - 1 = s`: gradient flow for the time :math:`s = M \eta t / K`, for K equal classes.
 
     It solves :math:`du/ds = 1/(M - 1 + e^u)`, u(0) = 0. Newton's rule from :math:`\min(s/M, \ln(1+s))`, which lies above the root
-    of this increasing convex function, falls to the root without ever crossing it. Derivatives are the implicit ones.
+    of this increasing convex function, decreases to the root without crossing it. Derivatives are the implicit ones.
 
     Args:
         s: the time, at least 0 (float64).

@@ -147,7 +147,7 @@ def xi(f: Float[Array, "K M"], u: Float[Array, ""], size: Scalar) -> Float[Array
 
 
 def excess(f: Float[Array, "K M"]) -> Float[Array, ""]:
-    r"""How far classes overlap, :math:`K\|E\|` with :math:`F^\top F = I + E` (spectral norm); Theorem 1 wants it below 1."""
+    r"""How far classes overlap, :math:`K\|E\|` with :math:`F^\top F = I + E` (spectral norm); Theorem 1 assumes it below 1."""
     return len(f) * jnp.linalg.norm(f @ f.T - jnp.eye(len(f), dtype=f.dtype), 2)
 
 

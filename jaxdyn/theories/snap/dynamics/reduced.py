@@ -5,7 +5,7 @@ r"""The attention's reduced dynamics: logits driven by a decoder that has its cl
 
 Integrated over the decoder's clock u, in which time is :math:`dt = \frac{K}{\eta_Y M}(M-1+e^u)\,du` and nothing is stiff.
 Source: arXiv:2305.16380, Theorems 1 and 2. Letters: D contextual tokens, K classes with laws P, R queries, T times, M tokens of the
-vocabulary (``size``). rho is 1 in the paper; 1/K where each class is seen once in K steps (population gradient, SGD).
+vocabulary (``size``). rho is 1 in the paper; 1/K where each class occurs once in K steps (population gradient, SGD).
 
 The paper writes the gradient with the attention of the moment. A decoder has learned from the attention of the past, though:
 :func:`solve` with ``memory=1`` replaces :math:`u f_n` by :math:`G_n = \int f_n\,du`, and then the class's own term,
@@ -25,7 +25,7 @@ from jaxdyn import flow
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import attention, beta, gamma, logit_rate, unit
 
-__all__ = ["Path", "Problem", "features", "logit_rates", "pressure", "queries", "solve", "speed"]
+__all__ = ["Path", "Problem", "features", "queries", "rates", "solve", "speed"]
 
 Number = float | Float[Array, ""]
 
@@ -71,28 +71,27 @@ def queries(classes: int, per_query: Number) -> Float[Array, "K K"]:
 
 def features(z: Float[Array, "*T R D"], problem: Problem) -> Float[Array, "*T K D"]:
     """Normalised attention f_n of every class under its query's logits."""
-    seen = jnp.einsum("rk,...rd->...kd", problem.member, z)
-    return unit(attention(seen, jnp.broadcast_to(problem.p, seen.shape)))
+    logits = jnp.einsum("rk,...rd->...kd", problem.member, z)
+    return unit(attention(logits, jnp.broadcast_to(problem.p, logits.shape)))
 
 
 def speed(u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T"]:
-    """The speed gamma as the problem has it, a function of the clock."""
-    held = gamma(jnp.log(jnp.asarray(problem.size, jnp.float64)), problem.size)
-    return jnp.where(jnp.asarray(problem.steady) > 0, held, gamma(u, problem.size))
+    """The problem's speed gamma, a function of the clock."""
+    steady = jnp.log(jnp.asarray(problem.size, jnp.float64))
+    return gamma(jnp.where(jnp.asarray(problem.steady) > 0, steady, u), problem.size)
 
 
-def pressure(f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T K"]:
-    r""":math:`\dot B_n = \rho\eta_Z\xi_n`, with :math:`\xi_n = \gamma\beta\sum_{n'\ne n} f_n \cdot f_{n'}`."""
+def rates(
+    f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem
+) -> tuple[Float[Array, "*T R D"], Float[Array, "*T K"]]:
+    r""":math:`\dot z_m`, the equation of the module's head, and :math:`\dot B_n = \rho\eta_Z\xi_n`.
+
+    Here :math:`\xi_n = \gamma\beta\sum_{n'\ne n} f_n \cdot f_{n'}`.
+    """
     others = jnp.sum(f, -2, keepdims=True) - f
-    pace = problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size)
-    return pace[..., None] * jnp.sum(f * others, -1)
-
-
-def logit_rates(f: Float[Array, "*T K D"], u: Float[Array, "*T"], problem: Problem) -> Float[Array, "*T R D"]:
-    r""":math:`\dot z_m`, the equation of the module's head."""
-    others = jnp.sum(f, -2, keepdims=True) - f
-    pace = problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size)
-    return -pace[..., None, None] * jnp.einsum("rk,...kd->...rd", problem.member, logit_rate(f, others))
+    pace = (problem.rho * problem.eta_z * speed(u, problem) * beta(problem.size))[..., None]
+    z_rate = jnp.einsum("rk,...kd->...rd", problem.member, logit_rate(f, others))
+    return -pace[..., None] * z_rate, pace * jnp.sum(f * others, -1)
 
 
 def _time_of_clock(u: Float[Array, ""], problem: Problem) -> Float[Array, ""]:
@@ -110,7 +109,7 @@ def solve(
     rtol: float = 1e-11,
     max_steps: int = 4096,
 ) -> Path:
-    """Integrate the reduced dynamics from time 0.
+    """Integrate the reduced dynamics from time 0; how the solve ended is in the path's status.
 
     Args:
         problem: laws, queries and rates.
@@ -118,9 +117,9 @@ def solve(
         start: logits at time 0, by default 0.
         restart: the time at which the decoder is set back to Y = 0 (a breach), while the attention stays.
         memory: 1 gives the decoder its memory of past attention (module docstring), 0 and None do without; with a number (which
-            may be traced) gamma never is steady.
+            may be traced) ``steady`` has no effect.
         rtol: relative tolerance of a step.
-        max_steps: give up after so many steps.
+        max_steps: the solve fails after this many steps.
     """
     start = jnp.zeros((len(problem.member), problem.p.shape[1]), jnp.float64) if start is None else start
 
@@ -140,7 +139,8 @@ def solve(
         if memory is not None:
             learned = args[2] * y[2] + (1 - args[2]) * u * f
             return *_remembered(f, learned, u, problem, pace), f
-        return pace * logit_rates(f, u, problem), pace * pressure(f, u, problem)
+        z_rate, b_rate = rates(f, u, problem)
+        return pace * z_rate, pace * b_rate
 
     y0 = (start, jnp.zeros(len(problem.p), jnp.float64))
     y0, args = (y0, (problem, until)) if memory is None else ((*y0, jnp.zeros_like(problem.p)), (problem, until, memory))

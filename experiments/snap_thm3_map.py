@@ -12,7 +12,9 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.snap.claims.theorem3 import PUBLISHED, Population, residual, trial
+from jaxdyn.theories.snap.claims.thm3 import residual
+from jaxdyn.theories.snap.published import RESIDUALS
+from jaxdyn.theories.snap.trials.population import Population, trial
 
 SIZES = {"quick": (8, 6), "paper": (20, 20)}
 
@@ -38,11 +40,11 @@ def rows(ds, error):
 
 def published(out: Path) -> None:
     """The table's three ratios at its overlap."""
-    ds = experiment.sweep(out, "table", trial, jd.grid(Population, ratio=list(PUBLISHED)), 1).isel(seed=0)
+    ds = experiment.sweep(out, "table", trial, jd.grid(Population, ratio=list(RESIDUALS)), 1).isel(seed=0)
     error = residual(ds).isel(other=0)
     lines = [
-        {"eta_Y/eta_Z": ratio, "ours at z = 0.2": float(error.sel(ratio=ratio)), "paper": value, "time": float(at)}
-        for (ratio, value), at in zip(PUBLISHED.items(), ds.time, strict=True)
+        {"eta_Y/eta_Z": ratio, "ours at z = 0.2": float(error.sel(ratio=ratio)), "reference": value, "time": float(at)}
+        for (ratio, value), at in zip(RESIDUALS.items(), ds.time, strict=True)
     ]
     experiment.table(out, "published", lines, "Error of Theorem 3 in the network's flow")
 
@@ -61,7 +63,7 @@ def draw(ds, error, fig):
     shown = np.unique(np.linspace(0, len(overlap) - 1, 6).astype(int))
     curves = 100 * abs(error.isel(common=shown)).transpose("common", "ratio")
     plotting.lines(right, ds.ratio, curves, overlap[shown], "$f_1 \\cdot f_2$")
-    right.plot(list(PUBLISHED), [100 * abs(v) for v in PUBLISHED.values()], "x", color=plotting.COLORS["control"], label="table")
+    right.plot(list(RESIDUALS), [100 * abs(v) for v in RESIDUALS.values()], "x", color=plotting.COLORS["control"], label="table")
     right.set(xscale="log", yscale="log", xlabel=r"$\eta_Y/\eta_Z$", ylabel="error of Theorem 3 (%)")
     right.legend(loc="lower left", ncols=2)
 

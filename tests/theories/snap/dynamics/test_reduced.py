@@ -1,4 +1,4 @@
-"""The reduced dynamics of Scan & Snap against an independent integration in time, and the claims of Theorem 2."""
+"""The reduced dynamics of Scan & Snap against an independent integration in time."""
 
 import jax
 import jax.numpy as jnp
@@ -8,13 +8,10 @@ import scipy.integrate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import jaxdyn as jd
 from jaxdyn import flow
-from jaxdyn.theories.snap.claims import frozen, theorem2, theorem3
 from jaxdyn.theories.snap.dynamics import reduced
 from jaxdyn.theories.snap.dynamics.clock import clock
 
-CLAIMS = {c.id: c for m in (theorem2, theorem3, frozen) for c in m.CLAIMS}
 SIZE, ETA_Y, ETA_Z = 12.0, 0.7, 3.0
 
 
@@ -74,12 +71,12 @@ def test_integration_over_the_clock_is_integration_over_log_time(x64):
 
     def field(t, z, _):
         u = clock(SIZE * ETA_Y * t / 3.0, SIZE)
-        return reduced.logit_rates(reduced.features(z, problem), u, problem)
+        return reduced.rates(reduced.features(z, problem), u, problem)[0]
 
     over = jax.jit(lambda z: flow.solve(flow.log_time(field), z, jnp.log(jnp.asarray(ts[1:])), rtol=1e-11, atol=1e-14))
-    found = over(path.z[1])
-    assert int(found.status) == 0
-    np.testing.assert_allclose(found.ys, path.z[1:], atol=1e-9)
+    solution = over(path.z[1])
+    assert int(solution.status) == 0
+    np.testing.assert_allclose(solution.ys, path.z[1:], atol=1e-9)
 
 
 def test_queries_hold_classes_in_a_row(x64):
@@ -123,76 +120,3 @@ def test_a_steady_gamma_ignores_the_clock(x64):
     u = jnp.array([0.5, 8.0])
     assert np.ptp(reduced.speed(u, problem._replace(steady=1.0))) == 0
     np.testing.assert_allclose(reduced.speed(u, problem), (SIZE - 1) ** 2 / SIZE * u / (SIZE - 1 + np.exp(u)), rtol=1e-12)
-
-
-@pytest.fixture(scope="module")
-def runs():
-    base = jd.grid(theorem2.Laws, per_query=[1.0, 2.0], eta_z=[1000.0], classes=4, distinct=3)
-    breaches = {"main": {}, "leak": {"leak": 0.5}, "descent": {"ascent": -1.0}, "tilt": {"tilt": 2.0}}
-    breaches |= {"unequal": {"second": 0.2, "unequal": 1.5}, "table": {"laws": "table", "size": 6.0, "eta_z": 1.0, "horizon": 20.0}}
-    return {name: jd.sweep(theorem2.trial, base.replace(**fields), 2) for name, fields in breaches.items()}
-
-
-def passes(judge, ds, form="derived"):
-    with np.errstate(all="ignore"):
-        return all(c.passed for c in judge(ds.sel(form=form)))
-
-
-@pytest.mark.parametrize(
-    ("judge", "wrong", "name"),
-    [
-        (theorem2.judge_up, ("leak", "descent"), "rise"),
-        (theorem2.judge_down, ("unequal", "table", "descent"), None),
-        (theorem3.judge_gain, ("leak", "tilt"), "gain"),
-        (theorem3.judge_bounds, ("leak",), None),
-        (theorem3.judge_monotone, ("descent",), None),
-        (frozen.judge_not_wta, ("tilt",), "entropy"),
-    ],
-)
-def test_judges_of_the_reduced_dynamics(runs, judge, wrong, name):
-    assert passes(judge, runs["main"])
-    for breach in wrong:
-        assert not passes(judge, runs[breach]), breach
-    if name is not None:
-        for factor in (0.9, 1.1):
-            assert not passes(judge, runs["main"].assign({f"predicted_{name}": factor * runs["main"][f"predicted_{name}"]}))
-
-
-def test_breaches_of_the_prediction(runs):
-    main = runs["main"]
-    assert not passes(theorem3.judge_gain, theorem3.with_common(main.sel(form="derived")).expand_dims(form=["derived"]))
-    assert not passes(theorem3.judge_gain, main, "squared")
-    weakest = theorem3.weakest(main.sel(form="derived")).expand_dims(form=["derived"])
-    assert not passes(theorem3.judge_bounds, weakest)
-    assert not passes(theorem3.judge_monotone, weakest)
-    assert not passes(frozen.judge_not_wta, frozen.winner(main))
-
-
-def test_the_table_of_unequal_common_tokens(runs):
-    assert passes(theorem2.judge_unequal, runs["table"].isel(per_query=[0]))
-    assert not passes(theorem2.judge_unequal, runs["main"].isel(per_query=[0]))
-    z = runs["table"].z.isel(eta_z=0).isel({"per_query": 0, "seed": 0, "class": 0, "save": -1}).values
-    np.testing.assert_allclose(z[[0, 1, 4]], [0.0045, -0.1448, 0.1402], atol=5e-5)
-
-
-@pytest.mark.parametrize("claim", ["snap.distinct_up", "snap.rel_gain", "snap.bounds", "snap.not_wta_reduced"])
-def test_figures_draw(runs, claim):
-    from matplotlib.figure import Figure
-
-    fig = Figure()
-    CLAIMS[claim].plot(runs["main"], fig)
-    assert fig.axes
-
-
-def test_the_tables_figure_draws(runs):
-    from matplotlib.figure import Figure
-
-    fig = Figure()
-    CLAIMS["snap.unequal_commons"].plot(runs["table"], fig)
-    assert fig.axes
-
-
-@pytest.mark.parametrize("fields", [{"classes": 1}, {"distinct": 2}, {"per_query": 0.5}, {"size": 2.0}, {"leak": -1.0}])
-def test_wrong_laws_are_refused(fields):
-    with pytest.raises(ValueError, match=r"needed|not negative"):
-        theorem2.Laws(**fields)

@@ -1,0 +1,40 @@
+"""The judges of the decoder's memory, on the network's own flow."""
+
+import pytest
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn.theories.snap.claims import memory
+from tests.theories.snap.helpers import both_ways, passes
+
+CLAIMS = {c.id: c for c in memory.CLAIMS}
+
+
+@pytest.fixture(scope="module")
+def rare():
+    base = jd.grid(memory.Rare, common=[0.03], ratio=[0.1, 1.0], classes=2, distinct=2)
+    return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 50.0}}.items()}
+
+
+def test_judges_of_the_memory(rare):
+    main, crowd = rare["main"], rare["crowd"]
+    assert passes(memory.judge_early, main, "instant") and passes(memory.judge_memory, main, "memory")
+    assert not passes(memory.judge_early, main, "printed") and not passes(memory.judge_memory, main, "instant")
+    assert not passes(memory.judge_early, crowd, "instant") and not passes(memory.judge_memory, crowd, "memory")
+    assert not passes(memory.judge_memory, jd.swap(predicted_z="instant")(main.sel(form="memory")))
+    for distorted in both_ways(main, "z"):
+        assert not passes(memory.judge_early, distorted, "instant") and not passes(memory.judge_memory, distorted, "memory")
+
+
+def test_figure_draws(rare):
+    fig = Figure()
+    CLAIMS["snap.memory"].plot(rare["main"], fig)
+    assert fig.axes
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"), [({"classes": 1}, "classes is at least 2"), ({"common": 0.0}, "common is positive")]
+)
+def test_wrong_settings_are_refused(fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        memory.Rare(**fields)

@@ -1,0 +1,44 @@
+"""Runs that several test files judge."""
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.snap.trials import frozen_decoder, laws, pair, population
+
+
+@pytest.fixture(scope="session")
+def frozen_runs():
+    """Frozen inputs with and without overlap."""
+    grid = jd.grid(frozen_decoder.Frozen, eta=[0.5, 2.0], common=[0.0, 0.5], tokens=16, classes=3, distinct=2)
+    return jd.sweep(frozen_decoder.trial, grid, seeds=2)
+
+
+@pytest.fixture(scope="session")
+def law_runs():
+    """The reduced dynamics on random laws, and with each assumption broken."""
+    base = jd.grid(laws.Laws, per_query=[1.0, 2.0], eta_z=[1000.0], classes=4, distinct=3)
+    breaches = {"main": {}, "leak": {"leak": 0.5}, "descent": {"ascent": -1.0}, "tilt": {"tilt": 2.0}}
+    breaches |= {"unequal": {"second": 0.2, "unequal": 1.5}, "table": {"laws": "table", "size": 6.0, "eta_z": 1.0, "horizon": 20.0}}
+    return {name: jd.sweep(laws.trial, base.replace(**fields), 2) for name, fields in breaches.items()}
+
+
+@pytest.fixture(scope="session")
+def pair_runs():
+    """The reduced dynamics with one common and one distinct token a class, and with each assumption broken."""
+    base = jd.grid(pair.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.05])
+    breaches = {
+        "main": {},
+        "steady": {"steady": 1.0},
+        "restart": {"restart": 100.0},
+        "equal": {"odds": 1.0},
+        "both": {"coupling": 1.0},
+    }
+    return {name: jd.sweep(pair.trial, base.replace(**fields), 1) for name, fields in breaches.items()}
+
+
+@pytest.fixture(scope="session")
+def flow_runs():
+    """The network's own flow to the height at which gains are read off, at slow rates, and to a height that it does not reach."""
+    grid = jd.grid(population.Population, ratio=[0.1, 1.0, 10.0], horizon=1e4)
+    breaches = {"main": {}, "slow": {"slow": 100.0}, "never": {"height": 50.0}}
+    return {name: jd.sweep(population.trial, grid.replace(**fields), 1) for name, fields in breaches.items()}
