@@ -13,7 +13,8 @@ import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.claims import energy as shares
-from jaxdyn.theories.li2.claims import maxima, maxima_trial, memory, modulation
+from jaxdyn.theories.li2.claims import maxima, memory, modulation
+from jaxdyn.theories.li2.trials import maxima as maxima_trial
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics import memory as theory
 

@@ -268,10 +268,10 @@ def test_a_degree_that_only_the_irreps_can_tell_is_refused_by_the_trial(x64):
 @pytest.fixture
 def script(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
-    import li2_theorem4
+    import li2_thm4
 
-    yield li2_theorem4
-    sys.modules.pop("li2_theorem4", None)
+    yield li2_thm4
+    sys.modules.pop("li2_thm4", None)
 
 
 def test_the_script_writes_tables_and_figures(script, monkeypatch, tmp_path):
@@ -280,7 +280,7 @@ def test_the_script_writes_tables_and_figures(script, monkeypatch, tmp_path):
     script.run("quick", tmp_path)
     found = {name: (tmp_path / f"{name}.csv").read_text() for name in ("halves", "slopes", "degrees")}
     assert found["halves"].count("\n") == 10 and found["slopes"].count("\n") == 16 and "exponent of d" in found["degrees"]
-    assert all((tmp_path / f"li2_theorem4{end}.{kind}").exists() for end in ("", "_halves") for kind in ("svg", "png"))
+    assert all((tmp_path / f"li2_thm4{end}.{kind}").exists() for end in ("", "_halves") for kind in ("svg", "png"))
 
 
 def test_a_sweep_of_the_script_resumes(script, tmp_path):

@@ -13,8 +13,9 @@ import scipy.special
 import jaxdyn as jd
 from jaxdyn.data.groups import parse
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.li2 import model, training
-from jaxdyn.theories.li2.training import Training
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.trials import training
+from jaxdyn.theories.li2.trials.training import Training
 
 SMALL = Training(group="5", hidden=8, share=0.6, epochs=6, every=3, decay=1e-2, dtype="float64")
 SPLIT = dataclasses.replace(SMALL, group="11")  # 121 pairs: two blocks of 64 rows, 7 of them padding; see short_blocks
