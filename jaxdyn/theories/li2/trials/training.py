@@ -30,7 +30,7 @@ from jaxdyn.theories.li2.dynamics.critical import critical_share
 
 __all__ = ["Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
 
-BLOCK = 2**19  # entries of a block of features: 2 MB
+BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
 Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]
 
 
@@ -92,7 +92,8 @@ def data(s: Training, key: PRNGKeyArray) -> Data:
     """The pairs of a run."""
     group = parse(s.group)
     every = group.order**2
-    rows = min(every, max(64, BLOCK // s.hidden))
+    # a 32nd of the pairs: the last block of those trained on is half empty on average
+    rows = min(every, max(32, min(every // 32, BLOCK // s.hidden)))
     blocks = -(-every // rows)
     order = jnp.resize(jax.random.permutation(key, every), blocks * rows)
     samples = jnp.stack(jnp.divmod(order, group.order), -1)
