@@ -16,7 +16,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.claims import phase
-from jaxdyn.theories.li2.dynamics.critical import CONSTANT
+from jaxdyn.theories.li2.published import CRITICAL
 
 NAMES = ("prime", "composite", "product", "non-Abelian, d = 2")
 GROUPS = {
@@ -35,7 +35,7 @@ def run(scale: str, out: Path) -> None:
     families = dict(zip(NAMES, map(str.split, GROUPS[scale]), strict=True))
     fields = dict(CASES[scale])
     seeds = fields.pop("seeds")
-    grid = phase.grid(group=sum(families.values(), []), **fields)
+    grid = phase.GRID.replace(group=sum(families.values(), []), **fields)
     ds = experiment.sweep(out, "runs", phase.trial, grid, seeds, chunk=seeds * len(fields["share"]))
     lines = [row(ds.sel(group=[name]), family) for family, groups in families.items() for name in groups]
     experiment.table(out, "halves", lines, f"p_50 after {int(ds.epoch[-1])} epochs: mean of {seeds} seeds, least, most")
@@ -52,7 +52,7 @@ def row(ds: xr.Dataset, family: str) -> dict:
     line = {"family": family, "group": name, "M": m, "p_50": p, "low": float(found.min()), "high": float(found.max())}
     line |= {"half way": float(phase.halves(ds, ds.sizes["epoch"] // 2).mean()), "paper p_c": float(ds.predicted_critical.mean())}
     scarce = float(ds.test_accuracy.isel(epoch=-1, share=0).mean())
-    return line | {"c": p * m / np.log(m), "paper c": CONSTANT, f"accuracy at {float(ds.share[0]):g} p_c": scarce}
+    return line | {"c": p * m / np.log(m), "paper c": CRITICAL, f"accuracy at {float(ds.share[0]):g} p_c": scarce}
 
 
 def power(ds: xr.Dataset, family: str) -> dict:

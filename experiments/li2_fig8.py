@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.theories.li2.claims import diversity
-from jaxdyn.theories.li2.training import Training
+from jaxdyn.theories.li2.trials.training import Training
 
 CASES = {
     "quick": {"seeds": 16, "group": "23", "hidden": [8, 12, 16, 24, 32, 48, 64], "epochs": 1000, "every": 50},
@@ -42,7 +42,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
     for hidden in ds.hidden.values:
         one = ds.sel(hidden=hidden)
         row = {"nodes": int(hidden), "irreps": int(one.irreps.max())}
-        ends = {"held": (one.measured_found, 1, np.mean), "test loss": (one.measured_loss, -1, np.median)}
+        ends = {"held": (one.measured_held, 1, np.mean), "test loss": (one.measured_loss, -1, np.median)}
         for name, (value, sign, middle) in ends.items():
             row |= {f"{name}, {kind}": float(middle(value.sel(optimizer=kind))) for kind in COLORS}
             gap = sign * (value.sel(optimizer="muon") - value.sel(optimizer="adam")).values
@@ -56,7 +56,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
 def draw(ds: xr.Dataset, fig: Figure) -> None:
     """Irreps held and test accuracy, means with their 95% intervals, and test loss, medians and ranges of 90% of the runs."""
     panels = fig.subplots(1, 3)
-    ends = (ds.measured_found, ds.measured_loss, ds.test_accuracy.isel(epoch=-1))
+    ends = (ds.measured_held, ds.measured_loss, ds.test_accuracy.isel(epoch=-1))
     for ax, value, title in zip(panels, ends, ("irreps held", "test loss", "test accuracy"), strict=True):
         for kind, color in COLORS.items():
             one, color = value.sel(optimizer=kind), plotting.COLORS[color]

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from jaxdyn import experiment
-from jaxdyn.theories.li2.dynamics.critical import CONSTANT
+from jaxdyn.theories.li2.published import CRITICAL
 
 TINY = {"seeds": 2, "hidden": 8, "epochs": 4, "every": 2}
 SIZES = {
@@ -69,7 +69,7 @@ def test_wrong_fields_exit_with_2(script, monkeypatch, tmp_path, capsys):
 
 def test_figure_5_finds_the_share_and_power_of_known_curves(script):
     module, ratios, groups = script("li2_fig5"), np.array([0.6, 0.8, 0.9, 1.0, 1.1, 1.3]), ["11", "23", "47", "101"]
-    critical = CONSTANT * np.log([int(g) for g in groups]) / [int(g) for g in groups]
+    critical = CRITICAL * np.log([int(g) for g in groups]) / [int(g) for g in groups]
     share = np.broadcast_to(ratios * critical[:, None], (2, 4, 6))  # seed, group, share
     factor = np.array([0.9, 0.92])[:, None, None]
     accuracy = 1 / (1 + np.exp(-40 * np.log(share / (factor * critical[:, None]))))
@@ -83,7 +83,7 @@ def test_figure_5_finds_the_share_and_power_of_known_curves(script):
         coords={"group": groups, "share": ratios, "epoch": [0, 1, 2]},
     )
     lines = [module.row(ds.sel(group=[name]), "prime") for name in groups]
-    np.testing.assert_allclose([line["c"] for line in lines], 0.91 * CONSTANT, rtol=1e-3)
+    np.testing.assert_allclose([line["c"] for line in lines], 0.91 * CRITICAL, rtol=1e-3)
     np.testing.assert_allclose([line["low"] / line["high"] for line in lines], 0.9 / 0.92, rtol=1e-3)
     assert module.power(ds, "prime")["power"] == pytest.approx(1, abs=1e-3)
 

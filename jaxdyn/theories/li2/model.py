@@ -14,18 +14,23 @@ Source: arXiv:2509.21519, section 3 and its code. Letters: M elements, K hidden 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+import jaxdyn as jd
 from jaxdyn.data.cayley import Group
 
 __all__ = [
     "ACTIVATIONS",
+    "STUDIED",
     "Activation",
+    "AnyActivation",
     "Params",
+    "activate",
     "centred",
     "features",
     "init",
@@ -48,6 +53,32 @@ ACTIVATIONS = {
     "linear": lambda x: x,
 }
 Activation = Literal["square", "relu", "silu", "relu2", "tanh", "cube", "linear"]
+AnyActivation = str | Callable[[Array], Array] | jd.Code
+STUDIED = ("square", "relu", "silu")  # the switch of the claims on random features
+
+
+def activate(x: Float[Array, "*n"], activation: AnyActivation) -> Float[Array, "*n"]:
+    """sigma(x), entry by entry.
+
+    Args:
+        x: preactivations.
+        activation: a name of ``ACTIVATIONS`` or of ``jax.nn``, a function, or a traced switch between names.
+
+    Raises:
+        UsageError: if there is no activation of that name.
+    """
+    if isinstance(activation, jd.Code):
+        return jax.lax.switch(activation.index, [_named(name) for name in activation.names], x)
+    return (activation if callable(activation) else _named(activation))(x)
+
+
+def _named(name: str) -> Callable[[Array], Array]:
+    if name in ACTIVATIONS:
+        return ACTIVATIONS[name]
+    if name.startswith("_") or not callable(found := getattr(jax.nn, name, None)):
+        allowed = f"it is {', '.join(ACTIVATIONS)}, or a function of jax.nn"
+        raise jd.UsageError(f"activation={name!r} is not allowed: {allowed}")
+    return found
 
 
 class Params(NamedTuple):
@@ -80,12 +111,12 @@ def preactivations(w: Float[Array, "D K"], samples: Int[Array, "n 2"]) -> Float[
     return w[samples[:, 0]] + w[w.shape[0] // 2 + samples[:, 1]]
 
 
-def features(w: Float[Array, "D K"], samples: Int[Array, "n 2"], activation: Activation = "square") -> Float[Array, "n K"]:
-    """F = sigma(XW)."""
-    return ACTIVATIONS[activation](preactivations(w, samples))
+def features(w: Float[Array, "D K"], samples: Int[Array, "n 2"], activation: AnyActivation = "square") -> Float[Array, "n K"]:
+    """F = sigma(XW); the activation as in :func:`activate`."""
+    return activate(preactivations(w, samples), activation)
 
 
-def predict(params: Params, samples: Int[Array, "n 2"], activation: Activation = "square") -> Float[Array, "n M"]:
+def predict(params: Params, samples: Int[Array, "n 2"], activation: AnyActivation = "square") -> Float[Array, "n M"]:
     """The network's outputs."""
     return features(params.w, samples, activation) @ params.v
 
@@ -106,7 +137,7 @@ def theory_loss(v: Float[Array, "K M"], f: Float[Array, "n K"], y: Float[Array, 
 
 
 def loss(
-    params: Params, samples: Int[Array, "n 2"], labels: Int[Array, " n"], activation: Activation = "square"
+    params: Params, samples: Int[Array, "n 2"], labels: Int[Array, " n"], activation: AnyActivation = "square"
 ) -> Float[Array, ""]:
     """The training runs' loss: mean over samples, centred over outputs."""
     o = predict(params, samples, activation)

@@ -1,4 +1,4 @@
-r"""Claims on one more layer: what a random upper layer passes down of the early signal, for ever more of its nodes.
+r"""Claims on one more layer: the early signal that a wide random upper layer passes to the layer below.
 
 Letters as in ``dynamics/depth.py``; the signal is that of :math:`G_F` early (``dynamics/ridge.py``).
 """
@@ -16,7 +16,6 @@ from jaxtyping import Array, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import depth, ridge
 
@@ -26,12 +25,12 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "Upper", "trial"]
 
 FORMS = ("printed", "derived")
-COUNTS = (1, 4, 16, 64)  # blocks after which what was received is looked at
+COUNTS = (1, 4, 16, 64)  # blocks after which the signal is recorded
 
 
 @jd.setting
 class Upper:
-    """Two hidden layers of ReLUs at their random start; ``kind`` rank_one makes all upper nodes multiples of one."""
+    """Two hidden layers of ReLUs at random initialisation; ``kind`` rank_one makes all upper nodes multiples of one."""
 
     kind: jd.Code = jd.code("random", "rank_one")
     group: str = "7"
@@ -40,15 +39,15 @@ class Upper:
     block: int = 500
 
     def __post_init__(self) -> None:
-        """Refuse empty layers, and more samples than the table has entries."""
-        order = parse(self.group).order
-        if not 2 <= self.samples <= order**2 or min(self.below, self.block) < 1:
-            found = given(self, "samples", "below", "block")
-            raise jd.UsageError(f"samples from 2 to {order**2}, below and block at least 1, {found}")
+        """Refuse empty layers, and more samples than the group has pairs."""
+        pairs = parse(self.group).order ** 2
+        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
+        jd.require(self, self.below >= 1, "the layer below has at least one node", "below")
+        jd.require(self, self.block >= 1, "a block has at least one node", "block")
 
 
 def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
-    """What is received from more and more nodes, by backward differentiation, beside the mean over nodes."""
+    """The signal received from growing numbers of nodes, by backward differentiation, and the mean over nodes."""
     group = parse(s.group)
     k_rows, k_below, k_upper, k_one = jax.random.split(key, 4)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
@@ -59,7 +58,7 @@ def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
 
     def add(block: Array, total: Array) -> Array:
         w = jax.random.normal(jax.random.fold_in(k_upper, block), (s.below, s.block), jnp.float64)
-        w = jnp.where(s.kind == 0, w, one * w[:1])
+        w = jnp.where(s.kind == "random", w, one * w[:1])
         upper, back = jax.vjp(lambda f: jax.nn.relu(f @ w), f)
         return total + back(ridge.early(upper, y))[0]
 
@@ -68,17 +67,17 @@ def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
         return total, total / (ends[1] * s.block).astype(f.dtype)
 
     ends = jnp.asarray([(0, *COUNTS[:-1]), COUNTS], jnp.int32).T
-    found = jax.lax.scan(grow, jnp.zeros_like(f), ends)[1]
+    sent = jax.lax.scan(grow, jnp.zeros_like(f), ends)[1]
     signal = model.centred(y) @ model.centred(y).T
     return jd.observables(
         predicted={"sent": jd.named(jnp.stack([depth.masked(f, signal), depth.received(f, signal)]), "form sample node")},
-        measured={"sent": jd.named(found, "width sample node")},
+        measured={"sent": jd.named(sent, "width sample node")},
         recorded={"hidden": jd.named(jnp.asarray(COUNTS, jnp.float64) * s.block, "width")},
         coords={"form": FORMS},
     )
 
 
-def _apart(ds: xr.Dataset) -> xr.DataArray:
+def _sine(ds: xr.Dataset) -> xr.DataArray:
     """The sine of the angle between both sides."""
     dims = ["sample", "node"]
     m, p = ds.measured_sent, ds.predicted_sent
@@ -87,60 +86,61 @@ def _apart(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """The angle at the greatest width, the power of K in it, and the size."""
-    apart = _apart(ds)
+    """The angle at the largest width, the power of K in it, and the size."""
+    sine = _sine(ds)
     ratio = (ds.measured_sent * ds.predicted_sent).sum(["sample", "node"]) / (ds.predicted_sent**2).sum(["sample", "node"])
-    ends = [v.isel(width=-1) / v.isel(width=0) for v in (apart, ds.hidden)]
+    ends = [v.isel(width=-1) / v.isel(width=0) for v in (sine, ds.hidden)]
     power = (np.log(ends[0]) / np.log(ends[1])).mean("seed")
     return [
-        jd.at_most("sine of the angle to the prediction, widest", apart.isel(width=-1), 0.1),
+        jd.at_most("sine of the angle to the prediction, largest width", sine.isel(width=-1), 0.1),
         jd.within("power of K in the sine, mean over seeds", power, -0.6, -0.4),
-        jd.within("size along the prediction, widest, mean over seeds", ratio.isel(width=-1).mean("seed"), 0.97, 1.03),
+        jd.within("size along the prediction, largest width, mean over seeds", ratio.isel(width=-1).mean("seed"), 0.97, 1.03),
     ]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """The sine of the angle to both forms against the width."""
     ax = fig.subplots()
-    hidden = ds.hidden.isel({d: 0 for d in ds.hidden.dims if d != "width"})
+    hidden = plotting.first_run(ds).hidden
     for form, color, words in (("derived", "measured", "both terms"), ("printed", "control", "masks alone, as printed")):
-        apart = _apart(ds.sel(form=form))
-        plotting.band(ax, hidden, apart, words, color, marker="o")
+        sine = _sine(ds.sel(form=form))
+        plotting.band(ax, hidden, sine, words, color, marker="o")
         if form == "derived":
-            guide = float(apart.isel(width=0).mean()) * np.sqrt(float(hidden[0]) / hidden)
+            guide = float(sine.isel(width=0).mean()) * np.sqrt(float(hidden[0]) / hidden)
             ax.plot(hidden, guide, "--", color=plotting.COLORS["theory"], label=r"$K^{-1/2}$")
     ax.set(xscale="log", yscale="log", xlabel="K, nodes of the upper layer", ylabel="sine of the angle to the prediction")
 
 
-_SHARED = {
-    "trial": trial,
-    "quick": jd.grid(Upper),
-    "paper": jd.grid(Upper, group="23", samples=200, below=32, block=4000),
-    "seeds": 8,
-    "paper_seeds": 16,
-    "judge": judge,
-    "plot": plot,
-}
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Upper),
+    paper=jd.grid(Upper, group="23", samples=200, below=32, block=4000),
+    seeds=8,
+    paper_seeds=16,
+    source="corrected from arXiv:2509.21519, extension to deeper networks",
+    form="derived",
+)
+
+LAW = STUDY.claim(
+    id="li2.depth",
+    statement=r"Through an upper layer of K random ReLU nodes the layer below receives, for large K, K times "
+    r"$\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$, $S = \tilde Y \tilde Y^\top$: the signal of one hidden layer, "
+    "reweighted between samples, and a multiple of the sample's own features. The sine of the angle between both falls as "
+    r"$K^{-1/2}$.",
+    judge=judge,
+    controls={"an upper layer of rank one": {"kind": "rank_one"}},
+    plot=plot,
+    caption="Sine of the angle between the signal that the layer below receives and its prediction, over the width K of the upper "
+    r"layer: with both terms, and with the masks alone. Median and central 90% of the runs; dashed, $K^{-1/2}$.",
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="li2.depth",
-        statement=r"Through an upper layer of many random ReLUs the layer below receives K times "
-        r"$\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$, $S = \tilde Y \tilde Y^\top$: the signal of one hidden layer, "
-        "reweighted between samples, and a multiple of the sample's own features. The angle closes as $K^{-1/2}$.",
-        source="corrected from arXiv:2509.21519, extension to deeper networks",
-        form="derived",
-        controls={"an upper layer of rank one": {"kind": "rank_one"}},
-        **_SHARED,
-    ),
-    jd.Claim(
+    LAW,
+    LAW.as_printed(
         id="li2.depth_as_printed",
-        statement=r"The masks of the upper layer only reweight samples: the layer below receives $\sum_j S_{ij} \kappa_{ij} "
-        r"F_{1j}$. Wrong in direction at any width: masks depend on the weights, which $W W^\top \approx I$ leaves out.",
+        statement=r"As printed: the masks of the upper layer only reweight samples, the layer below receives $\sum_j S_{ij} "
+        r"\kappa_{ij} F_{1j}$. Wrong in direction: the masks depend on the weights, which $W W^\top \approx I$ leaves out.",
         source="arXiv:2509.21519, extension to deeper networks, as printed",
         form="printed",
-        counterpart="derived",
-        expected="refuted",
-        **_SHARED,
     ),
 )

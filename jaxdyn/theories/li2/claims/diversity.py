@@ -1,7 +1,7 @@
-r"""Claims on what nodes of trained networks hold: how many features Muon and Adam find, and what the learning rate does.
+r"""Claims on the features of trained nodes: how many irreps they hold with Muon and with Adam, and the effect of the learning rate.
 
 A node's direction is its weights over their norm; it holds the irrep with most of its mass, if that is :data:`PURE` of it. Nodes
-below a tenth of the largest norm are not counted. Letters as in ``training.py`` and ``dynamics/energy.py``.
+below a tenth of the largest norm are not counted. Letters as in ``trials/training.py`` and ``dynamics/energy.py``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxdyn import plotting
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2.dynamics import energy
-from jaxdyn.theories.li2.training import Training, train
+from jaxdyn.theories.li2.trials.training import Training, train
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,16 +31,16 @@ ALIVE = 0.1  # of the largest norm
 
 
 class Nodes(NamedTuple):
-    """Irreps (or conjugate pairs) held, and means over the live nodes: energy of their directions, mass of the main irrep."""
+    """Number of irreps (or conjugate pairs) held; means over the live nodes: energy of the directions, mass of the main irrep."""
 
-    found: Float[Array, ""]
+    held: Float[Array, ""]
     energy: Float[Array, ""]
     purity: Float[Array, ""]
     alive: Float[Array, ""]
 
 
 def nodes(w: Float[Array, "D K"], irreps: Irreps) -> Nodes:
-    """What the nodes of a network hold."""
+    """The irreps that the nodes of a network hold, their mean energy and purity, and the number of live nodes."""
     size = jnp.linalg.norm(w, axis=0)
     w = w / jnp.maximum(size, 1e-30)
     alive = size > ALIVE * jnp.max(size)
@@ -57,11 +57,11 @@ def nodes(w: Float[Array, "D K"], irreps: Irreps) -> Nodes:
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """One network: what its nodes hold in the end, and its losses and accuracies along the way."""
+    """One network: the irreps that its nodes hold at the end, and its losses and accuracies along training."""
     run, irreps = train(s, key), decompose(parse(s.group))
     held = nodes(run.params.w.astype(jnp.float64), irreps)
     return jd.observables(
-        measured={"found": held.found, "loss": run.curves["test_loss"][-1].astype(jnp.float64)},
+        measured={"held": held.held, "loss": run.curves["test_loss"][-1].astype(jnp.float64)},
         recorded={name: getattr(held, name) for name in ("energy", "purity", "alive")}
         | {"irreps": jnp.float64(len(irreps.merged) - 1)}
         | {name: jd.named(run.curves[name].astype(jnp.float64), "epoch") for name in ("test_accuracy", "test_loss")},
@@ -71,35 +71,33 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
 def paired(ds: xr.Dataset, name: str, sign: int, words: str) -> jd.Check:
     """Muon against Adam with the same start and pairs: Wilcoxon's one-sided test over seeds."""
-    if not {"adam", "muon"} <= set(np.atleast_1d(ds.coords.get("optimizer", ""))) or ds.sizes["seed"] < 16:
-        raise jd.Inconclusive("needs both optimizers and 16 seeds")
+    jd.need(ds, optimizer=("adam", "muon"), seed=16)
     gap = sign * (ds[name].sel(optimizer="muon") - ds[name].sel(optimizer="adam")).values.ravel()
     gap = gap[np.isfinite(gap)]
     chance = 1.0 if not np.any(gap) else float(scipy.stats.wilcoxon(gap, alternative="greater", zero_method="zsplit").pvalue)
-    return jd.at_most(f"{words} with Muon, mean gap {gap.mean():.3g}: probability without a difference", xr.DataArray(chance), 0.01)
+    return jd.at_most(f"{words} with Muon, mean gap {gap.mean():.3g}: p-value", xr.DataArray(chance), 0.01)
 
 
-def judge_found(ds: xr.Dataset) -> list[jd.Check]:
+def judge_held(ds: xr.Dataset) -> list[jd.Check]:
     """Whether Muon's nodes hold more irreps, and its networks have the lower test loss."""
-    return [paired(ds, "measured_found", 1, "more irreps held"), paired(ds, "measured_loss", -1, "a lower test loss")]
+    return [paired(ds, "measured_held", 1, "more irreps held"), paired(ds, "measured_loss", -1, "a lower test loss")]
 
 
 def judge_boundary(ds: xr.Dataset) -> list[jd.Check]:
-    """Whether small rates generalise and large ones do not, and which have nodes of higher energy."""
-    if ds.sizes.get("lr", 1) < 3:
-        raise jd.Inconclusive("needs at least three learning rates")
+    """The share of runs that generalise at each rate, and the energy of nodes at the largest rate over that at the smallest."""
+    jd.need(ds, lr=3)
     general = (ds.test_accuracy.isel(epoch=-1) >= 0.95).mean("seed")
     mean = ds.energy.mean("seed")
     checks = [jd.at_least(f"share of runs that generalise, rate {float(lr):g}", general.sel(lr=lr), 0.5) for lr in ds.lr]
     return [*checks, jd.at_least("nodes' energy at the largest rate over that at the smallest", mean[-1] / mean[0], 1.0)]
 
 
-def plot_found(ds: xr.Dataset, fig: Figure) -> None:
-    """How many irreps each run holds, and its test loss."""
+def plot_held(ds: xr.Dataset, fig: Figure) -> None:
+    """The number of irreps that each run holds, and its test loss."""
     left, right = fig.subplots(1, 2)
     for i, name in enumerate(np.atleast_1d(ds.optimizer)):
         part = ds.sel(optimizer=name)
-        counts = np.ravel(part.measured_found)
+        counts = np.ravel(part.measured_held)
         bins = np.arange(-0.5, float(ds.irreps.max()) + 1)
         left.hist(counts[np.isfinite(counts)], bins, alpha=0.6, label=f"{name}", color=plotting.CYCLE[i])
         right.plot(np.sort(np.ravel(part.measured_loss)), ".-", color=plotting.CYCLE[i], label=f"{name}")
@@ -108,7 +106,7 @@ def plot_found(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_boundary(ds: xr.Dataset, fig: Figure) -> None:
-    """Test accuracy along training for every rate, and the energy of nodes at its end."""
+    """Test accuracy along training for each rate, and the energy of nodes at the end."""
     left, right = fig.subplots(1, 2)
     for i, lr in enumerate(ds.lr.values):
         part = ds.test_accuracy.sel(lr=lr).transpose("seed", "epoch")
@@ -118,42 +116,32 @@ def plot_boundary(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xscale="log", xlabel="learning rate", ylabel="E of nodes of norm one")
 
 
+MUON = jd.grid(Training, optimizer=["adam", "muon"], share=0.6, lr=0.005, decay=5e-5)
+RATES = jd.grid(Training, critical=True)
+
 CLAIMS = (
-    jd.Claim(
-        id="li2.muon_diversity",
-        statement=r"With few nodes, do Muon's hold more different irreps than Adam's after the same training, and is its test loss "
-        r"lower? 24 nodes on $Z_{23}$ (11 pairs of frequencies), Wilcoxon's one-sided paired test over seeds.",
-        source="arXiv:2509.21519, Theorem 8 and figure 8",
+    jd.Study(
         trial=trial,
-        quick=jd.grid(Training, optimizer=["adam", "muon"], hidden=24, share=0.6, lr=0.005, decay=5e-5, epochs=600, every=50),
-        paper=jd.grid(
-            Training,
-            group="71",
-            optimizer=["adam", "muon"],
-            hidden=[48, 64],
-            share=0.6,
-            lr=0.005,
-            decay=5e-5,
-            epochs=3000,
-            every=100,
-        ),
+        quick=MUON.replace(hidden=24, epochs=600, every=50),
+        paper=MUON.replace(group="71", hidden=[48, 64], epochs=3000, every=100),
         seeds=48,
         paper_seeds=48,
-        judge=judge_found,
+        source="arXiv:2509.21519, Theorem 8 and figure 8",
+    ).claim(
+        id="li2.muon_diversity",
+        statement=r"With few nodes and $\sigma = x^2$, do Muon's hold more different irreps than Adam's after the same training, "
+        r"and is the test loss lower? 24 nodes on $Z_{23}$ (11 pairs of frequencies), Wilcoxon's one-sided paired test over seeds.",
+        judge=judge_held,
         expected="measured",
-        plot=plot_found,
+        plot=plot_held,
+        caption="Left: number of runs by the number of irreps that their nodes hold, with Adam and with Muon. Right: test losses "
+        "at the end of training, in order.",
     ),
-    jd.Claim(
-        id="li2.lr_boundary",
-        statement=r"Near the critical share, which learning rates lead to networks that generalise, and the mean energy of their "
-        r"nodes; published: small rates generalise, large ones end in solutions of higher energy that do not.",
-        source="arXiv:2509.21519, figures 6 and 7",
+    jd.Study(
         trial=trial,
-        quick=jd.grid(Training, critical=True, share=1.1, lr=[0.0005, 0.002, 0.01, 0.05, 0.2], epochs=2000, every=50),
-        paper=jd.grid(
-            Training,
+        quick=RATES.replace(share=1.1, lr=[0.0005, 0.002, 0.01, 0.05, 0.2], epochs=2000, every=50),
+        paper=RATES.replace(
             group=["71", "127"],
-            critical=True,
             share=[1.1, 1.9],
             lr=[0.0005, 0.001, 0.002, 0.005, 0.01],
             hidden=1024,
@@ -162,8 +150,16 @@ CLAIMS = (
         ),
         seeds=8,
         paper_seeds=15,
+        source="arXiv:2509.21519, figures 6 and 7",
+    ).claim(
+        id="li2.lr_boundary",
+        statement=r"At 1.1 of the critical share, which learning rates lead to networks with $\sigma = x^2$ that generalise, and "
+        r"the mean energy of their nodes; published: small rates generalise, large ones end in solutions of higher energy that do "
+        "not.",
         judge=judge_boundary,
         expected="measured",
         plot=plot_boundary,
+        caption="Left: test accuracy along training, a colour per learning rate. Right: mean energy of the live nodes, scaled to "
+        "norm 1, at the end, over the rate. Median and central 90% of the runs.",
     ),
 )

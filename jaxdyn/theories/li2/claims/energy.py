@@ -1,4 +1,4 @@
-r"""Claims on the energy of a single node: that features climb it, how irreps share it, and that a linear node has none.
+r"""Claims on the energy of a single node: its gradient moves the features, it is a sum over irreps, and zero for a linear node.
 
 Two trials: random weights on groups; a network's own back-propagated gradient on any inputs and on part of a group's table.
 Letters as in ``dynamics/energy.py``.
@@ -19,7 +19,6 @@ from jaxdyn import plotting
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy as theory
 
@@ -42,16 +41,17 @@ class Weights:
     nodes: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse names of no group, and no nodes."""
-        if not self.groups or min(parse(name).order for name in self.groups) < 2 or self.nodes < 1:
-            raise jd.UsageError("at least one group and one node are needed, " + given(self, "groups", "nodes"))
+        """Refuse names that are no groups, trivial groups, and no nodes."""
+        orders = [parse(name).order for name in self.groups]
+        jd.require(self, min(orders, default=0) >= 2, "there is at least one group, of at least two elements", "groups")
+        jd.require(self, self.nodes >= 1, "there is at least one node", "nodes")
 
 
 @jd.setting
 class Gradients:
-    """A small network on random inputs of unbalanced classes, and on part of a group's table; ``centred`` is a breach."""
+    """A small network on random inputs of unbalanced classes, and on part of a group's pairs; ``centred`` is a breach."""
 
-    centred: jd.Swept = 1.0  # how much of the targets' means is taken away in the energy
+    centred: jd.Swept = 1.0  # the factor of the targets' means that the energy subtracts
     group: str = "S3"
     samples: int = 20
     inputs: int = 8
@@ -59,39 +59,39 @@ class Gradients:
     hidden: int = 3
 
     def __post_init__(self) -> None:
-        """Refuse networks without inputs, classes or nodes, and more samples than the table has entries."""
-        if not 2 <= self.samples <= parse(self.group).order ** 2:
-            raise jd.UsageError("samples lie between 2 and the squared order of the group, " + given(self, "samples", "group"))
-        if min(self.inputs, self.classes, self.hidden) < 1:
-            raise jd.UsageError("inputs, classes and hidden are at least 1, " + given(self, "inputs", "classes", "hidden"))
+        """Refuse networks without inputs, classes or nodes, and more samples than the group has pairs."""
+        pairs = parse(self.group).order ** 2
+        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
+        for name in ("inputs", "classes", "hidden"):
+            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
 
 
 def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
-    """The energy by irreps from class sums over all pairs, and by Fourier blocks; and the energy of linear nodes."""
-    found = [decompose(parse(name)) for name in s.groups]
-    m, c = max(i.group.order for i in found), max(len(i) for i in found) - 1
+    """The energy of each irrep from class sums over all pairs, and by Fourier blocks; the energy of linear nodes."""
+    decomposed = [decompose(parse(name)) for name in s.groups]
+    m, c = max(i.group.order for i in decomposed), max(len(i) for i in decomposed) - 1
     normal = jax.random.normal(key, (2 * m, s.nodes), jnp.float64)
 
     def padded(x: Array) -> Array:
         return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
 
-    said, seen, whole, linear, square = [], [], [], [], []
-    for irreps in found:
+    predicted, measured, whole, linear, square = [], [], [], [], []
+    for irreps in decomposed:
         w = normal[: 2 * irreps.group.order] / m**0.5
         exact = theory.terms(w, irreps)
-        said.append(jnp.stack([padded(exact), padded(_traces(w, irreps))]))
-        seen.append(padded(_projected(w, irreps)))
+        predicted.append(jnp.stack([padded(exact), padded(_traces(w, irreps))]))
+        measured.append(padded(_projected(w, irreps)))
         whole.append(jnp.sum(exact, 1))
         square.append(theory.energy(w, irreps.group))
         linear.append(theory.energy(w, irreps.group, "linear"))
     return jd.observables(
         predicted={
-            "shares": jd.named(jnp.stack(said, 1), "form group node irrep"),
+            "shares": jd.named(jnp.stack(predicted, 1), "form group node irrep"),
             "energy": jd.named(jnp.stack(whole), "group node"),
-            "linear": jd.named(jnp.zeros((len(found), s.nodes), jnp.float64), "group node"),
+            "linear": jd.named(jnp.zeros((len(decomposed), s.nodes), jnp.float64), "group node"),
         },
         measured={
-            "shares": jd.named(jnp.stack(seen), "group node irrep"),
+            "shares": jd.named(jnp.stack(measured), "group node irrep"),
             "energy": jd.named(jnp.stack(square), "group node"),
             "linear": jd.named(jnp.stack(linear), "group node"),
         },
@@ -117,7 +117,7 @@ def _traces(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
 
 
 def gradient_trial(s: Gradients, key: PRNGKeyArray) -> jd.Observables:
-    """The network's gradient for W at the first move of V, and the gradient of the nodes' energies by autodiff."""
+    """The network's gradient for W when V leaves zero, and the gradient of the nodes' energies by autodiff."""
     group = parse(s.group)
     k_x, k_labels, k_w, k_table = jax.random.split(key, 4)
     x = jax.random.normal(k_x, (s.samples, s.inputs), jnp.float64)
@@ -136,7 +136,7 @@ def gradient_trial(s: Gradients, key: PRNGKeyArray) -> jd.Observables:
 def _sides(
     w: Float[Array, "D K"], inner: Callable[[Array], Array], y: Float[Array, "n C"], centred: Float[Array, ""]
 ) -> tuple[Float[Array, "A D K"], Float[Array, "A D K"]]:
-    r"""For every activation: gradients of the energies; and the velocity of W per unit of V when V starts to move.
+    r"""For each activation: gradients of the energies, and the velocity of W per unit of V when V leaves zero.
 
     The top layer moves first, along :math:`\tilde F^\top \tilde Y`; the velocity is the loss's own gradient for W, differentiated
     in the size of V at V = 0.
@@ -145,7 +145,7 @@ def _sides(
 
     def one(kind: Int[Array, ""]) -> tuple[Array, Array]:
         def features(w: Array) -> Array:
-            return jax.lax.switch(kind, [model.ACTIVATIONS[name] for name in KINDS], inner(w))
+            return model.activate(inner(w), jd.Code(kind, KINDS))
 
         first = model.centred(features(w)).T @ model.centred(y)
 
@@ -159,7 +159,7 @@ def _sides(
 
 
 def judge_gradient(ds: xr.Dataset) -> list[jd.Check]:
-    """Both kinds of data."""
+    """The gradient on both kinds of data."""
     return [
         jd.at_most("any inputs, relative error", jd.relative_error(ds, "any", "input node"), 1e-10),
         jd.at_most("part of a group's table, relative error", jd.relative_error(ds, "group", "weight node"), 1e-10),
@@ -167,7 +167,7 @@ def judge_gradient(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
-    """Every irrep's share on its own, and the whole."""
+    """The share of each irrep, and the whole."""
     return [
         jd.at_most("energy of each irrep, relative error", jd.relative_error(ds, "shares"), 1e-10),
         jd.at_most("whole energy, relative error", jd.relative_error(ds, "energy"), 1e-10),
@@ -175,7 +175,7 @@ def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
-    """The energy of linear nodes, less nothing."""
+    """The energy of linear nodes is zero."""
     return [jd.at_most("energy of a linear node", abs(ds.measured_linear - ds.predicted_linear), 1e-20)]
 
 
@@ -183,10 +183,10 @@ def plot_shares(ds: xr.Dataset, fig: Figure) -> None:
     """Energies of irreps by class sums against both formulas."""
     ax = fig.subplots()
     for group, color in zip(ds.group.values, plotting.CYCLE, strict=False):
-        said, seen = (ds[f"{side}_shares"].sel(group=group) for side in ("predicted", "measured"))
-        if "form" in said.dims:
-            said = said.isel(form=0)
-        plotting.scatter(ax, said.where(seen > 0), seen.where(seen > 0), str(group), color)
+        predicted, measured = (ds[f"{side}_shares"].sel(group=group) for side in ("predicted", "measured"))
+        if "form" in predicted.dims:
+            predicted = predicted.isel(form=0)
+        plotting.scatter(ax, predicted.where(measured > 0), measured.where(measured > 0), str(group), color)
     ax.set(xlabel="energy of an irrep by its Fourier blocks", ylabel="by class sums over all pairs")
 
 
@@ -206,65 +206,67 @@ def plot_gradient(ds: xr.Dataset, fig: Figure) -> None:
     """Velocity of the network against the gradient of the energies."""
     for ax, name, title in zip(fig.subplots(1, 2), ("any", "group"), ("any inputs", "part of a group's table"), strict=True):
         for kind, color in zip(ds.activation.values, plotting.CYCLE, strict=False):
-            said, seen = (ds[f"{side}_{name}"].sel(activation=kind) for side in ("predicted", "measured"))
-            plotting.scatter(ax, said, seen, str(kind), color, log=False)
+            predicted, measured = (ds[f"{side}_{name}"].sel(activation=kind) for side in ("predicted", "measured"))
+            plotting.scatter(ax, predicted, measured, str(kind), color, log=False)
         ax.set(title=title, xlabel=r"$\nabla E$", ylabel="velocity of W per unit of V")
 
 
-_SHARED = {
-    "trial": decomposition_trial,
-    "quick": jd.grid(Weights),
-    "paper": jd.grid(
-        Weights, groups=("7", "8", "15", "2x2x2", "S3", "D4", "D5", "Q8", "A4", "Q12", "S4", "SL2:3", "F7:3"), nodes=16
-    ),
-    "seeds": 8,
-    "form": "derived",
-}
+GRADIENT = jd.Study(
+    trial=gradient_trial,
+    quick=jd.grid(Gradients),
+    paper=jd.grid(Gradients, group="S4", samples=300, inputs=40, classes=10, hidden=16),
+    seeds=8,
+    paper_seeds=32,
+    source=f"{SOURCE}, theorem 1",
+)
+ENERGY = jd.Study(
+    trial=decomposition_trial,
+    quick=jd.grid(Weights),
+    paper=jd.grid(Weights, groups=("7", "8", "15", "2x2x2", "S3", "D4", "D5", "Q8", "A4", "Q12", "S4", "SL2:3", "F7:3"), nodes=16),
+    seeds=8,
+    source=SOURCE,
+    form="derived",
+)
+
+SHARES = ENERGY.claim(
+    id="li2.energy_decomp",
+    statement=r"On all pairs and with $\sigma = x^2$ a node's energy is a sum over irreps, "
+    r"$E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, each term being $\frac12 \|\Pi_k z\|^2$ of the class "
+    r"sums z.",
+    source=f"corrected from {SOURCE}, equations 20 and 21",
+    judge=judge_shares,
+    controls={"cross term without its factor 2": jd.scaled(predicted_shares=0.25)},
+    plot=plot_shares,
+    caption="Energy of each irrep for random nodes, from class sums over all pairs, against the formula by Fourier blocks; a "
+    "colour per group. The line is equality.",
+)
 
 CLAIMS = (
-    jd.Claim(
+    GRADIENT.claim(
         id="li2.thm1",
-        statement=r"When the top layer starts to move, each hidden node climbs an energy of its own, $\dot w = \nabla E(w)$ with "
-        r"$E = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$, for any activation, any inputs and any targets.",
-        source=f"{SOURCE}, theorem 1",
-        trial=gradient_trial,
-        quick=jd.grid(Gradients),
-        paper=jd.grid(Gradients, group="S4", samples=300, inputs=40, classes=10, hidden=16),
-        seeds=8,
-        paper_seeds=32,
+        statement=r"When the top layer leaves zero, each hidden node follows the gradient of an energy of its own, $\dot w = "
+        r"\nabla E(w)$ with $E = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$: for $x^2$, relu, silu and tanh, on Gaussian inputs with "
+        "unbalanced classes and on part of a group's pairs.",
         judge=judge_gradient,
         controls={"targets not centred, unbalanced classes": {"centred": 0.0}},
         plot=plot_gradient,
+        caption=r"Velocity of the entries of W per unit of V, by differentiation of the network's loss, against $\nabla E$; a "
+        "colour per activation. Left: Gaussian inputs; right: part of a group's pairs. The line is equality.",
     ),
-    jd.Claim(
-        id="li2.energy_decomp",
-        statement=r"With all pairs and $\sigma = x^2$ the energy is a sum over irreps, "
-        r"$E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, each term being $\frac12 \|\Pi_k z\|^2$ of the class "
-        r"sums z.",
-        source=f"corrected from {SOURCE}, equations 20 and 21",
-        judge=judge_shares,
-        controls={"cross term without its factor 2": lambda ds: ds.assign(predicted_shares=ds.predicted_shares / 4)},
-        plot=plot_shares,
-        **_SHARED,
-    ),
-    jd.Claim(
+    SHARES,
+    SHARES.as_printed(
         id="li2.energy_decomp_as_printed",
-        statement=r"As printed: an irrep's energy is $\frac{M}{2 d_k}$ times $|\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$. It is "
-        r"where $d_k = 1$, but not for irreps of higher degree.",
+        statement=r"As printed: on all pairs and with $\sigma = x^2$ an irrep's energy is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat "
+        r"u_k \hat v_k^*|^2$. This holds where $d_k = 1$, but not for irreps of higher degree.",
         source=f"{SOURCE}, equations 20 and 21",
-        judge=judge_shares,
-        expected="refuted",
-        counterpart="derived",
-        plot=plot_shares,
-        **(_SHARED | {"form": "printed"}),
+        form="printed",
     ),
-    jd.Claim(
+    ENERGY.claim(
         id="li2.linear_none",
         statement=r"A linear node has $E = 0$ on all pairs, whatever its weights: all classes have the same mean.",
-        source=SOURCE,
         judge=judge_linear,
-        controls={"x^2": lambda ds: ds.assign(measured_linear=ds.measured_energy)},
+        controls={"x^2": jd.swap(measured_linear="measured_energy")},
         plot=plot_linear,
-        **_SHARED,
+        caption="Energy of random nodes on each group, linear and with $x^2$, a dot per node and run; the line is the bound.",
     ),
 )

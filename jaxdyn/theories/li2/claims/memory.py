@@ -1,6 +1,6 @@
-r"""Claims on memorisation: one target, whose pairs have different probabilities, and the nodes that climb towards it.
+r"""Claims on memorisation: a single target whose pairs have different probabilities, and the nodes that maximise it.
 
-One trial: nodes climb the uncentred class sum from random starts with all s_g > 0 (the centred energy of a single target is zero).
+One trial: gradient ascent on the uncentred class sum from random starts with all s_g > 0 (the centred energy of one target is 0).
 Letters as in ``dynamics/memory.py``.
 """
 
@@ -17,7 +17,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2.dynamics import memory as theory
 
 if TYPE_CHECKING:
@@ -33,73 +32,83 @@ APART = 1e-3  # ends nearer to one another are the same optimum
 
 @jd.setting
 class OneTarget:
-    """Pairs of one target with probabilities in steps from one to ``ratio``, moved by up to 5% and shuffled."""
+    """Pairs of one target with probabilities ``p``; if None, in steps from one to ``ratio``, moved by up to 5% and shuffled."""
 
     ratio: jd.Swept = 3.0
+    p: tuple[float, ...] | None = None  # of the pairs (g, h/g), in proportion
     group: str = "5"
     starts: int = 512
     steps: int = 400
 
     def __post_init__(self) -> None:
-        """Refuse equal probabilities, which leave x^2 without a single maximum, and groups whose steps the moves would blur."""
+        """Refuse equal probabilities, for which x^2 has no single maximum, and steps between them as small as the moves."""
         order = parse(self.group).order
-        if self.ratio < 2 or not 2 <= order <= 8:
-            raise jd.UsageError("ratio is at least 2 and the group has 2 to 8 elements, " + given(self, "ratio", "group"))
-        if self.starts < 2 or self.steps < 1:
-            raise jd.UsageError("starts is at least 2 and steps at least 1, " + given(self, "starts", "steps"))
+        jd.require(self, self.starts >= 2, "there are at least two starts", "starts")
+        jd.require(self, self.steps >= 1, "there is at least one step", "steps")
+        if self.p is None:
+            jd.require(self, self.ratio >= 2, "the largest probability is at least twice the smallest", "ratio")
+            jd.require(self, 2 <= order <= 8, "the group has 2 to 8 elements, unless p is given", "group")
+            return
+        jd.require(self, len(self.p) == order, f"there is one probability for each of the {order} pairs", "p", "group")
+        jd.require(self, min(self.p) > 0, "probabilities are positive", "p")
+        jd.require(self, self.p.count(max(self.p)) == 1, "one pair is the most probable", "p")
+
+
+def probabilities(s: OneTarget, key: PRNGKeyArray) -> Float[Array, " M"]:
+    """The pairs' probabilities: given, or drawn."""
+    k_p, k_order = key
+    if s.p is not None:
+        return jnp.asarray(s.p, jnp.float64) / sum(s.p)
+    m = parse(s.group).order
+    p = (1 + (s.ratio - 1) * jnp.arange(m) / (m - 1)) * (1 + 0.05 * jax.random.uniform(k_p, (m,), jnp.float64))
+    return jax.random.permutation(k_order, p / jnp.sum(p))
 
 
 def trial(s: OneTarget, key: PRNGKeyArray) -> jd.Observables:
-    """Ends of all ascents against the formula, and how many different ends there are."""
+    """Ends of all ascents against the formula, and the number of distinct ends."""
     group = parse(s.group)
     k_p, k_order, k_start = jax.random.split(key, 3)
     m = group.order
-    p = (1 + (s.ratio - 1) * jnp.arange(m) / (m - 1)) * (1 + 0.05 * jax.random.uniform(k_p, (m,), jnp.float64))
-    p = jax.random.permutation(k_order, p / jnp.sum(p))
+    p = probabilities(s, (k_p, k_order))
     # of widely different sizes: for x^3 an improbable pair wins only where it starts well ahead
     start = jnp.exp(1.5 * jax.random.normal(k_start, (2 * m, s.starts), jnp.float64))
     ends = {kind: theory.strengths(theory.ascend(start, p, group, kind, s.steps), group) for kind in KINDS}
-    said = {"square": theory.winner(p), **{kind: theory.spread(p, kind) for kind in FALLING}}
-    # the end that is farthest from the prediction stands for all
-    far = {kind: ends[kind][:, jnp.argmax(jnp.max(jnp.abs(ends[kind] - x[:, None]), 0))] for kind, x in said.items()}
-    count = jnp.asarray([1.0, 1.0, 1.0, 1.0, m], jnp.float64)
+    predicted = {"square": theory.winner(p), **{kind: theory.spread(p, kind) for kind in FALLING}}
+    # the end that is farthest from the prediction is compared
+    far = {kind: ends[kind][:, jnp.argmax(jnp.max(jnp.abs(ends[kind] - x[:, None]), 0))] for kind, x in predicted.items()}
+    optima = jnp.asarray([1.0, 1.0, 1.0, 1.0, m], jnp.float64)
     return jd.observables(
         predicted={
-            "strength": jd.named(jnp.stack(list(said.values())), "activation pair"),
-            "optima": jd.named(jnp.stack([count, jnp.ones_like(count)]), "form kind"),
+            "strength": jd.named(jnp.stack(list(predicted.values())), "activation pair"),
+            "optima": jd.named(jnp.stack([optima, jnp.ones_like(optima)]), "form kind"),
         },
         measured={
-            "strength": jd.named(jnp.stack([far[kind] for kind in said]), "activation pair"),
+            "strength": jd.named(jnp.stack([far[kind] for kind in predicted]), "activation pair"),
             "optima": jd.named(jnp.stack([distinct(ends[kind]) for kind in KINDS]), "kind"),
         },
         recorded={
             "p": jd.named(p, "pair"),
             "wins": jd.named(jnp.sum(jnp.argmax(ends["cube"], 0)[:, None] == jnp.arange(m), 0), "pair"),
         },
-        coords={"form": ("derived", "printed"), "activation": tuple(said), "kind": KINDS},
+        coords={"form": ("derived", "printed"), "activation": tuple(predicted), "kind": KINDS},
     )
 
 
 def distinct(s: Float[Array, "M K"]) -> Float[Array, ""]:
-    """How many columns have no earlier one near them."""
+    """Number of columns that differ from all earlier ones."""
     near = jnp.max(jnp.abs(s[:, :, None] - s[:, None]), 0) < APART
     earlier = jnp.arange(s.shape[1])[:, None] < jnp.arange(s.shape[1])
     return jnp.sum(~jnp.any(near & earlier, 0)).astype(jnp.float64)
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """The worst end of every activation."""
+    """The worst end for each activation."""
     return [jd.at_most("strength of a pair, error", abs(ds.measured_strength - ds.predicted_strength), 1e-5)]
 
 
 def judge_unique(ds: xr.Dataset) -> list[jd.Check]:
-    """The number of optima of every activation."""
+    """The number of optima for each activation."""
     return [jd.at_most("number of optima, error", abs(ds.measured_optima - ds.predicted_optima), 0.0)]
-
-
-def swapped(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: every activation has the strengths of the next."""
-    return ds.assign(predicted_strength=ds.predicted_strength.roll(activation=1, roll_coords=False))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -107,12 +116,12 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     p = np.broadcast_to(ds.p.transpose(..., "pair").values, ds.measured_strength.isel(activation=0).transpose(..., "pair").shape)
     for kind, color in zip(ds.activation.values, plotting.CYCLE, strict=False):
-        said, seen = (
+        predicted, measured = (
             ds[f"{side}_strength"].sel(activation=kind).transpose(..., "pair").values for side in ("predicted", "measured")
         )
         order = np.argsort(p.ravel())
-        ax.plot(p.ravel(), seen.ravel(), "o", color=color, alpha=0.6, label=f"{kind}: ends")
-        ax.plot(p.ravel()[order], said.ravel()[order], "_", color=color, markersize=9)
+        ax.plot(p.ravel(), measured.ravel(), "o", color=color, alpha=0.6, label=f"{kind}: ends")
+        ax.plot(p.ravel()[order], predicted.ravel()[order], "_", color=color, markersize=9)
     ax.plot([], [], "k_", label="formula")
     ax.set(xlabel="probability of the pair", ylabel=r"$s_g$")
 
@@ -120,56 +129,55 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 def plot_unique(ds: xr.Dataset, fig: Figure) -> None:
     """Number of optima by activation."""
     ax = fig.subplots()
-    seen = ds.measured_optima.transpose("kind", ...).values.reshape(ds.sizes["kind"], -1)
-    said = ds.predicted_optima
-    said = (said.isel(form=0) if "form" in said.dims else said).transpose("kind", ...).values.reshape(ds.sizes["kind"], -1)
-    x = np.arange(len(seen))[:, None] + np.linspace(-0.2, 0.2, seen.shape[1])
-    ax.plot(x.ravel(), seen.ravel(), "o", color=plotting.COLORS["measured"], label="distinct ends")
-    for i, level in enumerate(said[:, 0]):
+    measured = ds.measured_optima.transpose("kind", ...).values.reshape(ds.sizes["kind"], -1)
+    optima = ds.predicted_optima
+    optima = (optima.isel(form=0) if "form" in optima.dims else optima).transpose("kind", ...).values
+    predicted = optima.reshape(ds.sizes["kind"], -1)
+    x = np.arange(len(measured))[:, None] + np.linspace(-0.2, 0.2, measured.shape[1])
+    ax.plot(x.ravel(), measured.ravel(), "o", color=plotting.COLORS["measured"], label="distinct ends")
+    for i, level in enumerate(predicted[:, 0]):
         ax.plot([i - 0.35, i + 0.35], [level, level], color=plotting.COLORS["theory"], label="predicted" if i == 0 else None)
-    ax.set_xticks(range(len(seen)), [str(k) for k in ds.kind.values])
-    ax.set(xlabel="activation", ylabel="optima", ylim=(0, seen.max() + 1))
+    ax.set_xticks(range(len(measured)), [str(k) for k in ds.kind.values])
+    ax.set(xlabel="activation", ylabel="optima", ylim=(0, measured.max() + 1))
 
 
-_SHARED = {
-    "source": SOURCE,
-    "trial": trial,
-    "quick": jd.grid(OneTarget),
-    "paper": jd.grid(OneTarget, ratio=[3.0, 5.0], starts=1024),
-    "seeds": 8,
-    "paper_seeds": 32,
-}
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneTarget),
+    paper=jd.grid(OneTarget, ratio=[3.0, 5.0], starts=1024),
+    seeds=8,
+    paper_seeds=32,
+    source=SOURCE,
+    form="derived",
+)
+
+UNIQUE = STUDY.claim(
+    id="li2.thm5_unique",
+    statement=r"For gradient ascent of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with all $s_g > 0$ there is one optimum "
+    r"for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, each pair has an optimum of its own.",
+    judge=judge_unique,
+    controls={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
+    plot=plot_unique,
+    caption="Number of distinct ends of ascents from random starts for each activation: dots, runs; bars, the prediction.",
+)
 
 CLAIMS = (
-    jd.Claim(
+    STUDY.claim(
         id="li2.thm5",
-        statement=r"A node that climbs a single target, whose pairs have probabilities $p_g$, maximises $\sum_g p_g \sigma(s_g)$ "
-        r"over $\sum_g s_g^2 = 2$: for $x^2$ all goes to the most probable pair; where $\varphi = \sigma'/x$ falls, "
-        r"$s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
+        statement=r"A node that maximises its response to a single target, whose pairs have probabilities $p_g$, maximises "
+        r"$\sum_g p_g \sigma(s_g)$ over $\sum_g s_g^2 = 2$: for $x^2$ all of it goes to the most probable pair; for relu, silu and "
+        r"tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
         judge=judge,
-        controls={"another activation's strengths": swapped},
-        form="derived",
+        controls={"another activation's strengths": jd.rolled(predicted_strength="activation")},
         plot=plot,
-        **_SHARED,
+        caption=r"Strength $s_g$ of each pair over its probability, a colour per activation: dots, the end of an ascent that is "
+        "farthest from the prediction in each run; bars, the formula.",
     ),
-    jd.Claim(
-        id="li2.thm5_unique",
-        statement=r"From starts with all $s_g > 0$ there is one optimum for $x^2$ and where $\varphi$ falls; for $x^3$, with "
-        r"$\varphi(0) = 0$, every pair is an optimum of its own.",
-        judge=judge_unique,
-        controls={"one optimum for every activation": lambda ds: ds.assign(predicted_optima=1 + 0 * ds.predicted_optima)},
-        form="derived",
-        plot=plot_unique,
-        **_SHARED,
-    ),
-    jd.Claim(
+    UNIQUE,
+    UNIQUE.as_printed(
         id="li2.thm5_unique_as_printed",
-        statement=r"As printed: there is no other local optimum. For $x^3$ there are as many as pairs.",
-        judge=judge_unique,
+        statement=r"As printed: the maximum of $\sum_g p_g \sigma(s_g)$ on the sphere is the only local optimum. For $x^3$ there "
+        r"are as many as pairs.",
         form="printed",
-        expected="refuted",
-        counterpart="derived",
-        plot=plot_unique,
-        **_SHARED,
     ),
 )

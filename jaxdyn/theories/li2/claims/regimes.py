@@ -1,6 +1,7 @@
-r"""Claims on the ridge: what the hidden layer receives for small and large eta, and for an output scale.
+r"""Claims on the ridge: the gradient that the hidden layer receives for small and large eta, and for an output scale.
 
-Fewer nodes are the first ones of the same network. Letters as in ``dynamics/ridge.py``; beta is the output scale.
+Networks of a seed with different numbers of nodes share their first nodes.
+Letters as in ``dynamics/ridge.py``; beta is the output scale.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from jaxtyping import PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
 
@@ -35,25 +35,25 @@ SHOWN = 5  # nodes whose gradients are compared entry by entry
 
 @jd.setting
 class Regimes:
-    """All pairs of a group; the first ``nodes`` of ``most`` squared random features."""
+    """All pairs of a group; the first ``nodes`` of ``capacity`` squared random features."""
 
     nodes: jd.Swept = 60.0
     eta: jd.Swept = 1e-3  # where beta varies
     group: str = "7"
-    most: int = 200
+    capacity: int = 200
 
     def __post_init__(self) -> None:
         """Refuse more nodes than there are, and no ridge."""
-        if not SHOWN <= self.nodes <= self.most or self.eta <= 0:
-            raise jd.UsageError(f"nodes from {SHOWN} to most, eta positive, {given(self, 'nodes', 'most', 'eta')}")
+        jd.require(self, SHOWN <= self.nodes <= self.capacity, f"nodes are from {SHOWN} to the capacity", "nodes", "capacity")
+        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
 
 
 def trial(s: Regimes, key: PRNGKeyArray) -> jd.Observables:
     """G_F by differentiation at the ridge solution of every eta and beta, beside the limits."""
     group = parse(s.group)
     samples = model.pairs(group.order)
-    w = jax.random.normal(key, (2 * group.order, s.most), jnp.float64) / 2
-    f = model.features(w, samples) * (jnp.arange(s.most) < s.nodes)
+    w = jax.random.normal(key, (2 * group.order, s.capacity), jnp.float64) / 2
+    f = model.features(w, samples) * (jnp.arange(s.capacity) < s.nodes)
     y = model.targets(group, samples)
     etas, betas = jnp.asarray(ETAS, jnp.float64), jnp.asarray(BETAS, jnp.float64)
 
@@ -63,10 +63,10 @@ def trial(s: Regimes, key: PRNGKeyArray) -> jd.Observables:
 
     without, coefficient = ridge.unridged(f, y)
     small = jnp.asarray(SMALL, jnp.float64)[:, None, None]
-    vanishing, found = small * coefficient, jax.vmap(sent, (0, None))(etas, jnp.ones((), jnp.float64))
+    vanishing, received = small * coefficient, jax.vmap(sent, (0, None))(etas, jnp.ones((), jnp.float64))
     scaled = jax.vmap(lambda b: ridge.fixed(f, y, s.eta / b**2))(betas)[..., :SHOWN]
     printed = scaled / betas[:, None, None]
-    norms = _norm(found)
+    norms = _norm(received)
     return jd.observables(
         predicted={
             "small": jd.named(jnp.stack([_norm(vanishing), _norm(without + vanishing)]), "form small"),
@@ -98,7 +98,7 @@ def _slope(y: xr.DataArray, dim: str) -> xr.DataArray:
 
 
 def judge_eta(ds: xr.Dataset) -> list[jd.Check]:
-    """Slopes and sizes at both ends; the place of the maximum where the targets are in the span of the features."""
+    """Slopes and sizes at both ends; a maximum between them where the targets are in the span of the features."""
     checks = []
     for end, words in (("small", "smallest"), ("large", "largest")):
         measured, predicted = ds[f"measured_{end}"], ds[f"predicted_{end}"]
@@ -142,62 +142,65 @@ def plot_beta(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for count, color in zip((20.0, 60.0, 200.0), ("fourth", "measured", "third"), strict=True):
         part = ds.sel(nodes=count)
-        size, said = (np.sqrt((part[f"{side}_scaled"] ** 2).sum(["sample", "node"])) for side in ("measured", "predicted"))
+        size, predicted = (np.sqrt((part[f"{side}_scaled"] ** 2).sum(["sample", "node"])) for side in ("measured", "predicted"))
         plotting.band(ax, ds.beta, size, f"{count:g} nodes", color, marker="o", linestyle="")
         for form, style in (("derived", "-"), ("printed", ":")):
             label = form if count == 200 else ""
-            plotting.band(ax, ds.beta, said.sel(form=form), label, "theory", linestyle=style)
+            plotting.band(ax, ds.beta, predicted.sel(form=form), label, "theory", linestyle=style)
     ax.set(xscale="log", yscale="log", xlabel=r"output scale $\beta$", ylabel=r"$\|G_F\|$, first nodes")
 
 
-_GRIDS = {"trial": trial, "quick": jd.grid(Regimes, nodes=[10, 20, 40, 60, 200]), "seeds": 8, "paper_seeds": 64}
-_ETA = {**_GRIDS, "judge": judge_eta, "plot": plot_eta}
-_BETA = {**_GRIDS, "judge": judge_beta, "plot": plot_beta}
+STUDY = jd.Study(
+    trial=trial, quick=jd.grid(Regimes, nodes=[10, 20, 40, 60, 200]), seeds=8, paper_seeds=64, source=SOURCE, form="derived"
+)
+
+ETA = STUDY.claim(
+    id="li2.eta_regimes",
+    statement=r"On all pairs, at the ridge solution: for large ridge $\|G_F\|$ falls as $\|\tilde Y \tilde Y^\top \tilde F\| / "
+    r"\eta$. For small ridge it vanishes like $\eta$, with a maximum in between, if the targets are in the span of the features "
+    r"(for random ones: $K \geq n - 1$), else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, which is not "
+    r"zero.",
+    source=f"corrected from {SOURCE}, Lemma 1",
+    judge=judge_eta,
+    controls={
+        "the term in eta alone": jd.swap(predicted_small="vanishing"),
+        "the limit for another number of nodes": jd.rolled(predicted_small="nodes"),
+    },
+    plot=plot_eta,
+    caption=r"Size of $G_F$ at the ridge solution over the ridge $\eta$, a colour per number of nodes, median and central 90% of "
+    r"the runs. Dotted: the limit of small ridge; dashed: $\|\tilde Y \tilde Y^\top \tilde F\| / \eta$.",
+)
+BETA = STUDY.claim(
+    id="li2.beta",
+    statement=r"On all pairs, with an output scale $\beta$, the hidden layer receives exactly what it would at $\beta = 1$ and "
+    r"ridge $\eta/\beta^2$: $\beta^{-2}$ for small ridge and targets in the span of the features.",
+    source=f"corrected from {SOURCE}, equation 69",
+    judge=judge_beta,
+    controls={
+        "the same power for fewer nodes": jd.swap(span=0.0),
+        "without the chain rule": lambda ds: ds.assign(predicted_scaled=ds.predicted_scaled / ds.beta),
+    },
+    plot=plot_beta,
+    caption=rf"Size of $G_F$ on the first {SHOWN} nodes over the output scale $\beta$, a colour per number of nodes: dots, by "
+    "differentiation of the loss; lines, the formulas as derived (solid) and as printed (dotted). Medians and central 90% of the "
+    "runs.",
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="li2.eta_regimes",
-        statement=r"For large ridge $\|G_F\|$ falls as $\|\tilde Y \tilde Y^\top \tilde F\| / \eta$. For small ridge it "
-        r"vanishes like $\eta$, with a maximum in between, if the targets are in the span of the features (for random ones: "
-        r"$K \geq n - 1$), else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, which is not zero.",
-        source=f"corrected from {SOURCE}, Lemma 1",
-        form="derived",
-        controls={
-            "the term in eta alone": lambda ds: ds.assign(predicted_small=ds.vanishing),
-            "the limit of other nodes": lambda ds: ds.assign(predicted_small=ds.predicted_small.roll(nodes=1)),
-        },
-        **_ETA,
-    ),
-    jd.Claim(
+    ETA,
+    ETA.as_printed(
         id="li2.eta_regimes_as_printed",
-        statement=r"Without ridge the hidden layer receives nothing: $\|G_F\|$ vanishes with $\eta$, whatever the number of "
-        r"nodes. Wrong for $K < n - 1$, where what the features cannot fit is sent back for ever.",
+        statement=r"As printed: without ridge the hidden layer receives nothing, $\|G_F\|$ vanishes with $\eta$, whatever the "
+        r"number of nodes. Wrong for $K < n - 1$, where the part of the targets that the features cannot fit is still sent back.",
         source=f"{SOURCE}, Lemma 1, as printed",
         form="printed",
-        counterpart="derived",
-        expected="refuted",
-        **_ETA,
     ),
-    jd.Claim(
-        id="li2.beta",
-        statement=r"With an output scale $\beta$ the hidden layer receives exactly what it would at $\beta = 1$ and ridge "
-        r"$\eta/\beta^2$: $\beta^{-2}$ for small ridge and targets in the span of the features.",
-        source=f"corrected from {SOURCE}, equation 69",
-        form="derived",
-        controls={
-            "the same power for fewer nodes": lambda ds: ds.assign(span=0 * ds.span),
-            "without the chain rule": lambda ds: ds.assign(predicted_scaled=ds.predicted_scaled / ds.beta),
-        },
-        **_BETA,
-    ),
-    jd.Claim(
+    BETA,
+    BETA.as_printed(
         id="li2.beta_as_printed",
-        statement=r"With an output scale $\beta$ what is sent back falls as $\beta^{-3}$ for small ridge. The factor $\beta$ of "
-        "the chain rule is missing.",
+        statement=r"As printed: with an output scale $\beta$ the gradient that is sent back falls as $\beta^{-3}$ for small ridge. "
+        r"The factor $\beta$ of the chain rule is missing.",
         source=f"{SOURCE}, equation 69, as printed",
         form="printed",
-        counterpart="derived",
-        expected="refuted",
-        **_BETA,
     ),
 )

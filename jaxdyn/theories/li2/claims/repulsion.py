@@ -1,6 +1,6 @@
-r"""Claims on repulsion: the entries of the inverse Gram matrix, and the rule of thumb by the nodes' similarity.
+r"""Claim on repulsion: the entries of the inverse Gram matrix.
 
-All pairs of the first nodes; ``nodes`` more or less of them are in the network. Letters as in ``dynamics/repulsion.py``.
+All pairs of the first nodes; the network has ``nodes`` of them. Letters as in ``dynamics/repulsion.py``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.claims.ridge import KINDS, features
 from jaxdyn.theories.li2.dynamics import repulsion, ridge
 
 if TYPE_CHECKING:
@@ -34,23 +32,23 @@ PAIRS = tuple(itertools.combinations(range(FIRST), 2))
 
 @jd.setting
 class Pairs:
-    """Random nodes on a random part of the table; ``assumed`` is a breach."""
+    """Random nodes on random pairs of a group; ``assumed`` is a breach."""
 
-    activation: jd.Code = jd.code(*KINDS)
+    activation: jd.Code = jd.code(*model.STUDIED)
     nodes: jd.Swept = 12.0
     eta: jd.Swept = 0.5
     assumed: jd.Swept = 1.0  # the ridge of the formula, in parts of eta
     group: str = "7"
     samples: int = 40
-    most: int = 128
+    capacity: int = 128  # nodes that are drawn, of which the first are used
 
     def __post_init__(self) -> None:
-        """Refuse networks without all pairs, and no ridge."""
-        order = parse(self.group).order
-        if not FIRST <= self.nodes <= self.most or not 2 <= self.samples <= order**2 or min(self.eta, self.assumed) <= 0:
-            found = given(self, "nodes", "most", "samples", "eta", "assumed")
-            allowed = f"nodes from {FIRST} to most, samples from 2 to {order**2}, eta and assumed positive"
-            raise jd.UsageError(f"{allowed}, {found}")
+        """Refuse networks without all pairs of nodes, more samples than the group has pairs, and no ridge."""
+        pairs = parse(self.group).order ** 2
+        jd.require(self, FIRST <= self.nodes <= self.capacity, f"nodes are from {FIRST} to the capacity", "nodes", "capacity")
+        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
+        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
+        jd.require(self, self.assumed > 0, "the factor of eta is positive", "assumed")
 
 
 def trial(s: Pairs, key: PRNGKeyArray) -> jd.Observables:
@@ -58,16 +56,15 @@ def trial(s: Pairs, key: PRNGKeyArray) -> jd.Observables:
     group = parse(s.group)
     k_rows, k_w = jax.random.split(key)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
-    w = jax.random.normal(k_w, (2 * group.order, s.most), jnp.float64) / 2
-    f = features(s.activation, w, samples) * (jnp.arange(s.most) < s.nodes)
+    w = jax.random.normal(k_w, (2 * group.order, s.capacity), jnp.float64) / 2
+    f = model.features(w, samples, s.activation) * (jnp.arange(s.capacity) < s.nodes)
     pairs = jnp.asarray(PAIRS, jnp.int32)
-    said = jax.vmap(lambda pair: repulsion.coefficient(f, pair, s.assumed * s.eta))(pairs)
+    predicted = jax.vmap(lambda pair: repulsion.coefficient(f, pair, s.assumed * s.eta))(pairs)
     inverse = ridge.gram_inverse(f, s.eta)
-    found = inverse[pairs[:, 0], pairs[:, 1]]
     similar = _similarity(f[:, :FIRST])[pairs[:, 0], pairs[:, 1]]
     return jd.observables(
-        predicted={"b": jd.named(said, "pair")},
-        measured={"b": jd.named(found, "pair")},
+        predicted={"b": jd.named(predicted, "pair")},
+        measured={"b": jd.named(inverse[pairs[:, 0], pairs[:, 1]], "pair")},
         recorded={"similarity": jd.named(similar, "pair")},
     )
 
@@ -80,7 +77,7 @@ def _similarity(f: Float[Array, "n k"]) -> Float[Array, "k k"]:
 
 
 def judge_identity(ds: xr.Dataset) -> list[jd.Check]:
-    """Every entry, to the largest of the run; every sign."""
+    """Every entry, relative to the largest of the run, and every sign."""
     size = abs(ds.predicted_b).max("pair")
     same = (np.sign(ds.measured_b) == np.sign(ds.predicted_b)).mean("pair").where(ds.status == 0)
     return [
@@ -90,7 +87,7 @@ def judge_identity(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
-    """Both sides; and the entry against the similarity of the nodes, of which the sign is a rule of thumb alone."""
+    """Both sides; and the entry against the similarity of the nodes, which does not determine its sign."""
     left, right = fig.subplots(1, 2)
     one = ds.isel(seed=0)
     for count, color in zip(np.atleast_1d(ds.nodes.values), ("measured", "third", "fourth"), strict=False):
@@ -103,23 +100,29 @@ def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="cosine of the two nodes' features", ylabel=r"$B_{jl}$ over the largest entry")
 
 
+BASE = jd.grid(Pairs, activation=list(model.STUDIED), nodes=[12, 32, 128])
+STUDY = jd.Study(
+    trial=trial,
+    quick=BASE,
+    paper=BASE.replace(nodes=[12, 64, 256], capacity=256, group="23", samples=100),
+    seeds=8,
+    paper_seeds=16,
+    source=SOURCE,
+)
+
 CLAIMS = (
-    jd.Claim(
+    STUDY.claim(
         id="li2.thm6",
         statement=r"For nodes j and l, $B_{jl}$ is exactly $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + f_l^\top P f_l) - "
-        r"(f_j^\top P f_l)^2]$ with P the ridge residual operator of all other nodes: nodes that share what the others lack repel "
+        r"(f_j^\top P f_l)^2]$ with P the ridge residual operator of the other nodes: nodes that share what the others lack repel "
         "each other.",
-        source=SOURCE,
-        trial=trial,
-        quick=jd.grid(Pairs, activation=list(KINDS), nodes=[12, 32, 128]),
-        paper=jd.grid(Pairs, activation=list(KINDS), nodes=[12, 64, 256], group="23", samples=100, most=256),
-        seeds=8,
-        paper_seeds=16,
         judge=judge_identity,
         controls={
             "a tenth more ridge in the formula": {"assumed": 1.1},
-            "attraction": lambda ds: ds.assign(predicted_b=-ds.predicted_b),
+            "attraction": jd.scaled(predicted_b=-1.0),
         },
         plot=plot_identity,
+        caption=r"Left: entries $B_{jl}$ of the inverse against Theorem 6, both over the run's largest entry, for one seed; a "
+        r"colour per number of nodes, the line is equality. Right: the entries against the cosine of the two nodes' features.",
     ),
 )

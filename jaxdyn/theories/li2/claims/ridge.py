@@ -1,4 +1,4 @@
-r"""Claims on Stage I: the gradient that the top layer sends back, at the ridge solution, early, and along the whole flow.
+r"""Claims on Stage I: the gradient that the top layer sends back, at the ridge solution, early, and along the flow.
 
 One trial: the gradient flow of the top layer's loss by an ODE solver, from starts of several sizes; its closed form; gradients
 by differentiation of the loss. Letters as in ``dynamics/ridge.py``; alpha is the standard deviation of V(0).
@@ -13,22 +13,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "StageOne", "features", "trial"]
+__all__ = ["CLAIMS", "StageOne", "trial"]
 
 SOURCE = "arXiv:2509.21519"
-KINDS = ("square", "relu", "silu")
 SIZES = (0.0, 0.01, 0.1, 1.0)  # of alpha, in parts of the setting's
 EARLY = (1e-7, 1e-6, 1e-5)
 LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0)  # in parts of 1 / lambda_min(A)
@@ -36,9 +34,9 @@ LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0)  # in parts of 1 / lambda_min(A)
 
 @jd.setting
 class StageOne:
-    """The top layer on frozen random features of a random part of the table; ``noise`` and ``assumed`` are breaches."""
+    """The top layer on frozen features of random nodes, for random pairs of a group; ``noise`` and ``assumed`` are breaches."""
 
-    activation: jd.Code = jd.code(*KINDS)
+    activation: jd.Code = jd.code(*model.STUDIED)
     eta: jd.Swept = 0.5
     start: jd.Swept = 1e-3  # the largest alpha
     noise: jd.Swept = 0.0  # added to the ridge solution
@@ -48,26 +46,22 @@ class StageOne:
     hidden: int = 8
 
     def __post_init__(self) -> None:
-        """Refuse a ridge or a start of zero, and more samples than the table has entries."""
-        order = parse(self.group).order
-        if min(self.eta, self.start, self.assumed) <= 0 or not 2 <= self.samples <= order**2 or self.hidden < 1:
-            found = given(self, "eta", "start", "assumed", "samples", "hidden")
-            allowed = f"eta, start and assumed are positive, samples from 2 to {order**2}, hidden at least 1"
-            raise jd.UsageError(f"{allowed}, {found}")
-
-
-def features(code: Int[Array, ""], w: Float[Array, "2M K"], samples: Int[Array, "n 2"]) -> Float[Array, "n K"]:
-    """F for an activation given by its number in ``KINDS``."""
-    return jax.lax.switch(code, [functools.partial(model.features, samples=samples, activation=a) for a in KINDS], w)
+        """Refuse a ridge or a start of zero, an empty layer, and more samples than the group has pairs."""
+        pairs = parse(self.group).order ** 2
+        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
+        jd.require(self, self.start > 0, "the size of the start is positive", "start")
+        jd.require(self, self.assumed > 0, "the factor of eta is positive", "assumed")
+        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
+        jd.require(self, self.hidden >= 1, "there is at least one hidden node", "hidden")
 
 
 def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
-    """The flow from every start, its closed form, and gradients at the ridge solution."""
+    """The flow from starts of every size, its closed form, and gradients at the ridge solution."""
     group = parse(s.group)
     k_rows, k_w, k_v, k_noise = jax.random.split(key, 4)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
     w = jax.random.normal(k_w, (2 * group.order, s.hidden), jnp.float64) / 2
-    f, y = features(s.activation, w, samples), model.targets(group, samples)
+    f, y = model.features(w, samples, s.activation), model.targets(group, samples)
     rate = linalg.eigvalsh(ridge.gram(f, s.eta))[0]
     ts = jnp.concatenate([jnp.asarray((0.0, *EARLY), jnp.float64), jnp.asarray(LATE, jnp.float64) / rate])
     shape = (s.hidden, group.order)
@@ -82,8 +76,8 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     sent = jax.vmap(jax.vmap(back))(sol.ys)
     growth = (sent[:, 1 : 1 + len(EARLY)] - sent[:, :1]) / jnp.asarray(EARLY, jnp.float64)[:, None, None]
     v_star = ridge.solution(f, y, s.eta)
-    left = jnp.linalg.norm(sol.ys[:, -2:] - v_star, axis=(2, 3))
-    measured_rate = -jnp.log(left[:, 1] / left[:, 0]) / (ts[-1] - ts[-2])
+    distance = jnp.linalg.norm(sol.ys[:, -2:] - v_star, axis=(2, 3))
+    measured_rate = -jnp.log(distance[:, 1] / distance[:, 0]) / (ts[-1] - ts[-2])
     noisy = v_star + s.noise * jax.random.normal(k_noise, shape, jnp.float64)
     return jd.observables(
         predicted={
@@ -107,18 +101,18 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
 
 
 def judge_fixed(ds: xr.Dataset) -> list[jd.Check]:
-    """At the ridge solution: both sides."""
+    """G_F at the ridge solution."""
     return [jd.at_most("relative error of G_F", jd.relative_error(ds, "fixed", "sample node"), 1e-9)]
 
 
 def _distance(ds: xr.Dataset) -> xr.DataArray:
-    """How far the growth is from the prediction, in parts of the growth."""
+    """Distance of the growth from the prediction, over the size of the growth."""
     dims = ["sample", "node"]
     return np.sqrt(((ds.measured_growth - ds.predicted_growth) ** 2).sum(dims) / (ds.measured_growth**2).sum(dims))
 
 
 def judge_early(ds: xr.Dataset) -> list[jd.Check]:
-    """The distance of the growth from the prediction, against time from V = 0 and against alpha at the first time."""
+    """The order of that distance in time, from V = 0, and in alpha, at the first time."""
     error = _distance(ds)
     in_time = stats.loglog_slope(ds.early, error.sel(alpha=0.0), "early")
     in_alpha = stats.loglog_slope(ds.alpha, error.isel(early=0).sel(alpha=[a for a in SIZES if a > 0]), "alpha")
@@ -129,19 +123,19 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_closed(ds: xr.Dataset) -> list[jd.Check]:
-    """V and G_F along the flow, and the rate at which V arrives."""
+    """V and G_F along the flow, and the rate at which V converges."""
     return [
         jd.at_most("largest relative error of V(t)", jd.relative_error(ds, "v", "node class"), 1e-5),
         jd.at_most("largest relative error of G_F(t)", jd.relative_error(ds, "sent", "sample node"), 1e-5),
-        jd.at_least("rate of arrival over lambda_min", ds.measured_rate / ds.predicted_rate, 1 - 1e-4),
+        jd.at_least("rate of convergence over lambda_min", ds.measured_rate / ds.predicted_rate, 1 - 1e-4),
     ]
 
 
 def plot_fixed(ds: xr.Dataset, fig: Figure) -> None:
-    """Both sides, entry by entry, of one seed."""
+    """Both sides, entry by entry, for one seed."""
     ax = fig.subplots()
     one = ds.isel(seed=0)
-    for kind, color in zip(KINDS, ("measured", "third", "fourth"), strict=True):
+    for kind, color in zip(model.STUDIED, ("measured", "third", "fourth"), strict=True):
         part = one.sel(activation=kind) if "activation" in one.dims else one
         plotting.scatter(ax, part.predicted_fixed, part.measured_fixed, kind, color, log=False)
     ax.set(xlabel=r"entries of $P_\eta \tilde Y \tilde Y^\top \tilde F B$", ylabel="by differentiation of the loss")
@@ -158,31 +152,32 @@ def plot_early(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_closed(ds: xr.Dataset, fig: Figure) -> None:
-    """The size of G_F along the flow, of every start of one seed: solver and closed form; and where it ends."""
+    """The size of G_F along the flow from the smallest and the largest start, for one seed, and at the ridge solution."""
     axes = fig.subplots(1, 2)
-    for ax, kind in zip(axes, KINDS, strict=False):
+    for ax, kind in zip(axes, model.STUDIED, strict=False):
         one = ds.isel(seed=0)
         one = one.sel(activation=kind) if "activation" in one.dims else one
         t = one.t.isel(time=slice(1, None))
         for alpha, color in zip(SIZES[::3], ("measured", "third"), strict=True):
             sizes = (np.sqrt((v**2).sum(["sample", "node"])) for v in (one.measured_sent, one.predicted_sent))
-            found, said = (v.sel(alpha=alpha).isel(time=slice(1, None)) for v in sizes)
-            ax.plot(t, found, "o", color=plotting.COLORS[color], label=rf"$\alpha$ = {1e-3 * alpha:g}")
-            ax.plot(t, said, color=plotting.COLORS["theory"], label="closed form" if alpha else None)
+            measured, predicted = (v.sel(alpha=alpha).isel(time=slice(1, None)) for v in sizes)
+            ax.plot(t, measured, "o", color=plotting.COLORS[color], label=rf"$\alpha$ = {1e-3 * alpha:g}")
+            ax.plot(t, predicted, color=plotting.COLORS["theory"], label="closed form" if alpha else None)
         ax.axhline(float(one.floor), color=plotting.COLORS["control"], linestyle=":", label="at the ridge solution")
         ax.set(xscale="log", yscale="log", xlabel="time", ylabel=r"$\|G_F\|$", title=kind)
 
 
-_SHARED = {
-    "trial": trial,
-    "quick": jd.grid(StageOne, activation=list(KINDS)),
-    "paper": jd.grid(StageOne, activation=list(KINDS), group="S3", samples=30, hidden=24),
-    "seeds": 8,
-    "paper_seeds": 64,
-}
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(StageOne, activation=list(model.STUDIED)),
+    paper=jd.grid(StageOne, activation=list(model.STUDIED), group="S3", samples=30, hidden=24),
+    seeds=8,
+    paper_seeds=64,
+    source=SOURCE,
+)
 
 CLAIMS = (
-    jd.Claim(
+    STUDY.claim(
         id="li2.gf_fixed",
         statement=r"Where the top layer is the ridge solution, the hidden layer receives "
         r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F "
@@ -191,29 +186,32 @@ CLAIMS = (
         judge=judge_fixed,
         controls={"noise on the ridge solution": {"noise": 0.1}},
         plot=plot_fixed,
-        **_SHARED,
+        caption=r"Entries of $G_F$ by differentiation of the loss against the formula, for one seed; a colour per activation. "
+        "The line is equality.",
     ),
-    jd.Claim(
+    STUDY.claim(
         id="li2.gf_early",
-        statement=r"From a top layer of size $\alpha$, $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + "
-        r"O(t^2)$: the targets reach the hidden layer before they are fitted.",
+        statement=r"From a top layer of size $\alpha$ on frozen features, $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + "
+        r"O(\alpha)) + O(t^2)$: the targets reach the hidden layer before they are fitted.",
         source=f"{SOURCE}, Stage I",
         judge=judge_early,
         controls={
             "a large top layer, alpha = 1": {"start": 1.0},
-            "nine tenths": lambda ds: ds.assign(predicted_growth=0.9 * ds.predicted_growth),
+            "nine tenths of the growth": jd.scaled(predicted_growth=0.9),
         },
         plot=plot_early,
-        **_SHARED,
+        caption=r"Relative distance of $(G_F(t) - G_F(0))/t$ from $\tilde Y \tilde Y^\top \tilde F$: left over the time, from "
+        r"$V = 0$; right over the size $\alpha$ of $V(0)$, at the first time. Median and central 90% of the runs; dashed: order 1.",
     ),
-    jd.Claim(
+    STUDY.claim(
         id="li2.gf_closed",
         statement=r"On frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$; "
-        r"$G_F$ follows, and V arrives at a rate of at least $\lambda_{\min}(A)$.",
+        r"$G_F$ follows, and V converges at a rate of at least $\lambda_{\min}(A)$.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
         plot=plot_closed,
-        **_SHARED,
+        caption=r"Size of $G_F$ over time for one seed, a panel per activation: dots, the solver from $V = 0$ and from the largest "
+        r"start; lines, the closed form; dotted, the value at the ridge solution.",
     ),
 )

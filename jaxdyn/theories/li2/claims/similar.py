@@ -1,4 +1,4 @@
-r"""A rule of thumb on repulsion, along training: nodes with similar features push each other apart.
+r"""Claim on a heuristic for repulsion, along training: nodes with similar features repel each other.
 
 The authors' training (Adam, decay coupled into the gradient of both layers) on a random half of a small table; the sign of
 :math:`B_{jl}` is compared with that of the two nodes' similarity. Letters as in ``dynamics/repulsion.py``.
@@ -18,7 +18,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import given
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import ridge
 
@@ -33,7 +32,7 @@ WHICH = ("most similar", "random")
 
 @jd.setting
 class Similar:
-    """A short training; ``counted`` pairs of each sort are looked at."""
+    """A short training; ``counted`` pairs of nodes of each kind are compared."""
 
     activation: jd.Code = jd.code(*KINDS)
     lr: jd.Swept = 0.005
@@ -47,25 +46,25 @@ class Similar:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse more pairs than there are, and trainings that do not move."""
-        order, pairs = parse(self.group).order, self.hidden * (self.hidden - 1) // 2
-        if not 1 <= self.counted <= pairs or not 2 <= self.samples <= order**2:
-            allowed = f"counted from 1 to {pairs}, samples from 2 to {order**2}"
-            raise jd.UsageError(f"{allowed}, {given(self, 'counted', 'samples', 'hidden')}")
-        if min(self.lr, self.decay) <= 0 or min(self.every, self.records) < 1:
-            found = given(self, "lr", "decay", "every", "records")
-            raise jd.UsageError(f"lr and decay are positive, every and records at least 1, {found}")
+        """Refuse more pairs than there are, and trainings without steps."""
+        every, pairs = parse(self.group).order ** 2, self.hidden * (self.hidden - 1) // 2
+        jd.require(self, 1 <= self.counted <= pairs, f"from 1 to {pairs} pairs of nodes are counted", "counted", "hidden")
+        jd.require(self, 2 <= self.samples <= every, f"the number of pairs of elements is from 2 to {every}", "samples", "group")
+        jd.require(self, self.lr > 0, "the rate is positive", "lr")
+        jd.require(self, self.decay > 0, "the decay is positive", "decay")
+        jd.require(self, self.every >= 1, "there is at least one step between records", "every")
+        jd.require(self, self.records >= 1, "there is at least one record after the first", "records")
 
 
 def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
-    """Signs of similarity and of B for both sorts of pairs, along the training."""
+    """Signs of similarity and of B for both kinds of pairs, along the training."""
     group = parse(s.group)
     k_rows, k_init, k_pairs = jax.random.split(key, 3)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
     labels = model.products(group, samples)
 
     def loss(params: model.Params) -> Float[Array, ""]:
-        return jax.lax.switch(s.activation, [lambda p, a=a: model.loss(p, samples, labels, a) for a in KINDS], params)
+        return model.loss(params, samples, labels, s.activation)
 
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.adam(s.lr))
     upper = jnp.triu_indices(s.hidden, 1)
@@ -73,21 +72,21 @@ def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
 
     def observe(state: train.State) -> tuple[Array, Array]:
         w = state.params.w.astype(jnp.float64)
-        f = jax.lax.switch(s.activation, [lambda w, a=a: model.features(w, samples, a) for a in KINDS], w)
+        f = model.features(w, samples, s.activation)
         b = ridge.gram_inverse(f, s.samples * s.decay.astype(jnp.float64) / 2)[upper]
         unit = model.centred(f)
         unit = unit / jnp.maximum(jnp.linalg.norm(unit, axis=0), 1e-30)
         similar = (unit.T @ unit)[upper]
-        most = jax.lax.top_k(jnp.abs(similar), s.counted)[1]
-        at = jnp.stack([most, chosen])
+        closest = jax.lax.top_k(jnp.abs(similar), s.counted)[1]
+        at = jnp.stack([closest, chosen])
         return -jnp.sign(similar[at]), jnp.sign(b[at])
 
     state = train.init(tx, model.init(k_init, group.order, s.hidden, s.dtype))
-    state, (said, found) = train.record(train.make_step(loss, tx), state, observe, samples=s.records, every=s.every)
+    state, (predicted, measured) = train.record(train.make_step(loss, tx), state, observe, samples=s.records, every=s.every)
     epochs = tuple(s.every * i for i in range(s.records + 1))
     return jd.observables(
-        predicted={"sign": jd.named(said, "epoch which pair")},
-        measured={"sign": jd.named(found, "epoch which pair")},
+        predicted={"sign": jd.named(predicted, "epoch which pair")},
+        measured={"sign": jd.named(measured, "epoch which pair")},
         status=train.finite_status(state.params),
         coords={"epoch": epochs, "which": WHICH},
     )
@@ -99,17 +98,17 @@ def _rate(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """Random pairs taken for the most similar ones."""
+    """A breach: random pairs in place of the most similar ones."""
     return ds.isel(which=[1, 0]).assign_coords(which=list(WHICH))
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Shares of agreeing signs among the most similar pairs, means over seeds: at the end, their rise, and against random pairs."""
-    most, random = (_rate(ds).sel(which=which) for which in WHICH)
+    """Share of agreeing signs among the most similar pairs, mean over seeds: at the end, its rise, its excess over random pairs."""
+    similar, random = (_rate(ds).sel(which=which) for which in WHICH)
     return [
-        jd.at_least("share of the most similar pairs that repel, at the end", most.isel(epoch=-1), 0.5),
-        jd.at_least("its rise after the first record", most.isel(epoch=-1) - most.isel(epoch=1), 0.0),
-        jd.at_least("its excess over random pairs, at the end", (most - random).isel(epoch=-1), 0.0),
+        jd.at_least("share of the most similar pairs that repel, at the end", similar.isel(epoch=-1), 0.5),
+        jd.at_least("its rise after the first record", similar.isel(epoch=-1) - similar.isel(epoch=1), 0.0),
+        jd.at_least("its excess over random pairs, at the end", (similar - random).isel(epoch=-1), 0.0),
     ]
 
 
@@ -125,20 +124,26 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     axes[0].set(ylabel="share of pairs with the predicted sign")
 
 
+BASE = jd.grid(Similar, activation=list(KINDS))
+STUDY = jd.Study(
+    trial=trial,
+    quick=BASE,
+    paper=BASE.replace(group="71", samples=2016, hidden=2048),
+    seeds=8,
+    paper_seeds=15,
+    source="arXiv:2509.21519, Theorem 6; arXiv:2605.08119",
+)
+
 CLAIMS = (
-    jd.Claim(
+    STUDY.claim(
         id="li2.repulsion_raw",
-        statement=r"A rule of thumb, no identity: among the most similar pairs of nodes $B_{jl}$ has the sign of "
-        r"$-\tilde f_j^\top \tilde f_l$, ever more so along training. How often?",
-        source="arXiv:2509.21519, Theorem 6; arXiv:2605.08119",
-        trial=trial,
-        quick=jd.grid(Similar, activation=list(KINDS)),
-        paper=jd.grid(Similar, activation=list(KINDS), group="71", samples=2016, hidden=2048),
-        seeds=8,
-        paper_seeds=15,
+        statement=r"A heuristic, not an identity: among the most similar pairs of nodes of a network in training, how often does "
+        r"$B_{jl}$ have the sign of $-\tilde f_j^\top \tilde f_l$, and does the share rise along training?",
         judge=judge,
         expected="measured",
         controls={"random pairs": _exchanged},
         plot=plot,
+        caption=r"Share of the pairs of nodes for which $B_{jl}$ has the sign of $-\tilde f_j^\top \tilde f_l$, over the epoch: "
+        "the most similar pairs and random ones, a panel per activation. Median and central 90% of the runs.",
     ),
 )

@@ -1,10 +1,10 @@
-r"""Climbing the energy of single nodes on the unit sphere, thousands at once, and what the top looks like.
+r"""Gradient ascent on the energy of single nodes on the unit sphere, thousands at once, and the Hessian at the end.
 
 .. math:: \dot w = (I - w w^\top) \nabla E(w), \qquad w_{t+1} \propto w_t + s\, \nabla E(w_t) / \|\nabla E(w_t)\|
 
 Energies of homogeneous activations have no maximum but on the sphere. The steps have no scale: with a small s they follow the
 flow at unit speed of the gradient, with s = 1 they are the power iteration shifted by one, which converges without a step size
-to choose and does not swing between u and v (without the shift their norms change places for ever). Source: arXiv:2509.21519,
+to choose and does not oscillate between u and v (without the shift their norms alternate). Source: arXiv:2509.21519,
 section 4. Letters: M elements, D = 2M, K nodes.
 """
 
@@ -22,7 +22,7 @@ from jaxdyn import flow, linalg
 from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2.dynamics import energy as theory
-from jaxdyn.theories.li2.model import Activation
+from jaxdyn.theories.li2.model import AnyActivation
 
 __all__ = ["Top", "ascend", "ascend_spectra", "climb", "curvatures", "directions", "follow", "top", "velocity"]
 
@@ -47,7 +47,7 @@ class Top(NamedTuple):
     largest: Float[Array, " K"]
 
 
-def velocity(w: Float[Array, "D K"], group: Group, activation: Activation = "square", **data: Array) -> Float[Array, "D K"]:
+def velocity(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Float[Array, "D K"]:
     r""":math:`(I - w w^\top) \nabla E(w)` at points of the sphere; ``data`` as in :func:`energy.energy`."""
     g = theory.gradient(w, group, activation, **data)
     return g - w * jnp.sum(w * g, 0)
@@ -56,13 +56,13 @@ def velocity(w: Float[Array, "D K"], group: Group, activation: Activation = "squ
 def ascend(
     w: Float[Array, "D K"],
     group: Group,
-    activation: Activation = "square",
+    activation: AnyActivation = "square",
     steps: int = 400,
     step: float | Float[Array, ""] = 1.0,
     block: int = 64,
     **data: Array,
 ) -> Float[Array, "D K"]:
-    """``steps`` steps of size ``step`` up the energy on the sphere; a node whose gradient vanishes stays.
+    """``steps`` steps of size ``step`` of ascent on the sphere; a node whose gradient vanishes does not move.
 
     Args:
         w: nodes, one a column; scaled to norm 1 first.
@@ -70,8 +70,8 @@ def ascend(
         activation: sigma.
         steps: how many.
         step: s; small for the flow, 1 for the fastest ascent.
-        block: nodes that climb together, as many as a processor's cache has room for; on an accelerator, all.
-        data: ``seen`` or ``residual`` as in :func:`energy.energy`.
+        block: nodes that are updated together: few enough for a processor's cache; on an accelerator, all.
+        data: ``mask`` or ``residual`` as in :func:`energy.energy`.
     """
 
     def climb(w: Array) -> Array:
@@ -83,7 +83,7 @@ def ascend(
 def ascend_spectra(
     w: Float[Array, "D K"], irreps: Irreps, steps: int = 400, step: float | Float[Array, ""] = 1.0, block: int = 128
 ) -> Float[Array, "D K"]:
-    r"""The same steps as :func:`ascend` for x^2 on all pairs, in M times the degree of multiplications a step instead of M^2.
+    r"""The steps of :func:`ascend` for x^2 on all pairs, in M times the degree of multiplications a step instead of M^2.
 
     The Fourier transform is orthogonal, and the gradient of an irrep's share of E involves its own blocks alone:
     :math:`\frac{4M}{d_k}\, \hat u_k \hat v_k^* \hat v_k`, and the same with u and v exchanged.
@@ -110,20 +110,20 @@ class _Part(NamedTuple):
 
 
 def _real_transform(irreps: Irreps) -> tuple[Float[np.ndarray, "r M"], list[_Part]]:
-    """A real matrix with orthonormal columns that gives real and imaginary parts of blocks, and where the blocks of a size are.
+    """A real matrix with orthonormal columns that gives real and imaginary parts of blocks, and the places of blocks of each size.
 
     Of a conjugate pair one stands for both, longer by the root of 2.
     """
-    rows, found, filled = [], {}, 0
+    rows, places, filled = [], {}, 0
     for numbers in irreps.merged:
         k, d = numbers[0], int(irreps.degrees[numbers[0]])
         f = irreps.fourier[irreps.owner == k] * len(numbers) ** 0.5
         f = [f.real] if irreps.indicators[k] == 1 else [f.real, f.imag]
         rate = 0.0 if k == 0 else 4 / len(numbers) * irreps.group.order / d
-        found.setdefault((rate, len(f), d), []).append(filled + np.arange(len(f) * d * d).reshape(len(f), d, d))
+        places.setdefault((rate, len(f), d), []).append(filled + np.arange(len(f) * d * d).reshape(len(f), d, d))
         rows += f
         filled += len(f) * d * d
-    return np.concatenate(rows), [_Part(np.stack(places, 1), rate) for (rate, _, _), places in found.items()]
+    return np.concatenate(rows), [_Part(np.stack(same, 1), rate) for (rate, _, _), same in places.items()]
 
 
 def _turned(u: Float[Array, "parts n d d K"], v: Float[Array, "parts n d d K"]) -> Float[Array, "parts n d d K"]:
@@ -142,13 +142,13 @@ def _turned(u: Float[Array, "parts n d d K"], v: Float[Array, "parts n d d K"]) 
 
 
 def _raised(w: Array, g: Array, step: float | Array, axes: int | tuple[int, int] = 0) -> Array:
-    """One step up, and back to the sphere."""
+    """One step along the gradient, then normalised."""
     w = w + (step / jnp.maximum(jnp.sqrt(jnp.sum(g * g, axes)), jnp.finfo(g.dtype).tiny)) * g
     return w / jnp.sqrt(jnp.sum(w * w, axes))
 
 
 def _in_blocks(climb: Callable[[Array], Array], w: Float[Array, "D K"], block: int) -> Float[Array, "D K"]:
-    """Blocks of columns one after another."""
+    """Apply ``climb`` to blocks of columns, one after another."""
     rows, count = w.shape
     if count <= block:
         return climb(w)
@@ -163,7 +163,7 @@ def directions(key: PRNGKeyArray, group: Group, count: int, moves: int = 1, dtyp
 
 
 def climb(
-    ways: Float[Array, "moves D K"], group: Group, activation: Activation = "square", steps: int = 400, **data: Array
+    ways: Float[Array, "moves D K"], group: Group, activation: AnyActivation = "square", steps: int = 400, **data: Array
 ) -> Float[Array, "D K"]:
     """Ascend from ``ways[0]``; then for every further one move by a hundredth of it, off a possible saddle, and ascend again."""
     sizes = jnp.where(jnp.arange(len(ways)) == 0, 1.0, PERTURBATION).astype(ways.dtype)
@@ -174,12 +174,14 @@ def climb(
     return jax.lax.scan(leg, jnp.zeros_like(ways[0]), sizes[:, None, None] * ways)[0]
 
 
-def follow(w: Float[Array, "D K"], group: Group, ts: Float[np.ndarray, " T"], activation: Activation = "square") -> flow.Solution:
+def follow(
+    w: Float[Array, "D K"], group: Group, ts: Float[np.ndarray, " T"], activation: AnyActivation = "square"
+) -> flow.Solution:
     r"""The flow on the sphere by adaptive steps: :math:`\dot w = \frac1M (I - ww^\top) \nabla E`, float64."""
     return flow.solve(lambda t, w, args: velocity(w, group, activation) / group.order, w, ts, rtol=1e-9, atol=1e-11)
 
 
-def curvatures(w: Float[Array, "D K"], group: Group, activation: Activation = "square", **data: Array) -> Float[Array, "K D"]:
+def curvatures(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Float[Array, "K D"]:
     r"""Eigenvalues of the Hessian on the sphere, rising; w itself, which is no direction on it, counts as :math:`-w\cdot g`.
 
     .. math:: (I - ww^\top)(\nabla^2 E - (w \cdot g) I)(I - ww^\top) - (w \cdot g)\, w w^\top, \qquad g = \nabla E(w)
@@ -198,8 +200,8 @@ def curvatures(w: Float[Array, "D K"], group: Group, activation: Activation = "s
     return linalg.eigvalsh(h)
 
 
-def top(w: Float[Array, "D K"], group: Group, activation: Activation = "square", **data: Array) -> Top:
-    """Energy, remaining gradient and Hessian of nodes that have been climbed to the top."""
+def top(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Top:
+    """Energy, remaining gradient and Hessian of nodes at the end of an ascent."""
     e, g = theory.value_and_gradient(w, group, activation, **data)
     along = g - w * jnp.sum(w * g, 0)
     values = curvatures(w, group, activation, **data)

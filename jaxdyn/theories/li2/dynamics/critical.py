@@ -1,4 +1,4 @@
-r"""How many pairs Li2 needs: a share :math:`p_c = c \ln M / M` of all M^2, c = 2.7482.
+r"""Number of pairs that Li2 needs: a share :math:`p_c = c \ln M / M` of all M^2, c = 2.7482.
 
 Source: arXiv:2509.21519, Theorem 4 (n of the order of :math:`d^2 M \ln M` keeps the maxima of irreps of degree d) and the constant
 of its code's sweeps, where non-Abelian groups have the factor d / 2 with the largest degree d: linear, and one at d = 2.
@@ -10,15 +10,14 @@ import math
 
 from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import decompose
+from jaxdyn.theories.li2.published import CRITICAL
 
-__all__ = ["CONSTANT", "critical_share", "order_share"]
-
-CONSTANT = 2.7482
+__all__ = ["critical_share", "order_share"]
 
 
 def order_share(order: int) -> float:
     """p_c of an Abelian group of that order, which is at least 2."""
-    return CONSTANT * math.log(order) / order
+    return CRITICAL * math.log(order) / order
 
 
 def critical_share(group: Group) -> float:

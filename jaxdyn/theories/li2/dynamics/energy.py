@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import Irreps
-from jaxdyn.theories.li2.model import ACTIVATIONS, Activation
+from jaxdyn.theories.li2.model import AnyActivation, activate
 
 __all__ = [
     "Peak",
@@ -68,13 +68,13 @@ class Peak(NamedTuple):
 
 def peaks(irreps: Irreps) -> tuple[Peak, ...]:
     """The maxima of every irrep but the trivial one, in the order of :attr:`Irreps.merged`."""
-    found = []
+    listed = []
     for numbers in irreps.merged[1:]:
         d, m = int(irreps.degrees[numbers[0]]), irreps.group.order
         kind = {1: "real", 0: "complex", -1: "quaternionic"}[int(irreps.indicators[numbers[0]])]
         dimension = {"real": 3 * d - 3, "complex": 6 * d - 4, "quaternionic": 6 * d - 6}[kind]
-        found.append(Peak(numbers, kind, d, m / (2 * d if kind == "real" else 4 * d), dimension))
-    return tuple(found)
+        listed.append(Peak(numbers, kind, d, m / (2 * d if kind == "real" else 4 * d), dimension))
+    return tuple(listed)
 
 
 def split(w: Float[Array, "D K"], group: Group) -> tuple[Float[Array, "M K"], Float[Array, "M K"]]:
@@ -137,30 +137,30 @@ def terms(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K c"]:
 def energy(
     w: Float[Array, "D K"],
     group: Group,
-    activation: Activation = "square",
-    seen: Float[Array, "M M"] | None = None,
+    activation: AnyActivation = "square",
+    mask: Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> Float[Array, " K"]:
     """E of each node; arguments as in :func:`value_and_gradient`."""
-    return jnp.sum(jnp.square(_response(w, group, activation, seen, residual)), 0) / 2
+    return jnp.sum(jnp.square(_response(w, group, activation, mask, residual)), 0) / 2
 
 
 def gradient(
     w: Float[Array, "D K"],
     group: Group,
-    activation: Activation = "square",
-    seen: Float[Array, "M M"] | None = None,
+    activation: AnyActivation = "square",
+    mask: Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> Float[Array, "D K"]:
     """The gradient of E of each node; arguments as in :func:`value_and_gradient`."""
-    return value_and_gradient(w, group, activation, seen, residual)[1]
+    return value_and_gradient(w, group, activation, mask, residual)[1]
 
 
 def value_and_gradient(
     w: Float[Array, "D K"],
     group: Group,
-    activation: Activation = "square",
-    seen: Float[Array, "M M"] | None = None,
+    activation: AnyActivation = "square",
+    mask: Float[Array, "M M"] | None = None,
     residual: Float[Array, "M M"] | None = None,
 ) -> tuple[Float[Array, " K"], Float[Array, "D K"]]:
     r"""E and its gradient for many nodes at once: two gathers of rows by the Cayley table, no scatter.
@@ -169,44 +169,44 @@ def value_and_gradient(
         w: nodes, one a column.
         group: the group.
         activation: sigma.
-        seen: 1 for the pairs [h1, h2] in the data, 0 for the others; all pairs when None. Means are over the pairs seen.
-        residual: what is left of the targets, Q[h, h'] on pairs of product h: then :math:`E = \frac12\|Q^\top z\|^2`.
+        mask: 1 for the pairs [h1, h2] in the data, 0 for the others; all pairs when None. Means are over the pairs in the data.
+        residual: the residual of the targets, Q[h, h'] on pairs of product h: then :math:`E = \frac12\|Q^\top z\|^2`.
             The centred targets themselves when None.
     """
     m = group.order
-    r = _response(w, group, activation, seen, residual)
+    r = _response(w, group, activation, mask, residual)
     x = w[:m, None] + w[None, m:]
-    slope = jax.jvp(ACTIVATIONS[activation], (x,), (jnp.ones_like(x),))[1]
-    if seen is not None:
-        slope = slope * seen[..., None]
-    back = slope * _received(r, group, seen, residual)[group.table]
+    slope = jax.jvp(lambda x: activate(x, activation), (x,), (jnp.ones_like(x),))[1]
+    if mask is not None:
+        slope = slope * mask[..., None]
+    back = slope * _received(r, group, mask, residual)[group.table]
     return jnp.sum(jnp.square(r), 0) / 2, jnp.concatenate([jnp.sum(back, 1), jnp.sum(back, 0)])
 
 
 def _response(
-    w: Float[Array, "D K"], group: Group, activation: Activation, seen: Array | None, residual: Array | None
+    w: Float[Array, "D K"], group: Group, activation: AnyActivation, mask: Array | None, residual: Array | None
 ) -> Float[Array, "M K"]:
     r""":math:`\tilde Y^\top\sigma(Xw)`. Rows are pairs (a, a^{-1} h) by product h."""
     m, second = group.order, group.table[group.inverse].T
-    f = ACTIVATIONS[activation](w[None, :m] + w[m:][second])
-    if seen is not None:
-        f = f * seen[np.arange(m)[None], second][..., None]
+    f = activate(w[None, :m] + w[m:][second], activation)
+    if mask is not None:
+        f = f * mask[np.arange(m)[None], second][..., None]
     z = jnp.sum(f, 1)
     if residual is not None:
         return jnp.matmul(residual.T, z, precision=_EXACT)
-    return z - _shares(group, seen, w.dtype)[:, None] * jnp.sum(z, 0)
+    return z - _shares(group, mask, w.dtype)[:, None] * jnp.sum(z, 0)
 
 
-def _received(r: Float[Array, "M K"], group: Group, seen: Array | None, residual: Array | None) -> Float[Array, "M K"]:
+def _received(r: Float[Array, "M K"], group: Group, mask: Array | None, residual: Array | None) -> Float[Array, "M K"]:
     r"""The row :math:`\tilde Y r` of a pair of product h."""
     if residual is not None:
         return jnp.matmul(residual, r, precision=_EXACT)
-    return r - jnp.sum(_shares(group, seen, r.dtype)[:, None] * r, 0)
+    return r - jnp.sum(_shares(group, mask, r.dtype)[:, None] * r, 0)
 
 
-def _shares(group: Group, seen: Array | None, dtype: np.dtype) -> Float[Array, " M"]:
+def _shares(group: Group, mask: Array | None, dtype: np.dtype) -> Float[Array, " M"]:
     """How much of the data each class holds."""
-    if seen is None:
+    if mask is None:
         return jnp.full(group.order, 1 / group.order, dtype)
-    counts = jnp.sum(seen[np.arange(group.order)[None], group.table[group.inverse].T], 1)
+    counts = jnp.sum(mask[np.arange(group.order)[None], group.table[group.inverse].T], 1)
     return counts / jnp.sum(counts)

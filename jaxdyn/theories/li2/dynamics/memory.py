@@ -1,4 +1,4 @@
-r"""Memorisation: the nodes that a single target makes, when its pairs come with different probabilities.
+r"""Memorisation: the nodes that maximise the response to a single target, whose pairs have different probabilities.
 
 .. math:: \max \sum_g p_g\, \sigma(s_g), \quad \sum_g s_g^2 = 2, \qquad s_g = w_g + w_{M + g^{-1}h}
 
@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from jaxdyn.data.cayley import Group
-from jaxdyn.theories.li2.model import ACTIVATIONS, Activation
+from jaxdyn.theories.li2.model import AnyActivation, activate
 
 __all__ = ["ascend", "spread", "strengths", "winner"]
 
 HALVINGS = 60
-SHARPEST = 40.0  # bounds of ln lambda, which no activation comes near
+LARGEST = 40.0  # bound of |ln lambda|, far beyond its values for these activations
 
 
 def strengths(w: Float[Array, "D K"], group: Group, target: int = 0) -> Float[Array, "M K"]:
@@ -30,12 +30,12 @@ def strengths(w: Float[Array, "D K"], group: Group, target: int = 0) -> Float[Ar
 
 
 def ascend(
-    w: Float[Array, "D K"], p: Float[Array, " M"], group: Group, activation: Activation, steps: int = 400, target: int = 0
+    w: Float[Array, "D K"], p: Float[Array, " M"], group: Group, activation: AnyActivation, steps: int = 400, target: int = 0
 ) -> Float[Array, "D K"]:
     r"""Steps :math:`w \leftarrow w + \nabla / \|\nabla\|` up the objective, on the sphere."""
 
     def objective(w: Array) -> Array:
-        return jnp.sum(p[:, None] * ACTIVATIONS[activation](strengths(w, group, target)))
+        return jnp.sum(p[:, None] * activate(strengths(w, group, target), activation))
 
     def one(w: Array, _: None) -> tuple[Array, None]:
         g = jax.grad(objective)(w)
@@ -50,14 +50,14 @@ def winner(p: Float[Array, " M"]) -> Float[Array, " M"]:
     return jnp.where(jnp.arange(p.shape[0]) == jnp.argmax(p), jnp.sqrt(jnp.asarray(2, p.dtype)), 0.0)
 
 
-def spread(p: Float[Array, " M"], activation: Activation) -> Float[Array, " M"]:
+def spread(p: Float[Array, " M"], activation: AnyActivation) -> Float[Array, " M"]:
     r""":math:`s_g = \varphi^{-1}(2\lambda/p_g)` with the :math:`\lambda` for which :math:`\sum_g s_g^2 = 2`, by bisection in both.
 
     Right where :math:`\varphi` falls strictly from infinity on :math:`(0, \sqrt 2]`: relu, silu, tanh.
     """
 
     def phi(x: Array) -> Array:
-        return jax.jvp(ACTIVATIONS[activation], (x,), (jnp.ones_like(x),))[1] / x
+        return jax.jvp(lambda x: activate(x, activation), (x,), (jnp.ones_like(x),))[1] / x
 
     def inverse(goal: Float[Array, " M"]) -> Float[Array, " M"]:
         return _bisected(lambda x: phi(x) > goal, jnp.zeros_like(p), jnp.full_like(p, np.sqrt(2.0)))
@@ -65,12 +65,12 @@ def spread(p: Float[Array, " M"], activation: Activation) -> Float[Array, " M"]:
     def at(log: Float[Array, ""]) -> Float[Array, " M"]:
         return inverse(2 * jnp.exp(log) / p)
 
-    bound = jnp.full((), SHARPEST, p.dtype)
+    bound = jnp.full((), LARGEST, p.dtype)
     return at(_bisected(lambda log: jnp.sum(jnp.square(at(log))) > 2, -bound, bound))
 
 
 def _bisected(below, low: Array, high: Array) -> Array:
-    """Where ``below`` turns from true to false."""
+    """The point at which ``below`` turns from true to false."""
 
     def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = (ends[0] + ends[1]) / 2

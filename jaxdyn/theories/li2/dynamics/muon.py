@@ -1,4 +1,4 @@
-r"""Muon in Li2: what orthogonalising the update does to nodes that learn the same feature, and how many nodes collect all.
+r"""Muon in Li2: the effect of orthogonalised updates on nodes that learn the same feature, and on how many nodes cover all.
 
 A node's weights are taken as a mixture of L features with strengths alpha_l, of which the fastest wins (equation 10):
 
@@ -72,7 +72,7 @@ def field(alpha: Float[Array, " L"], mu: Float[Array, " L"]) -> Float[Array, " L
 def surface(alpha: Float[Array, " L"], mu: Float[Array, " L"]) -> Float[Array, " L"]:
     r"""Where the flow in the ball, :math:`\alpha_l(t) = \alpha_l / (1 - \mu_l \alpha_l t)`, meets the sphere.
 
-    From positive strengths; starts outside of the ball are first shrunk to norm 1/2, which changes nobody's lead.
+    From positive strengths; starts outside of the ball are first shrunk to norm 1/2, which leaves the order of the rates as it is.
     """
     size = jnp.linalg.norm(alpha)
     alpha = alpha * jnp.where(size < 1, 1, 0.5 / size)
@@ -91,7 +91,7 @@ def surface(alpha: Float[Array, " L"], mu: Float[Array, " L"]) -> Float[Array, "
 def run(
     alpha: Float[Array, " L"], mu: Float[Array, " L"], steps: int = 60, coupling: Float[Array, "L L"] | None = None
 ) -> Float[Array, " L"]:
-    r"""Where equation 10 leads: through the ball, then by Runge-Kutta steps of order 4 on the sphere.
+    r"""The limit of equation 10: through the ball, then by Runge-Kutta steps of order 4 on the sphere.
 
     Time is counted in units of one over the leader's rate, which leaves every path as it is; there the logarithm of the leader's
     head start grows by a factor e in each unit, so that 30 units decide all but starts that agree to 10 digits.
@@ -145,8 +145,8 @@ def collect(p: Float[Array, " L"]) -> Float[Array, ""]:
 def guided(t0: Float[Array, ""], features: int, a: Float[Array, ""], suppression: float = 0.5) -> Float[Array, ""]:
     r"""Mean number of nodes with Muon, :math:`T_a = 2^{-a} T_0 + (1 - 2^{-a}) L`.
 
-    Features that others have learned already are slower by the factor ``suppression``, so that they win with :math:`2^{-a}` of
-    their weight; the wait for a new one, :math:`1 + w_{\text{old}} / w_{\text{new}}`, has its second part so much smaller.
+    Features that other nodes have learned are slower by the factor ``suppression``, so that they win with :math:`2^{-a}` of
+    their weight; in the waiting time for a new one, :math:`1 + w_{\text{old}} / w_{\text{new}}`, the second term shrinks by that.
     Exact for a suppression of one half; stronger ones make it an upper bound. Source: Theorem 8.
     """
     share = suppression**a
@@ -165,17 +165,17 @@ def bound(p: Float[Array, " L"]) -> Float[Array, " 2"]:
 
 
 def needed(winners: Int[Array, " N"], features: int, rounds: int) -> Float[Array, ""]:
-    """How many winners, one after the other, it takes in the mean to meet all features, over so many rounds; inf if too few.
+    """Mean number of successive winners until every feature has won, over ``rounds`` rounds; inf if there are too few winners.
 
     Stopping after a number of rounds, not of winners, leaves the mean without a bias.
     """
 
     def take(carry: tuple[Array, Array, Array], winner: Int[Array, ""]) -> tuple[tuple[Array, Array, Array], None]:
-        seen, done, used = carry
+        held, done, used = carry
         used = used + (done < rounds)
-        seen = seen.at[winner].set(True)
-        full = jnp.all(seen)
-        return (seen & ~full, done + full, used), None
+        held = held.at[winner].set(True)
+        full = jnp.all(held)
+        return (held & ~full, done + full, used), None
 
     start = (jnp.zeros(features, bool), jnp.int32(0), jnp.int32(0))
     _, done, used = jax.lax.scan(take, start, winners)[0]
@@ -185,13 +185,13 @@ def needed(winners: Int[Array, " N"], features: int, rounds: int) -> Float[Array
 def needed_guided(
     starts: Float[Array, "N L"], mu: Float[Array, " L"], suppression: Float[Array, ""], steps: int = 60
 ) -> Float[Array, ""]:
-    """How many nodes, one after the other, one collection takes where features that are there are slower; inf if it has too few."""
+    """Number of successive nodes until every feature is learned, if learned features are suppressed; inf if there are too few."""
 
     def add(carry: tuple[Array, Array], alpha: Float[Array, " L"]) -> tuple[tuple[Array, Array], None]:
-        seen, used = carry
-        used = used + ~jnp.all(seen)
-        winner = jnp.argmax(run(alpha, jnp.where(seen, suppression * mu, mu), steps))
-        return (seen.at[winner].set(True), used), None
+        held, used = carry
+        used = used + ~jnp.all(held)
+        winner = jnp.argmax(run(alpha, jnp.where(held, suppression * mu, mu), steps))
+        return (held.at[winner].set(True), used), None
 
-    seen, used = jax.lax.scan(add, (jnp.zeros(mu.shape[0], bool), jnp.int32(0)), starts)[0]
-    return jnp.where(jnp.all(seen), used.astype(mu.dtype), jnp.inf)
+    held, used = jax.lax.scan(add, (jnp.zeros(mu.shape[0], bool), jnp.int32(0)), starts)[0]
+    return jnp.where(jnp.all(held), used.astype(mu.dtype), jnp.inf)

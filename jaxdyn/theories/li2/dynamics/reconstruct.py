@@ -81,14 +81,14 @@ class Sectors:
     """Irreps of one type and degree, from several groups: their subspaces side by side, functions on small groups ended by zeros.
 
     Args:
-        found: the irreps of every group.
+        decomposed: the irreps of every group.
         kind: the type; all types together for complex weights.
         degree: d.
         places: number of the group and of the irreps, two for a conjugate pair with real weights.
         basis: orthonormal bases of the subspaces, real ones for real weights.
     """
 
-    found: tuple[Irreps, ...]
+    decomposed: tuple[Irreps, ...]
     kind: str
     degree: int
     places: tuple[tuple[int, tuple[int, ...]], ...]
@@ -97,12 +97,12 @@ class Sectors:
     @functools.cached_property
     def last(self) -> Float[np.ndarray, " s"]:
         """1 for the last irrep of a group, which has the highest degree."""
-        return np.array([float(self.found[i].merged[-1][-1] == numbers[-1]) for i, numbers in self.places])
+        return np.array([float(self.decomposed[i].merged[-1][-1] == numbers[-1]) for i, numbers in self.places])
 
     @functools.cached_property
     def matrices(self) -> Complex[np.ndarray, "s m d d"]:
         """C of the irrep whose matrix coefficients span the subspace, the first one's conjugate."""
-        c = [self.found[i].matrices[self.found[i].conjugate[numbers[0]]].astype(complex) for i, numbers in self.places]
+        c = [self.decomposed[i].matrices[self.decomposed[i].conjugate[numbers[0]]].astype(complex) for i, numbers in self.places]
         return np.stack([np.pad(x, ((0, self.basis.shape[1] - len(x)), (0, 0), (0, 0))) for x in c])
 
     def targets(self, right: Num[np.ndarray, "s m r"]) -> Num[np.ndarray, "s q m"]:
@@ -110,21 +110,21 @@ class Sectors:
         s, m, r = self.basis.shape
         target = np.zeros((s, r * r, m), self.basis.dtype)
         for x, left, other, (i, _) in zip(target, self.basis.conj(), right.conj(), self.places, strict=True):
-            table = self.found[i].group.table  # row h: the a = hb with R_h[a, b] = 1
+            table = self.decomposed[i].group.table  # row h: the a = hb with R_h[a, b] = 1
             x[:, : len(table)] = np.einsum("hbi,bj->ijh", left[table], other[: len(table)], optimize=True).reshape(r * r, -1)
         return target
 
 
-def sectors(found: tuple[Irreps, ...], real: bool) -> tuple[Sectors, ...]:
+def sectors(decomposed: tuple[Irreps, ...], real: bool) -> tuple[Sectors, ...]:
     """All irreps of these groups but the trivial ones, by type and degree; conjugate ones together for real weights."""
-    m = max(irreps.group.order for irreps in found)
+    m = max(irreps.group.order for irreps in decomposed)
     alike: dict[tuple[str, int], list[tuple[int, tuple[int, ...]]]] = {}
-    for i, irreps in enumerate(found):
+    for i, irreps in enumerate(decomposed):
         for peak in energy.peaks(irreps):
             for numbers in (peak.irreps,) if real else ((k,) for k in peak.irreps):
                 alike.setdefault((peak.kind if real else "any", peak.degree), []).append((i, numbers))
     return tuple(
-        Sectors(found, kind, d, tuple(places), np.stack([_basis(found[i], numbers, real, m) for i, numbers in places]))
+        Sectors(decomposed, kind, d, tuple(places), np.stack([_basis(decomposed[i], numbers, real, m) for i, numbers in places]))
         for (kind, d), places in sorted(alike.items())
     )
 
@@ -203,7 +203,7 @@ def solve(
     c = jnp.einsum("spn,spm->snm", jnp.conj(rows) * inverse[:, :, None], inner, precision=_EXACT)
     spread = jnp.sum(jnp.square(jnp.abs(rows) * inverse[:, :, None]), 1)
     lost = jnp.sum(jnp.square(jnp.abs(c)), 2) / jnp.where(spread > 0, spread, 1)
-    orders = np.array([sectors.found[i].group.order for i, _ in sectors.places], float)
+    orders = np.array([sectors.decomposed[i].group.order for i, _ in sectors.places], float)
     return c, lost / (orders * (orders - 1))[:, None]
 
 
@@ -213,7 +213,7 @@ def outputs(u: Num[Array, "s m n"], v: Num[Array, "s m n"], c: Num[Array, "s n m
     The network is that of ``model.py``, with complex weights for complex functions and its features centred over the pairs of
     elements. Rows with an element that a group does not have are zero.
     """
-    groups, m = [sectors.found[i].group for i, _ in sectors.places], u.shape[1]
+    groups, m = [sectors.decomposed[i].group for i, _ in sectors.places], u.shape[1]
     at = np.stack([np.concatenate([g.inverse, np.arange(g.order, m)]) for g in groups])
     second = jnp.take_along_axis(v, jnp.asarray(at)[:, :, None], 1)
     w = jnp.concatenate([jnp.concatenate([u, u], 2), jnp.concatenate([second, -second], 2)], 1)
@@ -222,11 +222,11 @@ def outputs(u: Num[Array, "s m n"], v: Num[Array, "s m n"], c: Num[Array, "s n m
     real = np.stack([np.logical_and.outer(*(np.arange(m) < g.order,) * 2).ravel() for g in groups])[:, :, None]
     mean = jnp.sum(f * real, 1, keepdims=True) / np.sum(real, 1, keepdims=True)
     y = jnp.matmul((f - mean) * real, top, precision=_EXACT)
-    owner = np.arange(len(sectors.found))[:, None] == [i for i, _ in sectors.places]
+    owner = np.arange(len(sectors.decomposed))[:, None] == [i for i, _ in sectors.places]
     return jnp.einsum("gs,spm->gpm", owner.astype(float), y, precision=_EXACT)
 
 
-def by_product(y: Num[Array, "g p m"], found: tuple[Irreps, ...]) -> tuple[Float[Array, "g m m"], Float[Array, " g"]]:
+def by_product(y: Num[Array, "g p m"], decomposed: tuple[Irreps, ...]) -> tuple[Float[Array, "g m m"], Float[Array, " g"]]:
     """Outputs on all pairs of elements, real parts by product, and what else there is.
 
     Returns:
@@ -234,13 +234,13 @@ def by_product(y: Num[Array, "g p m"], found: tuple[Irreps, ...]) -> tuple[Float
         the squared targets: what the two miss of the targets adds up to the squared residual.
     """
     m = math.isqrt(y.shape[1])
-    rows, real = np.zeros((len(found), m, m), int), np.zeros((len(found), m, m))
-    for row, seen, irreps in zip(rows, real, found, strict=True):
+    rows, real = np.zeros((len(decomposed), m, m), int), np.zeros((len(decomposed), m, m))
+    for row, inside, irreps in zip(rows, real, decomposed, strict=True):
         group, n = irreps.group, irreps.group.order
         row[:n, :n] = (m * np.arange(n)[:, None] + group.table[group.inverse]).T  # the pair (a, a^{-1} h) in row h, column a
-        seen[:n, :n] = 1
-    y = y[np.arange(len(found))[:, None, None], rows] * real[..., None]
-    orders = np.array([irreps.group.order for irreps in found], float)
+        inside[:n, :n] = 1
+    y = y[np.arange(len(decomposed))[:, None, None], rows] * real[..., None]
+    orders = np.array([irreps.group.order for irreps in decomposed], float)
     mean = jnp.sum(y, 2).real / orders[:, None, None]
     gap = jnp.square(jnp.abs(y - mean[:, :, None])) * real[..., None]
     return mean, jnp.sum(gap, (1, 2, 3)) / (orders * (orders - 1))

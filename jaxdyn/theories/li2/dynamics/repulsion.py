@@ -1,12 +1,12 @@
 r"""Stage III of Li2: how nodes act on each other through the inverse Gram matrix of the features.
 
-In :math:`G_F = P_\eta \tilde Y \tilde Y^\top \tilde F B` node j hears of node l through :math:`B_{jl}`, and
+In :math:`G_F = P_\eta \tilde Y \tilde Y^\top \tilde F B` node l acts on node j through :math:`B_{jl}`, and
 
 .. math:: B_{jl} = - \frac{f_j^\top P f_l}{(\eta + f_j^\top P f_j)(\eta + f_l^\top P f_l) - (f_j^\top P f_l)^2}, \qquad
     P = \eta \bigl(\tilde F_{-jl} \tilde F_{-jl}^\top + \eta I\bigr)^{-1}
 
-with P the ridge residual operator of all other nodes (no projection for eta > 0): what two nodes share beyond what the others
-have already is taken away from both. The denominator is positive.
+with P the ridge residual operator of all other nodes (no projection for eta > 0): the component that two nodes
+share, and that the other nodes do not span, is suppressed in both. The denominator is positive.
 Source: arXiv:2509.21519, Theorem 6. Letters: f_j centred column j of F, n samples, K nodes.
 """
 

@@ -1,11 +1,11 @@
-r"""Do the maxima of a node's energy survive on a random part of the pairs? Three energies, and the flow up each of them.
+r"""Three energies of a node on a random part of the pairs, and gradient ascent on each: do the maxima persist?
 
 .. math:: E(w) = \tfrac12 \|Y^\top B f(w)\|^2, \qquad \nabla E = X^\top \operatorname{diag}(f')\, B Y Y^\top B f
 
-with a symmetric B on functions of the n pairs seen, whose images have mean zero:
+with a symmetric B on functions of the n pairs in the data, whose images have mean zero:
 
 - *cross*: :math:`f = 2 u(h_1) v(h_2)`, B = P. The squares, which full data cancel, are left out, as in the printed proof.
-- *plain*: :math:`f = (u + v)^2`, B = P. The energy of :mod:`energy` on partial data.
+- *plain*: :math:`f = (u + v)^2`, B = P. The energy of ``dynamics/energy.py`` on partial data.
 - *whitened*: :math:`f = (u + v)^2`, :math:`B = (P S P + \varepsilon)^{-1} P`: Stage II with the ridge solution on K frozen random
   features of variance 1, :math:`S[i,j] = 4 + 2 t^2` for pairs with t operands in common, :math:`\varepsilon = \eta / K`.
 
@@ -40,17 +40,17 @@ OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
 
 
 class Data(NamedTuple):
-    """The subsets as the energy needs them.
+    """The subsets, prepared for the energies.
 
     Args:
-        seen: 1 for the pairs [h1, h2] in the data.
+        mask: 1 for the pairs [h1, h2] in the data.
         by_product: the same by product and first operand, [h, h1].
-        shares: how much of its subset each class holds.
-        effects: for the whitened energy the a and b of :math:`B f = (f - a(h_1) - b(h_2)) / c` for f that is 0 where not seen.
+        shares: the share of its subset that is in each class.
+        effects: for the whitened energy the a and b of :math:`B f = (f - a(h_1) - b(h_2)) / c` for f that is 0 outside of the data.
         scale: c; 1 for the others.
     """
 
-    seen: Float[Array, "M M S"]
+    mask: Float[Array, "M M S"]
     by_product: Float[Array, "M M S"]
     shares: Float[Array, "M S"]
     effects: Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
@@ -58,7 +58,7 @@ class Data(NamedTuple):
 
 
 class End(NamedTuple):
-    """Where the flow ended: weights, E, and the norm of the gradient along the sphere over that of the whole gradient."""
+    """End of the flow: weights, E, and the norm of the gradient along the sphere over that of the whole gradient."""
 
     w: Float[Array, "D S"]
     energy: Float[Array, " S"]
@@ -71,20 +71,20 @@ def draw(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S"]:
     return jnp.moveaxis(ranks.reshape(count, order, order), 0, 2)
 
 
-def make_data(seen: Float[Array, "M M S"], group: Group, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
+def make_data(mask: Float[Array, "M M S"], group: Group, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
     """Subsets, and B on them.
 
     Args:
-        seen: 1 for the pairs in the data.
+        mask: 1 for the pairs in the data.
         group: the group.
         kind: which of the three energies.
         ridge: epsilon, for ``whitened`` alone.
     """
-    by_product = seen[np.arange(group.order), _partners(group)]
-    shares = jnp.sum(by_product, 1) / jnp.sum(seen, (0, 1))
+    by_product = mask[np.arange(group.order), _partners(group)]
+    shares = jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1))
     if kind != "whitened":
-        return Data(seen, by_product, shares)
-    return Data(seen, by_product, shares, _whitening(seen, 4 + ridge), 4 + ridge)
+        return Data(mask, by_product, shares)
+    return Data(mask, by_product, shares, _whitening(mask, 4 + ridge), 4 + ridge)
 
 
 def _partners(group: Group) -> Int[np.ndarray, "M M"]:
@@ -92,21 +92,21 @@ def _partners(group: Group) -> Int[np.ndarray, "M M"]:
     return group.table[group.inverse].T
 
 
-def _whitening(seen: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Callable[[Array], tuple[Array, Array]]:
-    """The fitted effects of rows and columns, and in them the constant that makes the mean of what is left zero."""
-    rows, columns = jnp.sum(seen, 1), jnp.sum(seen, 0)
-    down = c / 2 + columns
-    schur = -jnp.einsum("abs,cbs->sac", seen / down, seen, precision=jax.lax.Precision.HIGHEST)
-    inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=seen.dtype)), 0, 2)
+def _whitening(mask: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Callable[[Array], tuple[Array, Array]]:
+    """The fitted effects of rows and columns, with the constant for which the residual has mean zero."""
+    rows, columns = jnp.sum(mask, 1), jnp.sum(mask, 0)
+    below = c / 2 + columns
+    schur = -jnp.einsum("abs,cbs->sac", mask / below, mask, precision=jax.lax.Precision.HIGHEST)
+    inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=mask.dtype)), 0, 2)
 
     def fitted(f: Array) -> tuple[Array, Array, Array]:
         over_rows, over_columns = jnp.sum(f, 1), jnp.sum(f, 0)
-        left = over_rows - jnp.sum(seen * (over_columns / down), 1)
+        left = over_rows - jnp.sum(mask * (over_columns / below), 1)
         a = jnp.sum(inverse * left[:, None], 0)
-        b = (over_columns - jnp.sum(seen * a[:, None], 0)) / down
+        b = (over_columns - jnp.sum(mask * a[:, None], 0)) / below
         return a, b, jnp.sum(over_rows - rows * a, 0) - jnp.sum(columns * b, 0)
 
-    first, second, whole = fitted(seen)
+    first, second, whole = fitted(mask)
 
     def effects(f: Array) -> tuple[Array, Array]:
         a, b, total = fitted(f)
@@ -126,9 +126,9 @@ def value_and_gradient(
     if data.effects is None:
         back = back - jnp.sum(data.shares * z, 0)
     else:
-        a, b = data.effects(data.seen * back)
+        a, b = data.effects(data.mask * back)
         back = (back - a[:, None] - b) / data.scale
-    back = 2 * data.seen * back
+    back = 2 * data.mask * back
     by_first, by_second = (v[None], u[:, None]) if kind == "cross" else (u[:, None] + v,) * 2
     return jnp.sum(z * z, 0) / 2, jnp.concatenate([jnp.sum(back * by_first, 1), jnp.sum(back * by_second, 0)])
 
@@ -144,23 +144,23 @@ def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Group, data
     if data.effects is None:
         z = jnp.sum(data.by_product * f, 1)
         return z - data.shares * jnp.sum(z, 0)
-    a, b = data.effects(data.seen * feature(u[:, None], v))
+    a, b = data.effects(data.mask * feature(u[:, None], v))
     return jnp.sum(data.by_product * (f - a - b[partner]), 1) / data.scale
 
 
 def flow(w: Float[Array, "D S"], group: Group, data: Data, kind: Object, steps: int, step: float | Float[Array, ""]) -> End:
     r"""The flow :math:`\dot w = (I - ww^\top)\nabla E / \|\nabla E\|` on the sphere for a time ``steps`` times ``step``.
 
-    Euler steps that never look ahead, so that a node cannot leap into another basin; no step is longer than ``step``.
+    Explicit Euler steps, none longer than ``step``, so that a node does not jump into another basin.
     """
     w = w / jnp.linalg.norm(w, axis=0)
 
-    def raised(w: Array, _: None) -> tuple[Array, None]:
+    def advance(w: Array, _: None) -> tuple[Array, None]:
         g = value_and_gradient(w, group, data, kind)[1]
         w = w + (step / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny)) * g
         return w / jnp.linalg.norm(w, axis=0), None
 
-    w = jax.lax.scan(raised, w, None, steps)[0]
+    w = jax.lax.scan(advance, w, None, steps)[0]
     energy, g = value_and_gradient(w, group, data, kind)
     along = g - w * jnp.sum(w * g, 0)
     return End(w, energy, jnp.linalg.norm(along, axis=0) / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny))

@@ -1,4 +1,4 @@
-r"""Stage I of Li2: the top layer learns on frozen features, and what it sends back to the hidden layer.
+r"""Stage I of Li2: the top layer learns on frozen features, and the gradient that it sends back to the hidden layer.
 
 .. math:: J = \tfrac12 \|\tilde Y - \tilde F V\|_F^2 + \tfrac\eta2 \|V\|_F^2, \qquad \dot V = -A V + \tilde F^\top \tilde Y, \qquad
     A = \tilde F^\top \tilde F + \eta I, \qquad G_F = -\frac{dJ}{dF} = (\tilde Y - \tilde F V) V^\top
@@ -16,14 +16,17 @@ Departure: the limits of vanishing ridge and of great width are the corrected on
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from jaxdyn import linalg
-from jaxdyn.theories.li2.model import Activation, centred
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.li2.model import activate, centred
 
 __all__ = [
     "Unridged",
@@ -42,7 +45,10 @@ __all__ = [
     "wide_as_printed",
 ]
 
-QUADRATURE = 120  # Gauss-Hermite nodes per axis: silu and tanh are analytic, and right to 1e-9 with 100
+KINKS = 0.5  # kinks of activations are at multiples of this
+POINTS = 12  # Gauss-Legendre nodes of a panel
+TAIL = 10.0  # standard deviations: beyond, the normal law has 1e-23 of its mass
+TERMS = 60  # of Mehler's series: 2^-60 is below rounding
 
 
 def gram(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "K K"]:
@@ -62,7 +68,7 @@ def gram_inverse(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, 
 
 
 def residual_operator(f: Float[Array, "n K"], eta: Float[Array, ""]) -> Float[Array, "n n"]:
-    r""":math:`P_\eta`: what is left of targets by the ridge solution on these features. No projection for eta > 0."""
+    r""":math:`P_\eta`: takes targets to their residuals under ridge regression on these features. No projection for eta > 0."""
     f = centred(f)
     return eta * linalg.solve(_outer(f, eta), jnp.eye(f.shape[0], dtype=f.dtype))
 
@@ -137,18 +143,29 @@ def unridged(f: Float[Array, "n K"], y: Float[Array, "n M"], cutoff: float = 1e-
     u, s, vt = linalg.svd(f)
     inverse = jnp.where(s > cutoff * s[0], 1 / jnp.where(s > 0, s, 1), 0)
     u = u * (inverse > 0)
-    seen = u.T @ y
-    back = (y @ seen.T * inverse) @ vt
+    inside = u.T @ y
+    back = (y @ inside.T * inverse) @ vt
     return Unridged(back - u @ (u.T @ back), u * jnp.square(inverse) @ (u.T @ back))
 
 
-def kernel(activation: Activation, t: float, scale: float = 1.0) -> float:
+def kernel(activation: str | Callable[[Array], Array], t: int, scale: float = 1.0) -> float:
     r""":math:`k(t) = E[\sigma(a)\sigma(b)]`, a and b Gaussian of variance :math:`2s^2` and covariance :math:`t s^2`, t in 0, 1, 2.
 
-    Closed forms where there is one (for relu and its square the arc-cosine kernels: across the kink, quadrature is wrong in the
-    third digit), else Gauss-Hermite.
+    Closed forms where there is one (for relu and its square the arc-cosine kernels), else Mehler's series
+    :math:`\sum_n c_n^2 (t/2)^n` in the Hermite coefficients of :math:`\sigma(\sqrt 2 s x)`.
     Source: arXiv:2509.21519, Lemma 1; arc-cosine kernels: Cho and Saul 2009, equation 6. ``scale`` is s, W's standard deviation.
+
+    Args:
+        activation: a name of ``model.ACTIVATIONS`` or of ``jax.nn``, or a function of arrays, entry by entry. Kinks, if any, are at
+            multiples of 1/2.
+        t: the number of operands shared.
+        scale: s.
+
+    Raises:
+        UsageError: for another number of operands, an unknown name, or a function that does not act entry by entry.
     """
+    if t not in (0, 1, 2):
+        raise UsageError(f"t={t} is not allowed: it is 0, 1 or 2 shared operands")
     variance, covariance = 2 * scale**2, t * scale**2
     cosine = covariance / variance
     angle = np.arccos(np.clip(cosine, -1, 1))
@@ -163,21 +180,45 @@ def kernel(activation: Activation, t: float, scale: float = 1.0) -> float:
     if activation == "relu2":
         order2 = 3 * np.sin(angle) * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return float(variance**2 * order2 / (2 * np.pi))
-    return _quadrature(activation, variance, cosine)
+    return _series(activation, float(np.sqrt(variance)), cosine)
 
 
-def _quadrature(activation: Activation, variance: float, cosine: float) -> float:
-    x, weight = np.polynomial.hermite_e.hermegauss(QUADRATURE)
-    a = np.sqrt(variance) * x[:, None]
-    b = cosine * a + np.sqrt(variance * (1 - cosine**2)) * x
-    sigma = _SMOOTH[activation]
-    return float(weight @ (sigma(a) * sigma(b)) @ weight / (2 * np.pi))
+def _series(activation: str | Callable[[Array], Array], deviation: float, cosine: float) -> float:
+    """Mehler's series for a correlation of at most 1/2, where it gains a factor 2 per term; the plain integral for 1."""
+    x, weight = _panels(deviation)
+    values = _on_host(activation, deviation * x)
+    if cosine == 1:
+        return float(weight @ np.square(values))
+    hermite, before, total = np.ones_like(x), np.zeros_like(x), 0.0
+    for n in range(TERMS):
+        total += (weight @ (values * hermite)) ** 2 * cosine**n
+        hermite, before = (x * hermite - np.sqrt(n) * before) / np.sqrt(n + 1), hermite
+    return float(total)
 
 
-_SMOOTH = {"silu": lambda x: x / (1 + np.exp(-x)), "tanh": np.tanh}  # on the host, in float64, whatever JAX's mode
+def _panels(deviation: float) -> tuple[Float[np.ndarray, " q"], Float[np.ndarray, " q"]]:
+    """Nodes x and weights of the standard normal law, by Gauss-Legendre on panels between multiples of 1/2 of ``deviation`` x."""
+    node, weight = np.polynomial.legendre.leggauss(POINTS)
+    width = KINKS / max(1, np.ceil(2 * KINKS / deviation)) / deviation  # at most half a standard deviation
+    count = int(np.ceil(TAIL / width))
+    x = width * ((np.arange(-count, count) + 0.5)[:, None] + node / 2).ravel()
+    return x, np.tile(weight, 2 * count) * width / 2 * np.exp(-np.square(x) / 2) / np.sqrt(2 * np.pi)
 
 
-def contrast(activation: Activation, scale: float = 1.0) -> float:
+def _on_host(activation: str | Callable[[Array], Array], x: Float[np.ndarray, " q"]) -> Float[np.ndarray, " q"]:
+    """sigma(x) in float64, also while a trial is traced."""
+    allowed = "it maps an array entry by entry"
+    try:
+        with jax.enable_x64(True), jax.ensure_compile_time_eval():
+            values, every_other = (np.asarray(activate(jnp.asarray(part, jnp.float64), activation)) for part in (x, x[::2]))
+    except TypeError as error:
+        raise UsageError(f"activation={activation!r} is not allowed: {allowed}") from error
+    if values.shape != x.shape or not np.allclose(values[::2], every_other):
+        raise UsageError(f"activation={activation!r} is not allowed: {allowed}")
+    return values
+
+
+def contrast(activation: str | Callable[[Array], Array], scale: float = 1.0) -> float:
     r"""The kernel's eigenvalue on the class signal of full data, :math:`c = k(2) - 2k(1) + k(0)`; :math:`4 s^4` for x^2.
 
     It is that of all functions of both operands that have no mean over either, and targets on full data are such.
@@ -187,7 +228,7 @@ def contrast(activation: Activation, scale: float = 1.0) -> float:
 
 
 def wide(hidden: Float[Array, "*k"], eta: Float[Array, ""], c: Float[Array, ""]) -> Float[Array, "*k"]:
-    r"""What :math:`\tilde Y \tilde Y^\top \tilde F` is multiplied by in :math:`G_F` for K >> n: :math:`\eta / (K c + \eta)^2`."""
+    r"""The factor of :math:`\tilde Y \tilde Y^\top \tilde F` in :math:`G_F` for K >> n: :math:`\eta / (K c + \eta)^2`."""
     return eta / jnp.square(hidden * c + eta)
 
 

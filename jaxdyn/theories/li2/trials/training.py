@@ -1,12 +1,12 @@
-r"""How Li2's networks are trained: full batch, on a share of all pairs, the rest held out.
+r"""Training of Li2's networks: full batch, on a share of all pairs, the rest held out.
 
-The gradient is written out, block of samples by block of samples, so that features stay in the cache:
+The gradient is written out, one block of samples after another, so that features stay in the cache:
 
 .. math:: R = \frac2n (F V P_M - (Y - \tfrac1M)), \qquad \nabla_V = F^\top R, \qquad
     \nabla_W = X^\top(\sigma'(XW) \circ (R (V P_M)^\top))
 
-Pairs are taken in a random order of which the first n are trained on, and only their blocks are visited: the share is a number,
-not a shape, and runs of all shares are one program. Test pairs are all others.
+Pairs are taken in a random order of which the first n are trained on, and only their blocks are computed: the share is a number,
+not a shape, so that runs of all shares are one program. Test pairs are all others.
 Source: arXiv:2509.21519, section 3 and the settings of its code. Letters: M elements, K hidden nodes, n samples.
 """
 
@@ -24,14 +24,13 @@ import jaxdyn as jd
 from jaxdyn import linalg
 from jaxdyn import train as training_loop
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import UsageError, given
 from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics.critical import critical_share
 
 __all__ = ["Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
 
-BLOCK = 2**19  # entries of a block of features: 2 MB
+BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
 Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]
 
 
@@ -56,16 +55,16 @@ class Training:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse groups without a name, shares without a pair to train or test on, and records that do not end with the run."""
+        """Refuse names that are no groups, shares without a pair to train or test on, and records that do not end with the run."""
         pairs = parse(self.group).order ** 2
-        if not 1 <= round(self.pairs * pairs) < pairs:
-            raise UsageError("share leaves at least one pair to train on and one to test on, " + given(self, "share"))
-        if self.hidden < 1:
-            raise UsageError("a network has at least one hidden node, " + given(self, "hidden"))
-        if self.every < 1 or self.epochs < 0 or self.epochs % self.every:
-            raise UsageError("epochs is a multiple of every, which is at least 1, " + given(self, "epochs", "every"))
-        if self.ridge and (self.decay <= 0 or self.objective != "mse"):
-            raise UsageError("a ridge solution needs decay > 0 and the objective mse, " + given(self, "decay", "objective"))
+        jd.require(self, 1 <= round(self.pairs * pairs) < pairs, "share leaves a pair to train on and one to test on", "share")
+        jd.require(self, self.hidden >= 1, "a network has at least one hidden node", "hidden")
+        jd.require(self, self.every >= 1, "there is at least one epoch between records", "every")
+        jd.require(self, self.epochs >= 0, "the number of epochs is not negative", "epochs")
+        jd.require(self, self.epochs % self.every == 0, "epochs is a multiple of every", "epochs", "every")
+        if self.ridge:
+            jd.require(self, self.decay > 0, "a ridge solution needs decay > 0", "decay", "ridge")
+            jd.require(self, self.objective == "mse", "a ridge solution needs the objective mse", "objective", "ridge")
 
     @property
     def pairs(self) -> float:
@@ -83,7 +82,7 @@ class Data(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The last weights, and records along training."""
+    """The final weights, and records along training."""
 
     params: model.Params
     curves: dict[str, Float[Array, "t ..."]]
@@ -93,7 +92,8 @@ def data(s: Training, key: PRNGKeyArray) -> Data:
     """The pairs of a run."""
     group = parse(s.group)
     every = group.order**2
-    rows = min(every, max(64, BLOCK // s.hidden))
+    # a 32nd of the pairs: the last block of those trained on is half empty on average
+    rows = min(every, max(32, min(every // 32, BLOCK // s.hidden)))
     blocks = -(-every // rows)
     order = jnp.resize(jax.random.permutation(key, every), blocks * rows)
     samples = jnp.stack(jnp.divmod(order, group.order), -1)
@@ -117,7 +117,7 @@ def gradient(p: model.Params, d: Data, s: Training) -> model.Params:
         w, vt = sums
         samples, known = d.samples[block], d.number[block] < d.count
         a = model.preactivations(p.w, samples)
-        f, back = jax.vjp(model.ACTIVATIONS[s.activation], a)
+        f, back = jax.vjp(lambda a: model.activate(a, s.activation), a)
         r = jnp.where(known[:, None], _residual(f @ v, d.labels[block], s.objective), 0) * scale
         (change,) = back(r @ v.T)
         left, right = samples[:, 0], p.w.shape[0] // 2 + samples[:, 1]
@@ -151,8 +151,8 @@ def train(
 ) -> Run:
     """Train one network, and record losses and accuracies before the first epoch and after each ``every``.
 
-    The records are ``train_loss``, ``test_loss``, ``train_accuracy``, ``test_accuracy``, and what ``watch`` makes of the weights,
-    those of the record before, and the data.
+    The records are ``train_loss``, ``test_loss``, ``train_accuracy``, ``test_accuracy``, and those that ``watch`` returns for the
+    weights, those at the record before, and the data.
     """
     k_data, k_init = jax.random.split(key)
     d = data(s, k_data)

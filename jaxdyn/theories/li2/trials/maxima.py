@@ -1,6 +1,6 @@
-r"""The trial of the claims on maxima: many nodes climb from random starts on every group; where do they end?
+r"""The trial of the claims on maxima: gradient ascent of many nodes from random starts on each group.
 
-The theory is asked about the irrep in which each ended. Members are the starts' own parts in the group's largest irrep, with v = u.
+Predictions are those for the irrep in which a node ends. Members are the starts' parts in the group's largest irrep, with v = u.
 Letters as in ``dynamics/energy.py``.
 """
 
@@ -16,7 +16,6 @@ from jaxdyn import linalg
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
-from jaxdyn.errors import given
 from jaxdyn.theories.li2.dynamics import ascent, energy
 from jaxdyn.theories.li2.model import Activation
 
@@ -25,7 +24,7 @@ __all__ = ["Maxima", "shapes", "trial"]
 
 @jd.setting
 class Maxima:
-    """Nodes climbing from random starts; ``activation`` other than x^2 is a breach."""
+    """Gradient ascent from random starts; an ``activation`` other than x^2 is a breach."""
 
     groups: tuple[str, ...] = ("7", "8", "S3", "Q8", "A4", "SL2:3")
     activation: Activation = "square"
@@ -33,19 +32,19 @@ class Maxima:
     steps: int = 300
 
     def __post_init__(self) -> None:
-        """Refuse names of no group, and no starts or steps."""
-        if not self.groups or min(parse(name).order for name in self.groups) < 2:
-            raise jd.UsageError("groups=() is not allowed: at least one group of at least 2 elements is needed, e.g. 7:S3")
-        if self.starts < 1 or self.steps < 1:
-            raise jd.UsageError("starts and steps are at least 1, " + given(self, "starts", "steps"))
+        """Refuse names that are no groups, trivial groups, and no starts or steps."""
+        orders = [parse(name).order for name in self.groups]
+        jd.require(self, min(orders, default=0) >= 2, "there is at least one group, of at least two elements", "groups")
+        for name in ("starts", "steps"):
+            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
 
 
 def trial(s: Maxima, key: PRNGKeyArray) -> jd.Observables:
-    """Where the nodes end on every group, and what the theory says of the irreps in which they end."""
+    """The ends of the ascents on each group, and the predictions for the irreps in which they lie."""
     groups = [parse(name) for name in s.groups]
     normal = jax.random.normal(key, (2, 2 * max(g.order for g in groups), s.starts), jnp.float64)
-    found = [_explored(s, decompose(g), normal[:, : 2 * g.order]) for g in groups]
-    said, seen, more = ({name: _stacked([f[i][name] for f in found]) for name in found[0][i]} for i in range(3))
+    rows = [_explored(s, decompose(g), normal[:, : 2 * g.order]) for g in groups]
+    predicted, measured, recorded = ({name: _stacked([row[i][name] for row in rows]) for name in rows[0][i]} for i in range(3))
     axes = {name: "form group start" for name in ("energy", "mixture", "zeros")} | dict.fromkeys(
         ("values", "member"), "group start rank"
     )
@@ -61,9 +60,9 @@ def trial(s: Maxima, key: PRNGKeyArray) -> jd.Observables:
         }
 
     return jd.observables(
-        predicted=named(said, True),
-        measured=named(seen, False),
-        recorded=named(more, False),
+        predicted=named(predicted, True),
+        measured=named(measured, False),
+        recorded=named(recorded, False),
         coords={"form": ("derived", "printed"), "group": s.groups},
     )
 
@@ -84,7 +83,7 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
     start = _shares(energy.split(ways[0], group)[0], irreps)
     place = jnp.argmax(share[0] + share[1], 1)
     values, aligned, normal = shapes(u, v, irreps, place)
-    member, mixture, said = _members(ways[0], irreps)
+    member, mixture, formula = _members(ways[0], irreps)
 
     def at(numbers: list) -> Array:
         return jnp.asarray(numbers, jnp.float64)[place]
@@ -96,7 +95,7 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
     predictions = {
         "energy": jnp.stack([exact, printed]),
         "zeros": jnp.stack([zeros, jnp.maximum(zeros, 1.0)]),
-        "mixture": jnp.stack([said, jnp.full_like(said, _largest(peaks).energy)]),
+        "mixture": jnp.stack([formula, jnp.full_like(formula, _largest(peaks).energy)]),
         "values": normal,
         "aligned": at([0.5**0.5 if p.kind == "quaternionic" else 1.0 for p in peaks]),
         "balance": one / 2,
@@ -126,7 +125,7 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
 
 
 def _shares(u: Float[Array, "M K"], irreps: Irreps) -> Float[Array, "K peaks"]:
-    """How much of u lies in each irrep but the trivial one, a pair taken together."""
+    """The share of u in each irrep but the trivial one, conjugate pairs together."""
     mass = energy.masses(u, irreps)
     mass = mass / jnp.sum(mass, 1, keepdims=True)
     return jnp.stack([jnp.sum(mass[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
@@ -142,7 +141,7 @@ def shapes(
     """
     rank, count = int(irreps.degrees.max()), u.shape[1]
     blocks = [fourier.blocks(fourier.transform(f.T, irreps), irreps) for f in (u, v)]
-    values, said, aligned = jnp.zeros((count, rank)), jnp.zeros((count, rank)), jnp.zeros(count)
+    values, predicted, aligned = jnp.zeros((count, rank)), jnp.zeros((count, rank)), jnp.zeros(count)
     for i, peak in enumerate(energy.peaks(irreps)):
         x, y = (b[peak.irreps[0]] for b in blocks)
         both = jnp.linalg.norm(jnp.einsum("nab,ncb->nac", x, jnp.conj(y)), axis=(1, 2))
@@ -150,9 +149,9 @@ def shapes(
         ideal = np.zeros(rank)
         ideal[: 2 if peak.kind == "quaternionic" else 1] = 0.5**0.5 if peak.kind == "quaternionic" else 1.0
         here, s = (place == i)[:, None], _worse(_singular(x, rank), _singular(y, rank), ideal)
-        values, said = jnp.where(here, s, values), jnp.where(here, ideal, said)
+        values, predicted = jnp.where(here, s, values), jnp.where(here, ideal, predicted)
         aligned = jnp.where(here[:, 0], both, aligned)
-    return values, aligned, said
+    return values, aligned, predicted
 
 
 def _singular(block: Array, rank: int) -> Float[Array, "K rank"]:
@@ -177,8 +176,8 @@ def _members(w: Float[Array, "D K"], irreps: Irreps) -> tuple[Array, Array, Arra
     s = _singular(block, int(irreps.degrees.max()))
     # scaled by the norm of u, shared by a pair's two blocks, and not by the transform's own scale
     fourth = jnp.sum(s**4, 1) * (0.5 / len(peak.irreps)) ** 2
-    said = 2 * group.order / peak.degree * len(peak.irreps) * fourth
-    return s, energy.energy(energy.join(u, u, group), group), said
+    formula = 2 * group.order / peak.degree * len(peak.irreps) * fourth
+    return s, energy.energy(energy.join(u, u, group), group), formula
 
 
 def _largest(peaks: tuple[energy.Peak, ...]) -> energy.Peak:
@@ -186,7 +185,7 @@ def _largest(peaks: tuple[energy.Peak, ...]) -> energy.Peak:
 
 
 def _printed(peak: energy.Peak, order: int) -> float:
-    """M/8d, M/16d for a pair; of quaternionic type nothing is said but that its character is real."""
+    """M/8d, M/16d for a pair; the paper does not tell quaternionic type from real."""
     return order / ((16 if peak.kind == "complex" else 8) * peak.degree)
 
 

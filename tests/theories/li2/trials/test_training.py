@@ -12,18 +12,13 @@ import scipy.special
 
 import jaxdyn as jd
 from jaxdyn.data.groups import parse
-from jaxdyn.errors import UsageError
-from jaxdyn.theories.li2 import model, training
-from jaxdyn.theories.li2.training import Training
+from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.trials import training
+from jaxdyn.theories.li2.trials.training import Training
 
 SMALL = Training(group="5", hidden=8, share=0.6, epochs=6, every=3, decay=1e-2, dtype="float64")
-SPLIT = dataclasses.replace(SMALL, group="11")  # 121 pairs: two blocks of 64 rows, 7 of them padding; see short_blocks
+SPLIT = dataclasses.replace(SMALL, group="11")  # 121 pairs: four blocks of 32 rows, 7 of them padding
 KEY = jax.random.key(7)
-
-
-@pytest.fixture
-def short_blocks(monkeypatch):
-    monkeypatch.setattr(training, "BLOCK", 1)
 
 
 def start(s: Training) -> tuple[training.Data, model.Params]:
@@ -50,11 +45,11 @@ def plain_nll(p: model.Params, samples: np.ndarray, labels: np.ndarray, activati
 
 @pytest.mark.parametrize("objective", ["mse", "nll"])
 @pytest.mark.parametrize(("s", "activation"), [*[(SMALL, a) for a in model.ACTIVATIONS], (SPLIT, "square"), (SPLIT, "silu")])
-def test_gradient_is_the_derivative_of_the_plain_loss(s, activation, objective, short_blocks, x64):
+def test_gradient_is_the_derivative_of_the_plain_loss(s, activation, objective, x64):
     s = dataclasses.replace(s, group="S3" if s is SMALL else s.group, activation=activation, objective=objective)
     d, p = start(s)
     samples, labels, known = flat(d)
-    assert d.samples.shape[0] == (1 if s.group == "S3" else 2)
+    assert d.samples.shape[0] == (2 if s.group == "S3" else 4)
     loss = model.loss if objective == "mse" else plain_nll
     want = jax.grad(loss)(jax.tree.map(lambda x: 3 * x, p), samples[known], labels[known], activation)
     found = training.gradient(jax.tree.map(lambda x: 3 * x, p), d, s)
@@ -107,7 +102,7 @@ def numpy_step(state: dict, name: str, w: np.ndarray, g: np.ndarray, s: Training
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "muon", "muon_polar"])
-def test_steps_are_those_of_plain_numpy(optimizer, short_blocks, x64):
+def test_steps_are_those_of_plain_numpy(optimizer, x64):
     s = dataclasses.replace(SPLIT if optimizer == "adam" else SMALL, optimizer=optimizer, lr=0.02, turn=0.05, top=2.0)
     d, p = start(s)
     samples, labels, known = flat(d)
@@ -121,7 +116,7 @@ def test_steps_are_those_of_plain_numpy(optimizer, short_blocks, x64):
 
 
 @pytest.mark.parametrize("activation", ["square", "relu"])
-def test_ridge_is_lstsq_of_the_augmented_system_and_stationary(activation, short_blocks, x64):
+def test_ridge_is_lstsq_of_the_augmented_system_and_stationary(activation, x64):
     s = dataclasses.replace(SPLIT, activation=activation)
     d, p = start(s)
     samples, labels, known = flat(d)
@@ -175,7 +170,7 @@ def test_a_run_of_a_sweep_over_shares_is_that_of_the_share_alone():
 
 
 @pytest.mark.parametrize(("group", "share"), [("11", 0.4), ("11", 0.9), ("S3", 0.5), ("8", 0.25)])
-def test_held_out_pairs_are_all_the_others(group, share, short_blocks, x64):
+def test_held_out_pairs_are_all_the_others(group, share, x64):
     s = dataclasses.replace(SMALL, group=group, share=share)
     d, _ = start(s)
     samples, labels, known = flat(d)
@@ -189,7 +184,7 @@ def test_held_out_pairs_are_all_the_others(group, share, short_blocks, x64):
 
 
 @pytest.mark.parametrize("objective", ["mse", "nll"])
-def test_padding_and_held_out_pairs_do_not_count(objective, short_blocks, x64):
+def test_padding_and_held_out_pairs_do_not_count(objective, x64):
     s = dataclasses.replace(SPLIT, objective=objective, share=0.9)  # the training pairs end in the block with the padding
     d, p = start(s)
     assert d.number.size == 128
@@ -206,7 +201,7 @@ def test_padding_and_held_out_pairs_do_not_count(objective, short_blocks, x64):
 
 
 @pytest.mark.parametrize("objective", ["mse", "nll"])
-def test_records_are_what_they_are_called(objective, short_blocks, x64):
+def test_records_are_what_they_are_called(objective, x64):
     s = dataclasses.replace(SPLIT, objective=objective, lr=0.05, epochs=30, every=10)
     run = trained(s)
     assert {k: v.shape for k, v in run.curves.items()} == dict.fromkeys(
@@ -284,7 +279,7 @@ def test_runs_together_are_the_runs_alone(fields, x64):
 
 
 @pytest.mark.slow
-def test_compiled_or_not_runs_are_the_same(short_blocks, x64):
+def test_compiled_or_not_runs_are_the_same(x64):
     s = dataclasses.replace(SPLIT, epochs=1, every=1)
     with jax.disable_jit():
         slow = training.train(s, KEY)
@@ -300,13 +295,13 @@ def test_float32_stays_float32(x64):
     ("fields", "words"),
     [
         ({"group": "abc"}, "group"),
-        ({"share": 0.0}, "got share=0.0"),
-        ({"share": 1.0}, "one to test on, got share=1.0"),
-        ({"share": 3.0, "critical": True}, "got share=3.0"),
-        ({"hidden": 0}, "at least one hidden node, got hidden=0"),
+        ({"share": 0.0}, "share=0.0 is not allowed"),
+        ({"share": 1.0}, "share=1.0 is not allowed: share leaves .* one to test on"),
+        ({"share": 3.0, "critical": True}, "share=3.0 is not allowed"),
+        ({"hidden": 0}, "hidden=0 is not allowed: a network has at least one hidden node"),
         ({"epochs": 15}, "epochs is a multiple of every"),
-        ({"epochs": -10}, "got epochs=-10"),
-        ({"every": 0}, "got epochs=400, every=0"),
+        ({"epochs": -10}, "epochs=-10 is not allowed"),
+        ({"every": 0}, "every=0 is not allowed"),
         ({"ridge": True, "decay": 0.0}, "a ridge solution needs decay > 0"),
         ({"ridge": True, "objective": "nll"}, "objective mse"),
         ({"activation": "gelu"}, "activation"),
@@ -314,5 +309,5 @@ def test_float32_stays_float32(x64):
     ],
 )
 def test_bad_settings_are_refused(fields, words):
-    with pytest.raises(UsageError, match=words):
+    with pytest.raises(jd.UsageError, match=words):
         jd.grid(Training, **fields)

@@ -20,6 +20,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2.claims import retention
+from jaxdyn.theories.li2.trials.retention import Retention, split_start, trial
 
 SCALES = {
     "quick": {
@@ -51,8 +52,8 @@ def run(scale: str, out: Path) -> None:
     experiment.table(out, "halves", rows(cyclic), "p_50: fraction of the pairs that keeps half of the maxima")
     experiment.table(out, "slopes", slopes(cyclic), "Slope of ln p_50; theorem 4: 1 over ln(ln M / M)")
     experiment.table(out, "degrees", by_degree(degrees), "The degree d; theorem 4: exponent 2, the authors' sweeps: 1")
-    experiment.figure(out, "li2_theorem4", lambda fig: draw_curves(cyclic, fig), (12.0, 3.6))
-    experiment.figure(out, "li2_theorem4_halves", lambda fig: draw_halves(cyclic, degrees, fig), (10.0, 3.8))
+    experiment.figure(out, "li2_thm4", lambda fig: draw_curves(cyclic, fig), (12.0, 3.6))
+    experiment.figure(out, "li2_thm4_halves", lambda fig: draw_halves(cyclic, degrees, fig), (10.0, 3.8))
     experiment.save(out, "groups", cyclic)
     experiment.save(out, "degrees", degrees)
 
@@ -60,21 +61,21 @@ def run(scale: str, out: Path) -> None:
 def swept(out: Path, start: str, case: dict) -> xr.Dataset:
     """One start over all c."""
     fields = {name: case[name] for name in ("c", "spread", "subsets", "steps")}
-    grid = jd.grid(retention.Retention, starts=(start,), **fields)
-    return experiment.sweep(out, start.replace("/", "_d"), retention.trial, grid, case["seeds"], chunk=RUNS).drop_vars("status")
+    grid = jd.grid(Retention, starts=(start,), **fields)
+    return experiment.sweep(out, start.replace("/", "_d"), trial, grid, case["seeds"], chunk=RUNS).drop_vars("status")
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and M."""
-    found = retention.halves(ds)
-    low, high = found.interval()
+    halved = retention.halves(ds)
+    low, high = halved.interval()
     main = retention.LEVELS.index(retention.MAIN)
     table = []
     for k, kind in enumerate(ds.object.values):
         for i, m in enumerate(orders(ds)):
-            row = {"energy": kind, "M": int(m), "p_50": found.p[k, i, main], "low": low[k, i, main], "high": high[k, i, main]}
-            row |= {"before": BEFORE[kind].get(int(m)), "c_50": found.p[k, i, main] * m / np.log(m)}
-            row |= {f"p_50, mass > {t:g}": found.p[k, i, j] for j, t in enumerate(retention.LEVELS) if t != retention.MAIN}
+            row = {"energy": kind, "M": int(m), "p_50": halved.p[k, i, main], "low": low[k, i, main], "high": high[k, i, main]}
+            row |= {"before": BEFORE[kind].get(int(m)), "c_50": halved.p[k, i, main] * m / np.log(m)}
+            row |= {f"p_50, mass > {t:g}": halved.p[k, i, j] for j, t in enumerate(retention.LEVELS) if t != retention.MAIN}
             moving = ds.gradient.isel(object=k, start=i) > 1e-3
             table.append(row | {"still moving": float(moving.mean())})
     return table
@@ -82,13 +83,13 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 def slopes(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and threshold."""
-    found, m = retention.halves(ds), orders(ds)
+    halved, m = retention.halves(ds), orders(ds)
     table = []
     for k, kind in enumerate(ds.object.values):
         for j, t in enumerate(retention.LEVELS):
             row = {"energy": kind, "mass >": t}
             for name, x in (("over ln(ln M / M)", np.log(np.log(m) / m)), ("over ln M", np.log(m))):
-                p = np.concatenate([found.p[k, :, j, None], found.drawn[k, :, j]], 1)
+                p = np.concatenate([halved.p[k, :, j, None], halved.drawn[k, :, j]], 1)
                 row |= dict(zip((name, f"{name}, low", f"{name}, high"), retention.slope(x, p), strict=True))
             table.append(row)
     return table
@@ -96,19 +97,19 @@ def slopes(ds: xr.Dataset) -> list[dict]:
 
 def by_degree(ds: xr.Dataset) -> list[dict]:
     """One line for every start; the exponents of all starts together in the last."""
-    found, m = retention.halves(ds, (retention.MAIN,), above_chance=True), orders(ds)
-    low, high = found.interval()
-    c = found.p[..., 0] * m / np.log(m)
-    degree = np.array([retention.split_start(str(start))[1] for start in ds.start.values], float)
+    halved, m = retention.halves(ds, (retention.MAIN,), above_chance=True), orders(ds)
+    low, high = halved.interval()
+    c = halved.p[..., 0] * m / np.log(m)
+    degree = np.array([split_start(str(start))[1] for start in ds.start.values], float)
     table = []
     for i, start in enumerate(ds.start.values):
         row = {"start": str(start), "M": str(int(m[i])), "d": str(int(degree[i])), "share": float(ds.share.isel(start=i).mean())}
         for k, kind in enumerate(ds.object.values):
-            row |= {f"p_50, {kind}": f"{found.p[k, i, 0]:.3f} [{low[k, i, 0]:.3f}, {high[k, i, 0]:.3f}]", f"c_50, {kind}": c[k, i]}
+            row |= {f"p_50, {kind}": f"{halved.p[k, i, 0]:.3f} [{low[k, i, 0]:.3f}, {high[k, i, 0]:.3f}]", f"c_50, {kind}": c[k, i]}
         table.append(row)
     last = {"start": "exponent of d", "M": "", "d": "", "share": None}
     for k, kind in enumerate(ds.object.values):
-        drawn = np.concatenate([found.p[k], found.drawn[k, :, 0]], 1) * (m / np.log(m))[:, None]
+        drawn = np.concatenate([halved.p[k], halved.drawn[k, :, 0]], 1) * (m / np.log(m))[:, None]
         value, least, most = retention.slope(np.log(degree), drawn)
         last |= {f"p_50, {kind}": f"{value:.2f} [{least:.2f}, {most:.2f}]", f"c_50, {kind}": None}
     return [*table, last]
@@ -116,7 +117,7 @@ def by_degree(ds: xr.Dataset) -> list[dict]:
 
 def orders(ds: xr.Dataset) -> np.ndarray:
     """M of every start."""
-    return np.array([parse(retention.split_start(str(start))[0]).order for start in ds.start.values], float)
+    return np.array([parse(split_start(str(start))[0]).order for start in ds.start.values], float)
 
 
 def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
@@ -144,16 +145,16 @@ def draw_halves(ds: xr.Dataset, degrees: xr.Dataset, fig: Figure) -> None:
         left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[retention.COLORS[kind]], markersize=8)
     left.plot([], [], "x", color=plotting.COLORS["control"], label="before, 5 subsets")
     left.set_xticks(ticks := sorted({*orders(ds), *BEFORE["cross"]}), [f"{m:g}" for m in ticks])
-    found, m = retention.halves(degrees, (retention.MAIN,), above_chance=True), orders(degrees)
-    d = np.array([retention.split_start(str(start))[1] for start in degrees.start.values], float)
+    halved, m = retention.halves(degrees, (retention.MAIN,), above_chance=True), orders(degrees)
+    d = np.array([split_start(str(start))[1] for start in degrees.start.values], float)
     scale = m / np.log(m)
-    low, high = found.interval()
+    low, high = halved.interval()
     for k, kind in enumerate(degrees.object.values):
-        c = found.p[k, :, 0] * scale
+        c = halved.p[k, :, 0] * scale
         error = [c - low[k, :, 0] * scale, high[k, :, 0] * scale - c]
         right.errorbar(d, c, error, fmt="o-", capsize=2.5, color=plotting.COLORS[retention.COLORS[str(kind)]], label=str(kind))
     right.plot(d, scale, "_", markersize=14, color=plotting.COLORS["failed"], label="all pairs")
-    c = found.p[0, 0, 0] * scale[0]
+    c = halved.p[0, 0, 0] * scale[0]
     right.plot(d, c * (d / d[0]) ** 2, "--", color=plotting.COLORS["control"], label=r"$\propto d^2$")
     right.set(xscale="log", yscale="log", xlabel="degree d", ylabel=r"$c_{50}$")
     right.set_xticks(sorted(set(d)), [f"{x:g}" for x in sorted(set(d))])

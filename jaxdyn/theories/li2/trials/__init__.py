@@ -1,0 +1,1 @@
+"""Settings and trials that several claims of Li2 share."""

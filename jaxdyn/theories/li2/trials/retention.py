@@ -1,0 +1,127 @@
+r"""The trial of theorem 4: maxima of the energy on all pairs follow the flow of the energy on random pairs.
+
+A node starts at an exact maximum of the energy on all pairs and follows the flow of the energy on n of the M^2 pairs, drawn
+without replacement, with :math:`n = c\, M \ln M`. Measured is the share of its squared norm at the end in the irrep in which it
+started, its mass. A subset grows with c: the pairs that come next in one order are added.
+Letters and the three energies as in ``dynamics/retention.py``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import Irreps, decompose
+from jaxdyn.theories.li2.dynamics import energy
+from jaxdyn.theories.li2.dynamics import retention as theory
+
+__all__ = ["CYCLIC", "DEGREES", "Retention", "split_start", "trial"]
+
+CYCLIC = ("11", "23", "47")
+DEGREES = ("D12/1", "D12/2", "S4/3")
+
+
+@jd.setting
+class Retention:
+    """Nodes at maxima, one for each subset. A start is a group, or group/degree for an irrep of that degree.
+
+    Each subset has its own random factor on c, up to ``spread``, the ratio of neighbouring values of the grid, so that all values
+    between them occur.
+    """
+
+    c: jd.Swept = 2.5
+    spread: jd.Swept = 1.3
+    ridge: jd.Swept = 1e-3
+    starts: tuple[str, ...] = CYCLIC + DEGREES
+    subsets: int = 26
+    steps: int = 300
+    step: float = 0.4
+
+    def __post_init__(self) -> None:
+        """Refuse starts that do not exist, steps beyond which the flow is not followed, and no subsets."""
+        for start in self.starts:
+            _could_be(start)
+        jd.require(self, len(self.starts) >= 1, "there is at least one start", "starts")
+        jd.require(self, len(set(self.starts)) == len(self.starts), "the starts differ", "starts")
+        for name in ("subsets", "steps", "spread"):
+            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
+        for name in ("c", "ridge"):
+            jd.require(self, getattr(self, name) > 0, "it is positive", name)
+        jd.require(self, 0 < self.step <= 0.5, "the step is between 0 and .5", "step")
+
+
+def split_start(start: str) -> tuple[str, int]:
+    """The group's name and the degree: 1 where a start names none."""
+    name, _, degree = start.partition("/")
+    if degree and not degree.isdigit():
+        raise jd.UsageError(f"start={start!r} is not allowed: it is a group or group/degree, e.g. 23 or S4/3")
+    return name, int(degree or 1)
+
+
+def _could_be(start: str) -> None:
+    """Refuse a degree that no group of this order has; other degrees are refused by the trial, which decomposes the group."""
+    name, degree = split_start(start)
+    order = parse(name).order
+    if order % degree or degree**2 >= order:
+        raise jd.UsageError(f"start={start!r} is not allowed: {name} has no irrep of degree {degree} but the trivial one")
+
+
+def _origin(start: str) -> tuple[Irreps, tuple[int, ...]]:
+    """The irreps of the start's group, and the first one or pair of its degree: of complex type if there is any."""
+    name, degree = split_start(start)
+    irreps = decompose(parse(name))
+    fitting = [numbers for numbers in irreps.merged[1:] if irreps.degrees[numbers[0]] == degree]
+    if not fitting:
+        raise jd.UsageError(f"start={start!r} is not allowed: {name} has no irrep of degree {degree} but the trivial one")
+    return irreps, max(fitting, key=len)
+
+
+def trial(s: Retention, key: PRNGKeyArray) -> jd.Observables:
+    """The mass at the end in the irrep of the start, for each energy, start and subset."""
+    ends = [_kept(s, start, jax.random.fold_in(key, _number(start))) for start in s.starts]
+    origins = [_origin(start) for start in s.starts]
+    order = np.array([irreps.group.order for irreps, _ in origins], float)
+    share = np.array([sum(irreps.degrees[k] ** 2 for k in numbers) for irreps, numbers in origins]) / order
+    mass, gradient = (jnp.stack([end[i] for end in ends], 1) for i in range(2))
+    return jd.observables(
+        measured={"mass": jd.named(mass, "object start subset")},
+        recorded={
+            "gradient": jd.named(gradient, "object start subset"),
+            "p": jd.named(jnp.stack([end[2] for end in ends]), "start subset"),
+            "order": jd.named(jnp.asarray(order), "start"),
+            "degree": jd.named(jnp.asarray([float(split_start(start)[1]) for start in s.starts]), "start"),
+            "share": jd.named(jnp.asarray(share), "start"),
+        },
+        coords={"object": theory.OBJECTS, "start": s.starts},
+    )
+
+
+def _number(start: str) -> int:
+    """Stable id: a start's draws do not depend on the other starts."""
+    return int.from_bytes(hashlib.sha256(start.encode()).digest()[:4], "big")
+
+
+def _kept(
+    s: Retention, start: str, key: PRNGKeyArray
+) -> tuple[Float[Array, "object subset"], Float[Array, "object subset"], Float[Array, " subset"]]:
+    """Masses and gradients at the end, and p."""
+    k_subsets, k_nodes, k_sizes = jax.random.split(key, 3)
+    irreps, numbers = _origin(start)
+    group, m = irreps.group, irreps.group.order
+    c = s.c * s.spread ** jax.random.uniform(k_sizes, (s.subsets,), jnp.float64, -0.5, 0.5)
+    pairs = jnp.minimum(jnp.round(c * m * np.log(m)), m * m)
+    mask = (theory.draw(k_subsets, m, s.subsets) < pairs).astype(jnp.float64)
+    w = energy.random_maximum(k_nodes, irreps, numbers[0], s.subsets)
+    masses, gradients = [], []
+    for kind in theory.OBJECTS:
+        end = theory.flow(w, group, theory.make_data(mask, group, kind, s.ridge), kind, s.steps, s.step)
+        both = sum(energy.masses(f, irreps) for f in energy.split(end.w, group))
+        masses.append(jnp.sum(both[:, list(numbers)], 1))
+        gradients.append(end.gradient)
+    return jnp.stack(masses), jnp.stack(gradients), pairs / m**2

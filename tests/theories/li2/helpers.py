@@ -1,0 +1,80 @@
+"""What several test files of Li2 share: activations and losses in NumPy, and tests of a claim on small runs."""
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+
+SHAPES = ((12, 5), (9, 14))  # more samples than nodes, and fewer
+SIGMA = {
+    "square": lambda x: x * x,
+    "relu": lambda x: np.maximum(x, 0),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "relu2": lambda x: np.maximum(x, 0) ** 2,
+    "tanh": np.tanh,
+    "cube": lambda x: x**3,
+    "linear": lambda x: x,
+}
+
+
+def drawn(seed, shape, classes=4):
+    """Features, targets and a top layer."""
+    rng = np.random.default_rng(seed)
+    n, hidden = shape
+    return rng.normal(size=shape), np.eye(classes)[rng.integers(classes, size=n)], rng.normal(size=(hidden, classes))
+
+
+def centred(x):
+    return x - x.mean(0)
+
+
+def rejects(judge, ds, name, factor):
+    """Whether the judge rejects a prediction times this factor."""
+    return not all(c.passed for c in judge(ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})))
+
+
+class Small:
+    """Small runs of a topic's claims, and what each judge must do with them."""
+
+    def __init__(self, grids, seeds=8):
+        self.grids, self.seeds, self.swept = grids, seeds, {}
+
+    def runs(self, trial):
+        """All forms, computed once."""
+        if trial not in self.swept:
+            self.swept[trial] = jd.sweep(trial, self.grids[trial], self.seeds)
+        return self.swept[trial]
+
+    def data(self, claim, form=None):
+        """The runs of a claim's form."""
+        ds = self.runs(claim.trial)
+        return ds.sel(form=form or claim.form, drop=True) if "form" in ds.dims else ds
+
+    def upholds_what_is_right(self, claim):
+        """The judge upholds the claim, or refutes it and upholds its counterpart."""
+        assert passes(claim, self.data(claim)) == (claim.expected == "upheld")
+        if claim.counterpart:
+            assert passes(claim, self.data(claim, claim.counterpart))
+
+    def notices_a_tenth_and_every_breach(self, claim):
+        """Each prediction that the judge reads is rejected when it is a tenth larger, each breach of the data as well."""
+        ds = self.data(claim)
+        for name in [n for n in ds.data_vars if str(n).startswith("predicted_")]:
+            changed = ds.assign({name: 1.1 * ds[name]})
+            reads = not passes(claim, ds.assign({name: np.nan * ds[name]}))
+            if reads and bool((ds[name] != 0).any()):
+                assert not passes(claim, changed), name
+        for name, control in claim.controls.items():
+            quaternionic = "quaternionic" in name  # none among the small groups
+            if callable(control.breach) and not quaternionic:
+                assert not passes(claim, control.breach(ds)), name
+
+    def draws(self, claim):
+        """The figure has data."""
+        fig = Figure()
+        claim.plot(self.data(claim), fig)
+        assert any(ax.has_data() for ax in fig.axes)
+
+
+def passes(claim, ds):
+    return all(check.passed for check in claim.judge(ds))
