@@ -15,7 +15,7 @@ from cogo_sweep import GROUPS, classes, networks, shares
 from jaxdyn import experiment
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify
-from jaxdyn.theories.cogo.claims import published
+from jaxdyn.theories.cogo import published
 
 LRS = (0.01, 0.002)
 DECAY = 5e-5

@@ -14,7 +14,7 @@ rows of c are the output's classes.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,20 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.data.abelian import Abelian
 
-__all__ = ["Activation", "Scale", "correct", "init", "loss", "loss_at", "loss_per_pair", "output", "to_scale"]
+__all__ = [
+    "Activation",
+    "Fit",
+    "Scale",
+    "correct",
+    "factor",
+    "fit",
+    "init",
+    "loss",
+    "loss_at",
+    "loss_per_pair",
+    "output",
+    "to_scale",
+]
 
 Scale = Literal["paper", "code"]
 ACTIVATIONS = {"quadratic": jnp.square, "relu": jax.nn.relu}
@@ -87,3 +100,23 @@ def loss_at(
 def correct(w: Float[Array, "3 d q"], group: Abelian, activation: Activation = "quadratic") -> Bool[Array, "d d"]:
     """Whether the largest output is the sum's, for all pairs."""
     return jnp.argmax(output(w, activation), -1) == jnp.asarray(group.add)
+
+
+class Fit(NamedTuple):
+    """How well a network adds."""
+
+    loss: Float[Array, ""]
+    wrong: Int[Array, ""]
+
+
+def fit(w: Float[Array, "3 d q"], group: Abelian) -> Fit:
+    """L over all pairs, paper scale, and the number of pairs whose largest output is not the sum's.
+
+    The squared residuals are added, so that a loss of zero comes out as the square of rounding; :func:`loss` takes a difference
+    and stops at rounding itself.
+    """
+    o = output(w) * factor(group, "paper")
+    hit = jax.nn.one_hot(jnp.asarray(group.add), group.order, dtype=o.dtype)
+    rest = o - jnp.mean(o, -1, keepdims=True) - (hit - 1 / group.order)
+    wrong = jnp.argmax(o, -1) != jnp.asarray(group.add)
+    return Fit(jnp.mean(jnp.sum(jnp.square(rest), -1)), jnp.sum(wrong, dtype=jnp.int32))

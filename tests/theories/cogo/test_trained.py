@@ -12,7 +12,8 @@ import jaxdyn as jd
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify, gram, model
 from jaxdyn.theories.cogo.claims import carriers as claims
-from jaxdyn.theories.cogo.claims import overparam, published, trained
+from jaxdyn.theories.cogo.claims import overparam, trained
+from jaxdyn.theories.cogo import published
 from jaxdyn.theories.cogo.dynamics import carriers, semiring, solutions, spectrum
 from jaxdyn.theories.cogo.training import Training
 
