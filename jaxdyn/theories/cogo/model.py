@@ -6,7 +6,7 @@ and the squared distance of the centred output from its target,
 
 .. math:: L = \text{mean} \bigl\| P\,( s\,o - e_{g_1 + g_2} ) \bigr\|^2, \qquad P = I - \mathbf 1 \mathbf 1^\top / d,
 
-in two scales: "paper" has :math:`s = 1/(2d)`, "code" (all training runs) has s = 1. The least value is 0; zero weights give
+in two scales: "paper" has :math:`s = 1/(2d)`, "code" (all training runs) has s = 1. The minimum is 0; zero weights give
 :math:`1 - 1/d`. A one-hot input only picks a row of weights: nothing is ever multiplied by one.
 Source: arXiv:2410.01779, section 3. Letters: d elements, q hidden nodes; weights are one array (3, d, q) with layers a, b, c,
 rows of c are the output's classes.
@@ -53,10 +53,20 @@ def to_scale(w: Float[Array, "3 d q"], group: Abelian, scale: Scale) -> Float[Ar
     return w / ratio if scale == "code" else w * ratio
 
 
-def init(key: PRNGKeyArray, group: Abelian, hidden: int, dtype: str = "float32") -> Float[Array, "3 d q"]:
-    r"""The start of the training runs: uniform within :math:`\pm 1/\sqrt d` (a, b) and :math:`\pm 1/\sqrt q` (c)."""
-    unit = jax.random.uniform(key, (3, group.order, hidden), dtype, -1.0, 1.0)
-    return unit / jnp.sqrt(jnp.array([group.order, group.order, hidden], dtype))[:, None, None]
+def init(
+    key: PRNGKeyArray, group: Abelian, hidden: int, dtype: str = "float32", width: float | Float[Array, ""] | None = None
+) -> Float[Array, "3 d q"]:
+    r"""The start of the training runs: uniform within :math:`\pm 1/\sqrt d` (a, b) and :math:`\pm 1/\sqrt q` (c).
+
+    With a width, which may be traced, the first ``width`` of the hidden places hold the start of a network with as many nodes,
+    number by number; the others are zero, and stay so under training.
+    """
+    d = group.order
+    unit = jax.random.uniform(key, (3 * d * hidden,), dtype, -1.0, 1.0)
+    q = jnp.asarray(hidden if width is None else width)
+    row, place = jnp.arange(3 * d, dtype=jnp.int32)[:, None], jnp.arange(hidden, dtype=jnp.int32)
+    unit = jnp.where(place < q, unit[(row * q.astype(jnp.int32) + place) % unit.size], 0).reshape(3, d, hidden)
+    return unit / jnp.sqrt(jnp.stack([jnp.full_like(q, d), jnp.full_like(q, d), q]).astype(dtype))[:, None, None]
 
 
 def output(w: Float[Array, "3 d q"], activation: Activation = "quadratic") -> Float[Array, "d d d"]:
@@ -68,10 +78,9 @@ def loss_per_pair(
     w: Float[Array, "3 d q"], group: Abelian, scale: Scale, activation: Activation = "quadratic"
 ) -> Float[Array, "d d"]:
     """Squared distance of each pair's centred output from its target."""
-    o = factor(group, scale) * output(w, activation)
-    o = o - jnp.mean(o, -1, keepdims=True)
-    hit = jnp.take_along_axis(o, jnp.asarray(group.add)[..., None], -1)[..., 0]
-    return jnp.sum(jnp.square(o), -1) - 2 * hit + (1 - 1 / group.order)
+    o = factor(group, scale) * output(w.at[2].add(-jnp.mean(w[2], 0)), activation)
+    hit = jnp.asarray(group.add)[..., None] == jnp.arange(group.order)
+    return jnp.sum(jnp.square(o) - 2 * jnp.where(hit, o, 0), -1) + (1 - 1 / group.order)
 
 
 def loss(

@@ -124,7 +124,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.bias_carrier",
-        statement=r"In networks trained on $\mathbb{Z}_{23}$ with weight decay 5e-5 to 2e-4, the mean that an order-4 frequency k "
+        statement=r"In networks trained on modular addition with weight decay 5e-5 to 2e-4, the mean that an order-4 frequency k "
         r"leaves in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$, has modulus $\sqrt2$ (paper's scale) and is cancelled "
         r"by $\sum_j \sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes j of order-6 groups, both within 5%.",
         source="derived; arXiv:2410.01779 composes solutions of orders 4 and 6 without saying where trained networks keep the bias",
@@ -140,7 +140,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.one_o6",
-        statement=r"Networks trained on $\mathbb{Z}_{23}$ with weight decay 5e-5 to 2e-4 that have order-4 groups have at least "
+        statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 that have order-4 groups have at least "
         r"one order-6 group, and need it: without the c-entries of order-6 nodes at order-4 frequencies the loss rises by $4/d$ "
         r"for each of these, within 10% in the mean over seeds.",
         judge=judge_one,
@@ -151,7 +151,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.n6_trained",
-        statement=r"Networks trained on $\mathbb{Z}_{23}$ with weight decay 5e-5 to 5e-4 are close to the least norm: they keep "
+        statement=r"Networks trained on modular addition with weight decay 5e-5 to 5e-4 are close to the least norm: they keep "
         r"between $n_6^*$ and $2 n_6^*$ order-6 groups, $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$, and "
         r"their squared norm is that of the composed solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%.",
         source="derived; growing share of order 4: arXiv:2410.01779, figure 4",
@@ -168,7 +168,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.diag_sum",
-        statement=r"At the end of training on $\mathbb{Z}_{23}$ with weight decay $\lambda$ from 5e-5 to 2e-4, $2d \sum_{k\ne0} "
+        statement=r"At the end of training on modular addition with weight decay $\lambda$ from 5e-5 to 2e-4, $2d \sum_{k\ne0} "
         r"\mathrm{Re}\,r_{kkk}$ is $d - 1$ and the sum of all other potentials 0, within 2% of $d - 1$ (code scale). The former "
         r"falls short by $d\,(L + \lambda \|w\|^2 / 6)$, within 20% in the mean over seeds, with the remaining loss L and the "
         r"norm of the composed solution.",

@@ -39,7 +39,7 @@ BREACHES = ("none", "inverse", "matrix")
 
 @jd.setting
 class Ring:
-    """Random elements of every group; ``breach`` puts x + (-x) in place of the zero, or a matrix product in place of the product."""
+    """Random elements of every group; ``breach`` takes x + (-x) for the zero, or a matrix product for the product."""
 
     breach: jd.Code = jd.code(*BREACHES)
     nodes: int = 3

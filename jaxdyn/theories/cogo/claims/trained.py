@@ -169,7 +169,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.train_table",
-        statement=r"In networks trained on $\mathbb{Z}_{23}$ with weight decay 5e-5, $z_{\nu=i} * z_\xi$ is as frequent among the "
+        statement=r"In networks trained on modular addition with weight decay 5e-5, $z_{\nu=i} * z_\xi$ is as frequent among the "
         r"factorable frequencies as published, within 10 points, and at least 70% of them are one of the three known "
         r"constructions; at decay 5e-4 all are, within 5 points. Means over seeds; the publication has 98% at decay 5e-5.",
         quick=QUICK.replace(decay=[5e-5, 5e-4]),
@@ -182,7 +182,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.wd_order",
-        statement=r"In trained networks on $\mathbb{Z}_{23}$, the share of frequencies with four nodes rises with weight decay in "
+        statement=r"In networks trained on modular addition, the share of frequencies with four nodes rises with weight decay in "
         r"each seed (rank correlation at least .5); at the largest decay its mean is 70% to 100% of the share at the least norm, "
         r"$1 - n_6^*/n$ with $n = (d-1)/2$ and $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
         quick=QUICK.replace(decay=[0.0, *DECAYS]),
