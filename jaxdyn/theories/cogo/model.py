@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian
 
 __all__ = [
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 Scale = Literal["paper", "code"]
-ACTIVATIONS = {"quadratic": jnp.square, "relu": jax.nn.relu}
 Activation = Literal["quadratic", "relu"]
 
 
@@ -69,13 +69,20 @@ def init(
     return unit / jnp.sqrt(jnp.stack([jnp.full_like(q, d), jnp.full_like(q, d), q]).astype(dtype))[:, None, None]
 
 
-def output(w: Float[Array, "3 d q"], activation: Activation = "quadratic") -> Float[Array, "d d d"]:
+def activate(x: Float[Array, "*n"], activation: Activation | jd.Code = "quadratic") -> Float[Array, "*n"]:
+    """The square, or ReLU; a traced switch computes both and keeps one."""
+    if isinstance(activation, str):
+        return jnp.square(x) if activation == "quadratic" else jax.nn.relu(x)
+    return jnp.where(activation == "quadratic", jnp.square(x), jax.nn.relu(x))
+
+
+def output(w: Float[Array, "3 d q"], activation: Activation | jd.Code = "quadratic") -> Float[Array, "d d d"]:
     """Outputs o of all pairs: first operand, second operand, class."""
-    return ACTIVATIONS[activation](w[0][:, None] + w[1][None]) @ w[2].T
+    return activate(w[0][:, None] + w[1][None], activation) @ w[2].T
 
 
 def loss_per_pair(
-    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, activation: Activation = "quadratic"
+    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, activation: Activation | jd.Code = "quadratic"
 ) -> Float[Array, "d d"]:
     """Squared distance of each pair's centred output from its target."""
     o = factor(group, scale) * output(w.at[2].add(-jnp.mean(w[2], 0)), activation)
@@ -88,7 +95,7 @@ def loss(
     group: Abelian,
     scale: Scale,
     only: Bool[Array, "d d"] | None = None,
-    activation: Activation = "quadratic",
+    activation: Activation | jd.Code = "quadratic",
 ) -> Float[Array, ""]:
     """L over all pairs, or over those marked in ``only``."""
     each = loss_per_pair(w, group, scale, activation)
@@ -96,17 +103,17 @@ def loss(
 
 
 def loss_at(
-    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, pairs: Int[Array, "n 2"], activation: Activation = "quadratic"
+    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, pairs: Int[Array, "n 2"], activation: Activation | jd.Code = "quadratic"
 ) -> Float[Array, ""]:
     """L over the pairs listed, each by its numbers of g1 and g2."""
     g1, g2 = pairs[:, 0], pairs[:, 1]
-    hidden = ACTIVATIONS[activation](w[0][g1] + w[1][g2])
+    hidden = activate(w[0][g1] + w[1][g2], activation)
     o = factor(group, scale) * hidden @ (w[2] - jnp.mean(w[2], 0)).T
     hit = o[jnp.arange(len(pairs)), jnp.asarray(group.add)[g1, g2]]
     return jnp.mean(jnp.sum(jnp.square(o), -1) - 2 * hit) + (1 - 1 / group.order)
 
 
-def correct(w: Float[Array, "3 d q"], group: Abelian, activation: Activation = "quadratic") -> Bool[Array, "d d"]:
+def correct(w: Float[Array, "3 d q"], group: Abelian, activation: Activation | jd.Code = "quadratic") -> Bool[Array, "d d"]:
     """Whether the largest output is the sum's, for all pairs."""
     return jnp.argmax(output(w, activation), -1) == jnp.asarray(group.add)
 

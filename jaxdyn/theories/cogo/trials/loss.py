@@ -6,16 +6,17 @@ and ``dynamics/spectrum.py``.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex, Float, PRNGKeyArray
+from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import gram, model
 from jaxdyn.theories.cogo.dynamics import spectrum
-from jaxdyn.theories.cogo.trials.padding import padded, parts
 
 __all__ = ["Weights", "printed_transform", "trial"]
 
@@ -47,90 +48,87 @@ def printed_transform(w: Float[Array, "3 d q"]) -> Complex[Array, "3 d q"]:
     return jnp.einsum("km,pmj->pkj", jnp.asarray(np.exp(1j * turns)), w.astype(jnp.complex128))
 
 
+class Sides(NamedTuple):
+    """Both sides of all identities for one group, in few arrays: a program's compilation takes as long as it has operations."""
+
+    weights: Float[Array, "3 n"]  # back from the talks' spectrum, back from the spectrum, the weights themselves
+    spectra: Complex[Array, "2 n"]  # of the talks, ours
+    mirrors: Complex[Array, "2 n"]
+    power: Float[Array, "3"]  # Parseval's sum of the talks' spectrum, of ours; the squared norm of the weights
+    imaginary: Float[Array, "2"]  # squared norm of the imaginary part of weights: from their spectrum, and synthesised
+    decomposed: Float[Array, "3"]  # zero modes dropped, as printed; kept; of centred weights
+    direct: Float[Array, "2"]  # of the weights, of centred weights
+    gram: Float[Array, ""]
+
+
 def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     """Random weights of every group: transform and back, and all forms of the loss."""
     groups = [parse(name) for name in s.groups]
     k_weights, k_split = jax.random.split(key)
-    sizes = [9 * group.order * s.hidden for group in groups]
-    normal = jax.random.normal(k_weights, (sum(sizes),), jnp.float64)  # one draw for all groups compiles faster
-    uniform = jax.random.uniform(k_split, (sum(group.order**2 for group in groups),), jnp.float64)
-    draws = jnp.split(normal, np.cumsum(sizes[:-1])), jnp.split(uniform, np.cumsum([group.order**2 for group in groups[:-1]]))
-    one = [_one(s, group, *drawn) for group, *drawn in zip(groups, *draws, strict=True)]
-    each = {name: [row[name] for row in one] for name in one[0]}
-
-    def stacked(*names: str) -> Float[Array, "form group"]:
-        return jnp.stack([jnp.stack(each[name]) for name in names])
-
-    def forms(name: str) -> Float[Array, "form part group entry"]:
-        return jnp.stack([parts(each[f"printed_{name}"]), parts(each[name])])
-
+    sizes, pairs = (np.cumsum(each) for each in ([9 * g.order * s.hidden for g in groups], [g.order**2 for g in groups]))
+    normal = jnp.split(jax.random.normal(k_weights, (sizes[-1],), jnp.float64), sizes[:-1])  # one draw compiles faster than many
+    uniform = jnp.split(jax.random.uniform(k_split, (pairs[-1],), jnp.float64), pairs[:-1])
+    each = [_sides(s, *drawn) for drawn in zip(groups, normal, uniform, strict=True)]
+    longest = max(x.weights.shape[-1] for x in each)
+    each = [jax.tree.map(lambda x, n=e.weights.shape[-1]: _widened(x, n, longest), e) for e in each]
+    x = jax.tree.map(lambda *rows: jnp.stack(rows, -1 if rows[0].ndim < 2 else 1), *each)
+    mirrors, spectra = (jnp.stack([v.real, v.imag], 1) for v in (x.mirrors, x.spectra))
     dims = "form part group entry"
     return jd.observables(
         predicted={
-            "weights": jd.named(jnp.stack([padded(each["printed_back"]), padded(each["back"])]), "form group entry"),
-            "mirror": jd.named(forms("mirror"), dims),
-            "power": jd.named(stacked("printed_power", "power"), "form group"),
-            "imaginary": jd.named(jnp.stack(each["imaginary"]), "group"),
-            "loss": jd.named(stacked("printed_loss", "loss"), "form group"),
-            "centred": jd.named(jnp.stack(each["centred"]), "group"),
-            "gram": jd.named(jnp.stack(each["gram"]), "group"),
+            "weights": jd.named(x.weights[:2], "form group entry"),
+            "mirror": jd.named(mirrors, dims),
+            "power": jd.named(x.power[:2], "form group"),
+            "imaginary": jd.named(x.imaginary[0], "group"),
+            "loss": jd.named(x.decomposed[:2], "form group"),
+            "centred": jd.named(x.decomposed[2], "group"),
+            "gram": jd.named(x.gram, "group"),
         },
         measured={
-            "weights": jd.named(padded(each["w"]), "group entry"),
-            "mirror": jd.named(forms("z"), dims),
-            "power": jd.named(jnp.stack(each["square"]), "group"),
-            "imaginary": jd.named(jnp.stack(each["synthesised"]), "group"),
-            "loss": jd.named(jnp.stack(each["direct"]), "group"),
-            "centred": jd.named(jnp.stack(each["direct_centred"]), "group"),
-            "gram": jd.named(jnp.stack(each["direct"]), "group"),
+            "weights": jd.named(x.weights[2], "group entry"),
+            "mirror": jd.named(spectra, dims),
+            "power": jd.named(x.power[2], "group"),
+            "imaginary": jd.named(x.imaginary[1], "group"),
+            "loss": jd.named(x.direct[0], "group"),
+            "centred": jd.named(x.direct[1], "group"),
+            "gram": jd.named(x.direct[0], "group"),
         },
         recorded={
-            "talks_weights": jd.named(padded(each["printed_back"]), "group entry"),
-            "talks_mirror": jd.named(parts(each["printed_mirror"]), "part group entry"),
-            "talks_spectrum": jd.named(parts(each["printed_z"]), "part group entry"),
-            "talks_power": jd.named(jnp.stack(each["printed_power"]), "group"),
-            "without_zero_modes": jd.named(jnp.stack(each["printed_loss"]), "group"),
+            "talks_weights": jd.named(x.weights[0], "group entry"),
+            "talks_mirror": jd.named(mirrors[0], "part group entry"),
+            "talks_spectrum": jd.named(spectra[0], "part group entry"),
+            "talks_power": jd.named(x.power[0], "group"),
+            "without_zero_modes": jd.named(x.decomposed[0], "group"),
         },
         coords={"form": ("printed", "derived"), "part": ("re", "im"), "group": s.groups},
     )
 
 
-def _one(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Float[Array, " p"]) -> dict[str, Array]:
-    """All sides of all identities for one group; the printed decomposition is the one of spectra whose zero modes are dropped."""
+def _widened(x: Shaped[Array, "*k n"], entries: int, longest: int) -> Shaped[Array, "*k m"]:
+    """Rows of that many entries with zeros at their ends; other arrays as they are."""
+    return jnp.pad(x, ((0, 0), (0, longest - entries))) if x.ndim == 2 else x
+
+
+def _sides(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Float[Array, " p"]) -> Sides:
+    """Both sides for one group; the printed decomposition is that of spectra whose zero modes are dropped."""
     d = group.order
     w, *free = normal.reshape(3, 3, d, s.hidden)
     w, free, only = s.std * w, jax.lax.complex(*free), uniform.reshape(d, d) >= s.held_out
-    z, talks = spectrum.transform(w, group), printed_transform(w)
-    centred = w - jnp.mean(w, 1, keepdims=True)
-
-    def direct(w: Float[Array, "3 d q"]) -> Float[Array, ""]:
-        square, relu = (model.loss(w, group, "paper", only, kind) for kind in ("quadratic", "relu"))
-        return jnp.where(s.activation == "quadratic", square, relu)
-
-    whole, around = jax.vmap(direct)(jnp.stack([w, centred]))
-    shown = jnp.stack([z, z.at[:2, 0].set(0), spectrum.transform(centred, group)])
-    decomposed = jax.vmap(lambda z: spectrum.loss(z, group))(shown)
-
-    def mirror(z: Complex[Array, "3 d q"]) -> Complex[Array, "3 d q"]:
-        return spectrum.negated(z, group)
-
-    return {
-        "w": w,
-        "back": spectrum.inverse(z, group),
-        "printed_back": spectrum.inverse(talks, group),
-        "z": z,
-        "mirror": mirror(z),
-        "printed_z": talks,
-        "printed_mirror": mirror(talks),
-        "square": jnp.sum(jnp.square(w)),
-        "power": d * jnp.sum(jnp.square(jnp.abs(z))),
-        "printed_power": d * jnp.sum(jnp.square(jnp.abs(talks))),
-        "imaginary": d * jnp.sum(jnp.square(jnp.abs(free - mirror(free)))) / 4,
-        "synthesised": jnp.sum(jnp.square(spectrum.inverse(-1j * free, group))),  # the real part of -iw is the imaginary one of w
-        "loss": decomposed[0],
-        "printed_loss": decomposed[1],
-        "centred": decomposed[2],
-        "direct": whole,
-        "direct_centred": around,
-        "gram": gram.loss(model.to_scale(w, group, "code"), group, "code"),
-    }
+    both = jnp.stack([w, w - jnp.mean(w, 1, keepdims=True)])
+    z, centred = jax.vmap(lambda w: spectrum.transform(w, group))(both)
+    spectra = jnp.stack([printed_transform(w), z, -1j * free])  # the real part of -iw is the imaginary one of w
+    back = jax.vmap(lambda z: spectrum.inverse(z, group))(spectra)
+    mirrors = jax.vmap(lambda z: spectrum.negated(z, group))(spectra)
+    power = d * jnp.sum(jnp.square(jnp.abs(spectra[:2])), (1, 2, 3))
+    imaginary = d * jnp.sum(jnp.square(jnp.abs(spectra[2] + mirrors[2]))) / 4
+    decomposed = jax.vmap(lambda z: spectrum.loss(z, group))(jnp.stack([z.at[:2, 0].set(0), z, centred]))
+    return Sides(
+        weights=jnp.concatenate([back[:2], w[None]]).reshape(3, -1),
+        spectra=spectra[:2].reshape(2, -1),
+        mirrors=mirrors[:2].reshape(2, -1),
+        power=jnp.append(power, jnp.sum(jnp.square(w))),
+        imaginary=jnp.stack([imaginary, jnp.sum(jnp.square(back[2]))]),
+        decomposed=decomposed,
+        direct=jax.vmap(lambda w: model.loss(w, group, "paper", only, s.activation))(both),
+        gram=gram.loss(model.to_scale(w, group, "code"), group, "code"),
+    )
