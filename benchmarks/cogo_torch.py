@@ -97,9 +97,9 @@ def our_trainer(d: int, epochs: int) -> Any:
 
     s = training.Training(group=str(d), epochs=epochs, every=epochs)
     group = parse(s.group)
-    pairs = training.split(jax.random.key(0), group, s.held_out)
+    _, out = training.split(jax.random.key(0), group, s.held_out)
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale(-s.lr))
-    step = train.make_step(training.objective(s, group, pairs, HIDDEN), tx)
+    step = train.make_step(training.objective(s, group, out), tx)
 
     @jax.jit
     def run(state: train.State) -> train.State:
@@ -110,10 +110,11 @@ def our_trainer(d: int, epochs: int) -> Any:
 
 def flops(d: int) -> float:
     """Matrix products of one epoch: three of pairs x q x d, or six of q x q x d and three of held-out pairs x q x d."""
-    held = -(-d * d // 10)
-    if 4 * HIDDEN <= d * d:
-        return 12 * HIDDEN**2 * d + 6 * held * HIDDEN * d
-    return 6 * (d * d - held) * HIDDEN * d
+    from jaxdyn.theories.cogo.training import SMALL
+
+    if d > SMALL:
+        return 12 * HIDDEN**2 * d + 6 * -(-d * d // 10) * HIDDEN * d
+    return 6 * d * d * HIDDEN * d
 
 
 def epochs_table(quick: bool) -> tuple[list[dict], dict[str, Any]]:
@@ -184,13 +185,13 @@ def denormals(quick: bool) -> dict[str, float]:
     for _ in range(4 if quick else 24):
         end = run(end)
     small = np.abs(np.asarray(end.params))
-    found = {"share of weights below 1e-20 at the end": float((small < 1e-20).mean())}
+    facts = {"share of weights below 1e-20 at the end": float((small < 1e-20).mean())}
     both = {f"ours, {name}": lambda x=x: jax.block_until_ready(run(x)) for name, x in (("start", start), ("end", end))}
-    found |= {name: t["median"] for name, t in interleaved(both, 1 if quick else 5).items()}
+    facts |= {name: t["median"] for name, t in interleaved(both, 1 if quick else 5).items()}
     for flush in (True, False):
         for name, seconds in zip(("start", "end"), torch_start_and_end(flush, 400, 4 if quick else 24), strict=True):
-            found[f"torch, {name}, {'flushed' if flush else 'not flushed'}"] = seconds
-    return found
+            facts[f"torch, {name}, {'flushed' if flush else 'not flushed'}"] = seconds
+    return facts
 
 
 def torch_start_and_end(flush: bool, epochs: int, blocks: int) -> tuple[float, float]:

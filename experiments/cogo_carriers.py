@@ -16,33 +16,33 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import classify
+from jaxdyn.theories.cogo import bias, classify
 from jaxdyn.theories.cogo.dynamics import carriers, solutions
 
 
 def parts(ds: xr.Dataset, group: str) -> xr.Dataset:
-    """Means left and taken at every frequency, orders, and the squared norm, of every network."""
+    """Means that each group of nodes gives at every frequency, orders, and the squared norm, of every network."""
     g = parse(group)
     runs = ds.measured_w.stack(run=("lr", "decay", "seed")).transpose("run", "layer", "element", "node")
 
     def one(w: jax.Array) -> dict[str, jax.Array]:
-        found = classify.nodes(w, g)
-        mean = carriers.means(found, g)
-        return {"re": mean.real, "im": mean.imag, "order": found.order, "norm": jnp.sum(jnp.square(w))}
+        nodes = classify.nodes(w, g)
+        mean = bias.means(nodes, g)
+        return {"re": mean.real, "im": mean.imag, "order": nodes.order, "norm": jnp.sum(jnp.square(w))}
 
     with jax.enable_x64(True):
-        found = jax.device_get(jax.jit(lambda w: jax.lax.map(one, w))(jnp.asarray(runs.values, jnp.float64)))
+        measured = jax.device_get(jax.jit(lambda w: jax.lax.map(one, w))(jnp.asarray(runs.values, jnp.float64)))
     dims = {"re": ("run", "part", "frequency"), "im": ("run", "part", "frequency"), "order": ("run", "frequency"), "norm": ("run",)}
-    shaped = {name: (dims[name], np.asarray(value)) for name, value in found.items()}
-    return xr.Dataset(shaped, coords={"run": runs.run, "part": list(carriers.PARTS)}).unstack("run").isel(lr=0)
+    shaped = {name: (dims[name], np.asarray(value)) for name, value in measured.items()}
+    return xr.Dataset(shaped, coords={"run": runs.run, "part": list(bias.PARTS)}).unstack("run").isel(lr=0)
 
 
-def rows(found: xr.Dataset, d: int) -> list[dict]:
+def rows(measured: xr.Dataset, d: int) -> list[dict]:
     """One line a decay: orders, how well the means cancel (median and worst of all order-4 frequencies), and the norm."""
     lines, n = [], (d - 1) // 2
     group = parse(str(d))
-    for decay in found.decay.values:
-        one = found.sel(decay=decay)
+    for decay in measured.decay.values:
+        one = measured.sel(decay=decay)
         mean = one.re + 1j * one.im
         own = mean.sel(part="own").where(one.order == 4)
         left = abs(own + mean.sel(part="order 6")) / abs(own)
@@ -57,15 +57,15 @@ def rows(found: xr.Dataset, d: int) -> list[dict]:
     return lines
 
 
-def draw(found: xr.Dataset, d: int, fig: Figure) -> None:
+def draw(measured: xr.Dataset, d: int, fig: Figure) -> None:
     """What order-6 nodes add against what each order-4 frequency leaves; the norm over the number of order-6 frequencies."""
     left, right = fig.subplots(1, 2)
-    mean = found.re + 1j * found.im
-    four = (found.order == 4) & (found.decay >= 5e-5)
-    own, taken = (mean.sel(part=part).where(four).values.ravel() for part in ("own", "order 6"))
+    mean = measured.re + 1j * measured.im
+    four = (measured.order == 4) & (measured.decay >= 5e-5)
+    own, added = (mean.sel(part=part).where(four).values.ravel() for part in ("own", "order 6"))
     known = np.isfinite(own.real)
     for name, part, color in (("real parts", np.real, "measured"), ("imaginary parts", np.imag, "third")):
-        plotting.scatter(left, -part(own[known]), part(taken[known]), name, color, log=False)
+        plotting.scatter(left, -part(own[known]), part(added[known]), name, color, log=False)
     left.set(xlabel="minus the own mean (prediction)", ylabel="mean from order-6 nodes", title=f"d = {d}, decay 5e-5 and more")
     n = (d - 1) // 2
     count = np.arange(1, n + 1)
@@ -73,7 +73,7 @@ def draw(found: xr.Dataset, d: int, fig: Figure) -> None:
     right.axvline(solutions.best_carriers(n), color=plotting.COLORS["theory"], linestyle="--", label="least norm")
     scale = float(carriers.trained_norm(parse(str(d)), 1.0))
     for decay, color in zip(DECAYS, plotting.CYCLE, strict=False):
-        one = found.sel(decay=decay)
+        one = measured.sel(decay=decay)
         right.plot(
             (one.order == 6).sum("frequency"), one.norm / scale, "o", color=color, alpha=0.7, label=f"trained, decay {decay:g}"
         )
@@ -85,13 +85,13 @@ def run(scale: str, out: Path) -> None:
     lines = []
     for group in GROUPS[scale]:
         d = parse(group).order
-        found = parts(networks(out, group), group)
-        lines += rows(found, d)
+        measured = parts(networks(out, group), group)
+        lines += rows(measured, d)
         experiment.table(
             out, "carriers", lines, "Bias of order-4 frequencies and what order-6 nodes leave of it; relative to the own mean"
         )
-        experiment.figure(out, f"cogo_carriers_{d}", lambda fig, x=found, d=d: draw(x, d, fig), (9.0, 3.8))
-        experiment.save(out, f"cogo_carriers_{d}", found)
+        experiment.figure(out, f"cogo_carriers_{d}", lambda fig, x=measured, d=d: draw(x, d, fig), (9.0, 3.8))
+        experiment.save(out, f"cogo_carriers_{d}", measured)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.cogo.claims import relax
+from jaxdyn.theories.cogo.claims.relax import deviation
+from jaxdyn.theories.cogo.trials import relax
 
 METRIC_CHECK = {16: 0.100, 64: 0.055, 256: 0.026, 1024: 0.014, 4096: 0.0072}
 FLOW_CHECK = {32: 0.20, 128: 0.09, 512: 0.063, 2048: 0.030}
@@ -107,11 +108,13 @@ def run(scale: str, out: Path) -> None:
     grid = jd.grid(relax.Wide, width=[float(w) for w in METRIC_CHECK])
     metric = experiment.sweep(out, "metric", relax.decouple_trial, grid, draws)
     grid = jd.grid(relax.Wide, width=[float(w) for w in FLOW_CHECK], nodes=2048)
-    found = [
+    flows_by_kind = [
         experiment.sweep(out, f"flow{i}", relax.flow_trial, grid.replace(**kind), flows) for i, kind in enumerate(KINDS.values())
     ]
-    found = [ds.squeeze("tied", drop=True) if "tied" in ds.dims else ds for ds in found]
-    worst = xr.concat([relax.deviation(ds).max("turns", skipna=False) for ds in found], "kind", coords="minimal", compat="override")
+    flows_by_kind = [ds.squeeze("tied", drop=True) if "tied" in ds.dims else ds for ds in flows_by_kind]
+    worst = xr.concat(
+        [deviation(ds).max("turns", skipna=False) for ds in flows_by_kind], "kind", coords="minimal", compat="override"
+    )
     worst = worst.assign_coords(kind=list(KINDS)).rename("distance")
     slopes = stats.loglog_slope(worst.width, worst.mean("seed"), "width")
     print("slopes over width:", {k: round(float(slopes.sel(kind=k)), 3) for k in KINDS})
@@ -120,7 +123,7 @@ def run(scale: str, out: Path) -> None:
         out, "flow", flow_rows(worst), f"Distance from the exponentials up to lambda t = {relax.TURNS}, {flows} starts"
     )
     experiment.figure(out, "cogo_decouple", lambda fig: draw_metric(metric, fig), (8.0, 3.6))
-    experiment.figure(out, "cogo_relaxation", lambda fig: draw_curves(found[0], fig), (8.0, 3.6))
+    experiment.figure(out, "cogo_relaxation", lambda fig: draw_curves(flows_by_kind[0], fig), (8.0, 3.6))
     experiment.figure(out, "cogo_distance", lambda fig: draw_flow(worst, fig))
     experiment.save(out, "cogo_decouple", metric)
     experiment.save(out, "cogo_flow", worst.to_dataset())

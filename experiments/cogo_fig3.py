@@ -1,4 +1,4 @@
-"""CoGO, Figure 3: one network in training. Losses and accuracies, orders of the solution found, potentials along the way.
+"""CoGO, Figure 3: one network in training. Losses and accuracies, orders of its frequencies, potentials along the way.
 
 The setting of the authors' log (d = 23, q = 512, rate .01, decay 1e-4, seed 5) and, at paper scale, that of their read-me
 (d = 71, rate .002, decay 5e-5, seed 1). Figures show that seed and, thin, four others. Potentials are scaled to the paper's.
@@ -38,11 +38,11 @@ def biases(w: jax.Array, s: training.Training) -> dict[str, jax.Array]:
     group = parse(s.group)
     z = spectrum.transform(w, group)
     k = group.pairs
-    found = {}
+    sizes = {}
     for name, m in (("still", 0), ("turning", 1)):
         other = group.add[m][group.negative[k]]
-        found[name] = 2 * group.order * jnp.abs(jnp.sum(z[0][k] * z[0][other] * z[2][k], -1))
-    return found
+        sizes[name] = 2 * group.order * jnp.abs(jnp.sum(z[0][k] * z[0][other] * z[2][k], -1))
+    return sizes
 
 
 def trial(s: training.Training, key: jax.Array) -> jd.Observables:

@@ -21,7 +21,7 @@ DECAY = 5e-5
 BINS = 10
 
 
-def angles(found: xr.Dataset) -> dict[str, np.ndarray]:
+def angles(classified: xr.Dataset) -> dict[str, np.ndarray]:
     """All angles of one kind, in (-pi, pi]."""
     label = {name: i for i, name in enumerate(NAMES)}
     kinds = {
@@ -34,8 +34,10 @@ def angles(found: xr.Dataset) -> dict[str, np.ndarray]:
     for name, places in kinds.items():
         chosen = []
         for part, field, names, order in places:
-            named = found[f"{part}_label"].isin([label[n] for n in names]) & (found.order == order) & found.factorable
-            x = found[f"{part}_{field}"].where(named).values.ravel()
+            named = (
+                classified[f"{part}_label"].isin([label[n] for n in names]) & (classified.order == order) & classified.factorable
+            )
+            x = classified[f"{part}_{field}"].where(named).values.ravel()
             chosen.append(x[np.isfinite(x)])
         values[name] = np.concatenate(chosen)
     return values

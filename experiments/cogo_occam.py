@@ -15,7 +15,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.cogo.claims import occam
+from jaxdyn.theories.cogo.claims.occam import loss_along
+from jaxdyn.theories.cogo.trials import occam
 
 ROUTES = {"path": {}, "straight line": {"route": "straight"}, "path, z' by cancellation": {"base": "cancelling"}}
 TRAINED = {
@@ -35,11 +36,11 @@ def squeezed(ds: xr.Dataset) -> xr.Dataset:
     return ds.squeeze([dim for dim in ds.status.dims if dim != "seed"], drop=True)
 
 
-def path_rows(found: dict[str, xr.Dataset]) -> list[dict]:
+def path_rows(runs: dict[str, xr.Dataset]) -> list[dict]:
     """Largest loss and norms at both ends, a line for each route and solution."""
     rows = []
-    for name, ds in found.items():
-        loss = occam.loss_along(ds)
+    for name, ds in runs.items():
+        loss = loss_along(ds)
         for solution in ds.solution.values:
             if "cancellation" in name and solution != ds.solution.values[0]:
                 continue  # the memorising solution is the same there
@@ -50,10 +51,10 @@ def path_rows(found: dict[str, xr.Dataset]) -> list[dict]:
     return rows
 
 
-def train_rows(found: dict[str, xr.Dataset]) -> list[dict]:
+def train_rows(runs: dict[str, xr.Dataset]) -> list[dict]:
     """Live nodes, norm squared and loss after training, beside the equilibrium of z' with the decay."""
     rows = []
-    for name, ds in found.items():
+    for name, ds in runs.items():
         nodes, energy, loss = CHECK.get(name, (None, None, None))
         row = {
             "start": name,
@@ -67,28 +68,28 @@ def train_rows(found: dict[str, xr.Dataset]) -> list[dict]:
     return rows
 
 
-def draw_path(found: dict[str, xr.Dataset], fig: Figure) -> None:
+def draw_path(runs: dict[str, xr.Dataset], fig: Figure) -> None:
     """Loss and norm along the routes."""
     left, right = fig.subplots(1, 2)
-    whole = found["path"].isel(solution=0)
-    for (name, ds), color in zip(found.items(), ("measured", "control", "fourth"), strict=True):
+    whole = runs["path"].isel(solution=0)
+    for (name, ds), color in zip(runs.items(), ("measured", "control", "fourth"), strict=True):
         one = ds.isel(solution=0)
-        plotting.band(left, one.t, occam.loss_along(one).clip(1e-34), name, color)
+        plotting.band(left, one.t, loss_along(one).clip(1e-34), name, color)
         plotting.band(right, one.t, one.norms / whole.norms.isel(t=-1), name, color)
-    plotting.band(left, whole.t, occam.loss_along(found["path"].isel(solution=1)).clip(1e-34), "path, memorising z'", "third")
+    plotting.band(left, whole.t, loss_along(runs["path"].isel(solution=1)).clip(1e-34), "path, memorising z'", "third")
     left.set(yscale="log", xlabel="place on the path (three legs)", ylabel="loss")
     right.set(yscale="log", xlabel="place on the path (three legs)", ylabel="norm squared over that of z'")
     left.legend(loc="center")
 
 
-def draw_training(found: dict[str, xr.Dataset], fig: Figure) -> None:
+def draw_training(runs: dict[str, xr.Dataset], fig: Figure) -> None:
     """Live nodes, norm squared and loss over steps for each start."""
     panels = fig.subplots(1, 3)
-    for (name, ds), color in zip(found.items(), ("measured", "control", "third", "fourth", "fifth"), strict=True):
+    for (name, ds), color in zip(runs.items(), ("measured", "control", "third", "fourth", "fifth"), strict=True):
         alive = (ds.sizes_of_nodes > occam.LIVE * ds.sizes_of_nodes.max("node")).sum("node")
         for ax, values in zip(panels, (alive, ds.energies, ds.losses.clip(1e-12)), strict=True):
             plotting.band(ax, ds.step, values, name, color)
-    ends = found["decay 1e-3"]
+    ends = runs["decay 1e-3"]
     for ax, level in zip(panels[1:], (ends.predicted_energy, ends.predicted_loss), strict=True):
         ax.axhline(float(level.mean()), color=plotting.COLORS["theory"], linestyle="--", label="equilibrium of z'")
     panels[0].set(xlabel="step", ylabel="live nodes", ylim=(0, 26))
@@ -117,8 +118,8 @@ def run(scale: str, out: Path) -> None:
     experiment.table(out, "training", train_rows(trained), f"After {STEPS[scale]} steps from y * z', d = 5, {seeds} starts")
     experiment.figure(out, "cogo_occam_path", lambda fig: draw_path(paths, fig), (9.0, 3.6))
     experiment.figure(out, "cogo_occam_training", lambda fig: draw_training(trained, fig), (11.0, 3.6))
-    for name, found in (("path", paths), ("training", trained)):
-        whole = xr.concat(list(found.values()), "route", coords="minimal", compat="override").assign_coords(route=list(found))
+    for name, runs in (("path", paths), ("training", trained)):
+        whole = xr.concat(list(runs.values()), "route", coords="minimal", compat="override").assign_coords(route=list(runs))
         experiment.save(out, f"cogo_occam_{name}", whole)
 
 

@@ -1,8 +1,8 @@
 """CoGO's sweep of training runs: group order x hidden nodes x weight decay x seeds, 300 runs at paper scale.
 
-Every run is stored by itself, next to the output folder in ``cogo_runs``: stopped at any moment, the same command goes on with the
-run that was being trained, and cogo_table2, cogo_fig4, cogo_fig5 and cogo_carriers find the runs they need there. Choose a part
-with ``--groups 23,71 --hidden 256,512``. Paper: arXiv 2410.01779, section 6.
+Every run is stored by itself, next to the output folder in ``cogo_runs``: stopped at any moment, the same command resumes with the
+run that was being trained, and cogo_table2, cogo_fig4, cogo_fig5 and cogo_carriers load the runs they need from there.
+Choose a part with ``--groups 23,71 --hidden 256,512``. Paper: arXiv 2410.01779, section 6.
 """
 
 import argparse
@@ -39,37 +39,37 @@ def networks(
 
 
 def classes(ds: xr.Dataset, group: str) -> xr.Dataset:
-    """What every network consists of, one value for each pair of frequencies; names as in :mod:`classify`."""
+    """Orders and constructions of every network, one value for each pair of frequencies; names as in :mod:`classify`."""
     runs = ds.measured_w.stack(run=("lr", "decay", "seed")).transpose("run", "layer", "element", "node")
     with jax.enable_x64(True):
-        found = jax.jit(lambda w: jax.lax.map(lambda x: classify.classify(x, parse(group)), w))(
+        classified = jax.jit(lambda w: jax.lax.map(lambda x: classify.classify(x, parse(group)), w))(
             jnp.asarray(runs.values, jnp.float64)
         )
-        found = jax.device_get(found)
-    flat = {name: value for name, value in found._asdict().items() if name not in ("first", "second")}
+        classified = jax.device_get(classified)
+    flat = {name: value for name, value in classified._asdict().items() if name not in ("first", "second")}
     for part in ("first", "second"):
-        flat |= {f"{part}_{name}": value for name, value in getattr(found, part)._asdict().items()}
+        flat |= {f"{part}_{name}": value for name, value in getattr(classified, part)._asdict().items()}
     shaped = {name: (("run", "frequency"), np.asarray(value)) for name, value in flat.items()}
     return xr.Dataset(shaped, coords={"run": runs.run}).unstack("run")
 
 
-def shares(found: xr.Dataset) -> xr.Dataset:
+def shares(classified: xr.Dataset) -> xr.Dataset:
     """Percentages of a network's frequencies: by order, those that do not factorise, and the columns of the published table."""
-    four, six = (found.order == n for n in (4, 6))
+    four, six = (classified.order == n for n in (4, 6))
     parts = {"order 4": four, "order 6": six, "other orders": ~four & ~six}
     ds = xr.Dataset({name: 100 * x.mean("frequency") for name, x in parts.items()})
     for n, x in ((4, four), (6, six)):
-        ds[f"o{n} not factorable"] = 100 * (~found.factorable).where(x).mean("frequency")
-        ds[f"err o{n} (1e-2)"] = 100 * found.err.where(x & found.factorable).mean("frequency")
-    counted = found.column.where(found.column >= 0)
+        ds[f"o{n} not factorable"] = 100 * (~classified.factorable).where(x).mean("frequency")
+        ds[f"err o{n} (1e-2)"] = 100 * classified.err.where(x & classified.factorable).mean("frequency")
+    counted = classified.column.where(classified.column >= 0)
     for i, name in enumerate(classify.COLUMNS):
         ds[name] = 100 * (counted == i).where(counted.notnull()).mean("frequency")
     return ds
 
 
-def rows(ds: xr.Dataset, found: xr.Dataset, place: dict) -> list[dict]:
+def rows(ds: xr.Dataset, classified: xr.Dataset, place: dict) -> list[dict]:
     """One line a cell: means over seeds."""
-    mean = shares(found).mean("seed")
+    mean = shares(classified).mean("seed")
     lines = []
     for lr in ds.lr.values:
         for decay in ds.decay.values:
@@ -82,7 +82,7 @@ def rows(ds: xr.Dataset, found: xr.Dataset, place: dict) -> list[dict]:
 
 
 def run(scale: str, out: Path, groups: Sequence[str] = (), hidden: Sequence[int] = ()) -> None:
-    """Train what is not there yet, smallest first, and print the table of all cells after each size."""
+    """Train the missing networks, smallest first, and print the table of all cells after each size."""
     lines: list[dict] = []
     for group in groups or GROUPS[scale]:
         for q in hidden or HIDDEN[scale]:

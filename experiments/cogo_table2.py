@@ -14,8 +14,7 @@ from cogo_sweep import GROUPS, classes, networks, shares
 
 from jaxdyn import experiment
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo import classify
-from jaxdyn.theories.cogo.claims import published
+from jaxdyn.theories.cogo import classify, published
 
 LRS = (0.01, 0.002)
 DECAY = 5e-5
@@ -37,20 +36,20 @@ def published_row(row: published.Row) -> dict[str, tuple[float, float]]:
     return named | dict(zip(classify.COLUMNS, row.columns, strict=True))
 
 
-def rows(found: xr.Dataset, d: int) -> list[dict]:
+def rows(classified: xr.Dataset, d: int) -> list[dict]:
     """The published row, and ours for every rate."""
     known = published_row(published.TABLE[d])
     lines = [{"d": d, "by": "paper"} | {name: f"{mean:.2f} ± {error:.2f}" for name, (mean, error) in known.items()}]
-    ours = shares(found)
-    for lr in found.lr.values:
+    ours = shares(classified)
+    for lr in classified.lr.values:
         lines.append({"d": d, "by": f"ours, rate {lr:g}"} | {name: cell(ours[name].sel(lr=lr, decay=DECAY)) for name in known})
     return lines
 
 
-def unnamed(found: xr.Dataset, d: int) -> list[dict]:
+def unnamed(classified: xr.Dataset, d: int) -> list[dict]:
     """Every factorable frequency without a name: order, error, and its distances from the constructions."""
     lines = []
-    flat = found.stack(place=("lr", "decay", "seed", "frequency"))
+    flat = classified.stack(place=("lr", "decay", "seed", "frequency"))
     others = flat.where(flat.column == classify.COLUMNS.index("others"), drop=True)
     for i in range(others.sizes.get("place", 0)):
         one = others.isel(place=i)
@@ -67,16 +66,16 @@ def unnamed(found: xr.Dataset, d: int) -> list[dict]:
 
 
 def run(scale: str, out: Path) -> None:
-    """Train or load, classify, print both tables, save what was found."""
+    """Train or load, classify, print both tables, save the classification."""
     lines, others = [], []
     for group in GROUPS[scale]:
         d = parse(group).order
         ds = networks(out, group, lrs=LRS, decays=(DECAY,))
-        found = classes(ds, group)
-        lines += rows(found, d)
-        others += unnamed(found, d)
+        classified = classes(ds, group)
+        lines += rows(classified, d)
+        others += unnamed(classified, d)
         experiment.table(out, "table2", lines, "Percentages; mean and standard error over 5 seeds")
-        experiment.save(out, f"cogo_table2_{d}", found)
+        experiment.save(out, f"cogo_table2_{d}", classified)
     if others:
         experiment.table(
             out, "unnamed", others, "Factorable frequencies without a name, and their distances (threshold .1; .17 to syn)"

@@ -1,8 +1,8 @@
-r"""What a trained network consists of: nodes by frequency, their factors, and which construction each factor is.
+r"""The parts of a trained network: nodes by frequency, their factors, and which construction each factor is.
 
 A node is active where some :math:`|z_{akj}|` of layer a exceeds a threshold, and belongs to the k at which it is largest. The order
-of a frequency is the number of its nodes. Four or six nodes are split into two factors, F = (order 2) * (order 2 or 3): over all
-ways to pair them, the ratios :math:`\rho_j = F_{cj}/F_{c,j+h}` of the pairs shall agree best; a node's exact symmetry
+of a frequency is the number of its nodes. Four or six nodes are split into two factors, F = (order 2) * (order 2 or 3): the
+nodes are paired such that the ratios :math:`\rho_j = F_{cj}/F_{c,j+h}` of the pairs agree best; a node's exact symmetry
 (a, b, c) -> (-a, -b, c) then makes the pairs' ratios agree in a and b as well. Each factor is scaled to abc = 1 and named by its
 distance from the known partial solutions,
 
@@ -11,8 +11,8 @@ distance from the known partial solutions,
 
 Source: arXiv:2410.01779, section 6, with its thresholds. Choices made here where the rule leaves one:
 
-- Reordering the pairs changes nothing that is minimised. Of all n! permutations one for each way to pair is tried, pairs in the
-  order of their first nodes; thus what is chosen does not hang on rounding.
+- Reordering the pairs does not change the minimised error. Of all n! permutations one for each way to pair is tried, pairs in the
+  order of their first nodes, so that the choice does not depend on rounding.
 - The rule looks at c alone. Pairings that c cannot tell apart (:math:`z_{\nu=i}` has c = (1, 1)) tie; within rounding, the pairing
   with the least error in all three layers is taken. ``least`` is that least error over all pairings, ties or not.
 - "unnormalised" (:math:`|abc - 1|` above the threshold) cannot occur after the division by :math:`(abc)^{1/3}`, whichever root is
@@ -35,7 +35,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Complex, Float, Int
+from jaxtyping import Array, Bool, Complex, Float, Int, Shaped
 
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.theories.cogo.dynamics.spectrum import transform
@@ -78,7 +78,7 @@ class Nodes(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A factor's name, and the distances beside which the thresholds stand (NaN where there is no such factor)."""
+    """A factor's name, and the distances that are compared with the thresholds (NaN where there is no such factor)."""
 
     label: Int[Array, " k"]  # index into NAMES
     raw: Float[Array, " k"]  # |abc - 1| before abc is scaled to 1, the larger of the columns
@@ -93,11 +93,11 @@ class Factor(NamedTuple):
 
 
 class Classes(NamedTuple):
-    """What each pair of frequencies holds."""
+    """Order and construction at each pair of frequencies."""
 
     order: Int[Array, " k"]
     factorable: Bool[Array, " k"]
-    err: Float[Array, " k"]  # of the pairing found; NaN unless the order is 4 or 6
+    err: Float[Array, " k"]  # of the chosen pairing; NaN unless the order is 4 or 6
     least: Float[Array, " k"]  # of the best pairing
     first: Factor
     second: Factor
@@ -110,7 +110,7 @@ def active_threshold(group: Abelian) -> float:
 
 
 def nodes(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE) -> Nodes:
-    """Active nodes and their frequencies; real characters but the first are left out."""
+    """Active nodes and their frequencies; real characters other than the first are left out."""
     z = transform(w, group)
     size = jnp.abs(z[0][np.concatenate([[0], group.pairs])])
     alive = jnp.max(size, 0) > active
@@ -129,8 +129,8 @@ def classify(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE, 
         near: largest distance from a partial solution that still gets its name; the largest relative error of a split is
             ``near * sqrt(3 n)``.
     """
-    found = nodes(w, group, active)
-    return named(found.order, groups(found, group), near)
+    split = nodes(w, group, active)
+    return named(split.order, groups(split, group), near)
 
 
 def named(order: Int[Array, " k"], parts: Complex[Array, "k 3 6"], near: Number = NEAR) -> Classes:
@@ -139,7 +139,7 @@ def named(order: Int[Array, " k"], parts: Complex[Array, "k 3 6"], near: Number 
     six = jax.vmap(functools.partial(_split, near=near))(parts)
     is_four, is_six = order == 4, order == 6
 
-    def pick(x: Array, y: Array) -> Array:
+    def pick(x: Shaped[Array, " k"], y: Shaped[Array, " k"]) -> Shaped[Array, " k"]:
         other = jnp.array(NONE, x.dtype) if jnp.issubdtype(x.dtype, jnp.integer) else jnp.array(jnp.nan, x.dtype)
         return jnp.where(is_four, x, jnp.where(is_six, y, other))
 
@@ -149,12 +149,12 @@ def named(order: Int[Array, " k"], parts: Complex[Array, "k 3 6"], near: Number 
     return Classes(order, factorable, err, least, first, second, column)
 
 
-def groups(found: Nodes, group: Abelian) -> Complex[Array, "k 3 6"]:
+def groups(split: Nodes, group: Abelian) -> Complex[Array, "k 3 6"]:
     """Each frequency's first six nodes in their own order; slots without a node hold ones."""
-    taken, place = jax.lax.top_k(found.member.astype(jnp.int32), min(SLOTS, found.member.shape[1]))
+    taken, place = jax.lax.top_k(split.member.astype(jnp.int32), min(SLOTS, split.member.shape[1]))
     missing = SLOTS - place.shape[1]
     taken, place = (jnp.pad(x, ((0, 0), (0, missing))) for x in (taken, place))
-    parts = jax.vmap(lambda row, at: row[:, at], in_axes=(1, 0))(found.spectrum[:, group.pairs], place)
+    parts = jax.vmap(lambda row, at: row[:, at], in_axes=(1, 0))(split.spectrum[:, group.pairs], place)
     return jnp.where(taken[:, None] > 0, parts, 1)
 
 
@@ -177,7 +177,7 @@ def _paired(part: Complex[Array, "3 n"]) -> tuple[Complex[Array, "3 h"], Complex
 
 
 def _split(part: Complex[Array, "3 n"], near: Number) -> tuple[Float[Array, ""], Float[Array, ""], Factor, Factor]:
-    """The pairing found, as error, least error of any pairing, and the two factors."""
+    """Error of the chosen pairing, least error of any pairing, and the two factors."""
     pairings = _pairings(part.shape[1])
     h = part.shape[1] // 2
     rho = part[2][pairings[:, :h]] / part[2][pairings[:, h:]]

@@ -172,7 +172,7 @@ def test_known_networks_are_what_they_are(seed, noise):
             assert c.err[i] < (0.1 if noise else 1e-12)
 
 
-def test_nu_i_with_syn_is_found_whichever_way_it_is_paired():
+def test_nu_i_with_syn_has_a_name_whichever_way_it_is_paired():
     rng = np.random.default_rng(5)
     c = ours(network(rng, 15, [block(rng, nu(1j), syn()) for _ in range(7)]), "15")
     assert c.factorable.all() and np.all(c.err < 1e-12)

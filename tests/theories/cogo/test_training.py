@@ -81,14 +81,12 @@ def test_dead_nodes_are_left_out_without_changing_the_rest(x64):
     assert training.widths(s, group) == (64, 32, 16)
     w = np.array(model.init(jax.random.key(3), group, 64, "float64"))
     w[..., np.arange(64) % 5 > 0] *= 1e-7
-    pairs = training.split(jax.random.key(4), group, 0.1)
-    tx = training.optax.adam(0.01)
+    _, out = training.split(jax.random.key(4), group, 0.1)
+    step = training_loop.make_step(training.objective(s, group, out), tx := training.optax.adam(0.01))
     start = training_loop.init(tx, jnp.asarray(w))
     full, live = training.settle(start)
     assert int(live) == 13
-    wide, narrow = (
-        training.narrowed(training_loop.make_step(training.objective(s, group, pairs, n), tx), 20, n)(full).params for n in (64, 16)
-    )
+    wide, narrow = (training.narrowed(step, 20, n)(full).params for n in (64, 16))
     np.testing.assert_allclose(narrow, wide, rtol=1e-9, atol=1e-12)
     assert not np.asarray(narrow[..., 13:]).any()
 
@@ -127,10 +125,11 @@ def test_seeds_together_are_the_seeds_alone(x64):
     [
         ({"group": "abc"}, "group='abc' is not allowed"),
         ({"group": "1"}, "at least 2 elements"),
-        ({"hidden": 0}, "at least one hidden node, got hidden=0"),
-        ({"epochs": 150}, "got epochs=150, every=100"),
-        ({"every": 0}, "epochs is a multiple of every"),
-        ({"held_out": 1.0}, "got held_out=1.0"),
+        ({"hidden": 0}, "hidden=0 is not allowed: there is at least one hidden node"),
+        ({"epochs": 150}, "epochs=150, every=100 are not allowed: epochs is a multiple of every"),
+        ({"every": 0}, "every=0 is not allowed: every is at least 1"),
+        ({"held_out": 1.0}, "held_out=1.0 is not allowed"),
+        ({"width": 600.0}, "width=600.0, hidden=512 are not allowed: 0 <= width <= hidden"),
         ({"activation": "tanh"}, "activation"),
     ],
 )

@@ -6,6 +6,7 @@ from jaxdyn.theories.cogo.claims import (
     constructions,
     energy,
     loss,
+    memory,
     occam,
     orders,
     overparam,
@@ -17,5 +18,5 @@ from jaxdyn.theories.cogo.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (loss, semiring, partial, constructions, abelian, energy, orders, relax, occam, trained, carriers, overparam)
+TOPICS = (loss, semiring, partial, constructions, memory, abelian, energy, orders, relax, occam, trained, carriers, overparam)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

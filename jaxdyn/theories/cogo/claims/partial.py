@@ -18,13 +18,13 @@ from jaxdyn import plotting
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo.dynamics import partial, semiring, spectrum
 from jaxdyn.theories.cogo.dynamics.semiring import Element
+from jaxdyn.theories.cogo.trials.blocks import widened
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS", "Node", "trial"]
 
-SOURCE = "arXiv:2410.01779, partial solutions"
 SOLUTIONS = ("syn", "syn,alpha,beta", "nu", "nu = i", "xi", "twin of xi")
 PLACES = tuple(  # layers and signs of k of every potential's factors
     tuple(entry.split()) for entry in "abc +++|abc -++|abc +-+|abc ++-|aac +-+|bbc +-+|aac +++|bbc +++|aac --+|bbc --+".split("|")
@@ -38,7 +38,7 @@ STAR = [place for place, name in enumerate(partial.ENTRIES) if name in ("~a~ac",
 
 @jd.setting
 class Node:
-    """Random numbers in the partial solutions; ``modulus`` and ``rho`` are breaches."""
+    """Random numbers in the partial solutions; ``modulus`` and ``rho`` break assumptions."""
 
     modulus: jd.Swept = 1.0  # of nu, xi, alpha and beta
     rho: jd.Code = jd.code("whole", "a factor dropped")
@@ -46,17 +46,18 @@ class Node:
     frequency: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse names of no group, frequencies with a real character, and moduli that are none."""
+        """Refuse names of no group, frequencies with a real character, and moduli that are not positive."""
         partial.require_pair(parse(self.group), self.frequency)
-        if self.modulus <= 0:
-            raise jd.UsageError(f"modulus={self.modulus} is not allowed: it is positive")
+        jd.require(self, self.modulus > 0, "modulus is positive", "modulus")
 
 
-def tables(nu: Array, xi: Array, alpha: Array, beta: Array) -> tuple[list[Array], list[Array]]:
-    """Every partial solution's columns, and what the table says of its potentials."""
+def tables(
+    nu: Complex[Array, ""], xi: Complex[Array, ""], alpha: Complex[Array, ""], beta: Complex[Array, ""]
+) -> tuple[list[Complex[Array, "3 n"]], list[Complex[Array, "10"]]]:
+    """Every partial solution's columns, and the table's values of its potentials."""
     i = jnp.asarray(1j, jnp.complex128)
     columns = [partial.syn(), partial.syn_ab(alpha, beta), partial.nu(nu), partial.nu(i), partial.xi(xi), partial.xi(xi, True)]
-    said = [
+    predicted = [
         partial.syn_table(),
         partial.syn_ab_table(alpha, beta),
         partial.nu_table(nu),
@@ -64,10 +65,10 @@ def tables(nu: Array, xi: Array, alpha: Array, beta: Array) -> tuple[list[Array]
         partial.xi_table(xi),
         partial.xi_table(xi, True),
     ]
-    return columns, said
+    return columns, predicted
 
 
-def found(x: Element, group: Abelian, k: int) -> Complex[Array, "10"]:
+def measured_potentials(x: Element, group: Abelian, k: int) -> Complex[Array, "10"]:
     """The potentials at k and -k, in the order of ``partial.ENTRIES``, from the network's real weights."""
     z = spectrum.transform(semiring.weights(x, group), group)
     at = {"+": z[:, k], "-": z[:, group.negative[k]]}
@@ -76,33 +77,34 @@ def found(x: Element, group: Abelian, k: int) -> Complex[Array, "10"]:
     return jnp.stack([jnp.sum(a * b * c) for a, b, c in each])
 
 
-def _polynomials(u: Array, n: int, group: Abelian, k: int) -> tuple[Element, Element, Array, Array]:
+def _polynomials(
+    u: Complex[Array, "3 1"], n: int, group: Abelian, k: int
+) -> tuple[Element, Element, Float[Array, ""], Float[Array, ""]]:
     """The product of x - s over all roots of unity s of order n but 1, and over those that are no primitive ones; their rho(1)."""
     roots = range(1, n)
     every = semiring.annihilator([np.exp(2j * np.pi * s / n) for s in roots])
     fewer = semiring.annihilator([np.exp(2j * np.pi * s / n) for s in roots if np.gcd(s, n) > 1])
     x = partial.embed(u, group, k)
     whole, dropped = (semiring.polynomial(x, c) for c in (every, fewer))
-    return _padded(whole), _padded(dropped), jnp.asarray(float(sum(every))), jnp.asarray(float(sum(fewer)))
-
-
-def _padded(x: Element) -> Element:
-    """The element with empty places up to the longest polynomial's."""
-    more = max(ORDERS) - x.nodes.size
-    return Element(jnp.pad(x.z, ((0, 0), (0, 0), (0, more))), jnp.pad(x.nodes, (0, more)))
+    return (
+        widened(whole, max(ORDERS)),
+        widened(dropped, max(ORDERS)),
+        jnp.asarray(float(sum(every))),
+        jnp.asarray(float(sum(fewer))),
+    )
 
 
 def polynomials(s: Node, key: PRNGKeyArray, group: Abelian) -> tuple[Float[Array, "n 10"], list[Element]]:
-    """For every order n a node u of n-th roots of unity: the potentials that rho(u) is said to have, and rho(u)."""
-    said, elements = [], []
+    """For every order n a node u of n-th roots of unity: the predicted potentials of rho(u), and rho(u)."""
+    predicted, elements = [], []
     for n, k in zip(ORDERS, jax.random.split(key, len(ORDERS)), strict=True):
         turns = jax.random.randint(k, (2,), 0, n, dtype=jnp.int32)
         a, b = partial.turn(2 * jnp.pi * turns.astype(jnp.float64) / n)
         whole, dropped, one, fewer = _polynomials(partial.node(a, b, jnp.conj(a * b)), n, group, s.frequency)
         power = jnp.asarray(EXPONENTS, jnp.int32) @ turns % n
-        said.append(jnp.where(power == 0, jnp.where(s.rho == 0, one, fewer), 0.0))
-        elements.append(jax.tree.map(lambda *e: jnp.where(s.rho == 0, *e), whole, dropped))
-    return jnp.stack(said), elements
+        predicted.append(jnp.where(power == 0, jnp.where(s.rho == "whole", one, fewer), 0.0))
+        elements.append(jax.tree.map(lambda *e: jnp.where(s.rho == "whole", *e), whole, dropped))
+    return jnp.stack(predicted), elements
 
 
 def trial(s: Node, key: PRNGKeyArray) -> jd.Observables:
@@ -110,20 +112,22 @@ def trial(s: Node, key: PRNGKeyArray) -> jd.Observables:
     k_numbers, k_roots = jax.random.split(key)
     group = parse(s.group)
     angles = jax.random.uniform(k_numbers, (4,), jnp.float64, -jnp.pi, jnp.pi)
-    columns, said = tables(*(s.modulus * partial.turn(angles)))
-    said = jnp.stack(said)
-    printed = said.at[SOLUTIONS.index("nu"), jnp.asarray(STAR)].set(0)
+    columns, rows = tables(*(s.modulus * partial.turn(angles)))
+    derived = jnp.stack(rows)
+    printed = derived.at[SOLUTIONS.index("nu"), jnp.asarray(STAR)].set(0)
     roots, elements = polynomials(s, k_roots, group)
-    elements += [_padded(partial.embed(c, group, s.frequency)) for c in columns]
+    elements += [widened(partial.embed(c, group, s.frequency), max(ORDERS)) for c in columns]
     stacked = jax.tree.map(lambda *e: jnp.stack(e), *elements)
-    measured = jax.vmap(lambda x: found(x, group, s.frequency))(stacked)
-    roots_found, found_ = _parts(measured[: len(ORDERS)]), _parts(measured[len(ORDERS) :])
+    measured = _parts(jax.vmap(lambda x: measured_potentials(x, group, s.frequency))(stacked))
     return jd.observables(
         predicted={
-            "table": jd.named(_parts(jnp.stack([said, printed])), "form part solution entry"),
+            "table": jd.named(_parts(jnp.stack([derived, printed])), "form part solution entry"),
             "poly": jd.named(_parts(roots + 0j), "part n entry"),
         },
-        measured={"table": jd.named(found_, "part solution entry"), "poly": jd.named(roots_found, "part n entry")},
+        measured={
+            "table": jd.named(measured[:, len(ORDERS) :], "part solution entry"),
+            "poly": jd.named(measured[:, : len(ORDERS)], "part n entry"),
+        },
         coords={
             "form": ("derived", "printed"),
             "solution": SOLUTIONS,
@@ -134,7 +138,7 @@ def trial(s: Node, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _parts(x: Array) -> Float[Array, "..."]:
+def _parts(x: Complex[Array, "*m row entry"]) -> Float[Array, "*m 2 row entry"]:
     """Real and imaginary parts on an axis before the last two."""
     return jnp.stack([x.real, x.imag], -3)
 
@@ -150,22 +154,22 @@ def judge_poly(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def _star(ds: xr.Dataset) -> xr.Dataset:
-    """All of R_* said to vanish for every nu."""
+    """A breach: all of R_* is predicted to vanish for any nu."""
     wrong = (ds.solution == "nu") & ds.entry.isin(["~a~ac", "~b~bc"])
     return ds.assign(predicted_table=ds.predicted_table.where(~wrong, 0.0))
 
 
 def _killed_all(ds: xr.Dataset) -> xr.Dataset:
-    """Every potential but r_kkk said to vanish, whatever its value at u."""
+    """A breach: all potentials but r_kkk are predicted to vanish, whatever their values at u."""
     return ds.assign(predicted_poly=ds.predicted_poly.where(ds.entry == "abc", 0.0))
 
 
 def plot_table(ds: xr.Dataset, fig: Figure) -> None:
-    """Potentials of all partial solutions against the table; those of z_nu at (-k, -k) apart."""
+    """Potentials of all partial solutions against the table; beside them those of z_nu at (-k, -k)."""
     left, right = fig.subplots(1, 2)
-    said = ds.predicted_table
-    said = said.sel(form="derived") if "form" in said.dims else said
-    plotting.scatter(left, said, ds.measured_table, "six partial solutions, all runs", log=False)
+    predicted = ds.predicted_table
+    predicted = predicted.sel(form="derived") if "form" in predicted.dims else predicted
+    plotting.scatter(left, predicted, ds.measured_table, "six partial solutions, all runs", log=False)
     star = ds.measured_table.sel(solution="nu", entry="~a~ac")
     angle = np.angle(_complex(ds.measured_table.sel(solution="nu", entry="~abc") - xr.DataArray([1.0, 0.0], dims="part"))) / -2
     right.plot(np.ravel(angle) / np.pi, np.ravel(np.abs(_complex(star))), "o", color=plotting.COLORS["measured"], label="network")
@@ -183,13 +187,13 @@ def _complex(values: xr.DataArray) -> np.ndarray:
 
 
 def plot_poly(ds: xr.Dataset, fig: Figure) -> None:
-    """Moduli of the potentials of 1 + u + ... + u^(n-1), apart for potentials that are 1 at u and that are not."""
+    """Moduli of the potentials of 1 + u + ... + u^(n-1): those that are 1 at u, and the others."""
     ax = fig.subplots()
-    run = np.abs(_complex(ds.measured_poly.transpose("part", "n", ...))).reshape(len(ORDERS), -1)
-    said = ds.predicted_poly.sel(part="re").transpose("n", ...).values.reshape(len(ORDERS), -1)
+    modulus = np.abs(_complex(ds.measured_poly.transpose("part", "n", ...))).reshape(len(ORDERS), -1)
+    predicted = ds.predicted_poly.sel(part="re").transpose("n", ...).values.reshape(len(ORDERS), -1)
     for row, n in enumerate(ORDERS):
         for kept, color, name in ((True, "measured", "r(u) = 1"), (False, "third", "other roots of unity")):
-            values = run[row][(said[row] != 0) == kept]
+            values = modulus[row][(predicted[row] != 0) == kept]
             shift = n + (0.06 if kept else -0.06)
             ax.plot(
                 np.full(values.size, shift), values, "o", color=plotting.COLORS[color], label=name if row == 0 else None, alpha=0.5
@@ -198,48 +202,47 @@ def plot_poly(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="n", ylabel=r"modulus of potentials of $\rho(u)$", xticks=ORDERS)
 
 
-_SHARED = {
-    "trial": trial,
-    "quick": jd.grid(Node),
-    "paper": jd.grid(Node, group="23", frequency=5),
-    "seeds": 16,
-    "paper_seeds": 256,
-}
+STUDY = jd.Study(
+    trial=trial,
+    source="arXiv:2410.01779, partial solutions; the general entries: derived",
+    form="derived",
+    quick=jd.grid(Node),
+    paper=jd.grid(Node, group="23", frequency=5),
+    seeds=16,
+    paper_seeds=256,
+)
+TABLE = STUDY.claim(
+    id="cogo.partial",
+    statement=r"At one pair of frequencies of $\mathbb{Z}_d$, the partial solutions $z_{syn}$, $z_{syn,\alpha\beta}$, $z_\nu$ and "
+    r"$z_\xi$ have the ten potentials of their table for random numbers of modulus one: e.g. $z_\nu$ has $r_{kkk} = 2$, $1 + "
+    r"\bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, 0, and $1 - \bar\nu^4$ at $(-k,-k)$.",
+    judge=judge_table,
+    controls={"all of R_* for any nu": _star, "numbers of modulus 1.1": {"modulus": 1.1}},
+    plot=plot_table,
+    caption=r"Left: real and imaginary parts of the potentials of the weights against the table, all partial solutions and runs; "
+    r"line: equality. Right: modulus of the potential of $z_\nu$ at $(-k,-k)$ against the angle of $\nu$, one point a run; line: "
+    r"$|1 - \bar\nu^4|$; dashed: the printed zero.",
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="cogo.partial",
-        statement=r"The partial solutions $z_{syn}$, $z_{syn,\alpha\beta}$, $z_\nu$ and $z_\xi$ have the potentials of their table "
-        r"for all numbers of modulus one: e.g. $z_\nu$ has $r_{kkk} = 2$, $1 + \bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, "
-        r"0, and $1 - \bar\nu^4$ at $(-k,-k)$.",
-        source=SOURCE + "; the general entries: derived",
-        form="derived",
-        judge=judge_table,
-        controls={"all of R_* for every nu": _star, "numbers of modulus 1.1": {"modulus": 1.1}},
-        plot=plot_table,
-        **_SHARED,
-    ),
-    jd.Claim(
+    TABLE,
+    TABLE.as_printed(
         id="cogo.nu_star_as_printed",
-        statement=r"As printed: $z_\nu$ is in $R_*$, thus all its potentials $r_{p,\pm k,\pm k,k}$ are 0. Those at $(-k,-k)$ are "
-        r"$1 - \bar\nu^4$.",
+        statement=r"At one pair of frequencies of $\mathbb{Z}_d$, $z_\nu$ is in $R_*$: all its potentials $r_{p,\pm k,\pm k,k}$ "
+        r"are 0, for any $\nu$ of modulus one. (Derived: those at $(-k,-k)$ are $1 - \bar\nu^4$.)",
         source="talks on arXiv:2410.01779",
         form="printed",
-        counterpart="derived",
-        expected="refuted",
-        judge=judge_table,
-        plot=plot_table,
-        **_SHARED,
     ),
-    jd.Claim(
+    STUDY.claim(
         id="cogo.poly",
-        statement=r"A polynomial $\rho(x) = \prod_s (x - s)$ of a node u has potentials $\rho(r(u))$: with u of n-th roots of "
-        r"unity and $\rho = 1 + x + \dots + x^{n-1}$ those with $r(u) = 1$ become $\rho(1) = n$ and all others 0.",
+        statement=r"A polynomial $\rho(x) = \prod_s (x - s)$ of a node $u$ has potentials $\rho(r(u))$: with $u$ of $n$-th roots "
+        r"of unity and $\rho = 1 + x + \dots + x^{n-1}$, $n = 2, \dots, 6$, those with $r(u) = 1$ become $\rho(1) = n$ and all "
+        r"others 0.",
         source="arXiv:2410.01779, polynomial construction",
-        form="derived",
         judge=judge_poly,
-        controls={"a factor of rho dropped": {"rho": "a factor dropped"}, "potentials that are 1 at u killed too": _killed_all},
+        controls={"a factor of rho dropped": {"rho": "a factor dropped"}, "potentials that are 1 at u predicted zero": _killed_all},
         plot=plot_poly,
-        **_SHARED,
+        caption=r"Modulus of the potentials of $1 + u + \dots + u^{n-1}$ against $n$, one point for each potential and run: "
+        r"potentials that are 1 at $u$, and those that are other roots of unity. Bars: $\rho(1) = n$.",
     ),
 )

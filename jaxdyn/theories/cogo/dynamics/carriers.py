@@ -1,4 +1,4 @@
-r"""Bias carriers: how order-6 groups of nodes take away the mean that order-4 groups leave, and what that does to trained networks.
+r"""Bias carriers: what order-6 groups of nodes add to the mean that order-4 groups leave, and what that does to trained networks.
 
 The mean of the output over both operands, paper scale, has at frequency k the part
 
@@ -11,48 +11,19 @@ an order-6 block the sums of ab, a conj b, aa and bb vanish. Without them the lo
 Weight decay holds a network at the least norm that solves the task, a little below the solution: where the gradient of
 :math:`L + \tfrac\lambda2 \|w\|^2` vanishes, so does its part along w, which gives
 :math:`2d \sum_{k\ne0} \mathrm{Re}\,r_{kkk} = d - 1 - d\,(L + \tfrac\lambda6 \|w\|^2)`.
-Source: arXiv:2410.01779, composed solutions; the sharing and the law of decay: derived. Letters: d elements, q nodes, k pairs.
+Source: arXiv:2410.01779, composed solutions; the sharing and the law of decay: derived. Letters: d elements of the group.
 """
 
 from __future__ import annotations
 
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Complex, Float, Int
+from jaxtyping import Array, Float
 
 from jaxdyn.data.abelian import Abelian
-from jaxdyn.theories.cogo.classify import Nodes
-from jaxdyn.theories.cogo.dynamics.spectrum import inverse
 
-__all__ = ["OWN", "PARTS", "ablated", "diagonal_under_decay", "means", "node_orders", "rise", "trained_norm"]
+__all__ = ["OWN", "diagonal_under_decay", "rise", "trained_norm"]
 
-PARTS = ("own", "order 6", "order 4", "rest")  # the frequency's own nodes; other groups; all other nodes, and zero modes
 OWN = 2**0.5  # |m_k| of an exact order-4 block
-
-
-def node_orders(found: Nodes) -> Int[Array, " q"]:
-    """The order of each node's frequency; 0 for nodes that belong to none."""
-    return jnp.sum(jnp.where(found.member, found.order[:, None], 0), 0)
-
-
-def means(found: Nodes, group: Abelian) -> Complex[Array, "4 k"]:
-    """m_k by the nodes that give it (``PARTS``), paper scale; the spectrum's is the code's."""
-    z, order = found.spectrum, node_orders(found)
-    power = jnp.square(z[:2].real) + jnp.square(z[:2].imag)
-    size = jnp.sum(power[:, group.pairs], (0, 1)) + jnp.sum(power[:, group.real], (0, 1)) / 2
-    constant = jnp.square((z[0, 0] + z[1, 0]).real) / 2
-    c = 2 * group.order * z[2, group.pairs]
-    other = ~found.member
-    choose = [found.member, (order == 6) & other, (order == 4) & other, (order != 4) & (order != 6) & other]
-    parts = jnp.stack([jnp.sum(jnp.where(nodes, size * c, 0), 1) for nodes in choose])
-    return parts.at[PARTS.index("rest")].add(jnp.sum(constant * c, 1))
-
-
-def ablated(found: Nodes, group: Abelian, carriers: Bool[Array, " q"]) -> Float[Array, "3 d q"]:
-    """Weights without the c-entries of these nodes at order-4 frequencies that are not their own."""
-    cut = carriers & (found.order == 4)[:, None] & ~found.member
-    rows = jnp.zeros(found.spectrum.shape[1:], bool).at[group.pairs].set(cut).at[group.negative[group.pairs]].set(cut)
-    z = found.spectrum.at[2].set(jnp.where(rows, 0, found.spectrum[2]))
-    return inverse(z, group)
 
 
 def rise(group: Abelian, fours: float | Float[Array, "*n"]) -> Float[Array, "*n"]:

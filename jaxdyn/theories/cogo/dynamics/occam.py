@@ -7,7 +7,7 @@ hold for z' (:math:`r_{kkk} = 1`, all else zero), y * z' has zero loss if :math:
 2. :math:`a_j, b_j` of the other nodes shrink to 0;
 3. :math:`a_1^{1-s}, b_1^{1-s}` (principal powers) go to 1 with :math:`c_1 = 1/(a_1b_1)`,
 
-since :math:`r_{kkk}(y) = 1` throughout. Source: arXiv:2410.01779, theorem on Occam's razor; the explicit path, the bound below for
+since :math:`r_{kkk}(y) = 1` at each of them. Source: arXiv:2410.01779, theorem on Occam's razor; the explicit path, the bound for
 any z' and the equilibrium under weight decay: derived. Letters: d elements, m nodes of y; spectra (3, d, m) as in ``spectrum.py``.
 """
 

@@ -27,7 +27,7 @@ SHRINK, GROW = 3.0, 4.0  # of the damping, after a step that lowers the loss and
 
 
 class Block(NamedTuple):
-    """Where a search ended: the columns at k, their share of the loss, and their Fourier norm squared over k and -k."""
+    """The end of a search: the columns at k, their share of the loss, and their Fourier norm squared over k and -k."""
 
     columns: Complex[Array, "3 n"]
     loss: Float[Array, ""]
@@ -76,6 +76,6 @@ def solve(
 
     first = jnp.stack([start.real, start.imag]).ravel()
     (v, _), _ = jax.lax.scan(step, (first, jnp.asarray(0.1, first.dtype)), None, length=steps)
-    found = columns(v)
-    size = 2 * jnp.sum(jnp.square(found.real) + jnp.square(found.imag))
-    return Block(found, jnp.sum(jnp.square(equations(v))), size)
+    end = columns(v)
+    size = 2 * jnp.sum(jnp.square(end.real) + jnp.square(end.imag))
+    return Block(end, jnp.sum(jnp.square(equations(v))), size)

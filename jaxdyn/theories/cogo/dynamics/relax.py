@@ -40,6 +40,7 @@ __all__ = [
     "slope",
     "spectrum_velocity",
     "spread",
+    "start_rate",
     "velocity",
 ]
 
@@ -159,6 +160,17 @@ def spread(group: Abelian, width: float | Float[Array, ""]) -> float | Float[Arr
 def rate(std: float | Float[Array, ""], width: float | Float[Array, ""], order: int) -> float | Float[Array, ""]:
     r""":math:`\lambda = 2q\kappa/d^2`."""
     return 2 * width * kappa(std, order) / order**2
+
+
+def start_rate(d: int, hidden: float | Float[Array, ""]) -> float | Float[Array, ""]:
+    r""":math:`2q\kappa/d^2` with :math:`\kappa = E|b|^2E|c|^2 + E|a|^2E|c|^2 + E|a|^2E|b|^2` at the start of training.
+
+    A uniform number within :math:`\pm x` has the mean square :math:`x^2/3`.
+    A coefficient of the scaled transform has the mean square of a weight over d. Paper scale: every layer is larger by
+    :math:`(2d)^{1/3}`. Source: arXiv:2410.01779, decoupling at infinite width.
+    """
+    a, c = ((2 * d) ** (2 / 3) / (3 * n * d) for n in (d, hidden))
+    return 2 * hidden * (2 * a * c + a * a) / d**2
 
 
 def goal(n: int) -> Float[Array, "n n n"]:

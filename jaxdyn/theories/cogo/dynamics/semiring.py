@@ -165,10 +165,10 @@ def annihilator(values: Iterable[complex | float | int]) -> tuple[int, ...]:
     for value in values:
         if not any(abs(value - root) < WHOLE for root in roots):
             roots.append(complex(value))
-    found = np.atleast_1d(np.poly(roots))[::-1]
-    nearest = np.round(found.real).astype(int)
-    if np.any(np.abs(found - nearest) > WHOLE * max(1.0, np.abs(found).max())) or np.any(nearest < 0):
-        shown = ", ".join(f"{c.real:.4g}" if abs(c.imag) < WHOLE else f"{c:.4g}" for c in found)
+    product = np.atleast_1d(np.poly(roots))[::-1]
+    nearest = np.round(product.real).astype(int)
+    if np.any(np.abs(product - nearest) > WHOLE * max(1.0, np.abs(product).max())) or np.any(nearest < 0):
+        shown = ", ".join(f"{c.real:.4g}" if abs(c.imag) < WHOLE else f"{c:.4g}" for c in product)
         raise UsageError(
             f"the semi-ring has polynomials with non-negative integers alone, but the product of x - s over the {len(roots)} given "
             f"potentials has the coefficients {shown} (of 1, x, ...)"

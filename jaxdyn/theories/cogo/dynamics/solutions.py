@@ -24,12 +24,10 @@ from jaxtyping import Array, Bool, Complex, Float, Int, Num, PRNGKeyArray
 
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.dynamics import partial, semiring
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
 __all__ = [
-    "Fit",
     "Numbers",
     "best_carriers",
     "carried",
@@ -41,7 +39,6 @@ __all__ = [
     "f6",
     "f6_ab",
     "first",
-    "fit",
     "four",
     "memory",
     "memory_energy",
@@ -226,23 +223,3 @@ def best_carriers(pairs: int) -> float:
 def memory_energy(group: Abelian) -> float:
     r"""Fourier norm squared of :math:`z_M`, :math:`3(d-1)d^{2/3}`."""
     return 3 * (group.order - 1) * group.order ** (2 / 3)
-
-
-class Fit(NamedTuple):
-    """How well a network adds."""
-
-    loss: Float[Array, ""]
-    wrong: Int[Array, ""]
-
-
-def fit(x: Element, group: Abelian) -> Fit:
-    """L of the element's real weights over all pairs, paper scale, and how many pairs have another largest output than their sum.
-
-    The network is run on every pair and its squared residuals are added, so that a loss of zero comes out as the square of
-    rounding; :func:`model.loss` takes a difference and stops at rounding itself.
-    """
-    o = model.output(semiring.weights(x, group)) * model.factor(group, "paper")
-    hit = jax.nn.one_hot(jnp.asarray(group.add), group.order, dtype=o.dtype)
-    rest = o - jnp.mean(o, -1, keepdims=True) - (hit - 1 / group.order)
-    wrong = jnp.argmax(o, -1) != jnp.asarray(group.add)
-    return Fit(jnp.mean(jnp.sum(jnp.square(rest), -1)), jnp.sum(wrong, dtype=jnp.int32))

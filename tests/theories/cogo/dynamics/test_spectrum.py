@@ -1,4 +1,4 @@
-"""Spectra, potentials and the decomposed loss against NumPy written from the formulas, and the claims on them."""
+"""Spectra, potentials and the decomposed loss against NumPy written from the formulas."""
 
 import itertools
 
@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import jaxdyn as jd
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import model
-from jaxdyn.theories.cogo.claims import loss as claims
 from jaxdyn.theories.cogo.dynamics import spectrum
 
 GROUPS = ("5", "2x2")
@@ -114,36 +112,3 @@ def test_single_precision_stays_single(x64):
     w = jnp.ones((3, 5, 2), jnp.float32)
     z = spectrum.transform(w, group)
     assert z.dtype == jnp.complex64 and spectrum.inverse(z, group).dtype == jnp.float32
-
-
-@pytest.fixture(scope="module")
-def runs():
-    return jd.sweep(claims.trial, jd.grid(claims.Weights, groups=("4",), hidden=2), seeds=2)
-
-
-def test_judges_accept_and_reject(runs):
-    ds = runs.sel(form="derived", drop=True)
-    for judge, names in (
-        (claims.judge_fourier, ("weights", "mirror", "power", "imaginary")),
-        (claims.judge_decomposition, ("loss", "centred")),
-        (claims.judge_forms, ("loss", "gram")),
-    ):
-        assert all(c.passed for c in judge(ds))
-        for name in names:
-            distorted = ds.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})
-            assert not all(c.passed for c in judge(distorted)), name
-    printed = runs.sel(form="printed", drop=True)
-    assert [c.passed for c in claims.judge_fourier(printed)] == [False, False, False, True]
-    assert [c.passed for c in claims.judge_decomposition(printed)] == [False, True]
-
-
-def test_the_talks_transform(x64, runs):
-    w = weights(3, 4)
-    want = np.einsum("km,pmj->pkj", np.exp(1j * np.outer(np.arange(4), np.arange(4)) / 4), w)
-    assert np.allclose(claims.printed_transform(jnp.asarray(w)), want, atol=1e-14)
-
-
-@pytest.mark.parametrize("fields", [{"groups": ("1",)}, {"groups": ()}, {"hidden": 0}, {"std": 0.0}, {"held_out": 1.0}])
-def test_settings_are_checked(fields):
-    with pytest.raises(jd.UsageError):
-        claims.Weights(**fields)

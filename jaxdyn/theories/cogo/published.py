@@ -1,8 +1,8 @@
 """Numbers to compare with: the published table of factorised networks, and an independent run of the same setting in NumPy.
 
-One place for claims, experiments and benchmarks. All are percentages: of the (d-1)/2 pairs of frequencies, those that have neither
-four nor six nodes; of those with four and of those with six, the ones that do not factorise; the mean error of the ones that do,
-times 100; and of these, which construction they are, in the order of ``classify.COLUMNS``. Cells are the mean over seeds and its
+For claims, experiments and benchmarks. All are percentages: of the (d-1)/2 pairs of frequencies, those that have neither four nor
+six nodes; of those with four and of those with six, the ones that do not factorise; the mean error of the ones that do, times 100;
+and of the latter, which construction they are, in the order of ``classify.COLUMNS``. Cells are the mean over seeds and its
 standard error.
 """
 

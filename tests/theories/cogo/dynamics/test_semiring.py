@@ -1,4 +1,4 @@
-"""The semi-ring against NumPy loops, its claims' judges, and what it refuses."""
+"""The semi-ring against NumPy loops, and the arguments that it refuses."""
 
 import itertools
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo.claims import semiring as claims
 from jaxdyn.theories.cogo.dynamics import semiring, spectrum
 from jaxdyn.theories.cogo.dynamics.semiring import Element
 
@@ -212,21 +211,3 @@ def test_counts_and_exponents_are_whole(bad, x64):
         semiring.power(x, bad)
     with pytest.raises(jd.UsageError, match="non-negative integer"):
         semiring.polynomial(x, (1, bad))
-
-
-def test_judges_of_the_algebra_reject_distortions():
-    runs = jd.sweep(claims.trial, jd.grid(claims.Ring, breach=list(claims.BREACHES), groups=("5",), nodes=2), seeds=2)
-    for claim, name in zip(claims.CLAIMS, ("axioms", "rules"), strict=True):
-        ds = runs.sel(breach="none")
-        assert all(c.passed for c in claim.judge(ds))
-        for factor in (1 + 1e-8, 0.9):
-            assert not all(c.passed for c in claim.judge(ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})))
-    worst = jd.relative_error(runs, "axioms", "part entry").max(["seed", "group"])
-    broken = {b: [str(a) for a in worst.axiom.values[worst.sel(breach=b).values > 1e-12]] for b in ("inverse", "matrix")}
-    assert broken == {"inverse": ["x + 0 + 0 x = x"], "matrix": ["x y = y x"]}
-
-
-@pytest.mark.parametrize("fields", [{"nodes": 5}, {"nodes": 0}, {"groups": ("5", "a")}])
-def test_settings_of_the_algebra_refuse(fields):
-    with pytest.raises(jd.UsageError, match="is not allowed"):
-        claims.Ring(**fields)

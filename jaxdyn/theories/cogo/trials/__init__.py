@@ -1,0 +1,1 @@
+"""Settings and trials of CoGO that several claims files share."""

@@ -1,0 +1,115 @@
+r"""One network, trained and taken apart: the trial of all claims on trained networks."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.data.abelian import Abelian, parse
+from jaxdyn.theories.cogo import bias, classify, gram, published
+from jaxdyn.theories.cogo.classify import COLUMNS, Classes, Nodes
+from jaxdyn.theories.cogo.dynamics import carriers, solutions
+from jaxdyn.theories.cogo.training import Training, train
+
+__all__ = ["CONVERGED", "DECAYS", "QUICK", "PAPER", "SEEDS", "ablation", "anatomy", "trial"]
+
+SEEDS = published.SEEDS
+DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)  # of the published sweep
+CONVERGED = DECAYS[1:]  # for which 9900 epochs are enough
+LARGEST = max(published.TABLE)  # d up to which the published threshold of activity holds
+QUICK = jd.grid(Training)  # d = 23, 512 nodes, 9900 epochs
+PAPER = jd.grid(Training, group=["23", "71", "127"], lr=[0.002, 0.01])
+
+
+def shares(column: Int[Array, " k"], count: int) -> Float[Array, " count"]:
+    """Percentage of each column among the frequencies that are counted; zeros if there are none."""
+    hits = jnp.sum(column[:, None] == jnp.arange(count), 0, dtype=jnp.float64)
+    return 100 * hits / jnp.maximum(jnp.sum(hits), 1)
+
+
+def beside_chance(key: PRNGKeyArray, nodes: Nodes, group: Abelian) -> tuple[Classes, Classes]:
+    """The network's groups of nodes, and groups of the same sizes with Gaussian numbers for their spectrum."""
+    parts = classify.groups(nodes, group)
+    numbers = jax.random.normal(key, (2, *parts.shape), jnp.float64)
+    both = jax.vmap(classify.named, (None, 0))(nodes.order, jnp.stack([parts, numbers[0] + 1j * numbers[1]]))
+    return jax.tree.map(lambda x: x[0], both), jax.tree.map(lambda x: x[1], both)
+
+
+def means(nodes: Nodes, group: Abelian) -> dict[str, dict[str, jd.Named]]:
+    """The mean that each order-4 frequency leaves, and what others add to it; zero at frequencies of other orders."""
+    four = nodes.order == 4
+    parts = jnp.where(four, bias.means(nodes, group), 0)
+    split = jnp.stack([parts.real, parts.imag], -1)
+    own = jnp.where(four, carriers.OWN, 0.0)
+    return {
+        "predicted": {"bias": jd.named(-split[0], "frequency part"), "own": jd.named(own, "frequency")},
+        "measured": {"bias": jd.named(split[1], "frequency part"), "own": jd.named(jnp.abs(parts[0]), "frequency")},
+        "recorded": {f"from_{name}": jd.named(split[i], "frequency part") for i, name in ((2, "four"), (3, "rest"))},
+    }
+
+
+def ablation(w: Float[Array, "3 d q"], nodes: Nodes, group: Abelian) -> dict[str, Float[Array, ""]]:
+    """The loss over all pairs, and its rise without the c-entries at order-4 frequencies of order-6 nodes, of order-4 nodes."""
+    order = bias.node_orders(nodes)
+    cut = [bias.ablated(nodes, group, order == o) for o in (6, 4)]
+    before, six, four = jax.lax.map(lambda x: gram.loss(x, group, "code"), jnp.stack([w, *cut]))
+    return {"loss": before, "six": six - before, "four": four - before}
+
+
+def anatomy(c: Classes) -> dict[str, jd.Named]:
+    """The whole classification, one value for each frequency, for records."""
+    flat = {n: getattr(c, n) for n in ("order", "factorable", "err", "least")} | {"construction": c.column}
+    for name, factor in (("first", c.first), ("second", c.second)):
+        flat |= {f"{name}_{k}": v for k, v in factor._asdict().items()}
+    return {name: jd.named(value.astype(jnp.float64), "frequency") for name, value in flat.items()}
+
+
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """Train a network and take it apart."""
+    group, (k_train, k_random) = parse(s.group), jax.random.split(key)
+    run = train(s, k_train)
+    w, decay = run.w.astype(jnp.float64), jnp.asarray(s.decay, jnp.float64)
+    active = classify.ACTIVE if group.order <= LARGEST else classify.active_threshold(group)
+    nodes = classify.nodes(w, group, active)
+    c, random = beside_chance(k_random, nodes, group)
+    n, best = len(group.pairs), solutions.best_carriers(len(group.pairs))
+    fours, sixes = (jnp.sum(c.order == o).astype(jnp.float64) for o in (4, 6))
+    norm = carriers.trained_norm(group, solutions.energy(n, jnp.maximum(sixes, 1), len(group.real)))
+    mean, rise, curves = means(nodes, group), ablation(w, nodes, group), run.curves
+    columns = jnp.asarray(published.cells(group.order), jnp.float64)
+    return jd.observables(
+        predicted={
+            "orders": jnp.ones((), jnp.float64),
+            "column": jd.named(columns, "column"),
+            "share": jnp.float64(1 - best / n),
+            "n6": jnp.float64(best),
+            "norm": norm,
+            "rise": carriers.rise(group, fours),
+            "diagonal": jnp.float64(group.order - 1),
+            "shortfall": group.order - 1 - carriers.diagonal_under_decay(group, decay, norm, rise["loss"]),
+            **mean["predicted"],
+        },
+        measured={
+            "orders": (fours + sixes) / n,
+            "column": jd.named(shares(c.column, len(COLUMNS)), "column"),
+            "share": fours / n,
+            "n6": sixes,
+            "norm": jnp.sum(jnp.square(w)),
+            "rise": rise["six"],
+            "diagonal": curves["diagonal"][-1].astype(jnp.float64),
+            "shortfall": group.order - 1 - curves["diagonal"][-1].astype(jnp.float64),
+            **mean["measured"],
+        },
+        recorded={
+            "fours": fours,
+            "rise_four": rise["four"],
+            "memory_norm": carriers.trained_norm(group, solutions.memory_energy(group)),
+            "random_column": jd.named(shares(random.column, len(COLUMNS)), "column"),
+            **mean["recorded"],
+            **anatomy(c),
+            **{f"curve_{name}": jd.named(curve, "epoch") for name, curve in curves.items()},
+        },
+        coords={"column": COLUMNS, "part": ("re", "im"), "epoch": range(0, s.epochs + 1, s.every)},
+    )

@@ -1,0 +1,14 @@
+"""Runs that several of CoGO's tests look at."""
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.cogo.training import Training
+from jaxdyn.theories.cogo.trials import trained
+
+
+@pytest.fixture(scope="session")
+def trained_runs():
+    """Networks on seven elements, hardly trained."""
+    grid = jd.grid(Training, decay=[5e-5, 5e-4], group="7", hidden=15, epochs=40, every=20)
+    return jd.sweep(trained.trial, grid, 2)

@@ -1,0 +1,50 @@
+"""A trained network taken apart: exact solutions, and what a trial returns."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.data.abelian import parse
+from jaxdyn.theories.cogo import bias, classify, published
+from jaxdyn.theories.cogo.dynamics import carriers, solutions
+from jaxdyn.theories.cogo.trials import trained
+from tests.theories.cogo.oracle import composed
+
+
+def taken_apart(w, group):
+    nodes = classify.nodes(w, group)
+    return nodes, bias.means(nodes, group), trained.ablation(w, nodes, group)
+
+
+@pytest.mark.parametrize("sixes", [3])
+def test_in_the_composed_solution_order_6_nodes_carry_all(x64, sixes):
+    group = parse("11")
+    w = composed(group, sixes)
+    nodes, parts, rise = jax.jit(taken_apart, static_argnums=1)(w, group)
+    own, six, four, rest = parts[:, sixes:]
+    assert list(nodes.order) == [6] * sixes + [4] * (5 - sixes)
+    np.testing.assert_allclose(np.abs(own), carriers.OWN, rtol=1e-12)
+    np.testing.assert_allclose(own + six, 0, atol=1e-12)
+    np.testing.assert_allclose(np.abs([four, rest]), 0, atol=1e-12)
+    order = bias.node_orders(nodes)
+    assert sorted(np.asarray(order)) == [4] * 4 * (5 - sixes) + [6] * 6 * sixes
+    assert rise["six"] == pytest.approx(float(carriers.rise(group, 5.0 - sixes)), rel=1e-12)
+    assert rise["four"] == pytest.approx(0, abs=1e-13)
+    norm = carriers.trained_norm(group, solutions.energy(5, sixes))
+    assert jnp.sum(w**2) == pytest.approx(float(norm), rel=1e-12)
+
+
+def test_a_trial_takes_the_trained_network_apart(trained_runs):
+    data = trained_runs
+    assert int(data.status.sum()) == 0
+    assert data.measured_column.dims == ("decay", "seed", "column") and data.curve_train_loss.sizes["epoch"] == 3
+    four, six = (data.order == 4).sum("frequency"), (data.order == 6).sum("frequency")
+    np.testing.assert_array_equal(data.fours, four)
+    np.testing.assert_array_equal(data.measured_n6, six)
+    np.testing.assert_allclose(data.measured_orders, (four + six) / 3)
+    assert np.all(np.isin(data.measured_column.sum("column").round(9), [0, 100]))
+    np.testing.assert_allclose(data.measured_diagonal, data.curve_diagonal.isel(epoch=-1))
+    np.testing.assert_allclose(data.predicted_diagonal, 6)
+    assert np.all(data.predicted_n6 == solutions.best_carriers(3)) and np.all(data.predicted_share < 1)
+    np.testing.assert_allclose(data.predicted_column.isel(decay=0, seed=0), published.cells(7))
