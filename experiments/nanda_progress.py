@@ -1,7 +1,7 @@
 """Progress measures of grokking in a one-layer transformer: losses, Gini coefficient, squared weights, published phases.
 
 Quick scale: the claims' own (p = 53, width 32, half of the pairs, 1200 epochs). Paper scale: p = 113, width 128, 4 heads, 512
-units, 30% of the pairs, rate 1e-3, decay 1, 40 000 epochs; stopped, it goes on with the first seed that is not done.
+units, 30% of the pairs, rate 1e-3, decay 1, 40 000 epochs; a stopped study resumes with the first seed that is not done.
 Paper: arXiv 2301.05217.
 """
 
@@ -12,19 +12,16 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.nanda import claims
-from jaxdyn.theories.nanda.training import PUBLISHED, Training
+from jaxdyn.theories.nanda.claims.progress import STUDY, times
+from jaxdyn.theories.nanda.published import PHASES
 
-SEEDS = {"quick": 8, "paper": 3}
-PHASES = {"memorisation": 0, "circuit formation": 1400, "cleanup": 9400, "end": 14_000}  # epochs, published
 LOSSES = (("train", "control"), ("test", "measured"), ("restricted", "theory"), ("excluded", "third"))
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
     """One line a seed: its key frequencies, when each loss moved, and the end."""
-    at = claims.times(ds)
+    at = times(ds)
     lines = []
     for seed in ds.seed.values:
         one = ds.sel(seed=seed)
@@ -56,8 +53,8 @@ def draw(ds: xr.Dataset, published: bool, fig: Figure) -> None:
 
 def run(scale: str, out: Path) -> None:
     """Train, print, draw, save."""
-    grid = jd.grid(Training, **(PUBLISHED if scale == "paper" else {}))
-    ds = experiment.sweep(out, f"nanda_{scale}", claims.trial, grid, SEEDS[scale], chunk=1)
+    grid, seeds = (STUDY.paper, STUDY.paper_seeds) if scale == "paper" else (STUDY.quick, STUDY.seeds)
+    ds = experiment.sweep(out, f"nanda_{scale}", STUDY.trial, grid, seeds, chunk=1)
     borders = ", ".join(f"{name} from {epoch}" for name, epoch in PHASES.items())
     experiment.table(out, f"nanda_{scale}_seeds", rows(ds), f"published phases at p = 113, in epochs: {borders}")
     experiment.figure(out, f"nanda_progress_{scale}", lambda fig: draw(ds, scale == "paper", fig), (12.0, 3.6))

@@ -26,7 +26,18 @@ from jaxdyn.errors import require
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun
 
-__all__ = ["EVALUATED", "Built", "Reading", "Record", "build", "build_many", "long_run", "long_runs", "uniform_entropy"]
+__all__ = [
+    "EVALUATED",
+    "Built",
+    "Reading",
+    "Record",
+    "build",
+    "build_many",
+    "long_run",
+    "long_runs",
+    "recorded",
+    "uniform_entropy",
+]
 
 EVALUATED = 10  # columns of the validation part, as in the released code
 OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
@@ -146,11 +157,17 @@ def _rates(s: Reading, updates: PyTree) -> PyTree:
     return updates | {"blocks": blocks}
 
 
-def build(s: Reading, key: PRNGKeyArray) -> Built:
-    """The parts of a run. A record at the end of an epoch is of the whole validation part."""
+def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built:
+    """The parts of a run. A record at the end of an epoch is of the whole validation part.
+
+    Args:
+        s: the run.
+        key: of its start, its dropout and its order of words.
+        shape: another network of the setting's sizes; by default the setting's own.
+    """
     corpus = s.corpus()
     k_init, k_drop, k_order = jax.random.split(key, 3)
-    net = nn.network(s.shape(len(corpus.vocabulary)))
+    net = nn.network(shape or s.shape(len(corpus.vocabulary)))
     columns, held = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
     if s.shuffled:
         columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
@@ -167,6 +184,19 @@ def build(s: Reading, key: PRNGKeyArray) -> Built:
         return Record(measured.loss, measured.entropy, metrics.stable_rank(blocks["inner"]), cosine)
 
     return Built(net, language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
+
+
+def recorded(s: Reading, built: Built, observe: Callable[[train.State], PyTree] | None = None) -> tuple[train.State, PyTree]:
+    """Train inside a trial: the last state, and what is observed before the first step and after each ``every`` (leading axis).
+
+    Args:
+        s: the run.
+        built: its parts.
+        observe: ``observe(state)``, a pytree of arrays; by default the :class:`Record`.
+    """
+    data = jax.tree.map(jnp.asarray, built.data)
+    samples = s.steps // s.every
+    return train.record(lambda x: built.step(x, *data), built.start, observe or built.observe, samples=samples, every=s.every)
 
 
 def build_many(s: Reading, seeds: Sequence[int]) -> Built:

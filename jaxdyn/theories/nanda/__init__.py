@@ -1,4 +1,4 @@
-"""Progress measures for grokking on modular addition, in a one-layer transformer (arXiv 2301.05217)."""
+"""Progress measures for grokking on modular addition, in a one-layer transformer (arXiv:2301.05217)."""
 
 from jaxdyn.theories.nanda.claims import CLAIMS
 

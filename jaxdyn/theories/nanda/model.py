@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-__all__ = ["Params", "all_pairs", "init", "logits", "loss", "norm"]
+__all__ = ["Params", "all_pairs", "answers", "init", "logits", "loss", "norm"]
 
 
 class Params(NamedTuple):
@@ -64,6 +64,11 @@ def init(key: PRNGKeyArray, p: int, width: int, heads: int, hidden: int, dtype: 
 def all_pairs(p: int) -> Int[Array, "p*p 2"]:
     """All pairs (a, b), b running fastest."""
     return jnp.stack(jnp.divmod(jnp.arange(p * p, dtype=jnp.int32), p), -1)
+
+
+def answers(pairs: Int[Array, "n 2"], p: int) -> Int[Array, " n"]:
+    """The sums a + b modulo p."""
+    return jnp.sum(pairs, 1, dtype=jnp.int32) % p
 
 
 def logits(w: Params, pairs: Int[Array, "n 2"]) -> Float[Array, "n p"]:

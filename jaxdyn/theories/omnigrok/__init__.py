@@ -1,4 +1,4 @@
-"""Generalisation on a shell of weight norms, reached late from a large start (arXiv:2210.01117)."""
+"""When a student with large weights generalises: the shell of norms, and the delay until it is reached (arXiv:2210.01117)."""
 
 from jaxdyn.theories.omnigrok.claims import CLAIMS
 

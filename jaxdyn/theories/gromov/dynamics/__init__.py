@@ -1,0 +1,1 @@
+"""What the construction predicts: waves, margins, accuracy."""

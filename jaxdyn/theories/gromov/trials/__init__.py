@@ -1,0 +1,1 @@
+"""Constructed networks of several moduli and widths."""

@@ -1,0 +1,111 @@
+"""The constructed network, for several moduli and widths: logits, margins and accuracy beside their predictions.
+
+The widths of a run are the first nodes of one network. Letters as in ``dynamics/``.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.theories.gromov import model
+from jaxdyn.theories.gromov.dynamics import margins, waves
+
+__all__ = ["OFFSETS", "STUDY", "Constructed", "trial"]
+
+OFFSETS = (1, 2, 3, 4, 5)  # of the wrong classes whose margins are recorded
+
+
+@jd.setting
+class Constructed:
+    """Constructed networks for several moduli, observed after every ``step`` nodes.
+
+    Args:
+        frequencies: "random", uniform among 1 ... M-1, or "cycled": 1, 2, ... modulo M.
+        top: phases of the output: "matched", the sum of the operands' phases, or "free": random, which breaks the construction.
+        moduli: M of each network.
+        step: nodes between two records.
+        blocks: number of records.
+    """
+
+    frequencies: jd.Code = jd.code("random", "cycled")
+    top: jd.Code = jd.code("matched", "free")
+    moduli: tuple[int, ...] = (11, 23, 59)
+    step: int = 8
+    blocks: int = 20
+
+    def __post_init__(self) -> None:
+        """Refuse moduli without the recorded offsets or with coinciding waves, and empty networks."""
+        least = 2 * max(OFFSETS)
+        prime = all(m % 2 and m % 3 for m in self.moduli)
+        jd.require(self, bool(self.moduli) and prime, "there is at least one modulus, and all are prime to 6", "moduli")
+        jd.require(self, min(self.moduli) > least, f"moduli are above {least}", "moduli")
+        jd.require(self, min(self.step, self.blocks) >= 1, "step and blocks are at least 1", "step", "blocks")
+
+
+def draw(s: Constructed, key: PRNGKeyArray, modulus: int, count: int) -> model.Nodes:
+    """The nodes of this modulus: the same for the same key, whichever other moduli there are."""
+    return model.draw(jax.random.fold_in(key, modulus), modulus, count, s.frequencies == "cycled", s.top == "free")
+
+
+def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float[Array, "nodes *offset"]]:
+    """Accuracy, and mean and variance of the margins over all pairs, at every width, with the predicted moments."""
+    right = model.labels(modulus)
+    columns = (right[:, None] + np.asarray((0, *OFFSETS))) % modulus
+
+    def widen(out: Array, block: model.Nodes) -> tuple[Array, dict[str, Array]]:
+        out = out + model.logits(block, modulus)
+        chosen = jnp.take_along_axis(out, columns, 1)
+        margin = chosen[:, :1] - chosen[:, 1:]
+        accuracy = jnp.mean(jnp.argmax(out, 1) == right, dtype=jnp.float64)
+        return out, {"accuracy": accuracy, "mean": jnp.mean(margin, 0), "variance": jnp.var(margin, 0)}
+
+    blocks = jax.tree.map(lambda x: x.reshape(s.blocks, s.step), nodes)
+    _, measured = jax.lax.scan(widen, jnp.zeros((modulus**2, modulus), jnp.float64), blocks)
+    moments = margins.margin_moments(nodes.theta, jnp.asarray(OFFSETS, jnp.float64))
+    mean, variance = (jnp.cumsum(m, 1)[:, s.step - 1 :: s.step].T for m in moments)
+    return measured | {"predicted_mean": mean, "predicted_variance": variance}
+
+
+def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
+    """Accuracy and margins for all moduli, and for the smallest one the logits of its first nodes as sums of waves."""
+    each = [observe(s, draw(s, key, m, s.step * s.blocks), m) for m in s.moduli]
+    margin = {name: jd.named(jnp.stack([x[name] for x in each]), "modulus nodes offset") for name in each[0] if name != "accuracy"}
+    widths = s.step * np.arange(1, s.blocks + 1)
+    kinds, moduli = jnp.asarray([1.0, 0.0], jnp.float64), jnp.asarray(s.moduli, jnp.float64)
+    table = jax.vmap(jax.vmap(margins.accuracy, (None, 0, None)), (None, None, 0))
+    together, independent = table(jnp.asarray(widths, jnp.float64), moduli, kinds)
+    small = min(s.moduli)
+    nodes = draw(s, key, small, s.step)
+    return jd.observables(
+        predicted={
+            "logits": jd.named(waves.waves(nodes, small), "pair class"),
+            "accuracy": jd.named(together, "modulus nodes"),
+            "mean": margin["predicted_mean"],
+            "variance": margin["predicted_variance"],
+        },
+        measured={
+            "logits": jd.named(model.logits(nodes, small), "pair class"),
+            "accuracy": jd.named(jnp.stack([x["accuracy"] for x in each]), "modulus nodes"),
+            "mean": margin["mean"],
+            "variance": margin["variance"],
+        },
+        recorded={
+            "slip": jd.named(waves.waves(nodes, small, slip=True), "pair class"),
+            "independent": jd.named(independent, "modulus nodes"),
+        },
+        coords={"modulus": s.moduli, "nodes": widths, "offset": OFFSETS},
+    )
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Constructed),
+    paper=jd.grid(Constructed, moduli=(11, 23, 59, 97, 131), step=8, blocks=32),
+    seeds=48,
+    paper_seeds=64,
+    source="derived here for the construction of arXiv:2301.02679, Claim I",
+)

@@ -1,0 +1,108 @@
+"""Claims on the switch from the kernel's predictor to the sparse one: its time, and the path of the predictor."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.lyu.trials.switch import Switch, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge_path", "judge_switch"]
+
+
+def limit(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """A measurement at vanishing decay, from the two smallest decays, of which one is half the other."""
+    jd.need(ds, decay=2)
+    if not np.isclose(float(ds.decay[-2] / ds.decay[-1]), 2):
+        raise jd.Inconclusive("the limit of vanishing decay needs decays of which the last is half of the one before")
+    values = ds[f"measured_{name}"]
+    return stats.richardson(values.isel(decay=-2, drop=True), values.isel(decay=-1, drop=True))
+
+
+def judge_switch(ds: xr.Dataset) -> list[jd.Check]:
+    """The time of the switch, its slope in ln alpha, its dependence on lambda, and the two predictors."""
+    jd.need(ds, alpha=3)
+    at_limit, predicted = limit(ds, "switch"), ds.predicted_switch.isel(decay=-1, drop=True)
+    x = np.log(ds.alpha) - np.log(ds.alpha).mean()
+    slopes = [(x * y).sum("alpha", skipna=False) / (x * x).sum("alpha") for y in (ds.measured_switch, ds.predicted_switch)]
+    late = ds.measured_switch - ds.predicted_switch
+    order = np.log2(late.isel(decay=-2, drop=True) / late.isel(decay=-1, drop=True))
+    last = ds.isel(decay=-1)
+    return [
+        jd.within("slope of lambda t in ln(alpha), minus the predicted slope", slopes[0] - slopes[1], -0.02, 0.02),
+        jd.at_most("|lambda t of the switch - predicted|, at vanishing lambda", abs(at_limit - predicted), 0.05),
+        jd.within("power of lambda in the remainder at finite lambda", order.median(["seed", "alpha"]), 0.85, 1.15),
+        jd.at_most("distance from the kernel's predictor at ln(alpha) / 2, largest alpha", last.early.isel(alpha=-1), 0.05),
+        jd.at_most("final error / error of the kernel's predictor", last.measured_error.isel(record=-1) / last.kernel_error, 0.15),
+    ]
+
+
+def judge_path(ds: xr.Dataset) -> list[jd.Check]:
+    """The conserved product, and the error at every record."""
+    fitted, size = ds.fitted.isel(decay=-1, drop=True) > 0, ds.kernel_error.isel(decay=-1, drop=True)
+    gap = (limit(ds, "error") - ds.predicted_error.isel(decay=-1, drop=True)) / size
+    return [
+        jd.at_most("relative error of the products u v", jd.relative_error(ds, "product"), 1e-4),
+        jd.at_most("spread of the products over inputs", ds.spread, 1e-4),
+        jd.at_most("|error - predicted| / error of the kernel's predictor, at vanishing lambda", abs(gap).where(fitted), 0.05),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Error against time for every alpha; the time of the switch against ln(alpha)."""
+    left, right = fig.subplots(1, 2)
+    first = plotting.first_run(ds, "alpha", "decay").isel(decay=-1)
+    for i, color in zip(range(ds.sizes["alpha"]), ("measured", "third", "fourth", "fifth"), strict=False):
+        at = first.isel(alpha=i)
+        left.plot(at.time, at.measured_error, color=plotting.COLORS[color], label=rf"$\alpha = {float(at.alpha):g}$")
+        left.plot(at.time, at.predicted_error, ":", color=plotting.COLORS["theory"], label=None if i else "predicted")
+    left.set(xlabel=r"$\lambda t$", ylabel="error", ylim=(0, None))
+    for i, color in zip(range(ds.sizes["decay"]), ("third", "measured", "fourth"), strict=False):
+        at = ds.isel(decay=i)
+        name = rf"$\lambda = {float(at.decay):g}$"
+        plotting.band(right, np.log(ds.alpha), at.measured_switch.transpose("seed", "alpha"), name, color, marker="o", linestyle="")
+    plotting.band(right, np.log(ds.alpha), at.predicted_switch.transpose("seed", "alpha"), "predicted", "theory")
+    right.set(xlabel=r"$\ln\alpha$", ylabel=r"$\lambda t$ of the switch")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Switch, alpha=[4.0, 8.0, 16.0], decay=[0.01, 0.005]),
+    paper=jd.grid(Switch, alpha=[4.0, 8.0, 16.0, 32.0], decay=[0.01, 0.005, 0.0025], samples=24, inputs=64, active=3),
+    seeds=8,
+    paper_seeds=32,
+    source="arXiv:2311.18817, theorems 3.9 and 3.10, for the network of its section 3.2.3",
+    plot=plot,
+    caption=r"Left: squared distance of the predictor from the sparse truth, relative to the truth's square, against $\lambda t$ "
+    r"for each $\alpha$ (first seed, smallest $\lambda$); dotted: predicted. Right: $\lambda t$ at which the error falls to half "
+    r"of the kernel predictor's, against $\ln\alpha$; dots, line and bands: median and central 90% of the seeds.",
+)
+NO_DECAY = {"no decay": {"acting": "no"}}
+
+CLAIMS = (
+    STUDY.claim(
+        id="lyu.dichotomy",
+        statement=r"Gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
+        r"$\lambda$, stays at the interpolator of least 2-norm until $t \approx \ln\alpha/\lambda$ and then moves to a sparse one: "
+        r"$\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + O(\lambda)$, where $\varepsilon_c$ depends on the data "
+        "alone.",
+        judge=judge_switch,
+        controls=NO_DECAY | {"small start": {"shrink": 0.01}, "the rate of the product uv": jd.scaled(predicted_switch=0.5)},
+    ),
+    STUDY.claim(
+        id="lyu.path",
+        statement=r"Along the gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight "
+        r"decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = \alpha e^{-\lambda t}$ for all inputs, and for small "
+        r"$\lambda$ the error is that of the interpolator of least hyperbolic entropy of scale $\varepsilon$.",
+        source="derived here; the potential is that of arXiv:2002.09277, section 4",
+        judge=judge_path,
+        controls=NO_DECAY | {"a scale that does not shrink": jd.swap(predicted_error="kernel_error")},
+    ),
+)

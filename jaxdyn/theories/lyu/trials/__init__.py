@@ -1,0 +1,1 @@
+"""The diagonal network's gradient flow beside the predicted path."""

@@ -1,0 +1,1 @@
+"""Training the transformer, and taking it apart at every record."""

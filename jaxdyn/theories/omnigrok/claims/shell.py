@@ -1,0 +1,66 @@
+"""The claim on the shell of norms where a student generalises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.omnigrok.trials.students import LEVEL, STUDY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge"]
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The shapes of the reduced losses; the norm at which decaying students generalise, up to the step between spheres."""
+    test, fit = ds.sphere_test, ds.sphere_fit
+    best = test.isel(start=slice(1, -1)).min("start")
+    ends = np.minimum(test.isel(start=0), test.isel(start=-1)) / best
+    beyond = fit.where(ds.start >= 1).max("start")
+    ratio = ds.measured_edge / ds.predicted_edge
+    return [
+        jd.at_least("test loss at either end / least test loss", ends, 3.0),
+        jd.at_least("training loss at the least norm", fit.isel(start=0), LEVEL),
+        jd.at_most("training loss at norms from the standard one on", beyond, LEVEL / 10),
+        jd.within("norm at generalisation / predicted edge, mean over seeds", ratio.mean("seed"), 0.85, 1.15),
+        jd.within("norm at generalisation / predicted edge, each student, smallest decay", ratio.isel(decay=-1), 0.8, 1.25),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses against the norm on spheres; norms at generalisation against the predicted edge."""
+    left, right = fig.subplots(1, 2)
+    plotting.band(left, ds.start, ds.sphere_test.transpose(..., "start"), "test loss", marker="o")
+    plotting.band(left, ds.start, ds.sphere_fit.transpose(..., "start"), "training loss", "third", marker="o")
+    left.set(xlabel=r"norm over the standard one, $\alpha$", ylabel="loss on the sphere", yscale="log")
+    for i, color in zip(range(ds.sizes["decay"]), ("measured", "third", "fourth", "fifth"), strict=False):
+        at = ds.isel(decay=i)
+        plotting.scatter(right, at.predicted_edge, at.measured_edge, f"decay {float(at.decay):g}", color)
+    right.set(xlabel="edge of the shell, from spheres", ylabel="norm at generalisation")
+
+
+CLAIMS = (
+    STUDY.claim(
+        id="omnigrok.shell",
+        statement="For tanh networks trained on a teacher's outputs with their weights held on a sphere, the training loss is "
+        "small from the standard norm on and the test loss is lowest on a shell of norms and higher on both sides. A student with "
+        "weight decay generalises when its norm falls to the outer edge of that shell, for each decay (mean over seeds, within "
+        "15%).",
+        judge=judge,
+        controls={
+            "training loss for test loss": jd.swap(sphere_test="sphere_fit"),
+            "no decay": jd.swap(measured_edge="still_norm"),
+        },
+        plot=plot,
+        caption="Left: losses over the variance of the teacher's outputs of networks trained on a sphere, against the sphere's "
+        "norm in units of the standard start; lines and bands: median and central 90% of the seeds. Right: norm at which each "
+        "decaying student generalises against the outer edge of the shell; one dot for each seed and decay, on the line both agree."
+        "",
+    ),
+)

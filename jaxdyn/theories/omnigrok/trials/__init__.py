@@ -1,0 +1,1 @@
+"""Students of one teacher, on spheres of weights and with weight decay."""

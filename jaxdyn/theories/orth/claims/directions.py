@@ -1,0 +1,144 @@
+"""Claims on random directions: their mean absolute cosine, and the mean cosine of vectors with a common mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import nn, plotting, stats
+from jaxdyn.nn.observe import unit
+from jaxdyn.theories.orth.dynamics import directions as theory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Directions", "judge_absolute", "judge_signed", "trial"]
+
+
+@jd.setting
+class Directions:
+    """Independent Gaussian vectors.
+
+    Args:
+        common: mean of every entry, in standard deviations.
+        dims: dimensions d.
+        vectors: n.
+        dtype: precision.
+    """
+
+    common: jd.Swept = 0.0
+    dims: tuple[int, ...] = (64, 128, 256, 512)
+    vectors: int = 128
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        """Refuse fewer than two vectors or dimensions, and means whose formula overflows."""
+        jd.require(self, min(self.vectors, *self.dims) >= 2, "vectors and dims are at least 2", "vectors", "dims")
+        jd.require(self, max(self.dims) * self.common**2 <= 190, "dims x common^2 is at most 190", "dims", "common")
+
+
+def signed_mean(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
+    """Mean cosine, with its sign, over pairs of different rows: the squared norm of the rows' sum without its diagonal."""
+    n = vectors.shape[0]
+    return (jnp.sum(jnp.square(jnp.sum(unit(vectors), 0))) - n) / (n * (n - 1))
+
+
+def trial(s: Directions, key: PRNGKeyArray) -> jd.Observables:
+    """Mean |cos| and mean cosine of n random vectors of each dimension: the first entries of one draw."""
+    drawn = s.common + jax.random.normal(key, (s.vectors, max(s.dims)), s.dtype)
+
+    def measure(d: Float[Array, ""]) -> tuple[Float[Array, ""], ...]:
+        """Of the first d entries; the others are zero, so that all dimensions share one program."""
+        kept = jnp.arange(max(s.dims)) < d
+        x = jnp.where(kept, drawn, 0)
+        return nn.mean_cosine(x), signed_mean(x), signed_mean(x - jnp.mean(x, 0))
+
+    dims = jnp.asarray(s.dims, s.dtype)
+    absolute, signed, centred = jax.lax.map(measure, dims)
+    return jd.observables(
+        predicted={
+            "absolute": jd.named(theory.mean_absolute_cosine(dims), "dim"),
+            "signed": jd.named(jax.vmap(theory.mean_cosine, (0, None))(dims, s.common), "dim"),
+        },
+        measured={"absolute": jd.named(absolute, "dim"), "signed": jd.named(signed, "dim")},
+        recorded={
+            "centred": jd.named(centred, "dim"),
+            "root_mean_square": jd.named(dims**-0.5, "dim"),
+            "rho": theory.common_share(s.common),  # the limit of many dimensions
+        },
+        coords={"dim": s.dims},
+    )
+
+
+def judge_absolute(ds: xr.Dataset) -> list[jd.Check]:
+    """The mean |cos| at every dimension, in standard errors over independent matrices."""
+    z = stats.standard_errors(ds.measured_absolute - ds.predicted_absolute)
+    return [jd.at_most("|mean - formula| / standard error, at every dimension", abs(z), 3.0)]
+
+
+def judge_signed(ds: xr.Dataset) -> list[jd.Check]:
+    """The mean cosine at every common mean and dimension, in standard errors over independent matrices."""
+    z = stats.standard_errors(ds.measured_signed - ds.predicted_signed)
+    bound = stats.bonferroni_z(z.size, 0.99)
+    return [jd.at_most("|mean - formula| / standard error, at every common mean and dimension", abs(z), bound)]
+
+
+def plot(name: str, label: str) -> Callable[[xr.Dataset, Figure], None]:
+    """Measurement against formula over dimensions."""
+
+    def draw(ds: xr.Dataset, fig: Figure) -> None:
+        ax = fig.subplots()
+        for i, value in enumerate(ds.common.values if "common" in ds.dims else [None]):
+            one = ds if value is None else ds.sel(common=value)
+            mean = "" if value is None else f", common mean {value:g}"
+            plotting.band(ax, one.dim, one[f"measured_{name}"], f"measured{mean}", ("measured", "third", "fourth", "fifth")[i % 4])
+            law = plotting.first_run(one, "dim")[f"predicted_{name}"]
+            ax.plot(one.dim, law, "--", color=plotting.COLORS["theory"], label=None if i else "formula")
+        ax.set(xscale="log", yscale="log", xlabel="dimensions", ylabel=label)
+
+    return draw
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Directions),
+    paper=jd.grid(Directions, dims=(64, 128, 256, 512, 768, 1024, 2048), vectors=256),
+    seeds=32,
+    paper_seeds=256,
+    source="density of the cosine of a uniform direction; the floor of the orthogonality figure of arXiv:2310.00535",
+)
+BANDS = "Lines and bands: median and central 90% of the sets of vectors; dashed: formula."
+
+CLAIMS = (
+    STUDY.claim(
+        id="orth.init",
+        statement=r"Independent random directions in $d$ dimensions have the mean absolute cosine "
+        r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}$.",
+        judge=judge_absolute,
+        controls={
+            "entries with a common mean of 0.1": {"common": 0.1},
+            "root mean square for the mean": jd.swap(predicted_absolute="root_mean_square"),
+        },
+        plot=plot("absolute", "mean |cos|"),
+        caption=f"Mean absolute cosine over pairs of random vectors against their dimension. {BANDS}",
+    ),
+    STUDY.claim(
+        id="orth.common_mean",
+        statement=r"Random vectors with independent normal entries of mean $m$ and standard deviation $\sigma$ have the mean "
+        r"cosine $\|E\,x/\|x\|\,\|^2$, known in closed form, which tends to $\rho = m^2/(m^2+\sigma^2)$ in many dimensions: with a "
+        r"common mean they are not orthogonal, however many dimensions they have.",
+        source="derived (independent directions have the mean cosine of their means)",
+        quick=STUDY.quick.replace(common=[0.1, 0.3]),
+        paper=jd.grid(Directions, common=[0.05, 0.1, 0.2, 0.3], dims=(64, 128, 256, 512, 768, 1024, 2048), vectors=256),
+        judge=judge_signed,
+        controls={"the mean removed": jd.swap(measured_signed="centred")},
+        plot=plot("signed", "mean cosine"),
+        caption=f"Mean cosine over pairs of random vectors against their dimension, for each common mean of the entries. {BANDS}",
+    ),
+)

@@ -1,0 +1,1 @@
+"""What random directions predict."""

@@ -1,0 +1,1 @@
+"""Language models trained on a text, and JoMA's block with embeddings between orthonormal and random."""

@@ -1,0 +1,34 @@
+"""The trial's parts: renamed residues, types, shapes."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from jaxdyn.theories.nanda import model
+from jaxdyn.theories.nanda.trials import progress
+from jaxdyn.theories.nanda.trials.training import Training
+
+P = 7
+
+
+def cube(seed=2):
+    return jax.random.normal(jax.random.key(seed), (P * P, P), jnp.float64)
+
+
+def test_renaming_residues_moves_logits_answers_and_pairs_together(x64):
+    z, order = cube(5), jnp.array([3, 0, 6, 1, 2, 5, 4], jnp.int32)
+    new, known, numbers = progress.relabelled(z, order)
+    before = model.loss(z, model.answers(model.all_pairs(P), P))
+    np.testing.assert_allclose(model.loss(new, known)[numbers], before, rtol=1e-12)
+    same = progress.relabelled(z, jnp.arange(P, dtype=jnp.int32))
+    np.testing.assert_array_equal(same[0], z)
+    np.testing.assert_array_equal(same[2], np.arange(P * P))
+
+
+def test_trial_is_complete_and_float32_stays_so(x64):
+    s = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=4, every=2)
+    out = jax.jit(progress.trial, static_argnums=0)(s, jax.random.key(7))
+    arrays = [x.value for group in (out.predicted, out.measured, out.recorded) for x in group.values()]
+    assert {x.dtype for x in arrays} == {jnp.dtype("float32")}
+    assert all(np.isfinite(x).all() for x in arrays)
+    assert out.measured["logits"].value.shape == (25, P) and out.recorded["test_loss"].value.shape == (3,)
