@@ -22,7 +22,7 @@ import jaxdyn as jd
 from jaxdyn import flow, nn, plotting, stats
 from jaxdyn.errors import UsageError, given
 from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.claims import invariants
+from jaxdyn.theories.joma.trials import one_block as invariants
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,12 +1,12 @@
 r"""The network of Table 1, computed where its positions differ.
 
 The network is ``nn.tree_network``: three post-norm blocks without positions under a causal mask that does not hide the padding. So
-positions of the padding see nothing but padding, and are all alike: of those that precede every token, one is kept, and counts
+positions of the padding attend to padding alone and are all equal: of those that precede every token, one is kept, and counts
 m times as a key,
 
 .. math:: b_{ij} \propto m_j\, e^{q_i \cdot k_j / \sqrt d}, \qquad m_0 = L - n + 1, \quad m_{j>0} = 1,
 
-which is exact. Read is the last position: there alone the top block has queries and an MLP.
+which is exact. Only the last position is read: the top block computes queries and MLP there alone.
 Source: arXiv:2310.00535, Table 1. Letters: C sequences of L symbols, n of them kept, d width, u hidden nodes of an MLP.
 """
 
@@ -24,7 +24,7 @@ EPSILON = 1e-5  # of nn.tree_network's layer norm
 
 
 def kept(length: int, longest: int) -> int:
-    """Number of positions to keep, if no sequence has more than ``longest`` tokens: the last ones, and one of padding."""
+    """Number of positions to keep if no sequence has more than ``longest`` tokens: these, and one of padding."""
     return min(length, longest + 1)
 
 
@@ -44,7 +44,7 @@ def _block(w: PyTree, x: Float[Array, "C n d"], bias: Float[Array, "q n"]) -> tu
 
 
 def apply(params: PyTree, tokens: Int[Array, "C L"], n: int) -> tuple[Float[Array, "C C"], Float[Array, "s C u"]]:
-    """Logits of the classes at the last position, and of every hidden node below the top block its largest value over positions.
+    """Logits of the classes at the last position, and the largest value over positions of each hidden node below the top block.
 
     Rows of the logits are sequences. Their first L - n + 1 symbols must all be padding.
     """

@@ -1,8 +1,8 @@
 r"""Sequences from three layers of latent variables, each a set of variables of the layer below.
 
-The lowest latents (s = 0) are sets of tokens, the next (s = 1) sets of those, a class is a set of these. A sequence of a class
-holds the tokens it comes down to, in ascending order at the right end, after padding: there is one sequence a class. Two classes
-may come down to the same tokens, and no network tells them apart.
+The lowest latents (s = 0) are sets of tokens, the next (s = 1) sets of lowest latents, a class is a set of the latter. The sequence
+of a class holds the union of its tokens, in ascending order at the right end, after padding: there is one sequence per class. Two
+classes may have the same tokens; no network distinguishes them.
 Source: arXiv:2310.00535, Table 1 (three latent layers, a vocabulary of 100 with the padding, sequences of 30). Letters: C classes,
 N0 and N1 latents, k members of every set, M = 99 tokens, L positions.
 """
@@ -33,26 +33,27 @@ class Layers(NamedTuple):
 
 
 def longest(latents: tuple[int, int], members: int) -> int:
-    """Most tokens that a class can come down to."""
+    """Largest possible number of tokens of a class."""
     return members * min(latents[0], members * min(latents[1], members))
 
 
 def refuse(classes: int, latents: tuple[int, int], members: int) -> None:
-    """Refuse what the generator cannot draw.
+    """Refuse sizes that the generator cannot draw.
 
     Raises:
-        UsageError: too few variables below for so many different sets, or sequences that need not fit into 30 positions (the
-            published sizes always fit: 27 tokens at most; what its generator would do with longer ones is not known).
+        UsageError: too few variables below for so many different sets, or sequences that may not fit into 30 positions (the
+            published sizes always fit: 27 tokens at most).
     """
     below = (PAD, *latents)
     if members < 1 or min(classes, *latents) < 1:
-        raise UsageError(f"sizes are positive, got classes={classes}, latents={latents}, members={members}")
+        raise UsageError(f"classes={classes}, latents={latents}, members={members} are not allowed: sizes are positive")
     for name, count, n in zip(("lower latents", "upper latents", "classes"), (*latents, classes), below, strict=True):
         if count > math.comb(n, members):
-            most = math.comb(n, members)
-            raise UsageError(f"{count} {name} are too many: there are {most} different sets of {members} out of {n}")
+            sets = math.comb(n, members)
+            raise UsageError(f"{count} {name} are not allowed: there are {sets} different sets of {members} out of {n}")
     if longest(latents, members) > LENGTH:
-        raise UsageError(f"sequences of up to {longest(latents, members)} tokens do not fit into {LENGTH} positions: fewer members")
+        tokens = longest(latents, members)
+        raise UsageError(f"members={members} is not allowed: sequences of up to {tokens} tokens do not fit into {LENGTH} positions")
 
 
 def subsets(key: PRNGKeyArray, count: int, n: int, k: int) -> Bool[Array, "count n"]:

@@ -1,12 +1,13 @@
 r"""How the network of Table 1 is trained: Adam with coupled L2 decay on the cross-entropy of the classes, and what is recorded.
 
-A batch is a draw of B classes. There is one sequence a class, so its mean loss is that of the C sequences, weighted by how often
+A batch is a draw of B classes. There is one sequence per class, so its mean loss is that of the C sequences, weighted by how often
 each was drawn,
 
 .. math:: \frac1B \sum_{b} \ell_{y_b} = \sum_c \frac{n_c}{B}\, \ell_c,
 
 the same gradient for less work. Source: arXiv:2310.00535, Table 1: width 1024, 400 hidden nodes, B = 128, decay 1e-4, 10 000 steps,
-5 seeds; rate 1e-5 in the published command, 1e-4 in the published table's script. Letters as in :mod:`data` and :mod:`model`.
+5 seeds; rate 1e-5 in the published command, 1e-4 in the published table's script. Letters as in
+ ``table1_data.py`` and ``table1_model.py``.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import nn, train
-from jaxdyn.errors import UsageError, given
-from jaxdyn.theories.joma.table1 import data, model, score
+from jaxdyn.theories.joma import table1_data as data
+from jaxdyn.theories.joma import table1_model as model
+from jaxdyn.theories.joma import table1_score as score
 
 __all__ = [
-    "PUBLISHED",
+    "FORMS",
     "Problem",
     "Table1",
     "cross_entropy",
@@ -37,10 +39,11 @@ __all__ = [
     "scores",
     "start",
     "trained",
+    "trial",
     "weighted_loss",
 ]
 
-PUBLISHED = {"width": 1024, "samples": 20, "every": 500.0}
+FORMS = ("untrained", "labels", "permuted")
 DRAWN = 1280  # samples of a score
 ORDERS = 16  # permutations of the sequences
 
@@ -53,11 +56,15 @@ class Table1:
 
     Args:
         lr: rate of Adam.
-        decay: added to the gradient, times the weights.
+        decay: coupled weight decay: added to the gradient, times the weights.
         every: steps between records (a whole number); there are ``samples`` after the first.
         classes: C.
-        members: sizes of all sets.
+        members: size of every set.
         latents: N0 and N1.
+        width: d.
+        batch: B.
+        samples: records after the first.
+        dtype: of the network.
     """
 
     lr: jd.Swept = 1e-4
@@ -72,16 +79,16 @@ class Table1:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse negative rates, what the generator cannot draw, and records that are no whole steps apart."""
-        if min(self.lr, self.decay) < 0:
-            raise UsageError("lr and decay are at least 0, " + given(self, "lr", "decay"))
-        if self.every < 1 or self.every != round(self.every) or min(self.width, self.batch, self.samples) < 1:
-            raise UsageError("whole numbers, at least 1, are needed, " + given(self, "every", "width", "batch", "samples"))
+        for name in ("lr", "decay"):
+            jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or positive", name)
+        for name in ("every", "width", "batch", "samples"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.every == round(self.every), "every is a whole number of steps", "every")
         data.refuse(self.classes, self.latents, self.members)
 
 
 class Problem(NamedTuple):
-    """What the seed decides: the sequence and the latents of every class, and how scores are taken."""
+    """What is drawn once per seed: sequence and latents of each class, the samples of the scores and their permutations."""
 
     tokens: Int[Array, "C L"]
     active: tuple[Bool[Array, "C N0"], Bool[Array, "C N1"]]
@@ -95,7 +102,7 @@ def network(s: Table1) -> nn.Network:
 
 
 def draw_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
-    """How often each class is among so many draws."""
+    """Number of draws of each class, among ``size`` uniform draws."""
     labels = jax.random.randint(key, (size,), 0, classes, jnp.int32)
     return jnp.sum(labels[:, None] == jnp.arange(classes, dtype=jnp.int32), 0, dtype=jnp.int32)
 
@@ -110,7 +117,7 @@ def problem(s: Table1, key: PRNGKeyArray) -> Problem:
 
 
 def kept(s: Table1) -> int:
-    """Positions that :mod:`model` keeps."""
+    """Number of positions that the reduced network keeps."""
     return model.kept(data.LENGTH, data.longest(s.latents, s.members))
 
 
@@ -120,7 +127,7 @@ def start(s: Table1, key: PRNGKeyArray) -> PyTree:
 
 
 def optimizer(lr: float | Float[Array, ""], decay: float | Float[Array, ""]) -> optax.GradientTransformation:
-    """Adam whose gradient has the weights in it, times the decay: not AdamW."""
+    """Adam with coupled weight decay: decay times the weights is added to the gradient (not AdamW)."""
     return optax.chain(optax.add_decayed_weights(decay), optax.scale_by_adam(), optax.scale_by_learning_rate(lr))
 
 
@@ -130,7 +137,7 @@ def cross_entropy(logits: Float[Array, "n C"], label: Int[Array, " n"]) -> Float
 
 
 def weighted_loss(params: PyTree, counts: Int[Array, " C"], tokens: Int[Array, "C L"], n: int) -> Float[Array, ""]:
-    """Mean loss of a batch that has the sequence of class c ``counts[c]`` times."""
+    """Mean loss of a batch that contains the sequence of class c ``counts[c]`` times."""
     logits, _ = model.apply(params, tokens, n)
     each = cross_entropy(logits, jnp.arange(len(tokens), dtype=jnp.int32))
     return jnp.sum(counts.astype(each.dtype) * each) / jnp.sum(counts).astype(each.dtype)
@@ -144,14 +151,14 @@ def plain_loss(params: PyTree, labels: Int[Array, " B"], tokens: Int[Array, "C L
 def scores(params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
     """Scores at s = 0 and s = 1, loss and accuracy on all sequences.
 
-    Scores of the latents, of permuted ones (mean), and those that the latents would have if each node told one class: what a
-    network that only knows the classes can have.
+    Scores of the latents, of permuted latents (mean), and of latents against nodes that are each active for one class alone: the
+    score of a network that knows nothing but the classes.
     """
     (logits, nodes), label = model.apply(params, p.tokens, n), jnp.arange(len(p.tokens), dtype=jnp.int32)
-    found = jnp.stack([score.scores(h, a, p.counts, p.orders) for h, a in zip(nodes, p.active, strict=True)])
+    each = jnp.stack([score.scores(h, a, p.counts, p.orders) for h, a in zip(nodes, p.active, strict=True)])
     return {
-        "score": found[:, 0],
-        "permuted": jnp.mean(found[:, 1:], 1),
+        "score": each[:, 0],
+        "permuted": jnp.mean(each[:, 1:], 1),
         "one_class": jnp.stack([score.score(jnp.eye(len(label), dtype=logits.dtype), a, p.counts) for a in p.active]),
         "loss": jnp.mean(cross_entropy(logits, label)),
         "accuracy": jnp.mean((jnp.argmax(logits, 1) == label).astype(logits.dtype)),
@@ -171,3 +178,29 @@ def trained(s: Table1, key: PRNGKeyArray) -> tuple[train.State, dict[str, Array]
     every = jnp.round(s.every).astype(jnp.int32)
     state = train.init(tx, start(s, k_start))
     return train.record(step, state, lambda now: scores(now.params, p, n), samples=s.samples, every=every)
+
+
+def baselines(curves: dict[str, Array]) -> Float[Array, "form layer"]:
+    """The score to be exceeded, by form and layer.
+
+    Untrained: the score before training. Labels: the same plus the gain of permuted latents, which are labels of sequences that no
+    layer of the tree has made. Permuted: the trained score of permuted latents.
+    """
+    before, labels = curves["score"][0], curves["permuted"]
+    return jnp.stack([before, before + labels[-1] - labels[0], labels[-1]])
+
+
+def trial(s: Table1, key: PRNGKeyArray) -> jd.Observables:
+    """Train one network on one tree; its scores at the end, the baselines, and all of them along training."""
+    state, curves = trained(s, key)
+    return jd.observables(
+        predicted={"score": jd.named(baselines(curves), "form layer")},
+        measured={"score": jd.named(curves["score"][-1], "layer")},
+        recorded={
+            **{name: jd.named(curves[name], "record layer") for name in ("score", "permuted", "one_class")},
+            **{name: jd.named(curves[name], "record") for name in ("loss", "accuracy")},
+            "step": jd.named(jnp.round(s.every) * jnp.arange(s.samples + 1, dtype=s.dtype), "record"),
+        },
+        status=train.finite_status(state.params),
+        coords={"form": FORMS, "layer": (0, 1)},
+    )

@@ -6,8 +6,6 @@ Both start from the same (z, V). The theory's side knows the saliency Δ, the st
 
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf
@@ -17,6 +15,7 @@ import jaxdyn as jd
 from jaxdyn import flow, metrics
 from jaxdyn.theories.joma import layer as net
 from jaxdyn.theories.joma.dynamics import linear as theory
+from jaxdyn.theories.joma.model import normals
 
 __all__ = ["FORMS", "HALFWAY", "LEVEL", "TRAINED_TO", "HyperbolicLayer", "LinearLayer", "build", "hyperbolic_trial", "trial"]
 
@@ -34,10 +33,22 @@ PRECISION = {"rtol": 1e-11, "atol": 1e-13}
 class LinearLayer:
     """One layer under fixed upper gradients.
 
-    ``start_v`` and ``start_z`` scale normal starts. ``boost`` multiplies the frequency of the token with the largest saliency,
-    ``tie`` in [0, 1] raises the second largest to it. ``tilt`` spreads b̄ of ``shared`` attention away from uniform, ``feedback``
-    is κ/max‖Δ‖ (g follows the weights), ``ratio`` is η_z/η_w. ``step`` is in units of t*; ``horizon``
-    multiplies the save times, which end at 0.9999 t*.
+    Args:
+        tokens: m.
+        nodes: k.
+        samples: n.
+        attention: kind of attention.
+        phi: activation.
+        normalizer: the constant A.
+        start_v: standard deviation of V at the start.
+        start_z: standard deviation of z at the start.
+        boost: factor on the frequency of the token with the largest saliency.
+        tie: from 0 to 1, raises the second largest saliency towards the largest.
+        tilt: spread of b̄ of ``shared`` attention around uniform, on a logarithmic scale.
+        feedback: κ/max‖Δ‖, by which the upper gradients follow the weights; 0 in Theorem 2.
+        ratio: learning rate of z over that of V.
+        step: of gradient descent, in units of t*.
+        horizon: factor on the save times, which end at 0.9999 t*.
     """
 
     tokens: int = 12
@@ -57,20 +68,16 @@ class LinearLayer:
     horizon: jd.Swept = 1.0
 
     def __post_init__(self) -> None:
-        _check_sizes(self.tokens, self.nodes, self.samples)
-        if not 0 < self.step <= TRAINED_TO / CHECKPOINTS:
-            raise jd.UsageError(f"step={self.step} is not allowed: it is above 0 and at most {TRAINED_TO / CHECKPOINTS:g} of t*")
-        if not self.horizon > 0:
-            raise jd.UsageError(
-                f"horizon={self.horizon} is not allowed: it is positive, and at most 1 where the flow blows up at t*"
-            )
+        _check_sizes(self)
+        largest = TRAINED_TO / CHECKPOINTS
+        jd.require(self, 0 < self.step <= largest, f"step is above 0 and at most {largest:g} of t*", "step")
+        jd.require(self, self.horizon > 0, "horizon is positive (at most 1 where the flow blows up at t*)", "horizon")
 
 
-def _check_sizes(tokens: int, nodes: int, samples: int) -> None:
-    if tokens < 2 or nodes < 1 or samples < tokens:
-        raise jd.UsageError(
-            f"at least 2 tokens, 1 node and as many samples as tokens are needed, got {tokens}, {nodes} and {samples}"
-        )
+def _check_sizes(s: LinearLayer | HyperbolicLayer) -> None:
+    jd.require(s, s.tokens >= 2, "tokens is at least 2", "tokens")
+    jd.require(s, s.nodes >= 1, "nodes is at least 1", "nodes")
+    jd.require(s, s.samples >= s.tokens, "there are at least as many samples as tokens", "samples", "tokens")
 
 
 def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: jd.Swept, tie: jd.Swept) -> Float[Array, "n m"]:
@@ -82,16 +89,12 @@ def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: jd.Swept,
     return x * factor
 
 
-def _drawn(key: PRNGKeyArray, samples: int, tokens: int, nodes: int) -> tuple[Array, Array, Array, Array, Array]:
+def _drawn(
+    key: PRNGKeyArray, samples: int, tokens: int, nodes: int
+) -> tuple[Float[Array, "n m"], Float[Array, "n k"], Float[Array, " m"], Float[Array, "m k"], Float[Array, " m"]]:
     """Frequencies (rows sum to 1, a few tokens carry most of a sample), normal g, and three normal arrays, from one draw."""
-    sizes = [(samples, tokens), (samples, nodes), (tokens,), (tokens, nodes), (tokens,)]
-    counts = [math.prod(size) for size in sizes]
-    flat = jax.random.normal(key, (sum(counts),), jnp.float64)
-    parts, at = [], 0
-    for size, count in zip(sizes, counts, strict=True):
-        parts.append(flat[at : at + count].reshape(size))
-        at += count
-    return jax.nn.softmax(2.0 * parts[0]), *parts[1:]
+    x, *rest = normals(key, (samples, tokens), (samples, nodes), (tokens,), (tokens, nodes), (tokens,))
+    return jax.nn.softmax(2.0 * x), *rest
 
 
 def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:
@@ -103,7 +106,9 @@ def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:
     return layer, net.Params(s.start_z * z, s.start_v * v)
 
 
-def _flow(s: LinearLayer, layer: net.Layer, start: net.Params, t_star: Array, shares: Array) -> tuple[flow.Solution, net.Params]:
+def _flow(
+    s: LinearLayer, layer: net.Layer, start: net.Params, t_star: Float[Array, ""], shares: Float[Array, " t"]
+) -> tuple[flow.Solution, net.Params]:
     """Gradient flow up to 1.2 times the horizon (or t*) or a row of norm LEVEL; its states at ``shares`` and at its end."""
     ts = t_star * jnp.concatenate([jnp.zeros(1), shares, 1.2 * jnp.maximum(1.0, shares[-1:])])
 
@@ -116,14 +121,14 @@ def _flow(s: LinearLayer, layer: net.Layer, start: net.Params, t_star: Array, sh
 
 
 def _ratio_forms(r: theory.Rows, w: Float[Array, "t m"]) -> Float[Array, "form t m"]:
-    """Where the erf law puts every row, from where the measured winner is: printed width 2 and sqrt 2."""
+    """The rows of V by the erf law from the measured row of the winner: with the printed width 2 and with sqrt 2."""
     winner = w[:, jnp.argmin(theory.blow_up_times(r))]
     widths = jnp.array([2.0, theory.SQRT2], jnp.float64)
     return jax.vmap(lambda width: jax.vmap(lambda one: theory.ratio_law(r, one, width))(winner))(widths)
 
 
 def _path_forms(r: theory.Rows, layer: net.Layer, left: Float[Array, " t"]) -> Float[Array, "form t m k"]:
-    """V with the share ``left`` of t* to go: the row-sum form (from zero start) and the derived form."""
+    """V when the share ``left`` of t* is left: the printed row-sum form (from zero start) and the derived form."""
     t = jnp.min(theory.blow_up_times(r)) * (1.0 - left)
     printed = theory.row_sum_position(net.saliency(layer), t, layer.normalizer)
     return jnp.stack([printed, jax.vmap(lambda one: theory.position(r, one))(left)])
@@ -143,7 +148,7 @@ def _descent(s: LinearLayer, layer: net.Layer, start: net.Params, t_star: Array)
 
 
 def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
-    """One layer: flow up to the blow-up, descent up to 0.8 t*, and what the closed forms say of both."""
+    """One layer: flow up to the blow-up, descent up to 0.8 t*, and the closed forms for both."""
     layer, start = build(s, key)
     delta = net.saliency(layer)
     r = theory.rows(delta, start.v, start.z, s.normalizer)
@@ -193,7 +198,18 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
 
 @jd.setting
 class HyperbolicLayer:
-    """One layer with linear attention; ``depth`` scales the normal start of z, ``start_v`` that of V, times end at 4 t*."""
+    """One layer with linear attention.
+
+    Args:
+        tokens: m.
+        nodes: k.
+        samples: n.
+        attention: kind of attention.
+        depth: standard deviation of z at the start.
+        start_v: standard deviation of V at the start.
+        ratio: learning rate of z over that of V.
+        horizon: last save time, in units of the blow-up time t* of exp attention.
+    """
 
     tokens: int = 12
     nodes: int = 2
@@ -205,11 +221,11 @@ class HyperbolicLayer:
     horizon: jd.Swept = 4.0
 
     def __post_init__(self) -> None:
-        _check_sizes(self.tokens, self.nodes, self.samples)
+        _check_sizes(self)
 
 
 def hyperbolic_trial(s: HyperbolicLayer, key: PRNGKeyArray) -> jd.Observables:
-    """The flow of a layer with linear attention, far beyond the time at which exp attention would have blown up."""
+    """The flow of a layer with linear attention, to times well beyond the blow-up of exp attention."""
     x, g, z, v, _ = _drawn(key, s.samples, s.tokens, s.nodes)
     layer = net.Layer(x, g, s.attention, jnp.full(s.tokens, 1 / s.tokens, jnp.float64))
     start = net.Params(s.depth * z, s.start_v * v)
