@@ -96,8 +96,8 @@ BOUNCE = jd.Study(
     form="derived",
     plot=plot,
     caption=r"Left: entropy of attention along training at the smallest step size, one line per random critical point and one for "
-    r"that of the figure, with its exact solution (dashed). Right: $v$ of the figure's run over the tokens at equally spaced "
-    r"times, coloured by time, and $\mu$ (dashed).",
+    r"that of the figure, with its exact solution (dashed; red: with the printed logits $v^2/2$). Right: $v$ of the figure's run "
+    r"over the tokens at equally spaced times, coloured by time, and $\mu$ (dashed).",
 )
 
 bounce = BOUNCE.claim(

@@ -110,8 +110,8 @@ STUDY = jd.Study(
     judge=judge_field,
     plot=plot_field,
     caption=r"Left: components of $\dot v$ and $\dot\xi$, mean gradient of the network over samples against the theorem; one "
-    r"point per component and run, colours are activations, red the printed form. Right: deviations in standard errors, sorted, against the quantiles "
-    r"of the normal law.",
+    r"point per component and run, colours are activations, red the printed form. Right: deviations in standard errors, sorted, "
+    r"against the quantiles of the normal law.",
 )
 
 field = STUDY.claim(
