@@ -1,4 +1,4 @@
-"""Formulas of the hierarchical latent tree against published numbers, each other and independent integration; their judges."""
+"""Formulas of the hierarchical latent tree against published numbers, each other and independent integration."""
 
 import jax
 import jax.numpy as jnp
@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import jaxdyn as jd
 from jaxdyn.data import trees
-from jaxdyn.theories.joma.claims import hblt as claims
 from jaxdyn.theories.joma.dynamics import hblt as theory
 
 pytestmark = pytest.mark.usefixtures("x64")
-CLAIMS = {c.id: c for c in claims.CLAIMS}
 start_saliencies = jax.jit(theory.start_saliencies, static_argnums=3)
 arrival_times = jax.jit(theory.arrival_times)
 
@@ -148,57 +145,3 @@ def test_arrival_times_are_those_of_all_tokens_integrated(shallow):
 def test_logits_that_do_not_arrive_are_infinite():
     times = arrival_times(start()[0], theory.Speeds(0.1, 8.0, 0.5, 8.0), 0.5, 10.0)
     assert np.all(np.isinf(times))
-
-
-@pytest.fixture(scope="module")
-def tokens():
-    grid = jd.grid(claims.Tokens, rho=[0.8], bias=[0.4], skew=[0.0, 0.3], depth=4, samples=4096)
-    return jd.sweep(claims.tokens_trial, grid, seeds=range(3))
-
-
-def passed(judge, ds) -> bool:
-    return all(check.passed for check in judge(ds))
-
-
-@pytest.mark.parametrize("name", ["joma.hblt", "joma.hblt_saliency", "joma.hblt_cancellation"])
-def test_judges_uphold_the_formula_and_nothing_else(tokens, name):
-    claim = CLAIMS[name]
-    ds = tokens.sel(form="derived", drop=True)
-    symmetric = ds.sel(skew=[0.0])
-    assert passed(claim.judge, symmetric)
-    assert not passed(claim.judge, ds.sel(skew=[0.3]))
-    judged = {"joma.hblt": "conditional", "joma.hblt_saliency": "saliency", "joma.hblt_cancellation": "saliency_at_posterior"}[name]
-    assert not passed(claim.judge, symmetric.assign({f"predicted_{judged}": 1.1 * symmetric[f"predicted_{judged}"]}))
-    for control in claim.controls.values():
-        if callable(control.breach):
-            assert not passed(claim.judge, control.breach(symmetric))
-
-
-def test_sampler_alone_rejects_a_tenth_and_the_printed_constant(tokens):
-    ds = tokens.sel(skew=[0.0])
-    derived = ds.sel(form="derived", drop=True)
-    sampled = lambda d: {c.name: c.passed for c in claims.judge_conditional(d)}["sampled: standard errors"]  # noqa: E731
-    assert sampled(derived)
-    assert not sampled(derived.assign(predicted_sampled=1.1 * derived.predicted_sampled))
-    assert not sampled(ds.sel(form="printed", drop=True))
-
-
-def test_limit_judge():
-    grid = jd.grid(claims.Limit, eps=[0.03, 0.01, 0.003], depth=[4, 7, 10], root=["sparse", "half"])
-    ds = jd.sweep(claims.limit_trial, grid, seeds=range(1))
-    assert passed(claims.judge_limit, ds.sel(root=["sparse"]))
-    assert not passed(claims.judge_limit, ds.sel(root=["half"]))
-    assert not passed(claims.judge_limit, ds.sel(root=["sparse"]).assign(predicted_limit=1.1 * ds.predicted_limit))
-    with pytest.raises(jd.Inconclusive, match="at least 3"):
-        claims.judge_limit(ds.isel(eps=[0, 1]))
-    one = ds.sel(root="sparse", eps=0.01, depth=7.0).measured_limit.values.squeeze()
-    np.testing.assert_allclose(one[:6], theory.conditional(0.99, 0.99, 7, jnp.arange(1.0, 7.0)), rtol=1e-13)
-    assert np.all(one[6:] == one[5])
-
-
-@pytest.mark.parametrize(
-    ("kind", "field"), [(claims.Tokens, {"rho": 1.2}), (claims.Tokens, {"samples": 100}), (claims.Limit, {"depth": 12.0})]
-)
-def test_settings_refuse_what_makes_no_sense(kind, field):
-    with pytest.raises(jd.UsageError):
-        kind(**field)

@@ -1,21 +1,17 @@
-"""The network that learns a latent tree: its forward pass, its gradient at the start, and the judges of its order of learning."""
+"""The network that learns a latent tree: its forward pass, and its gradient at the start."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import scipy.stats
-import xarray as xr
 from scipy.special import erf, logsumexp
 
-import jaxdyn as jd
 from jaxdyn.data import trees
 from jaxdyn.theories.joma import hblt_model as net
-from jaxdyn.theories.joma.claims import hier_order as claims
 from jaxdyn.theories.joma.dynamics import hblt as theory
+from jaxdyn.theories.joma.trials.hierarchy import GELU
 
 pytestmark = pytest.mark.usefixtures("x64")
-CLAIMS = {c.id: c for c in claims.CLAIMS}
 
 
 def network(seed: int = 0, tokens: int = 8, hidden: int = 6, outputs: int = 5, dtype: str = "float64"):
@@ -52,9 +48,7 @@ def test_loss_is_that_of_numpy():
         pre = (x * np.exp(z[query]) / 8) @ v + xi[query]
         logits = (0.5 * pre * (1 + erf(pre / np.sqrt(2)))) @ a
         losses.append(weight * (logsumexp(logits[allowed]) - logits[label]))
-    assert jax.jit(net.loss, static_argnums=4)(params, batch, upper, allowed, claims.GELU) == pytest.approx(
-        np.mean(losses), rel=1e-12
-    )
+    assert jax.jit(net.loss, static_argnums=4)(params, batch, upper, allowed, GELU) == pytest.approx(np.mean(losses), rel=1e-12)
 
 
 def test_queries_are_present_and_leave_their_own_context():
@@ -75,7 +69,7 @@ def test_gradient_at_the_start_is_the_saliency_of_the_theory():
     params, upper = net.init(jax.random.key(0), tokens, 16, outputs, 0.0, "float64")
     allowed = jnp.ones(outputs, bool)
     v = 1e-6 * jax.random.normal(jax.random.key(1), params.v.shape)
-    g = jax.jit(jax.grad(net.loss), static_argnums=4)(params._replace(v=v), batch, upper, allowed, claims.GELU)
+    g = jax.jit(jax.grad(net.loss), static_argnums=4)(params._replace(v=v), batch, upper, allowed, GELU)
     saliency = jax.jit(theory.start_saliencies, static_argnums=3)(tree.prior, tree.polarity, 0.7, 3, allowed, jnp.bool_(False))
     height = trees.cla_heights(2)
     near = np.where(height[..., None] > 0, np.moveaxis(np.asarray(saliency.near[0]), 0, -1)[np.maximum(height - 1, 0)], 0.0)
@@ -92,7 +86,7 @@ def test_precision_of_a_step_is_the_settings():
     params, upper = network(dtype="float32")
     _, _, batch = sequences(16, "float32")
     allowed = jnp.ones(5, bool)
-    jaxpr = jax.make_jaxpr(jax.grad(net.loss))(params, batch, upper, allowed, claims.GELU)
+    jaxpr = jax.make_jaxpr(jax.grad(net.loss))(params, batch, upper, allowed, GELU)
     wide = [v for e in jaxpr.eqns for v in e.outvars if v.aval.dtype == jnp.float64 and v.aval.ndim]
     assert not wide
     assert all(leaf.dtype == jnp.float32 for leaf in (*batch[2:], *params))
@@ -114,92 +108,3 @@ def test_descent_moves_logits_faster():
     updates, _ = net.descent(jnp.float64(0.1), jnp.float64(5.0)).update(params, None, params)
     np.testing.assert_allclose(updates.z, -0.5 * params.z)
     np.testing.assert_allclose(updates.v, -0.1 * params.v)
-
-
-def runs(slope: float, seeds: int = 6, edges: int = 3) -> xr.Dataset:
-    """Arrivals that depend on H with a slope (with latents), and do not (without), with noise and pairs that never arrive."""
-    rng, height = np.random.default_rng(0), trees.cla_heights(edges)
-    n = len(height)
-    noise = rng.normal(size=(2, seeds, 3, n, n))
-    arrival = 100 + np.array([slope, 0.0])[:, None, None, None, None] * height + noise
-    arrival = np.where(arrival > 103, 201, arrival)
-    arrival[..., np.arange(n), np.arange(n)] = 201  # a token is no context of its own
-    dims = ("latents", "seed", "subtree", "query", "token")
-    ancestor = np.broadcast_to(height, (2, seeds, n, n))
-    data = {"measured_arrival": (dims, arrival), "ancestor": (("latents", "seed", "query", "token"), ancestor)}
-    return xr.Dataset(data, {"latents": ["deep", "shallow"], "seed": np.arange(seeds)})
-
-
-def test_rank_correlation_is_spearmans():
-    ds = runs(0.7)
-    off = ~np.eye(8, dtype=bool)
-    values = claims.rank_correlation(ds)
-    for i in range(2):
-        for j in range(6):
-            arrival = ds.measured_arrival.values[i, j][:, off].ravel()
-            expected = scipy.stats.spearmanr(np.tile(trees.cla_heights(3)[off], 3), arrival).statistic
-            assert values.values[i, j] == pytest.approx(expected, rel=1e-12)
-
-
-def test_rank_correlation_is_nan_for_a_run_that_is_not_ok():
-    ds = runs(0.7)
-    values = claims.rank_correlation(ds.where(ds.seed != 2))
-    assert np.all(np.isnan(values.sel(seed=2)))
-    assert np.all(np.isfinite(values.drop_sel(seed=2)))
-
-
-def passed(judge, ds) -> bool:
-    return all(check.passed for check in judge(ds))
-
-
-def test_judges_of_order():
-    forward, backward, none = runs(0.7), runs(-0.7), runs(0.0)
-    assert passed(claims.judge_order, forward)
-    assert passed(claims.judge_reverse, backward)
-    for judge, other in ((claims.judge_order, backward), (claims.judge_reverse, forward)):
-        assert not passed(judge, other)
-        assert not passed(judge, none)
-    for name, ds in (("joma.hier_order", forward), ("joma.hier_order_balanced", backward)):
-        for control in CLAIMS[name].controls.values():
-            if callable(control.breach):
-                assert not passed(CLAIMS[name].judge, control.breach(ds))
-    with pytest.raises(jd.Inconclusive, match="without latents"):
-        claims.judge_order(forward.isel(latents=[0]))
-
-
-def test_judge_of_time_rejects_a_distortion():
-    dims = ("latents", "seed", "height")
-    predicted = np.broadcast_to(np.array([[100.0, 110.0], [130.0, 130.0]])[:, None], (2, 5, 2))
-    noise = np.random.default_rng(0).normal(size=predicted.shape)
-    data = {"predicted_time": (dims, predicted), "measured_time": (dims, predicted + noise), "reached": (dims, np.ones((2, 5, 2)))}
-    ds = xr.Dataset(data, {"latents": ["deep", "shallow"]})
-    assert passed(claims.judge_time, ds)
-    assert not passed(claims.judge_time, ds.assign(predicted_time=1.15 * ds.predicted_time))
-    assert not passed(claims.judge_time, claims._prediction_exchanged(ds))
-    assert not passed(claims.judge_time, ds.assign(reached=0.9 * ds.reached))
-
-
-@pytest.fixture(scope="module")
-def trained():
-    grid = jd.grid(claims.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, ratio=8.0)
-    return jd.sweep(claims.trial, grid.replace(threshold=0.05, batch=64), seeds=range(2))
-
-
-def test_a_short_run(trained):
-    never = float(trained.step.max()) + 1
-    assert trained.sizes["height"] == 2
-    assert bool((trained.status == 0).all())
-    arrival = trained.measured_arrival
-    assert float(arrival.min()) >= 1
-    assert float(arrival.max()) == never  # a token never attends to itself
-    assert np.all(np.diff(trained.predicted_time.sel(latents="deep").isel(seed=0)) > 0)
-    np.testing.assert_allclose(np.ptp(trained.predicted_time.sel(latents="shallow").values, axis=-1), 0, atol=1e-9)
-    reached = (arrival < never).mean(("subtree", "query", "token")) * 4 / 3  # three of four tokens are others
-    counts = xr.DataArray([1 / 3, 2 / 3], dims="height")
-    np.testing.assert_allclose((trained.reached * counts).sum("height"), reached, rtol=1e-6)
-
-
-@pytest.mark.parametrize("field", [{"rho": 0.0}, {"lr": -1.0}, {"vocabulary": 2}, {"depth": 1}])
-def test_setting_refuses_what_makes_no_sense(field):
-    with pytest.raises(jd.UsageError):
-        claims.Hierarchy(**field)
