@@ -16,11 +16,14 @@ from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.claims.table1 import gain
-from jaxdyn.theories.joma.trials.table1 import Table1, trial
+from jaxdyn.theories.joma.trials.table1 import FULL, Table1, trial
 
 SEEDS = 5
-BASE = jd.grid(Table1, classes=[20, 30, 50], latents=[(10, 20), (20, 30)], members=[2], lr=[1e-4])
-GRIDS = {"quick": BASE, "paper": BASE.replace(members=[2, 3], lr=[1e-4, 1e-5]).replace(**published.TABLE1_SIZES)}
+LATENTS = [(10, 20), (20, 30)]
+GRIDS = {
+    "quick": jd.grid(Table1, classes=[20, 30, 50], latents=LATENTS, members=[2], lr=[1e-4]),
+    "paper": FULL.replace(classes=[20, 30, 50], latents=LATENTS, members=[2, 3], lr=[1e-4, 1e-5]),
+}
 
 
 def spread(values: xr.DataArray) -> str:

@@ -162,7 +162,7 @@ def test_the_law_moves_by_the_gram_matrix_minus_the_identity(x64):
     u, q, w = rng.normal(size=(7, 4)) / 2, rng.normal(size=(7, 1)) / 2, rng.normal(size=(7, 2))
     z, a = 0.3 * rng.normal(size=(1, 4)), rng.normal(size=(2, 3))
     x, y, p = rng.dirichlet(np.ones(4), 6), rng.normal(size=(6, 3)), np.full(6, 1 / 6)
-    kinds = model.ATTENTIONS.index("exp"), model.ACTIVATIONS.index("tanh")
+    kinds = jd.Code.of("exp", model.ATTENTIONS), jd.Code.of("tanh", model.ACTIVATIONS)
     block = model.Block(jnp.asarray(u), jnp.asarray(q), *kinds)
     batch = model.Batch(jnp.asarray(x), jnp.zeros(6, jnp.int32), jnp.asarray(y), jnp.asarray(p))
     slope = jax.grad(model.squared_loss)(model.Params(jnp.asarray(w), jnp.asarray(z), jnp.asarray(a)), block, batch)

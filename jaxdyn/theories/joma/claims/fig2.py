@@ -23,7 +23,7 @@ __all__ = ["ADAM", "CLAIMS", "correlation", "relative"]
 
 
 def relative(ds: xr.Dataset) -> xr.DataArray:
-    """Distance of the estimate from the logits over the size of the logits, at every record."""
+    """Distance of the estimate from the logits over the size of the logits, at each record."""
     return np.sqrt(((ds.measured_z - ds.predicted_z) ** 2).sum("token", min_count=1) / (ds.measured_z**2).sum("token", min_count=1))
 
 
@@ -58,8 +58,8 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
     error = np.sqrt(((moved - predicted) ** 2).sum("token") / (moved**2).sum("token"))
     slope = (moved * predicted).sum("token") / (predicted**2).sum("token")
     checks = [
-        jd.at_most("error of the movement / movement, at the end", last(error, phase).mean("seed"), 0.3),
-        jd.within("slope of movement on predicted movement", last(slope, phase).mean("seed"), 0.8, 1.2),
+        jd.at_most("change of the logits: relative error at the end of the phase", last(error, phase).mean("seed"), 0.3),
+        jd.within("change of the logits: slope on the predicted change", last(slope, phase).mean("seed"), 0.8, 1.2),
     ]
     slow = ds.where(ds.ratio <= 1) if "ratio" in ds.dims else ds
     if bool(slow.measured_z.notnull().any()):
@@ -85,7 +85,7 @@ def judge_fig2(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_size(ds: xr.Dataset) -> list[jd.Check]:
-    """The estimate has the logits' size to 15% at every record."""
+    """The estimate has the logits' size to 15% at each record."""
     return [jd.at_most("relative error, mean over seeds", relative(ds).mean("seed"), 0.15)]
 
 

@@ -22,7 +22,7 @@ __all__ = ["CLAIMS", "judge_order", "judge_reverse", "judge_time", "plot_order",
 
 
 def rank_correlation(ds: xr.Dataset) -> xr.DataArray:
-    """Spearman's correlation of arrival and H over all pairs (l, m) of a subtree, for every run.
+    """Spearman's correlation of arrival and H over all pairs (l, m) of a subtree, for each run.
 
     Pairs that never arrive share the last rank. With a dimension ``relabelling`` in H: the mean over it.
     """

@@ -13,7 +13,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.joma import published
-from jaxdyn.theories.joma.trials.table1 import Table1, trial
+from jaxdyn.theories.joma.trials.table1 import FULL, Table1, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -104,9 +104,7 @@ SMALL = "(At small scale: width 128, 150 steps, two members, 10 and 20 latents, 
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Table1, classes=[20, 30], members=[2], latents=[(10, 20)], lr=1e-4),
-    paper=jd.grid(Table1, classes=[20, 30], members=[2, 3], latents=[(10, 20), (20, 30)], lr=[1e-4, 1e-5]).replace(
-        **published.TABLE1_SIZES
-    ),
+    paper=FULL.replace(classes=[20, 30], members=[2, 3], latents=[(10, 20), (20, 30)], lr=[1e-4, 1e-5]),
     seeds=8,
     paper_seeds=5,
     source="arXiv:2310.00535, Table 1",

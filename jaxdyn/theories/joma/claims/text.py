@@ -112,7 +112,7 @@ CLAIMS = (
         judge=judge_dip,
         controls={
             "rate 1e-6: nothing is learned": {"lr": 1e-6},
-            "blind to twice as many words": jd.swap(predicted_start=reading.uniform_entropy(70)),
+            "uniform over twice as many words": jd.swap(predicted_start=reading.uniform_entropy(70)),
         },
     ),
     STUDY.claim(

@@ -42,7 +42,7 @@ def judge_orbit(ds: xr.Dataset) -> list[jd.Check]:
     """Every token's place as a function of the slowest token's, and the clock."""
     miss = abs(ds.measured_orbit - ds.predicted_orbit) / np.maximum(abs(ds.predicted_orbit), 1)
     return [
-        jd.at_most("place on the orbit of exp attention", miss, 1e-7),
+        jd.at_most("s on the orbit of exp attention", miss, 1e-7),
         jd.at_most("softmax time against the sum of s - s(0)", jd.relative_error(ds, "softmax_time"), 1e-7),
     ]
 

@@ -24,9 +24,11 @@ from jaxdyn import nn, train
 from jaxdyn.theories.joma import table1_data as data
 from jaxdyn.theories.joma import table1_model as model
 from jaxdyn.theories.joma import table1_score as score
+from jaxdyn.theories.joma.published import TABLE1_SIZES as SIZES
 
 __all__ = [
     "FORMS",
+    "FULL",
     "Problem",
     "Table1",
     "cross_entropy",
@@ -85,6 +87,9 @@ class Table1:
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.every == round(self.every), "every is a whole number of steps", "every")
         data.refuse(self.classes, self.latents, self.members)
+
+
+FULL = jd.grid(Table1, width=SIZES["width"], samples=SIZES["samples"], every=SIZES["every"])  # the published network and training
 
 
 class Problem(NamedTuple):

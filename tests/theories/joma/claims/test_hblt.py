@@ -1,9 +1,12 @@
 """The judges of the hierarchical latent tree: they uphold the formulas and reject everything else."""
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.joma.claims import hblt as claims
+from jaxdyn.theories.joma.dynamics import hblt as theory
 from jaxdyn.theories.joma.trials.tokens import Limit, Tokens, limit_trial, tokens_trial
 
 from ..helpers import panels, upheld
