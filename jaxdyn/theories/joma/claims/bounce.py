@@ -73,6 +73,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         entropy = exact.predicted_entropy.sel(form=form) if form else exact.predicted_entropy
         left.plot(exact.t, entropy, "--", color=plotting.COLORS[color], label=f"{label}, {exact.draw.item()}")
     left.set(xlabel="steps × step size", ylabel="entropy of the attention (nats)")
+    left.set_ylim(top=1.6 * float(one.measured_entropy.max()))  # room for the legend
     left.legend(loc="upper right")
     draw_snapshots(right, exact)
 

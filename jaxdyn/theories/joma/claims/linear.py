@@ -57,7 +57,7 @@ def erf_plot(ds: xr.Dataset, fig: Figure) -> None:
         plotting.scatter(left, one.predicted_ratio, one.measured_ratio, label=form, color=colors[form])
         error = jd.relative_error(ds.sel(form=form), "trained_ratio", "token").isel(checkpoint=-1).transpose(..., "step")
         plotting.order(right, ds.step, error, 1.0 if form == "derived" else None, label=form, color=colors[form])
-    left.set(xlabel=r"$v_l$ from the winner's $v$ by the law", ylabel=r"$v_l$ of the layer under gradient flow")
+    left.set(xlabel=r"$v_l$ by the law from the largest $|v|$", ylabel=r"$v_l$ of the layer under gradient flow")
     right.set(xlabel=r"step $\eta / t^*$", ylabel=r"relative error of $v$ at $0.8\,t^*$ (descent)")
 
 
@@ -120,14 +120,14 @@ def clock_plot(ds: xr.Dataset, fig: Figure) -> None:
     """Tokens against the law, and the clock: erf of the largest token over time."""
     left, right = fig.subplots(1, 2)
     plotting.scatter(left, _derived(ds).predicted_ratio, ds.measured_ratio, label="tokens of all runs")
-    left.set(xlabel=r"$v_l$ from the winner's $v$ by the law", ylabel=r"$v_l$ of the layer")
+    left.set(xlabel=r"$v_l$ by the law from the largest $|v|$", ylabel=r"$v_l$ of the layer")
     one = _first(ds)
     progress = scipy.special.erf(np.abs(one.measured_ratio).max("token") / 2**0.5).isel(time=slice(-1))
     x = one.share.mean("seed").values[:-1]
     plotting.lines(right, x, progress.values)
     right.plot(x, x, "--", color=plotting.COLORS["theory"], label="constant A")
     right.plot([], [], color=plotting.COLORS["measured"], label="common normaliser A(t)")
-    right.set(xlabel=r"$t/t^*$ of constant A", ylabel=r"$\mathrm{erf}(v/\sqrt{2})$ of the winner")
+    right.set(xlabel=r"$t/t^*$ of constant A", ylabel=r"$\mathrm{erf}(v/\sqrt{2})$ of the largest $|v|$")
 
 
 FOLLOWING = {"gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3}}

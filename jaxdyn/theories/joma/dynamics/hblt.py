@@ -166,8 +166,8 @@ def start_saliencies(
         rho: polarity of an edge.
         depth: L.
         allowed: outputs that exist; the first D are the classes.
-        shallow: tokens depend on the class directly, each as likely as in the tree: then H has no meaning, and two tokens of a subtree
-            are independent given the class, like two of different subtrees.
+        shallow: tokens depend on the class directly, each as likely as in the tree: then H has no meaning, and two tokens of a
+            subtree are independent given the class, like two of different subtrees.
     """
     q = (1 - rho ** (depth - 1) * polarity) / 2
     rate = q @ prior
