@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.joma.claims import fig2
+from jaxdyn.theories.joma.claims.fig2 import ADAM as UNDER_ADAM
+from jaxdyn.theories.joma.claims.fig2 import correlation, relative
+from jaxdyn.theories.joma.trials.fig2 import DATA, Classes, fig2_trial
 
 SEEDS = {"quick": 8, "paper": 64}
 EVERY = 50  # steps between records
@@ -39,10 +41,10 @@ def curves(ds: xr.Dataset, form: str) -> dict[str, xr.DataArray]:
     part = ds.sel(form=form)
     z = part.measured_z
     return {
-        "NC": fig2.correlation(z, part.predicted_z),
-        "NC1": fig2.correlation(z, part.square_term),
-        "NC2": fig2.correlation(z, part.norm_term),
-        "error": fig2.relative(part),
+        "NC": correlation(z, part.predicted_z),
+        "NC1": correlation(z, part.square_term),
+        "NC2": correlation(z, part.norm_term),
+        "error": relative(part),
         "drift": part.drift,
     }
 
@@ -54,11 +56,11 @@ def spread(values: xr.DataArray, reference: float | str | None) -> dict[str, flo
 
 def paper_rows(ds: xr.Dataset) -> list[dict]:
     """The constant estimate, and the loss, at the reference's steps."""
-    seen = curves(ds, "constant")
+    estimates = curves(ds, "constant")
     rows = []
     for (kind, step), numbers in REFERENCE.items():
         for name, number in zip(NAMES, numbers, strict=True):
-            values = seen[name].sel(data=kind, record=step // EVERY)
+            values = estimates[name].sel(data=kind, record=step // EVERY)
             rows.append({"data": kind, "step": step, "quantity": name} | spread(values, number))
     for kind, loss in LOSS.items():
         rows.append({"data": kind, "step": 2000, "quantity": "loss"} | spread(ds.loss.sel(data=kind).isel(record=-1), loss))
@@ -76,10 +78,10 @@ def form_rows(ds: xr.Dataset, adam: xr.Dataset) -> list[dict]:
             (adam, "adam", "constant", ADAM[kind]),
             (adam, "adam", "moving", (None, None)),
         ):
-            seen = {name: v.sel(data=kind).isel(record=-1) for name, v in curves(data, form).items()}
+            ends = {name: v.sel(data=kind).isel(record=-1) for name, v in curves(data, form).items()}
             for name, number in zip(("NC", "error"), known, strict=True):
                 row = {"data": kind, "optimizer": optimizer, "form": form, "quantity": name}
-                rows.append(row | spread(seen[name], number))
+                rows.append(row | spread(ends[name], number))
     return rows
 
 
@@ -112,10 +114,9 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
 
 def run(scale: str, out: Path) -> None:
     """Train under descent and under Adam, print the tables, draw, and save the data."""
-    kinds = ["gaussian", "random"]
-    descent = jd.grid(fig2.Classes, data=kinds, every=EVERY)
-    ds = experiment.sweep(out, "descent", fig2.fig2_trial, descent, SEEDS[scale])
-    adam = experiment.sweep(out, "adam", fig2.fig2_trial, descent.replace(**fig2.ADAM), SEEDS[scale])
+    descent = jd.grid(Classes, data=list(DATA), every=EVERY)
+    ds = experiment.sweep(out, "descent", fig2_trial, descent, SEEDS[scale])
+    adam = experiment.sweep(out, "adam", fig2_trial, descent.replace(**UNDER_ADAM), SEEDS[scale])
     experiment.table(out, "estimate", paper_rows(ds), f"Estimate with constant mean attention, {SEEDS[scale]} seeds")
     experiment.table(out, "forms", form_rows(ds, adam), "Estimates at step 2000")
     experiment.figure(out, "joma_fig2", lambda fig: draw(ds, fig), (8.0, 5.5))

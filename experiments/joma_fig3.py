@@ -9,11 +9,12 @@ from pathlib import Path
 
 import jaxdyn as jd
 from jaxdyn import experiment
-from jaxdyn.theories.joma.claims.fig2 import Classes
+from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.claims.fig3 import fig3_plot, fig3_trial
+from jaxdyn.theories.joma.trials.fig2 import Classes
 
 SEEDS = {"quick": 8, "paper": 64}
-PAPER = {("gaussian", 1.0): "<= 1.2"}
+PAPER = {("gaussian", 1.0): f"<= {published.FIG3_STABLE_RANK}"}
 
 
 def rows(ds):

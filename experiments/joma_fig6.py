@@ -17,7 +17,7 @@ from jaxdyn import experiment
 from jaxdyn.errors import UsageError
 from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.text import longrun, reading
-from jaxdyn.theories.joma import published_text as paper
+from jaxdyn.theories.joma import published as paper
 
 SCALES = {
     "quick": {

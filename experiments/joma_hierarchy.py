@@ -13,7 +13,8 @@ import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.plotting import COLORS
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.joma.claims.hier_order import Hierarchy, plot_order, rank_correlation, trial
+from jaxdyn.theories.joma.claims.hier_order import plot_order, rank_correlation
+from jaxdyn.theories.joma.trials.hierarchy import Hierarchy, trial
 
 NAMES = {"wide": "outputs far from the prior", "exact": "outputs at the prior"}
 
@@ -37,15 +38,15 @@ def rows(ds: xr.Dataset, outputs: str) -> tuple[list[dict], list[dict]]:
 
 def run(scale: str, out: Path) -> None:
     """Train over rho, with and without latents, print the table and draw the figures."""
-    fine = {"lr": 1.0, "batch": 1024} if scale == "paper" else {}
     slower = 4 if scale == "paper" else 1
     rho = [0.6, 0.7, 0.8, 0.9] if scale == "paper" else [0.7, 0.8, 0.9]
     seeds, order, arrival, results = 64 if scale == "paper" else 10, [], [], {}
     for outputs, every in (("wide", 4.0 * slower), ("exact", 8.0 * slower)):
-        grid = jd.grid(Hierarchy, rho=rho, latents=["deep", "shallow"], outputs=outputs, every=every, **fine)
+        grid = jd.grid(Hierarchy, rho=rho, latents=["deep", "shallow"], outputs=outputs, every=every)
+        grid = grid.replace(lr=1.0, batch=1024) if scale == "paper" else grid
         results[outputs] = experiment.sweep(out, outputs, trial, grid, seeds)
-        for table, found in zip((order, arrival), rows(results[outputs], outputs), strict=True):
-            table += found
+        for table, lines in zip((order, arrival), rows(results[outputs], outputs), strict=True):
+            table += lines
         experiment.save(out, outputs, results[outputs])
         experiment.figure(out, f"order_{outputs}", lambda fig, ds=results[outputs]: plot_order(ds.sel(rho=0.8), fig))
     experiment.table(out, "order", order, "Rank correlation of arrival at ln 2 and H")

@@ -1,7 +1,7 @@
 """JoMA, Table 1: do hidden nodes follow latent variables? Every published cell beside ours, trained, untrained and permuted.
 
 Quick: width 128, 150 steps at rate 1e-4, the 6 configurations whose sets have two members, 5 seeds. Paper scale: all 12, width
-1024, 10 000 steps at rates 1e-5 and 1e-4, 5 seeds; stopped, it goes on with the first run that is not done.
+1024, 10 000 steps at rates 1e-5 and 1e-4, 5 seeds; a stopped study resumes with the first run that is not done.
 Paper: arXiv 2310.00535.
 """
 
@@ -14,14 +14,15 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.joma.claims.table1 import gain, trial
-from jaxdyn.theories.joma.table1.score import PUBLISHED as REPORTED
-from jaxdyn.theories.joma.table1.training import PUBLISHED, Table1
+from jaxdyn.theories.joma import published
+from jaxdyn.theories.joma.claims.table1 import gain
+from jaxdyn.theories.joma.trials.table1 import FULL, Table1, trial
 
 SEEDS = 5
+LATENTS = [(10, 20), (20, 30)]
 GRIDS = {
-    "quick": {"members": [2], "lr": [1e-4]},
-    "paper": {"members": [2, 3], "lr": [1e-4, 1e-5]} | PUBLISHED,
+    "quick": jd.grid(Table1, classes=[20, 30, 50], latents=LATENTS, members=[2], lr=[1e-4]),
+    "paper": FULL.replace(classes=[20, 30, 50], latents=LATENTS, members=[2, 3], lr=[1e-4, 1e-5]),
 }
 
 
@@ -55,16 +56,16 @@ def line(one: xr.Dataset, reported: tuple[float, float]) -> dict[str, str]:
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """One line a configuration, layer and rate."""
+    """One line per configuration, layer and rate."""
     lines = []
-    for (classes, members, latents), published in REPORTED.items():
+    for (classes, members, latents), reported in published.TABLE1.items():
         if members not in ds.members:
             continue
         part = ds.sel(classes=classes, members=members, latents=":".join(map(str, latents)))
         for layer in (1, 0):
             for lr in ds.lr.values:
                 name = {"C,k": f"{classes},{members}", "(N0,N1)": str(latents), "s": layer, "rate": f"{lr:g}"}
-                lines.append(name | line(part.sel(lr=lr, layer=layer), published[layer]))
+                lines.append(name | line(part.sel(lr=lr, layer=layer), reported[layer]))
     return lines
 
 
@@ -77,18 +78,17 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
         for name, label, color in (
             ("score", "latents", "measured"),
             ("permuted", "latents permuted", "control"),
-            ("one_class", "nodes that tell one class", "third"),
+            ("one_class", "one node per class", "third"),
         ):
             plotting.band(ax, steps, part[name].transpose(..., "record"), label, color)
-        reported = REPORTED[int(classes), int(ds.members[0]), (10, 20)][1][0]
+        reported = published.TABLE1[int(classes), int(ds.members[0]), (10, 20)][1][0]
         ax.axhline(reported, linestyle="--", color=plotting.COLORS["theory"], label="paper, trained")
         ax.set(xlabel="step", ylabel="score at s = 1", title=f"{classes} classes")
 
 
 def run(scale: str, out: Path) -> None:
     """Train, print, draw, save."""
-    grid = jd.grid(Table1, classes=[20, 30, 50], latents=[(10, 20), (20, 30)], **GRIDS[scale])
-    ds = experiment.sweep(out, f"table1_{scale}", trial, grid, SEEDS, chunk=1)
+    ds = experiment.sweep(out, f"table1_{scale}", trial, GRIDS[scale], SEEDS, chunk=1)
     title = "Best node's correlation, mean over latents; mean and standard deviation over seeds; gains: 95% intervals"
     experiment.table(out, f"joma_table1_{scale}", rows(ds), title)
     experiment.figure(out, f"joma_table1_{scale}", lambda fig: draw(ds, fig), (10.0, 3.4))

@@ -8,7 +8,7 @@ import pytest
 
 from jaxdyn import experiment
 from jaxdyn.text import longrun, reading
-from jaxdyn.theories.joma import published_text as paper
+from jaxdyn.theories.joma import published as paper
 
 TINY = reading.Reading(max_words=50, width=8, hidden=8, columns=4, length=6, windows=2, steps=1, every=1)
 

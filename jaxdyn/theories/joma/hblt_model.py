@@ -1,4 +1,4 @@
-r"""The network that learns a hierarchical latent tree: one JoMA block per query, trained to tell the class of a sequence.
+r"""The network that learns a hierarchical latent tree: one JoMA block per query, trained to classify sequences.
 
 .. math:: b_l = x_l e^{z_{ml}}/M, \quad h_k = \phi(v_k \cdot b + \xi_{mk}), \quad \text{logits} = A^\top h
 
@@ -16,15 +16,16 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+import jaxdyn as jd
 from jaxdyn.theories.joma.model import ATTENTIONS, activation, attention
 
 __all__ = ["Batch", "Params", "descent", "height_means", "init", "loss", "pick_queries", "same_subtree", "track"]
 
-EXP = ATTENTIONS.index("exp")
+EXP = jd.Code.of("exp", ATTENTIONS)
 
 
 class Params(NamedTuple):
-    """What is trained: logits of every query for every token, projected weights, and what the query itself says (residual)."""
+    """What is trained: logits of each query for each token, projected weights, and the projections of the query (residual path)."""
 
     z: Float[Array, "M M"]
     v: Float[Array, "M K"]
@@ -64,9 +65,7 @@ def pick_queries(
     return Batch(label, query, x.astype(mean_count.dtype), weight)
 
 
-def loss(
-    params: Params, batch: Batch, upper: Float[Array, "K O"], allowed: Bool[Array, " O"], phi: int | Int[Array, ""]
-) -> Float[Array, ""]:
+def loss(params: Params, batch: Batch, upper: Float[Array, "K O"], allowed: Bool[Array, " O"], phi: jd.Code) -> Float[Array, ""]:
     """Mean cross-entropy of the class over the batch; outputs that are not ``allowed`` have probability 0."""
     tokens = batch.x.shape[1]
     b = attention(batch.x, params.z[batch.query], EXP, 1.0, tokens)

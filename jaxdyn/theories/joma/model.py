@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import jax
@@ -18,7 +19,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn import linalg
+import jaxdyn as jd
+from jaxdyn import linalg, train
 
 __all__ = [
     "ACTIVATIONS",
@@ -30,6 +32,7 @@ __all__ = [
     "activation",
     "attend",
     "attention",
+    "chosen",
     "cross_entropy",
     "embed",
     "make_tx",
@@ -44,7 +47,6 @@ __all__ = [
 ATTENTIONS = ("exp", "linear", "softmax")
 ACTIVATIONS = ("id", "relu", "tanh", "gelu")
 OPTIMIZERS = ("gd", "momentum", "adam")
-Index = int | Int[Array, ""]  # a position in one of the lists above; may be traced
 Scalar = float | Float[Array, ""]
 
 
@@ -61,8 +63,8 @@ class Block(NamedTuple):
 
     tokens: Float[Array, "d m"]
     queries: Float[Array, "d q"]
-    attention: Index
-    phi: Index
+    attention: jd.Code
+    phi: jd.Code
     tau: Scalar = 1.0
     normalizer: Scalar = 1.0
 
@@ -76,10 +78,16 @@ class Batch(NamedTuple):
     weight: Float[Array, " n"]
 
 
+def chosen(switch: jd.Code, forms: Mapping[str, Callable], *args: Array) -> Array:
+    """The value of the form that a switch names; only the forms among the switch's names are traced."""
+    branches = [forms[name] for name in switch.names]
+    return branches[switch.index](*args) if isinstance(switch.index, int) else jax.lax.switch(switch.index, branches, *args)
+
+
 def attention(
-    x: Float[Array, "*n m"], z: Float[Array, "*n m"], kind: Index, tau: Scalar = 1.0, normalizer: Scalar = 1.0
+    x: Float[Array, "*n m"], z: Float[Array, "*n m"], kind: jd.Code, tau: Scalar = 1.0, normalizer: Scalar = 1.0
 ) -> Float[Array, "*n m"]:
-    r"""Attended frequencies b of the tokens; ``kind`` indexes ``ATTENTIONS``.
+    r"""Attended frequencies b of the tokens; ``kind`` is a switch between names in ``ATTENTIONS``.
 
     .. math:: b_l = x_l e^{z_l/\tau}/A \ (\text{exp}), \quad x_l z_l \ (\text{linear}), \quad
               x_l e^{z_l/\tau} / \textstyle\sum_j x_j e^{z_j/\tau} \ (\text{softmax; some } x_l > 0)
@@ -90,14 +98,13 @@ def attention(
         e = x * jnp.exp(jnp.where(x > 0, z - jax.lax.stop_gradient(top), 0.0) / tau)
         return e / jnp.sum(e, -1, keepdims=True)
 
-    branches = [lambda: x * jnp.exp(z / tau) / normalizer, lambda: x * z, softmax]
-    return branches[kind]() if isinstance(kind, int) else jax.lax.switch(kind, branches)
+    return chosen(kind, {"exp": lambda: x * jnp.exp(z / tau) / normalizer, "linear": lambda: x * z, "softmax": softmax})
 
 
-def activation(pre: Float[Array, "*n k"], kind: Index) -> Float[Array, "*n k"]:
-    """The activation number ``kind`` of ``ACTIVATIONS``, entry by entry."""
-    branches = [lambda y: y, jax.nn.relu, jnp.tanh, lambda y: jax.nn.gelu(y, approximate=False)]
-    return branches[kind](pre) if isinstance(kind, int) else jax.lax.switch(kind, branches, pre)
+def activation(pre: Float[Array, "*n k"], phi: jd.Code) -> Float[Array, "*n k"]:
+    """The activation that the switch names (GELU in its exact form), entry by entry."""
+    forms = {"id": lambda y: y, "relu": jax.nn.relu, "tanh": jnp.tanh, "gelu": lambda y: jax.nn.gelu(y, approximate=False)}
+    return chosen(phi, forms, pre)
 
 
 def projected(params: Params, block: Block) -> Float[Array, "m k"]:
@@ -106,7 +113,7 @@ def projected(params: Params, block: Block) -> Float[Array, "m k"]:
 
 
 def attend(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n m"]:
-    """Attended frequencies b of every sample."""
+    """Attended frequencies b of each sample."""
     return attention(x, params.z[query], block.attention, block.tau, block.normalizer)
 
 
@@ -148,26 +155,20 @@ def node_gradients(params: Params, block: Block, batch: Batch) -> Float[Array, "
     return -jax.grad(total)(pre)
 
 
-def make_tx(optimizer: Index, lr: Scalar, rates: Params) -> optax.GradientTransformation:
-    """Plain descent, heavy ball (0.9) or Adam, by its index in ``OPTIMIZERS``; ``rates`` multiplies ``lr`` for each parameter.
+def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params) -> optax.GradientTransformation:
+    """Plain descent, heavy ball (momentum 0.9) or Adam; ``rates`` multiplies ``lr`` for each parameter.
 
-    The ratio of the attention's rate to the MLP's is ``rates.z / rates.w``.
+    The ratio of the attention's learning rate to the MLP's is ``rates.z / rates.w``.
     """
-    rules = (optax.identity(), optax.trace(0.9), optax.scale_by_adam())
-
-    def init(params: Params) -> tuple:
-        return tuple(rule.init(params) for rule in rules)
-
-    def update(gradient: Params, states: tuple, params: Params | None = None) -> tuple[Params, tuple]:
-        steps, states = zip(*(rule.update(gradient, state, params) for rule, state in zip(rules, states, strict=True)), strict=True)
-        chosen = jax.tree.map(lambda *options: jnp.select([optimizer == i for i in range(3)], options), *steps)
-        return jax.tree.map(lambda rate, step: -lr * rate * step, rates, chosen), states
-
-    return optax.GradientTransformation(init, update)
+    rules = {"gd": optax.identity(), "momentum": optax.trace(0.9), "adam": optax.scale_by_adam()}
+    return optax.chain(
+        train.switched(optimizer, rules),
+        optax.stateless(lambda steps, _: jax.tree.map(lambda rate, step: -lr * rate * step, rates, steps)),
+    )
 
 
 def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, ...]]:
-    """Standard normal float64 arrays of these shapes, cut from one draw: each further draw would add to the time of compilation."""
+    """Standard normal float64 arrays of these shapes, slices of one draw (every further draw takes its own time to compile)."""
     sizes = [math.prod(shape) for shape in shapes]
     draw = jax.random.normal(key, (sum(sizes),), jnp.float64)
     ends = list(itertools.accumulate(sizes))
@@ -178,10 +179,10 @@ def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tup
     """Embeddings of m tokens and q queries: random orthonormal columns, plus ``noise`` times standard normal entries.
 
     Raises:
-        ValueError: fewer dimensions than columns.
+        UsageError: fewer dimensions than columns.
     """
     if d < m + q:
-        raise ValueError(f"orthonormal embeddings of {m} tokens and {q} queries need dim >= {m + q}, got {d}")
+        raise jd.UsageError(f"dim={d} is not allowed: orthonormal embeddings of {m} tokens and {q} queries need dim >= {m + q}")
     gaussian = jax.random.normal(key, (2, d, m + q), jnp.float64)
     frame, _ = linalg.qr(gaussian[0])
     u = frame + noise * gaussian[1]

@@ -9,23 +9,26 @@ import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import jaxdyn as jd
 from jaxdyn.theories.joma import model
 
-KINDS, PHIS = range(len(model.ATTENTIONS)), range(len(model.ACTIVATIONS))
+KINDS, PHIS = model.ATTENTIONS, model.ACTIVATIONS
+SOFTMAX = jd.Code.of("softmax", KINDS)
 N, M, Q, D, K, O = 6, 4, 2, 7, 3, 2  # noqa: E741
 
 
 def attention(x, z, kind, tau, a):
     e = x * np.exp(z / tau)
-    return [e / a, x * z, e / e.sum(-1, keepdims=True)][kind]
+    return {"exp": e / a, "linear": x * z, "softmax": e / e.sum(-1, keepdims=True)}[kind]
 
 
 def phi_and_slope(y, kind):
     cdf = 0.5 * (1 + scipy.special.erf(y / np.sqrt(2)))
     density = np.exp(-(y**2) / 2) / np.sqrt(2 * np.pi)
+    index = PHIS.index(kind)
     values = [y, np.maximum(y, 0), np.tanh(y), y * cdf]
     slopes = [np.ones_like(y), (y > 0) * 1.0, 1 - np.tanh(y) ** 2, cdf + y * density]
-    return values[kind], slopes[kind]
+    return values[index], slopes[index]
 
 
 def example(seed, kind, phi, tau=0.7, normalizer=1.3):
@@ -35,35 +38,35 @@ def example(seed, kind, phi, tau=0.7, normalizer=1.3):
     x = rng.random((N, M))
     weight = rng.random(N)
     batch = model.Batch(x, rng.integers(0, Q, N), rng.normal(size=(N, O)), weight / weight.sum())
-    block = model.Block(jnp.asarray(tokens), jnp.asarray(queries), kind, phi, tau, normalizer)
+    block = model.Block(jnp.asarray(tokens), jnp.asarray(queries), jd.Code.of(kind, KINDS), jd.Code.of(phi, PHIS), tau, normalizer)
     return jax.tree.map(jnp.asarray, params), block, jax.tree.map(jnp.asarray, batch)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_attention_is_the_formula(x64, kind):
-    rng = np.random.default_rng(kind)
+    rng = np.random.default_rng(KINDS.index(kind))
     x, z = jnp.asarray(rng.random((N, M))), jnp.asarray(rng.normal(size=(N, M)))
     want = attention(x, z, kind, 0.5, 1.7)
-    assert np.allclose(model.attention(x, z, kind, 0.5, 1.7), want, rtol=1e-14)
-    traced = jax.jit(model.attention)(x, z, jnp.int32(kind), 0.5, 1.7)
+    assert np.allclose(model.attention(x, z, jd.Code.of(kind, KINDS), 0.5, 1.7), want, rtol=1e-14)
+    traced = jax.jit(model.attention)(x, z, jd.Code.of(kind, KINDS), 0.5, 1.7)
     assert np.allclose(traced, want, rtol=1e-14)
 
 
 def test_softmax_attention_of_absent_tokens(x64):
     """Absent tokens get no attention, even with a huge logit, and the gradient stays finite."""
     x, z = jnp.array([0.0, 0.3, 0.7]), jnp.array([900.0, 1.0, -1.0])
-    b = model.attention(x, z, 2, 0.5)
+    b = model.attention(x, z, SOFTMAX, 0.5)
     want = np.array([0.0, 0.3 * np.exp(2), 0.7 * np.exp(-2)])
     assert np.allclose(b, want / want.sum(), rtol=1e-14)
-    slope = jax.jacobian(lambda z: model.attention(x, z, 2, 0.5))(z)
+    slope = jax.jacobian(lambda z: model.attention(x, z, SOFTMAX, 0.5))(z)
     assert np.allclose(slope, (np.diag(b) - np.outer(b, b)) / 0.5, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", PHIS)
 def test_activations(x64, kind):
     y = np.linspace(-3, 3, 7)
-    assert np.allclose(model.activation(jnp.asarray(y), kind), phi_and_slope(y, kind)[0], atol=1e-15)
-    assert np.allclose(model.activation(jnp.asarray(y), jnp.int32(kind)), phi_and_slope(y, kind)[0], atol=1e-15)
+    assert np.allclose(model.activation(jnp.asarray(y), jd.Code.of(kind, PHIS)), phi_and_slope(y, kind)[0], atol=1e-15)
+    assert np.allclose(jax.jit(model.activation)(jnp.asarray(y), jd.Code.of(kind, PHIS)), phi_and_slope(y, kind)[0], atol=1e-15)
 
 
 @jax.jit
@@ -88,7 +91,9 @@ def test_descent_directions_are_those_of_the_paper(kind, phi, seed):
     assert np.allclose(-block.tokens.T @ grad.w, b.T @ (batch.weight[:, None] * g), atol=1e-12)
     want_z = np.zeros((Q, M))
     for i in range(N):
-        jacobian = [np.diag(b[i]) / block.tau, np.diag(batch.x[i]), (np.diag(b[i]) - np.outer(b[i], b[i])) / block.tau][kind]
+        whole = np.diag(b[i]) / block.tau
+        softmax = whole - np.outer(b[i], b[i]) / block.tau
+        jacobian = {"exp": whole, "linear": np.diag(batch.x[i]), "softmax": softmax}[kind]
         want_z[batch.query[i]] += batch.weight[i] * jacobian.T @ (v @ g[i])
     assert np.allclose(-grad.z, want_z, atol=1e-12)
     want_xi = np.stack([(batch.weight[:, None] * g)[batch.query == m].sum(0) for m in range(Q)])
@@ -96,14 +101,14 @@ def test_descent_directions_are_those_of_the_paper(kind, phi, seed):
 
 
 def test_weight_decay_adds_its_gradient(x64):
-    params, block, batch = example(1, 0, 2)
+    params, block, batch = example(1, "exp", "tanh")
     plain, decayed = (jax.grad(model.squared_loss)(params, block, batch, decay) for decay in (0.0, 0.3))
     assert np.allclose(decayed.w - plain.w, 0.3 * params.w) and np.allclose(decayed.z - plain.z, 0.3 * params.z)
     assert np.allclose(decayed.a, plain.a)
 
 
 def test_cross_entropy_and_its_node_gradients(x64):
-    params, block, batch = example(3, 2, 2)
+    params, block, batch = example(3, "softmax", "tanh")
     params = params._replace(a=None)
     target = np.eye(K)[np.arange(N) % K]
     batch = batch._replace(target=jnp.asarray(target))
@@ -113,17 +118,17 @@ def test_cross_entropy_and_its_node_gradients(x64):
     assert np.isclose(model.cross_entropy(params, block, batch), loss, rtol=1e-13)
     want = (target - p) * (1 - logits**2)
     assert np.allclose(model.node_gradients(params, block, batch), want, atol=1e-13)
-    b = attention(batch.x, params.z[batch.query], 2, 0.7, 1.0)
+    b = attention(batch.x, params.z[batch.query], "softmax", 0.7, 1.0)
     assert np.allclose(model.mean_attention(params, block, batch), batch.weight @ b)
 
 
 @pytest.mark.parametrize(
-    ("index", "reference"), [(0, optax.sgd(0.1)), (1, optax.sgd(0.1, momentum=0.9)), (2, optax.adam(0.1))], ids=model.OPTIMIZERS
+    ("name", "reference"), [("gd", optax.sgd(0.1)), ("momentum", optax.sgd(0.1, momentum=0.9)), ("adam", optax.adam(0.1))]
 )
-def test_optimizers_are_those_of_optax(x64, index, reference):
+def test_optimizers_are_those_of_optax(x64, name, reference):
     """With a ratio of 2 the logits' steps are twice as long; without an upper layer nothing is trained there."""
     start = model.Params(jnp.ones((2, 2)), jnp.ones((1, 3)))
-    tx = model.make_tx(jnp.int32(index), 0.1, model.Params(1.0, 2.0))
+    tx = model.make_tx(jd.Code.of(name, model.OPTIMIZERS), 0.1, model.Params(1.0, 2.0))
 
     def run(tx):
         params, state = start, tx.init(start)
@@ -145,7 +150,7 @@ def test_embeddings(x64):
     assert np.allclose(u.T @ u, np.eye(7), atol=1e-14)
     noisy = np.concatenate(model.embed(jax.random.key(0), 8, 5, 2, 0.3), 1)
     assert 0.1 < np.std(noisy - u) < 0.5
-    with pytest.raises(ValueError, match="need dim >= 7, got 6"):
+    with pytest.raises(jd.UsageError, match="dim=6 is not allowed: .* need dim >= 7"):
         model.embed(jax.random.key(0), 6, 5, 2)
 
 

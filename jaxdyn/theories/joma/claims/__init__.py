@@ -8,6 +8,7 @@ from jaxdyn.theories.joma.claims import (
     hier_order,
     invariants,
     linear,
+    linear_attention,
     low_rank,
     softmax,
     table1,
@@ -19,5 +20,21 @@ from jaxdyn.theories.joma.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (invariants, softmax, fig2, linear, low_rank, fig3, thm3, thm3_path, thm4, bounce, hblt, hier_order, table1, text)
+TOPICS = (
+    invariants,
+    softmax,
+    fig2,
+    linear,
+    linear_attention,
+    low_rank,
+    fig3,
+    thm3,
+    thm3_path,
+    thm4,
+    bounce,
+    hblt,
+    hier_order,
+    table1,
+    text,
+)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -32,11 +32,20 @@ TIMES = 10  # recorded times after the start
 
 @jd.setting
 class DrivenBlock:
-    """A softmax block whose backpropagated gradients are prescribed; ``split`` moves them apart between nodes at a fixed sum."""
+    """A softmax block whose backpropagated gradients are prescribed.
 
-    ratio: jd.Swept = 1.0  # learning rate of z over that of w; the larger of those of w and z/tau is 1
+    Args:
+        ratio: learning rate of z over that of w; the larger of those of w and z/tau is 1.
+        tau: temperature of the attention.
+        nodes: hidden nodes in use, at most hidden.
+        split: size of random differences between the nodes' gradients, whose sum over nodes stays as it is.
+        horizon: training time.
+        tokens, hidden, samples, dim: sizes of the arrays.
+    """
+
+    ratio: jd.Swept = 1.0
     tau: jd.Swept = 1.0
-    nodes: jd.Swept = 2.0  # hidden nodes in use, at most hidden
+    nodes: jd.Swept = 2.0
     split: jd.Swept = 0.0
     horizon: jd.Swept = 0.5
     tokens: int = 3
@@ -45,19 +54,16 @@ class DrivenBlock:
     dim: int = 4
 
     def __post_init__(self) -> None:
-        """Refuse sizes that the arrays cannot hold."""
-        if not 1 <= self.nodes <= self.hidden:
-            raise jd.UsageError(f"nodes={self.nodes} is not allowed: it is a number from 1 to {self.hidden}")
-        if self.dim <= self.tokens:
-            raise jd.UsageError(f"dim={self.dim} is not allowed: orthonormal columns need at least {self.tokens + 1}")
-        if self.samples < (least := self.tokens * (self.tokens + 1) // 2):
-            raise jd.UsageError(f"samples={self.samples} is not allowed: {self.tokens} tokens need at least {least}")
+        jd.require(self, 1 <= self.nodes <= self.hidden, f"nodes is from 1 to {self.hidden}", "nodes")
+        jd.require(self, self.dim > self.tokens, "orthonormal columns need dim > tokens", "dim", "tokens")
+        least = self.tokens * (self.tokens + 1) // 2
+        jd.require(self, self.samples >= least, f"{self.tokens} tokens need at least {least} samples", "samples")
 
 
 def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     """The flow of weights and logits under prescribed gradients, and three forms of the softmax law."""
     k_embed, k_rest = jax.random.split(key)
-    kinds = model.ATTENTIONS.index("softmax"), model.ACTIVATIONS.index("id")
+    kinds = jd.Code.of("softmax", model.ATTENTIONS), jd.Code.of("id", model.ACTIVATIONS)
     block = model.Block(*model.embed(k_embed, s.dim, s.tokens, 1), *kinds, s.tau)
     shapes = (s.dim, s.hidden), (1, s.tokens), (s.samples, s.tokens), (s.hidden,), (s.samples, s.hidden)
     w, z, x, size, apart = model.normals(k_rest, *shapes)
@@ -105,7 +111,7 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
 
 
 def judge_driven(ds: xr.Dataset) -> list[jd.Check]:
-    """The assumptions as printed hold in these flows, and the form at hand gives the logits to the solver's error."""
+    """The printed assumptions hold in these flows, and the form that is judged gives the logits to the solver's error."""
     axes = ["time", "token"]
     error = abs(ds.measured_z - ds.predicted_z).max(axes) / abs(ds.measured_z).max(axes)
     return [
@@ -116,7 +122,7 @@ def judge_driven(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def wrong_temperature(ds: xr.Dataset) -> xr.Dataset:
-    """The form at hand with a temperature that is 10% too small."""
+    """The form that is judged, with a temperature that is 10% too small."""
     start = ds.predicted_z.isel(time=0)
     return ds.assign(predicted_z=(start + (ds.predicted_z - start) / 0.9).transpose(*ds.predicted_z.dims))
 
@@ -140,53 +146,51 @@ def plot_driven(ds: xr.Dataset, fig: Figure) -> None:
     right.set_ylabel("error / size")
 
 
-AXES = {"ratio": [0.1, 1.0, 10.0], "tau": [0.5, 1.0], "nodes": [1, 2, 3]}
+GRID = jd.grid(DrivenBlock, ratio=[0.1, 1.0, 10.0], tau=[0.5, 1.0], nodes=[1, 2, 3])
 SOURCE = "arXiv:2310.00535, Theorem 1, softmax attention"
+STUDY = jd.Study(
+    trial=driven_trial,
+    quick=GRID,
+    seeds=8,
+    paper_seeds=64,
+    source=SOURCE,
+    judge=judge_driven,
+    plot=plot_driven,
+    caption=r"Left: change of the logits over a run against the change that each form of the law predicts; one point per token "
+    r"and run, the line is equality. Right: largest error over tokens, relative to the largest logit, along the runs; lines are "
+    r"medians over the runs, bands their central 90%. Forms: as printed, with 1/2 on both terms (law), and the law minus the "
+    r"nodes' residuals.",
+)
+
+flow_law = STUDY.claim(
+    id="joma.softmax_flow",
+    statement=r"With softmax attention, $z = \frac{r}{2\tau}\sum_k(v_k^2 - \|v_k\|^2\bar b) + c$ along flows in which $E[b] = "
+    r"\bar b$ is constant and $E[G_k b b^\top] = \bar b\,E[G_k b]^\top$ holds for each node $k$ (the gradients $G_k$ are "
+    r"prescribed accordingly).",
+    source=f"{SOURCE} (1/2 and sum over nodes on both terms)",
+    form="law",
+    controls={"factorisation for the sum over nodes only": {"split": 1.0}, "temperature 10% too small": wrong_temperature},
+)
 
 CLAIMS = (
-    jd.Claim(
-        id="joma.softmax_flow",
-        statement=r"With softmax attention, $z = \frac{r}{2\tau}\sum_k(v_k^2 - \|v_k\|^2\bar b) + c$ along the flow whenever "
-        r"$E[b] = \bar b$ is constant and $E[G_k b b^\top] = \bar b\,E[G_k b]^\top$ holds for each node $k$.",
-        source=f"{SOURCE} (1/2 and sum over nodes on both terms)",
-        trial=driven_trial,
-        quick=jd.grid(DrivenBlock, **AXES),
-        seeds=8,
-        paper_seeds=64,
-        judge=judge_driven,
-        form="law",
-        controls={"factorisation for the sum over nodes only": {"split": 1.0}, "temperature 10% too small": wrong_temperature},
-        plot=plot_driven,
-    ),
-    jd.Claim(
+    flow_law,
+    flow_law.as_printed(
         id="joma.softmax_as_printed",
-        statement=r"The law as printed, $z = \frac12\sum_k v_k^2 - \|v_k\|^2\bar b + c$ (read with the sum over nodes on both "
-        r"terms), fails where all assumptions hold; with 1/2 on both terms it holds.",
+        statement=r"With softmax attention, $z = \frac12\sum_k v_k^2 - \|v_k\|^2\bar b + c$ (printed without a factor 1/2 on the "
+        r"second term; read with the sum over nodes on both terms) along flows in which $E[b] = \bar b$ is constant and the "
+        r"gradients factorise.",
         source=f"{SOURCE}, as printed",
-        trial=driven_trial,
-        quick=jd.grid(DrivenBlock, **AXES),
-        seeds=8,
-        paper_seeds=64,
-        judge=judge_driven,
         form="printed",
-        counterpart="law",
-        expected="refuted",
-        plot=plot_driven,
     ),
-    jd.Claim(
+    STUDY.claim(
         id="joma.a5_as_printed",
-        statement=r"The factorisation assumption as printed, $\sum_k E[G_k b b^\top] = \bar b\sum_k E[G_k b]^\top$, gives the law. "
-        r"It does for one node, not for several; subtracting $\frac{r}{\tau}\int\sum_k R_k v_k\,dt$ with nodes' residuals $R_k$ "
-        r"restores the logits.",
+        statement=r"The factorisation assumption as printed, for the sum over nodes, $\sum_k E[G_k b b^\top] = \bar b\sum_k E[G_k "
+        r"b]^\top$, is enough for $z = \frac{r}{2\tau}\sum_k(v_k^2 - \|v_k\|^2\bar b) + c$. (With several nodes it is not: the "
+        r"law holds once $\frac{r}{\tau}\int\sum_k R_k v_k\,dt$, with the nodes' residuals $R_k$, is subtracted.)",
         source=f"{SOURCE}, assumption as printed",
-        trial=driven_trial,
-        quick=jd.grid(DrivenBlock, split=1.0, **AXES),
-        seeds=8,
-        paper_seeds=64,
-        judge=judge_driven,
+        quick=GRID.replace(split=1.0),
+        expected="refuted",
         form="law",
         counterpart="residual",
-        expected="refuted",
-        plot=plot_driven,
     ),
 )

@@ -1,169 +1,16 @@
-r"""Theorem 4: near a critical point, attention makes large components converge exponentially faster than small ones.
-
-The network is ``h = v . b`` under attention, with one sample a token (``x = e_l``) and, near the critical point with curvature
-one, the upper gradient ``g_l = mu_l - v_l``. Both v and the attention logits z follow the network's own gradient: the theory's
-``exp(v^2/2)`` is nowhere put in. With ``s = ln 1/(1 - v/mu)`` the gradient of v per unit of g is ``ds/dt``: no resolution is lost
-as v approaches mu.
-"""
+r"""Claims on Theorem 4: near a critical point, attention makes large components converge exponentially faster than small ones."""
 
 from __future__ import annotations
 
-from typing import Literal
-
-import jax
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import flow, plotting, stats
-from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.dynamics.nonlinear import clock, linear_slope_ratio, offset, orbit, slope_ratio
+from jaxdyn import plotting, stats
+from jaxdyn.theories.joma.trials.critical import EARLY, FAR, Critical, plain_trial, trial
 
-SOURCE = "arXiv:2310.00535, Theorem 4"
-ATTENTIONS = ("exp", "normalised", "linear", "none")
-EXP, NORMALISED, LINEAR, NONE = range(4)
-EARLY, LATE = 12, 13  # save times before and after the slowest token reaches s = 20
-FAR = 20.0
-
-
-@jd.setting
-class Critical:
-    """Tokens near a critical point: ``mu`` uniform in [mu_low, mu_high), starts uniform in ±start; ``rate_spread`` is a breach."""
-
-    attention: jd.Code = jd.code(*ATTENTIONS)
-    mu_low: jd.Swept = 0.5
-    mu_high: jd.Swept = 4.0
-    start: jd.Swept = 0.3
-    linear_constant: jd.Swept = 1.0  # c of z^2 = v^2 + c under linear attention
-    rate_spread: jd.Swept = 0.0  # spread of ln(step size) over tokens
-    tokens: int = 5
-    solver: Literal["tsit5", "dopri8", "kvaerno5"] = "tsit5"
-
-    def __post_init__(self):
-        if not 0 <= self.start < self.mu_low < self.mu_high:
-            raise ValueError("0 <= start < mu_low < mu_high is needed: every token starts below its critical point")
-        if self.tokens < 2:
-            raise ValueError(f"ratios need at least 2 tokens, got {self.tokens}")
-
-
-def draw_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], tokens: int) -> Float[Array, " d"]:
-    """Critical point: sorted uniform numbers in [low, high)."""
-    return low + (high - low) * jnp.sort(jax.random.uniform(key, (tokens,), jnp.float64))
-
-
-def _hidden(v: Float[Array, " d"], z: Float[Array, " d"], attention: Int[Array, ""]) -> Float[Array, " d"]:
-    """The node's output on each token's sample; ``normalised`` divides by A(t), which is not differentiated."""
-    x = jnp.eye(v.shape[0], dtype=v.dtype)
-    kind = jnp.where(attention == LINEAR, 1, 0)
-    z = jnp.where(attention == NONE, 0.0, z)
-    total = jnp.where(attention == NORMALISED, jax.lax.stop_gradient(jnp.sum(jnp.exp(z))), 1.0)
-    return model.attention(x, jnp.broadcast_to(z, x.shape), kind, normalizer=total) @ v
-
-
-def gradients(
-    v: Float[Array, " d"], z: Float[Array, " d"], g: Float[Array, " d"], attention: Int[Array, ""]
-) -> tuple[Float[Array, " d"], Float[Array, " d"]]:
-    """Ascent gradient of ``sum_l g_l h_l``: that of v per unit of its token's g, and that of z.
-
-    A token's h depends on its own v alone, so the former is the latter's pull-back of ones; g itself may underflow.
-    """
-    _, pull = jax.vjp(lambda v, z: _hidden(v, z, attention), v, z)
-    return pull(jnp.ones_like(g))[0], pull(g)[1]
-
-
-def start_logits(v: Float[Array, " d"], attention: Int[Array, ""], c: Float[Array, ""]) -> Float[Array, " d"]:
-    """Logits that satisfy Theorem 1's invariant at the start: ``v^2/2`` (exp), ``sqrt(v^2 + c)`` (linear)."""
-    return jnp.where(attention == LINEAR, jnp.sqrt(v * v + c), 0.5 * v * v)
-
-
-def trial(s: Critical, key: PRNGKeyArray) -> jd.Observables:
-    """Flow of (s, z) by the network's gradient, and the exact solution."""
-    k_mu, k_v, k_rate = jax.random.split(key, 3)
-    mu = draw_mu(k_mu, s.mu_low, s.mu_high, s.tokens)
-    v0 = s.start * jax.random.uniform(k_v, (s.tokens,), jnp.float64, -1, 1)
-    rate = jnp.exp(s.rate_spread * jax.random.normal(k_rate, (s.tokens,), jnp.float64))
-    kappa, s0 = mu**2 / 2, -jnp.log1p(-v0 / mu)
-    marks = jnp.concatenate(
-        [jnp.geomspace(1e-2, FAR, EARLY, dtype=jnp.float64), jnp.geomspace(1.2, 1e3, LATE, dtype=jnp.float64) * FAR]
-    )
-    ts = clock(s0[0] + marks, kappa[0], s0[0])
-    total = jnp.where(s.attention == NORMALISED, jnp.sum(jnp.exp(kappa)), 1.0)  # A(t) near the end: the normalised flow is slower
-
-    def field(_: object, y: tuple, c: tuple) -> tuple:
-        mu, rate = c
-        ds, dz = gradients(-mu * jnp.expm1(-y[0]), y[1], mu * jnp.exp(-y[0]), s.attention)
-        return rate * ds, rate * dz
-
-    times = jnp.concatenate([jnp.zeros(1), ts * total])
-    sol = flow.solve(field, (s0, start_logits(v0, s.attention, s.linear_constant)), times, (mu, rate), solver=s.solver)
-    return _observed(s, sol.ys[0][1:], sol.status, times[1:], mu, s0)
-
-
-def _observed(
-    setting: Critical,
-    s: Float[Array, "T d"],
-    status: Int[Array, ""],
-    times: Float[Array, " T"],
-    mu: Float[Array, " d"],
-    s0: Float[Array, " d"],
-) -> jd.Observables:
-    """Predictions of the exact solution; time is read off the slowest token where the attention changes the clock."""
-    kappa = mu**2 / 2
-    own = clock(s[:, 0], kappa[0], s0[0])
-    t = jnp.where(setting.attention == EXP, times, own)[:, None]
-    far = s[EARLY - 1 :]
-    speed = ((far[1:] - far[:-1]) / (far[1:, :1] - far[:-1, :1]))[:, 1:]
-    c = offset(jnp.full_like(s0, 800.0), kappa, s0) * jnp.exp(-kappa)
-    ratio, linear = slope_ratio(kappa), linear_slope_ratio(mu, setting.linear_constant)
-    late = t[EARLY:]
-    bend = (1 - c / late) / (1 - c[0] / late) - 1
-    return jd.observables(
-        predicted={
-            "clock": jd.named(t * jnp.exp(kappa), "time token"),
-            "speed": jd.named(jnp.broadcast_to(ratio[1:], speed.shape), "late other"),
-            "linear_speed": jd.named(jnp.broadcast_to(linear[1:], speed.shape), "late other"),
-            "bend": jd.named(bend[:, 1:], "late other"),
-            "orbit": jd.named(orbit(own[:, None], kappa, s0), "time token"),
-            "softmax_time": jd.named(times, "time"),
-        },
-        measured={
-            "clock": jd.named(s - s0 + offset(s, kappa, s0), "time token"),
-            "speed": jd.named(speed, "late other"),
-            "linear_speed": jd.named(speed, "late other"),
-            "bend": jd.named(((s - s0)[EARLY:] / (s - s0)[EARLY:, :1] / ratio - 1)[:, 1:], "late other"),
-            "orbit": jd.named(s, "time token"),
-            "softmax_time": jd.named(jnp.sum(s - s0, -1), "time"),
-        },
-        recorded={"t": jd.named(times, "time"), "s_slowest": jd.named(s[:, 0], "time"), "mu": jd.named(mu, "token")},
-        status=status,
-    )
-
-
-def plain_trial(s: Critical, key: PRNGKeyArray) -> jd.Observables:
-    """Gradient flow of (v, z) as it stands, and the exact solution, until the slowest token reaches s = 9."""
-    k_mu, k_v, _ = jax.random.split(key, 3)
-    mu = draw_mu(k_mu, s.mu_low, s.mu_high, s.tokens)
-    v0 = s.start * jax.random.uniform(k_v, (s.tokens,), jnp.float64, -1, 1)
-    kappa, s0 = mu**2 / 2, -jnp.log1p(-v0 / mu)
-    first, last = clock(s0 + 0.1, kappa, s0)[-1], clock(jnp.full_like(s0, 9.0), kappa, s0)[0]
-    ts = first * (last / first) ** jnp.linspace(0, 1, 16, dtype=jnp.float64)
-
-    def loss(params: tuple, mu: Float[Array, " d"]) -> Float[Array, ""]:
-        v, z = params
-        return -jnp.dot(jax.lax.stop_gradient(mu - v), _hidden(v, z, s.attention))
-
-    times, start = jnp.concatenate([jnp.zeros(1), ts]), (v0, start_logits(v0, s.attention, s.linear_constant))
-    sol = flow.gradient_flow(loss, start, times, mu, solver=s.solver, rtol=1e-9, atol=1e-11, max_steps=20_000)
-    v, exact = sol.ys[0][1:], orbit(ts[:, None], kappa, s0)
-    return jd.observables(
-        predicted={"v": jd.named(-mu * jnp.expm1(-exact), "time token")},
-        measured={"v": jd.named(v, "time token")},
-        recorded={"mu": jd.named(mu, "token"), "t": jd.named(ts, "time"), "steps": sol.steps},
-        status=sol.status,
-    )
+__all__ = ["CLAIMS", "judge_linear", "judge_offset", "judge_orbit", "judge_plain", "judge_thm4"]
 
 
 def judge_thm4(ds: xr.Dataset) -> list[jd.Check]:
@@ -195,7 +42,7 @@ def judge_orbit(ds: xr.Dataset) -> list[jd.Check]:
     """Every token's place as a function of the slowest token's, and the clock."""
     miss = abs(ds.measured_orbit - ds.predicted_orbit) / np.maximum(abs(ds.predicted_orbit), 1)
     return [
-        jd.at_most("place on the orbit of exp attention", miss, 1e-7),
+        jd.at_most("s on the orbit of exp attention", miss, 1e-7),
         jd.at_most("softmax time against the sum of s - s(0)", jd.relative_error(ds, "softmax_time"), 1e-7),
     ]
 
@@ -252,67 +99,67 @@ def plot_plain(ds: xr.Dataset, fig: Figure) -> None:
     plotting.scatter(fig.subplots(), ds.predicted_v, ds.measured_v, "tokens and times", log=False)
 
 
-_COMMON = {"source": SOURCE, "seeds": 8, "paper_seeds": 64}
-_ATTENTION = {"linear attention": {"attention": "linear"}, "no attention": {"attention": "none"}}
-_QUICK = jd.grid(Critical)
+STUDY = jd.Study(trial=trial, quick=jd.grid(Critical), seeds=8, paper_seeds=64, source="arXiv:2310.00535, Theorem 4")
+PLAIN = jd.Study(trial=plain_trial, quick=jd.grid(Critical), seeds=8, paper_seeds=64, source="arXiv:2310.00535, Theorem 4")
+OTHERS = {"linear attention": {"attention": "linear"}, "no attention": {"attention": "none"}}
 
 CLAIMS = (
-    jd.Claim(
+    STUDY.claim(
         id="joma.thm4",
-        statement=r"Near a critical point $\mu$, with $s_j=\ln 1/(1-v_j/\mu_j)$: $s_j + C_j(s_j) = t\,e^{\mu_j^2/2}$ exactly (from "
-        r"$v(0)\ne 0$: $s - s(0)$), so $\dot s_j/\dot s_k \to e^{(\mu_j^2-\mu_k^2)/2}$.",
-        trial=trial,
-        quick=_QUICK,
+        statement=r"One linear node with exp attention near a critical point $\mu$ (upper gradient $\mu - v$), with "
+        r"$s_j=\ln 1/(1-v_j/\mu_j)$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the flow, and "
+        r"$\dot s_j/\dot s_k = e^{(\mu_j^2-\mu_k^2)/2}$ to $10^{-6}$ once $s_k \ge 20$ for the slowest component $k$.",
         judge=judge_thm4,
-        controls={
-            **_ATTENTION,
-            "exp(mu^2) for exp(mu^2/2)": lambda ds: ds.assign(predicted_speed=ds.predicted_speed**2),
-        },
+        controls={**OTHERS, "exp(mu^2) for exp(mu^2/2)": jd.scaled(predicted_speed="predicted_speed")},
         plot=plot_thm4,
-        **_COMMON,
+        caption=r"Left: $s - s(0) + C(s)$ along the flow of the network against $t\,e^{\mu^2/2}$; one point per token, time and "
+        r"run. Right: ratio of the speeds $\dot s_j/\dot s_k$ late in the flow against its limit; one point per pair of tokens, "
+        r"time and run.",
     ),
-    jd.Claim(
+    STUDY.claim(
         id="joma.thm4_linear",
-        statement=r"Under linear attention the ratio of speeds is not exponential: $\dot v = (\mu - v)\sqrt{v^2+c}$ gives "
-        r"$\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$.",
-        trial=trial,
+        statement=r"One linear node with linear attention near a critical point $\mu$: the ratio of speeds is not exponential in "
+        r"$\mu$; $\dot v = (\mu - v)\sqrt{v^2+c}$ gives $\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$ with $s_j=\ln "
+        r"1/(1-v_j/\mu_j)$.",
         quick=jd.grid(Critical, attention="linear"),
         judge=judge_linear,
         controls={"exp attention": {"attention": "exp"}, "no attention": {"attention": "none"}},
         plot=plot_linear,
-        **_COMMON,
+        caption=r"Ratio of the speeds $\dot s_j/\dot s_k$ against its limit under linear attention; one point per pair of tokens, "
+        r"time and run: measured along the flow, and predicted for exp attention (Theorem 4). The line is equality.",
     ),
-    jd.Claim(
+    STUDY.claim(
         id="joma.thm4_offset",
-        statement=r"$s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, "
-        r"$c = C(\infty)e^{-\mu^2/2}$: the ratio itself converges only as $1/t$.",
-        trial=trial,
-        quick=_QUICK,
+        statement=r"One linear node with exp attention near a critical point $\mu$, with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from "
+        r"the start: $s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, $c = "
+        r"C(\infty)e^{-\mu^2/2}$; so $\Lambda_{jk}$ vanishes as $1/t$.",
         judge=judge_offset,
-        controls=_ATTENTION,
+        controls=OTHERS,
         plot=plot_offset,
-        **_COMMON,
+        caption=r"Distance of $s_j/s_k$ from its limit (root sum of squares over the tokens $j$) against $s_k$ of the slowest "
+        r"token: along the flow (points) and in the exact form (lines), one line per run.",
     ),
-    jd.Claim(
+    STUDY.claim(
         id="joma.time_change",
-        statement=r"Dividing every speed by the same $A(t)$, as the softmax does, leaves the orbit of exp attention and changes "
-        r"the clock: $\tau = \sum_j (s_j - s_j(0))$.",
-        trial=trial,
+        statement=r"One linear node near a critical point $\mu$: dividing all speeds of exp attention by the same $A(t)$, as the "
+        r"softmax does, leaves the orbit as it is and changes the clock: $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
+        r"1/(1-v_j/\mu_j)$.",
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
         controls={"a step size per component": {"rate_spread": 0.3}, "linear attention": {"attention": "linear"}},
         plot=plot_orbit,
-        **_COMMON,
+        caption=r"Left: $s_j$ of the tokens under normalised attention against the orbit of exp attention at the same $s$ of the "
+        r"slowest token. Right: $\sum_j (s_j - s_j(0))$ against softmax time. One point per token (left), time and run; lines are "
+        r"equality.",
     ),
-    jd.Claim(
+    PLAIN.claim(
         id="joma.thm4_plain",
-        statement=r"The gradient flow of $(v, z)$ itself, integrated without a change of variables, follows the exact solution of "
-        r"$\dot v = (\mu - v)\circ e^{v^2/2}$ as far as $1 - v/\mu$ is resolved.",
-        trial=plain_trial,
-        quick=_QUICK,
+        statement=r"One linear node with exp attention near a critical point $\mu$: the gradient flow of $(v, z)$, integrated "
+        r"without a change of variables, follows the exact solution of $\dot v = (\mu - v)\circ e^{v^2/2}$ until $1 - v/\mu = "
+        r"e^{-9}$ in the slowest component.",
         judge=judge_plain,
-        controls=_ATTENTION,
+        controls=OTHERS,
         plot=plot_plain,
-        **_COMMON,
+        caption=r"$v$ along the gradient flow against the exact solution; one point per token, time and run, the line is equality.",
     ),
 )

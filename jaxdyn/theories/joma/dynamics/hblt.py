@@ -1,4 +1,4 @@
-r"""What JoMA says of a hierarchical binary latent tree (HBLT): co-occurrence of tokens, and the saliency that follows from it.
+r"""JoMA on a hierarchical binary latent tree (HBLT): co-occurrence of tokens, and the saliency that follows from it.
 
 Letters: D classes y_0 with prior p0; L depth of the leaves; rho polarity of an edge, P(child = parent) = (1 + rho) / 2; p_k
 polarity of the top latent, P(top = 0 | y_0 = k) = (1 + p_k) / 2; rho0 = sum_k p0_k p_k = 2 P(top = 0) - 1; H edges from a leaf
@@ -94,7 +94,7 @@ def saliency(
     height: Float[Array, " n_H"],
     output: Float[Array, " D"],
 ) -> Float[Array, "D n_H"]:
-    r"""What the class gradient of softmax outputs ``pi`` says about a token: its saliency for the query m.
+    r"""Saliency of a token for the query m, under the class gradient of softmax outputs ``pi``.
 
     .. math:: \Delta^{(k)}_{lm} = E[(1[y_0 = k] - \pi_k)\, y_l \mid y_m = 1]
 
@@ -115,7 +115,7 @@ def saliency_at_prior(prior: Float[Array, " D"], polarity: Float[Array, " D"], r
 
     .. math:: \pi = p^0: \quad \Delta^{(k)}_{lm} = p^0_k\, \frac{\rho^{L-1}(\rho_0 - p_k)}{1 - \rho^{L-1}\rho_0}
 
-    Source: derived here from :func:`saliency`; what makes a token of small H salient is the class bias alone.
+    Source: derived here from :func:`saliency`; a token of small H is more salient through the class bias alone.
     """
     c, rho0 = rho ** (depth - 1), mean_polarity(prior, polarity)
     return prior * c * (rho0 - polarity) / (1 - c * rho0)
@@ -124,12 +124,12 @@ def saliency_at_prior(prior: Float[Array, " D"], polarity: Float[Array, " D"], r
 def saliency_at_posterior(
     prior: Float[Array, " D"], polarity: Float[Array, " D"], rho: Number, depth: Number, height: Float[Array, " n_H"]
 ) -> Float[Array, "D n_H"]:
-    r"""Saliency where the outputs are already what the query says of the class: it GROWS with H, from 0 at H = 0.
+    r"""Saliency where the outputs are the classes' posterior given the query: it grows with H, from 0 at H = 0.
 
     .. math:: \pi_k = P(y_0 = k \mid y_m = 1): \quad
               \Delta^{(k)}_{lm} = p^0_k\, \frac{\rho^{L-1}(\rho_0 - p_k)\,(1 - \rho^{2H})}{2\,(1 - \rho^{L-1}\rho_0)^2}
 
-    Source: derived here from :func:`saliency`; a near token repeats what the query said, a far one adds to it.
+    Source: derived here from :func:`saliency`; a near token repeats the information of the query, a far one adds to it.
     """
     c, rho0 = rho ** (depth - 1), mean_polarity(prior, polarity)
     by_class = prior * c * (rho0 - polarity) / (2 * (1 - c * rho0) ** 2)
@@ -166,8 +166,8 @@ def start_saliencies(
         rho: polarity of an edge.
         depth: L.
         allowed: outputs that exist; the first D are the classes.
-        shallow: tokens hang on the class, each as likely as in the tree: then H has no meaning, and two tokens of a subtree are as
-            independent given the class as two of different subtrees.
+        shallow: tokens depend on the class directly, each as likely as in the tree: then H has no meaning, and two tokens of a
+            subtree are independent given the class, like two of different subtrees.
     """
     q = (1 - rho ** (depth - 1) * polarity) / 2
     rate = q @ prior
@@ -184,7 +184,7 @@ def start_saliencies(
 
 
 class Speeds(NamedTuple):
-    """How fast parameters move: rate of the lower layer, ratio of the logits' rate to it, slope of phi at 0, constant A."""
+    """Learning rate of the lower layer, ratio of the logits' rate to it, slope of phi at 0, constant A."""
 
     lr: Number
     ratio: Number
@@ -195,7 +195,7 @@ class Speeds(NamedTuple):
 def arrival_times(
     saliency: Saliencies, speeds: Speeds, threshold: Number, horizon: Number, points: int = 256
 ) -> Float[Array, "S n_H"]:
-    r"""When the attention logits reach a threshold while the gradient stays what it was at the start.
+    r"""Times at which the attention logits reach a threshold, with the gradient constant at its value of the start.
 
     .. math:: \dot v_l = \tfrac{\eta\phi'}{A}\sum_m P(m)\, e^{z_{ml}} \Delta_{lm}, \qquad
               \dot z_{ml} = \tfrac{\eta r\phi'}{A} P(m)\, e^{z_{ml}}\, \Delta_{lm}\cdot v_l, \qquad v(0) = z(0) = 0
@@ -203,7 +203,7 @@ def arrival_times(
     Source: arXiv:2310.00535, the dynamics of exp attention with a stationary gradient, for many queries. v is taken in the space of
     outputs: the upper layer A is random with E[A^T A] = 1. All tokens of a subtree share v, all pairs of one height share z.
 
-    Solved in a clock that slows as exp(max z), in which the blow-up is infinitely far.
+    Solved in a clock that slows down as exp(max z), in which the blow-up is infinitely far.
 
     Returns:
         Times in steps by (subtree, height); ``inf`` for logits that do not reach the threshold before the horizon.

@@ -6,7 +6,7 @@ r"""Theorem 1: what attention logits and projected weights keep constant while t
 
 Source: arXiv:2310.00535, Theorem 1 (squares elementwise). Letters: v (m, k) projected weights, z (m,) logits of one query or their
 law's sum over queries, r = learning rate of z over that of w, tau temperature, b attended frequencies, g ascent gradients at
-the pre-activations. Functions take an index ``kind`` into ``model.ATTENTIONS`` (0 exp, 1 linear), which may be traced.
+the pre-activations. ``kind`` is a switch between kinds of attention, "linear" among them; the others have the law of exp.
 
 Departures: the softmax law has 1/2 and the sum over k on both terms; its factorisation assumption is needed for each node. The
 rate of w is 1 wherever an integral over training appears, unless ``lr`` is given.
@@ -20,6 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+import jaxdyn as jd
 from jaxdyn import linalg
 
 __all__ = [
@@ -40,22 +41,21 @@ __all__ = [
     "square_sum",
 ]
 
-Index = int | Int[Array, ""]
 Scalar = float | Float[Array, ""]
 
 
-def square_sum(v: Float[Array, "*t m k"], ratio: Scalar, tau: Scalar, kind: Index) -> Float[Array, "*t m"]:
+def square_sum(v: Float[Array, "*t m k"], ratio: Scalar, tau: Scalar, kind: jd.Code) -> Float[Array, "*t m"]:
     r"""The weights' side of the law: :math:`\tfrac{r}{2\tau}\sum_k v_k^2` (exp) or :math:`r\sum_k v_k^2` (linear)."""
-    return jnp.where(kind == 1, ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
+    return jnp.where(kind == "linear", ratio, 0.5 * ratio / tau) * jnp.sum(v**2, -1)
 
 
-def conserved_side(z: Float[Array, "q m"], kind: Index) -> Float[Array, "q m"]:
+def conserved_side(z: Float[Array, "q m"], kind: jd.Code) -> Float[Array, "q m"]:
     """The logits' side of the law: z (exp) or its square (linear)."""
-    return jnp.where(kind == 1, z**2, z)
+    return jnp.where(kind == "linear", z**2, z)
 
 
 def invariant(
-    v: Float[Array, "*t m k"], v0: Float[Array, "m k"], side0: Float[Array, " m"], ratio: Scalar, tau: Scalar, kind: Index
+    v: Float[Array, "*t m k"], v0: Float[Array, "m k"], side0: Float[Array, " m"], ratio: Scalar, tau: Scalar, kind: jd.Code
 ) -> Float[Array, "*t m"]:
     r"""The logits' side that Theorem 1 predicts from the weights: :math:`s_0 + \text{square\_sum}(v_t) - \text{square\_sum}(v_0)`.
 
@@ -66,7 +66,7 @@ def invariant(
 
 
 def discrete_drift(
-    dv2: Float[Array, "m k"], dz2: Float[Array, "q m"], ratio: Scalar, tau: Scalar, kind: Index
+    dv2: Float[Array, "m k"], dz2: Float[Array, "q m"], ratio: Scalar, tau: Scalar, kind: jd.Code
 ) -> Float[Array, " m"]:
     r"""What plain (S)GD adds to the invariant: from the sums over steps of squared increments of v and z.
 
@@ -75,7 +75,9 @@ def discrete_drift(
 
     Exact for any batches, activations and targets; summed over queries.
     """
-    return jnp.where(kind == 1, jnp.sum(dz2, 0), 0.0) - jnp.where(kind == 1, ratio, 0.5 * ratio / tau) * jnp.sum(dv2, -1)
+    return jnp.where(kind == "linear", jnp.sum(dz2, 0), 0.0) - jnp.where(kind == "linear", ratio, 0.5 * ratio / tau) * jnp.sum(
+        dv2, -1
+    )
 
 
 def estimator_terms(
@@ -156,7 +158,7 @@ def closed_ledger(
 
 
 class Residuals(NamedTuple):
-    r"""How far :math:`E[G_k b b^\top] = \bar b\,E[G_k b]^\top` is from true.
+    r"""The violation of :math:`E[G_k b b^\top] = \bar b\,E[G_k b]^\top`.
 
     ``second``: the left sides; ``matrix``: left minus right sides; ``each``: Frobenius norm of the residuals over that of the left
     sides, all nodes together; ``summed``: the same for the residuals' sum over nodes (the printed assumption), over the same size.
@@ -180,7 +182,7 @@ def factorisation_residual(
 
 
 def felt_residual(residuals: Residuals, v: Float[Array, "m k"]) -> Float[Array, ""]:
-    r"""The part of the residual that moves the logits, :math:`\|\sum_k R_k v_k\| / \|\sum_k E[G_k b b^\top] v_k\|`.
+    r"""The part of the residual that acts on the logits, :math:`\|\sum_k R_k v_k\| / \|\sum_k E[G_k b b^\top] v_k\|`.
 
     The law needs only this to be small: where G_k has mean zero, the residual is as large as the left side, but most of it
     multiplies :math:`\bar b\cdot v_k`, which stays small for weights that grew from such gradients under a uniform attention.
@@ -197,12 +199,12 @@ def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], siz
     solution is returned, for the sizes s.
 
     Raises:
-        ValueError: too few samples for the equations.
+        UsageError: too few samples for the equations.
     """
     n, m = b.shape
     rows, cols = jnp.triu_indices(m)
     if n < len(rows):
-        raise ValueError(f"{m} tokens need at least {len(rows)} samples, got {n}")
+        raise jd.UsageError(f"{n} samples are not allowed: {m} tokens need at least {len(rows)} samples")
     products = (b[:, rows] * b[:, cols]).T  # one row an equation
     target = mean_b[rows] * mean_b[cols]
     solution = products.T @ linalg.solve(products @ products.T, target)
@@ -217,7 +219,7 @@ def sampling_weights(b: Float[Array, "n m"], mean_b: Float[Array, " m"], iterati
     """
     apart = b - mean_b
 
-    def step(_: Index, theta: Float[Array, " m"]) -> Float[Array, " m"]:
+    def step(_: int | Int[Array, ""], theta: Float[Array, " m"]) -> Float[Array, " m"]:
         p = jax.nn.softmax(apart @ theta)
         mean = p @ apart
         covariance = (apart * p[:, None]).T @ apart - jnp.outer(mean, mean)

@@ -5,7 +5,7 @@ With stationary gradients and exp attention :math:`b_l = x_l e^{z_l}/A` (equal r
 
 .. math:: \dot V_l = \tfrac1A\, e^{c_l + \frac12 \|V_l\|^2}\, \Delta_l , \qquad \Delta_l = \mathbb E[g\,x_l] ,
 
-so every row moves on the line :math:`V_l(0) + a_l\Delta_l`. Its position on that line,
+so each row moves on the line :math:`V_l(0) + a_l\Delta_l`. Its position on that line,
 :math:`w_l = V_l\cdot\Delta_l/\|\Delta_l\|`, obeys :math:`\dot w_l = \rho_l\, e^{w_l^2/2}` with
 :math:`\rho_l = \|\Delta_l\|\,e^{z_l(0) - w_l(0)^2/2}/A`, hence
 
@@ -92,7 +92,7 @@ def blow_up_times(r: Rows) -> Float[Array, " M"]:
 def level_remaining(r: Rows, level: float | Float[Array, ""]) -> Float[Array, ""]:
     r"""``remaining`` at which the first row reaches norm ``level`` (above every starting norm): t = t* (1 - remaining).
 
-    Row l is there when :math:`\operatorname{erfc}(w_l/\sqrt2)`, which falls linearly in time, has come down to
+    Row l is there when :math:`\operatorname{erfc}(w_l/\sqrt2)`, which falls linearly in time, has decreased to its value at
     :math:`w_l^2 = \text{level}^2 - \|V_{l\perp}\|^2`.
     """
     w = jnp.sqrt(level**2 - jnp.sum(r.across**2, -1))
@@ -102,7 +102,7 @@ def level_remaining(r: Rows, level: float | Float[Array, ""]) -> Float[Array, ""
 
 
 def _inverse(u: Float[Array, "*shape"], complement: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-    """The x with erf(x) = u, where 1 - u is known better than u tells."""
+    """The x with erf(x) = u, where the complement 1 - u is given to more digits than u has."""
     inner = erfinv(jnp.where(u < 0.5, u, 0.0))
     return jnp.where(u < 0.5, inner, erfcinv(jnp.where(u < 0.5, 1.0, complement)))
 

@@ -1,0 +1,1 @@
+"""Runs behind the claims: settings and trials that several files share."""

@@ -1,0 +1,151 @@
+"""Runs behind the claims on the order of learning: one JoMA block per query that learns the class of a latent tree."""
+
+from __future__ import annotations
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import train
+from jaxdyn.data import trees
+from jaxdyn.theories.joma import hblt_model as net
+from jaxdyn.theories.joma.dynamics import hblt as theory
+from jaxdyn.theories.joma.model import ACTIVATIONS
+
+__all__ = ["GELU", "Hierarchy", "trial"]
+
+SNAPSHOTS = 50
+GELU = jd.Code.of("gelu", ACTIVATIONS)
+
+
+@jd.setting
+class Hierarchy:
+    """A JoMA block that learns the class of a latent tree.
+
+    The values below were chosen by reasoning before the first run, except the batch (512 then) and the length of "wide" (400 steps
+    then, which continued after the arrival of all pairs into a blow-up of the exponential).
+
+    Data: as many classes as subtrees; class k turns the top latent of subtree k on and the others off. Leaves at depth 5 (16 of
+    them a subtree, H = 1..4); rho = 0.8, so that co-occurrence falls from 0.77 at H = 1 to 0.48 at H = 4, clear of ties and of 0.
+    "shallow": the same leaves' probabilities given the class, but no latents; H is then a label without meaning.
+
+    Outputs: "wide" has more symbols than ever occur (a vocabulary), all equally likely at the start, so the outputs are far from
+    the classes' prior and saliency falls with H. "exact" has the classes alone, and starts at their prior: there H cancels from
+    the saliency (joma.hblt_cancellation), and what is then learned from the query makes far tokens the salient ones.
+
+    Network: exp attention with the constant A = number of tokens, GELU, upper layer fixed (stationary gradient, assumption A1).
+    ratio = number of tokens, since the logits of one query get 1/M of the samples: then z and v of a query move at one speed.
+    lr = 4: the stationary theory then arrives after 106-125 steps, slow enough for a flow. Threshold ln 2: attention to the token
+    has doubled. The run lasts 50 ``every`` steps: 200 for "wide", 400 for "exact", 1.6-1.8 times the theory's last arrival.
+
+    Args:
+        latents: whether the tree has latents.
+        outputs: how many outputs there are.
+        rho: polarity of an edge.
+        lr: rate of the lower layer.
+        ratio: rate of the attention logits over ``lr``.
+        threshold: logit at which a token counts as learned.
+        every: steps between snapshots (a whole number); there are 50.
+        init: standard deviation of the weights at the start.
+        depth: L.
+        subtrees: top latents, and classes.
+        vocabulary: outputs of "wide".
+        hidden: nodes.
+        batch: fresh sequences a step.
+        dtype: of the network.
+    """
+
+    latents: jd.Code = jd.code("deep", "shallow")
+    outputs: jd.Code = jd.code("wide", "exact")
+    rho: jd.Swept = 0.8
+    lr: jd.Swept = 4.0
+    ratio: jd.Swept = 64.0
+    threshold: jd.Swept = math.log(2)
+    every: jd.Swept = 4.0
+    init: jd.Swept = 0.01
+    depth: int = 5
+    subtrees: int = 4
+    vocabulary: int = 32
+    hidden: int = 32
+    batch: int = 256
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        jd.require(self, 0 < self.rho <= 1, "0 < rho <= 1", "rho")
+        for name in ("lr", "ratio", "threshold"):
+            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        for name, least in (("every", 1), ("depth", 2), ("subtrees", 2), ("hidden", 1), ("batch", 1)):
+            jd.require(self, getattr(self, name) >= least, f"{name} is at least {least}", name)
+        jd.require(self, self.vocabulary >= self.subtrees, "the vocabulary holds all classes", "vocabulary", "subtrees")
+
+
+def _tree(s: Hierarchy, dtype: str) -> trees.Tree:
+    prior = jnp.full(s.subtrees, 1 / s.subtrees, dtype)
+    polarity = 1 - 2 * jnp.eye(s.subtrees, dtype=dtype)
+    return trees.Tree(prior, polarity, trees.symmetric(s.rho, s.depth - 1, dtype))
+
+
+def _allowed(s: Hierarchy) -> Bool[Array, " output"]:
+    return (jnp.arange(s.vocabulary) < s.subtrees) | (s.outputs == "wide")
+
+
+def _predicted_times(s: Hierarchy) -> Float[Array, " height"]:
+    """Steps by height (all subtrees are alike), with the gradient of the start."""
+    tree = _tree(s, "float64")
+    tokens = tree.leaves * s.subtrees
+    rho, lr, ratio, threshold, every = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold, s.every))
+    saliency = theory.start_saliencies(tree.prior, tree.polarity, rho, s.depth, _allowed(s), s.latents == "shallow")
+    speeds = theory.Speeds(lr, ratio, 0.5, tokens)  # GELU has slope 1/2 at 0
+    horizon = SNAPSHOTS * jnp.round(every)
+    times = theory.arrival_times(saliency, speeds, threshold, horizon)[0]
+    return jnp.minimum(times, horizon + 1)
+
+
+def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
+    """Train the block; the step at which each logit within a subtree reaches the threshold (horizon + 1 if it does not)."""
+    k_init, k_data = jax.random.split(key)
+    tree, allowed = _tree(s, s.dtype), _allowed(s)
+    tokens, height = tree.leaves * s.subtrees, jnp.asarray(trees.cla_heights(s.depth - 1))
+    params, upper = net.init(k_init, tokens, s.hidden, s.vocabulary, s.init, s.dtype)
+    mean_count = tree.leaves * jnp.sum(trees.leaf_rate(tree) @ tree.prior)
+
+    def batch(step: Int[Array, ""]) -> net.Batch:
+        u = jax.random.uniform(jax.random.fold_in(k_data, step), (s.batch, tokens + trees.draws(tree)), jnp.float32)
+        label, deep = trees.grow(tree, u[:, tokens:])
+        leaves = jnp.where(s.latents == "deep", deep, trees.grow_shallow(tree, u[:, tokens:])[1])
+        return net.pick_queries(u[:, :tokens], label, leaves.reshape(s.batch, tokens), mean_count)
+
+    tx = net.descent(s.lr, s.ratio)
+    step = train.make_step(lambda p, b: net.loss(p, b, upper, allowed, GELU), tx, batch)
+
+    def advance(carry: tuple) -> tuple:
+        state = step(carry[0])
+        z = net.same_subtree(state.params.z, s.subtrees)
+        return state, net.track(carry[1], z, state.step, s.threshold)
+
+    def observe(carry: tuple) -> Float[Array, " height"]:
+        return net.height_means(net.same_subtree(carry[0].params.z, s.subtrees), height, s.depth - 1)
+
+    every = jnp.round(s.every).astype(jnp.int32)
+    never = (SNAPSHOTS * every + 1).astype(s.dtype)
+    start = jnp.full((s.subtrees, *height.shape), jnp.inf, s.dtype)
+    (state, arrival), logits = train.record(advance, (train.init(tx, params), start), observe, samples=SNAPSHOTS, every=every)
+    arrival = jnp.minimum(arrival, never)
+    return jd.observables(
+        predicted={"time": jd.named(_predicted_times(s), "height")},
+        measured={
+            "time": jd.named(net.height_means(arrival, height, s.depth - 1), "height"),
+            "arrival": jd.named(arrival, "subtree query token"),
+        },
+        recorded={
+            "ancestor": jd.named(height, "query token"),
+            "logit": jd.named(logits, "snapshot height"),
+            "step": jd.named(every * jnp.arange(SNAPSHOTS + 1), "snapshot"),
+            "reached": jd.named(net.height_means((arrival < never).astype(s.dtype), height, s.depth - 1), "height"),
+        },
+        status=train.finite_status(state.params),
+        coords={"height": range(1, s.depth)},
+    )

@@ -1,0 +1,175 @@
+r"""Runs behind the claims on Theorem 1: one block on a random regression task, by gradient flow and by descent.
+
+Letters as in ``model.py`` and ``dynamics/invariants.py``.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import flow, train
+from jaxdyn.theories.joma import model
+from jaxdyn.theories.joma.dynamics import invariants as theory
+
+__all__ = ["SAMPLES", "OneBlock", "build", "identity_trial", "invariant_trial", "law", "rates", "sides"]
+
+SAMPLES = 10  # recorded times of a run after its start
+REFINEMENTS = (1, 2, 4)  # the step size is divided by these
+
+
+@jd.setting
+class OneBlock:
+    """One block with a trained upper layer on a random regression task.
+
+    Args:
+        attention: of the block.
+        phi: activation.
+        optimizer: of descent.
+        law: the law is compared for the logits of the first query, or for the sum over all queries.
+        ratio: learning rate of z over that of w.
+        tau: temperature of the attention.
+        lr: the larger of the two learning rates.
+        horizon: training time, number of steps times lr.
+        weight_decay: of w and z.
+        noise: standard deviation of what is added to the entries of orthonormal embeddings.
+        queries: in the batch, at most max_queries.
+        nodes: hidden nodes in use, at most hidden.
+        fraction: probability that a sample is in a mini-batch.
+        tokens, hidden, outputs, samples, max_queries, dim: sizes of the arrays.
+    """
+
+    attention: jd.Code = jd.code(*model.ATTENTIONS)
+    phi: jd.Code = jd.code(*model.ACTIVATIONS)
+    optimizer: jd.Code = jd.code(*model.OPTIMIZERS)
+    law: jd.Code = jd.code("query", "sum")
+    ratio: jd.Swept = 1.0
+    tau: jd.Swept = 1.0
+    lr: jd.Swept = 0.005
+    horizon: jd.Swept = 0.7
+    weight_decay: jd.Swept = 0.0
+    noise: jd.Swept = 0.0
+    queries: jd.Swept = 1.0
+    nodes: jd.Swept = 2.0
+    fraction: jd.Swept = 1.0
+    tokens: int = 4
+    hidden: int = 2
+    outputs: int = 2
+    samples: int = 8
+    max_queries: int = 3
+    dim: int = 8
+
+    def __post_init__(self) -> None:
+        jd.require(self, 1 <= self.queries <= self.max_queries, f"queries is from 1 to {self.max_queries}", "queries")
+        jd.require(self, 1 <= self.nodes <= self.hidden, f"nodes is from 1 to {self.hidden}", "nodes")
+        columns = self.tokens + self.max_queries
+        jd.require(self, self.dim >= columns, f"{columns} orthonormal columns need dim >= {columns}", "dim")
+
+
+def build(s: OneBlock, key: PRNGKeyArray) -> tuple[model.Params, model.Block, model.Batch]:
+    """Network and data of one run: each node starts active on average; nodes beyond ``s.nodes`` are zero and stay zero."""
+    k_embed, k_rest = jax.random.split(key)
+    tokens, queries = model.embed(k_embed, s.dim, s.tokens, s.max_queries, s.noise)
+    w, z, a, x, y = model.normals(
+        k_rest,
+        (s.dim, s.hidden),
+        (s.max_queries, s.tokens),
+        (s.hidden, s.outputs),
+        (s.samples, s.tokens),
+        (s.samples, s.outputs),
+    )
+    used = (jnp.arange(s.hidden) < s.nodes).astype(jnp.float64)
+    query = jnp.arange(s.samples) % s.queries.astype(jnp.int32)
+    weight = jnp.full(s.samples, 1 / s.samples, jnp.float64)
+    block = model.Block(tokens, queries, s.attention, s.phi, s.tau)
+    batch = model.Batch(jax.nn.softmax(2 * x), query, 0.5 * y, weight)
+    params = model.Params(w * used, 0.5 + 0.3 * z, a * used[:, None] / s.hidden**0.5)
+    mean_pre = batch.weight @ model.pre_activations(params, block, batch.x, batch.query)
+    return params._replace(w=params.w * jnp.where(mean_pre < 0, -1.0, 1.0)), block, batch
+
+
+def rates(s: OneBlock) -> model.Params:
+    """Learning rates over ``s.lr``: those of z and w have the ratio ``s.ratio``, and the larger of them is 1."""
+    fastest = jnp.maximum(s.ratio, 1.0)
+    return model.Params(1 / fastest, s.ratio / fastest, 1 / fastest)
+
+
+def sides(s: OneBlock, block: model.Block, params: model.Params) -> tuple[Float[Array, "m k"], Float[Array, " m"]]:
+    """The law's weights v and its logits' side, for the first query or summed over the queries in use."""
+    side = theory.conserved_side(params.z, s.attention)
+    used = jnp.arange(s.max_queries) < jnp.where(s.law == "sum", s.queries, 1)
+    return model.projected(params, block), jnp.sum(side * used[:, None], 0)
+
+
+def law(s: OneBlock, v: Float[Array, "T m k"], side: Float[Array, "T m"]) -> Float[Array, "T m"]:
+    """The logits' side of the law along a run, predicted from the weights along it."""
+    return theory.invariant(v, v[0], side[0], s.ratio, s.tau, s.attention)
+
+
+def steps_between(s: OneBlock) -> Array:
+    """Steps from one record to the next at the largest step size."""
+    return jnp.maximum(1, jnp.round(s.horizon / (SAMPLES * s.lr))).astype(jnp.int32)
+
+
+def invariant_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
+    """The law along the gradient flow of the loss, and along descent with three step sizes over the same time."""
+    params, block, batch = build(s, key)
+    args = (block, batch, s.weight_decay)
+    ts = jnp.linspace(0.0, s.horizon, SAMPLES + 1, dtype=jnp.float64)
+    solution = flow.gradient_flow(model.squared_loss, params, ts, *args, rate=rates(s), max_steps=1024)
+    v_flow, side_flow = jax.vmap(lambda p: sides(s, block, p))(solution.ys)
+
+    def descend(refinement: Array) -> tuple[Array, Array]:
+        tx = model.make_tx(s.optimizer, s.lr / refinement, rates(s))
+        step = train.make_step(lambda p: model.squared_loss(p, *args), tx)
+        observe = lambda state: sides(s, block, state.params)  # noqa: E731
+        return train.record(step, train.init(tx, params), observe, samples=SAMPLES, every=steps_between(s) * refinement)[1]
+
+    v, side = jax.vmap(descend)(jnp.asarray(REFINEMENTS, jnp.int32))
+    return jd.observables(
+        predicted={
+            "flow": jd.named(law(s, v_flow, side_flow), "time token"),
+            "descent": jd.named(jax.vmap(lambda v, side: law(s, v, side))(v, side), "refinement time token"),
+        },
+        measured={"flow": jd.named(side_flow, "time token"), "descent": jd.named(side, "refinement time token")},
+        recorded={"solver_steps": solution.steps},
+        status=solution.status,
+        coords={"refinement": REFINEMENTS, "time": tuple(i / SAMPLES for i in range(SAMPLES + 1))},
+    )
+
+
+def identity_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
+    """Both sides of the discrete identity along (S)GD: the drift of the law, and the sum over the steps' increments."""
+    k_build, k_batch = jax.random.split(key)
+    params, block, data = build(s, k_build)
+
+    def batch(step: Array) -> model.Batch:
+        drawn = jax.random.uniform(jax.random.fold_in(k_batch, step), s.samples, jnp.float64) < s.fraction
+        weight = drawn.astype(jnp.float64)
+        return data._replace(weight=weight / jnp.maximum(jnp.sum(weight), 1.0))
+
+    tx = model.make_tx(s.optimizer, s.lr, rates(s))
+    advance = train.make_step(lambda p, b: model.squared_loss(p, block, b, s.weight_decay), tx, batch)
+
+    def step(carry: tuple[train.State, Array, Array]) -> tuple[train.State, Array, Array]:
+        state, dv2, dz2 = carry
+        new = advance(state)
+        dv = model.projected(new.params, block) - model.projected(state.params, block)
+        return new, dv2 + dv**2, dz2 + (new.params.z - state.params.z) ** 2
+
+    v0 = model.projected(params, block)
+    start = (train.init(tx, params), jnp.zeros_like(v0), jnp.zeros_like(params.z))
+
+    def observe(carry: tuple[train.State, Array, Array]) -> tuple[Array, Array, Array]:
+        state, dv2, dz2 = carry
+        return *sides(s, block, state.params), theory.discrete_drift(dv2, dz2, s.ratio, s.tau, s.attention)
+
+    _, (v, side, drift) = train.record(step, start, observe, samples=SAMPLES, every=steps_between(s))
+    return jd.observables(
+        predicted={"drift": jd.named(drift, "time token")},
+        measured={"drift": jd.named(side - law(s, v, side), "time token")},
+        recorded={"side": jd.named(side, "time token")},
+        coords={"time": tuple(i / SAMPLES for i in range(SAMPLES + 1))},
+    )

@@ -1,0 +1,28 @@
+"""The judge and the figure of Theorem 3."""
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.joma.claims import thm3
+from jaxdyn.theories.joma.trials.mixture import Mixture
+
+from ..helpers import distorted, panels, upheld
+
+
+@pytest.fixture(scope="module")
+def field_runs():
+    grid = jd.grid(Mixture, activation=["relu", "tanh"], noise=["gauss"], tokens=5, components=2, samples=4000)
+    return jd.sweep(thm3.field_trial, grid, 4)
+
+
+def test_field_judge(field_runs):
+    ds = field_runs.sel(form="derived")
+    assert upheld(thm3.judge_field, ds)
+    assert not upheld(thm3.judge_field, distorted(ds, "rate", 1.1))
+    assert not upheld(thm3.judge_field, distorted(ds, "size", 0.9))
+    assert not upheld(thm3.judge_field, jd.swap(predicted_rate="without_xi")(ds))
+    assert not upheld(thm3.judge_field, field_runs.sel(form="printed"))
+
+
+def test_figure_draws(field_runs):
+    assert len(panels(thm3.CLAIMS[0], field_runs)) == len(panels(thm3.CLAIMS[0], field_runs.sel(form="derived"))) == 2

@@ -1,0 +1,89 @@
+"""Descent on the mixture of Theorem 3 against NumPy, and the judges of its paths on made-up data."""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn.theories.joma import mixture as net
+from jaxdyn.theories.joma.claims import thm3_path
+from jaxdyn.theories.joma.trials.mixture import Mixture, sample
+
+from ..helpers import distorted, inside, panels, upheld
+
+CLAIMS = {c.id: c for c in thm3_path.CLAIMS}
+
+
+@pytest.fixture(scope="module")
+def path_runs():
+    """Paths as the judge meets them: first-order step error, Monte Carlo error of the stated size, one activation."""
+    rng = np.random.default_rng(0)
+    eta, runs, path = np.array([0.04, 0.02, 0.01]), ("activation", "eta", "seed"), ("time", "coordinate")
+    predicted, drift, noise = rng.normal(size=(3, 1, 1, 6, 5, 4))
+    step = eta[None, :, None, None, None]
+    measured = predicted + 3e-3 * noise + 0.2 * step * drift + 0.1 * step**2
+    shape = measured.shape
+    return xr.Dataset(
+        {
+            "predicted_path": ((*runs, *path), np.broadcast_to(predicted, shape)),
+            "measured_path": ((*runs, *path), measured),
+            "error": ((*runs, *path), np.full(shape, 3e-3)),
+            "without_xi": ((*runs, *path), np.broadcast_to(predicted + 0.1 * drift, shape)),
+            "start": ((*runs, "coordinate"), np.ones((*shape[:3], 4))),
+            "replicates": (runs, np.full(shape[:3], 16.0)),
+            "start_cosine": (runs, np.full(shape[:3], 0.5)),
+            "measured_cosine": (runs, np.full(shape[:3], 0.8)),
+        },
+        {"activation": ["tanh"], "eta": eta},
+    )
+
+
+@jax.jit
+def drawn(s):
+    """A mixture of two components over six tokens, samples of it, and the start."""
+    one = net.draw(jax.random.key(0), 6, 2, 1.0, 2.0)
+    return one, *sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
+
+
+def test_descent_is_plain_gradient_descent(x64):
+    s = inside(thm3_path.Path(activation="tanh", eta=0.1, horizon=1.6))
+    one, x, g, w = drawn(inside(Mixture()))
+    x, g = x[:, :10], g[:, :10]
+    f = np.asarray(net.features(one, x))
+    path = jax.jit(thm3_path._descend)(s, one, f, g)
+    for _ in range(16):
+        slope = 1 - np.tanh(f @ w) ** 2
+        w = w + 0.1 * np.einsum("c,cn,cnd->d", one.share / 10, np.asarray(g) * slope, f)
+    np.testing.assert_allclose(path[-1], w, atol=1e-12)
+
+
+def test_path_judge(path_runs):
+    assert upheld(thm3_path.judge_path, path_runs)
+    assert not upheld(thm3_path.judge_path, distorted(path_runs, "path", 1.1))
+    assert not upheld(thm3_path.judge_path, distorted(path_runs, "path", 0.9))
+    assert not upheld(thm3_path.judge_path, jd.swap(predicted_path="without_xi")(path_runs))
+    second_order = path_runs.assign(measured_path=path_runs.predicted_path + path_runs.eta**2 * path_runs.without_xi)
+    assert not upheld(thm3_path.judge_path, second_order)
+    with pytest.raises(jd.Inconclusive, match="at least 3 values of eta"):
+        thm3_path.judge_path(path_runs.isel(eta=slice(2)))
+    with pytest.raises(jd.Inconclusive, match="half"):
+        thm3_path.judge_path(path_runs.assign_coords(eta=[0.04, 0.02, 0.012]))
+
+
+def test_figures_draw(path_runs):
+    assert panels(CLAIMS["joma.thm3_path"], path_runs)
+    assert panels(CLAIMS["joma.critical_points"], path_runs.isel(eta=[0]))
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"horizon": 0.1}, "horizon"),
+        ({"replicates": 1}, "replicates"),
+        ({"horizon": 1.0, "eta": 0.05}, "whole multiple"),
+    ],
+)
+def test_wrong_settings_are_named(fields, message):
+    with pytest.raises(jd.UsageError, match=message):
+        thm3_path.Path(**fields)
