@@ -3,6 +3,7 @@
 import xarray as xr
 from matplotlib.figure import Figure
 
+import jaxdyn as jd
 from jaxdyn.theories.cogo.claims import carriers as claims
 from tests.theories.cogo.oracle import passes, runs
 
@@ -17,11 +18,11 @@ def test_judge_of_carriers():
     ds = ds.assign(memory_norm=ds.predicted_norm * 5)
     assert passes(claims.judge_bias, ds) and passes(claims.judge_one, ds) and passes(claims.judge_n6, ds)
     for judge, breach in (
-        (claims.judge_bias, claims.by_fours),
-        (claims.judge_bias, claims.dropped),
-        (claims.judge_one, claims.four_ablated),
-        (claims.judge_n6, claims.no_bias),
-        (claims.judge_n6, claims.memorised),
+        (claims.judge_bias, jd.swap(measured_bias="from_four")),
+        (claims.judge_bias, jd.swap(measured_bias=0.0)),
+        (claims.judge_one, jd.swap(measured_rise="rise_four")),
+        (claims.judge_n6, jd.swap(predicted_n6=1.0)),
+        (claims.judge_n6, jd.swap(predicted_norm="memory_norm")),
         (claims.judge_one, lambda d: d.assign(measured_n6=0 * d.measured_n6)),
         (claims.judge_one, lambda d: d.assign(predicted_rise=1.1 * d.predicted_rise)),
         (claims.judge_bias, lambda d: d.assign(predicted_bias=1.1 * d.predicted_bias)),

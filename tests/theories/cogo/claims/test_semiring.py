@@ -20,5 +20,5 @@ def test_judges_of_the_algebra_reject_distortions():
 
 @pytest.mark.parametrize("fields", [{"nodes": 5}, {"nodes": 0}, {"groups": ("5", "a")}])
 def test_settings_of_the_algebra_refuse(fields):
-    with pytest.raises(jd.UsageError, match="is not allowed"):
+    with pytest.raises(jd.UsageError, match="not allowed"):
         claims.Ring(**fields)
