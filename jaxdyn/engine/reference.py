@@ -145,7 +145,8 @@ def _counts(name: str) -> bool:
     """Whether a run's numbers can depend on this module: not the lists of claims, nor what only judges and figures use."""
     parts = name.split(".")
     lists = len(parts) <= 3 and parts[:2] == ["jaxdyn", "theories"] or parts[-1] == "claims"
-    return not lists and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.plotting", "jaxdyn.stats", "jaxdyn.errors")
+    figures = parts[:2] == ["jaxdyn", "plotting"]
+    return not (lists or figures) and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.stats", "jaxdyn.errors")
 
 
 def _own_source(thing: Any) -> str:

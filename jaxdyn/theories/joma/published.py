@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["BEST_LOSS", "ENTROPY", "FIG3_STABLE_RANK", "FIG4", "FIG4_MU", "PYTHIA", "TABLE1", "TABLE1_SIZES"]
+__all__ = ["BEST_LOSS", "ENTROPY", "FIG3_STABLE_RANK", "FIG4", "FIG4_MU", "TABLE1", "TABLE1_SIZES"]
 
 # Figure 3, gaussian data: the stable rank of V at the end is at most this
 FIG3_STABLE_RANK = 1.2
@@ -29,14 +29,6 @@ TABLE1 = {
 TABLE1_SIZES = {"width": 1024, "samples": 20, "every": 500.0}  # 10 000 steps
 
 # Orthogonality of embeddings. model: layers, width, smallest and largest value on the published axis (not the exact extremes)
-PYTHIA = {
-    "70M": (6, 512, 0.035, 0.065),
-    "160M": (12, 768, 0.028, 0.044),
-    "410M": (24, 1024, 0.024, 0.038),
-    "1B": (16, 2048, 0.018, 0.028),
-    "1.4B": (24, 2048, 0.0175, 0.0375),
-    "2.8B": (32, 2560, 0.015, 0.035),
-}
 
 
 def _layers(*curves: tuple[float | None, float, float]) -> dict[int, dict[str, float | None]]:

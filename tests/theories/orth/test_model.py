@@ -10,7 +10,8 @@ from jaxdyn.text import language
 from jaxdyn.theories.orth import model
 from jaxdyn.theories.orth.trials.text import Watched
 
-TINY = {"width": 32, "vectors": 20, "layers": 1, "max_words": 60, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "markov"}
+SIZES = {"width": 32, "vectors": 20, "layers": 1, "max_words": 60}
+TINY = {**SIZES, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "markov"}
 
 
 @pytest.mark.parametrize("n", [5, 12])

@@ -8,7 +8,8 @@ import jaxdyn as jd
 from jaxdyn.theories.orth.dynamics import directions
 from jaxdyn.theories.orth.trials.text import Watched, trial
 
-TINY = {"width": 32, "vectors": 20, "layers": 1, "max_words": 60, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "markov"}
+SIZES = {"width": 32, "vectors": 20, "layers": 1, "max_words": 60}
+TINY = {**SIZES, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "markov"}
 
 
 @pytest.mark.parametrize(
