@@ -1,7 +1,7 @@
 r"""One node ``h = v . b`` under attention, near a critical point of the upper layers (Theorem 4 and Fig. 4).
 
 One sample per token (``x = e_l``); near the critical point, with curvature one, the upper gradient is ``g_l = mu_l - v_l``. Both v
-and the attention logits z follow the gradient of the network: the theory's ``exp(v^2/2)`` is put in nowhere.
+and the attention logits z follow the gradient of the network: the factor ``exp(v^2/2)`` of the theory is not inserted by hand.
 Source: arXiv:2310.00535, section 4. Letters: d tokens, mu critical point.
 """
 

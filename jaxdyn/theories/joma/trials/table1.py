@@ -96,7 +96,7 @@ class Problem(NamedTuple):
     """What is drawn once per seed: sequence and latents of each class, the samples of the scores and their permutations."""
 
     tokens: Int[Array, "C L"]
-    active: tuple[Bool[Array, "C N0"], Bool[Array, "C N1"]]
+    active: Bool[Array, "s C N"]  # padded with latents that are never active, which no score counts
     counts: Int[Array, " C"]  # of the samples of a score
     orders: Int[Array, "p C"]  # of the sequences: as they are, then at random
 
@@ -118,7 +118,9 @@ def problem(s: Table1, key: PRNGKeyArray) -> Problem:
     layers = data.draw(k_draw, s.classes, s.latents, s.members)
     places = jax.random.uniform(k_orders, (ORDERS, s.classes), jnp.float32)
     orders = jnp.argsort(jnp.concatenate([jnp.zeros_like(places[:1]), places]), 1).astype(jnp.int32)
-    return Problem(data.sequences(layers), data.activity(layers), draw_counts(k_score, DRAWN, s.classes), orders)
+    widest = max(s.latents)
+    active = jnp.stack([jnp.pad(a, ((0, 0), (0, widest - a.shape[1]))) for a in data.activity(layers)])
+    return Problem(data.sequences(layers), active, draw_counts(k_score, DRAWN, s.classes), orders)
 
 
 def kept(s: Table1) -> int:
@@ -160,11 +162,12 @@ def scores(params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
     score of a network that knows nothing but the classes.
     """
     (logits, nodes), label = model.apply(params, p.tokens, n), jnp.arange(len(p.tokens), dtype=jnp.int32)
-    each = jnp.stack([score.scores(h, a, p.counts, p.orders) for h, a in zip(nodes, p.active, strict=True)])
+    each = jax.vmap(lambda h, a: score.scores(h, a, p.counts, p.orders))(nodes, p.active)
+    one_class = jnp.eye(len(label), dtype=logits.dtype)
     return {
         "score": each[:, 0],
         "permuted": jnp.mean(each[:, 1:], 1),
-        "one_class": jnp.stack([score.score(jnp.eye(len(label), dtype=logits.dtype), a, p.counts) for a in p.active]),
+        "one_class": jax.vmap(lambda a: score.score(one_class, a, p.counts))(p.active),
         "loss": jnp.mean(cross_entropy(logits, label)),
         "accuracy": jnp.mean((jnp.argmax(logits, 1) == label).astype(logits.dtype)),
     }
