@@ -189,7 +189,7 @@ def plot_reparam(ds: xr.Dataset, fig: Figure) -> None:
 def plot_form(ds: xr.Dataset, fig: Figure) -> None:
     """Gamma with its two regimes, and its integral."""
     left, right = fig.subplots(1, 2)
-    one = ds.isel({dim: 0 for dim in ("eta", "seed") if dim in ds.dims})
+    one = plotting.first_run(ds)
     size, color = ds.sizes["output"], plotting.COLORS
     for ax, name, label in ((left, "gamma", r"$\gamma$"), (right, "total", r"$\Gamma = \int\gamma\,dt$")):
         ax.loglog(one.time, one[f"measured_{name}"], "o", color=color["measured"], label="trained decoder")

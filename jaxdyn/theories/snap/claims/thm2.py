@@ -53,7 +53,7 @@ def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
     """Logits of distinct and common tokens of all classes along time."""
     ax = fig.subplots()
     ds = ds.isel(save=slice(1, None))
-    t = ds.t.isel({d: 0 for d in ds.t.dims if d != "save"})
+    t = plotting.first_run(ds).t
     for name, values, color in (
         ("most probable distinct token", ds.z_own.isel(distinct=-1), "measured"),
         ("least probable distinct token", ds.z_own.isel(distinct=0), "third"),
