@@ -7,8 +7,8 @@ of variance one is, by parts (Stein),
 .. math:: \sum_j S_{ij} \bigl( \kappa_{ij} F_{1j} + \rho_{ij} F_{1i} \bigr), \qquad \kappa = \frac{\pi - \theta}{2\pi}, \qquad
     \rho_{ij} = \frac{\|F_{1j}\|}{\|F_{1i}\|} \frac{\sin\theta_{ij}}{2\pi},
 
-theta the angle between the rows of F_1. The first term is :math:`D S D F_1` with the masks D averaged as if independent of w; the second
-comes from their dependence on it.
+theta the angle between the rows of F_1. The first term is :math:`D S D F_1` with averaged masks D, as if independent of w; the
+second comes from their dependence on it.
 Source: arXiv:2509.21519, extension to deeper networks, has the first term (masks, and :math:`W W^\top \approx I`); the second is
 derived. Letters: n samples, d nodes below, K above.
 """

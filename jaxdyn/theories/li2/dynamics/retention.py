@@ -33,10 +33,17 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.data.cayley import Group
 
-__all__ = ["OBJECTS", "Data", "End", "Object", "draw", "flow", "make_data", "value_and_gradient"]
+__all__ = ["OBJECTS", "Data", "End", "Object", "Tables", "draw", "flow", "make_data", "tables", "unwhitened", "value_and_gradient"]
 
 Object = Literal["cross", "plain", "whitened"]
 OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
+
+
+class Tables(NamedTuple):
+    """A group as arrays, so that groups of one order can share a program: products [h1, h2], and second operands [h, h1]."""
+
+    product: Int[Array, "M M"]
+    partner: Int[Array, "M M"]
 
 
 class Data(NamedTuple):
@@ -48,6 +55,7 @@ class Data(NamedTuple):
         shares: the share of its subset that is in each class.
         effects: for the whitened energy the a and b of :math:`B f = (f - a(h_1) - b(h_2)) / c` for f that is 0 outside of the data.
         scale: c; 1 for the others.
+        squares: the factor of :math:`u^2 + v^2` in f, for each subset: 0 for the cross term alone.
     """
 
     mask: Float[Array, "M M S"]
@@ -55,6 +63,7 @@ class Data(NamedTuple):
     shares: Float[Array, "M S"]
     effects: Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
     scale: float | Float[Array, ""] = 1.0
+    squares: float | Float[Array, " S"] = 1.0
 
 
 class End(NamedTuple):
@@ -71,7 +80,12 @@ def draw(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S"]:
     return jnp.moveaxis(ranks.reshape(count, order, order), 0, 2)
 
 
-def make_data(mask: Float[Array, "M M S"], group: Group, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
+def tables(group: Group) -> Tables:
+    """The arrays of a group."""
+    return Tables(group.table, group.table[group.inverse].T)
+
+
+def make_data(mask: Float[Array, "M M S"], group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
     """Subsets, and B on them.
 
     Args:
@@ -80,16 +94,15 @@ def make_data(mask: Float[Array, "M M S"], group: Group, kind: Object, ridge: fl
         kind: which of the three energies.
         ridge: epsilon, for ``whitened`` alone.
     """
-    by_product = mask[np.arange(group.order), _partners(group)]
-    shares = jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1))
     if kind != "whitened":
-        return Data(mask, by_product, shares)
-    return Data(mask, by_product, shares, _whitening(mask, 4 + ridge), 4 + ridge)
+        return unwhitened(mask, group, 1.0 if kind == "plain" else 0.0)
+    return unwhitened(mask, group, 1.0)._replace(effects=_whitening(mask, 4 + ridge), scale=4 + ridge)
 
 
-def _partners(group: Group) -> Int[np.ndarray, "M M"]:
-    """[h, a]: the second operand that makes h of a."""
-    return group.table[group.inverse].T
+def unwhitened(mask: Float[Array, "M M S"], group: Tables, squares: float | Float[Array, " S"]) -> Data:
+    """The subsets for the energies without whitening; ``squares`` as in :class:`Data`."""
+    by_product = mask[np.arange(len(mask)), group.partner]
+    return Data(mask, by_product, jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1)), squares=squares)
 
 
 def _whitening(mask: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Callable[[Array], tuple[Array, Array]]:
@@ -116,51 +129,49 @@ def _whitening(mask: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Call
     return effects
 
 
-def value_and_gradient(
-    w: Float[Array, "D S"], group: Group, data: Data, kind: Object
-) -> tuple[Float[Array, " S"], Float[Array, "D S"]]:
-    """E and its gradient, each node on its own subset; ``data`` from :func:`make_data` with the same ``kind``."""
-    u, v = w[: group.order], w[group.order :]
-    z = _response(u, v, group, data, kind)
-    back = z[group.table]
+def value_and_gradient(w: Float[Array, "D S"], group: Tables, data: Data) -> tuple[Float[Array, " S"], Float[Array, "D S"]]:
+    """E and its gradient, each node on its own subset."""
+    u, v = jnp.split(w, 2)
+    z = _response(u, v, group, data)
+    back = z[group.product]
     if data.effects is None:
         back = back - jnp.sum(data.shares * z, 0)
     else:
         a, b = data.effects(data.mask * back)
         back = (back - a[:, None] - b) / data.scale
     back = 2 * data.mask * back
-    by_first, by_second = (v[None], u[:, None]) if kind == "cross" else (u[:, None] + v,) * 2
+    by_first, by_second = v + data.squares * u[:, None], u[:, None] + data.squares * v
     return jnp.sum(z * z, 0) / 2, jnp.concatenate([jnp.sum(back * by_first, 1), jnp.sum(back * by_second, 0)])
 
 
-def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Group, data: Data, kind: Object) -> Float[Array, "M S"]:
+def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Tables, data: Data) -> Float[Array, "M S"]:
     """Y^T B f."""
 
     def feature(u: Array, v: Array) -> Array:
-        return 2 * u * v if kind == "cross" else jnp.square(u + v)
+        return 2 * u * v + data.squares * (u * u + v * v)
 
-    partner = _partners(group)
-    f = feature(u, v[partner])
+    f = feature(u, v[group.partner])
     if data.effects is None:
         z = jnp.sum(data.by_product * f, 1)
         return z - data.shares * jnp.sum(z, 0)
     a, b = data.effects(data.mask * feature(u[:, None], v))
-    return jnp.sum(data.by_product * (f - a - b[partner]), 1) / data.scale
+    return jnp.sum(data.by_product * (f - a - b[group.partner]), 1) / data.scale
 
 
-def flow(w: Float[Array, "D S"], group: Group, data: Data, kind: Object, steps: int, step: float | Float[Array, ""]) -> End:
+def flow(w: Float[Array, "D S"], group: Tables, data: Data, steps: int, step: float | Float[Array, ""]) -> End:
     r"""The flow :math:`\dot w = (I - ww^\top)\nabla E / \|\nabla E\|` on the sphere for a time ``steps`` times ``step``.
 
     Explicit Euler steps, none longer than ``step``, so that a node does not jump into another basin.
     """
     w = w / jnp.linalg.norm(w, axis=0)
 
-    def advance(w: Array, _: None) -> tuple[Array, None]:
-        g = value_and_gradient(w, group, data, kind)[1]
-        w = w + (step / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny)) * g
-        return w / jnp.linalg.norm(w, axis=0), None
+    def advance(state: tuple[Array, Array, Array], count: Array) -> tuple[tuple[Array, Array, Array], None]:
+        w = state[0]
+        energy, g = value_and_gradient(w, group, data)
+        moved = w + (step / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny)) * g
+        return (jnp.where(count < steps, moved / jnp.linalg.norm(moved, axis=0), w), energy, g), None
 
-    w = jax.lax.scan(advance, w, None, steps)[0]
-    energy, g = value_and_gradient(w, group, data, kind)
+    # the last round evaluates the end: the gradient is compiled once
+    (w, energy, g), _ = jax.lax.scan(advance, (w, w[0], w), jnp.arange(steps + 1))
     along = g - w * jnp.sum(w * g, 0)
     return End(w, energy, jnp.linalg.norm(along, axis=0) / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny))

@@ -23,6 +23,7 @@ from jaxdyn.theories.li2.dynamics import retention as theory
 
 __all__ = ["CYCLIC", "DEGREES", "Retention", "split_start", "trial"]
 
+_EXACT = jax.lax.Precision.HIGHEST
 CYCLIC = ("11", "23", "47")
 DEGREES = ("D12/1", "D12/2", "S4/3")
 
@@ -84,17 +85,24 @@ def _origin(start: str) -> tuple[Irreps, tuple[int, ...]]:
 
 def trial(s: Retention, key: PRNGKeyArray) -> jd.Observables:
     """The mass at the end in the irrep of the start, for each energy, start and subset."""
-    ends = [_kept(s, start, jax.random.fold_in(key, _number(start))) for start in s.starts]
     origins = [_origin(start) for start in s.starts]
-    order = np.array([irreps.group.order for irreps, _ in origins], float)
-    share = np.array([sum(irreps.degrees[k] ** 2 for k in numbers) for irreps, numbers in origins]) / order
-    mass, gradient = (jnp.stack([end[i] for end in ends], 1) for i in range(2))
+    orders = [irreps.group.order for irreps, _ in origins]
+    ends: dict[int, tuple[Array, ...]] = {}
+    for m in dict.fromkeys(orders):  # starts in groups of one order share their part of the program
+        same = [i for i, order in enumerate(orders) if order == m]
+        keys = jnp.stack([jax.random.fold_in(key, _number(s.starts[i])) for i in same])
+        groups = theory.Tables(*map(np.stack, zip(*(theory.tables(origins[i][0].group) for i in same), strict=True)))
+        nodes = jnp.stack([_maxima(s, k, *origins[i]) for k, i in zip(keys, same, strict=True)])
+        w, gradient, p = jax.vmap(lambda key, group, w, m=m: _flows(s, m, key, group, w))(keys, groups, nodes)
+        ends |= {i: (_masses(w[place], *origins[i]), gradient[place], p[place]) for place, i in enumerate(same)}
+    share = np.array([sum(irreps.degrees[k] ** 2 for k in numbers) for irreps, numbers in origins]) / np.array(orders, float)
+    mass, gradient = (jnp.stack([ends[i][part] for i in range(len(orders))], 1) for part in range(2))
     return jd.observables(
         measured={"mass": jd.named(mass, "object start subset")},
         recorded={
             "gradient": jd.named(gradient, "object start subset"),
-            "p": jd.named(jnp.stack([end[2] for end in ends]), "start subset"),
-            "order": jd.named(jnp.asarray(order), "start"),
+            "p": jd.named(jnp.stack([ends[i][2] for i in range(len(orders))]), "start subset"),
+            "order": jd.named(jnp.asarray(orders, jnp.float64), "start"),
             "degree": jd.named(jnp.asarray([float(split_start(start)[1]) for start in s.starts]), "start"),
             "share": jd.named(jnp.asarray(share), "start"),
         },
@@ -107,21 +115,30 @@ def _number(start: str) -> int:
     return int.from_bytes(hashlib.sha256(start.encode()).digest()[:4], "big")
 
 
-def _kept(
-    s: Retention, start: str, key: PRNGKeyArray
-) -> tuple[Float[Array, "object subset"], Float[Array, "object subset"], Float[Array, " subset"]]:
-    """Masses and gradients at the end, and p."""
-    k_subsets, k_nodes, k_sizes = jax.random.split(key, 3)
-    irreps, numbers = _origin(start)
-    group, m = irreps.group, irreps.group.order
+def _maxima(s: Retention, key: PRNGKeyArray, irreps: Irreps, numbers: tuple[int, ...]) -> Float[Array, "D S"]:
+    """A maximum on all pairs for each subset."""
+    return energy.random_maximum(jax.random.split(key, 3)[1], irreps, numbers[0], s.subsets)
+
+
+def _flows(
+    s: Retention, m: int, key: PRNGKeyArray, group: theory.Tables, w: Float[Array, "D S"]
+) -> tuple[Float[Array, "object D S"], Float[Array, "object S"], Float[Array, " S"]]:
+    """Nodes and gradients at the end for each energy, and p."""
+    k_subsets, _, k_sizes = jax.random.split(key, 3)
     c = s.c * s.spread ** jax.random.uniform(k_sizes, (s.subsets,), jnp.float64, -0.5, 0.5)
     pairs = jnp.minimum(jnp.round(c * m * np.log(m)), m * m)
     mask = (theory.draw(k_subsets, m, s.subsets) < pairs).astype(jnp.float64)
-    w = energy.random_maximum(k_nodes, irreps, numbers[0], s.subsets)
-    masses, gradients = [], []
-    for kind in theory.OBJECTS:
-        end = theory.flow(w, group, theory.make_data(mask, group, kind, s.ridge), kind, s.steps, s.step)
-        both = sum(energy.masses(f, irreps) for f in energy.split(end.w, group))
-        masses.append(jnp.sum(both[:, list(numbers)], 1))
-        gradients.append(end.gradient)
-    return jnp.stack(masses), jnp.stack(gradients), pairs / m**2
+    # the cross term alone and the whole energy side by side: one flow
+    squares = jnp.repeat(jnp.arange(2.0, dtype=jnp.float64), s.subsets)
+    both = theory.unwhitened(jnp.concatenate([mask, mask], 2), group, squares)
+    first = theory.flow(jnp.concatenate([w, w], 1), group, both, s.steps, s.step)
+    last = theory.flow(w, group, theory.make_data(mask, group, "whitened", s.ridge), s.steps, s.step)
+    ends = jnp.stack([*jnp.split(first.w, 2, 1), last.w])
+    return ends, jnp.stack([*jnp.split(first.gradient, 2), last.gradient]), pairs / m**2
+
+
+def _masses(w: Float[Array, "object D S"], irreps: Irreps, numbers: tuple[int, ...]) -> Float[Array, "object S"]:
+    """The share of the squared norm in these irreps."""
+    projector = jnp.asarray(sum(irreps.projector(k) for k in numbers).real)
+    halves = energy.split(jnp.concatenate(list(w), 1), irreps.group)
+    return sum(jnp.sum(jnp.square(jnp.matmul(projector, f, precision=_EXACT)), 0) for f in halves).reshape(len(w), -1)

@@ -22,12 +22,18 @@ def subsets(name, n, count=2, number=0):
 
 def climbed(group, kind):
     """Energy and gradient as one program."""
-    return jax.jit(lambda w, mask: theory.value_and_gradient(w, group, theory.make_data(mask, group, kind, RIDGE), kind))
+    return jax.jit(
+        lambda w, mask: theory.value_and_gradient(
+            w, theory.tables(group), theory.make_data(mask, theory.tables(group), kind, RIDGE)
+        )
+    )
 
 
 def flowed(group, kind, steps, step):
     """The flow as one program."""
-    return jax.jit(lambda w, mask: theory.flow(w, group, theory.make_data(mask, group, kind, RIDGE), kind, steps, step))
+    return jax.jit(
+        lambda w, mask: theory.flow(w, theory.tables(group), theory.make_data(mask, theory.tables(group), kind, RIDGE), steps, step)
+    )
 
 
 def dense(group, mask, kind):
@@ -82,7 +88,7 @@ def test_all_pairs_keep_every_maximum(x64, kind, name, k):
 
 def test_what_is_left_has_mean_zero_and_rows_and_columns_are_damped(x64):
     group, mask, w = subsets("7", 30, 2)
-    data = theory.make_data(mask, group, "whitened", RIDGE)
+    data = theory.make_data(mask, theory.tables(group), "whitened", RIDGE)
 
     @jax.jit
     def left(f):
@@ -109,11 +115,11 @@ def test_the_flow_follows_the_ode(x64, kind="whitened"):
     irreps = decompose(parse("7"))
     group = irreps.group
     mask = (theory.draw(jax.random.key(5), 7, 16) < 35).astype(jnp.float64)
-    data = theory.make_data(mask, group, kind, RIDGE)
+    data = theory.make_data(mask, theory.tables(group), kind, RIDGE)
     w = energy.random_maximum(jax.random.key(6), irreps, 1, 16)
 
     def field(t, w, args):
-        g = theory.value_and_gradient(w, group, data, kind)[1]
+        g = theory.value_and_gradient(w, theory.tables(group), data)[1]
         g = g / jnp.linalg.norm(g, axis=0)
         return g - w * jnp.sum(w * g, 0)
 
