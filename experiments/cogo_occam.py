@@ -52,7 +52,7 @@ def path_rows(runs: dict[str, xr.Dataset]) -> list[dict]:
 
 
 def train_rows(runs: dict[str, xr.Dataset]) -> list[dict]:
-    """Live nodes, norm squared and loss after training, beside the equilibrium of z' with the decay."""
+    """Live nodes, norm squared and loss after training, and at the equilibrium of z' with the decay."""
     rows = []
     for name, ds in runs.items():
         nodes, energy, loss = CHECK.get(name, (None, None, None))

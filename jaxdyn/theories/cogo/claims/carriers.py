@@ -1,4 +1,4 @@
-r"""What holds trained networks together: order-6 groups carry the bias of order-4 ones, and their number is that of a low norm."""
+r"""Claims on trained networks: order-6 groups carry the bias of order-4 groups, and their number is close to that of least norm."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def judge_one(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_n6(ds: xr.Dataset) -> list[jd.Check]:
-    """The number of order-6 groups beside that of the least norm, and the norm beside that of the composed solution."""
+    """The number of order-6 groups against that of the least norm, and the norm against that of the composed solution."""
     return [
         jd.within("order-6 groups / their number at the least norm", ds.measured_n6 / ds.predicted_n6, 1.0, 2.0),
         jd.at_most("squared norm: relative error", jd.relative_error(ds, "norm"), 0.02),
@@ -142,7 +142,7 @@ CLAIMS = (
         id="cogo.one_o6",
         statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 that have order-4 groups have at least "
         r"one order-6 group, and need it: without the c-entries of order-6 nodes at order-4 frequencies the loss rises by $4/d$ "
-        r"for each of these, within 10% in the mean over seeds.",
+        r"for each of these, within 10% on average over seeds.",
         judge=judge_one,
         controls={"entries of order-4 nodes removed": jd.swap(measured_rise="rise_four")},
         plot=plot_one,
@@ -170,7 +170,7 @@ CLAIMS = (
         id="cogo.diag_sum",
         statement=r"At the end of training on modular addition with weight decay $\lambda$ from 5e-5 to 2e-4, $2d \sum_{k\ne0} "
         r"\mathrm{Re}\,r_{kkk}$ is $d - 1$ and the sum of all other potentials 0, within 2% of $d - 1$ (code scale). The former "
-        r"falls short by $d\,(L + \lambda \|w\|^2 / 6)$, within 20% in the mean over seeds, with the remaining loss L and the "
+        r"falls short by $d\,(L + \lambda \|w\|^2 / 6)$, within 20% on average over seeds, with the remaining loss L and the "
         r"norm of the composed solution.",
         source="arXiv:2410.01779, figure 3; the shortfall: derived",
         judge=judge_diagonal,

@@ -1,6 +1,6 @@
 r"""Claims on global solutions of modular addition: composed networks, evaluated on all pairs, have zero loss.
 
-Nets without one of their parts stand beside them: their losses are known as well, and serve as controls. Letters as in
+Nets without one of their parts have known losses, too, and serve as controls. Letters as in
 ``dynamics/solutions.py``.
 """
 
@@ -114,7 +114,7 @@ def judge_six(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_mixed(ds: xr.Dataset) -> list[jd.Check]:
-    """The solution of orders 4 and 6 with one and with two carriers; and its loss when the bias is taken away."""
+    """The solution of orders 4 and 6 with one and with two carriers, and its loss without bias."""
     bare = jd.at_most("loss without bias against 4 (n - 1) / d", jd.relative_error(ds, "bare"), 1e-12)
     return [*_solved(ds, MIXED), bare]
 
@@ -141,7 +141,7 @@ def plot_losses(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_alone(ds: xr.Dataset, fig: Figure) -> None:
-    """Loss of blocks of order 4 alone, and without bias beside one carrier, against their formulas and the printed zero."""
+    """Loss of blocks of order 4 alone, and without bias with one carrier, against their formulas and the printed zero."""
     ax = fig.subplots()
     d = np.array([parse(str(g)).order for g in ds.group.values], float)
     for name, count, label, color in (("alone", d - 1, "order 4 alone", "measured"), ("bare", d - 3, "no bias", "third")):
@@ -202,6 +202,6 @@ CLAIMS = (
         judge=judge_alone,
         plot=plot_alone,
         caption=r"Loss over all pairs against the order of the group, one symbol a run: blocks of order 4 at all frequencies, and "
-        r"blocks of order 4 without bias beside one block of order 6. Dashed: the derived losses; grey: the printed zero.",
+        r"blocks of order 4 without bias and one block of order 6. Dashed: the derived losses; grey: the printed zero.",
     ),
 )

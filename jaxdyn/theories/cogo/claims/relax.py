@@ -133,7 +133,7 @@ CLAIMS = (
     ).claim(
         id="cogo.decouple",
         statement=r"For independent Gaussian weights of standard deviation $s$, $JJ^*/q$ of the cross potentials has the diagonal "
-        r"$\kappa = 3s^4/d^2$ in the mean; off the diagonal it falls like $q^{-1/2}$ with the width $q$, with a mean square known "
+        r"$\kappa = 3s^4/d^2$ on average; off the diagonal it falls like $q^{-1/2}$ with the width $q$, with a mean square known "
         r"at finite width ($(0.460\,\kappa)^2/q$ at $d = 5$). The potentials $r_{p,k',-k',k}$ stay coupled.",
         judge=judge_decouple,
         controls={

@@ -1,4 +1,4 @@
-r"""What gradient descent ends with: orders of the frequencies, and which constructions their nodes are, beside the published table.
+r"""Claims on trained networks: orders of the frequencies, and which constructions their nodes are, against the published table.
 
 All claims on trained networks share the runs of :mod:`trials.trained`: one network, trained and taken apart.
 """
@@ -106,7 +106,7 @@ def plot_orders(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_table(ds: xr.Dataset, fig: Figure) -> None:
-    """Our percentages beside the published ones with standard errors."""
+    """Our percentages and the published ones with standard errors."""
     ax = fig.subplots()
     ds = plotting.first_run(ds, "decay", "seed")
     group = str(ds.coords["group"].values) if "group" in ds.coords else "23"

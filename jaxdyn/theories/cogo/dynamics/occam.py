@@ -1,6 +1,6 @@
 r"""Occam's razor: a path of zero loss from a product y * z' to its factor z', and which of the two is the smaller.
 
-With :math:`e = [1, 0, \dots, 0]` at every frequency, e * z' is the network z' beside dead nodes. Where all four sets of conditions
+With :math:`e = [1, 0, \dots, 0]` at every frequency, e * z' is the network z' with dead nodes. Where all four sets of conditions
 hold for z' (:math:`r_{kkk} = 1`, all else zero), y * z' has zero loss if :math:`r_{kkk}(y) = 1`, and so has every point of
 
 1. c moves on a straight line to :math:`(1/(a_1b_1), 0, \dots, 0)`;
@@ -46,7 +46,7 @@ def normalized(y: Element) -> Element:
 
 
 def leading(y: Element, group: Abelian) -> Element:
-    r"""Y with a node first along whose powers the path can go; all NaN if no node will do.
+    r"""Y with a node first along whose powers the path can go; all NaN if there is no such node.
 
     It is the node whose smallest :math:`|a_{1k} b_{1k}|` is largest, among those with positive a and b at the real characters,
     where the path must stay real and away from 0.

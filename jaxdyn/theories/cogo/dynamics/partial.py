@@ -116,7 +116,7 @@ def embed(columns: Columns, group: Abelian, k: int) -> Element:
 
 
 def require_pair(group: Abelian, k: int) -> None:
-    """Refuse a frequency that has no conjugate one beside it.
+    """Refuse a frequency that is its own conjugate.
 
     Raises:
         UsageError: if k is no frequency of the group, or one with a real character.

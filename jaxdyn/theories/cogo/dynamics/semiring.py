@@ -8,7 +8,7 @@ product takes the Kronecker product of the nodes at every layer p and frequency 
 for every sum potential r. Zero is the empty network, one is a single node of ones. There are no additive inverses.
 Source: arXiv:2410.01779, semi-ring and ring homomorphisms. Letters: d elements of the group, q places for nodes; layers a, b, c.
 
-An element has q places, of which those marked in ``nodes`` hold a node and the others zeros, which no potential sees: so
+An element has q places, of which those marked in ``nodes`` hold a node and the others zeros, which add nothing to any potential: so
 elements of one width vmap, and a number of nodes may be traced.
 """
 

@@ -75,7 +75,7 @@ def six(nu: Complex[Array, " n"], phases: Float[Array, "n 2"]) -> Complex[Array,
 
 
 def six_ab(alpha: Complex[Array, " n"], beta: Complex[Array, " n"], phases: Float[Array, "n 2"]) -> Complex[Array, "n 3 6"]:
-    r"""Blocks of order 6: :math:`6^{-1/3} z_{syn,\alpha\beta} * z_{\nu=i} * y`; no other nu but i and -i will do."""
+    r"""Blocks of order 6: :math:`6^{-1/3} z_{syn,\alpha\beta} * z_{\nu=i} * y`; only nu = i and nu = -i give zero loss."""
     return _blocks(lambda a, b, y: partial.multiply(partial.syn_ab(a, b), _nu_i(), partial.unit(y)), alpha, beta, phases)
 
 

@@ -29,7 +29,7 @@ def checked_groups(names: tuple[str, ...]) -> list[Abelian]:
     """The groups of these names.
 
     Raises:
-        UsageError: if there are none, or a name is no group's.
+        UsageError: if there are none, or a name is not that of a group.
     """
     if not names:
         raise jd.UsageError("groups=() is not allowed: at least one group is needed, e.g. 5:7")

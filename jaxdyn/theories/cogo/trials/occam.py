@@ -83,7 +83,7 @@ def centred_output(x: Element, group: Abelian) -> Float[Array, "pair output"]:
 
 
 def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
-    """Outputs along the path for both solutions, and norms of products with many factors beside their bounds."""
+    """Outputs along the path for both solutions, and norms of products with many factors with their bounds."""
     group = parse(s.group)
     k_base, k_start, k_draws, k_share = jax.random.split(key, 4)
     wholes = base(s, group, k_base)

@@ -29,7 +29,7 @@ def shares(column: Int[Array, " k"], count: int) -> Float[Array, " count"]:
     return 100 * hits / jnp.maximum(jnp.sum(hits), 1)
 
 
-def beside_chance(key: PRNGKeyArray, nodes: Nodes, group: Abelian) -> tuple[Classes, Classes]:
+def with_chance(key: PRNGKeyArray, nodes: Nodes, group: Abelian) -> tuple[Classes, Classes]:
     """The network's groups of nodes, and groups of the same sizes with Gaussian numbers for their spectrum."""
     parts = classify.groups(nodes, group)
     numbers = jax.random.normal(key, (2, *parts.shape), jnp.float64)
@@ -73,7 +73,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     w, decay = run.w.astype(jnp.float64), jnp.asarray(s.decay, jnp.float64)
     active = classify.ACTIVE if group.order <= LARGEST else classify.active_threshold(group)
     nodes = classify.nodes(w, group, active)
-    c, random = beside_chance(k_random, nodes, group)
+    c, random = with_chance(k_random, nodes, group)
     n, best = len(group.pairs), solutions.best_carriers(len(group.pairs))
     fours, sixes = (jnp.sum(c.order == o).astype(jnp.float64) for o in (4, 6))
     norm = carriers.trained_norm(group, solutions.energy(n, jnp.maximum(sixes, 1), len(group.real)))
