@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import train
@@ -44,11 +44,14 @@ def target(x: Float[Array, "n i"]) -> Float[Array, " n"]:
     return 2 * (jnp.sin(2 * z[:, 0]) + z[:, 1] * z[:, 2] + jnp.cos(z[:, 3]))
 
 
-def _hvp(params: PyTree, v: PyTree, x: Array, y: Array) -> PyTree:
+def _hvp(params: PyTree, v: PyTree, x: Float[Array, "n i"], y: Float[Array, " n"]) -> PyTree:
+    """Hessian of the loss times a vector."""
     return jax.jvp(lambda p: jax.grad(tanh_loss)(p, x, y), (params,), (v,))[1]
 
 
-def _power(params: PyTree, v: PyTree, x: Array, y: Array, shift: Array, count: int) -> tuple[PyTree, Array]:
+def _power(
+    params: PyTree, v: PyTree, x: Float[Array, "n i"], y: Float[Array, " n"], shift: Float[Array, ""] | float, count: int
+) -> tuple[PyTree, Float[Array, ""]]:
     """``count`` power iterations on H + shift from v, and the Rayleigh quotient of H that they reach."""
 
     def unit(w: PyTree) -> PyTree:
@@ -61,19 +64,22 @@ def _power(params: PyTree, v: PyTree, x: Array, y: Array, shift: Array, count: i
     return v, optax.tree.vdot(v, _hvp(params, v, x, y))
 
 
-def _follow(s: Network, eta: Array, params: Tanh, v: Tanh, x: Array, y: Array) -> tuple[Array, Array]:
+def _follow(
+    s: Network, eta: Float[Array, ""], params: Tanh, v: Tanh, x: Float[Array, "n i"], y: Float[Array, " n"]
+) -> tuple[Float[Array, " sample"], Float[Array, " sample"]]:
     """Sharpness and loss along gradient descent; every power iteration starts from the last direction."""
     tx = optax.sgd(eta)
     step = train.make_step(tanh_loss, tx)
     shift = 0.25 / eta  # an eighth of the edge: moves the negative end of the spectrum out of the way
 
-    def segment(carry: tuple) -> tuple:
-        state, v, _ = carry
-        state = jax.lax.fori_loop(0, s.steps // s.samples, lambda _, c: step(c, x, y), state)
-        return state, *_power(state.params, v, x, y, shift, s.iterations)
+    def sample(carry: tuple[train.State, Tanh], count: Int[Array, ""]) -> tuple[tuple[train.State, Tanh], tuple[Array, Array]]:
+        state, v = carry
+        state = jax.lax.fori_loop(0, count, lambda _, c: step(c, x, y), state)
+        v, sharpness = _power(state.params, v, x, y, shift, s.iterations)
+        return (state, v), (sharpness, tanh_loss(state.params, x, y))
 
-    first = train.init(tx, params), *_power(params, v, x, y, shift, s.iterations)
-    return train.record(segment, first, lambda c: (c[2], tanh_loss(c[0].params, x, y)), samples=s.samples, every=1)[1]
+    counts = jnp.full(s.samples + 1, s.steps // s.samples, jnp.int32).at[0].set(0)  # the start in the same loop: compiled once
+    return jax.lax.scan(sample, (train.init(tx, params), v), counts)[1]
 
 
 def trial(s: Network, key: PRNGKeyArray) -> jd.Observables:

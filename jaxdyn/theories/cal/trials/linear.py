@@ -14,7 +14,7 @@ from jaxdyn import flow
 from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
 from jaxdyn.theories.cal.trials.checks import at_least_one, falling, positive
-from jaxdyn.theories.cal.trials.starts import linear_start, orthonormal, spectrum
+from jaxdyn.theories.cal.trials.starts import linear_start, orthonormal, orthonormals, spectrum
 
 __all__ = ["Deep", "Symmetric", "TwoLayer", "deep_trial", "symmetric_trial", "two_layer_trial"]
 
@@ -96,13 +96,14 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     """A two-layer network from an aligned start, balanced or not, or from a balanced start in random directions."""
     k_u, k_v, k_r, k_a, k_b, k_s, k_start = jax.random.split(key, 7)
     k = min(s.inputs, s.hidden, s.outputs)
-    u, v = orthonormal(k_u, s.outputs, k), orthonormal(k_v, s.inputs, k)
+    u, turned_u = orthonormals((k_u, k_b), s.outputs, k)
+    v, turned_v = orthonormals((k_v, k_a), s.inputs, k)
     values = spectrum(k_s, k, 0.5, 2.0, s.values)
     m = (u * values) @ v.T
     strength = s.strength * jax.random.uniform(k_start, (k,), jnp.float64, 0.5, 1.5)
     frames = s.start == "frames"
-    left = jnp.where(frames, orthonormal(k_b, s.outputs, k), u)
-    right = jnp.where(frames, orthonormal(k_a, s.inputs, k), v)
+    left = jnp.where(frames, turned_u, u)
+    right = jnp.where(frames, turned_v, v)
     known = jnp.where(s.start == "unbalanced", s.imbalance, 0.0)
     start = linear_start(strength, known + s.unknown, left, right, orthonormal(k_r, s.hidden, k))
 
@@ -135,7 +136,7 @@ def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
     """A network of ``depth`` square matrices, balanced and aligned; matrices beyond stay at the identity with rate 0."""
     k_rotation, k_s, k_start = jax.random.split(key, 3)
     d, n = s.width, s.depth
-    rotations = jax.vmap(lambda k: orthonormal(k, d, d))(jax.random.split(k_rotation, s.max_depth + 1))
+    rotations = orthonormals(jax.random.split(k_rotation, s.max_depth + 1), d, d)
     values = spectrum(k_s, d, 0.5, 1.5, s.values)
     strength = s.strength * jax.random.uniform(k_start, (d,), jnp.float64, 0.5, 1.5)
     even = strength ** (1 / n)

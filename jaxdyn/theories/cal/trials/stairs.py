@@ -11,7 +11,7 @@ from jaxdyn import flow, linalg
 from jaxdyn.theories.cal.dynamics import linear as theory
 from jaxdyn.theories.cal.model import linear_loss
 from jaxdyn.theories.cal.trials.checks import at_least_one, falling, positive
-from jaxdyn.theories.cal.trials.starts import linear_start, orthonormal, spectrum
+from jaxdyn.theories.cal.trials.starts import linear_start, orthonormals, spectrum
 
 __all__ = ["Stairs", "crossing", "trial"]
 
@@ -47,13 +47,14 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     """Gradient flow of a two-layer network towards a target of rank ``modes``, from a balanced start of size ``eps``."""
     k_u, k_v, k_r, k_a, k_b, k_s = jax.random.split(key, 6)
     d, k = s.size, s.modes
-    u, v = orthonormal(k_u, d, k), orthonormal(k_v, d, k)
+    u, v = orthonormals((k_u, k_v), d, k)
     values = spectrum(k_s, k, 0.5, 3.5, s.values)
     m = (u * values) @ v.T
     turned = s.start == "frames"
     full = s.eps * jnp.ones((d,), jnp.float64)
-    frames = linear_start(full, 0.0, orthonormal(k_b, d, d), orthonormal(k_a, d, d), orthonormal(k_r, d, d))
-    aligned = linear_start(full[:k], 0.0, u, v, orthonormal(k_r, d, d)[:, :k])
+    left, right, hidden = orthonormals((k_b, k_a, k_r), d, d)
+    frames = linear_start(full, 0.0, left, right, hidden)
+    aligned = linear_start(full[:k], 0.0, u, v, hidden[:, :k])
     start = jax.tree.map(lambda a, b: jnp.where(turned, b, a), aligned, frames)
 
     eps = theory.effective_starts(u, v, start)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
@@ -10,12 +12,17 @@ from jaxdyn import linalg
 from jaxdyn.theories.cal.dynamics.linear import factors
 from jaxdyn.theories.cal.model import Linear, Scalar
 
-__all__ = ["linear_start", "orthonormal", "spectrum"]
+__all__ = ["linear_start", "orthonormal", "orthonormals", "spectrum"]
 
 
 def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
     """Random orthonormal columns."""
     return linalg.qr(jax.random.normal(key, (rows, cols), jnp.float64))[0]
+
+
+def orthonormals(keys: Sequence[PRNGKeyArray], rows: int, cols: int) -> Float[Array, "n r c"]:
+    """:func:`orthonormal` of several keys, compiled once."""
+    return jax.vmap(lambda key: orthonormal(key, rows, cols))(jnp.stack(keys))
 
 
 def spectrum(key: PRNGKeyArray, k: int, low: float, high: float, values: tuple[float, ...] | None = None) -> Float[Array, " k"]:

@@ -95,7 +95,7 @@ asym = study.claim(
     r"$Y[A,B] = u(M-1)/M$, more than $\ln M$, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "
     r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$, while the attention has $Z[A,B] = Z[B,A] = 0$.",
     judge=judge,
-    controls={"symmetric decoder Y + Y^T": {"tied": True}},
+    controls={"symmetric decoder Y + Y^T": {"decoder": "symmetric"}},
     plot=make_plot(("trained", "reversed")),
     source=f"{SOURCE}, abstract and Fig. 3; entries derived",
 )

@@ -80,7 +80,7 @@ test = study.claim(
     seeds=64,
     judge=judge_test,
     form="derived",
-    controls={"symmetric decoder Y + Y^T": {"tied": True}, "reversed sequences in training": {"leak": 1.0}},
+    controls={"symmetric decoder Y + Y^T": {"decoder": "symmetric"}, "reversed sequences in training": {"leak": 1.0}},
     plot=plot_test,
     caption="Probability of the trained and of the reversed direction of a fact along training: median and central 90% of the "
     "sequences of all runs; dashed: 1/M.",

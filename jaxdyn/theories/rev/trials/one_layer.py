@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.rev import data, model
@@ -29,9 +29,10 @@ FRACTIONS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the steps, at which a 
 
 @jd.setting
 class OneLayer:
-    """One task, one network; ``leak``, ``context`` and ``tied`` are breaches of the theorems' assumptions."""
+    """One task, one network; ``leak``, ``context`` and ``decoder`` are breaches of the theorems' assumptions."""
 
     context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
+    decoder: jd.Code = jd.code("free", "symmetric")  # Y, or Y + Y^T
     eta: jd.Swept = 0.5
     eta_z: jd.Swept = 0.05
     leak: jd.Swept = 0.0  # weight of a test sequence in the draws, beside a training sequence's 1
@@ -41,7 +42,6 @@ class OneLayer:
     train_indices: int = 12
     test_indices: int = 6
     steps: int = 4000
-    tied: bool = False  # the decoder is Y + Y^T
 
     def __post_init__(self) -> None:
         """Refuse sizes that the vocabulary cannot hold, and negative rates and weights."""
@@ -76,7 +76,7 @@ def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callab
 
     def step(_: Any, run: Run) -> Run:
         i = jnp.sum(edges <= jax.random.uniform(jax.random.fold_in(key, run.step), (), jnp.float64))
-        params = model.sgd_step(run.params, sequences[i], present, s.eta, s.eta_z, s.tied)
+        params = model.sgd_step(run.params, sequences[i], present, s.eta, s.eta_z, _tied(s))
         return Run(params, run.visits.at[i].add(1), run.step + 1)
 
     def advance(run: Run, count: Int[Array, ""]) -> tuple[Run, Any]:
@@ -91,12 +91,16 @@ def _present(s: OneLayer) -> Float[Array, "2"]:
     return jnp.stack([jnp.ones_like(s.eta), 1.0 * (s.context == "both")])
 
 
+def _tied(s: OneLayer) -> Bool[Array, ""]:
+    return s.decoder == "symmetric"
+
+
 def read_network(s: OneLayer, facts: data.Facts, run: Run) -> dict[str, Array]:
     """Probabilities of all targets (``other``: the most probable wrong token), and visits of the rows behind them."""
     present = _present(s)
 
     def all_tokens(sequence: Int[Array, "3"]) -> Float[Array, " M"]:
-        return jnp.exp(model.log_probabilities(model.read(run.params, sequence, s.tied), present))
+        return jnp.exp(model.log_probabilities(model.read(run.params, sequence, _tied(s)), present))
 
     n, sequences = len(facts.train), jnp.concatenate([facts.train, facts.test])
     begins, targets = sequences[:, 0], sequences[:, 2]
@@ -122,7 +126,7 @@ def read_chains(s: OneLayer, facts: data.Facts, run: Run, after_first: Float[Arr
 
     def answer(middle: Int[Array, ""], target: Int[Array, ""]) -> Float[Array, ""]:
         sequence = jnp.stack([middle, facts.arrow, target])
-        return jnp.exp(-model.loss(model.read(run.params, sequence, s.tied), _present(s), target))
+        return jnp.exp(-model.loss(model.read(run.params, sequence, _tied(s)), _present(s), target))
 
     def closed(sequence: Int[Array, "3"]) -> Float[Array, ""]:
         row = run.params.y[sequence[0]]
@@ -144,7 +148,7 @@ def read_entries(s: OneLayer, facts: data.Facts, params: model.Params) -> Float[
         places = ((facts.train[-t:, 0], facts.train[-t:, 2]), (facts.test[:, 0], facts.test[:, 2]))
     else:
         places = ((facts.train[-2 * t : -t, 0], facts.train[-2 * t : -t, 2]), (facts.test[:, 0], facts.test[:, 2]))
-    decoder = params.y + params.y.T if s.tied else params.y
+    decoder = params.y + _tied(s) * params.y.T
     return jnp.stack([jnp.stack([w[place] for place in places], -1) for w in (decoder, params.z)])
 
 
