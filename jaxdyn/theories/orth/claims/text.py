@@ -76,7 +76,11 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         for i, group in enumerate(ratio.group.values):
             plotting.band(ax, ds.step, ratio.sel(group=group).transpose(..., "step"), str(group), HUES[i % len(HUES)])
         ax.axhline(LIMIT, linestyle=":", color=plotting.COLORS["failed"])
-        ax.set(xlabel="step", ylabel="mean |cos| / random directions", yscale="log")
+        top = max(LIMIT, float(ratio.max()))
+        ax.set(
+            xlabel="step", ylabel="mean |cos| / random directions", yscale="log", ylim=(None, top * (1.6 if top > LIMIT else 1.05))
+        )
+        ax.legend(ncols=2, loc="upper center" if top > LIMIT else "center right")
 
 
 STUDY = jd.Study(
