@@ -1,4 +1,4 @@
-"""How long does a user wait? ``--help``, ``list``, and ``verify`` of all claims: cold, warm, and recompiled from the cache."""
+"""How long does a user wait? ``--help``, ``list``, and ``verify`` of all claims: cold, warm, and with cached compilations only."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, memory and versions: what a figure needs to be understood later."""
+    """Processor, cores, memory and versions: what is needed to interpret a timing later."""
     model = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -38,7 +38,7 @@ def machine() -> dict[str, Any]:
 
 
 def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, warmup: int = 1) -> dict[str, dict[str, float]]:
-    """Seconds of each contestant, run in turn A B A B …: minimum, median and all samples."""
+    """Seconds of each contestant, run in turn A B A B ...: minimum, median and all samples."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for i in range(warmup + repeats):
         for name, run in contestants.items():
@@ -51,19 +51,19 @@ def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, 
 
 
 def alternate(contestants: Mapping[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """What each contestant returns, run in turn A B A B ... after one turn of warming up."""
+    """What each contestant returns, run in turn A B A B ... after one warm-up round."""
     samples: dict[str, list[float]] = {name: [] for name in contestants}
     for i in range(rounds + 1):
         for name, seconds in contestants.items():
-            found = seconds()
+            value = seconds()
             if i:
-                samples[name].append(found)
-            print(f"  {name}: {found:.3g}{'' if i else ' (warm-up)'}", file=sys.stderr)
+                samples[name].append(value)
+            print(f"  {name}: {value:.3g}{'' if i else ' (warm-up)'}", file=sys.stderr)
     return samples
 
 
 class Children:
-    """Processes of a script called with ``--child``, each of which answers a number of steps by the seconds per step."""
+    """Processes of a script called with ``--child``: each is sent a number of steps and returns the seconds per step."""
 
     def __init__(self, stack: ExitStack, script: str, words: Sequence[object], processes: int) -> None:
         command = [sys.executable, script, "--child", *map(str, words)]
@@ -80,7 +80,7 @@ class Children:
         return line
 
     def seconds(self, steps: int) -> float:
-        """Seconds per step and run, if each process makes a run of that many at once."""
+        """Seconds per step and run, when all processes make a run of that many steps at once."""
         for c in self.children:
             c.stdin.write(f"{steps}\n")
             c.stdin.flush()

@@ -2,7 +2,7 @@
 
 A two-layer ReLU network of d inputs, d hidden nodes and d outputs, trained on one batch of 1024 by SGD (``train.record``, swept by
 the engine), for one seed and four, mapped and vmapped. A step has five products of a (1024, d) by a (d, d) matrix or the like (two
-forward, three backward: the inputs need no gradient), so 10 d^2 flop a sample; the text-book count of 6 flop a weight and sample
+forward, three backward: the inputs need no gradient), so 10 d^2 flop a sample; the textbook count of 6 flop a weight and sample
 would be 12 d^2. XLA's own count is printed beside. The peak is the best rate of single 2048^3 products, measured before and after.
 """
 
@@ -36,7 +36,7 @@ class Wide:
 
 
 def problem(d: int, key: jax.Array) -> tuple[dict[str, jax.Array], jax.Array, jax.Array]:
-    """Start and data. Few draws, which would be timed as well: targets are the inputs reversed, the layers start as transposes."""
+    """Start and data, with few draws, as they are timed too: targets are the inputs reversed, layers start as transposes."""
     k_init, k_data = jax.random.split(key)
     w = jax.random.normal(k_init, (d, d), jnp.float32) * (1 / d) ** 0.5
     x = jax.random.normal(k_data, (BATCH, d), jnp.float32)
@@ -64,7 +64,7 @@ def flop(d: int, steps: int) -> float:
 
 
 def counted_by_xla(d: int) -> float:
-    """Flop of one step as XLA counts them (products, and the elementwise work)."""
+    """Flop of one step as XLA counts them (products and elementwise work)."""
     params, x, y = jax.eval_shape(lambda: problem(d, jax.random.key(0)))
     tx = optax.sgd(0.01)
     step = jax.jit(train.make_step(loss, tx)).lower(jax.eval_shape(lambda p: train.init(tx, p), params), x, y)
@@ -72,7 +72,7 @@ def counted_by_xla(d: int) -> float:
 
 
 def check(d: int, steps: int) -> float:
-    """Largest relative difference to the same training in numpy, float64."""
+    """Largest relative difference from the same training in NumPy, float64."""
     key = jax.random.fold_in(jax.random.key(0), 0)
     params, x, y = (jax.tree.map(lambda a: np.asarray(a, np.float64), part) for part in problem(d, key))
     w, v, lr = params["w"], params["v"], Wide().lr

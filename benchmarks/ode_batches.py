@@ -7,8 +7,8 @@ Three systems of ten components, every start with its own coefficients:
 
 Every contestant gets the loosest tolerance (rtol = atol, in quarters of a decade) that keeps its largest error over all starts,
 components and save times below 1e-6 (erf, which is smooth: 1e-9). The loop over starts is tuned and timed on a few starts, and
-its time multiplied. Of a family's methods and numbers of threads the fastest in a pilot is timed in full; the pilots are in the
-JSON file. Ours runs on all cores (starts are sharded), scipy on one: the last column is what perfect sharing would make of it.
+its time multiplied. In each family, the method and number of threads that are fastest in a pilot are timed in full; the pilots are
+in the JSON file. Ours runs on all cores (starts are sharded), scipy on one: the last column divides its time by the cores.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def field(kind: str, lib: Any) -> Callable:
 
 
 def coordinates(kind: str, name: str) -> tuple[Callable, Callable, Callable]:
-    """Start, field and way back. In u the field is constant: there the solver has nothing left to do."""
+    """Start, field and inverse of a coordinate. In u the field is constant and the solver has nothing left to do."""
     if name == "v":
         f = field(kind, jnp)
         return lambda a, v0: v0, lambda t, v, p: f(t, v, p[0]), lambda v, a, v0: v
@@ -183,8 +183,8 @@ def our_program(kind: str, name: str, way: str, solver: str) -> Callable:
         else:
             rows, size, block = (a.ravel(), v0.ravel()), jnp.abs(a).ravel(), BLOCK
         ys = flow.solve_many(slope, begin(*rows), ts, rows, stiffness=size, block=block, **options).ys
-        found = jax.vmap(back)(ys, *rows)[:, 1:]
-        return found if way == "starts in blocks" else jnp.swapaxes(found.reshape(*a.shape, -1), 1, 2)
+        states = jax.vmap(back)(ys, *rows)[:, 1:]
+        return states if way == "starts in blocks" else jnp.swapaxes(states.reshape(*a.shape, -1), 1, 2)
 
     mesh = jax.make_mesh((jax.local_device_count(),), ("starts",), axis_types=(AxisType.Auto,))
     specs = {"in_specs": (P(), P("starts"), P("starts"), P()), "out_specs": P("starts")}
@@ -215,13 +215,13 @@ def our_runs(problem: Problem) -> Iterable[list[Contestant]]:
 
 
 def scipy_flat(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
-    """All starts as one system; LSODA is told that the Jacobian is diagonal."""
+    """All starts as one system; for LSODA the Jacobian is declared diagonal."""
     f, a = field(problem.kind, np), problem.a.ravel()
     options = {"method": method, "t_eval": problem.ts[1:], "rtol": rtol, "atol": rtol}
     options |= {"lband": 0, "uband": 0} if method == "LSODA" else {}
     with np.errstate(all="ignore"):
-        found = solve_ivp(lambda t, v: f(t, v, a), (0, problem.ts[-1]), problem.v0.ravel(), **options)
-    return found.y.T.reshape(-1, *problem.a.shape) if found.success else None
+        solution = solve_ivp(lambda t, v: f(t, v, a), (0, problem.ts[-1]), problem.v0.ravel(), **options)
+    return solution.y.T.reshape(-1, *problem.a.shape) if solution.success else None
 
 
 def scipy_loop(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
@@ -230,15 +230,15 @@ def scipy_loop(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
     options = {"method": method, "t_eval": problem.ts[1:], "rtol": rtol, "atol": rtol}
     with np.errstate(all="ignore"):
         for a, v0 in zip(problem.a, problem.v0, strict=True):
-            found = solve_ivp(lambda t, v, a=a: f(t, v, a), (0, problem.ts[-1]), v0, **options)
-            if not found.success:
+            solution = solve_ivp(lambda t, v, a=a: f(t, v, a), (0, problem.ts[-1]), v0, **options)
+            if not solution.success:
                 return None
-            states.append(found.y.T)
+            states.append(solution.y.T)
     return np.stack(states, 1)
 
 
 def torch_batch(problem: Problem, method: str, rtol: float) -> np.ndarray | None:
-    """All starts as one tensor; steps end on the save times, where torchdiffeq would interpolate by itself."""
+    """All starts as one tensor; steps end on the save times, where torchdiffeq would otherwise interpolate."""
     import torch
     from torchdiffeq import odeint
 
@@ -273,12 +273,12 @@ def rival_runs(problem: Problem, sample: int) -> Iterable[list[Contestant]]:
 
 def tune(run: Callable[[float], np.ndarray | None], problem: Problem, start: int = -26) -> tuple[float, float]:
     """The loosest tolerance, in quarters of a decade, whose error is below the target; and that error."""
-    seen: dict[int, float] = {}
+    errors: dict[int, float] = {}
 
     def good(k: int) -> bool:
-        if k not in seen:
-            seen[k] = problem.error(run(10 ** (k / 4)))
-        return seen[k] <= problem.target
+        if k not in errors:
+            errors[k] = problem.error(run(10 ** (k / 4)))
+        return errors[k] <= problem.target
 
     k = start
     while not good(k):
@@ -288,11 +288,11 @@ def tune(run: Callable[[float], np.ndarray | None], problem: Problem, start: int
         k += 4
     k += 2 * good(k + 2)
     k += good(k + 1)
-    return 10 ** (k / 4), seen[k]
+    return 10 ** (k / 4), errors[k]
 
 
 def pilot(contestant: Contestant) -> Contestant:
-    """Run twice (once where that is hopelessly slow) and note the time."""
+    """Run twice (once if that takes over 5 s) and keep the better time."""
     c = contestant
     for _ in range(2):
         start = time.perf_counter()
@@ -317,8 +317,8 @@ def best_of(choices: list[Contestant], threads: Iterable[int]) -> tuple[Contesta
 
 def study(problem: Problem, sample: int, repeats: int, threads: Iterable[int]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Rows of one problem, and the pilots."""
-    found = [best_of(choices, threads) for choices in (*our_runs(problem), *rival_runs(problem, sample))]
-    chosen = [best for best, _ in found]
+    results = [best_of(choices, threads) for choices in (*our_runs(problem), *rival_runs(problem, sample))]
+    chosen = [best for best, _ in results]
     short = sum(c.pilot / c.factor for c in chosen) < 1
     times = interleaved({c.family: c for c in chosen}, 3 * repeats if short else repeats)
     seconds = {c.family: {k: c.factor * times[c.family][k] for k in ("min", "median")} for c in chosen}
@@ -339,7 +339,7 @@ def study(problem: Problem, sample: int, repeats: int, threads: Iterable[int]) -
             "/ ours, all cores": spread,
         })  # fmt: skip
     keep = ("family", "method", "threads", "rtol", "error", "pilot", "compile_seconds")
-    return rows, [{"system": problem.name, **{k: getattr(c, k) for k in keep}} for _, tried in found for c in tried]
+    return rows, [{"system": problem.name, **{k: getattr(c, k) for k in keep}} for _, tried in results for c in tried]
 
 
 def main() -> None:

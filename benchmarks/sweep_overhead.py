@@ -1,4 +1,4 @@
-"""What does the sweep engine cost over a hand-written ``jit(vmap(trial))``? A warm sweep of 2 s or more, shards included."""
+"""What does the sweep engine cost over a hand-written ``jit(vmap(trial))``? A warm sweep of at least 2 s, shards included."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Net:
 
 
 def trial(s: Net, key: jax.Array) -> jd.Observables:
-    """Train and return the loss along the way beside the loss at the start."""
+    """Train; the loss at 50 steps along the run."""
     kx, kw = jax.random.split(key)
     x = jax.random.normal(kx, (32, 8), jnp.float32)
     y = jnp.sin(x.sum(1))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 __all__ = ["Nodes", "draw", "features", "labels", "logits", "pairs", "top"]
 
@@ -28,7 +28,13 @@ class Nodes(NamedTuple):
     chi: Float[Array, " K"]
 
 
-def draw(key: PRNGKeyArray, modulus: int, count: int, cycled: bool | Array = False, free: bool | Array = False) -> Nodes:
+def draw(
+    key: PRNGKeyArray,
+    modulus: int | Int[Array, ""],
+    count: int,
+    cycled: bool | Bool[Array, ""] = False,
+    free: bool | Bool[Array, ""] = False,
+) -> Nodes:
     """Random phases; frequencies uniform among 1 ... M-1, or (``cycled``) the source's 1, 2, ... modulo M.
 
     ``free`` breaks the construction: the output's phases are random too.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.gromov import model
@@ -42,13 +42,20 @@ class Constructed:
         least = 2 * max(OFFSETS)
         prime = all(m % 2 and m % 3 for m in self.moduli)
         jd.require(self, bool(self.moduli) and prime, "there is at least one modulus, and all are prime to 6", "moduli")
+        jd.require(self, len(set(self.moduli)) == len(self.moduli), "moduli differ", "moduli")
         jd.require(self, min(self.moduli) > least, f"moduli are above {least}", "moduli")
         jd.require(self, min(self.step, self.blocks) >= 1, "step and blocks are at least 1", "step", "blocks")
 
 
-def draw(s: Constructed, key: PRNGKeyArray, modulus: int, count: int) -> model.Nodes:
-    """The nodes of this modulus: the same for the same key, whichever other moduli there are."""
-    return model.draw(jax.random.fold_in(key, modulus), modulus, count, s.frequencies == "cycled", s.top == "free")
+def draw(s: Constructed, key: PRNGKeyArray) -> dict[int, model.Nodes]:
+    """The network of each modulus: the same for the same key, whichever other moduli there are."""
+
+    def one(modulus: Int[Array, ""]) -> model.Nodes:
+        k_nodes, count = jax.random.fold_in(key, modulus), s.step * s.blocks
+        return model.draw(k_nodes, modulus, count, s.frequencies == "cycled", s.top == "free")
+
+    nodes = jax.vmap(one)(jnp.asarray(s.moduli, jnp.int32))
+    return {m: jax.tree.map(lambda x, i=i: x[i], nodes) for i, m in enumerate(s.moduli)}
 
 
 def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float[Array, "nodes *offset"]]:
@@ -72,14 +79,15 @@ def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float
 
 def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
     """Accuracy and margins for all moduli, and for the smallest one the logits of its first nodes as sums of waves."""
-    each = [observe(s, draw(s, key, m, s.step * s.blocks), m) for m in s.moduli]
+    networks = draw(s, key)
+    each = [observe(s, nodes, m) for m, nodes in networks.items()]
     margin = {name: jd.named(jnp.stack([x[name] for x in each]), "modulus nodes offset") for name in each[0] if name != "accuracy"}
     widths = s.step * np.arange(1, s.blocks + 1)
     kinds, moduli = jnp.asarray([1.0, 0.0], jnp.float64), jnp.asarray(s.moduli, jnp.float64)
     table = jax.vmap(jax.vmap(margins.accuracy, (None, 0, None)), (None, None, 0))
     together, independent = table(jnp.asarray(widths, jnp.float64), moduli, kinds)
     small = min(s.moduli)
-    nodes = draw(s, key, small, s.step)
+    nodes = jax.tree.map(lambda x: x[: s.step], networks[small])
     return jd.observables(
         predicted={
             "logits": jd.named(waves.waves(nodes, small), "pair class"),

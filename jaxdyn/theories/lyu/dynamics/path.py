@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 from jaxdyn.theories.lyu import model
@@ -27,7 +27,7 @@ from jaxdyn.theories.lyu import model
 __all__ = ["crossing", "entropic", "kernel", "path", "product"]
 
 Scalar = float | Float[Array, ""]
-FIRST, EACH = 40, 10  # Newton steps for the first scale, and for each further one
+FIRST, EACH = 50, 10  # Newton steps for the first scale, and for each further one
 
 
 def kernel(data: model.Data) -> Float[Array, " d"]:
@@ -40,7 +40,7 @@ def product(alpha: Scalar, time: Float[Array, " T"]) -> Float[Array, " T"]:
     return jnp.square(alpha) * jnp.exp(-2 * time)
 
 
-def entropic(data: model.Data, scale: Float[Array, ""], q: Float[Array, " n"], steps: int | Float[Array, ""]) -> Float[Array, " n"]:
+def entropic(data: model.Data, scale: Float[Array, ""], q: Float[Array, " n"], steps: int | Int[Array, ""]) -> Float[Array, " n"]:
     """Newton's method for q from a start; a step moves no entry of X^T q by more than one."""
 
     def step(_: Array, q: Float[Array, " n"]) -> Float[Array, " n"]:
@@ -55,12 +55,13 @@ def entropic(data: model.Data, scale: Float[Array, ""], q: Float[Array, " n"], s
 def path(data: model.Data, scales: Float[Array, " T"]) -> Float[Array, "T d"]:
     """The effective weight at decreasing scales, each found from the one before."""
 
-    def follow(q: Float[Array, " n"], scale: Float[Array, ""]) -> tuple[Float[Array, " n"], Float[Array, " d"]]:
-        q = entropic(data, scale, q, EACH)
+    def follow(q: Float[Array, " n"], at: tuple[Float[Array, ""], Int[Array, ""]]) -> tuple[Float[Array, " n"], Float[Array, " d"]]:
+        scale, steps = at
+        q = entropic(data, scale, q, steps)
         return q, 2 * scale**2 * jnp.sinh(data.x.T @ q)
 
-    start = entropic(data, scales[0], jnp.zeros_like(data.y), FIRST)
-    return jax.lax.scan(follow, start, scales)[1]
+    steps = jnp.full(len(scales), EACH, jnp.int32).at[0].set(FIRST)
+    return jax.lax.scan(follow, jnp.zeros_like(data.y), (scales, steps))[1]
 
 
 def crossing(times: Float[Array, " T"], values: Float[Array, " T"], level: Scalar) -> Float[Array, ""]:

@@ -76,7 +76,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         for i, group in enumerate(ratio.group.values):
             plotting.band(ax, ds.step, ratio.sel(group=group).transpose(..., "step"), str(group), HUES[i % len(HUES)])
         ax.axhline(LIMIT, linestyle=":", color=plotting.COLORS["failed"])
-        ax.set(xlabel="step", ylabel="mean |cos| / random directions", yscale="log")
+        low, high = float(ratio.min()), max(LIMIT, float(ratio.max()))
+        room = high * (high / low) ** 0.35  # for the legend, above the data
+        ax.set(xlabel="step", ylabel="mean |cos| / random directions", yscale="log", ylim=(None, room))
+        ax.legend(ncols=2, loc="upper center")
 
 
 STUDY = jd.Study(

@@ -13,6 +13,7 @@ from jaxdyn.theories.gromov.trials.constructed import Constructed
         ({"moduli": (22,)}, "all are prime to 6"),
         ({"moduli": (7,)}, "moduli are above 10"),
         ({"moduli": ()}, "at least one modulus"),
+        ({"moduli": (11, 11)}, "moduli differ"),
         ({"step": 0}, "step and blocks are at least 1"),
     ],
 )
