@@ -45,6 +45,11 @@ class _Version(argparse.Action):
         sys.exit(0)
 
 
+def _told(text: str) -> dict[str, Any]:
+    """What a command does, for the list of commands and for its own help."""
+    return {"help": text, "description": text}
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
@@ -60,9 +65,9 @@ def _parser() -> argparse.ArgumentParser:
         "patterns", nargs="*", metavar="PATTERN", help="Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."
     )
 
-    commands.add_parser("list", parents=[patterns, load], help="Show the claims.")
+    commands.add_parser("list", parents=[patterns, load], **_told("Show the claims."))
 
-    verify = commands.add_parser("verify", parents=[patterns, load], help="Run claims and judge them.", epilog=RUNS)
+    verify = commands.add_parser("verify", parents=[patterns, load], **_told("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
@@ -73,14 +78,14 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
     verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
-    new = commands.add_parser("new", help="Write a working claim of your own to start from.")
+    new = commands.add_parser("new", **_told("Write a working claim of your own to start from."))
     new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
 
-    report = commands.add_parser("report", help="Build the report again from stored results.")
+    report = commands.add_parser("report", **_told("Build the report again from stored results."))
     report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
     report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
 
-    completion = commands.add_parser("completion", help="Print a script that completes jaxdyn's words in your shell.")
+    completion = commands.add_parser("completion", **_told("Print a script that completes jaxdyn's words in your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
     return parser
 

@@ -62,7 +62,7 @@ def _reference() -> tuple[dict[str, Times], dict[str, Times]]:
         shipped = json.loads(REFERENCE.read_text())
         slower = _calibration() / float(shipped["calibration_seconds"])
         programs = {name: (slower * float(a), slower * float(b)) for name, (a, b) in shipped["programs"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
         return {}, {}
     trials: dict[str, Times] = {}
     for name, (compile_seconds, per_run) in programs.items():
