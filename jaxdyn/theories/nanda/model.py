@@ -13,7 +13,6 @@ Departure: the output has p logits; the token "=" has none.
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import jax
@@ -56,12 +55,10 @@ def init(key: PRNGKeyArray, p: int, width: int, heads: int, hidden: int, dtype: 
         "w_out": (hidden, width),
         "unembed": (width, p),
     }
-    sizes = [math.prod(shape) for shape in shapes.values()]
-    # one draw of one shape, cut to size: the numbers are those of a draw of each shape, and compile once
-    draws = jax.vmap(lambda k: jax.random.normal(k, (max(sizes),), dtype))(jax.random.split(key, len(shapes)))
+    keys = dict(zip(shapes, jax.random.split(key, len(shapes)), strict=True))
     scale = {name: width**-0.5 for name in shapes} | {"unembed": p**-0.5}
-    weights = {name: scale[name] * row[:size].reshape(shapes[name]) for name, row, size in zip(shapes, draws, sizes, strict=True)}
-    return Params(b_in=jnp.zeros(hidden, dtype), b_out=jnp.zeros(width, dtype), **weights)
+    drawn = {name: scale[name] * jax.random.normal(keys[name], shape, dtype) for name, shape in shapes.items()}
+    return Params(b_in=jnp.zeros(hidden, dtype), b_out=jnp.zeros(width, dtype), **drawn)
 
 
 def all_pairs(p: int) -> Int[Array, "p*p 2"]:
