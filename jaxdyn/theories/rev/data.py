@@ -59,7 +59,7 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test
     first, second = tokens[0], tokens[1]
     entity = tokens[2:].reshape(-1, p + t)
 
-    def sequence(x: Array, relation: Array, y: Array) -> Array:
+    def sequence(x: Int[Array, " n"], relation: Int[Array, ""], y: Int[Array, " n"]) -> Int[Array, "n 3"]:
         return jnp.stack([x, jnp.full_like(x, relation), y], -1)
 
     a, b = entity[0], entity[1]

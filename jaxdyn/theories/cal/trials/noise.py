@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, train
@@ -59,7 +59,7 @@ class Noise:
 TRANSIENT = (1, 2, 4, 8, 16, 32)
 
 
-def _orthogonal(key: PRNGKeyArray, d: int) -> Array:
+def _orthogonal(key: PRNGKeyArray, d: int) -> Float[Array, "d d"]:
     return linalg.qr(jax.random.normal(key, (d, d), jnp.float64))[0]
 
 
@@ -90,7 +90,7 @@ def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _statistics(xs: Array, count: int) -> tuple[Array, Array]:
+def _statistics(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
     """Mean over replicas (leading axis) of a statistic, and its standard error."""
     return jnp.mean(xs, 0), jnp.std(xs, 0, ddof=1) / count**0.5
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow, train
 from jaxdyn.theories.cal.dynamics import steps as theory
-from jaxdyn.theories.cal.model import Linear, regression_loss
+from jaxdyn.theories.cal.model import Linear, Scalar, regression_loss
 from jaxdyn.theories.cal.trials.checks import at_least_one, positive
 
 __all__ = ["Shuffled", "batch_order", "trial"]
@@ -43,7 +43,7 @@ class Shuffled:
         jd.require(self, even, "shuffles is even and positive: each order comes with its reverse", "shuffles")
 
 
-def _problem(s: Shuffled, key: PRNGKeyArray) -> tuple[Linear, Array, Array]:
+def _problem(s: Shuffled, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "m b i"], Float[Array, "m b o"]]:
     """Start, inputs (m, b, i) and outputs (m, b, o) of all batches, from a random teacher with noise."""
     k_w1, k_w2, k_x, k_teacher, k_noise = jax.random.split(key, 5)
 
@@ -56,13 +56,23 @@ def _problem(s: Shuffled, key: PRNGKeyArray) -> tuple[Linear, Array, Array]:
     return start, x, y
 
 
-def batch_order(key: PRNGKeyArray, epoch: Int[Array, ""], m: int, reverse: Array, cyclic: Array) -> Int[Array, " m"]:
+def batch_order(
+    key: PRNGKeyArray, epoch: Int[Array, ""], m: int, reverse: Bool[Array, ""] | bool, cyclic: Bool[Array, ""] | bool
+) -> Int[Array, " m"]:
     """The order of the m batches in one epoch: a uniform permutation, or its reverse; 0, 1, … when cyclic."""
     order = jax.random.permutation(jax.random.fold_in(key, epoch), m)
     return jnp.where(cyclic, jnp.arange(m), jnp.where(reverse, order[::-1], order))
 
 
-def _train(s: Shuffled, start: Linear, x: Array, y: Array, key: PRNGKeyArray, reverse: Array, epochs: Array) -> Linear:
+def _train(
+    s: Shuffled,
+    start: Linear,
+    x: Float[Array, "m b i"],
+    y: Float[Array, "m b o"],
+    key: PRNGKeyArray,
+    reverse: Bool[Array, ""],
+    epochs: Int[Array, ""],
+) -> Linear:
     """Weights of one SGD run at every ``epochs`` epochs."""
 
     def batch(step: Int[Array, ""]) -> tuple[Array, Array]:
@@ -76,12 +86,15 @@ def _train(s: Shuffled, start: Linear, x: Array, y: Array, key: PRNGKeyArray, re
     return weights
 
 
-def _vectors(weights: Linear) -> Float[Array, "... t e"]:
+def _vectors(weights: Linear) -> Float[Array, "*runs time entry"]:
+    """All weights as one vector at each save time but the first, over any leading axes."""
     flat = [w.reshape(*w.shape[:-2], -1)[..., 1:, :] for w in weights]
     return jnp.concatenate(flat, -1)
 
 
-def _three_flows(t: Array, weights: tuple[Linear, Linear, Linear], args: tuple[Array, Array, Array]) -> tuple[Linear, ...]:
+def _three_flows(
+    t: Scalar, weights: tuple[Linear, Linear, Linear], args: tuple[Float[Array, "m i i"], Float[Array, "m o i"], Scalar]
+) -> tuple[Linear, ...]:
     """Fields of the modified loss of shuffled epochs, of the loss itself, and of the modified loss of full batches."""
     xx, yx, eta = args
     mean = theory.regression_field(jnp.mean(xx, 0), jnp.mean(yx, 0))

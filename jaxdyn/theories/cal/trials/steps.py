@@ -8,7 +8,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow, train
@@ -66,7 +66,7 @@ def problem(s: Steps, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "o i"]]:
     return Linear(w1, w2), m
 
 
-def _train(s: Steps, start: Linear, m: Array, every: Array) -> tuple[Linear, Array]:
+def _train(s: Steps, start: Linear, m: Float[Array, "o i"], every: Int[Array, ""]) -> tuple[Linear, Float[Array, "time h h"]]:
     """Weights at the save times, and the drift of the balance summed up step by step from its exact rate."""
     optimizers = {"gd": optax.sgd(s.eta), "heavy_ball": optax.sgd(s.eta, momentum=s.beta), "adam": optax.adam(s.eta)}
     tx = optax.chain(optax.add_decayed_weights(s.decay), train.switched(s.optimizer, optimizers))
