@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import jaxdyn as jd
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import gram, model
 from tests.theories.cogo.loops import GROUPS, by_loops, weights
@@ -65,3 +66,19 @@ def test_correct_marks_the_pairs_whose_largest_output_is_the_sum(x64):
     c = jnp.stack([jnp.eye(4)[group.add[x, y]] for x in range(4) for y in range(4)], 1)
     assert bool(model.correct(jnp.stack([a, b, c]), group).all())
     assert not bool(model.correct(jnp.stack([a, b, c[jnp.array([1, 0, 2, 3])]]), group).all())
+
+
+@pytest.mark.parametrize("width", [1, 6, 11])
+def test_a_start_of_some_width_holds_the_network_of_that_size(x64, width):
+    group, key = parse("5"), jax.random.key(3)
+    wide = jax.jit(lambda q: model.init(key, group, 11, "float32", q))(jnp.asarray(float(width), jnp.float32))
+    np.testing.assert_allclose(wide[..., :width], model.init(key, group, width), rtol=1e-6)
+    assert not np.asarray(wide[..., width:]).any()
+
+
+def test_the_activation_may_be_a_traced_switch(x64):
+    group = parse("5")
+    w = jnp.asarray(weights(group, 3))
+    switched = jax.jit(lambda i: model.loss(w, group, "code", None, jd.Code(i, ("quadratic", "relu"))))
+    for i, name in enumerate(("quadratic", "relu")):
+        np.testing.assert_allclose(switched(i), model.loss(w, group, "code", None, name), rtol=1e-14)
