@@ -1,4 +1,4 @@
-"""How a run ended. A run that is not ``OK`` is kept and counted, and judged by nobody."""
+"""How a run ended. A run that is not ``OK`` is kept and counted, but not judged."""
 
 from __future__ import annotations
 

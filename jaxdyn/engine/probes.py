@@ -1,4 +1,4 @@
-"""What tracing tells of programs, remembered in the user's cache folder: planning a second time traces nothing."""
+"""What tracing reveals about programs, kept in the user's cache folder: planning a second time traces nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["facts_of"]
 
 
 def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
-    """``{"bytes", "executor"}`` for each program; those that the cache does not know are traced.
+    """``{"bytes", "executor"}`` for each program; programs that the cache does not have are traced.
 
-    A trial that raises while it is traced is met again, and reported as this program's error, when it is run.
+    A trial that raises while it is traced raises again when it is run, and is reported then.
     """
     file = cache_dir() / "probes.json"
     try:

@@ -1,4 +1,4 @@
-"""Studies: what several claims on the same runs share, said once."""
+"""Studies: what several claims on the same runs share."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def execute(
 
     Args:
         jobs: from :func:`plan`.
-        runs: from :func:`load_stored`; takes in the new runs.
+        runs: from :func:`load_stored`; the new runs are added to it.
         pool: any ``concurrent.futures.Executor``; None runs in this process.
         progress: a bar, updated after each chunk.
         finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.

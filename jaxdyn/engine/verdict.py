@@ -26,7 +26,7 @@ HALVINGS = 9  # of 14 decades: the threshold is found to 6%
 
 @dataclasses.dataclass(frozen=True)
 class ControlOutcome:
-    """What the judge said of one control; ``reason`` where it was not asked or could not decide."""
+    """The judge's checks on one control; ``reason`` where it was not asked or could not decide."""
 
     name: str
     rejected: bool
@@ -75,7 +75,7 @@ def ok_runs(ds: xr.Dataset) -> xr.Dataset:
 
 
 def _judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
-    """The judge's checks; on data whose axes somebody cut down, a judge that misses an entry is inconclusive, not broken."""
+    """The judge's checks; where the caller narrowed the axes, a judge that misses an entry is inconclusive, not broken."""
     with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
         try:
             checks = judge(ds.copy())  # a judge may write into its data
@@ -92,7 +92,7 @@ def _judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Che
 
 
 def _rejects(judge: Judge, ds: xr.Dataset) -> bool:
-    """Whether the judge rejects distorted data; stumbling over them (a fit of zeros, say) is a rejection, indecision is none."""
+    """Whether the judge rejects distorted data; an exception (a fit of zeros, for example) is a rejection, an undecided judge is not."""
     try:
         return not all(c.passed for c in _judged(judge, ds))
     except Inconclusive:
@@ -113,7 +113,7 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
 
 
 def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
-    """Whether the judge looks at a variable at all: without its numbers it rejects, cannot decide, or stumbles."""
+    """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
     try:
         return not all(c.passed for c in _judged(judge, ds.assign({name: ds[name] * np.nan})))
     except Exception:

@@ -1,0 +1,87 @@
+"""Figures of a verification as files for the documents: ``python -m jaxdyn.report.gallery report docs``.
+
+Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure a theory, and those that the findings show.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.errors import UsageError
+
+__all__ = ["SHOWN", "entry", "standalone", "write"]
+
+SHOWN = (  # one a theory
+    "cal.gd_order1",
+    "joma.fig2",
+    "snap.B_law",
+    "rev.cot",
+    "cogo.train_orders",
+    "li2.maxima_values",
+    "orth.trained",
+    "gromov.analytic",
+    "lyu.dichotomy",
+    "omnigrok.shell",
+    "nanda.progress",
+)
+INTRO = """# Gallery
+
+One figure a theory, as the report draws it at quick scale: prediction beside measurement over all runs. This page is written by
+`python -m jaxdyn.report.gallery report docs`.
+"""
+
+
+def standalone(svg: str) -> str:
+    """A figure of the report as an SVG file of its own: dark text on white.
+
+    Raises:
+        UsageError: if it is not a drawing.
+    """
+    if not svg.lstrip().startswith("<svg"):
+        raise UsageError("the figure could not be drawn: verify the claim again")
+    size = re.search(r'viewBox="\S+ \S+ (\S+) (\S+)"', svg)
+    assert size is not None, "every figure has a viewBox"
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" color="#1f2328" width="{size[1]}" height="{size[2]}"'
+    return re.sub(r"<svg\b", head, svg, count=1).replace(">", '><rect width="100%" height="100%" fill="#ffffff"/>', 1)
+
+
+def entry(claim: dict[str, Any]) -> str:
+    """One figure of the gallery: its claim, statement, caption and command."""
+    lines = [f"## `{claim['id']}`", claim["statement"], f"![{claim['id']}](figures/{claim['id']}.svg)", claim.get("caption") or ""]
+    return "\n\n".join([*filter(None, lines), f"`{claim['command']}`"])
+
+
+def write(folder: Path, docs: Path) -> None:
+    """Write the gallery and the figures that the documents show.
+
+    Args:
+        folder: of a verification, with its results.
+        docs: of the documents; ``findings.md`` names the other figures.
+
+    Raises:
+        UsageError: a figure that is named, but not among the results.
+    """
+    claims = {c["id"]: c for c in json.loads((folder / "result.json").read_text())["claims"]}
+    figures = json.loads((folder / "figures.json").read_text())
+    found = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
+    missing = [name for name in (*SHOWN, *found) if name not in figures]
+    if missing:
+        raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
+    for name in dict.fromkeys((*SHOWN, *found)):
+        atomic_write(docs / "figures" / f"{name}.svg", standalone(figures[name]))
+    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in SHOWN)]) + "\n")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """``REPORT DOCS``."""
+    write(Path(arguments[0]), Path(arguments[1]))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
