@@ -90,14 +90,14 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
 def _held(path: Path) -> Iterator[None]:
     """Hold a folder's lock; who holds it stands in a file beside it, since some systems let nobody read a locked file."""
     lock, owner = FileLock(path / LOCK), path / OWNER
-    try:
-        with _plain_errors(path):
+    with _plain_errors(path):
+        try:
             lock.acquire(timeout=0)
-    except Timeout:
-        name = "unknown"
-        with contextlib.suppress(OSError):
-            name = owner.read_text().strip() or name
-        raise StoreError(f"{path} is in use by process {name}; wait until it ends or choose another output folder") from None
+        except Timeout:
+            name = "unknown"
+            with contextlib.suppress(OSError):
+                name = owner.read_text().strip() or name
+            raise StoreError(f"{path} is in use by process {name}; wait until it ends or choose another output folder") from None
     try:
         atomic_write(owner, str(os.getpid()))
         yield

@@ -279,7 +279,7 @@ def test_an_axis_called_like_a_field_is_refused(toys):
     [
         ({"predicted": {"x": 1.0}}, "predicted 'x' has no measured 'x'; measured are: none"),
         ({"predicted": {"x": 1.0}, "measured": {"y": 1.0}}, "measured are: y"),
-        ({"measured": {"x": np.ones(3)}}, r"an array of shape \(3,\) needs 1 axis names, got ''"),
+        ({"measured": {"x": np.ones(3)}}, r"measured 'x' has shape \(3,\): name its axes, jd.named\(x, \"axis\"\)"),
     ],
 )
 def test_observables_say_what_is_wrong(fields, message):
