@@ -71,4 +71,5 @@ def _kind(handle: Any) -> str:
         symbols = {"x": "crosses", "*": "stars", "s": "squares"}.get(marker, "points")
         symbols = "" if marker in ("None", "none", "", " ", None) else symbols
         return f"{symbols} and {line}" if line and symbols else line or symbols
-    return "bars" if type(handle).__name__ == "Rectangle" else ""
+    kinds = {"Rectangle": "bars", "LineCollection": "symbols with bars", "PathCollection": "points", "PolyCollection": "band"}
+    return kinds.get(type(handle).__name__, "")
