@@ -37,7 +37,7 @@ RESULT, FIGURES = "result.json", "figures.json"
 def draw(claim: Claim, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a plot that fails must not cost the verdict."""
     try:
-        return plotting.render(claim.plot, data, label=f"{claim.id}: prediction against measurement")
+        return plotting.render(claim.plot, data)
     except Exception as error:
         return f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>"
 

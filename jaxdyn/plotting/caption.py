@@ -22,7 +22,7 @@ def describe(fig: Figure) -> str:
     r"""The caption of a figure whose claim writes none; mathematics stays between dollar signs.
 
     >>> describe(fig)
-    'Error against step size $\eta$. Symbols and bars: median and range over the runs. Drawn: network (points), slope 1 (dashed line).'
+    'Error against step size $\eta$. Drawn: network (points), slope 1 (dashed line).'
     """
     panels = [ax for ax in fig.axes if ax.get_label() != "<colorbar>"]
     sentences = list(dict.fromkeys(filter(None, map(_axes, panels))))
@@ -41,7 +41,7 @@ def _capital(text: str) -> str:
 
 def _axes(ax: Axes) -> str:
     title, x, y = (" ".join(t.split()) for t in (ax.get_title(), ax.get_xlabel(), ax.get_ylabel()))
-    what = f"{y} against {x}" if x and y else y or x
+    what = f"{y} against {x}" if x and y else y or (x if title else "")
     if title and what:
         return f"{_capital(title)}: {what}."
     return f"{_capital(what or title)}." if what or title else ""
@@ -71,4 +71,5 @@ def _kind(handle: Any) -> str:
         symbols = {"x": "crosses", "*": "stars", "s": "squares"}.get(marker, "points")
         symbols = "" if marker in ("None", "none", "", " ", None) else symbols
         return f"{symbols} and {line}" if line and symbols else line or symbols
-    return "bars" if type(handle).__name__ == "Rectangle" else ""
+    kinds = {"Rectangle": "bars", "LineCollection": "symbols with bars", "PathCollection": "points", "PolyCollection": "band"}
+    return kinds.get(type(handle).__name__, "")

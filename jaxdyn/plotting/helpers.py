@@ -136,7 +136,9 @@ def scatter(ax: Axes, predicted: Any, measured: Any, label: str = "", color: str
     p, m = (np.ravel(a) for a in np.broadcast_arrays(np.asarray(predicted, float), np.asarray(measured, float)))
     keep = np.isfinite(p) & np.isfinite(m)
     p, m = p[keep], m[keep]
-    ax.plot(p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None, gid="entries")
+    ax.plot(
+        p, m, "o", color=COLORS.get(color or "measured", color), alpha=0.55, markeredgewidth=0, label=label or None, gid="entries"
+    )
     if p.size:
         both = np.concatenate([p, m])
         if log if log is not None else _wide(both):

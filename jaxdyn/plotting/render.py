@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "render"]
 
 MOST = 40_000  # characters of a figure without its letters' outlines; beyond, first clouds of points and then lines become pixels
-STEPS = ((400, False, 160), (600, True, 160), (60, True, 120), (0, True, 90))  # symbols that stay vectors, lines too, dpi
+STEPS = (
+    (400, False, 160),
+    (600, True, 160),
+    (60, True, 110),
+    (0, True, 80),
+    (0, True, 50),
+)  # symbols that stay vectors, lines too, dpi
 
 
 def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:
@@ -42,6 +48,8 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
         fig = Figure(figsize=(7, 3.5), layout="constrained")
         (plot or default_plot)(ds, fig)
         finish(fig)
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # the layout is found; it is kept, however often the figure is written
         label = label or describe(fig) or "figure"
         svg = _written(fig, label, 160)
         for most, every, dpi in STEPS:

@@ -40,6 +40,7 @@ def compact(svg: str, label: str) -> str:
         node.text = node.tail = None
     for name in ("metadata", "style"):
         _drop(root, name)
+    _inherit(root)
     _tidy(root)
     _rename(root, "f" + hashlib.sha256(svg.encode()).hexdigest()[:8])
     head = {"class": "figure", "viewBox": root.attrib["viewBox"], "role": "img", "aria-label": label, "fill": "currentColor"}
@@ -54,6 +55,20 @@ def _drop(node: ElementTree.Element, tag: str) -> None:
             node.remove(child)
         else:
             _drop(child, tag)
+
+
+def _inherit(root: ElementTree.Element) -> None:
+    """Styles of uses without what the used symbol says itself or the whole figure says already."""
+    said = {node.attrib["id"]: _rules(node) for node in root.iter() if "id" in node.attrib}
+    for use in root.iter("use"):
+        own = said.get(use.attrib["href"][1:], set()) | {f"fill: {INK}"}
+        rules = [rule for rule in use.attrib.pop("style", "").split("; ") if rule and rule not in own]
+        if rules:
+            use.set("style", "; ".join(rules))
+
+
+def _rules(node: ElementTree.Element) -> set[str]:
+    return set(node.attrib.get("style", "").split("; "))
 
 
 def _tidy(node: ElementTree.Element) -> None:

@@ -1,7 +1,11 @@
-"""The catalogue of claims as Markdown: ``python -m jaxdyn.report.catalogue docs/catalogue.md`` writes it, never a hand."""
+"""The catalogue of claims as Markdown: ``python -m jaxdyn.report.catalogue docs/catalogue.md`` writes it, never a hand.
+
+``python -m jaxdyn.report.catalogue --table`` prints the README's table of theories.
+"""
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +15,9 @@ from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
+from jaxdyn.report import papers
 
-__all__ = ["catalogue"]
+__all__ = ["catalogue", "home", "table"]
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
@@ -27,6 +32,37 @@ def catalogue(claims: Sequence[Claim]) -> str:
     for theory in theories:
         parts += [f"## {theory}", *(_entry(c) for c in claims if c.theory == theory)]
     return "\n\n".join(parts) + "\n"
+
+
+def table(claims: Sequence[Claim]) -> str:
+    """A Markdown table by theory: its papers, and how many claims are expected to be upheld, refuted, measured."""
+    verdicts = ("upheld", "refuted", "measured")
+    rows = ["| theory | papers | upheld | refuted | measured | claims |", "|---|---|--:|--:|--:|--:|"]
+    for theory in dict.fromkeys(c.theory for c in claims):
+        mine = [c for c in claims if c.theory == theory]
+        about = papers.theory(theory)
+        links = ", ".join(f"[{p.arxiv}]({p.url})" for p in about.papers)
+        name = f"`{theory}`" if about.title == theory else f"`{theory}` {about.title}"
+        rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))
+    rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts]))
+    return "\n".join(rows) + "\n"
+
+
+def _table_row(name: str, links: str, counts: Sequence[int]) -> str:
+    return f"| {name} | {links} | {' | '.join(map(str, counts))} | {sum(counts)} |"
+
+
+def home(claim: Claim) -> str:
+    """The file in which a claim's judge is written, from the folder that holds ``jaxdyn``; its own file for a user's claim."""
+    known = getattr(claim, "home", None)
+    if known:
+        return str(known)
+    judge = inspect.unwrap(claim.judge)
+    if not hasattr(judge, "__code__"):
+        return ""
+    file = Path(judge.__code__.co_filename)
+    root = Path(__file__).resolve().parents[2]
+    return file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
 
 
 def _count(claims: Sequence[Claim]) -> str:
@@ -53,8 +89,14 @@ def _entry(claim: Claim) -> str:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
+    if place := home(claim):
+        lines.append(f"- Home: `{place}`")
     return f"### `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)
 
 
 if __name__ == "__main__":
-    atomic_write(Path(sys.argv[1]), catalogue(list(all_claims().values())))
+    everything = list(all_claims().values())
+    if sys.argv[1] == "--table":
+        sys.stdout.write(table(everything))
+    else:
+        atomic_write(Path(sys.argv[1]), catalogue(everything))

@@ -96,7 +96,9 @@ def _resolution_words(claim: Mapping[str, Any]) -> list[Markup]:
     parts = [off.format(name, percent(eps)) for name, eps in finite(scale).items()]
     blind = Markup(", ").join(Markup(code).format(name) for name in scale if name not in finite(scale))
     if blind:
-        parts.append(Markup("They do not depend on the scale of {}.").format(blind) if parts else Markup("No predicted number scales."))
+        parts.append(
+            Markup("They do not depend on the scale of {}.").format(blind) if parts else Markup("No predicted number scales.")
+        )
     for name, part in mix.items():
         subject = "They" if parts else "The checks"
         parts.append(Markup("{} would reject data with <b>{}</b> of “{}” mixed in.").format(subject, percent(part), typeset(name)))

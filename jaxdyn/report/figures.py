@@ -48,7 +48,9 @@ class Figures(Mapping[str, Stored]):
         first: dict[str, str] = {}
         for claim_id, svg in figures.items():
             owner = first.setdefault(svg, claim_id)
-            self._stored[claim_id] = self.add(svg) if owner == claim_id else dataclasses.replace(self[owner], packed="", same_as=owner)
+            self._stored[claim_id] = (
+                self.add(svg) if owner == claim_id else dataclasses.replace(self[owner], packed="", same_as=owner)
+            )
 
     def add(self, svg: str) -> Stored:
         """Keep one more figure's letters and pack the rest of it."""

@@ -21,7 +21,9 @@ MACROS = {
     "tr": r"\operatorname{tr}",
 }
 CONVERTER = LatexToMathML(macros=MACROS, fancy_error=False, allow_unreliable_rendering=True)
-REPAIRS = (  # signs as they look right in fonts without a table for mathematics, too
+# signs as they look right in fonts without a table for mathematics, too, and no entity that XML does not know
+REPAIRS = (
+    ("&ApplyFunction;", "\u2061"),
     (">\u0332</mo>", ">\u203e</mo>"),  # a bar over more than one letter
     (">\u0302</mo>", ">\u02c6</mo>"),  # a wide hat
     ("<mo>\u2032</mo>", '<mo class="prime">\u2032</mo>'),

@@ -52,18 +52,22 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     theories = list(dict.fromkeys(_theory(c) for c in claims))
     stored = Figures(figures)
     chapters = [_chapter(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
-    return _environment().get_template("page.html").render(
-        policy=POLICY,
-        style=Markup(_asset("report.css")),
-        script=Markup(_asset("report.js")),
-        headline=headline(claims),
-        summary=_summary(payload, claims),
-        filters=_filters(claims, theories),
-        columns=COLUMNS,
-        rows=[_row(c) for c in claims],
-        chapters=chapters,
-        kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
-        glyphs=stored.glyphs,
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            policy=POLICY,
+            style=Markup(_asset("report.css")),
+            script=Markup(_asset("report.js")),
+            headline=headline(claims),
+            summary=_summary(payload, claims),
+            filters=_filters(claims, theories),
+            columns=COLUMNS,
+            rows=[_row(c) for c in claims],
+            chapters=chapters,
+            kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
+            glyphs=stored.glyphs,
+        )
     )
 
 

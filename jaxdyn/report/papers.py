@@ -104,8 +104,10 @@ THEORIES = {
     ),
     "joma": Theory(
         "JoMA: joint dynamics of MLP and attention",
-        "The logits of attention can be integrated out of the training of a transformer block: an invariant ties them to the weights of "
-        "the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and later spreads again, and "
+        "The logits of attention can be integrated out of the training of a transformer block: an invariant "
+        "ties them to the weights of "
+        "the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and "
+        "later spreads again, and "
         "which learns hierarchies of latent variables from the bottom up.",
         (JOMA,),
     ),
@@ -117,13 +119,16 @@ THEORIES = {
     ),
     "rev": Theory(
         "The reversal curse",
-        "A model that learns “A is B” by gradient descent on the cross-entropy need not learn “B is A”: the weights of one direction say "
-        "nothing of the other. By the same reasoning, two facts in training do not give their composition without a chain of thought.",
+        "A model that learns “A is B” by gradient descent on the cross-entropy need not learn “B is A”: the "
+        "weights of one direction say "
+        "nothing of the other. By the same reasoning, two facts in training do not give their composition "
+        "without a chain of thought.",
         (REVERSAL,),
     ),
     "cogo": Theory(
         "Composing global solutions",
-        "Two-layer networks with quadratic activation that learn a group's table. Their loss is a function of sum potentials, in which "
+        "Two-layer networks with quadratic activation that learn a group's table. Their loss is a function "
+        "of sum potentials, in which "
         "weights form a semi-ring, so that global solutions are products of partial ones, and trained networks can be taken apart "
         "into them.",
         (COGO,),
@@ -143,25 +148,29 @@ THEORIES = {
     ),
     "gromov": Theory(
         "Gromov's construction",
-        "A network that adds modulo $p$, written down instead of trained: cosines of the operands with random phases, whose interference "
+        "A network that adds modulo $p$, written down instead of trained: cosines of the operands with "
+        "random phases, whose interference "
         "leaves the right answer as the width grows.",
         (GROMOV,),
     ),
     "lyu": Theory(
         "Early and late bias",
-        "Training from a large start with small weight decay has two phases: it first follows a kernel predictor, and at a predicted time "
+        "Training from a large start with small weight decay has two phases: it first follows a kernel "
+        "predictor, and at a predicted time "
         "changes to the solution of least norm.",
         (LYU,),
     ),
     "nanda": Theory(
         "Progress measures",
-        "A one-layer transformer that learns modular addition does so with a few Fourier frequencies. Measures of this circuit move "
+        "A one-layer transformer that learns modular addition does so with a few Fourier frequencies. "
+        "Measures of this circuit move "
         "smoothly long before the test accuracy jumps.",
         (NANDA,),
     ),
     "omnigrok": Theory(
         "Omnigrok",
-        "Students that start with large weights generalise late, because weight decay must first bring them to the shell of norms on "
+        "Students that start with large weights generalise late, because weight decay must first bring them "
+        "to the shell of norms on "
         "which solutions generalise.",
         (OMNIGROK,),
     ),

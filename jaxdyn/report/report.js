@@ -153,7 +153,10 @@
   }, { rootMargin: "1200px 0px" });
   for (const canvas of canvases) near.observe(canvas);
   const showAll = () => Promise.all(canvases.map(show));
-  window.jaxdyn = { showAll };
+  const idle = window.requestIdleCallback || ((then) => setTimeout(then, 50));
+  const rest = [...canvases];
+  const next = () => { if (rest.length) show(rest.shift()).then(() => idle(next)); }; // the rest when there is time, for printing
+  window.addEventListener("load", () => setTimeout(() => idle(next), 500));
 
   // before printing: all figures, and everything that is folded away
   let folded = [];

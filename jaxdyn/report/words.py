@@ -13,10 +13,8 @@ __all__ = ["GLOSSARY", "VERDICTS", "badge", "breakable", "count", "duration", "n
 VERDICTS = {  # verdict -> what it means
     "upheld": "Every check passed, every negative control was rejected, and the resolution is finite.",
     "refuted": "At least one check failed on valid runs.",
-    "toothless": (
-        "The checks passed, but they also pass where an assumption is broken (a negative control was not rejected), or would "
-        "pass whatever was predicted. Such a pass says nothing and never counts as verified.",
-    ),
+    "toothless": "The checks passed, but they also pass where an assumption is broken (a negative control was not rejected), or would "
+    "pass whatever was predicted. Such a pass says nothing and never counts as verified.",
     "inconclusive": "The runs do not allow a decision: too few, too many of them diverged, or none converged.",
     "measured": "An open question: the numbers are reported, and nothing depends on them.",
     "error": "The trial or the judge raised an exception; nothing was decided.",
@@ -25,10 +23,12 @@ GLOSSARY = {
     "claim": "A statement about training dynamics that can fail: a theory's prediction, compared with many runs by a judge.",
     "check": "One comparison of the judge: a number and the bound that it must keep.",
     "control": "A setting or prediction in which one assumption is broken on purpose. The very same checks must reject it.",
-    "resolution": "The smallest distortion of the theory's prediction, or the smallest share of a control's data mixed in, that the "
+    "resolution": "The smallest distortion of the theory's prediction, or the smallest share of a control's data mixed "
+    "in, that the "
     "checks would reject. A law confirmed to 0.1 % and one confirmed to 40 % are different results.",
     "blunt": "Upheld, but with no resolution below 10 %: a prediction off by a tenth would pass as well.",
-    "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the corrected form "
+    "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "
+    "corrected form "
     "on the same runs. Open questions are expected to be measured.",
     "diverged": "Runs that ended with a non-finite number or a failed solver. They are kept and counted, and judged by nobody.",
     "time": "Compiling and running the programs that a claim needs; a program that serves several claims counts in each of them.",

@@ -1,4 +1,4 @@
-"""LaTeX of the statements becomes MathML that MathML Core renders."""
+"""LaTeX of the statements becomes MathML that MathML Core renders; arXiv numbers become links."""
 
 from xml.etree import ElementTree
 
@@ -26,19 +26,26 @@ def test_formulas_become_well_formed_mathml(latex):
 
 
 def test_styled_letters_are_unicode_letters():
-    text = "".join(ElementTree.fromstring(mathml.to_mathml(r"\mathbf w \boldsymbol\mu \mathscr{L} \mathbf 1 \mathbb R")).itertext())
-    assert text == "𝐰𝝁ℒ𝟏ℝ"
+    text = "".join(ElementTree.fromstring(mathml.to_mathml(r"\mathbf w \boldsymbol\mu \mathbf 1 \mathbb R \mathds{1}")).itertext())
+    assert text == "𝐰𝝁𝟏ℝ𝟙"
 
 
-def test_function_names_get_space_and_signs_after_relations_none():
-    leaves = list(ElementTree.fromstring(mathml.to_mathml(r"x = -\log t - \log(t)")).iter("mo"))
-    forms = [(n.text, n.attrib.get("form"), n.attrib.get("lspace"), n.attrib.get("rspace")) for n in leaves]
-    assert forms[1:5] == [
-        ("−", "prefix", None, None),
-        ("log", None, "0.167em", "0.167em"),
-        ("−", None, None, None),
-        ("log", None, "0.167em", "0"),
-    ]
+def test_bars_over_several_letters_stretch_and_primes_are_marked():
+    assert ">‾</mo>" in mathml.to_mathml(r"\overline{ab}") and 'class="prime"' in mathml.to_mathml("z'_k")
+
+
+def test_arxiv_numbers_are_links_outside_of_formulas():
+    out = mathml.typeset("arXiv:2310.00535, Theorem 1; talks on arXiv 2305.16380")
+    assert out.count("<a href=") == 2 and '<a href="https://arxiv.org/abs/2310.00535">arXiv:2310.00535</a>, Theorem' in out
+
+
+@pytest.mark.parametrize(("name", "typeset"), [("p_50, cross", "p_{50}"), ("G_F", "G_{F}"), ("ratio of $r_k$", "r_k")])
+def test_short_identifiers_in_names_are_mathematics(name, typeset):
+    assert mathml.to_mathml(typeset) in mathml.name(name)
+
+
+def test_long_identifiers_in_names_stay_words():
+    assert mathml.name("train_loss of <w>") == "train_loss of &lt;w&gt;"
 
 
 def test_text_around_formulas_is_escaped_and_failures_show_their_source():

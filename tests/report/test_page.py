@@ -18,7 +18,9 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxdyn.report import page as report
-from jaxdyn.report.claim import duration, number, resolution_short
+from jaxdyn.report.claim import is_blunt, resolution_short
+from jaxdyn.report.figures import Figures, inflate
+from jaxdyn.report.words import duration, number, percent
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
 
@@ -65,7 +67,11 @@ def payload():
     return {"claims": claims, "programs": 3, "seconds": 75.2, "environment": {"python": "3.11", "cores": 2}}
 
 
-FIGURES = {"joma.invariant": '<svg class="figure" viewBox="0 0 4 2" role="img" aria-label="f"><path d="M0 0L4 2"/></svg>'}
+DRAWING = (
+    '<svg class="figure" viewBox="0 0 4 2" role="img" aria-label="Loss against time $t$."><defs>'
+    '<path id="DejaVuSans-1" d="M0 0L1 1z"/></defs><path d="M0 0L4 2"/><use href="#DejaVuSans-1"/></svg>'
+)
+FIGURES = {"joma.invariant": DRAWING, "joma.entropy": DRAWING}
 VOID = {"meta", "br", "wbr", "input", "hr", "img", "link"}
 
 
@@ -112,9 +118,14 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
     ids = [a["id"] for _, a in page.tags if "id" in a]
     assert len(ids) == len(set(ids))
     assert [a["id"] for a in page.all("article")] == [c["id"] for c in payload["claims"]]
-    assert len(page.all("svg", class_="figure")) == 1
+    (canvas,) = page.all("div", class_="canvas")  # two claims, one drawing
+    assert canvas["style"] == "aspect-ratio:4/2"
+    assert inflate(canvas["data-figure"]) == re.sub(r"<defs>.*</defs>", "", DRAWING)
+    assert '<path id="DejaVuSans-1" d="M0 0L1 1z"/>' in inflate(page.all("div", id="glyphs")[0]["data-glyphs"])
+    assert "Figure: the one of joma. invariant , drawn from the same runs." in page.words
+    assert "Loss against time t . 64\u00a0runs.".replace("\u00a0", " ") in page.words
     for text in (
-        "2 of 5 claims differ from what was expected",
+        "1 upheld, 1 refuted as expected, 1 open, 2 not as expected",
         "A paper, Theorem 1",
         "Expected upheld, found toothless.",
         "worst run: lr = 0.1, seed = 3",
@@ -134,9 +145,14 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
 
 def test_page_loads_nothing_and_forbids_it(payload):
     text = report.page(payload, FIGURES)
-    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", text)
     page = Page(text)
-    assert not [a for _, a in page.tags if "src" in a or a.get("href", "#")[0] != "#"]
+    links = [(t, a["href"]) for t, a in page.tags if a.get("href", "#")[0] != "#"]
+    assert links and all(
+        t == "a" and re.fullmatch(r"https://arxiv.org/abs/[\d.v]+", url) for t, url in links
+    )  # to follow, not to load
+    rest = re.sub(r'<a href="https://arxiv.org/abs/[\d.v]+">|data-(figure|glyphs)="[^"]*"', "", text)
+    assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", rest)
+    assert not [a for _, a in page.tags if "src" in a]
     assert "default-src 'none'" in page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
 
 
@@ -169,7 +185,9 @@ def test_missing_values_and_odd_claims_do_not_break_the_page(payload):
 
 def test_headline_when_all_is_as_expected(payload):
     payload["claims"] = payload["claims"][2:4]
-    assert "2 claims, all as expected" in Page(report.page(payload, {})).words
+    words = Page(report.page(payload, {})).words
+    assert "1 refuted as expected, 1 open" in words and "Every verdict is as expected." in words
+    assert "not as expected" not in words.replace("Formulas known", "")
 
 
 def test_same_input_gives_the_same_bytes_and_is_left_alone(payload, tmp_path):
@@ -211,10 +229,10 @@ def test_map_of_where_a_claim_holds(payload):
         (12, "12"),
         (1234567, "1,234,567"),
         (9999.7, "10^4"),
-        (47000.0, "4.7 × 10^4"),
-        (2e-4, "2 × 10^−4"),
+        (47000.0, "4.7\u00a0×\u00a010^4"),
+        (2e-4, "2\u00a0×\u00a010^−4"),
         (1e-8, "10^−8"),
-        (-3.14e-9, "−3.14 × 10^−9"),
+        (-3.14e-9, "−3.14\u00a0×\u00a010^−9"),
         ("<", "&lt;"),
     ],
 )
@@ -234,6 +252,99 @@ def test_relation_between_value_and_bound_follows_the_outcome(payload):
     payload["claims"] = [claim("a.b", checks=[check(value=2.0, bound=3.0), check(value=2.0, bound=3.0, passed=False)])]
     words = Page(report.page(payload, {})).words
     assert "≤ 3" in words and "≥ 3" in words
+
+
+def test_resolution_is_in_per_cent_everywhere():
+    plain = [re.sub("<[^>]*>", "", percent(v)) for v in (0.5, 0.0123, 1.5e-5, 2e-7, 1.0, None)]
+    assert [p.replace("\u202f", " ").replace("\u00a0", " ") for p in plain] == [
+        "50 %",
+        "1.2 %",
+        "0.0015 %",
+        "2 × 10−5 %",
+        "100 %",
+        "–",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("scale", "mix", "verdict", "blunt"),
+    [
+        (0.2, 0.5, "upheld", True),
+        (0.2, 0.05, "upheld", False),
+        (0.05, None, "upheld", False),
+        (None, None, "upheld", True),
+        (0.2, 0.2, "measured", False),
+    ],
+)
+def test_a_claim_without_a_resolution_below_ten_per_cent_is_blunt(payload, scale, mix, verdict, blunt):
+    found = claim("joma.blunt", verdict, verdict, resolution={"scale": {"z": scale}, "mix": {"adam": mix}})
+    assert is_blunt(found) is blunt
+    page = Page(report.page({"claims": [found]}, {}))
+    assert bool(page.all("span", class_="blunt")) is blunt
+    assert bool([a for a in page.all("button") if a.get("data-verdict") == "blunt"]) is blunt
+
+
+def test_open_questions_have_no_failures(payload):
+    page = Page(
+        report.page({"claims": [claim("joma.open", "measured", "measured", checks=[check(passed=False)], controls=[])]}, {})
+    )
+    assert not page.all("td", class_="failed") and page.all("td", class_="plain") and "outside" in page.words
+
+
+def test_context_of_claims_and_theories(payload):
+    payload["claims"][2] |= {
+        "sibling": "cogo.loss",
+        "home": "jaxdyn/theories/cogo/claims/loss.py",
+        "seed_range": "0:8",
+        "caption": "Points: $x$",
+    }
+    payload["environment"] |= {"date": "2026-01-02", "commit": "0123456789abcdef"}
+    page = Page(report.page(payload, {"cogo.loss_as_printed": DRAWING}))
+    assert {"href": "#cogo.loss"} in page.all("a") and {"href": "https://arxiv.org/abs/2410.01779"} in page.all("a")
+    for text in ("2026-01-02, commit 0123456789ab", "Composing global solutions", "Y. Tian", "Points: x . 64 runs.", "0:8"):
+        assert text in page.words, text
+    assert "jaxdyn/theories/cogo/claims/loss.py" in page.words.replace(" ", "")
+    assert page.words.index("By theory") < page.words.index("All claims")
+
+
+def test_every_theory_of_the_suite_has_a_chapter_with_papers():
+    from jaxdyn.engine.registry import all_claims
+    from jaxdyn.report.papers import THEORIES
+
+    own = {c.theory for c in all_claims().values() if c.judge.__module__.startswith("jaxdyn.theories")}
+    assert own <= set(THEORIES)
+    assert all(t.text and t.papers for t in THEORIES.values())
+
+
+def test_a_figure_that_could_not_be_drawn_is_a_sentence(payload):
+    words = Page(report.page(payload, {"joma.invariant": "<p>The figure could not be drawn: KeyError: &lt;b&gt;</p>"})).words
+    assert "The figure could not be drawn: KeyError: <b>" in words
+
+
+def test_figures_inflate_to_what_was_drawn():
+    stored = Figures(FIGURES | {"other": DRAWING.replace("4 2", "8 2"), "odd": "<p>No figure: a &amp; b</p>"})
+    assert stored["joma.entropy"].same_as == "joma.invariant" and stored["other"].same_as is None
+    assert stored["other"].width == "8" and stored["other"].label == "Loss against time $t$."
+    assert inflate(stored["other"].packed).startswith('<svg class="figure" viewBox="0 0 8 2"')
+    assert stored["odd"].text == "No figure: a & b" and Figures({}).glyphs == ""
+
+
+def test_a_page_of_350_claims_is_smaller_than_four_megabytes():
+    import numpy as np
+
+    draw = np.random.default_rng(0)
+    figures = {}
+    for i in range(350):  # lines, bands and symbols of the suite's usual size, no two alike
+        lines = "".join('<path d="M1 1l' + " ".join(f"{v:.1f}" for v in draw.normal(size=200)) + '"/>' for _ in range(5))
+        ticks = "".join(f'<use href="#f1a2b3c4d{k % 9}" x="{v:.1f}" y="218"/>' for k, v in enumerate(draw.uniform(0, 500, 200)))
+        figures[f"joma.c{i}"] = f'<svg class="figure" viewBox="0 0 504 252">{lines}{ticks}</svg>'
+    sentence = r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the sum $\sum_k \|\mathbf w_k\|^2 - z$ is kept. "
+    control = {"name": "adam", "rejected": True, "checks": [check(passed=False)] * 2, "reason": None}
+    more = {"statement": 2 * sentence, "checks": [check(worst={"lr": 0.1, "seed": 3})] * 4, "controls": [control] * 3}
+    more["settings"] = {f"field_{k}": 0.1 * k for k in range(15)}
+    whole = {"claims": [claim(name, **more) for name in figures], "environment": {}}
+    size = len(report.page(whole, figures).encode())
+    assert 2_000_000 < size < 4_000_000
 
 
 # in a browser
@@ -344,6 +455,14 @@ def test_browser_filters_by_verdict_theory_and_text(browser, url):
     typed = "(f => { f.value = 'INVARIANT paper cogo'; f.dispatchEvent(new Event('input', {bubbles: true})) })"
     browser.js(f"{typed}(document.querySelector('input[name=q]'))")
     assert browser.js(ROWS) == "cogo.loss_as_printed cogo.open cogo.broken"
+    for text, found in (
+        ("ALONG the", everything),
+        ('"ALONG  the flow"', everything),
+        ('"the along"', ""),
+        ('"paper, theorem', everything),
+    ):
+        browser.js(f"{typed}(document.querySelector('input[name=q]'))".replace("INVARIANT paper cogo", text))
+        assert browser.js(ROWS) == found, text
     assert browser.complaints() == []
 
 
@@ -387,4 +506,6 @@ def test_browser_typesets_mathematics_and_prints(browser, url):
     assert "math" in browser.js(font) or browser.js(font) == "inline"
     pdf = base64.b64decode(browser.send("Page.printToPDF", preferCSSPageSize=True)["data"])
     assert pdf.startswith(b"%PDF") and pdf.count(b"/Type /Page\n") >= 3
+    browser.js("new Promise(done => setTimeout(done, 1000))")
+    assert browser.js("document.querySelectorAll('[data-figure]').length") == 0  # all are inflated, without scrolling
     assert browser.complaints() == []

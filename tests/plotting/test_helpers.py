@@ -1,7 +1,4 @@
-"""Figures: same bytes for same data, theme colours, ids that do not collide, gaps where runs are not ok."""
-
-import re
-from xml.etree import ElementTree
+"""Helpers for figures: colours that can be read, dimensions found by name, gaps where runs are not ok."""
 
 import numpy as np
 import pytest
@@ -25,32 +22,6 @@ def ax():
     return Figure().subplots()
 
 
-def ids(svg):
-    return re.findall(r' id="([^"]+)"', svg)
-
-
-def everything(ds, fig):
-    left, right = fig.subplots(1, 2)
-    plotting.band(left, ds.step, ds.measured_z, "network")
-    left.set_title(r"$\|w\| < 1$ & more")
-    plotting.order(right, [0.1, 0.05, 0.025], np.outer(np.ones(4), [0.1, 0.05, 0.025]), 1.0, "error")
-
-
-def test_render_is_one_well_formed_svg_with_the_same_bytes_each_time(ds):
-    first = plotting.render(everything, ds)
-    assert first == plotting.render(everything, ds)
-    assert ElementTree.fromstring(first).tag == "svg"
-    assert not re.search(r"\b(width|height)=", first[: first.index(">")])
-
-
-def test_text_and_axes_take_the_colour_of_the_page(ds):
-    svg = plotting.render(everything, ds)
-    colours = set(re.findall(r"#[0-9a-f]{6}\b", svg.split("<defs>", 1)[1]))
-    assert "currentColor" in svg
-    assert colours <= {c.lower() for c in plotting.COLORS.values()}
-    assert "<style" not in svg  # a style sheet would apply to the whole page
-
-
 def test_line_colours_are_readable_on_white_and_on_near_black():
     def luminance(colour):
         channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
@@ -61,31 +32,6 @@ def test_line_colours_are_readable_on_white_and_on_near_black():
         on_white = 1.05 / (luminance(colour) + 0.05)
         on_dark = (luminance(colour) + 0.05) / (luminance("#1a1d22") + 0.05)
         assert min(on_white, on_dark) >= 3, name  # WCAG 2.1, 1.4.11: graphical objects
-
-
-def test_ids_of_two_figures_do_not_collide_and_all_references_resolve(ds):
-    svg, other = plotting.render(everything, ds, "one"), plotting.render(everything, ds, "two")
-    assert len(ids(svg)) == len(set(ids(svg)))
-    assert not set(ids(svg)) & set(ids(other))
-    assert set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) == set(ids(svg))
-
-
-def test_label_is_escaped_and_becomes_the_accessible_name(ds):
-    svg = plotting.render(everything, ds, 'a "b" <c>')
-    assert ElementTree.fromstring(svg).attrib["aria-label"] == 'a "b" <c>'
-
-
-def test_shortened_coordinates_stay_within_a_hundredth_of_a_point():
-    assert plotting._short("M 33.504 -216.3 \nL 135.1749 6.80 \nz") == "M33.5 -216.3L135.17 6.8z"
-
-
-def test_very_many_points_are_embedded_as_pixels(ds):
-    few = plotting.render(lambda d, fig: plotting.scatter(fig.subplots(), d.predicted_z, d.measured_z), ds)
-    many = xr.concat([ds] * 100, "copy")
-    svg = plotting.render(lambda d, fig: plotting.scatter(fig.subplots(), d.predicted_z, d.measured_z), many)
-    assert "data:image/png;base64," in svg and "data:image" not in few
-    assert "currentColor" in svg  # axes and text stay vectors
-    assert len(svg) < 100_000
 
 
 def test_band_finds_the_dimension_of_x_by_name_and_passes_over_bad_runs(ds, ax):

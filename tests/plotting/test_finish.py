@@ -1,0 +1,86 @@
+"""Legends leave the data free; clouds of points become pixels."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from jaxdyn.plotting import describe, finish
+from jaxdyn.plotting.finish import _covers, _drawn
+
+
+@pytest.fixture
+def fig():
+    return Figure(figsize=(7, 3.5), layout="constrained")
+
+
+def legends(fig):
+    return [ax.get_legend() for ax in fig.axes if ax.get_legend() is not None] + fig.legends
+
+
+def covered(fig):
+    fig.draw_without_rendering()
+    return [_covers(legend, _drawn(ax)) for legend in legends(fig) for ax in fig.axes]
+
+
+def test_a_legend_goes_to_a_free_corner(fig):
+    ax = fig.subplots()
+    ax.plot([0, 1], [0, 1], label="rising")
+    ax.legend(loc="upper right")
+    finish(fig)
+    assert covered(fig) == [False] and len(fig.axes) == 1 and not fig.legends
+    assert fig.get_size_inches()[1] == 3.5
+
+
+def test_a_legend_without_a_free_corner_goes_below_the_figure(fig):
+    ax = fig.subplots()
+    x = np.linspace(0, 1, 400)
+    for k in range(8):
+        ax.plot(x, np.sin(90 * x + k), label=f"line {k}")
+    finish(fig)
+    assert ax.get_legend() is None and len(fig.legends) == 1 and covered(fig) == [False]
+    assert [t.get_text() for t in fig.legends[0].get_texts()] == [f"line {k}" for k in range(8)]
+    assert fig.get_size_inches()[1] > 3.5  # the panel keeps its height
+    box = fig.legends[0].get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= fig.bbox.width
+
+
+def test_panels_with_the_same_names_in_other_colours_keep_their_own_legends(fig):
+    x = np.linspace(0, 1, 400)
+    for ax, color in zip(fig.subplots(1, 2), ("red", "blue"), strict=True):
+        ax.plot(x, np.sin(300 * x), color=color, label="same name")
+    finish(fig)
+    assert not fig.legends and [ax.get_legend() is not None for ax in fig.axes] == [True, True]
+    assert not any(covered(fig))
+
+
+def test_bars_and_bands_count_as_data(fig):
+    left, right = fig.subplots(1, 2)
+    left.bar([0, 1, 2], [1, 1, 1], width=1, label="bars")
+    left.set_ylim(0, 1)
+    right.fill_between([0, 1], [0, 0], [1, 1], label="band")
+    right.margins(0)
+    finish(fig)
+    assert len(fig.legends) == 1 and not any(covered(fig))
+
+
+@pytest.mark.parametrize(("count", "pixels"), [(700, False), (1600, True)])
+def test_clouds_become_pixels_beyond_1500_points_and_lines_do_not(fig, count, pixels):
+    ax = fig.subplots()
+    cloud = ax.plot(np.arange(count), np.arange(count), "o")[0]
+    line = ax.plot(np.arange(5000), np.arange(5000))[0]
+    finish(fig)
+    assert bool(cloud.get_rasterized()) is pixels and not line.get_rasterized()
+
+
+def test_a_figure_in_words(fig):
+    left, right = fig.subplots(1, 2)
+    left.plot([0, 1], [0, 1], "--", label="theory")
+    left.plot([0, 1], [0, 1], "x", label="runs")
+    left.set(title="small step", xlabel="time $t$", ylabel="loss")
+    image = right.pcolormesh(np.eye(3))
+    fig.colorbar(image, ax=right, label="energy")
+    right.set(xlabel="row", ylabel="column")
+    finish(fig)
+    assert describe(fig) == (
+        "Small step: loss against time $t$. Column against row. Colour: energy. Drawn: theory (dashed line), runs (crosses)."
+    )
