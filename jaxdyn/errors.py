@@ -34,8 +34,3 @@ def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
     if not condition:
         values = ", ".join(f"{name}={getattr(setting, name)}" for name in names)
         raise UsageError(f"{values} {'is' if len(names) == 1 else 'are'} not allowed: {allowed}")
-
-
-def given(setting: Any, *names: str) -> str:
-    """Fields of a setting and their values in words, for the end of a sentence that says what is allowed."""
-    return "got " + ", ".join(f"{name}={getattr(setting, name)}" for name in names)

@@ -92,7 +92,7 @@ def _judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Che
 
 
 def _rejects(judge: Judge, ds: xr.Dataset) -> bool:
-    """Whether the judge rejects distorted data; an exception (a fit of zeros, for example) is a rejection, an undecided judge is not."""
+    """Whether the judge rejects distorted data: an exception (a fit of zeros, say) counts as rejection, indecision does not."""
     try:
         return not all(c.passed for c in _judged(judge, ds))
     except Inconclusive:
