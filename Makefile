@@ -22,7 +22,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 docs: $(READY)
-	$(BIN)/python -m jaxdyn.report.catalogue docs/catalogue.md
+	$(BIN)/python -m jaxdyn.report.catalogue docs/catalogue.md README.md
 	$(BIN)/python -m jaxdyn.engine.registry
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 

@@ -4,11 +4,13 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn.cli.main import _parser
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.registry import all_claims
-from jaxdyn.report.catalogue import catalogue
+from jaxdyn.report.catalogue import catalogue, with_table
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
@@ -38,3 +40,13 @@ def test_links_lead_somewhere():
 def test_catalogue_is_current():
     written = (Path(__file__).parents[1] / "docs" / "catalogue.md").read_text()
     assert written == catalogue(list(all_claims().values())), "run `make docs`"
+
+
+def test_table_is_current():
+    assert with_table(README, list(all_claims().values())) == README, "run `make docs`"
+    with pytest.raises(jd.UsageError, match="lacks the marks"):
+        with_table("no marks", [])
+
+
+def test_readme_is_one_page():
+    assert len(README.splitlines()) <= 120

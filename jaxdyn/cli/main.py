@@ -38,7 +38,7 @@ class _Parser(argparse.ArgumentParser):
 
 class _Version(argparse.Action):
     def __call__(self, *_: Any) -> NoReturn:
-        """Print the version; it is looked up only if somebody asks for it."""
+        """Print the version, looked up on request only."""
         from jaxdyn import __version__
 
         print(f"jaxdyn {__version__}")

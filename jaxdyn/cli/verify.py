@@ -92,7 +92,7 @@ def verify_command(
     """Verify the selected claims; returns the JSON object and the exit code."""
     start = time.perf_counter()
     if cluster is not None:
-        check_address(cluster)  # a slip of the pen shows at once
+        check_address(cluster)  # a typing error shows at once
     if report is not None:
         check_writable(report)
     claims = registry.select(patterns, load)

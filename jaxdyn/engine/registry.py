@@ -229,7 +229,7 @@ def _of_theories() -> list[dict[str, Any]]:
             claims: list[dict[str, Any]] = shipped["claims"]
             return claims
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # nothing is shipped with a copy of the sources that somebody is changing
+        pass  # sources that are being changed have no shipped catalogue
     return _cached("theories", key, _theories())
 
 

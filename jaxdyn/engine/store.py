@@ -88,7 +88,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _held(path: Path) -> Iterator[None]:
-    """Hold a folder's lock; who holds it stands in a file beside it, since some systems let nobody read a locked file."""
+    """Hold a folder's lock; its holder is named in a file beside it, since a locked file cannot be read on some systems."""
     lock, owner = FileLock(path / LOCK), path / OWNER
     with _plain_errors(path):
         try:
@@ -149,7 +149,7 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "facts": json.dumps(facts, default=str),
     }
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
-    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # nobody else has this buffer
+    with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
         ds.dump_to_store(file)
     data = buffer.getvalue()
     target = _folder(chunk.store, chunk.program_id) / f"{chunk.identity()}.{hashlib.sha256(data).hexdigest()}.nc"

@@ -15,9 +15,12 @@ from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
+from jaxdyn.errors import UsageError
 from jaxdyn.report import papers
 
-__all__ = ["catalogue", "home", "table"]
+__all__ = ["catalogue", "home", "table", "with_table"]
+
+MARKS = ("<!-- table:", "<!-- end of table -->")
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
@@ -94,9 +97,29 @@ def _entry(claim: Claim) -> str:
     return f"### `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)
 
 
+def with_table(readme: str, claims: Sequence[Claim]) -> str:
+    """The README with today's table of theories between its two marks.
+
+    Raises:
+        UsageError: if the marks are not there.
+    """
+    start, end = readme.find(MARKS[0]), readme.find(MARKS[1])
+    if not 0 <= start < end:
+        raise UsageError(f"the README lacks the marks {' and '.join(MARKS)}")
+    return readme[: readme.index("\n", start) + 1] + table(claims) + readme[end:]
+
+
+def main(arguments: Sequence[str]) -> None:
+    """``--table`` prints the table; ``CATALOGUE README`` writes the one and renews the table in the other."""
+    claims = list(all_claims().values())
+    if arguments[0] == "--table":
+        print(table(claims), end="")
+        return
+    atomic_write(Path(arguments[0]), catalogue(claims))
+    if len(arguments) > 1:
+        readme = Path(arguments[1])
+        atomic_write(readme, with_table(readme.read_text(), claims))
+
+
 if __name__ == "__main__":
-    everything = list(all_claims().values())
-    if sys.argv[1] == "--table":
-        sys.stdout.write(table(everything))
-    else:
-        atomic_write(Path(sys.argv[1]), catalogue(everything))
+    main(sys.argv[1:])

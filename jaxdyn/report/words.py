@@ -30,7 +30,7 @@ GLOSSARY = {
     "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "
     "corrected form "
     "on the same runs. Open questions are expected to be measured.",
-    "diverged": "Runs that ended with a non-finite number or a failed solver. They are kept and counted, and judged by nobody.",
+    "diverged": "Runs that ended with a non-finite number or a failed solver. They are kept and counted, but not judged.",
     "time": "Compiling and running the programs that a claim needs; a program that serves several claims counts in each of them.",
 }
 
