@@ -70,11 +70,11 @@ FOUND = ("E found", "largest error", "purity", "largest value", "2nd", "3rd", "z
 def found(ds: xr.Dataset, here: np.ndarray) -> dict:
     """What the ends among the mask have in common, by the worst of them."""
     at = ds.measured_energy.values[here]
-    said = ds.predicted_energy.isel(form=0).values[here]
+    predicted = ds.predicted_energy.isel(form=0).values[here]
     singular = np.pad(ds.measured_values.values, [(0, 0), (0, 0), (0, 3)])[here]
     zeros = np.unique(ds.measured_zeros.values[here]).astype(int)
     largest = (float(singular[:, 0].min()), float(singular[:, 1].max()), float(singular[:, 2].max()))
-    values = (float(at.mean()), float(abs(at / said - 1).max()), float(ds.measured_purity.values[here].min()), *largest)
+    values = (float(at.mean()), float(abs(at / predicted - 1).max()), float(ds.measured_purity.values[here].min()), *largest)
     return dict(zip(FOUND, (*values, ", ".join(map(str, zeros))), strict=True))
 
 

@@ -64,7 +64,7 @@ def test_wrong_fields_exit_with_2(script, monkeypatch, tmp_path, capsys):
     module = script("li2_zero_init")
     monkeypatch.setattr(module, "CASES", {"quick": {"5": TINY | {"share": [1.0]}}})
     assert experiment.main(module.run, module.__doc__, ["--out", str(tmp_path)]) == 2
-    assert "share leaves at least one pair" in capsys.readouterr().err
+    assert "share=1.0 is not allowed: share leaves a pair" in capsys.readouterr().err
 
 
 def test_figure_5_finds_the_share_and_power_of_known_curves(script):

@@ -50,11 +50,11 @@ def test_last_column_is_a_rotation_in_a_plane(seed, along, across):
     exact = (v + (1 + across) * e) / np.hypot(1 + across, along)
     np.testing.assert_allclose(column, exact, atol=1e-11)
     with jax.enable_x64(True):
-        said = np.asarray(muon.appended(jnp.asarray(v), jnp.asarray(across * e)))
+        predicted = np.asarray(muon.appended(jnp.asarray(v), jnp.asarray(across * e)))
         error = float(muon.appended_error(jnp.float64(along), jnp.float64(across)))
-    np.testing.assert_allclose(said, e + v / (1 + across), atol=1e-12)
+    np.testing.assert_allclose(predicted, e + v / (1 + across), atol=1e-12)
     if along < 0.05 * (1 + across):
-        assert np.linalg.norm(said - column) == pytest.approx(error, rel=2e-3)
+        assert np.linalg.norm(predicted - column) == pytest.approx(error, rel=2e-3)
 
 
 def flow(alpha, mu, until):

@@ -45,7 +45,7 @@ def joined(layer, name):
 @pytest.mark.parametrize("layer", theory.LAYERS)
 def test_the_layers_against_dense_least_squares_on_all_nodes(x64, layer, name):
     u, v, parts = joined(layer, name)
-    found = parts[0][0].found
+    found = parts[0][0].decomposed
 
     @jax.jit
     def whole(pairs):
@@ -88,7 +88,7 @@ def test_the_counts_of_maxima_are_the_dimensions_of_what_they_span(x64, name):
 
 def test_maxima_have_the_energy_of_maxima(x64):
     u, v, parts = joined("maxima", "SL2:3")
-    irreps = parts[0][0].found[0]
+    irreps = parts[0][0].decomposed[0]
     levels = {p.irreps: p.energy for p in energy.peaks(irreps)}
     expected = np.concatenate([np.repeat(levels[numbers], u.shape[-1]) for s, u, _ in parts for _, numbers in s.places])
     found = jax.jit(lambda u, v: energy.energy(energy.join(u, v, irreps.group), irreps.group))(u, v)
