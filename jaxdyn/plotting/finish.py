@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-__all__ = ["POINTS", "finish", "points", "rasterise"]
+__all__ = ["POINTS", "finish", "lay_out", "points", "rasterise"]
 
 POINTS = 1500  # symbols in a figure beyond which its clouds of points are embedded as pixels
 PLACES = ("upper right", "upper left", "lower left", "lower right", "center right", "center left", "upper center", "lower center")
@@ -28,6 +28,15 @@ def finish(fig: Figure) -> None:
             ax.legend(loc=PLACES[0], ncols=1 if len(labels) <= 6 else 2)
     _place_legends(fig)
     rasterise(fig, POINTS)
+
+
+def lay_out(fig: Figure) -> None:
+    """Find the places of panels, labels and legends without drawing."""
+    engine = fig.get_layout_engine()
+    if engine is None:
+        fig.draw_without_rendering()
+    else:
+        engine.execute(fig)
 
 
 def points(artist: Any) -> int:
@@ -70,7 +79,7 @@ def _place_legends(fig: Figure) -> None:
     panels = [ax for ax in fig.axes if ax.get_legend() is not None]
     if not panels or not fig.canvas:
         return
-    fig.draw_without_rendering()
+    lay_out(fig)
     covering = [ax for ax in panels if not _find_place(ax)]
     if not covering:
         return
@@ -185,7 +194,6 @@ def _below_figure(fig: Figure, handles: Sequence[Any], labels: Sequence[str]) ->
     """One legend for all panels below them, in as many columns as fit."""
     for columns in range(len(labels), 0, -1):
         legend = fig.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.4)
-        fig.draw_without_rendering()
         if legend.get_window_extent().width <= 0.97 * fig.bbox.width or columns == 1:
             _grow(fig, legend.get_window_extent().height + 4)
             return

@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from jaxdyn.plotting.caption import describe
-from jaxdyn.plotting.finish import finish, rasterise
+from jaxdyn.plotting.finish import finish, lay_out, rasterise
 from jaxdyn.plotting.helpers import STYLE, default_plot
 from jaxdyn.plotting.svg import GLYPH, compact
 
@@ -48,7 +48,7 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
         fig = Figure(figsize=(7, 3.5), layout="constrained")
         (plot or default_plot)(ds, fig)
         finish(fig)
-        fig.draw_without_rendering()
+        lay_out(fig)
         fig.set_layout_engine("none")  # the layout is found; it is kept, however often the figure is written
         label = label or describe(fig) or "figure"
         svg = _written(fig, label, 160)

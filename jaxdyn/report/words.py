@@ -13,7 +13,7 @@ __all__ = ["GLOSSARY", "VERDICTS", "badge", "breakable", "count", "duration", "n
 VERDICTS = {  # verdict -> what it means
     "upheld": "Every check passed, every negative control was rejected, and the resolution is finite.",
     "refuted": "At least one check failed on valid runs.",
-    "toothless": "The checks passed, but also where an assumption is broken (a negative control was not rejected), or they "
+    "toothless": "The checks passed, but they also pass where an assumption is broken (a negative control was not rejected), or "
     "would pass whatever was predicted. Such a pass says nothing and never counts as verified.",
     "inconclusive": "The runs do not allow a decision: too few, too many of them diverged, or none converged.",
     "measured": "An open question: the numbers are reported, and nothing depends on them.",
