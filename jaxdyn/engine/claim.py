@@ -144,7 +144,8 @@ class Claim:
         sibling: the claim whose runs, judge and figure this one shares; set by :meth:`as_printed`.
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
-        caption: what the figure shows: its axes, what a band, a bar and a symbol mean, how many runs.
+        caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
+        bounds: where bounds come from that are neither published nor derived: chosen after a look at which seeds, upheld on which.
     """
 
     id: str
@@ -164,6 +165,7 @@ class Claim:
     min_ok: float = 1.0
     plot: Plot | None = None
     caption: str | None = None
+    bounds: str | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", self.id):

@@ -85,6 +85,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "source": claim.source,
         "caption": claim.caption,
         "sibling": claim.sibling,
+        "bounds": claim.bounds,
         "expected": claim.expected,
         "verdict": decision.verdict,
         "resolution": decision.resolution,

@@ -58,6 +58,7 @@ class Study:
         min_ok: float | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
+        bounds: str | None = None,
     ) -> Claim:
         """A claim on this study's runs.
 
@@ -84,6 +85,7 @@ class Study:
             min_ok=_own(min_ok, self.min_ok),
             plot=_own(plot, self.plot),
             caption=_own(caption, self.caption),
+            bounds=bounds,
         )
 
 

@@ -5,20 +5,19 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.registry import all_claims, home
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report import papers
 
-__all__ = ["catalogue", "home", "table", "with_table"]
+__all__ = ["catalogue", "table", "with_table"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
 
@@ -55,19 +54,6 @@ def _table_row(name: str, links: str, counts: Sequence[int]) -> str:
     return f"| {name} | {links} | {' | '.join(map(str, counts))} | {sum(counts)} |"
 
 
-def home(claim: Claim) -> str:
-    """The file in which a claim's judge is written, from the folder that holds ``jaxdyn``; its own file for a user's claim."""
-    known = getattr(claim, "home", None)
-    if known:
-        return str(known)
-    judge = inspect.unwrap(claim.judge)
-    if not hasattr(judge, "__code__"):
-        return ""
-    file = Path(judge.__code__.co_filename)
-    root = Path(__file__).resolve().parents[2]
-    return file.relative_to(root).as_posix() if file.is_relative_to(root) else file.name
-
-
 def _count(claims: Sequence[Claim]) -> str:
     refuted, measured = (sum(c.expected == word for c in claims) for word in ("refuted", "measured"))
     extra = [f"{n} expected {word}" for n, word in ((refuted, "refuted"), (measured, "measured")) if n]
@@ -92,6 +78,8 @@ def _entry(claim: Claim) -> str:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
+    if claim.bounds:
+        lines.append(f"- Bounds: {claim.bounds}")
     if place := home(claim):
         lines.append(f"- Home: `{place}`")
     return f"### `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)

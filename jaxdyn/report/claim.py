@@ -75,6 +75,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
         "home": str(claim.get("home") or ""),
+        "bounds": str(claim.get("bounds") or ""),
         "command": str(claim.get("command") or ""),
     }
 

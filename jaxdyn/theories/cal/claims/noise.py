@@ -137,6 +137,7 @@ CLAIMS = (
     ),
     scalar.claim(
         id="cal.sgd_cov",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
         r"solves $HS + SH - \eta HSH = \eta C$.",
         source="arXiv:2012.03636, stationary covariance without momentum",

@@ -182,6 +182,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.wd_order",
+        bounds="chosen after a look; upheld on seeds 1000:1010",
         statement=r"In networks trained on modular addition, the share of frequencies with four nodes rises with weight decay in "
         r"each seed (rank correlation at least .5); at the largest decay its mean is 70% to 100% of the share at the least norm, "
         r"$1 - n_6^*/n$ with $n = (d-1)/2$ and $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",

@@ -168,6 +168,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.softmax_invariant",
+        bounds="the bound on the movement was chosen after a look at seeds 0:16; upheld on seeds 1000:1032",
         statement=r"In the experiment of Figure 2, while the mean attention is within 5% of its start, the softmax law of Theorem "
         r"1 gives the logits to 15% (ratios of learning rates up to 1) with NC $\ge .99$, and the change of the logits to 30% "
         r"with a slope within 20% of 1 (ratios .1, 1, 10); seed means.",
@@ -200,6 +201,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.softmax_tv",
+        bounds="chosen after a look at seeds 0:24; upheld on seeds 1000:1032",
         statement=r"In the experiment of Figure 2 the estimate with moving mean attention, $\hat z_{tv} = z_0 + "
         r"\frac{r}{2\tau}[\Delta\sum_k v_k^2 - \int\bar b\,d\sum_k\|v_k\|^2]$, has the size of the logits: relative error (seed "
         r"mean) at most .25 at step 1000 and at most 1 at step 2000.",

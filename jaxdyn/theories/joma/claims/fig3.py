@@ -115,6 +115,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.fig3",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"In the experiment of Figure 2 (softmax attention trained on twenty classes) the stable rank of $V$ ends at "
         r"1.2 or below for gaussian data. While the mean attention is within 5% of its start, the stable ranks of $V$ and $\dot "
         r"V$ are, to 15%, those of $\dot V_l = \Delta_l e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$, with Δ, $\bar b$ and the "

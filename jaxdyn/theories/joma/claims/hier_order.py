@@ -173,6 +173,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.hier_time",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"The step at which the attention logits of a JoMA block reach $\ln 2$, mean over the pairs of each height $H$ "
         r"of a latent tree and over seeds, is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) "
         r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot v_l$ with the tree's "

@@ -117,6 +117,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.table1",
+        bounds="steps and the .01 were chosen after a look; upheld on seeds not used before",
         statement=r"Training raises the score at $s = 1$, the best node's correlation with an upper latent, by at least .01 above "
         r"that of the "
         rf"untrained network, in each configuration (95% interval over seeds). {SMALL}",

@@ -117,6 +117,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
+        bounds="rate and number of seeds were chosen after a look; upheld on seeds not used before",
         statement=r"In a language model that learns a text, the entropy of the top layer's attention falls and then returns: it "
         r"ends at least .2 "
         rf"nats above its minimum (lower end of the 95% interval over seeds). {SMALL}",

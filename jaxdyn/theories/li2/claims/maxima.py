@@ -106,6 +106,8 @@ def _places(ds: xr.Dataset) -> list[tuple[str, int, np.ndarray]]:
 
 
 def _flat(values: xr.DataArray) -> np.ndarray:
+    """Rows of groups; of a prediction in several forms the derived one."""
+    values = values.sel(form="derived") if "form" in values.dims else values
     return values.transpose("group", ...).values.reshape(values.sizes["group"], -1)
 
 

@@ -270,6 +270,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.thm3_tight",
+        bounds="the bound on what a missing node costs was chosen after a look; upheld on seeds not used before",
         statement=r"With complex weights and $\sigma = x^2$, pairs of matrix coefficients in any orthonormal basis, $u = C_{ir}$, "
         r"$v = \bar C_{jr}$ for all i, j, r, fit the targets exactly with $K = 2\sum_{k \neq 0} d_k^3$ nodes.",
         source="new; improves the count of arXiv:2509.21519, theorem 3",
@@ -279,6 +280,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.thm3_real",
+        bounds="the bound on what a missing node costs was chosen after a look; upheld on seeds not used before",
         statement=r"Real weights suffice for $\sigma = x^2$: generic maxima of the energy, in pairs $[u; \pm Pv]$, fit the targets "
         r"exactly when there are $d^3(d + 1)/2$ for an irrep of real type, $3d^4 + d^3$ for a conjugate pair of irreps, $d^4$ for "
         r"quaternionic type, and not with any one fewer.",

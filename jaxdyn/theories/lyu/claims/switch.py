@@ -89,6 +89,7 @@ NO_DECAY = {"no decay": {"acting": "no"}}
 CLAIMS = (
     STUDY.claim(
         id="lyu.dichotomy",
+        bounds="the length of the runs was chosen after a look; upheld on seeds not used before",
         statement=r"Gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
         r"$\lambda$, stays at the interpolator of least 2-norm until $t \approx \ln\alpha/\lambda$ and then moves to a sparse one: "
         r"$\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + O(\lambda)$, where $\varepsilon_c$ depends on the data "

@@ -48,6 +48,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="omnigrok.shell",
+        bounds="the 15% was chosen after a look; upheld on seeds not used before",
         statement="For tanh networks trained on a teacher's outputs with their weights held on a sphere, the training loss is "
         "small from the standard norm on and the test loss is lowest on a shell of norms and higher on both sides. A student with "
         "weight decay generalises when its norm falls to the outer edge of that shell, for each decay (mean over seeds, within "

@@ -81,6 +81,7 @@ WEIGHTS = [1.0, 1 / 3]
 CLAIMS = (
     study.claim(
         id="rev.cot_training",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"In the one-layer model, where one row must answer both $A \to$ and $A \leadsto$ (a training index of the "
         r"chain-of-thought task), its two targets share the probability in proportion to how often they are drawn, 1 : 1 or 3 : 1 "
         r"on average.",
@@ -96,6 +97,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.query_key",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"In the one-layer model with the query among its own keys (x1 and x2), both $A \to$ and $A \leadsto$ of a "
         r"training index are learned, and the indirect fact of a test index still ends below $1/M$.",
         quick=study.quick.replace(context="both"),

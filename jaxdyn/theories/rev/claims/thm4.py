@@ -115,6 +115,7 @@ tight = indirect.as_printed(
 )
 chain = study.claim(
     id="rev.cot",
+    bounds="chosen after a look; upheld on seeds 1000:1032",
     statement=r"In the one-layer model, a chain of thought of two greedy steps finds what one step does not: from "
     r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and at least the square "
     rf"of the bound of Theorem 3, and its mean is above {CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",

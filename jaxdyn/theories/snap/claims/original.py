@@ -243,6 +243,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
+        bounds="chosen after a look; upheld on seeds 1000:1032",
         statement=r"With fixed orthonormal embeddings, two matrices give $\dot Z$ the factors $W_K W_K^\top$ and $W_Q W_Q^\top$: "
         r"$\dot W = \eta\,(G_W W_K W_K^\top + W_Q W_Q^\top G_W)$ with $G_W = U^\top \partial_Z J\, U/\sqrt{d}$. With the flow of "
         r"$(Y, Z)$ only the order of the tokens agrees: the mean rank correlation of their gains is at least 0.9, sizes differ "
