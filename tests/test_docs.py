@@ -1,7 +1,10 @@
 """What the documents show works when it is pasted."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import jaxdyn as jd
@@ -35,3 +38,15 @@ def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     exec("\n".join(blocks), names)
     assert names["seen"]["entropy"].shape == (2, 20, 1, 35) and names["run"].records["entropy"].shape == (3, 1)
     assert (tmp_path / "out" / "my.run").exists()
+
+
+def test_the_site_builds(tmp_path):
+    """Every page is there, every link leads somewhere, the API pages have their functions."""
+    site = tmp_path / "site"
+    environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(site)]
+    done = subprocess.run(command, cwd=DOCS.parent, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    pages = {path.parent.relative_to(site).as_posix() for path in site.rglob("index.html")}
+    assert pages >= {".", "quickstart", "write_your_own_claim", "text", "findings", "gallery", "catalogue", "api/claims"}
+    assert "jaxdyn.flow.solve" in (site / "api" / "dynamics" / "index.html").read_text()
