@@ -105,7 +105,7 @@ def solve(
         return jax.flatten_util.ravel_pytree(field(t, tree(y), args))[0]
 
     term, method = diffrax.ODETerm(flat), _method(solver, rtol, atol)
-    crossing = None if event is None else lambda t, y, args: _real(event(t, tree(y), args))
+    crossing: Any = None if event is None else lambda t, y, args: _real(event(t, tree(y), args))
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
     sol = diffrax.diffeqsolve(
         term,
@@ -116,7 +116,7 @@ def solve(
         y0,
         args,
         saveat=diffrax.SaveAt(t1=True, controller_state=True),
-        stepsize_controller=_Stepper(inner, ts),
+        stepsize_controller=_Stepper(inner, ts),  # type: ignore[call-arg, arg-type]  # not the abstract fields
         event=None if crossing is None else diffrax.Event(lambda t, y, args, **_: crossing(t, y, args)),
         adjoint=diffrax.ForwardMode(),
         max_steps=max_steps,
@@ -225,7 +225,7 @@ def _times(ts: Times) -> Float[Array, " T"]:
     if jnp.ndim(ts) != 1 or len(ts) == 0:
         raise UsageError(f"ts is an array of save times, the start first; got shape {jnp.shape(ts)}")
     try:
-        increasing = np.all(np.diff(np.asarray(ts)) > 0)
+        increasing: bool | np.bool_ = np.all(np.diff(np.asarray(ts)) > 0)
     except jax.errors.TracerArrayConversionError:
         increasing = True  # traced times cannot be looked at
     if not increasing:
@@ -233,14 +233,14 @@ def _times(ts: Times) -> Float[Array, " T"]:
     return jnp.asarray(ts, jnp.float64)
 
 
-def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> diffrax.AbstractSolver:
+def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> diffrax.AbstractSolver[Any]:
     if name not in SOLVERS:
         raise UsageError(f"solver={name!r} is not allowed: it is one of {', '.join(SOLVERS)}")
     if isinstance(rtol, float | int) and not 1e-14 <= rtol < 1:
         raise UsageError(f"rtol={rtol} is not allowed: float64 carries relative tolerances from 1e-14 up")
     if name == "kvaerno5":
         # Newton, not the default chord iteration, whose failures shorten steps ninefold at rtol=1e-10 (logistic equation)
-        return diffrax.Kvaerno5(scan_kind="lax", root_finder=optimistix.Newton(rtol, atol, norm=_largest))
+        return diffrax.Kvaerno5(scan_kind="lax", root_finder=optimistix.Newton(rtol, atol, norm=_largest))  # type: ignore[arg-type]
     return {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8}[name](scan_kind="lax")
 
 
@@ -272,33 +272,45 @@ class _Track(NamedTuple):
     saved: PyTree
 
 
-class _Stepper(diffrax.AbstractAdaptiveStepSizeController):
+class _Stepper(diffrax.AbstractAdaptiveStepSizeController[_Track, None]):
     """Steps that end exactly on the save times, and a record of the states there and of where the last step began."""
 
     inner: diffrax.PIDController
     ts: Float[Array, " T"]
 
-    @property
-    def rtol(self):
+    @property  # type: ignore[misc]
+    def rtol(self) -> Any:  # type: ignore[override]
         return self.inner.rtol
 
-    @property
-    def atol(self):
+    @property  # type: ignore[misc]
+    def atol(self) -> Any:  # type: ignore[override]
         return self.inner.atol
 
-    @property
-    def norm(self):
+    @property  # type: ignore[misc]
+    def norm(self) -> Any:  # type: ignore[override]
         return self.inner.norm
 
-    def wrap(self, direction):
+    def wrap(self, direction: Any) -> _Stepper:
         return self
 
-    def init(self, terms, t0, t1, y0, dt0, args, func, error_order):
+    def init(
+        self, terms: PyTree, t0: Any, t1: Any, y0: PyTree, dt0: None, args: Any, func: Callable[..., Any], error_order: Any
+    ) -> tuple[Any, _Track]:
         end, inner = self.inner.init(terms, t0, t1, y0, dt0, args, func, error_order)
         unreached = jax.tree.map(lambda leaf: jnp.full((len(self.ts), *leaf.shape), jnp.inf).at[0].set(leaf), y0)
         return self._cut(t0, end), _Track(inner, end - t0, t0, y0, unreached)
 
-    def adapt_step_size(self, t0, t1, y0, y1_candidate, args, y_error, error_order, controller_state):
+    def adapt_step_size(
+        self,
+        t0: Any,
+        t1: Any,
+        y0: PyTree,
+        y1_candidate: PyTree,
+        args: Any,
+        y_error: PyTree,
+        error_order: Any,
+        controller_state: _Track,
+    ) -> tuple[Any, Any, Any, Any, _Track, diffrax.RESULTS]:
         track = controller_state
         keep, start, end, jump, inner, result = self.inner.adapt_step_size(
             t0, t1, y0, y1_candidate, args, y_error, error_order, track.inner
@@ -312,7 +324,7 @@ class _Stepper(diffrax.AbstractAdaptiveStepSizeController):
         t, y = jax.tree.map(lambda new, old: jnp.where(keep, new, old), (t0, y0), (track.t, track.y))
         return keep, start, self._cut(start, start + size), jump, _Track(inner, size, t, y, saved), result
 
-    def _cut(self, start, end):
+    def _cut(self, start: Any, end: Any) -> Float[Array, ""]:
         return jnp.minimum(end, jnp.min(jnp.where(self.ts > start, self.ts, jnp.inf)))
 
 
@@ -322,19 +334,27 @@ def _real(value: Any) -> Float[Array, ""]:
     return value
 
 
-def _locate(event: Callable, term: Any, method: Any, args: Any, first: tuple, last: tuple, stopped: Bool[Array, ""]) -> tuple:
+def _locate(
+    event: Callable[[Any, Any, Any], Float[Array, ""]],
+    term: Any,
+    method: Any,
+    args: Any,
+    first: tuple[Any, Any],
+    last: tuple[Any, Any],
+    stopped: Bool[Array, ""],
+) -> tuple[Any, Any]:
     """The event between two ends ``(t, y)`` of a step by the Illinois rule; every trial point is a real step from the first."""
     t0, y0 = first
 
-    def at(t):
+    def at(t: Any) -> tuple[Float[Array, ""], Any]:
         y = method.step(term, t0, t, y0, args, method.init(term, t0, t, y0, args), False)[0]
         return event(t, y, args), y
 
-    def unfinished(carry):
+    def unfinished(carry: tuple[Any, ...]) -> Bool[Array, ""]:
         count, _, _, b, gb, before, _ = carry
         return stopped & (count < 64) & (b != before) & (gb != 0)
 
-    def improve(carry):
+    def improve(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         count, a, ga, b, gb, _, _ = carry
         secant = b - gb * (b - a) / (gb - ga)
         t = jnp.where((secant - a) * (secant - b) <= 0, secant, 0.5 * (a + b))  # the middle where a value is not finite

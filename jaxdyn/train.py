@@ -88,7 +88,7 @@ def record(
     return jax.lax.scan(advance, state, counts)
 
 
-def segments(step: Callable[..., State], state: State, *, until: int, every: int, data: tuple = ()) -> Iterator[State]:
+def segments(step: Callable[..., State], state: State, *, until: int, every: int, data: tuple[Any, ...] = ()) -> Iterator[State]:
     """Train from the host, for runs of minutes: yields the state after each ``every`` steps and at step ``until``.
 
     Checkpoints, logs and early stops go between two segments. To resume, pass the state of a checkpoint: the rest of the run is
@@ -110,7 +110,7 @@ def segments(step: Callable[..., State], state: State, *, until: int, every: int
     return _segments(step, jax.tree.map(jnp.copy, state), until, every, data)
 
 
-def _segments(step: Callable[..., State], state: State, until: int, every: int, data: tuple) -> Iterator[State]:
+def _segments(step: Callable[..., State], state: State, until: int, every: int, data: tuple[Any, ...]) -> Iterator[State]:
     done = int(state.step)
     while done < until:
         count = min(every, until - done)
@@ -120,7 +120,7 @@ def _segments(step: Callable[..., State], state: State, until: int, every: int, 
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=1)
-def _segment(step: Callable[..., State], state: State, count: Int[Array, ""], data: tuple) -> State:
+def _segment(step: Callable[..., State], state: State, count: Int[Array, ""], data: tuple[Any, ...]) -> State:
     return jax.lax.fori_loop(0, count, lambda _, s: step(s, *data), state)
 
 
@@ -143,17 +143,17 @@ def switched(choice: Code, txs: Mapping[str, optax.GradientTransformation]) -> o
     if set(txs) != set(choice.names):
         raise UsageError(f"the optimizers are {', '.join(txs) or 'none'}, the switch has {', '.join(choice.names)}")
 
-    def init_all(params: PyTree) -> dict:
+    def init_all(params: PyTree) -> dict[str, Any]:
         return {name: tx.init(params) for name, tx in txs.items()}
 
-    def only(name: str) -> Callable:
-        def update(gradient: PyTree, states: dict, params: PyTree) -> tuple[PyTree, dict]:
+    def only(name: str) -> Callable[..., tuple[PyTree, dict[str, Any]]]:
+        def update(gradient: PyTree, states: dict[str, Any], params: PyTree) -> tuple[PyTree, dict[str, Any]]:
             updates, state = txs[name].update(gradient, states[name], params)
             return updates, {**states, name: state}
 
         return update
 
-    def update(gradient: PyTree, states: dict, params: PyTree | None = None) -> tuple[PyTree, dict]:
+    def update(gradient: PyTree, states: dict[str, Any], params: PyTree | None = None) -> tuple[PyTree, dict[str, Any]]:
         return jax.lax.switch(choice.index, [only(name) for name in choice.names], gradient, states, params)
 
     return optax.GradientTransformation(init_all, update)

@@ -55,7 +55,7 @@ def _mark(name: str) -> str:
 
 def _entries(fig: Figure) -> list[str]:
     """The entries of all legends, each with the kind of its symbol."""
-    legends = [ax.get_legend() for ax in fig.axes if ax.get_legend() is not None] + list(fig.legends)
+    legends: list[Any] = [ax.get_legend() for ax in fig.axes if ax.get_legend() is not None] + list(fig.legends)
     found = {}
     for legend in legends:
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["POINTS", "finish", "lay_out", "points", "rasterise"]
 
 POINTS = 1500  # symbols in a figure beyond which its clouds of points are embedded as pixels
-PLACES = ("upper right", "upper left", "lower left", "lower right", "center right", "center left", "upper center", "lower center")
+PLACES: tuple[Any, ...] = (
+    "upper right",
+    "upper left",
+    "lower left",
+    "lower right",
+    "center right",
+    "center left",
+    "upper center",
+    "lower center",
+)
 SAMPLES = 24  # how finely a line between two of its points is tried against a legend
 
 
@@ -90,7 +99,7 @@ def _place_legends(fig: Figure) -> None:
             mergeable &= _look(entries.setdefault(text, handle)) == _look(handle)
     if mergeable:
         for ax in covering:
-            ax.get_legend().remove()
+            ax.get_legend().remove()  # type: ignore[union-attr]  # these panels have one
         _below_figure(fig, list(entries.values()), list(entries))
     else:
         _below_panels(fig, covering)
@@ -99,12 +108,12 @@ def _place_legends(fig: Figure) -> None:
 def _legend_entries(ax: Axes) -> dict[str, Any]:
     """The entries of a panel's legend: what was drawn, or, where that has no such label, the legend's own symbol."""
     drawn = dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
-    legend = ax.get_legend()
+    legend: Any = ax.get_legend()
     pairs = zip(legend.get_texts(), legend.legend_handles, strict=True)
     return {text.get_text(): drawn.get(text.get_text(), own) for text, own in pairs}
 
 
-def _look(handle: Any) -> tuple:
+def _look(handle: Any) -> tuple[str, ...]:
     """What tells two entries of a legend apart."""
     handle = handle[0] if isinstance(handle, tuple) else handle
     names = ("get_color", "get_facecolor", "get_linestyle", "get_marker")
@@ -113,7 +122,7 @@ def _look(handle: Any) -> tuple:
 
 def _find_place(ax: Axes) -> bool:
     """Move a legend where it covers no data of its panel; False if there is no such place."""
-    legend = ax.get_legend()
+    legend: Any = ax.get_legend()
     xy = _drawn(ax)
     frame = ax.bbox
     if not _covers(legend, xy) and _inside(legend, frame):
@@ -150,7 +159,7 @@ def _drawn(ax: Axes) -> np.ndarray:
     for collection in ax.collections:
         offsets = np.asarray(collection.get_offset_transform().transform(collection.get_offsets()), float)
         for path in collection.get_paths() if len(offsets) <= 1 else ():
-            found.append(_filled(collection.get_transform().transform_path(path).vertices))
+            found.append(_filled(collection.get_transform().transform_path(path).vertices))  # type: ignore[arg-type]
         found.append(offsets if len(offsets) > 1 else found[0])
     for patch in ax.patches:
         box = patch.get_window_extent()
@@ -205,9 +214,9 @@ def _below_panels(fig: Figure, panels: Sequence[Axes]) -> None:
     tallest = 0.0
     for ax in panels:
         entries = _legend_entries(ax)
-        gap = (ax.bbox.y0 - ax.xaxis.get_tightbbox().y0 + 3) / ax.bbox.height
+        gap = (ax.bbox.y0 - ax.xaxis.get_tightbbox().y0 + 3) / ax.bbox.height  # type: ignore[union-attr]
         for columns in (3, 2, 1):
-            where = {"loc": "upper center", "bbox_to_anchor": (0.5, -gap)}
+            where: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -gap)}
             moved = ax.legend(list(entries.values()), list(entries), ncols=columns, columnspacing=1.2, **where)
             if moved.get_window_extent().width <= ax.bbox.width * 1.05:
                 break

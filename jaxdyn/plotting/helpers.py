@@ -47,7 +47,7 @@ STYLE = {
     "axes.grid": True,
     "axes.labelcolor": INK,
     "axes.linewidth": 0.7,
-    "axes.prop_cycle": matplotlib.cycler(color=CYCLE),
+    "axes.prop_cycle": matplotlib.cycler(color=CYCLE),  # type: ignore[attr-defined]
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 10,
@@ -80,7 +80,7 @@ def first_run(ds: xr.Dataset, *keep: str) -> xr.Dataset:
 
 def _flat(x: Any, runs: Any) -> tuple[np.ndarray, np.ndarray]:
     """``x`` and the runs as an array (runs, x)."""
-    dims = getattr(x, "dims", ())
+    dims: tuple[Any, ...] = getattr(x, "dims", ())
     if len(dims) == 1 and dims[0] in getattr(runs, "dims", ()):
         runs = runs.transpose(..., dims[0])
     x = np.asarray(x, float).ravel()
@@ -185,7 +185,7 @@ def order(ax: Axes, eta: Any, errors: Any, slope: float | None = None, label: st
     ax.set_ylabel(ax.get_ylabel() or "error")
 
 
-def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence | None = None, name: str = "", **line: Any) -> None:
+def lines(ax: Axes, x: Any, ys: Any, color_by: Sequence[Any] | None = None, name: str = "", **line: Any) -> None:
     """One line per row, coloured by a number (a ramp, with a colour bar beyond six) or by a name.
 
     Args:

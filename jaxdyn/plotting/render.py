@@ -44,7 +44,7 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
     Raises:
         Exception: whatever the claim's plot raises.
     """
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):
+    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):  # type: ignore[dict-item]
         fig = Figure(figsize=(7, 3.5), layout="constrained")
         (plot or default_plot)(ds, fig)
         finish(fig)

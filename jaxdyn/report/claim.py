@@ -196,7 +196,7 @@ def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:
     product = f"({count(runs // seeds, 'setting')} × {count(seeds, 'seed')})" if runs and seeds else ""
     spent = {"compiling": claim.get("compile_seconds"), "running": claim.get("run_seconds")}
     times = ", ".join(f"{duration(seconds)} {word}" for word, seconds in spent.items() if seconds is not None)
-    rows = [("Runs", Markup("{} <small>{}</small>").format(number(runs), product))]
+    rows: list[tuple[str, Any]] = [("Runs", Markup("{} <small>{}</small>").format(number(runs), product))]
     if claim.get("diverged"):
         rows.append(("Diverged", Markup('<span class="warn">{}</span>').format(number(claim["diverged"]))))
     if claim.get("seed_range"):
@@ -216,7 +216,11 @@ def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     lookup = {(_at(c, fields[:1]), _at(c, fields[1:])): c for c in cells}
     drawn = None
     if map_figure.drawable(by):
-        svg = plotting.render(lambda _, fig: map_figure.draw(by, fig), None, f"{claim['id']} by {', '.join(fields)}")
+        svg = plotting.render(
+            lambda _, fig: map_figure.draw(by, fig),
+            None,  # type: ignore[arg-type]  # this drawing reads no Dataset
+            f"{claim['id']} by {', '.join(fields)}",
+        )
         drawn = figures.add(svg)
     return {
         "label": f"{claim['id']} by {', '.join(fields)}",
@@ -227,7 +231,7 @@ def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     }
 
 
-def _at(cell: Mapping[str, Any], fields: Sequence[str]) -> tuple:
+def _at(cell: Mapping[str, Any], fields: Sequence[str]) -> tuple[Any, ...]:
     return tuple((cell.get("at") or {}).get(f) for f in fields)
 
 

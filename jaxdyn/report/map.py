@@ -59,7 +59,7 @@ def _number(check: Mapping[str, Any] | None) -> float:
     return value if isinstance(value, int | float) else math.nan
 
 
-def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple, Mapping[str, Any]]) -> None:
+def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
     """The check's value along a field."""
     checks = [found.get((v,)) for v in values]
     y = np.array([_number(c) for c in checks])
@@ -77,15 +77,15 @@ def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple, Mapping[str, A
     ax.legend()
 
 
-def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping[tuple, Mapping[str, Any]]) -> None:
+def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
     """The check's value over two fields."""
     values = np.array([[_number(found.get((r, c))) for c in ticks[1]] for r in ticks[0]])
     positive = values[np.isfinite(values)]
     wide = positive.size and positive.min() > 0 and positive.max() > 30 * positive.min()
     image = ax.pcolormesh(values, norm=LogNorm() if wide else None, shading="flat")
     image.set_rasterized(False)
-    ax.set_xticks(np.arange(len(ticks[1])) + 0.5, ax.get_xticklabels())
-    ax.set_yticks(np.arange(len(ticks[0])) + 0.5, ax.get_yticklabels())
+    ax.set_xticks(np.arange(len(ticks[1])) + 0.5, ax.get_xticklabels())  # type: ignore[arg-type]  # texts serve as labels
+    ax.set_yticks(np.arange(len(ticks[0])) + 0.5, ax.get_yticklabels())  # type: ignore[arg-type]
     ax.grid(visible=False)
     failed = [(c + 0.5, r + 0.5) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1]) if _fails(found.get((a, b)))]
     if failed:

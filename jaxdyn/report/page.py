@@ -107,18 +107,18 @@ def _kind(claim: Mapping[str, Any]) -> str:
     return known.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
 
 
-def _kinds(claims: Sequence[Mapping]) -> dict[str, int]:
+def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     counts = Counter(map(_kind, claims))
     return {key: counts[key] for key, *_ in KINDS}
 
 
-def headline(claims: Sequence[Mapping]) -> str:
+def headline(claims: Sequence[Mapping[str, Any]]) -> str:
     """What was found, in one line: ``178 upheld, 43 refuted as expected, 8 open``."""
     counts = _kinds(claims)
     return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
 
 
-def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping]) -> dict[str, Any]:
+def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts, what it cost, when and on what machine."""
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
@@ -142,7 +142,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping]) -> dict[str,
     }
 
 
-def _filters(claims: Sequence[Mapping], theories: Sequence[str]) -> dict[str, Any]:
+def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
     """Chips by verdict, those that need a second look, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
     chips = [(v, v, counts[v]) for v in words.VERDICTS if counts[v]]
@@ -175,7 +175,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chapter(theory: str, claims: Sequence[Mapping], figures: Figures) -> dict[str, Any]:
+def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
     """A theory: its papers, a paragraph, its counts, and its claims."""
     about = papers.theory(theory)
     return {
