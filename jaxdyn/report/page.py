@@ -122,7 +122,8 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     """Counts, what it cost, when and on what machine."""
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
-    runs, diverged = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged"))
+    own, diverged = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged"))
+    runs = payload.get("runs") or own  # the payload counts every different run once, those of controls included
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     facts = [
         ("Claims", f"{len(claims):,}"),
