@@ -98,13 +98,9 @@ def solve(
         UsageError: a start that is not float64, an unknown solver, an impossible tolerance, save times that do not increase,
             or an event that is no real number.
     """
-    y0, ts = _start(y0), _times(ts)
-    y0, tree = jax.flatten_util.ravel_pytree(y0)  # one vector: every further array of a state costs .3 s of compile time
-
-    def flat(t: Any, y: Float[Array, " n"], args: Any) -> Float[Array, " n"]:
-        return jax.flatten_util.ravel_pytree(field(t, tree(y), args))[0]
-
-    term, method = diffrax.ODETerm(flat), _method(solver, rtol, atol)
+    start, ts = _start(y0), _times(ts)
+    y0, tree, field = _as_vector(start, field)
+    term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _real(event(t, tree(y), args))
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
     sol = diffrax.diffeqsolve(
@@ -130,6 +126,12 @@ def solve(
     steps = jnp.asarray(sol.stats["num_steps"], jnp.int32)
     reached = jnp.where(ts <= t_end, ts, jnp.inf)
     return Solution(reached, jax.vmap(tree)(saved), _status(sol.result), stopped, steps, t_end, tree(y_end))
+
+
+def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[Float[Array, " n"]], PyTree], Field]:
+    """The state as one vector, the way back, and the field of vectors: every further array of a state takes .3 s to compile."""
+    vector, tree = jax.flatten_util.ravel_pytree(y0)
+    return vector, tree, lambda t, y, args: jax.flatten_util.ravel_pytree(field(t, tree(y), args))[0]
 
 
 def solve_many(

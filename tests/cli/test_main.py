@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import jaxdyn as jaxdyn_module
 from jaxdyn import theories
 from jaxdyn.cli.main import main as cli
 from jaxdyn.cli.words import duration
+from jaxdyn.report.figures import inflate
 
 TOYS = Path(__file__).parents[1] / "engine" / "toys.py"
 BROKEN = TOYS.with_name("broken_toys.py")
@@ -161,7 +163,9 @@ def test_verify_shows_the_failing_check_its_worst_run_and_a_command_that_repeats
 
 def test_the_report_is_one_page_with_every_claim(finished):
     page = (finished[3] / "index.html").read_text()
-    assert all(f"{i}" in page for i in ("toy.decay", "toy.raises", "solver.decay")) and "<svg" in page
+    assert all(f"{i}" in page for i in ("toy.decay", "toy.raises", "solver.decay"))
+    drawn = [inflate(packed) for packed in re.findall(r'data-figure="([^"]+)"', page)]
+    assert drawn and all(svg.startswith("<svg") for svg in drawn)
 
 
 def test_verify_without_json_prints_nothing_to_standard_output_but_tells(jaxdyn):

@@ -95,7 +95,11 @@ def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tm
 
 @pytest.mark.parametrize(
     ("words", "said"),
-    [(["--text", "/no/such/place"], "/no/such/place"), (["--epochs", "0"], "steps"), (["--layers", "0"], "sizes are positive")],
+    [
+        (["--text", "/no/such/place"], "/no/such/place"),
+        (["--epochs", "0"], "steps"),
+        (["--layers", "0"], "layers is at least 1"),
+    ],
 )
 def test_fig6_says_what_is_wrong(script, words, said, capsys, tmp_path):
     fig6 = script("joma_fig6")

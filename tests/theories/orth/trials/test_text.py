@@ -16,7 +16,7 @@ TINY = {**SIZES, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "ma
     ("bad", "words"),
     [
         ({"network": "gpt"}, "network is one of encoder, rotary"),
-        ({"every": 4}, "steps a positive multiple of every"),
+        ({"every": 4}, "steps is a positive multiple of every"),
         ({"vectors": 33}, "vectors is from 2 to the width"),
         ({"width": 16}, "width is at least 32"),
     ],
