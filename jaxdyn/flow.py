@@ -98,8 +98,7 @@ def solve(
         UsageError: a start that is not float64, an unknown solver, an impossible tolerance, save times that do not increase,
             or an event that is no real number.
     """
-    start, ts = _start(y0), _times(ts)
-    y0, tree, field = _as_vector(start, field)
+    (y0, tree, field), ts = _as_vector(_start(y0), field), _times(ts)
     term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _real(event(t, tree(y), args))
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
