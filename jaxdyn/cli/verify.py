@@ -18,6 +18,7 @@ import xarray as xr
 
 from jaxdyn import plotting
 from jaxdyn.cli import terminal
+from jaxdyn.cli.conclusions import basis, keep, kept
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
@@ -54,20 +55,29 @@ def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
     return registry.all_claims(load, {theory})
 
 
-def _conclude_by_id(claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
+def _conclude_by_id(folder: Path, found_on: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
     """In a worker: the claim is found again by its id, since judges and plots do not travel."""
     found = _claims_here(claim_id.split(".")[0], load)
     claim = found[claim_id] if claim_id in found else registry.select([claim_id], load)[0]
-    return _conclude_and_draw(claim, *rest)
+    return _concluded_and_kept(folder, found_on, claim, *rest)
+
+
+def _concluded_and_kept(folder: Path, found_on: str | None, claim: Claim, *rest: Any) -> Conclusion:
+    conclusion = _conclude_and_draw(claim, *rest)
+    keep(folder, claim.id, found_on, conclusion)
+    return conclusion
 
 
 def _conclude_task(
-    pool: cf.Executor | None, task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]
+    pool: cf.Executor | None, folder: Path, task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]
 ) -> Conclusion | cf.Future[Conclusion]:
+    found_on = basis(task, data, controls)
+    if (before := kept(folder, task.claim.id, found_on)) is not None:
+        return before
     rest = (data, controls, task.by, task.narrowed)
     if isinstance(pool, cf.ProcessPoolExecutor):
-        return pool.submit(_conclude_by_id, task.claim.id, task.load, *rest)
-    return _conclude_and_draw(task.claim, *rest)
+        return pool.submit(_conclude_by_id, folder, found_on, task.claim.id, task.load, *rest)
+    return _concluded_and_kept(folder, found_on, task.claim, *rest)
 
 
 class _Stop(Exception):
@@ -111,7 +121,7 @@ def verify_command(
                     raise _Stop
 
             at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
-            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool), concluded, at_once)
+            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder), concluded, at_once)
         found = [results[claim.id] for claim in claims if claim.id in results]
         whole = payload(found, time.perf_counter() - start)
         if debug:

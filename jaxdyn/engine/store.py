@@ -1,7 +1,8 @@
 """Stored results: one netCDF shard a chunk, content-addressed, written atomically, checked on reading.
 
 A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done.
-Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``.
+Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
+and what a verification adds: ``conclusions/<claim>.json``, ``result.json``, ``figures.json``, ``index.html``.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
     with _held(path):
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
-        for leftover in (*path.glob(".tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
+        for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
             leftover.unlink(missing_ok=True)
         yield path
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from jaxdyn.engine.judge import Check, plain
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["ControlOutcome", "Decision", "by_cells", "decide", "decided", "error_decision"]
+__all__ = ["ControlOutcome", "Decision", "by_cells", "decide", "decided", "decision_from", "error_decision"]
 
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
 
@@ -46,6 +46,24 @@ class Decision:
     diverged: int = 0
     message: str | None = None
     failure: Failure | None = None
+
+
+def decision_from(saved: Mapping[str, Any]) -> Decision:
+    """A decision from its fields as JSON gives them back (:func:`dataclasses.asdict`), but for a failure.
+
+    Raises:
+        ValueError: fields that are none of a decision's.
+    """
+    try:
+        controls = [ControlOutcome(**{**c, "checks": _checks_from(c["checks"])}) for c in saved["controls"]]
+        lists = {name: _checks_from(saved[name]) for name in ("checks", "counterpart_checks")}
+        return Decision(**{**saved, **lists, "controls": controls, "failure": None})
+    except (TypeError, KeyError) as error:
+        raise ValueError(f"no decision: {error}") from None
+
+
+def _checks_from(saved: list[dict[str, Any]]) -> list[Check]:
+    return [Check(**{**c, "bound": tuple(c["bound"]) if isinstance(c["bound"], list) else c["bound"]}) for c in saved]
 
 
 def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:
@@ -76,7 +94,9 @@ def ok_runs(ds: xr.Dataset) -> xr.Dataset:
 
 def _judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
     """The judge's checks; where the caller narrowed the axes, a judge that misses an entry is inconclusive, not broken."""
-    with np.errstate(all="ignore"):  # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
+    # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
+    # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
+    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
         try:
             checks = judge(ds.copy())  # a judge may write into its data
         except (IndexError, KeyError) as error:
@@ -112,10 +132,18 @@ def _smallest(rejected: Callable[[float], bool]) -> float | None:
     return float(10.0**high)
 
 
+def _with(ds: xr.Dataset, **arrays: Any) -> xr.Dataset:
+    """The data with other numbers in some variables; ``assign`` would align and merge what has the same axes anyway."""
+    changed = ds.copy()
+    for name, array in arrays.items():
+        changed[name].data = array
+    return changed
+
+
 def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
     """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
     try:
-        return not all(c.passed for c in _judged(judge, ds.assign({name: ds[name] * np.nan})))
+        return not all(c.passed for c in _judged(judge, _with(ds, **{name: ds[name].values * np.nan})))
     except Exception:
         return True
 
@@ -132,18 +160,18 @@ def _scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
             continue  # other claims share this trial
 
         def rejected(eps: float, name: str = name) -> bool:
-            return all(_rejects(judge, ds.assign({name: ds[name] * factor})) for factor in (1 + eps, 1 - eps))
+            return all(_rejects(judge, _with(ds, **{name: ds[name].values * factor})) for factor in (1 + eps, 1 - eps))
 
         found[name.removeprefix("predicted_")] = _smallest(rejected)
     return found
 
 
 def _blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
-    mixed = {}
+    mixed: dict[str, Any] = {}
     for name, values in main.data_vars.items():
         if name != "status" and name in control and np.issubdtype(values.dtype, np.floating):
-            mixed[name] = (values.dims, (1 - share) * values.values + share * control[name].values)
-    return main.assign(mixed)
+            mixed[str(name)] = (1 - share) * values.values + share * control[name].values
+    return _with(main, **mixed)
 
 
 def _blendable(main: xr.Dataset, control: xr.Dataset) -> str | None:

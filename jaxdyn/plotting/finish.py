@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.transforms import Bbox
 
+from jaxdyn.plotting.ticks import plain_numbers
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.legend import Legend
 
-__all__ = ["POINTS", "finish", "lay_out", "points", "rasterise"]
+__all__ = ["POINTS", "finish", "points", "rasterise"]
 
 POINTS = 1500  # symbols in a figure beyond which its clouds of points are embedded as pixels
 PLACES: tuple[Any, ...] = (
@@ -30,16 +32,20 @@ SAMPLES = 24  # how finely a line between two of its points is tried against a l
 
 
 def finish(fig: Figure) -> None:
-    """Add missing legends, move those that cover data, and draw clouds of many points as pixels."""
+    """Plain numbers on axes, missing legends, all panels laid out, legends off the data, clouds of many points as pixels."""
     for ax in fig.axes:
+        for axis in (ax.xaxis, ax.yaxis):
+            plain_numbers(axis)
         handles, labels = ax.get_legend_handles_labels()
         if handles and ax.get_legend() is None:
             ax.legend(loc=PLACES[0], ncols=1 if len(labels) <= 6 else 2)
-    _place_legends(fig)
+    _lay_out(fig)
+    if not _place_legends(fig):
+        _lay_out(fig)
     rasterise(fig, POINTS)
 
 
-def lay_out(fig: Figure) -> None:
+def _lay_out(fig: Figure) -> None:
     """Find the places of panels, labels and legends without drawing."""
     engine = fig.get_layout_engine()
     if engine is None:
@@ -83,15 +89,12 @@ def rasterise(fig: Figure, most: int, every: bool = False) -> None:
 # legends
 
 
-def _place_legends(fig: Figure) -> None:
-    """Each legend to a free corner of its panel, or, where there is none, below the figure."""
+def _place_legends(fig: Figure) -> bool:
+    """Each legend to a free corner of its panel; False if some had to go below, so that all panels must be laid out again."""
     panels = [ax for ax in fig.axes if ax.get_legend() is not None]
-    if not panels or not fig.canvas:
-        return
-    lay_out(fig)
     covering = [ax for ax in panels if not _find_place(ax)]
     if not covering:
-        return
+        return True
     entries: dict[str, Any] = {}
     mergeable = True
     for ax in covering:
@@ -103,6 +106,7 @@ def _place_legends(fig: Figure) -> None:
         _below_figure(fig, list(entries.values()), list(entries))
     else:
         _below_panels(fig, covering)
+    return False
 
 
 def _legend_entries(ax: Axes) -> dict[str, Any]:

@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
 from matplotlib.figure import Figure
 
 from jaxdyn.plotting.caption import describe
-from jaxdyn.plotting.finish import finish, lay_out, rasterise
+from jaxdyn.plotting.finish import finish, rasterise
 from jaxdyn.plotting.helpers import STYLE, default_plot
 from jaxdyn.plotting.svg import GLYPH, compact
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["MOST", "render"]
 
 MOST = 40_000  # characters of a figure without its letters' outlines; beyond, first clouds of points and then lines become pixels
+POINTS_PER_INCH = 72  # a figure is laid out in the units of its file, so that no text is measured at two sizes
 STEPS = (
     (400, False, 160),
     (600, True, 160),
@@ -27,6 +29,18 @@ STEPS = (
     (0, True, 80),
     (0, True, 50),
 )  # symbols that stay vectors, lines too, dpi
+
+
+class _Canvas(FigureCanvasSVG):
+    """Measures text as it is written; matplotlib's own would measure with hinted pixels, and make a renderer for each question."""
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__(figure)
+        width, height = figure.get_size_inches() * POINTS_PER_INCH
+        self._measure = RendererSVG(width, height, io.StringIO(), image_dpi=POINTS_PER_INCH)
+
+    def get_renderer(self) -> RendererSVG:
+        return self._measure
 
 
 def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, label: str = "") -> str:
@@ -45,22 +59,23 @@ def render(plot: Callable[[xr.Dataset, Figure], None] | None, ds: xr.Dataset, la
         Exception: whatever the claim's plot raises.
     """
     with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **STYLE}):  # type: ignore[dict-item]
-        fig = Figure(figsize=(7, 3.5), layout="constrained")
+        fig = Figure(figsize=(7, 3.5), layout="constrained", dpi=POINTS_PER_INCH)
+        canvas = _Canvas(fig)
         (plot or default_plot)(ds, fig)
         finish(fig)
-        lay_out(fig)
         fig.set_layout_engine("none")  # the layout is found; it is kept, however often the figure is written
         label = label or describe(fig) or "figure"
-        svg = _written(fig, label, 160)
+        svg = _written(canvas, label, 160)
         for most, every, dpi in STEPS:
             if len(GLYPH.sub("", svg)) <= MOST:
                 break
             rasterise(fig, most, every)
-            svg = _written(fig, label, dpi)
+            svg = _written(canvas, label, dpi)
     return svg
 
 
-def _written(fig: Figure, label: str, dpi: int) -> str:
+def _written(canvas: _Canvas, label: str, dpi: int) -> str:
     buffer = io.StringIO()
-    fig.savefig(buffer, format="svg", dpi=dpi, metadata={"Date": None})
+    canvas.figure.dpi = dpi  # of what is embedded as pixels
+    canvas.print_svg(buffer, metadata={"Date": None})  # `savefig` would draw twice, once for a layout that is there already
     return compact(buffer.getvalue(), label)

@@ -1,0 +1,79 @@
+"""Conclusions kept in the output folder: nothing is judged or drawn twice while runs, sources and libraries are the same.
+
+One file a claim, ``conclusions/<claim>.json``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
+damaged or drawn from something else counts as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import xarray as xr
+
+import jaxdyn
+from jaxdyn.engine.chunk import versions
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.task import Conclusion, Task
+from jaxdyn.engine.verdict import decision_from
+from jaxdyn.errors import StoreError
+
+__all__ = ["basis", "keep", "kept"]
+
+PACKAGE = Path(jaxdyn.__file__).parent
+JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
+
+
+@functools.cache
+def _sources() -> str:
+    """Hash of what judges and draws: the whole package, since a judge may use any of it, and the libraries' versions."""
+    digest = hashlib.sha256(repr((versions(), [version(name) for name in JUDGING])).encode())
+    for file in sorted(PACKAGE.rglob("*.py")):
+        digest.update(str(file.relative_to(PACKAGE)).encode() + file.read_bytes())
+    return digest.hexdigest()
+
+
+def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> str | None:
+    """Hash of all that a conclusion follows from; None for a user's own claim, whose judge may read anything."""
+    if not task.claim.judge.__module__.startswith("jaxdyn."):
+        return None
+    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed)).encode())
+    for name, ds in {"": data, **controls}.items():
+        for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
+            values = variable.values
+            digest.update(repr((name, label, variable.dims, values.dtype.str, values.shape)).encode())
+            digest.update(repr(values.tolist()).encode() if values.dtype == object else values.tobytes())
+    return digest.hexdigest()
+
+
+def _file(folder: Path, claim_id: str) -> Path:
+    return folder / "conclusions" / f"{claim_id}.json"
+
+
+def keep(folder: Path, claim_id: str, found_on: str | None, conclusion: Conclusion) -> None:
+    """Write a conclusion, unless it is an error: what failed is tried again."""
+    if found_on is None or conclusion.decision.failure is not None:
+        return
+    with contextlib.suppress(TypeError, StoreError):  # an odd value in a check, a full disk: it will be drawn again
+        content = json.dumps([found_on, dataclasses.asdict(conclusion)])
+        atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
+
+
+def kept(folder: Path, claim_id: str, found_on: str | None) -> Conclusion | None:
+    """The conclusion of before, if it was drawn from the same."""
+    with contextlib.suppress(OSError, ValueError):
+        checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
+        if checksum == _checksum(content):
+            drawn_from, saved = json.loads(content)
+            if drawn_from == found_on:
+                return Conclusion(decision_from(saved["decision"]), saved["by"], saved["figure"])
+    return None
+
+
+def _checksum(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()

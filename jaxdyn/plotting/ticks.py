@@ -1,0 +1,55 @@
+"""Numbers on axes as plain text (10⁻³): set as mathematics, each of them would be parsed anew, half of a figure's cost."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.ticker import Formatter, LogFormatterSciNotation, ScalarFormatter
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
+__all__ = ["Logarithmic", "Scalar", "plain_numbers"]
+
+RAISED = str.maketrans("-−0123456789.", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹·")
+
+
+def _plain(text: str) -> str:
+    r"""``$\mathdefault{2\times10^{-3}}$`` as ``2×10⁻³``."""
+    text = re.sub(r"^\$\\mathdefault\{(.*)\}\$$", r"\1", text).replace(r"\times", "×")
+    return re.sub(r"\^\{([^}]*)\}", lambda power: power[1].translate(RAISED), text).replace("-", "−")
+
+
+class Logarithmic(LogFormatterSciNotation):
+    """Powers of the base, and their small multiples where an axis spans few decades."""
+
+    def __call__(self, x: float, pos: Any = None) -> str:
+        """The label of one tick."""
+        return _plain(super().__call__(x, pos))
+
+
+class Scalar(ScalarFormatter):
+    """Decimal numbers; a common factor or offset stands at the end of the axis."""
+
+    def get_offset(self) -> str:
+        """The common factor and offset, ``×10⁻³``; empty if there is none."""
+        return re.sub(r"1e([-−]?\d+)", lambda power: f"×10{power[1].translate(RAISED)}", super().get_offset())
+
+
+def plain_numbers(axis: Axis) -> None:
+    """Replace matplotlib's own formatters of an axis; what a plot set itself stays."""
+    major, minor = _instead(axis, axis.get_major_formatter()), _instead(axis, axis.get_minor_formatter())
+    if major is not None:
+        axis.set_major_formatter(major)
+    if minor is not None:
+        axis.set_minor_formatter(minor)
+
+
+def _instead(axis: Axis, formatter: Formatter) -> Formatter | None:
+    if type(formatter) is LogFormatterSciNotation:
+        base = getattr(axis.get_transform(), "base", 10.0)
+        return Logarithmic(base, labelOnlyBase=formatter.labelOnlyBase)
+    if type(formatter) is ScalarFormatter:
+        return Scalar(useMathText=False)
+    return None

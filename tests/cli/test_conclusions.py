@@ -1,0 +1,113 @@
+"""Conclusions are used again if and only if nothing that they follow from has changed."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn.cli import conclusions
+from jaxdyn.cli.conclusions import basis, keep, kept
+from jaxdyn.engine import registry
+from jaxdyn.engine.judge import Check
+from jaxdyn.engine.task import Conclusion
+from jaxdyn.engine.verdict import ControlOutcome, Decision, error_decision
+from jaxdyn.engine.verify import make_plan
+
+CHECKS = [Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}), Check("share", math.nan, 0.5, False)]
+DECISION = Decision(
+    "refuted",
+    CHECKS,
+    [ControlOutcome("noise", True, CHECKS[:1]), ControlOutcome("shift", False, [], "not blended: z has another shape")],
+    {"scale": {"z": 1e-3, "sign": None}, "mix": {"noise": 0.02}},
+    CHECKS[1:],
+    3,
+    "three runs are not ok",
+)
+CONCLUSION = Conclusion(DECISION, [{"at": {"lr": 0.1}, "verdict": "upheld", "failed": None}], "<svg/>")
+
+
+@pytest.fixture(scope="module")
+def task():
+    return make_plan([registry.select(["cal.quadratic_rate"])[0]]).tasks[0]
+
+
+@pytest.fixture
+def ds():
+    return xr.Dataset({"measured_z": (("seed", "kind"), np.arange(6.0).reshape(2, 3))}, {"seed": [0, 1], "kind": ["a", "b", "c"]})
+
+
+def test_what_is_kept_comes_back_equal(tmp_path):
+    keep(tmp_path, "a.claim", "these data", CONCLUSION)
+    found = kept(tmp_path, "a.claim", "these data")
+    assert repr(found) == repr(CONCLUSION)  # NaN is not equal to itself
+    assert found.decision.checks[0] == CHECKS[0]
+    assert kept(tmp_path, "a.claim", "other data") is None
+    assert kept(tmp_path, "another.claim", "these data") is None
+
+
+def test_the_basis_tells_apart_all_that_a_conclusion_follows_from(task, ds):
+    changed = ds.copy(deep=True)
+    changed.measured_z[1, 2] += 1e-15 * 8
+    ways = [
+        basis(task, ds, {}),
+        basis(task, changed, {}),
+        basis(task, ds.astype("float32"), {}),
+        basis(task, ds.assign_coords(kind=["a", "b", "d"]), {}),
+        basis(task, ds.rename(measured_z="measured_y"), {}),
+        basis(task, ds.transpose(), {}),
+        basis(task, ds, {"control": ds}),
+        basis(task, ds, {"control": changed}),
+        basis(task, ds, {"other": ds}),
+        basis(dataclasses.replace(task, by=("seed",)), ds, {}),
+        basis(dataclasses.replace(task, overrides={"dimension": 2}), ds, {}),
+    ]
+    assert len(set(ways)) == len(ways)
+    assert basis(task, ds.copy(deep=True), {}) == ways[0]
+
+
+def test_the_basis_follows_the_sources(task, ds, tmp_path, monkeypatch):
+    monkeypatch.setattr(conclusions, "PACKAGE", tmp_path)
+    found = []
+    for text in ("x = 1\n", "x = 2\n"):
+        (tmp_path / "judge.py").write_text(text)
+        conclusions._sources.cache_clear()
+        found.append(basis(task, ds, {}))
+    monkeypatch.undo()
+    conclusions._sources.cache_clear()
+    assert len({*found, basis(task, ds, {})}) == 3
+
+
+def test_a_users_own_claim_is_judged_each_time(task, ds, tmp_path):
+    def judge(ds):
+        return [jd.at_most("z", ds.measured_z, 9.0)]
+
+    own = dataclasses.replace(task, claim=dataclasses.replace(task.claim, judge=judge))
+    assert basis(own, ds, {}) is None
+    keep(tmp_path, "own.claim", None, CONCLUSION)
+    assert kept(tmp_path, "own.claim", None) is None
+
+
+@pytest.mark.parametrize("at", [0, 70, 200, -2])
+def test_a_damaged_file_counts_as_none(tmp_path, at):
+    keep(tmp_path, "a.claim", "these data", CONCLUSION)
+    file = tmp_path / "conclusions" / "a.claim.json"
+    damaged = bytearray(file.read_bytes())
+    damaged[at] ^= 1
+    file.write_bytes(damaged)
+    assert kept(tmp_path, "a.claim", "these data") is None
+
+
+def test_errors_and_odd_values_are_not_kept(tmp_path):
+    keep(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
+    odd = dataclasses.replace(DECISION, checks=[Check("odd", 1.0, 2.0, True, {"where": object()})])
+    keep(tmp_path, "b.claim", "these data", Conclusion(odd))
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):
+    (tmp_path / "conclusions").write_text("a file where a folder should be")
+    keep(tmp_path, "a.claim", "these data", CONCLUSION)
+    assert kept(tmp_path, "a.claim", "these data") is None

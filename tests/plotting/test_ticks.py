@@ -1,0 +1,66 @@
+"""Numbers on axes are plain text, whatever the scale."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FuncFormatter, LogFormatterSciNotation
+
+from jaxdyn.plotting.ticks import Logarithmic, Scalar, plain_numbers
+
+
+def axis_of(scale="linear", ends=(0.0, 1.0), **kw):
+    ax = Figure().subplots()
+    ax.set_xscale(scale, **kw)
+    ax.set_xlim(*ends)
+    plain_numbers(ax.xaxis)
+    return ax.xaxis
+
+
+@pytest.mark.parametrize(
+    ("x", "text"), [(1e-3, "10⁻³"), (1.0, "10⁰"), (1e12, "10¹²"), (-1e5, "−10⁵"), (0.0, "0"), (2e-4, "2×10⁻⁴"), (-3e2, "−3×10²")]
+)
+def test_powers_are_raised_without_mathematics(x, text):
+    formatter = Logarithmic(10.0)
+    formatter.set_axis(axis_of("log", (1e-4, 1e-3)))
+    assert formatter(x) == text
+
+
+@pytest.mark.parametrize("ends", [(1e-5, 1e5), (0.3, 4.0), (1e-8, 1e-7)])
+@pytest.mark.parametrize("scale", ["log", "symlog"])
+def test_the_same_ticks_are_labelled_as_by_matplotlib(scale, ends):
+    theirs = Figure().subplots()
+    theirs.set_xscale(scale)
+    theirs.set_xlim(*ends)
+    ours = axis_of(scale, ends)
+    for mine, other in [
+        (ours.get_majorticklabels(), theirs.xaxis.get_majorticklabels()),
+        (ours.get_minorticklabels(), theirs.xaxis.get_minorticklabels()),
+    ]:
+        assert [bool(t.get_text()) for t in mine] == [bool(t.get_text()) for t in other]
+        assert not any("$" in t.get_text() for t in mine)
+
+
+def test_another_base_is_named():
+    formatter = axis_of("log", (1, 64), base=2).get_major_formatter()
+    assert isinstance(formatter, Logarithmic)
+    assert formatter(8.0) == "2³"
+
+
+def test_a_common_factor_stands_at_the_end_of_the_axis():
+    axis = axis_of(ends=(0.0, 3e-7))
+    formatter = axis.get_major_formatter()
+    assert isinstance(formatter, Scalar)
+    labels = formatter.format_ticks(np.array([0.0, 1e-7, 2e-7, 3e-7]))
+    assert formatter.get_offset() == "×10⁻⁷"
+    assert labels == ["0", "1", "2", "3"] or [float(label) for label in labels] == [0, 1, 2, 3]
+
+
+def test_what_a_plot_set_itself_stays():
+    ax = Figure().subplots()
+    ax.set_xticks([0.2, 0.4], ["a", "b"])
+    ax.yaxis.set_major_formatter("{x:.1f} m")
+    plain_numbers(ax.xaxis)
+    plain_numbers(ax.yaxis)
+    assert isinstance(ax.xaxis.get_major_formatter(), FixedFormatter | FuncFormatter)
+    assert ax.yaxis.get_major_formatter()(0.25) == "0.2 m"
+    assert not isinstance(ax.yaxis.get_major_formatter(), LogFormatterSciNotation)
