@@ -1,35 +1,65 @@
-"""What tracing reveals about programs, kept in the user's cache folder: planning a second time traces nothing."""
+"""What tracing reveals about programs: shipped for the programs of the theories, kept in the user's cache folder for others.
+
+So planning traces nothing that was traced before. ``python -m jaxdyn.engine.probes`` writes the shipped file, ``probes.json``.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
 import json
+from pathlib import Path
 from typing import Any
+
+import jax
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.program import probe
+from jaxdyn.engine.reference import source_hash
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
-__all__ = ["facts_of"]
+__all__ = ["facts_of", "write_shipped"]
+
+SHIPPED = Path(__file__).with_name("probes.json")
+
+
+def _read(file: Path) -> dict[str, dict[str, Any]]:
+    try:
+        read = json.loads(file.read_text()).items()
+        return {name: facts for name, facts in read if facts.keys() == {"bytes", "executor"}}
+    except (OSError, ValueError, AttributeError):
+        return {}
+
+
+@functools.cache
+def _shipped() -> dict[str, dict[str, Any]]:
+    """Traced for one CPU; an accelerator may want another executor."""
+    return _read(SHIPPED) if jax.default_backend() == "cpu" else {}
+
+
+def _key(program: Program) -> str:
+    """A program whatever the versions of libraries: they change chunk sizes at most."""
+    facts = repr((str(program.trial), source_hash(program.trial), program.static))
+    return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
 
 def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
-    """``{"bytes", "executor"}`` for each program; programs that the cache does not have are traced.
+    """``{"bytes", "executor"}`` for each program; programs that are neither shipped nor in the cache are traced.
 
     A trial that raises while it is traced raises again when it is run, and is reported then.
     """
     file = cache_dir() / "probes.json"
-    try:
-        read = json.loads(file.read_text()).items()
-        known = {name: facts for name, facts in read if facts.keys() == {"bytes", "executor"}}
-    except (OSError, ValueError, AttributeError):
-        known = {}
+    known = _read(file)
     found, new = {}, False
     for program in programs:
         name = program.identity()
         if name not in known:
+            if (facts := _shipped().get(_key(program))) is not None:
+                found[program] = facts
+                continue
             try:
                 known[name], new = probe(program), True
             except Exception:
@@ -40,3 +70,23 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
         with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs time only
             atomic_write(file, json.dumps(known))
     return found
+
+
+def write_shipped(programs: list[Program], target: Path = SHIPPED) -> int:
+    """Write the shipped facts of these programs; returns how many there are."""
+    lines = sorted(f'"{_key(program)}": {json.dumps(probe(program))}' for program in programs)
+    atomic_write(target, "{\n" + ",\n".join(lines) + "\n}\n")
+    return len(lines)
+
+
+def _of_theories() -> list[Program]:
+    """All programs of all claims at quick scale, as they are planned."""
+    from jaxdyn.engine import registry
+    from jaxdyn.engine.verify import QUICK_OPTIMIZATION, make_plan
+
+    jobs = make_plan(registry.select([])).jobs
+    return [Program(job.program.trial, job.program.setting, job.program.static, "auto", QUICK_OPTIMIZATION) for job in jobs]
+
+
+if __name__ == "__main__":
+    print(f"{write_shipped(_of_theories())} programs written to {SHIPPED.name}")

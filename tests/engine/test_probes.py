@@ -5,10 +5,13 @@ import json
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import probes
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.probes import facts_of
+from jaxdyn.engine.probes import facts_of, write_shipped
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.setting import split
 
 
 @pytest.fixture
@@ -54,3 +57,45 @@ def test_a_trial_that_raises_is_not_remembered(toys, programs, tmp_path):
     assert json.loads((tmp_path / "probes.json").read_text()).keys() == {programs[0].identity()}
     with pytest.raises(ValueError, match="this trial is broken"):
         jd.sweep(toys.broken, jd.grid(toys.Toy))
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch):
+    """An empty shipped file."""
+    monkeypatch.setattr(probes, "SHIPPED", tmp_path / "shipped.json")
+    probes._shipped.cache_clear()
+    yield tmp_path / "shipped.json"
+    probes._shipped.cache_clear()
+
+
+def test_shipped_programs_are_not_traced(toys, programs, shipped):
+    first = facts_of(programs)
+    assert write_shipped(programs[:2], shipped) == 2
+    (shipped.parent / "probes.json").unlink()  # a new machine
+    probe.cache_clear()
+    probes._shipped.cache_clear()
+    toys.TRACES.clear()
+    assert facts_of(programs[:2]) == {p: first[p] for p in programs[:2]} and toys.TRACES == []
+    assert facts_of(programs)[programs[2]] == first[programs[2]]
+
+
+def test_programs_whose_sources_changed_are_traced(toys, programs, shipped, monkeypatch):
+    write_shipped(programs, shipped)
+    (shipped.parent / "probes.json").unlink(missing_ok=True)
+    probe.cache_clear()
+    toys.TRACES.clear()
+    monkeypatch.setattr(probes, "source_hash", lambda ref: "other sources")
+    facts_of(programs)
+    assert len(toys.TRACES) == 2
+
+
+def test_the_shipped_facts_are_those_of_tracing():
+    """Where the sources are those that were traced; a program that is being changed is traced anyway."""
+    known = probes._shipped()
+    checked = 0
+    for claim in all_claims().values():
+        program = Program(ref_to(claim.trial), ref_to(claim.quick.setting), split(claim.quick.cells()[0])[0])
+        if (facts := known.get(probes._key(program))) is not None and checked < 3:
+            assert facts["executor"] == probe(program)["executor"]
+            checked += 1
+    assert len(known) > 80
