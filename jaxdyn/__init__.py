@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from jaxdyn import train as train
     from jaxdyn.engine.breach import need, rolled, scaled, swap
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
-    from jaxdyn.engine.judge import Check, at_least, at_most, relative_error, within
+    from jaxdyn.engine.contract import above, below, looked
+    from jaxdyn.engine.judge import (
+        Check,
+        at_least,
+        at_most,
+        gate,
+        interval_within,
+        mean_within,
+        relative_error,
+        share_within,
+        within,
+    )
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
@@ -38,7 +49,18 @@ _HOMES = {
     "engine.breach": ("need", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
     "errors": ("Inconclusive", "UsageError", "require"),
-    "engine.judge": ("Check", "at_least", "at_most", "relative_error", "within"),
+    "engine.contract": ("above", "below", "looked"),
+    "engine.judge": (
+        "Check",
+        "at_least",
+        "at_most",
+        "gate",
+        "interval_within",
+        "mean_within",
+        "relative_error",
+        "share_within",
+        "within",
+    ),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
@@ -60,10 +82,16 @@ __all__ = [
     "Swept",
     "UsageError",
     "Verified",
+    "above",
     "at_least",
     "at_most",
+    "below",
     "code",
+    "gate",
     "grid",
+    "interval_within",
+    "looked",
+    "mean_within",
     "named",
     "need",
     "observables",
@@ -72,6 +100,7 @@ __all__ = [
     "rolled",
     "scaled",
     "setting",
+    "share_within",
     "swap",
     "sweep",
     "verify",

@@ -15,6 +15,7 @@ import xarray as xr
 from jaxdyn.errors import Inconclusive, UsageError
 
 __all__ = [
+    "bonferroni_t",
     "bonferroni_z",
     "bootstrap_interval",
     "loglog_slope",
@@ -95,20 +96,25 @@ def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataAr
 
 
 def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int = 2000, seed: int = 0) -> tuple[Any, Any]:
-    """Percentile bootstrap interval of the mean along ``axis`` (scipy), ``(low, high)``; the same draws for the same seed.
+    r"""Bootstrap interval of the mean along ``axis`` (scipy), ``(low, high)``; the same draws for the same seed.
 
-    A run with any NaN is left out whole.
+    Percentiles, expanded for few runs: with :math:`\Phi(-\sqrt{n/(n-1)}\, t_{n-1})` in each tail, since plain ones are too
+    narrow (8 runs: 90% instead of 95%). A run with any NaN is left out whole.
+
+    Source: Hesterberg 2015, What teachers should know about the bootstrap, section 5.3 (expanded percentile interval).
 
     Raises:
-        Inconclusive: with fewer than two runs.
+        Inconclusive: with fewer than eight runs, whose percentiles are their extremes.
     """
     values = np.moveaxis(np.asarray(values, float), axis, 0)
     values = values[np.isfinite(values).all(axis=tuple(range(1, values.ndim)))]
-    if len(values) < 2:
-        raise Inconclusive("a bootstrap interval needs at least two runs")
-    rng = np.random.default_rng(seed)
+    if len(values) < 8:
+        raise Inconclusive("a bootstrap interval needs at least eight runs")
+    rng, runs = np.random.default_rng(seed), len(values)
+    quantile = scipy.stats.t.isf((1 - _level(level)) / 2, runs - 1)
+    expanded = 1 - 2 * float(scipy.stats.norm.sf(np.sqrt(runs / (runs - 1)) * quantile))
     result = scipy.stats.bootstrap(
-        (values,), np.mean, axis=0, confidence_level=_level(level), n_resamples=n, method="percentile", rng=rng
+        (values,), np.mean, axis=0, confidence_level=expanded, n_resamples=n, method="percentile", rng=rng
     )
     return result.confidence_interval.low, result.confidence_interval.high
 
@@ -141,6 +147,29 @@ def bonferroni_z(count: int, level: float = 0.95) -> float:
     if count < 1:
         raise UsageError(f"count={count} is not allowed: it is the number of tests, at least 1")
     return float(scipy.stats.norm.isf((1 - _level(level)) / (2 * count)))
+
+
+def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
+    r"""Two-sided Student quantile :math:`t_{n-1}` for ``m`` simultaneous tests of means whose errors are estimated from ``n`` runs.
+
+    As :func:`bonferroni_z`, which holds where the standard error is known: with 8 runs and an estimated one its 0.27% are 2.0%.
+
+    Args:
+        count: number of tests, ``m``.
+        runs: number of runs ``n`` behind each mean, one or an array; infinite below two.
+        level: probability that all true statements pass together.
+
+    Raises:
+        UsageError: if ``count`` is below 1 or the level not between 0 and 1.
+    """
+    if count < 1:
+        raise UsageError(f"count={count} is not allowed: it is the number of tests, at least 1")
+    tail = (1 - _level(level)) / (2 * count)
+
+    def quantile(n: Any) -> Any:
+        return np.where(np.asarray(n) > 1, scipy.stats.t.isf(tail, np.maximum(np.asarray(n, float) - 1, 1)), np.inf)
+
+    return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else float(quantile(runs))
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> float:

@@ -18,9 +18,9 @@ import xarray as xr
 
 import jaxdyn
 from jaxdyn.engine.chunk import versions
+from jaxdyn.engine.decision import decision_from
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.task import Conclusion, Task
-from jaxdyn.engine.verdict import decision_from
 from jaxdyn.errors import StoreError
 
 __all__ = ["basis", "keep", "kept"]

@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     verify = commands.add_parser("verify", parents=[patterns, load], **_told("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
+    verify.add_argument("--fresh", metavar="START", help="Use each claim's own number of seeds, from START on.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
@@ -198,6 +199,7 @@ def _verify(args: argparse.Namespace) -> int:
             args.patterns,
             scale=args.scale,
             seeds=_seeds(args.seeds),
+            fresh=None if args.fresh is None else _whole(args.fresh, "--fresh", 0),
             sets=_sets(args.sets),
             by=[f for f in args.by.split(",") if f],
             out=Path(args.out),

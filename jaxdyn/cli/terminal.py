@@ -13,7 +13,7 @@ from jaxdyn.engine.task import Plan, Verified
 __all__ = ["announcement", "lines", "summary"]
 
 JUDGING, STARTING = 1.2, 8.0  # seconds: to judge a claim and draw its figure; for a worker to import everything
-SIGNS = {True: "✓", False: "✗"}
+SIGNS = {True: "✓", False: "✗", None: "?"}
 
 
 def announcement(plan: Plan, workers: int) -> str:
@@ -45,16 +45,15 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
         yield from (f"      | {line}" for line in decision.failure.traceback.rstrip().splitlines())
     if exploring:
         return
-    failed = [c for c in decision.checks if not c.passed]
+    failed = [c for c in decision.checks if c.passed is False]
     for check in failed:
         worst = ", ".join(f"{k}={v}" for k, v in check.worst.items())
         yield f"      failed: {check}{f' (worst at {worst})' if worst else ''}"
-    for control in decision.controls:
-        if not control.rejected:
-            why = control.reason or f"the checks also pass with {'; '.join(map(str, control.checks))}"
-            yield f"      control {control.name!r} is not rejected: {why}"
-    if decision.verdict == "toothless" and decision.controls and all(c.rejected for c in decision.controls):
-        yield "      no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
+    for kind, outcomes in (("control", decision.controls), ("rival", decision.rivals)):
+        for outcome in outcomes:
+            if not outcome.rejected:
+                why = outcome.reason or f"the checks also pass with {'; '.join(map(str, outcome.checks))}"
+                yield f"      {kind} {outcome.name!r} is not rejected: {why}"
     traceback = " --debug" if decision.failure is not None and not debug else ""
     yield f"      repeat: {_repeat(verified, failed)}{traceback}"
 

@@ -89,6 +89,7 @@ def verify_command(
     *,
     scale: str,
     seeds: Any,
+    fresh: int | None = None,
     sets: dict[str, Any],
     by: list[str],
     out: Path,
@@ -107,7 +108,7 @@ def verify_command(
         check_writable(report)
     claims = registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
-        plan = make_plan(claims, scale=scale, seeds=seeds, overrides=sets, by=by, load=load, store=folder.resolve())
+        plan = make_plan(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load, store=folder.resolve())
         count = worker_count(workers, len(plan.jobs))
         _say(terminal.announcement(plan, count))
         results: dict[str, Verified] = {}

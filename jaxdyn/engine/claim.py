@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxdyn.engine.contract import EVIDENCE, MECHANISM, Assumption, Bounds, Evidence, Looked
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 from jaxdyn.status import OK
@@ -26,10 +27,11 @@ if TYPE_CHECKING:
 
     from jaxdyn.engine.judge import Check
 
-__all__ = ["Breach", "Claim", "Control", "Judge", "Named", "Observables", "Plot", "named", "observables"]
+__all__ = ["Breach", "Claim", "Control", "Judge", "Named", "Observables", "Plot", "Rival", "named", "observables"]
 
 Judge: TypeAlias = "Callable[[xr.Dataset], list[Check]]"
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
+Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset]"
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
 
 
@@ -62,6 +64,7 @@ class Observables:
     predicted: dict[str, Named]
     measured: dict[str, Named]
     recorded: dict[str, Named]
+    assumed: dict[str, Named]
     status: Any
     coords: tuple[Any, ...] = dataclasses.field(metadata={"static": True})  # ((axis, values), ...): hashable, so static under jit
 
@@ -71,6 +74,7 @@ def observables(
     predicted: Mapping[str, Any] | None = None,
     measured: Mapping[str, Any] | None = None,
     recorded: Mapping[str, Any] | None = None,
+    assumed: Mapping[str, Any] | None = None,
     status: Any = OK,
     coords: Mapping[str, Sequence[Any]] | None = None,
 ) -> Observables:
@@ -80,6 +84,7 @@ def observables(
         predicted: the theory's quantities, from the theory's own equations. May have one more axis, ``form``.
         measured: the network's (or the solver's) quantities, under matching names and axes.
         recorded: further arrays, for figures and reports.
+        assumed: scalars on which the theorem's assumptions are bounds; ``assumed_NAME`` in the Dataset.
         status: an int from ``jaxdyn.status``. Non-finite predictions or measurements count as diverged by themselves.
         coords: values of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``.
 
@@ -98,8 +103,12 @@ def observables(
             raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured_) or 'none'}")
     if "status" in (recorded or {}):
         raise UsageError("recorded 'status': the name is taken; give status=... to jd.observables")
+    for name, value in (assumed or {}).items():
+        if jnp.ndim(value):
+            raise UsageError(f"assumed {name!r} has shape {jnp.shape(value)}: an assumption bounds one number a run")
     fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
-    return Observables(predicted_, measured_, wrap("recorded", recorded), jnp.asarray(status, jnp.int32), fixed)
+    others = wrap("recorded", recorded), wrap("assumed", assumed)
+    return Observables(predicted_, measured_, *others, jnp.asarray(status, jnp.int32), fixed)
 
 
 def _scalar(word: str, name: str, value: Any) -> Any:
@@ -137,7 +146,12 @@ class Claim:
         quick: grid for 2 CPU cores; ``paper``: the publication's own scale (default: as quick).
         seeds, paper_seeds: number of seeds at either scale (1 where nothing is random).
         judge: ``Dataset -> list[Check]``, deterministic.
-        controls: name -> breach (a dict of fields, a function on the Dataset, or a ``Control``).
+        controls: other worlds, in which the theory must fail: name -> breach (a dict of fields, a function on the Dataset, or a
+            ``Control``).
+        rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces the prediction.
+            The first is the mechanism switched off. None: the claim states none yet, and its checks need no teeth of their own.
+        evidence: what the measured side is: "network", "flow", "reduced", "algebra" or "numbers" (``jaxdyn.engine.contract``).
+        assumes: bounds on scalars that the trial gives under ``assumed``; runs outside are not judged.
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
         form: which form of the prediction is judged, when the trial returns several.
         counterpart: for ``expected="refuted"``: the form that the same judge must uphold on the same data.
@@ -145,7 +159,10 @@ class Claim:
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
-        bounds: where bounds come from that are neither published nor derived: chosen after a look at which seeds, upheld on which.
+        bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``.
+        printed: for ``…_as_printed``: the formula as it stands in print, and where.
+        found: for ``expected="measured"``: check name -> ``(low, high)``, where the recorded value lies; a run that disagrees makes
+            the claim inconclusive.
     """
 
     id: str
@@ -165,7 +182,12 @@ class Claim:
     min_ok: float = 1.0
     plot: Plot | None = None
     caption: str | None = None
-    bounds: str | None = None
+    bounds: Bounds | str | None = None
+    evidence: Evidence | None = None
+    assumes: tuple[Assumption, ...] = ()
+    rivals: Mapping[str, Rival] | None = None
+    printed: str | None = None
+    found: Mapping[str, tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", self.id):
@@ -174,17 +196,54 @@ class Claim:
             raise UsageError(f"{self.id}: expected={self.expected!r} is not allowed: it is upheld, refuted or measured")
         if self.expected == "refuted" and self.counterpart is None:
             raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
-        if self.expected == "upheld" and not self.controls:
-            raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
+        if self.expected == "upheld" and not self.controls and not self.rivals:
+            raise UsageError(f"{self.id}: a claim needs at least one negative control or rival that its judge must reject")
+        self._check_contract()
         controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
         object.__setattr__(self, "controls", controls)
 
+    def _check_contract(self) -> None:
+        """What is stated is stated rightly; what is not stated yet is told by tests, not here."""
+        if self.evidence is not None and self.evidence not in EVIDENCE:
+            raise UsageError(f"{self.id}: evidence={self.evidence!r} is not allowed: it is one of {', '.join(EVIDENCE)}")
+        if self.evidence in MECHANISM and self.expected == "upheld" and self.rivals is not None and not self.rivals:
+            raise UsageError(f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off")
+        twins = set(self.rivals or ()) & set(self.controls)
+        if twins:
+            raise UsageError(f"{self.id}: {twins.pop()!r} names a control and a rival; their names must differ")
+        if not all(callable(rival) for rival in (self.rivals or {}).values()):
+            raise UsageError(f"{self.id}: a rival is a function Dataset -> Dataset; a setting to run is a control")
+        if isinstance(self.assumes, Assumption):
+            object.__setattr__(self, "assumes", (self.assumes,))
+        if self.found is not None and self.expected != "measured":
+            raise UsageError(f"{self.id}: found= is of claims that are expected to be measured")
+        if not (self.bounds is None or isinstance(self.bounds, str | Looked)):
+            raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.looked(...)")
+
     def as_printed(
-        self, *, id: str, statement: str, form: str, source: str | None = None, plot: Plot | None = None, caption: str | None = None
+        self,
+        *,
+        id: str,
+        statement: str,
+        form: str,
+        printed: str | None = None,
+        source: str | None = None,
+        plot: Plot | None = None,
+        caption: str | None = None,
     ) -> Claim:
         """The same runs and the same judge for another form of the prediction, expected to be refuted.
 
-        It has no controls of its own: the same judge must uphold this claim's form on the same runs.
+        It has no controls and rivals of its own: the same judge must uphold this claim's form on the same runs.
+
+        Args:
+            id: ``…_as_printed`` where a paper has this form, ``…_naive`` where nobody printed it, ``…_beyond`` where the paper's
+                statement is taken beyond its assumptions.
+            statement: the form as a claim.
+            form: its name in the trial's observables.
+            printed: the formula as it stands in print, and where.
+            source: if it is not this claim's.
+            plot: if it is not this claim's.
+            caption: if it is not this claim's.
         """
         return dataclasses.replace(
             self,
@@ -194,6 +253,8 @@ class Claim:
             counterpart=self.form,
             sibling=self.id,
             controls={},
+            rivals=None if self.rivals is None else {},
+            printed=printed,
             expected="refuted",
             source=source or self.source,
             plot=plot or self.plot,

@@ -1,36 +1,84 @@
-"""Checks: what a judge returns. Each compares one number with one bound, and knows the worst run behind it."""
+"""Checks: what a judge returns. Each compares one number with one bound, and knows the worst run behind it.
+
+A check on every run passes or fails. A check on a mean or a share over runs carries the interval in which that mean or share
+lies; it passes when the interval lies inside the bound, fails when it lies outside, and is undecided (``passed`` is None) between.
+A gate is a check of what must be true before the statement speaks at all.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxdyn.errors import Inconclusive, UsageError
+
 if TYPE_CHECKING:
     import xarray as xr
 
-__all__ = ["Check", "at_least", "at_most", "relative_error", "within"]
+__all__ = [
+    "Check",
+    "all_passed",
+    "at_least",
+    "at_most",
+    "gate",
+    "interval_within",
+    "mean_within",
+    "relative_error",
+    "share_within",
+    "within",
+]
+
+LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
 
 
 @dataclasses.dataclass(frozen=True)
 class Check:
-    """One comparison: ``value`` against ``bound`` (a number, or ``(low, high)``); ``worst`` tells the worst run's coordinates."""
+    """One comparison.
+
+    Args:
+        name: what is compared.
+        value: the number compared; of several, the worst.
+        bound: a number, or ``(low, high)``, one of which may be infinite.
+        passed: True, False, or None where the interval lies astride the bound.
+        worst: coordinates of the worst entry.
+        interval: where the value lies, if it is estimated from runs.
+        gate: whether this is a gate: if it fails, the claim is inconclusive.
+        needed: about how many runs would decide, where the check is undecided.
+    """
 
     name: str
     value: float
     bound: float | tuple[float, float]
-    passed: bool
+    passed: bool | None
     worst: dict[str, Any] = dataclasses.field(default_factory=dict)
+    interval: tuple[float, float] | None = None
+    gate: bool = False
+    needed: int | None = None
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.value:.4g}, bound {bound_text(self.bound)}"
+        interval = "" if self.interval is None else f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
+        needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
+        return f"{self.name}: {self.value:.4g}{interval}, bound {bound_text(self.bound)}{needed}"
+
+
+def all_passed(checks: Iterable[Check]) -> bool | None:
+    """Whether all checks pass, gates aside: False if one fails, else None if one is undecided."""
+    outcomes = [c.passed for c in checks if not c.gate]
+    return False if False in outcomes else None if None in outcomes else True
 
 
 def bound_text(bound: float | tuple[float, float]) -> str:
-    """A bound in words: one number, or an interval."""
-    return f"{bound[0]:.6g} to {bound[1]:.6g}" if isinstance(bound, tuple | list) else f"{bound:.6g}"
+    """A bound in words: one number, an interval, or one side of it."""
+    if not isinstance(bound, tuple | list):
+        return f"{bound:.6g}"
+    low, high = (math.inf if b is None else b for b in bound)
+    if math.isinf(high):
+        return f"at least {low:.6g}"
+    return f"at most {high:.6g}" if math.isinf(low) else f"{low:.6g} to {high:.6g}"
 
 
 def plain(value: Any) -> Any:
@@ -66,6 +114,141 @@ def within(name: str, value: float | xr.DataArray, low: float, high: float) -> C
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     number, worst = _pick(value, np.maximum(low - value, value - high))
     return Check(name, number, (float(low), float(high)), bool(low <= number <= high), worst)
+
+
+def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
+    """What must be true of every run before the statement speaks: trained, generalised, converged, within the regime.
+
+    A claim whose gate fails is inconclusive, never refuted. Gates are not asked on controls, rivals and distorted data.
+
+    Raises:
+        UsageError: without any bound.
+    """
+    low, high = _bounds(name, at_least, at_most)
+    return dataclasses.replace(within(name, value, low, high), gate=True)
+
+
+def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, float]:
+    if low is None and high is None:
+        raise UsageError(f"{name}: give a lower bound, an upper bound, or both")
+    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+
+
+def interval_within(
+    name: str,
+    value: float | xr.DataArray,
+    interval: tuple[Any, Any],
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    runs: Any = None,
+) -> Check:
+    """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, astride is undecided.
+
+    Args:
+        name: what is estimated.
+        value: the estimate, or an array of estimates, each of which must lie inside.
+        interval: lower and upper ends, shaped as ``value``.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        runs: from how many runs, to say how many would decide.
+
+    Raises:
+        UsageError: without any bound.
+    """
+    low, high = _bounds(name, low, high)
+    below, above = np.asarray(interval[0], float), np.asarray(interval[1], float)
+    number, worst = _pick(value, np.maximum(low - below, above - high))
+    if math.isnan(number):
+        return Check(name, number, (low, high), False)
+    at = np.unravel_index(np.nanargmax(np.maximum(low - below, above - high)), below.shape)
+    ends = float(below[at]), float(above[at])
+    if np.nanmax(np.maximum(low - above, below - high)) > 0:  # one entry that lies outside for certain is enough
+        at = np.unravel_index(np.nanargmax(np.maximum(low - above, below - high)), below.shape)
+        ends = float(below[at]), float(above[at])
+        number, worst = _pick(value, np.maximum(low - above, below - high))
+        return Check(name, number, (low, high), False, worst, ends)
+    if low <= ends[0] and ends[1] <= high:
+        return Check(name, number, (low, high), True, worst, ends)
+    count = None if runs is None else float(np.broadcast_to(np.asarray(runs, float), below.shape)[at])
+    return Check(name, number, (low, high), None, worst, ends, needed=_needed(number, ends, (low, high), count))
+
+
+def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float], runs: float | None) -> int | None:
+    """Runs after which the interval, which narrows with their square root, would lie on one side of the bound."""
+    distance = min(abs(value - b) for b in bounds if math.isfinite(b))
+    if runs is None or distance == 0:
+        return None
+    return math.ceil(runs * (max(ends[1] - value, value - ends[0]) / distance) ** 2)
+
+
+def mean_within(
+    name: str,
+    values: xr.DataArray,
+    *,
+    over: str | Sequence[str],
+    low: float | None = None,
+    high: float | None = None,
+    level: float = LEVEL,
+) -> Check:
+    """Whether the mean over runs lies in [low, high], judged by its Student t interval.
+
+    Args:
+        name: what is averaged.
+        values: one number a run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
+        over: the axes of the runs.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+    """
+    from jaxdyn.stats import bonferroni_t
+
+    over = [over] if isinstance(over, str) else list(over)
+    runs = values.count(over)
+    if values.size == 0 or int(runs.min()) < 2:
+        raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
+    mean = values.mean(over)
+    half = bonferroni_t(runs.size, runs, level) * values.std(over, ddof=1) / np.sqrt(runs)
+    return interval_within(name, mean, (mean - half, mean + half), low=low, high=high, runs=runs)
+
+
+def share_within(
+    name: str,
+    flags: xr.DataArray,
+    *,
+    over: str | Sequence[str],
+    low: float | None = None,
+    high: float | None = None,
+    level: float = LEVEL,
+) -> Check:
+    """Whether the share of runs for which something is true lies in [low, high], judged by Wilson's interval.
+
+    Args:
+        name: what is counted.
+        flags: truth values, NaN where a run is not ok; every other axis holds further shares, as in :func:`mean_within`.
+        over: the axes of the runs.
+        low: lower bound; None: none.
+        high: upper bound; None: none.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: no run at all.
+    """
+    import xarray as xr
+
+    from jaxdyn.stats import wilson
+
+    over = [over] if isinstance(over, str) else list(over)
+    flags = flags.astype(float)
+    runs, hits = flags.count(over), flags.sum(over)
+    if flags.size == 0 or int(runs.min()) < 1:
+        raise Inconclusive(f"{name}: a share needs at least one run")
+    each = 1 - (1 - level) / runs.size
+    ends = xr.apply_ufunc(lambda k, n: wilson(int(k), int(n), each), hits, runs, output_core_dims=[[], []], vectorize=True)
+    return interval_within(name, hits / runs, ends, low=low, high=high, runs=runs)
 
 
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:

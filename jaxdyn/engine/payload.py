@@ -17,6 +17,7 @@ from typing import Any
 import jax
 
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.registry import home
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import field_table, split
@@ -85,7 +86,10 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "source": claim.source,
         "caption": claim.caption,
         "sibling": claim.sibling,
-        "bounds": claim.bounds,
+        "evidence": claim.evidence,
+        "assumes": [str(a) for a in claim.assumes],
+        "bounds": provenance(claim.bounds),
+        "printed": claim.printed,
         "expected": claim.expected,
         "verdict": decision.verdict,
         "resolution": decision.resolution,
@@ -94,8 +98,12 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "diverged": decision.diverged,
         "compile_seconds": verified.compile_seconds,
         "run_seconds": verified.run_seconds,
+        "outside": decision.outside,
         "checks": [asdict(c) for c in decision.checks],
+        "gates": [asdict(c) for c in decision.gates],
         "controls": [asdict(c) for c in decision.controls],
+        "rivals": [asdict(c) for c in decision.rivals],
+        "teeth": verified.teeth,
         "scale": verified.task.scale,
         "seeds": len(verified.task.main.seeds),
         "seed_range": _seed_range(verified.task.main.seeds),

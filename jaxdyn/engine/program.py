@@ -171,11 +171,11 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
     """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged."""
     arrays, dims = {}, {}
     status = np.array(observed.status)[:n_seeds, :n_cells]
-    for prefix in ("predicted", "measured", "recorded"):
+    for prefix in ("predicted", "measured", "recorded", "assumed"):
         for name, item in getattr(observed, prefix).items():
             label = name if prefix == "recorded" else f"{prefix}_{name}"
             arrays[label], dims[label] = np.asarray(item.value)[:n_seeds, :n_cells], item.dims
-            if prefix != "recorded" and np.issubdtype(arrays[label].dtype, np.inexact):
+            if prefix in ("predicted", "measured") and np.issubdtype(arrays[label].dtype, np.inexact):
                 finite = np.isfinite(arrays[label]).reshape(n_seeds, n_cells, -1).all(-1)
                 status = np.where((status == OK) & ~finite, DIVERGED, status)
     return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))

@@ -29,7 +29,14 @@ __all__ = ["all_claims", "catalogue", "home", "select", "select_ids", "write_shi
 PACKAGE = Path(__file__).parents[1]
 THEORIES = PACKAGE / "theories"
 SHIPPED = Path(__file__).with_name("catalogue.json")
-DECIDES = ("breach", "claim", "registry", "setting", "study")  # modules of the engine on which a catalogue's entries depend
+DECIDES = (
+    "breach",
+    "claim",
+    "contract",
+    "registry",
+    "setting",
+    "study",
+)  # on which a catalogue's entries depend
 
 
 class Source(NamedTuple):
@@ -159,6 +166,7 @@ def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Cla
 
 
 def _entry(claim: Claim) -> dict[str, Any]:
+    from jaxdyn.engine.contract import provenance
     from jaxdyn.engine.setting import field_table
 
     grid = claim.grid("quick")
@@ -167,8 +175,11 @@ def _entry(claim: Claim) -> dict[str, Any]:
         "theory": claim.theory,
         "statement": claim.statement,
         "source": claim.source,
+        "evidence": claim.evidence,
         "expected": claim.expected,
+        "bounds": provenance(claim.bounds),
         "controls": list(claim.controls),
+        "rivals": list(claim.rivals or {}),
         "fields": field_table(grid),
         "runs": {s: len(claim.grid(s).cells()) * claim.seed_count(s) for s in ("quick", "paper")},
         "home": home(claim),

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import jax
 
-from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Observables, Plot
+from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Observables, Plot, Rival
+from jaxdyn.engine.contract import Assumption, Bounds, Evidence
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Study"]
 
@@ -39,6 +37,10 @@ class Study:
     min_ok: float = 1.0
     plot: Plot | None = None
     caption: str | None = None
+    bounds: Bounds | str | None = None
+    evidence: Evidence | None = None
+    assumes: tuple[Assumption, ...] = ()
+    rivals: Mapping[str, Rival] | None = None
 
     def claim(
         self,
@@ -58,7 +60,12 @@ class Study:
         min_ok: float | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
-        bounds: str | None = None,
+        bounds: Bounds | str | None = None,
+        evidence: Evidence | None = None,
+        assumes: tuple[Assumption, ...] | None = None,
+        rivals: Mapping[str, Rival] | None = None,
+        printed: str | None = None,
+        found: Mapping[str, tuple[float, float]] | None = None,
     ) -> Claim:
         """A claim on this study's runs.
 
@@ -85,7 +92,12 @@ class Study:
             min_ok=_own(min_ok, self.min_ok),
             plot=_own(plot, self.plot),
             caption=_own(caption, self.caption),
-            bounds=bounds,
+            bounds=_own(bounds, self.bounds),
+            evidence=_own(evidence, self.evidence),
+            assumes=_own(assumes, self.assumes),
+            rivals=_own(rivals, self.rivals),
+            printed=printed,
+            found=found,
         )
 
 

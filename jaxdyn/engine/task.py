@@ -13,16 +13,20 @@ import xarray as xr
 from jaxdyn.engine import timings
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.decision import Decision, Outcome, teeth
 from jaxdyn.engine.judge import Check, bound_text
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.sweep import Job
-from jaxdyn.engine.verdict import ControlOutcome, Decision
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Conclusion", "Cost", "Plan", "Task", "Verified"]
+
+
+SIGNS = {True: "ok  ", False: "FAIL", None: "?   "}
+OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Task:
     overrides: Mapping[str, Any]
     by: tuple[str, ...] = ()
     load: tuple[str, ...] = ()
+    fresh: bool = False
 
     @property
     def requests(self) -> list[Request]:
@@ -55,7 +60,9 @@ class Task:
             words.append(f"--scale {self.scale}")
         seeds = self.main.seeds
         contiguous = seeds == tuple(range(seeds[0], seeds[-1] + 1))  # other choices can only be made from Python
-        if contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
+        if contiguous and self.fresh:
+            words.append(f"--fresh {seeds[0]}")
+        elif contiguous and seeds != tuple(range(self.claim.seed_count(self.scale))):
             words.append(f"--seeds {len(seeds)}" if seeds[0] == 0 else f"--seeds {seeds[0]}:{seeds[-1] + 1}")
         for name, value in self.overrides.items():
             text = ",".join(map(_text, value)) if isinstance(value, list | range) else _text(value)
@@ -133,9 +140,24 @@ class Verified:
         return self.conclusion.decision.checks
 
     @property
-    def controls(self) -> list[ControlOutcome]:
+    def controls(self) -> list[Outcome]:
         """The outcome of every negative control."""
         return self.conclusion.decision.controls
+
+    @property
+    def gates(self) -> list[Check]:
+        """What had to be true of the runs before the statement speaks."""
+        return self.conclusion.decision.gates
+
+    @property
+    def rivals(self) -> list[Outcome]:
+        """The outcome of every rival."""
+        return self.conclusion.decision.rivals
+
+    @property
+    def teeth(self) -> dict[str, list[str]]:
+        """For every check the controls and rivals that it rejects."""
+        return teeth(self.checks, [*self.controls, *self.rivals])
 
     @property
     def resolution(self) -> dict[str, dict[str, Any]]:
@@ -195,15 +217,20 @@ class Verified:
 
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
-        lines += [f"  {'ok  ' if c.passed else 'FAIL'} {c}" for c in self.checks]
-        lines += [f"  control {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in self.controls]
+        lines += [f"  {'gate' if c.gate else SIGNS[c.passed]} {c}" for c in (*self.gates, *self.checks)]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
         message = self.conclusion.decision.message
         return "\n".join([*lines, *([f"  {message}"] if message else [])])
 
     def _repr_html_(self) -> str:
         """How a notebook shows it: verdict, statement, and a table of checks and controls."""
-        rows = [(c.name, f"{c.value:.4g}", bound_text(c.bound), "passed" if c.passed else "failed") for c in self.checks]
-        rows += [(f"control: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in self.controls]
+        checks = [*self.gates, *self.checks]
+        rows = [
+            (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
+        ]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
         head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
         message = self.conclusion.decision.message
@@ -212,7 +239,7 @@ class Verified:
         return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
 
 
-def _why(control: ControlOutcome) -> str:
+def _why(control: Outcome) -> str:
     """Why a control was not rejected: its reason, or the values with which its checks pass."""
     return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
 

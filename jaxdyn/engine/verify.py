@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import contextlib
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -15,13 +16,14 @@ from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Program, versions
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.decision import error_decision
 from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.sweep import Job, execute, load_stored, plan, seed_tuple, wait_for_first
 from jaxdyn.engine.task import Conclusion, Cost, Plan, Task, Verified
-from jaxdyn.engine.verdict import by_cells, decide, error_decision
+from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
 __all__ = ["conclude", "make_plan", "run_plan", "verify", "verify_many"]
@@ -122,12 +124,23 @@ def make_plan(
     *,
     scale: str = "quick",
     seeds: Any = None,
+    fresh: int | None = None,
     overrides: Mapping[str, Any] | None = None,
     by: str | Sequence[str] = (),
     load: Sequence[str | Path] = (),
     store: Path | None = None,
 ) -> Plan:
     """Plan all runs of all claims together, so that they share programs, chunks and shards.
+
+    Args:
+        claims: the claims.
+        scale: ``quick`` or ``paper``.
+        seeds: how many, or which; None: each claim's own.
+        fresh: the first seed of each claim's own number of seeds, to repeat them all on seeds not used before.
+        overrides: fields of the settings.
+        by: swept fields, each cell of which is judged separately.
+        load: files with a user's own claims.
+        store: folder of the shards.
 
     Raises:
         UsageError: an unknown scale or field, a value that is not allowed, no seeds.
@@ -139,7 +152,11 @@ def make_plan(
     lacking = [c.id for c in claims if any(f not in c.grid(scale).setting.hints for f in overrides)]
     if lacking and len(lacking) < len(claims):
         raise UsageError(f"not every selected claim has the fields {', '.join(overrides)}; these lack one: {', '.join(lacking)}")
-    tasks = [_task(claim, scale, seeds, overrides, by, load) for claim in claims]
+    if fresh is not None and seeds is not None:
+        raise UsageError("fresh and seeds are not allowed together: fresh takes each claim's own number of seeds")
+    tasks = [_task(claim, scale, _own_seeds(claim, scale, seeds, fresh), overrides, by, load) for claim in claims]
+    if fresh is not None:
+        tasks = [dataclasses.replace(task, fresh=True) for task in tasks]
     optimization = QUICK_OPTIMIZATION if scale == "quick" else None
     jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
     stored = load_stored(jobs)
@@ -221,11 +238,18 @@ def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Data
     return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed)
 
 
+def _own_seeds(claim: Claim, scale: str, seeds: Any, fresh: int | None) -> Any:
+    if seeds is not None:
+        return seeds
+    count = claim.seed_count(scale)
+    return count if fresh is None else range(fresh, fresh + count)
+
+
 def _task(
     claim: Claim, scale: str, seeds: Any, overrides: Mapping[str, Any], by: Sequence[str], load: Sequence[str | Path]
 ) -> Task:
     grid = claim.grid(scale).replace(**overrides)
-    chosen = seed_tuple(claim.seed_count(scale) if seeds is None else seeds)
+    chosen = seed_tuple(seeds)
     for name in by:
         if name != "seed" and name not in grid.axes:
             axes = ", ".join([*grid.axes, "seed"])

@@ -11,16 +11,16 @@ import jaxdyn as jd
 from jaxdyn.cli import conclusions
 from jaxdyn.cli.conclusions import basis, keep, kept
 from jaxdyn.engine import registry
+from jaxdyn.engine.decision import Decision, Outcome, error_decision
 from jaxdyn.engine.judge import Check
 from jaxdyn.engine.task import Conclusion
-from jaxdyn.engine.verdict import ControlOutcome, Decision, error_decision
 from jaxdyn.engine.verify import make_plan
 
 CHECKS = [Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}), Check("share", math.nan, 0.5, False)]
 DECISION = Decision(
     "refuted",
     CHECKS,
-    [ControlOutcome("noise", True, CHECKS[:1]), ControlOutcome("shift", False, [], "not blended: z has another shape")],
+    [Outcome("noise", True, CHECKS[:1]), Outcome("shift", False, [], "not blended: z has another shape")],
     {"scale": {"z": 1e-3, "sign": None}, "mix": {"noise": 0.02}},
     CHECKS[1:],
     3,

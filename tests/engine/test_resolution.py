@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.verdict import HALVINGS, by_cells, decide
+from jaxdyn.engine.resolution import HALVINGS
+from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
 
 from .handmade import data, doubled, failing, judge
@@ -168,7 +169,7 @@ def test_each_cell_is_judged_by_itself(claim):
     assert found == [(0.1, "upheld", None), (0.2, "refuted", "relative error")]
     assert [c["checks"][0]["passed"] for c in loose] == [True, False] and loose[1]["checks"][0]["value"] == pytest.approx(0.5)
     strict = by_cells(claim(), ds, ["lr"])
-    assert strict[0]["verdict"] == "inconclusive" and "25% of the runs are not ok" in strict[0]["failed"]
+    assert strict[0]["verdict"] == "inconclusive" and "1 of 4 runs are not ok (diverged)" in strict[0]["failed"]
     both = by_cells(claim(), ds, ["lr", "seed"])
     assert len(both) == 8 and both[6]["at"] == {"lr": 0.2, "seed": 2}
     assert [c["verdict"] for c in both] == ["inconclusive", *["upheld"] * 5, "refuted", "upheld"]

@@ -1,0 +1,93 @@
+"""What a verdict rests on, beside the data: evidence, assumptions, and where bounds come from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from typing import Any, Literal, TypeAlias, get_args
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["EVIDENCE", "MECHANISM", "Assumption", "Bounds", "Evidence", "Looked", "above", "below", "looked", "provenance"]
+
+Evidence: TypeAlias = Literal["network", "flow", "reduced", "algebra", "numbers"]
+EVIDENCE: dict[str, str] = {
+    "network": "parameters moved by optimizer steps on the loss of a model",
+    "flow": "gradient flow of the model's loss, by automatic differentiation",
+    "reduced": "the theory's own reduced equations, integrated",
+    "algebra": "an identity, construction or bound, evaluated at given numbers",
+    "numbers": "published figures against each other",
+}
+MECHANISM = ("network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
+assert tuple(EVIDENCE) == get_args(Evidence)
+
+
+@dataclasses.dataclass(frozen=True)
+class Assumption:
+    """A hypothesis of the theorem: a scalar that the trial gives under ``assumed`` lies strictly between two bounds."""
+
+    name: str
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __str__(self) -> str:
+        return f"{self.name} > {self.low:g}" if math.isinf(self.high) else f"{self.name} < {self.high:g}"
+
+
+def below(name: str, bound: float) -> Assumption:
+    """``assumes=jd.below("overlap", 1.0)``: runs with a larger recorded value are outside, and not judged."""
+    return Assumption(name, high=_number(name, bound))
+
+
+def above(name: str, bound: float) -> Assumption:
+    """``assumes=jd.above("rate_ratio", 10.0)``: runs with a smaller recorded value are outside, and not judged."""
+    return Assumption(name, low=_number(name, bound))
+
+
+def _number(name: str, bound: float) -> float:
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
+        raise UsageError(f"the bound {bound!r} of {name!r} is not allowed: it is a finite number")
+    return float(bound)
+
+
+@dataclasses.dataclass(frozen=True)
+class Looked:
+    """Bounds chosen after a look at some seeds, and upheld on others; made by :func:`looked`."""
+
+    at: str
+    confirmed: str
+
+    def __str__(self) -> str:
+        return f"chosen after a look at seeds {self.at}, upheld on seeds {self.confirmed}"
+
+
+Bounds: TypeAlias = "Literal['paper', 'derived'] | Looked"
+
+
+def looked(at: str, confirmed: str) -> Looked:
+    """Where bounds come from that are neither published nor derived: ``jd.looked(at="0:8", confirmed="4000:4010")``.
+
+    Args:
+        at: the seeds that were looked at when the bounds were chosen, FROM:TO.
+        confirmed: seeds not used before, on which the claim was upheld then.
+
+    Raises:
+        UsageError: anything but two ranges of seeds that have none in common.
+    """
+    first, second = _range(at), _range(confirmed)
+    if first.start < second.stop and second.start < first.stop:
+        raise UsageError(f"confirmed={confirmed!r} is not allowed: the seeds {at} were looked at; it takes seeds not used before")
+    return Looked(at, confirmed)
+
+
+def _range(text: str) -> range:
+    match = re.fullmatch(r"(\d+):(\d+)", text) if isinstance(text, str) else None
+    if match is None or int(match[1]) >= int(match[2]):
+        raise UsageError(f"seeds {text!r} are not allowed: write FROM:TO with FROM below TO")
+    return range(int(match[1]), int(match[2]))
+
+
+def provenance(bounds: Any) -> str | None:
+    """Where bounds come from, in words."""
+    return {"paper": "the paper's own", "derived": "derived"}.get(bounds, str(bounds)) if bounds is not None else None

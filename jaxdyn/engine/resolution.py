@@ -1,0 +1,118 @@
+"""How sharp a judge is: it is asked again on distorted data, and the smallest distortion that it rejects is found by bisection."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine.claim import Judge
+from jaxdyn.engine.judge import Check, all_passed
+from jaxdyn.errors import Inconclusive, UsageError
+
+__all__ = ["blend", "judged", "obstacle", "rejects", "scale", "smallest"]
+
+HALVINGS = 9  # of 14 decades: the threshold is found to 6%
+
+
+def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
+    """The judge's checks; where the caller narrowed the axes, a judge that misses an entry is inconclusive, not broken.
+
+    Raises:
+        Inconclusive: the judge cannot decide on these data.
+        UsageError: the judge returned anything but a list of checks.
+    """
+    # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
+    # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
+    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
+        try:
+            checks = judge(ds.copy())  # a judge may write into its data
+        except (IndexError, KeyError) as error:
+            if narrowed:
+                raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
+            raise
+    if checks is None or (isinstance(checks, list | tuple) and not checks):
+        raise UsageError("the judge returned no checks")
+    if not isinstance(checks, list | tuple) or not all(isinstance(c, Check) for c in checks):
+        got = "one Check" if isinstance(checks, Check) else f"{type(checks).__name__} {checks!r:.60}"
+        raise UsageError(f"the judge returned {got}; it must return a list of checks, [jd.at_most(...), ...]")
+    if all(c.gate for c in checks):
+        raise UsageError("the judge returned gates only; at least one check must decide the statement")
+    return list(checks)
+
+
+def rejects(judge: Judge, ds: xr.Dataset) -> bool:
+    """Whether the judge rejects distorted data: an exception (a fit of zeros, say) counts as rejection, indecision does not."""
+    try:
+        return all_passed(judged(judge, ds)) is False
+    except Inconclusive:
+        return False
+    except Exception:
+        return True
+
+
+def smallest(rejected: Callable[[float], bool]) -> float | None:
+    """The smallest share in [1e-14, 1] that is rejected, by bisection on its logarithm; None if 1 is not."""
+    if not rejected(1.0):
+        return None
+    low, high = -14.0, 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if rejected(10.0**middle) else (middle, high)
+    return float(10.0**high)
+
+
+def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
+    """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
+    found: dict[str, float | None] = {}
+    for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
+        if not np.issubdtype(ds[name].dtype, np.floating):
+            found[name.removeprefix("predicted_")] = None
+            continue
+        if not _reads(judge, ds, name):
+            continue  # other claims share this trial
+
+        def rejected(eps: float, name: str = name) -> bool:
+            return all(rejects(judge, _with(ds, **{name: ds[name].values * factor})) for factor in (1 + eps, 1 - eps))
+
+        found[name.removeprefix("predicted_")] = smallest(rejected)
+    return found
+
+
+def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
+    """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
+    try:
+        return all_passed(judged(judge, _with(ds, **{name: ds[name].values * np.nan}))) is not True
+    except Exception:
+        return True
+
+
+def _with(ds: xr.Dataset, **arrays: Any) -> xr.Dataset:
+    """The data with other numbers in some variables; ``assign`` would align and merge what has the same axes anyway."""
+    changed = ds.copy()
+    for name, array in arrays.items():
+        changed[name].data = array
+    return changed
+
+
+def blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
+    """``(1 − share)·main + share·control``, run by run, in every floating-point variable."""
+    mixed: dict[str, Any] = {}
+    for name, values in main.data_vars.items():
+        if name != "status" and name in control and np.issubdtype(values.dtype, np.floating):
+            mixed[str(name)] = (1 - share) * values.values + share * control[name].values
+    return _with(main, **mixed)
+
+
+def obstacle(main: xr.Dataset, control: xr.Dataset) -> str | None:
+    """Why two Datasets cannot be blended run by run; None if they can."""
+    for name, values in main.data_vars.items():
+        if name in control and control[name].dims == values.dims and control[name].shape == values.shape:
+            continue
+        return f"{name} has another shape"
+    for axis in main.coords:
+        if axis in control.coords and not main[axis].equals(control[axis]):
+            return f"another {axis}"
+    return None

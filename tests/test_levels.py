@@ -1,0 +1,114 @@
+"""Error rates of the statistics, by simulation: on data for which the law is true, refusals are as frequent as stated."""
+
+import numpy as np
+import pytest
+import scipy.stats
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import stats
+
+REPEATS = 4000
+RUNS = [3, 8, 30]
+
+
+def draws(runs, repeats=REPEATS, seed=0):
+    """Standard normal numbers (repeat, run)."""
+    values = np.random.default_rng(seed).normal(size=(repeats, runs))
+    return xr.DataArray(values, dims=("repeat", "seed"))
+
+
+def agrees(refused, level, repeats=REPEATS):
+    """Whether a number of refusals is one that the nominal level makes likely (both sides at 0.01%)."""
+    low, high = scipy.stats.binom.ppf([1e-4, 1 - 1e-4], repeats, 1 - level)
+    return low <= refused <= high
+
+
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("level", [0.9, 0.99])
+def test_mean_interval(runs, level):
+    _, low, high = stats.mean_interval(draws(runs), "seed", level)
+    assert agrees(int(((low > 0) | (high < 0)).sum()), level)
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_standard_errors_with_students_quantile(runs):
+    """And with the normal one they refuse far too often."""
+    z = abs(stats.standard_errors(draws(runs), "seed", least=2))
+    assert agrees(int((z > stats.bonferroni_t(1, runs, 0.99)).sum()), 0.99)
+    assert runs > 8 or not agrees(int((z > stats.bonferroni_z(1, 0.99)).sum()), 0.99)
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_simultaneous_tests_hold_together(runs):
+    """Five means at once: all of them pass with the stated probability (independent, so Bonferroni is all but exact)."""
+    z = abs(stats.standard_errors(draws(runs, 5 * REPEATS), "seed", least=2)).values.reshape(REPEATS, 5)
+    assert agrees(int((z > stats.bonferroni_t(5, runs, 0.95)).any(1).sum()), 1 - (1 - (1 - 0.05 / 5) ** 5))
+
+
+@pytest.mark.parametrize("count", [1, 7])
+def test_normal_quantile_where_the_error_is_known(count):
+    z = abs(draws(count).values)
+    assert agrees(int((z > stats.bonferroni_z(count, 0.95)).any(1).sum()), (1 - 0.05 / count) ** count)
+
+
+def test_slope_interval(runs=4):
+    """Y = x² times noise: the mean slope over runs is 2."""
+    x = xr.DataArray(2.0 ** np.arange(4), dims="eta")
+    rng = np.random.default_rng(1)
+    refused = 0
+    for _ in range(REPEATS // 2):
+        y = x**2 * xr.DataArray(np.exp(0.1 * rng.normal(size=(4, runs))), dims=("eta", "seed"))
+        _, low, high = stats.slope_interval(x, y, "eta", 0.95)
+        refused += not low <= 2 <= high
+    assert agrees(refused, 0.95, REPEATS // 2)
+
+
+@pytest.mark.parametrize("runs", [8, 30])
+def test_bootstrap_interval(runs):
+    """Normal data; the expanded percentiles are right for few runs to within two per cent."""
+    values = draws(runs, 2000).values
+    low, high = stats.bootstrap_interval(values, axis=1, level=0.95, n=1000)
+    refused = int(((low > 0) | (high < 0)).sum()) / 2000
+    assert refused == pytest.approx(0.05, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [5, 8, 64])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_wilson(n, p):
+    """A count has steps: the exact rate of refusals, averaged over nearby p, is the nominal one to within two per cent."""
+    rates = []
+    for q in np.linspace(p - 0.08, p + 0.08, 41):
+        inside = [low <= q <= high for low, high in (stats.wilson(k, n, 0.95) for k in range(n + 1))]
+        rates.append(float(scipy.stats.binom.pmf(np.arange(n + 1)[np.array(inside)], n, q).sum()))
+    assert np.mean(rates) == pytest.approx(0.95, abs=0.02)
+
+
+def test_rank_correlation_of_independent_numbers():
+    """Its exact distribution: with 5 pairs, |rho| = 1 in 2 of 120 orders."""
+    rho = stats.spearman(draws(5, seed=2), draws(5, seed=3), "seed")
+    assert agrees(int((abs(rho) > 1 - 1e-9).sum()), 1 - 2 / 120)
+
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_a_check_of_a_mean_that_is_at_its_bound(runs):
+    """A true mean on the bound: passed or failed for certain as rarely as stated, half of it on each side."""
+    found = [jd.mean_within("m", row, over="seed", low=0.0, level=0.95).passed for row in draws(runs, 2000)]
+    assert agrees(found.count(False), 0.975, 2000) and agrees(found.count(True), 0.975, 2000)
+
+
+def test_a_check_of_a_share_that_is_at_its_bound():
+    rng = np.random.default_rng(4)
+    flags = xr.DataArray(rng.random((2000, 40)) < 0.5, dims=("repeat", "seed"))
+    found = [jd.share_within("s", row, over="seed", low=0.5, level=0.95).passed for row in flags]
+    assert found.count(False) / 2000 == pytest.approx(0.025, abs=0.02)
+    assert found.count(True) / 2000 == pytest.approx(0.025, abs=0.02)
+
+
+def test_convergence_order_of_a_law_that_holds():
+    """The least-squares slope itself is unbiased: its mean over many noisy laws is the order."""
+    x = xr.DataArray(2.0 ** np.arange(5), dims="eta")
+    rng = np.random.default_rng(5)
+    y = x**1.5 * xr.DataArray(np.exp(0.2 * rng.normal(size=(5, REPEATS))), dims=("eta", "seed"))
+    slopes = stats.loglog_slope(x, y, "eta")
+    assert abs(float(stats.standard_errors(slopes - 1.5, "seed"))) < stats.bonferroni_t(1, REPEATS, 0.9999)
