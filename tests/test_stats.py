@@ -169,7 +169,7 @@ def test_levels_lie_between_0_and_1(level):
         lambda: stats.bonferroni_z(3, level),
         lambda: stats.wilson(1, 2, level),
         lambda: stats.mean_interval(np.arange(4.0), "run", level),
-        lambda: stats.bootstrap_interval(np.arange(4.0), level=level),
+        lambda: stats.bootstrap_interval(np.arange(8.0), level=level),
     ]
     for call in calls:
         with pytest.raises(UsageError, match="between 0 and 1"):
