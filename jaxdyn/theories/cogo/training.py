@@ -1,10 +1,10 @@
 r"""How CoGO's networks are trained: full batch, Adam with coupled weight decay, a random tenth of all pairs held out.
 
-Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-4 adds less than 4e-12 to
-an output, all of them together less than float32 resolves, and its own gradient is quadratic in those weights, so that decay wins
-for good: such nodes are set to zero, nodes are put in order of size, and the steps are made on the first 512, 256, 128, ... nodes
-that hold all others. The loss is summed over pairs in small groups and taken from Gram matrices (:mod:`gram`) in large ones; both
-are the same number.
+Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-3 adds less than 4e-9 to
+an output, all of them together a thousandth of what Adam's steps leave, and its own gradient is quadratic in those weights, so
+that decay wins for good: such nodes are set to zero, nodes are put in order of size, and the steps are made on the first 512,
+256, 128, ... nodes that hold all others. The loss is summed over pairs in small groups and taken from Gram matrices
+(:mod:`gram`) in large ones; both are the same number.
 Source: arXiv:2410.01779, section 6, and the settings of its code. Letters: d elements, q nodes, n pairs.
 """
 
@@ -84,8 +84,8 @@ def train(
 
     The records: ``train_loss``, ``test_loss`` (code scale), ``train_accuracy``, ``test_accuracy``, ``diagonal``
     (:math:`2d\sum_{k \ne 0} \mathrm{Re}\, r_{kkk}`, which is d - 1 at a solution), ``cross`` (the same sum over all other
-    :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead), and what ``watch`` makes of the weights. From the first record with a
-    training loss below ``solved`` on, the weights stay as they are.
+    :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead), and what ``watch`` makes of the weights.
+    From the first record with a training loss below ``solved`` on, the weights stay as they are.
     """
     group = parse(s.group)
     k_data, k_init = jax.random.split(key)
