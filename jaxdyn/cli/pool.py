@@ -22,7 +22,9 @@ def worker_count(workers: int | None, programs: int) -> int:
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
-def _worker_setup() -> None:
+def _worker_setup(workers: int) -> None:
+    # XLA's threads, read when JAX first meets the processor: with one a core in every worker they fight for the cores
+    os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
     os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
 
@@ -37,7 +39,8 @@ def executor(workers: int, cluster: str | None) -> Iterator[cf.Executor | None]:
     if workers <= 1:
         yield None
         return
-    pool = cf.ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_worker_setup)
+    context = multiprocessing.get_context("spawn")
+    pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=_worker_setup, initargs=(workers,))
     try:
         yield pool
         pool.shutdown()

@@ -1,10 +1,10 @@
 r"""How CoGO's networks are trained: full batch, Adam with coupled weight decay, a random tenth of all pairs held out.
 
-Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-4 adds less than 4e-12 to
-an output, all of them together less than float32 resolves, and its own gradient is quadratic in those weights, so that decay wins
-for good: such nodes are set to zero, nodes are put in order of size, and the steps are made on the first 512, 256, 128, ... nodes
-that hold all others. The loss is summed over pairs in small groups and taken from Gram matrices (:mod:`gram`) in large ones; both
-are the same number.
+Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-3 adds less than 4e-9 to
+an output, all of them together a thousandth of what Adam's steps leave, and its own gradient is quadratic in those weights, so
+that decay wins for good: such nodes are set to zero, nodes are put in order of size, and the steps are made on the first 512,
+256, 128, ... nodes that hold all others. The loss is summed over pairs in small groups and taken from Gram matrices
+(:mod:`gram`) in large ones; both are the same number.
 Source: arXiv:2410.01779, section 6, and the settings of its code. Letters: d elements, q nodes, n pairs.
 """
 
@@ -26,7 +26,7 @@ from jaxdyn.theories.cogo import gram, model
 
 __all__ = ["Run", "Training", "size", "split", "train", "trial"]
 
-DEAD = 1e-4  # largest weight of a dead node
+DEAD = 1e-3  # largest weight of a dead node
 SMALL = 32  # order up to which sums over pairs take as long as Gram matrices; their programs compile four times as fast
 
 
@@ -74,12 +74,18 @@ def split(key: PRNGKeyArray, group: Abelian, share: float) -> tuple[Int[Array, "
     return pairs[count:], pairs[:count]
 
 
-def train(s: Training, key: PRNGKeyArray, watch: Callable[[Float[Array, "3 d q"]], dict[str, Array]] = lambda w: {}) -> Run:
+def train(
+    s: Training,
+    key: PRNGKeyArray,
+    watch: Callable[[Float[Array, "3 d q"]], dict[str, Array]] = lambda w: {},
+    solved: float = 0.0,
+) -> Run:
     r"""Train one network, and record losses, accuracies and sums of potentials before the first epoch and after each ``every``.
 
     The records: ``train_loss``, ``test_loss`` (code scale), ``train_accuracy``, ``test_accuracy``, ``diagonal``
     (:math:`2d\sum_{k \ne 0} \mathrm{Re}\, r_{kkk}`, which is d - 1 at a solution), ``cross`` (the same sum over all other
     :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead), and what ``watch`` makes of the weights.
+    From the first record with a training loss below ``solved`` on, the weights stay as they are.
     """
     group = parse(s.group)
     k_data, k_init = jax.random.split(key)
@@ -93,15 +99,17 @@ def train(s: Training, key: PRNGKeyArray, watch: Callable[[Float[Array, "3 d q"]
     def record(w: Float[Array, "3 d q"]) -> dict[str, Array]:
         return observe(w, s, group, held) | watch(w)
 
-    def advance(state: training_loop.State, _: None) -> tuple[training_loop.State, dict]:
+    def advance(carry: tuple[training_loop.State, Array], _: None) -> tuple[tuple[training_loop.State, Array], dict]:
+        state, loss = carry
         state, live = settle(state) if s.activation == "quadratic" else (state, s.hidden)
         sizes = widths(s, group)
-        narrow = [narrowed(step, s.every, q) for q in sizes]
+        narrow = [narrowed(step, jnp.where(loss < solved, 0, s.every), q) for q in sizes]
         state = jax.lax.switch(jnp.sum(jnp.array(sizes) >= live) - 1, narrow, state)
-        return state, record(state.params)
+        now = record(state.params)
+        return (state, now["train_loss"]), now
 
     first = record(state.params)
-    state, later = jax.lax.scan(advance, state, length=s.epochs // s.every)
+    (state, _), later = jax.lax.scan(advance, (state, first["train_loss"]), length=s.epochs // s.every)
     return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
 
 
@@ -144,7 +152,7 @@ def settle(state: training_loop.State) -> tuple[training_loop.State, Int[Array, 
     return jax.tree.map(lambda x: jnp.where(alive, x[..., order], 0) if x.ndim == 3 else x, state), jnp.sum(alive)
 
 
-def narrowed(step: Callable[[Any], Any], count: int, size: int) -> Callable[[Any], Any]:
+def narrowed(step: Callable[[Any], Any], count: int | Int[Array, ""], size: int) -> Callable[[Any], Any]:
     """``count`` steps on the first ``size`` nodes, the others being zero."""
 
     def go(state: training_loop.State) -> training_loop.State:

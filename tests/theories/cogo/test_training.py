@@ -74,6 +74,16 @@ def test_records_are_what_they_are_called(x64):
     np.testing.assert_allclose(run.curves["cross"][-1], 10 * (r.sum().real - diagonal), atol=1e-10)
 
 
+def test_a_solved_run_stays_as_it_is_from_that_record_on(x64):
+    whole = trained(SMALL).curves["train_loss"]
+    solved = float(jnp.mean(whole[1:3]))
+    ended = jax.jit(lambda key: training.train(SMALL, key, solved=solved))(jax.random.key(0)).curves["train_loss"]
+    first = int(jnp.argmax(whole < solved))
+    assert first == 2
+    np.testing.assert_allclose(ended[: first + 1], whole[: first + 1], rtol=1e-12)
+    np.testing.assert_allclose(ended[first:], ended[first], rtol=1e-12)
+
+
 def test_dead_nodes_are_left_out_without_changing_the_rest(x64):
     """Among many nodes most are dead from the start: the steps on the narrow network are those of the wide one."""
     s = dataclasses.replace(SMALL, hidden=64, epochs=20)

@@ -31,8 +31,8 @@ SEEDS = 20
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """One over the epochs until the training loss falls below ``SOLVED``, 0 if it never does."""
-    loss = train(s, key).curves["train_loss"].astype(jnp.float64)
+    """One over the epochs until the training loss falls below ``SOLVED``, where training ends; 0 if it never does."""
+    loss = train(s, key, solved=SOLVED).curves["train_loss"].astype(jnp.float64)
     below, d = loss < SOLVED, parse(s.group).order
     first = jnp.argmax(below)
     return jd.observables(

@@ -31,8 +31,8 @@ MARGIN = 0.02  # keeps the logit of an accuracy of zero or one finite
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """The accuracies of one network along its training, beside the critical share of its group."""
-    curves = train(s, key).curves
+    """The accuracies of one network along its training, which ends when all pairs are right, and its group's critical share."""
+    curves = train(s, key, known=1.0).curves
     return jd.observables(
         predicted={"critical": jnp.float64(critical_share(parse(s.group)))},
         measured={"critical": jnp.asarray(s.pairs, jnp.float64)},

@@ -28,8 +28,8 @@ def reached(curve: jnp.ndarray, every: int, level: float = KNOWN) -> jnp.ndarray
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """When one network generalises."""
-    curves = train(s, key).curves
+    """When one network generalises, where its training ends."""
+    curves = train(s, key, known=KNOWN).curves
     return jd.observables(
         measured={"time": reached(curves["test_accuracy"], s.every)},
         recorded={"accuracy": jd.named(curves["test_accuracy"].astype(jnp.float64), "epoch")},

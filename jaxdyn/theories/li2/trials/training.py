@@ -17,6 +17,7 @@ from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
@@ -147,12 +148,16 @@ def ridge_top(w: Float[Array, "D K"], d: Data, s: Training) -> Float[Array, "K M
 
 
 def train(
-    s: Training, key: PRNGKeyArray, watch: Callable[[model.Params, model.Params, Data], dict[str, Array]] | None = None
+    s: Training,
+    key: PRNGKeyArray,
+    watch: Callable[[model.Params, model.Params, Data], dict[str, Array]] | None = None,
+    known: float = np.inf,
 ) -> Run:
     """Train one network, and record losses and accuracies before the first epoch and after each ``every``.
 
     The records are ``train_loss``, ``test_loss``, ``train_accuracy``, ``test_accuracy``, and those that ``watch`` returns for the
-    weights, those at the record before, and the data.
+    weights, those at the record before, and the data. From the first record with a test accuracy of ``known`` on, the weights
+    stay as they are.
     """
     k_data, k_init = jax.random.split(key)
     d = data(s, k_data)
@@ -163,14 +168,17 @@ def train(
     def record(now: model.Params, before: model.Params) -> dict[str, Array]:
         return observe(now, d, s) | ({} if watch is None else watch(now, before, d))
 
-    def advance(state: training_loop.State, _: None) -> tuple[training_loop.State, dict[str, Array]]:
-        before = state.params
-        state = jax.lax.fori_loop(0, s.every, lambda _, x: step(x), state)
-        return state, record(state.params, before)
+    def advance(carry: tuple[training_loop.State, Array], _: None) -> tuple[tuple[training_loop.State, Array], dict[str, Array]]:
+        before, accuracy = carry
+        state = jax.lax.fori_loop(0, jnp.where(accuracy >= known, 0, s.every), lambda _, x: step(x), before)
+        now = record(state.params, before.params)
+        return (state, now["test_accuracy"]), now
 
     p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
-    state, later = jax.lax.scan(advance, training_loop.init(tx, p), length=s.epochs // s.every)
-    curves = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), record(p, p), later)
+    first = record(p, p)
+    start = training_loop.init(tx, p), first["test_accuracy"]
+    (state, _), later = jax.lax.scan(advance, start, length=s.epochs // s.every)
+    curves = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later)
     return Run(state.params, curves)
 
 

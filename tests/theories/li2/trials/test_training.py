@@ -234,6 +234,18 @@ def test_mse_records_are_the_plain_loss(x64):
     np.testing.assert_allclose(found["test_loss"], model.loss(p, samples[~known], labels[~known]), rtol=1e-12)
 
 
+def test_a_run_that_knows_the_rest_stays_as_it_is_from_that_record_on(x64):
+    s = dataclasses.replace(SPLIT, hidden=64, share=0.8, lr=0.02, epochs=60, every=5)
+    whole = trained(s).curves
+    known = float(jnp.max(whole["test_accuracy"][:-1]))
+    first = int(jnp.argmax(whole["test_accuracy"] >= known))
+    assert 0 < first < len(whole["test_accuracy"]) - 1
+    ended = jax.jit(lambda key: training.train(s, key, known=known))(KEY).curves
+    for name, curve in ended.items():
+        np.testing.assert_allclose(curve[: first + 1], whole[name][: first + 1], rtol=1e-9)
+        np.testing.assert_array_equal(curve[first:], curve[first])
+
+
 def test_watch_has_the_weights_now_and_at_the_record_before(x64):
     s = dataclasses.replace(SMALL, epochs=4, every=2)
     run = training.train(s, KEY, lambda now, before, d: {"now": now.w, "before": before.w, "count": d.count})
