@@ -67,7 +67,9 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("list", parents=[patterns, load], **_told("Show the claims."))
 
-    show = commands.add_parser("show", parents=[load], **_told("Show one claim: what it says, what its verdict rests on, the last verdict."))
+    show = commands.add_parser(
+        "show", parents=[load], **_told("Show one claim: what it says, what its verdict rests on, the last verdict.")
+    )
     show.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
     show.add_argument("--out", default="report", metavar="DIR", help="Read the last verdict from this folder (default: report).")
 
@@ -146,8 +148,9 @@ def _list(args: argparse.Namespace) -> int:
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
     for e in entries:
-        runs = e["runs"]
-        print(f"{e['id']:<{width}}  {e['expected']:<8}  {e['evidence'] or '–':<7}  {runs['quick']:>6} runs quick, {runs['paper']:>7} paper")
+        runs, evidence = e["runs"], e["evidence"] or "–"
+        counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
+        print(f"{e['id']:<{width}}  {e['expected']:<8}  {evidence:<7}  {counts}")
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")
         print(f"    {e['home']}")
@@ -188,7 +191,7 @@ def _new(args: argparse.Namespace) -> int:
     from jaxdyn.engine.store import atomic_write
 
     atomic_write(target, (Path(__file__).parent / "new_claim.tmpl").read_bytes())
-    print(f"{target} written. Try:\n  jaxdyn list --load {target} mine\n  jaxdyn verify --load {target} mine")
+    print(f"{target} written. Try:\n  jaxdyn show --load {target} mine.decay\n  jaxdyn verify --load {target} mine")
     return 0
 
 

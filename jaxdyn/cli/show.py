@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -63,7 +64,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "runs": {scale: len(claim.grid(scale).cells()) * claim.seed_count(scale) for scale in ("quick", "paper")},
         "seeds": {scale: claim.seed_count(scale) for scale in ("quick", "paper")},
         "home": registry.home(claim),
-        "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {file}" for file in load)]),
+        "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
     }
 
@@ -218,8 +219,10 @@ def check_text(check: Mapping[str, Any]) -> str:
     if interval := check.get("interval"):
         text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
     bound = check.get("bound")
-    if isinstance(bound, list) or _is_number(bound):
-        text += f", bound {bound_text(tuple(bound) if isinstance(bound, list) else bound)}"
+    if isinstance(bound, list):
+        text += f", bound {bound_text((bound[0], bound[1]))}"
+    elif bound is not None:
+        text += f", bound {bound_text(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
     return text + (f"; about {needed} runs would decide" if needed else "")
 

@@ -141,22 +141,22 @@ def teeth(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     asked = [(kind, o) for kind, key in (("control", "controls"), ("rival", "rivals")) for o in claim.get(key) or []]
     if not found or not asked:
         return None
-    columns = [
-        {"name": str(o.get("name", "")), "kind": kind, "bare": not o.get("rejected"), "first": at and kind != asked[at - 1][0]}
-        for at, (kind, o) in enumerate(asked)
-    ]
-    rows = [
-        {"name": name, "bare": not rejected, "marks": [c["name"] in rejected for c in columns]} for name, rejected in found.items()
-    ]
-    if all(all(row["marks"]) for row in rows):
-        return {"sentence": _full(len(rows), [c["kind"] for c in columns])}
-    if len(rows) == len(columns) == 1:
-        return {"sentence": f"The check does not reject the {columns[0]['kind']}." if columns[0]["bare"] else ""}
+    kinds = [kind for kind, _ in asked]
+    names = [str(o.get("name", "")) for _, o in asked]
+    marks = [[name in rejected for name in names] for rejected in found.values()]
+    if all(map(all, marks)):
+        return {"sentence": _full(len(marks), kinds)}
+    bare = [not o.get("rejected") for _, o in asked]
+    if len(marks) == len(names) == 1:
+        return {"sentence": f"The check does not reject the {kinds[0]}." if bare[0] else ""}
+    first = [at > 0 and kind != kinds[at - 1] for at, kind in enumerate(kinds)]
+    columns = [{"name": n, "bare": b, "first": f} for n, b, f in zip(names, bare, first, strict=True)]
+    rows = [{"name": name, "bare": not rejected, "marks": m} for (name, rejected), m in zip(found.items(), marks, strict=True)]
     return {"sentence": "", "columns": columns, "rows": rows}
 
 
 def _full(checks: int, kinds: Sequence[str]) -> str:
-    """``Every check rejects every control and every rival.``"""
+    """For example: Every check rejects every control and the rival."""
     counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
     objects = " and ".join(f"the {kind}" if n == 1 else f"every {kind}" for kind, n in counts.items())
     return f"{'The check' if checks == 1 else 'Every check'} rejects {objects}."

@@ -28,8 +28,9 @@ def drawable(by: Mapping[str, Any]) -> bool:
 
 
 def draw(by: Mapping[str, Any], fig: Figure) -> None:
-    """One panel for each check: its value over one field, with its bounds, or as a colour over two; failures carry a cross,
-    undecided checks a question mark.
+    """One panel for each check: its value over one field, with its bounds, or as a colour over two.
+
+    Checks that fail carry a cross, undecided ones a question mark.
 
     Args:
         by: ``fields`` and ``cells`` as in ``result.json``; a cell has ``at`` and ``checks``.

@@ -23,7 +23,9 @@ RAISED = dict(
     )
 )
 LOWERED = dict(zip("0123456789+−=()aehijklmnoprstuvxβγρφχ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ", strict=True))
-ACCENTS = dict(zip("˜~˙¨¯‾ˆ^ˇ´`˘→⃗", "\u0303\u0303\u0307\u0308\u0304\u0304\u0302\u0302\u030c\u0301\u0300\u0306\u20d7\u20d7", strict=True))
+ACCENTS = dict(
+    zip("˜~˙¨¯‾ˆ^ˇ´`˘→⃗", "\u0303\u0303\u0307\u0308\u0304\u0304\u0302\u0302\u030c\u0301\u0300\u0306\u20d7\u20d7", strict=True)
+)
 HALVES = {"1/2": "½", "1/3": "⅓", "2/3": "⅔", "1/4": "¼", "3/4": "¾", "1/8": "⅛"}
 RELATIONS = frozenset("=≠≥≤<>→←↔↦⇝⇒⇔⟹⟺≈∈∉∝≫≪∼≃≅≍≡≳≲⊂⊆∣≔")
 SIGNS = frozenset("+−±∓")  # of a sum, or of the number that follows

@@ -32,8 +32,8 @@ GLOSSARY = {
     "check": "One comparison of the judge: a number and the bound that it must keep.",
     "undecided": "A check on a mean or a share over runs whose interval lies astride its bound. It neither passes nor fails; more "
     "runs would decide.",
-    "control": "Another world: a setting or data in which one assumption is broken on purpose. The very same checks must reject it.",
-    "rival": "Another theory of the same data, first of all the mechanism switched off. The very same checks must reject it.",
+    "control": "Another world: a setting or data in which one assumption is broken on purpose. The same checks must reject it.",
+    "rival": "Another theory of the same data, first of all the mechanism switched off. The same checks must reject it.",
     "teeth": "Which check rejects which control or rival. Every check needs one that it rejects, and each of them a check.",
     "resolution": "The smallest distortion of the theory's prediction (scale), or the smallest share of a control's data mixed "
     "in (mix), that the checks would reject. A law confirmed to 0.1 % and one confirmed to 40 % are different results.",

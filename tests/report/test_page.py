@@ -113,9 +113,18 @@ def contract():
         claim("joma.gate", "inconclusive", gates=[unmet], controls=[], message="gate not met: training accuracy", **inconclusive)
         | stated,
         claim("joma.astride", "inconclusive", checks=[check(), astride], message=undecided, **inconclusive, **three),
-        claim("joma.none_inside", "inconclusive", checks=[], controls=[], message="no run lies inside the assumptions (overlap < 1)")
+        claim(
+            "joma.none_inside", "inconclusive", checks=[], controls=[], message="no run lies inside the assumptions (overlap < 1)"
+        )
         | {**inconclusive, "assumes": ["overlap < 1"], "outside": 64, "evidence": "flow"},
-        claim("joma.open", "measured", "measured", checks=[check(), astride, order | {"passed": False}], controls=[], evidence="numbers"),
+        claim(
+            "joma.open",
+            "measured",
+            "measured",
+            checks=[check(), astride, order | {"passed": False}],
+            controls=[],
+            evidence="numbers",
+        ),
         claim("joma.law_as_printed", "refuted", "refuted", printed="eq. (7): $\\dot v = e^{v^2/3}$", controls=[], rivals=[])
         | {"counterpart": "derived", "sibling": "joma.law", "counterpart_checks": [check(), order], **stated},
         claim("joma.identity", evidence="algebra", rivals=[still], controls=[], teeth={names[0]: [still["name"]]}),
@@ -404,7 +413,7 @@ def test_teeth_are_a_sentence_where_a_table_would_say_no_more():
     assert teeth({"controls": [outcome("a", False)], "teeth": {"x": []}}) == {"sentence": "The check does not reject the control."}
     diverged = teeth(both | {"teeth": {"x": ["a", "b"], "y": ["a"]}})
     assert [c["bare"] for c in diverged["columns"]] == [False] * 3, "rejected because its runs diverge, as they should"
-    assert [c["first"] for c in diverged["columns"]] == [0, False, True]
+    assert [c["first"] for c in diverged["columns"]] == [False, False, True]
     assert teeth({"teeth": {"x": []}}) is None and teeth(both | {"teeth": {}}) is None
 
 
