@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | verify | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{list,verify,new,report,completion}", parser_class=_Parser
+        dest="command", required=True, metavar="{list,show,verify,new,report,completion}", parser_class=_Parser
     )
     load = _Parser(add_help=False)
     load.add_argument("--load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own.")
@@ -67,10 +67,16 @@ def _parser() -> argparse.ArgumentParser:
 
     commands.add_parser("list", parents=[patterns, load], **_told("Show the claims."))
 
+    show = commands.add_parser(
+        "show", parents=[load], **_told("Show one claim: what it says, what its verdict rests on, the last verdict.")
+    )
+    show.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
+    show.add_argument("--out", default="report", metavar="DIR", help="Read the last verdict from this folder (default: report).")
+
     verify = commands.add_parser("verify", parents=[patterns, load], **_told("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
-    verify.add_argument("--fresh", metavar="START", help="Use each claim's own number of seeds, from START on.")
+    verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
@@ -137,15 +143,32 @@ def _list(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"claims": entries}))
         return 0
+    from jaxdyn.report.plain import plain
+
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
     for e in entries:
-        runs = e["runs"]
-        print(f"{e['id']:<{width}}  {e['expected']:<8}  {runs['quick']:>6} runs quick, {runs['paper']:>7} paper")
-        for line in textwrap.wrap(f"{e['statement']} [{e['source']}]", columns - 4):
+        runs, evidence = e["runs"], e["evidence"] or "–"
+        counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
+        print(f"{e['id']:<{width}}  {e['expected']:<8}  {evidence:<7}  {counts}")
+        for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):
             print(f"    {line}")
         print(f"    {e['home']}")
     print(plural(len(entries), "claim"), file=sys.stderr)
+    return 0
+
+
+def _show(args: argparse.Namespace) -> int:
+    from jaxdyn.cli import show
+
+    out = Path(args.out)
+    with contextlib.redirect_stdout(sys.stderr):  # what a user's file prints must not land in the JSON
+        claim = show.facts(args.claim, args.load, out)
+    if args.json:
+        print(json.dumps(claim, default=str))
+        return 0
+    for line in show.lines(claim, max(60, shutil.get_terminal_size((100, 20)).columns), out):
+        print(line)
     return 0
 
 
@@ -168,7 +191,7 @@ def _new(args: argparse.Namespace) -> int:
     from jaxdyn.engine.store import atomic_write
 
     atomic_write(target, (Path(__file__).parent / "new_claim.tmpl").read_bytes())
-    print(f"{target} written. Try:\n  jaxdyn list --load {target} mine\n  jaxdyn verify --load {target} mine")
+    print(f"{target} written. Try:\n  jaxdyn show --load {target} mine.decay\n  jaxdyn verify --load {target} mine")
     return 0
 
 
@@ -192,6 +215,8 @@ def _commands(parser: argparse.ArgumentParser) -> list[argparse.ArgumentParser]:
 def _verify(args: argparse.Namespace) -> int:
     # before equinox is imported anywhere: otherwise every diffrax program holds a host callback and misses the compile cache
     os.environ.setdefault("EQX_ON_ERROR", "nan")
+    if args.fresh is not None and args.seeds is not None:
+        raise UsageError("--fresh and --seeds are not allowed together: --fresh takes as many seeds as each claim has of its own")
     from jaxdyn.cli import verify as outputs
 
     with contextlib.redirect_stdout(sys.stderr):  # what a user's file or judge prints must not land in the JSON
@@ -215,7 +240,7 @@ def _verify(args: argparse.Namespace) -> int:
     return code
 
 
-COMMANDS = {"list": _list, "verify": _verify, "new": _new, "report": _report, "completion": _completion}
+COMMANDS = {"list": _list, "show": _show, "verify": _verify, "new": _new, "report": _report, "completion": _completion}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -22,7 +22,8 @@ def announcement(plan: Plan, workers: int) -> str:
     work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
     judging = JUDGING * len(plan.tasks)
     seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
-    parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}"
+    fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
+    parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}{fresh}"
     return f"{plural(len(plan.tasks), 'claim')}: {parts}; {duration(seconds)} expected"
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.registry import all_claims, home
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
@@ -74,12 +75,20 @@ def _entry(claim: Claim) -> str:
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
     expected = claim.expected + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     lines = [f"- Source: {claim.source}", f"- Expected: {expected}"]
+    if claim.evidence:
+        lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
+    if claim.assumes:
+        lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
+    if claim.printed:
+        lines.append(f"- In print: {claim.printed}")
     if claim.controls:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
+    if claim.rivals:
+        lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     if claim.bounds:
-        lines.append(f"- Bounds: {claim.bounds}")
+        lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
         lines.append(f"- Home: `{place}`")
     return f"### `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)

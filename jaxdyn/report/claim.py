@@ -9,9 +9,11 @@ from typing import Any
 from markupsafe import Markup
 
 from jaxdyn import plotting
+from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.report import checks
 from jaxdyn.report import map as map_figure
 from jaxdyn.report.figures import Figures, Stored
-from jaxdyn.report.mathml import typeset
+from jaxdyn.report.mathml import name, typeset
 from jaxdyn.report.words import VERDICTS, breakable, count, duration, number, percent
 
 __all__ = ["as_expected", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
@@ -67,15 +69,17 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "statement": str(claim.get("statement") or ""),
         "source": str(claim.get("source") or ""),
         "figure": _figure(claim, figures.get(claim_id)),
-        "checks": [_check(c, neutral) for c in claim.get("checks") or []],
+        "basis": _basis(claim),
+        "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
+        "checks": [checks.shown(c, checks.OPEN if neutral else checks.CHECK) for c in claim.get("checks") or []],
         "counterpart": _counterpart(claim),
-        "controls": [_control(c) for c in claim.get("controls") or []],
+        "opponents": _opponents(claim),
+        "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
-        "resolution": _resolution_words(claim),
+        "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
         "home": str(claim.get("home") or ""),
-        "bounds": str(claim.get("bounds") or ""),
         "command": str(claim.get("command") or ""),
     }
 
@@ -89,83 +93,55 @@ def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] |
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
 
 
-def _resolution_words(claim: Mapping[str, Any]) -> list[Markup]:
+def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
+    """What the verdict rests on, beside the data: evidence, assumptions, where bounds come from, and the words in print."""
+    rows = []
+    if kind := str(claim.get("evidence") or ""):
+        rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "of a kind that is not known here"))))
+    if assumed := [name(str(a)) for a in claim.get("assumes") or []]:
+        rows.append(("Assumes", Markup(", ").join(assumed) + _outside(claim)))
+    if bounds := claim.get("bounds"):
+        rows.append(("Bounds", name(str(bounds))))
+    if printed := claim.get("printed"):
+        rows.append(("In print", typeset(str(printed))))
+    return rows
+
+
+def _outside(claim: Mapping[str, Any]) -> Markup:
+    outside, runs = claim.get("outside"), claim.get("runs")
+    if not outside:
+        return Markup(" <small>(no run is outside)</small>") if outside == 0 else Markup("")
+    of = f" of {count(runs, 'run')}" if runs else ""
+    return Markup('; <span class="warn">{}{} outside</span> <small>(not judged)</small>').format(f"{outside:,}", of)
+
+
+def _opponents(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Controls and rivals, side by side."""
+    hints = {
+        "controls": ("Negative controls", "Each is another world, with one assumption broken; the same checks must reject it."),
+        "rivals": ("Rivals", "Each is another theory of the same data; the same checks must reject it."),
+    }
+    kinds = [(words, checks.opponents(claim.get(kind) or [], claim.get("checks") or [])) for kind, words in hints.items()]
+    return [{"title": title, "hint": hint, "outcomes": outcomes} for (title, hint), outcomes in kinds if outcomes]
+
+
+def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Two short lists: the error of each prediction, and the share of each control, that the checks would reject."""
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
-    code = "<code>{}</code>"
-    off = Markup("The checks would reject a prediction of " + code + " off by <b>{}</b>.")
-    parts = [off.format(name, percent(eps)) for name, eps in finite(scale).items()]
-    blind = Markup(", ").join(Markup(code).format(name) for name in scale if name not in finite(scale))
-    if blind:
-        parts.append(
-            Markup("They do not depend on the scale of {}.").format(blind) if parts else Markup("No predicted number scales.")
-        )
-    for name, part in mix.items():
-        subject = "They" if parts else "The checks"
-        parts.append(Markup("{} would reject data with <b>{}</b> of “{}” mixed in.").format(subject, percent(part), typeset(name)))
-    return parts or [Markup("Determined only where every check passes.")]
-
-
-def _check(check: Mapping[str, Any], neutral: bool = False) -> dict[str, Any]:
-    """One row of a table of checks; an open question has no failures, it lies within or outside of its marks."""
-    passed = bool(check.get("passed"))
-    words = ("within", "outside") if neutral else ("✓ passed", "✕ failed")
-    return {
-        "name": str(check.get("name", "")),
-        "passed": passed,
-        "tone": "plain" if neutral else "passed" if passed else "failed",
-        "outcome": words[not passed],
-        "value": check.get("value"),
-        "bound": _bound(check),
-        "margin": _margin(check),
-        "worst": check.get("worst") or {},
-    }
-
-
-def _relation(check: Mapping[str, Any]) -> str:
-    """The sign between value and bound; only value, bound and outcome are known, so a tie or a missing value has none."""
-    value, bound, passed = check.get("value"), check.get("bound"), bool(check.get("passed"))
-    if not isinstance(value, int | float) or not isinstance(bound, int | float) or value == bound:
-        return ""
-    return "≤ " if (value < bound) == passed else "≥ "
-
-
-def _bound(check: Mapping[str, Any]) -> Markup:
-    bound = check.get("bound")
-    if isinstance(bound, list | tuple) and len(bound) == 2:
-        return Markup("{} … {}").format(number(bound[0]), number(bound[1]))
-    return Markup(_relation(check)) + number(bound)
-
-
-def _margin(check: Mapping[str, Any]) -> Markup:
-    """How far the value is from its bound: a ratio, or a gauge for an interval."""
-    value, bound = check.get("value"), check.get("bound")
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return Markup("")
-    if isinstance(bound, int | float) and value > 0 and bound > 0:
-        ratio = max(value / bound, bound / value)
-        times = percent(ratio - 1) if ratio < 1.2 else number(float(f"{ratio:.2g}")) + " ×"
-        return Markup("at the bound") if value == bound else times + (" below" if value < bound else " above")
-    pair = [b for b in bound if isinstance(b, int | float) and math.isfinite(b)] if isinstance(bound, list | tuple) else []
-    if len(pair) == 2 and pair[0] < pair[1]:
-        place = min(max(25 + 50 * (value - pair[0]) / (pair[1] - pair[0]), 1), 99)
-        return Markup(f'<i class="gauge" style="--at:{place:.0f}%"></i>')
-    return Markup("")
-
-
-def _control(control: Mapping[str, Any]) -> dict[str, Any]:
-    """A control with the checks that reject it; with all checks where none does."""
-    rejected, checks = bool(control.get("rejected")), control.get("checks") or []
-    shown = [c for c in checks if not c.get("passed")] if rejected else checks
-    name, reason = str(control.get("name", "")), str(control.get("reason") or "")
-    return {"name": name, "rejected": rejected, "reason": reason, "checks": [_check(c) for c in shown]}
+    known = finite(scale)
+    parts = [
+        ("Prediction off by", [(Markup("<code>{}</code>").format(k), percent(known[k]) if k in known else None) for k in scale]),
+        ("Data with a share of", [(typeset(k), percent(share)) for k, share in mix.items()]),
+    ]
+    return [{"head": head, "rows": rows} for head, rows in parts if rows]
 
 
 def _counterpart(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     if not claim.get("counterpart"):
         return None
-    checks = [_check(c) for c in claim.get("counterpart_checks") or []]
-    return {"form": str(claim["counterpart"]), "sibling": str(claim.get("sibling") or ""), "checks": checks}
+    rows = [checks.shown(c) for c in claim.get("counterpart_checks") or []]
+    return {"form": str(claim["counterpart"]), "sibling": str(claim.get("sibling") or ""), "checks": rows}
 
 
 def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -180,7 +156,7 @@ def _note(claim: Mapping[str, Any]) -> dict[str, Any] | None:
             sibling = claim.get("sibling")
             where = Markup(' (<a href="#{}">{}</a>)').format(sibling, breakable(sibling)) if sibling else ""
             parts.append(Markup("The {} form{} is upheld by the same checks on the same runs.").format(form, where))
-    elif verdict != "upheld" and verdict in VERDICTS:
+    elif verdict != "upheld" and verdict in VERDICTS and not (verdict in ("toothless", "inconclusive") and claim.get("message")):
         parts.append(Markup(VERDICTS[verdict]))
     elif is_blunt(claim):
         parts.append(Markup("Blunt: a prediction off by 10\u202f% would pass these checks as well."))
@@ -199,6 +175,8 @@ def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = [("Runs", Markup("{} <small>{}</small>").format(number(runs), product))]
     if claim.get("diverged"):
         rows.append(("Diverged", Markup('<span class="warn">{}</span>').format(number(claim["diverged"]))))
+    if claim.get("outside"):
+        rows.append(("Outside", Markup('<span class="warn">{}</span>').format(number(claim["outside"]))))
     if claim.get("seed_range"):
         rows.append(("Seeds", str(claim["seed_range"])))
     rows += [("Scale", str(claim.get("scale") or "–")), ("Programs", number(claim.get("programs"))), ("Time", times or "–")]

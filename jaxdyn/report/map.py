@@ -16,6 +16,10 @@ from jaxdyn.plotting import COLORS
 __all__ = ["draw", "drawable"]
 
 PANELS = 4  # checks that are drawn; further ones stand in the table
+MARKS: dict[str, dict[str, Any]] = {
+    "fails": {"linestyle": "", "marker": "x", "markersize": 9, "markeredgewidth": 2, "label": "fails"},
+    "undecided": {"linestyle": "", "marker": "$?$", "markersize": 9, "label": "undecided"},
+}
 
 
 def drawable(by: Mapping[str, Any]) -> bool:
@@ -24,7 +28,9 @@ def drawable(by: Mapping[str, Any]) -> bool:
 
 
 def draw(by: Mapping[str, Any], fig: Figure) -> None:
-    """One panel for each check: its value over one field, with its bounds, or as a colour over two; failures carry a cross.
+    """One panel for each check: its value over one field, with its bounds, or as a colour over two.
+
+    Checks that fail carry a cross, undecided ones a question mark.
 
     Args:
         by: ``fields`` and ``cells`` as in ``result.json``; a cell has ``at`` and ``checks``.
@@ -60,19 +66,24 @@ def _number(check: Mapping[str, Any] | None) -> float:
 
 
 def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
-    """The check's value along a field."""
+    """The check's value along a field, with its interval if it has one."""
     checks = [found.get((v,)) for v in values]
     y = np.array([_number(c) for c in checks])
-    failed = np.array([c is not None and not c["passed"] for c in checks])
     x = np.arange(len(values))
+    ends = np.array([_ends(c) for c in checks])
+    if np.isfinite(ends).any():
+        ax.vlines(x, ends[:, 0], ends[:, 1], color=COLORS["measured"], alpha=0.5, linewidth=3, label="its interval")
     ax.plot(x, y, "o-", color=COLORS["measured"], label="value")
-    if failed.any():
-        ax.plot(x[failed], y[failed], "x", color=COLORS["failed"], markersize=9, markeredgewidth=2, label="fails")
+    for outcome, style in MARKS.items():
+        there = np.array([_outcome(c) == outcome for c in checks])
+        if there.any():
+            ax.plot(x[there], y[there], color=COLORS["failed"], **style)
     bounds = np.atleast_1d(next(iter(found.values()))["bound"]).astype(float)
+    bounds = bounds[np.isfinite(bounds)]
     for i, bound in enumerate(bounds):
         ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
     positive = [v for v in (*y, *bounds) if np.isfinite(v)]
-    if min(positive) > 0 and max(positive) > 30 * min(positive):
+    if positive and min(positive) > 0 and max(positive) > 30 * min(positive):
         ax.set_yscale("log")
     ax.legend()
 
@@ -87,11 +98,20 @@ def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping
     ax.set_xticks(np.arange(len(ticks[1])) + 0.5, ax.get_xticklabels())  # type: ignore[arg-type]  # texts serve as labels
     ax.set_yticks(np.arange(len(ticks[0])) + 0.5, ax.get_yticklabels())  # type: ignore[arg-type]
     ax.grid(visible=False)
-    failed = [(c + 0.5, r + 0.5) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1]) if _fails(found.get((a, b)))]
-    if failed:
-        ax.plot(*zip(*failed, strict=True), "x", color=COLORS["failed"], markersize=8, markeredgewidth=2, label="fails")
+    places = {(c + 0.5, r + 0.5): _outcome(found.get((a, b))) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1])}
+    for outcome, style in MARKS.items():
+        there = [place for place, what in places.items() if what == outcome]
+        if there:
+            ax.plot(*zip(*there, strict=True), color=COLORS["failed"], **style)
     fig.colorbar(image, ax=ax)
 
 
-def _fails(check: Mapping[str, Any] | None) -> bool:
-    return check is not None and not check["passed"]
+def _outcome(check: Mapping[str, Any] | None) -> str:
+    if check is None or check["passed"]:
+        return "passes"
+    return "undecided" if check["passed"] is None else "fails"
+
+
+def _ends(check: Mapping[str, Any] | None) -> tuple[float, float]:
+    low, high = (check or {}).get("interval") or (None, None)
+    return (math.nan if low is None else low), (math.nan if high is None else high)

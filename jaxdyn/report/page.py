@@ -18,6 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import mathml, papers, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
@@ -26,7 +27,7 @@ from jaxdyn.report.figures import Figures
 __all__ = ["headline", "page", "write"]
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-COLUMNS = ("Claim", "Verdict", "Resolution", "Runs", "Time")
+COLUMNS = ("Claim", "Verdict", "Evidence", "Resolution", "Runs", "Time")
 KINDS = (  # kinds of outcome: key, the headline's words, the colour's verdict
     ("upheld", "upheld", "upheld"),
     ("refuted", "refuted as expected", "refuted"),
@@ -66,7 +67,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             rows=[_row(c) for c in claims],
             chapters=chapters,
             kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
-            glyphs=stored.glyphs,
+            stored=stored,
         )
     )
 
@@ -122,14 +123,15 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
     """Counts, what it cost, when and on what machine."""
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
-    own, diverged = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged"))
+    own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
+    apart = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
     runs = payload.get("runs") or own  # the payload counts every different run once, those of controls included
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     facts = [
         ("Claims", f"{len(claims):,}"),
         ("Scale", scales),
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
-        ("Runs", f"{runs:,}" + (f" ({diverged:,} diverged)" if diverged else "")),
+        ("Runs", f"{runs:,}" + (f" ({apart})" if apart else "")),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", words.duration(payload.get("seconds"))),
     ]
@@ -144,13 +146,16 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
-    """Chips by verdict, those that need a second look, and theories."""
+    """Chips by verdict, those that need a second look, chips by evidence, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
     chips = [(v, v, counts[v]) for v in words.VERDICTS if counts[v]]
     blunt, differing = sum(map(is_blunt, claims)), sum(not as_expected(c) for c in claims)
     chips += [("blunt", "blunt", blunt)] if blunt else []
     chips += [("differs", "not as expected", differing)] if differing else []
-    return {"chips": chips, "theories": theories}
+    kinds = Counter(str(c["evidence"]) for c in claims if c.get("evidence"))
+    known = [k for k in EVIDENCE if kinds[k]] + sorted(kinds.keys() - EVIDENCE.keys())
+    evidence = [(k, EVIDENCE.get(k, ""), kinds[k]) for k in known]
+    return {"chips": chips, "evidence": evidence, "theories": theories}
 
 
 def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
@@ -166,11 +171,13 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "expected": str(claim.get("expected")),
         "differs": not as_expected(claim),
         "blunt": is_blunt(claim),
+        "evidence": str(claim.get("evidence") or ""),
         "statement": str(claim.get("statement") or ""),
         "sharpest": 9 if sharpest is None else sharpest,
         "resolution": resolution,
         "runs": claim.get("runs"),
         "diverged": claim.get("diverged"),
+        "outside": claim.get("outside"),
         "seconds": seconds,
         "time": words.duration(seconds),
     }

@@ -18,7 +18,7 @@
   });
   label();
 
-  // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&theory=joma&q=flow
+  // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&evidence=flow&theory=joma&q=flow
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
@@ -29,20 +29,20 @@
   };
   const chips = all(".chip", form);
   const fields = { theory: one("select", form), q: one("input", form) };
-  const pressed = () => chips.filter((c) => c.ariaPressed === "true").map((c) => c.dataset.verdict);
+  const pressed = (kind) => chips.filter((c) => c.ariaPressed === "true" && kind in c.dataset).map((c) => c.dataset[kind]);
 
   // words are joined by "and"; what stands between quotation marks is one phrase
   const terms = (text) => [...text.toLowerCase().matchAll(/"([^"]*)"?|[^\s"]+/g)]
     .map((m) => (m[1] ?? m[0]).trim().replace(/\s+/g, " ")).filter(Boolean);
 
   function apply() {
-    const verdicts = pressed();
+    const [verdicts, kinds] = [pressed("verdict"), pressed("evidence")];
     const sought = terms(fields.q.value);
     let shown = 0;
     for (const row of rows) {
-      const { verdict, theory, claim } = row.dataset;
-      const kind = !verdicts.length || verdicts.includes(verdict) || ["differs", "blunt"].some((k) => verdicts.includes(k) && k in row.dataset);
-      const fits = kind && (!fields.theory.value || theory === fields.theory.value) && sought.every((term) => words(row).includes(term));
+      const { verdict, evidence, theory, claim } = row.dataset;
+      const found = !verdicts.length || verdicts.includes(verdict) || ["differs", "blunt"].some((k) => verdicts.includes(k) && k in row.dataset);
+      const fits = found && (!kinds.length || kinds.includes(evidence)) && (!fields.theory.value || theory === fields.theory.value) && sought.every((term) => words(row).includes(term));
       row.hidden = !fits;
       document.getElementById(claim).hidden = !fits;
       shown += fits;
@@ -54,7 +54,7 @@
 
   function toAddress() {
     const query = new URLSearchParams();
-    if (pressed().length) query.set("verdict", pressed().join(","));
+    for (const kind of ["verdict", "evidence"]) if (pressed(kind).length) query.set(kind, pressed(kind).join(","));
     for (const [name, field] of Object.entries(fields)) if (field.value) query.set(name, field.value);
     const hash = query.toString().replaceAll("%2C", ",");
     history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
@@ -64,8 +64,10 @@
     const hash = location.hash.slice(1);
     if (hash.includes("=")) {
       const query = new URLSearchParams(hash);
-      const verdicts = (query.get("verdict") || "").split(",");
-      for (const chip of chips) chip.ariaPressed = String(verdicts.includes(chip.dataset.verdict));
+      for (const kind of ["verdict", "evidence"]) {
+        const chosen = (query.get(kind) || "").split(",");
+        for (const chip of chips) if (kind in chip.dataset) chip.ariaPressed = String(chosen.includes(chip.dataset[kind]));
+      }
       for (const [name, field] of Object.entries(fields)) field.value = query.get(name) || "";
       apply();
       return;
@@ -92,7 +94,7 @@
   window.addEventListener("hashchange", fromAddress);
 
   // sorting
-  const key = (row, column) => row.children[column].dataset.sort;
+  const key = (row, column) => row.children[column].dataset.sort ?? row.dataset.claim;
   const compare = (a, b) => (a !== "" && b !== "" && !isNaN(a) && !isNaN(b) ? a - b : a.localeCompare(b));
   all(".claims thead th").forEach((head, column) => {
     const toggle = document.createElement("button");
@@ -128,12 +130,21 @@
     });
   }
 
+  // tables that are wider than the screen can be scrolled by keys, and have a name
+  for (const box of all(".scroll")) {
+    const place = box.closest("article, section");
+    const head = place && one("h2, h3, h4", place);
+    Object.assign(box, { tabIndex: 0, role: "region", ariaLabel: box.getAttribute("aria-label") || `${head ? head.textContent : ""}: ${one("th", box)?.textContent || "figure"}` });
+  }
+
   // figures: inflated when they come near the screen
-  const inflate = async (packed) => {
-    const bytes = Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
-    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"))).text();
-  };
   const glyphs = one("#glyphs");
+  const bytes = (packed) => Uint8Array.from(atob(packed), (c) => c.charCodeAt(0));
+  const common = bytes(glyphs.dataset.common || ""); // how each of many figures starts
+  const inflate = async (packed) => {
+    const stream = new Blob([common, bytes(packed)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+    return (await new Response(stream).text()).slice(Number(glyphs.dataset.skip || 0));
+  };
   let letters = null; // the outlines of all figures' letters, once
   async function show(canvas) {
     const packed = canvas.dataset.figure;

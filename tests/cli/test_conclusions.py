@@ -16,15 +16,22 @@ from jaxdyn.engine.judge import Check
 from jaxdyn.engine.task import Conclusion
 from jaxdyn.engine.verify import make_plan
 
-CHECKS = [Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}), Check("share", math.nan, 0.5, False)]
+CHECKS = [
+    Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}),
+    Check("share", math.nan, 0.5, False),
+    Check("mean", 0.94, (0.95, math.inf), None, interval=(0.9, 0.98), needed=40),
+]
 DECISION = Decision(
     "refuted",
     CHECKS,
-    [Outcome("noise", True, CHECKS[:1]), Outcome("shift", False, [], "not blended: z has another shape")],
-    {"scale": {"z": 1e-3, "sign": None}, "mix": {"noise": 0.02}},
-    CHECKS[1:],
-    3,
-    "three runs are not ok",
+    gates=[Check("accuracy", 0.99, (0.95, math.inf), True, {"seed": 3}, gate=True)],
+    controls=[Outcome("noise", True, CHECKS[:1]), Outcome("shift", False, [], "not blended: z has another shape")],
+    rivals=[Outcome("nothing moves", True, CHECKS[1:])],
+    resolution={"scale": {"z": 1e-3, "sign": None}, "mix": {"noise": 0.02}},
+    counterpart_checks=CHECKS[1:],
+    diverged=3,
+    outside=2,
+    message="three runs are not ok",
 )
 CONCLUSION = Conclusion(DECISION, [{"at": {"lr": 0.1}, "verdict": "upheld", "failed": None}], "<svg/>")
 

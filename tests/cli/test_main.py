@@ -123,6 +123,108 @@ def test_a_cached_list_does_not_import_jax(jaxdyn):
     assert json.loads(done.stdout)["claims"][0]["id"] == "toy.decay"
 
 
+def test_list_shows_evidence(jaxdyn):
+    Path("mine.py").write_text(
+        TOYS.read_text().replace(
+            'id="toy.decay",', 'id="toy.decay", evidence="network", rivals={"still": jd.swap(predicted_x="start")},'
+        )
+    )
+    _, out, _ = jaxdyn("list", "toy.decay*", "--load", "mine.py")
+    heads = [line for line in out.splitlines() if line.startswith("toy.")]
+    assert "  network  " in heads[0] and "  –  " in heads[1]
+    assert "½ax²" in out or "(a/2)x²" in out, "mathematics can be read in a terminal"
+    _, out, _ = jaxdyn("list", "toy.decay", "--load", "mine.py", "--json")
+    assert json.loads(out)["claims"][0]["evidence"] == "network"
+
+
+# show -----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mine(jaxdyn):
+    """The claim that ``jaxdyn new`` writes."""
+    assert jaxdyn("new", "mine.py")[0] == 0
+    return "mine.py"
+
+
+def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "90")
+    code, out, err = jaxdyn("show", "mine.decay", "--load", mine)
+    assert code == 0 and err == "" and max(map(len, out.splitlines())) <= 90
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}
+    assert out.startswith("mine.decay  (expected: upheld)\n") and "x(t) = x₀e⁻ᵃᵗ" in " ".join(out.split())
+    assert lines["source"] == "textbook" and lines["home"] == "mine.py"
+    assert lines["evidence"] == "network: parameters moved by optimizer steps on the loss of a model"
+    assert lines["assumes"] == "step < 0.1" and lines["bounds"] == "derived"
+    assert lines["controls"] == "sign descent (optimizer = sign)" and lines["rivals"] == "nothing moves"
+    assert lines["command"] == "jaxdyn verify mine.decay --load mine.py"
+    assert lines["lr"] == "a number 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
+    assert "48 runs (6 settings × 8 seeds) at quick scale" in out
+    assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
+
+
+def test_show_ends_with_the_last_verdict(jaxdyn, mine):
+    assert jaxdyn("verify", "mine", "--load", mine, "--workers", 1, "--out", "there")[0] == 0
+    _, out, _ = jaxdyn("show", "mine.decay", "--load", mine, "--out", "there")
+    last = out[out.index("last verdict: ") :]
+    assert last.startswith("last verdict: upheld (there/result.json, ") and "quick, seeds 0:8" in " ".join(last.split())
+    for line in (
+        "✓ gate: part of the way",
+        "✓ relative error: 0.0025",
+        "✓ control sign descent: rejected",
+        "✓ rival nothing moves",
+    ):
+        assert f"\n  {line}" in last, last
+    assert "bound at least 0.2" in last and "resolution: x 0.017 % (scale)" in last
+    assert jaxdyn("show", "mine.decay", "--load", mine)[1].endswith("No verdict in report; the command above makes one.\n")
+
+
+def test_show_of_an_inconclusive_claim(finished, jaxdyn):
+    result = json.loads((finished[3] / "result.json").read_text())
+    (claim,) = (c for c in result["claims"] if c["id"] == "toy.decay")
+    undecided = {"name": "$x_0$", "value": 0.9, "bound": [0.95, None], "passed": None, "interval": [None, 1.0], "needed": 40}
+    nothing = {"name": "nothing", "value": None, "bound": None, "passed": False}
+    rival = {"name": "still", "rejected": False, "checks": [], "reason": "too few"}
+    claim |= {
+        "verdict": "inconclusive",
+        "message": "undecided: $x_0$",
+        "checks": [undecided, nothing],
+        "rivals": [rival],
+        "outside": 1,
+    }
+    Path("odd").mkdir()
+    Path("odd/result.json").write_text(json.dumps({"claims": [claim]}))
+    code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS, "--out", "odd")
+    assert code == 0 and "evidence" in out and "not stated" in out
+    assert "? x₀: 0.9 [-inf, 1], bound at least 0.95; about 40 runs would decide" in out and "undecided: x₀" in out
+    assert "✗ nothing: no number\n" in out and "✗ rival still: not rejected (too few)" in out
+    assert "1 run outside the assumptions, not judged" in out
+
+
+def test_show_of_a_printed_form(jaxdyn):
+    _, out, _ = jaxdyn("show", "toy.decay_as_printed", "--load", TOYS)
+    assert "(expected: refuted)" in out and "the derived form" in out and "controls" not in out
+
+
+def test_show_json(jaxdyn, finished):
+    code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS, "--json", "--out", finished[3])
+    claim = json.loads(out)
+    assert code == 0 and err == "" and out.count("\n") == 1
+    assert claim["id"] == "toy.decay" and claim["last"]["verdict"] == "upheld" and claim["evidence"] is None
+    assert claim["controls"] == ["10% off", "sign descent"] and claim["breaches"] == {"sign descent": {"optimizer": "sign"}}
+    rate = next(f for f in claim["fields"] if f["name"] == "rate")
+    assert (rate["default"], rate["quick"], rate["paper"]) == (1.0, [0.5, 1.0], [0.5, 1.0, 2.0])
+    assert claim["runs"] == {"quick": 16, "paper": 48}
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"claims": 3}', '{"claims": [{}]}'])
+def test_show_passes_over_damaged_results(jaxdyn, content):
+    Path("report").mkdir()
+    Path("report/result.json").write_text(content)
+    code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
+    assert code == 0 and out.endswith("No verdict in report; the command above makes one.\n")
+
+
 # verify ---------------------------------------------------------------------------------------------------------------
 
 
@@ -238,6 +340,14 @@ def test_costs_runs_and_homes_in_json(finished):
 def test_words_agree_in_number(jaxdyn):
     assert "1 claim: 1 program, 32 runs;" in jaxdyn(*verify("toy.decay"))[2]
     assert " 1 run, 1 of them stored" in jaxdyn(*verify("toy.open", "--seeds", "1", "--set", "lr=0.01", "--set", "rate=1"))[2]
+
+
+def test_fresh_seeds(jaxdyn):
+    code, out, err = jaxdyn(*verify("toy.decay", "toy.seeds", "--fresh", "40", "--json"))
+    assert code == 0 and "on seeds from 40 on; " in err.splitlines()[0]
+    for claim in json.loads(out)["claims"]:
+        assert claim["seed_range"] == "40:44" and claim["command"].startswith(f"jaxdyn verify {claim['id']} --fresh 40")
+    assert "seeds from" not in jaxdyn(*verify("toy.decay", "--seeds", "2"))[2]
 
 
 def test_overrides_seeds_and_maps(jaxdyn):
@@ -425,10 +535,16 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["frobnicate"], ["invalid choice: 'frobnicate'"]),
         ([], ["required"]),
         (["new"], ["required", "FILE"]),
+        (["verify", "toy.decay", "--fresh", "8", "--seeds", "4"], ["--fresh and --seeds are not allowed together"]),
+        (["verify", "toy.decay", "--fresh", "-1"], ["--fresh"]),
+        (["verify", "toy.decay", "--fresh", "new"], ["--fresh new", "whole number"]),
+        (["show"], ["required", "CLAIM"]),
+        (["show", "toy.deca"], ["no claim matches 'toy.deca'", "did you mean toy.decay"]),
+        (["show", "toy"], ["show takes one claim", "'toy' matches 8"]),
     ],
 )
 def test_wrong_use_is_one_sentence(refused, words, parts):
-    load = ["--load", TOYS] if words[:1] in (["verify"], ["list"]) else []
+    load = ["--load", TOYS] if words[:1] in (["verify"], ["list"], ["show"]) else []
     refused([*words, *load], *parts)
     assert not list(Path("report").glob("index.html"))
 
@@ -485,7 +601,7 @@ def test_help(capsys):
 
 
 def test_help_is_in_plain_sentences(capsys):
-    for words in (["list"], ["verify"], ["new"], ["report"], ["completion"]):
+    for words in (["list"], ["show"], ["verify"], ["new"], ["report"], ["completion"]):
         with pytest.raises(SystemExit):
             cli([*words, "--help"])
         assert capsys.readouterr().out.count(".\n") > 1
@@ -503,7 +619,7 @@ def test_version(capsys):
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_completion(jaxdyn, refused, shell):
     code, out, err = jaxdyn("completion", shell)
-    assert code == 0 and err == "" and "--fail-fast" in out and "verify" in out
+    assert code == 0 and err == "" and "--fail-fast" in out and "verify" in out and "show" in out
     refused(["completion", "fish"], "invalid choice: 'fish'")
 
 
@@ -554,7 +670,10 @@ def test_new_writes_a_claim_that_is_upheld_and_whose_controls_are_rejected(jaxdy
     code, out, err = jaxdyn("verify", "--load", "my_claims.py", "mine", "--workers", 1, "--json")
     (claim,) = json.loads(out)["claims"]
     assert code == 0 and claim["verdict"] == "upheld", err
-    assert len(claim["controls"]) == 2 and all(c["rejected"] for c in claim["controls"])
+    assert claim["evidence"] == "network" and claim["bounds"] == "derived" and claim["assumes"] == ["step < 0.1"]
+    assert claim["gates"] and all(g["passed"] for g in claim["gates"]) and claim["outside"] == 0
+    assert len(claim["controls"]) == len(claim["rivals"]) == 1
+    assert all(set(rejected) == {"sign descent", "nothing moves"} for rejected in claim["teeth"].values()), "every check has teeth"
     assert claim["resolution"]["scale"]["x"] < 0.05, "the claim is sharp"
 
 

@@ -27,3 +27,28 @@ def test_catalogue_lists_claims_by_theory():
     assert "- Must be rejected: wrong rate" in text and "- Swept: `rate` = {0.5, 1}" in text
     assert "- Fixed: `optimizer` = gd, `sizes` = 3:4" in text and "- Runs: 2 × 8 seeds" in text
     assert "refuted (the derived form is upheld on the same runs)" in text
+
+
+def test_catalogue_says_what_a_verdict_rests_on():
+    claim = jd.Claim(
+        id="a.law",
+        statement="One.",
+        source="a paper",
+        trial=print,
+        judge=print,
+        quick=jd.grid(Decay),
+        evidence="flow",
+        assumes=jd.below("overlap", 1.0),
+        rivals={"nothing moves": jd.swap(predicted_x="start")},
+        form="derived",
+        bounds=jd.looked(at="0:8", confirmed="8:16"),
+    )
+    text = catalogue([claim, claim.as_printed(id="a.law_as_printed", statement="Two.", form="printed", printed="eq. (7)")])
+    for line in (
+        "- Evidence: flow (gradient flow of the model's loss, by automatic differentiation)",
+        "- Assumes: overlap < 1",
+        "- Rivals, to be rejected as well: nothing moves",
+        "- Bounds: chosen after a look at seeds 0:8, upheld on seeds 8:16",
+        "- In print: eq. (7)",
+    ):
+        assert f"\n{line}\n" in text

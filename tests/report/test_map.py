@@ -37,6 +37,21 @@ def test_two_fields_are_a_plane_with_crosses():
     assert ax.collections[0].get_array().reshape(2, 2).tolist() == [[0.5, 0.9], [1.5, 0.7]]
 
 
+def test_intervals_one_sided_bounds_and_undecided_checks():
+    by = cells([(1.0, 0.9), (2.0, 0.99), (3.0, 0.5)], "a")
+    for cell, passed in zip(by["cells"], (False, None, True), strict=True):
+        (check,) = cell["checks"]
+        cell["checks"] = [check | {"bound": [0.95, None], "interval": [check["value"] - 0.1, None], "passed": passed}]
+    for cut in (by, {"fields": ["b", "a"], "cells": [{**c, "at": {"b": 1, **c["at"]}} for c in by["cells"]]}):
+        fig = Figure()
+        map_figure.draw(cut, fig)
+        labels = {line.get_label() for line in fig.axes[0].lines}
+        assert {"fails", "undecided"} <= labels
+    fig = Figure()
+    map_figure.draw(by, fig)
+    assert [line.get_ydata()[0] for line in fig.axes[0].lines if line.get_label() == "bound"] == [0.95]
+
+
 @pytest.mark.parametrize(
     ("by", "expected"),
     [

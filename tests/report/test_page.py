@@ -18,6 +18,7 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxdyn.report import page as report
+from jaxdyn.report.checks import teeth
 from jaxdyn.report.claim import is_blunt, resolution_short
 from jaxdyn.report.figures import Figures, inflate
 from jaxdyn.report.words import duration, number, percent
@@ -67,12 +68,76 @@ def payload():
     return {"claims": claims, "programs": 3, "seconds": 75.2, "environment": {"python": "3.11", "cores": 2}}
 
 
+def contract():
+    """One claim of every kind that the contract of a verdict knows, with more than one check, control and rival."""
+    order = check("order in $\\eta$", 1.02, [0.9, 1.1], worst={"kind": "b"}) | {"interval": [0.97, 1.08]}
+    share = check("share of runs that generalise", 0.97, [0.95, None]) | {"interval": [0.951, 0.99]}
+    astride = check("slope of the loss", 0.96, [0.95, 1.05], None) | {"interval": [0.9, 1.02], "needed": 480}
+    harmless = check("norm stays finite", 3.0, 1e9)
+    gate = check("training accuracy", 0.998, [0.99, None], worst={"lr": 0.1, "seed": 3}) | {"gate": True}
+    unmet = gate | {"value": 0.42, "passed": False}
+    wrong = check(value=0.4, passed=False)
+    adam = {"name": "Adam instead of descent", "rejected": True, "checks": [wrong, order], "reason": None}
+    still = {"name": "nothing moves", "rejected": True, "checks": [wrong, order], "reason": None}
+    uniform = {"name": "attention stays uniform: $b_l = 1/M$", "rejected": True, "checks": [wrong], "reason": None}
+    same = {"name": "the first order alone", "rejected": False, "checks": [check(value=3e-9)], "reason": None}
+    names = ["relative error", "order in $\\eta$", "share of runs that generalise", "norm stays finite"]
+    both = [adam["name"], still["name"], uniform["name"]]
+    stated = {"evidence": "network", "assumes": ["overlap < 1", "rate_ratio > 10"], "bounds": "derived", "outside": 3}
+    looked = "chosen after a look at seeds 0:8, upheld on seeds 4000:4010"
+    three = {"controls": [adam], "rivals": [still, uniform]}
+    full = {names[0]: both, names[1]: both[:2], names[2]: both[1:]}
+    inconclusive = {"resolution": {"scale": {}, "mix": {}}}
+    undecided = "undecided: slope of the loss: 0.96 [0.9, 1.02], bound 0.95 to 1.05; about 480 runs would decide"
+    return [
+        claim("joma.law", checks=[check(), order, share], gates=[gate], teeth=full, **three, **stated),
+        claim(
+            "joma.row",
+            "toothless",
+            checks=[check(), order, harmless],
+            gates=[gate],
+            teeth={names[0]: both, names[1]: both[:2], names[3]: []},
+            message="rejects no control and no rival: norm stays finite",
+            **three,
+            **stated | {"evidence": "flow", "bounds": looked},
+        ),
+        claim(
+            "joma.column",
+            "toothless",
+            controls=[adam],
+            rivals=[still, same],
+            teeth={names[0]: both[:2]},
+            message="not rejected by any check: the first order alone",
+            evidence="reduced",
+        ),
+        claim("joma.gate", "inconclusive", gates=[unmet], controls=[], message="gate not met: training accuracy", **inconclusive)
+        | stated,
+        claim("joma.astride", "inconclusive", checks=[check(), astride], message=undecided, **inconclusive, **three),
+        claim(
+            "joma.none_inside", "inconclusive", checks=[], controls=[], message="no run lies inside the assumptions (overlap < 1)"
+        )
+        | {**inconclusive, "assumes": ["overlap < 1"], "outside": 64, "evidence": "flow"},
+        claim(
+            "joma.open",
+            "measured",
+            "measured",
+            checks=[check(), astride, order | {"passed": False}],
+            controls=[],
+            evidence="numbers",
+        ),
+        claim("joma.law_as_printed", "refuted", "refuted", printed="eq. (7): $\\dot v = e^{v^2/3}$", controls=[], rivals=[])
+        | {"counterpart": "derived", "sibling": "joma.law", "counterpart_checks": [check(), order], **stated},
+        claim("joma.identity", evidence="algebra", rivals=[still], controls=[], teeth={names[0]: [still["name"]]}),
+        claim("joma.silent"),
+    ]
+
+
 DRAWING = (
     '<svg class="figure" viewBox="0 0 4 2" role="img" aria-label="Loss against time $t$."><defs>'
     '<path id="DejaVuSans-1" d="M0 0L1 1z"/></defs><path d="M0 0L4 2"/><use href="#DejaVuSans-1"/></svg>'
 )
 FIGURES = {"joma.invariant": DRAWING, "joma.entropy": DRAWING}
-VOID = {"meta", "br", "wbr", "input", "hr", "img", "link"}
+VOID = {"meta", "br", "col", "wbr", "input", "hr", "img", "link"}
 
 
 class Page(HTMLParser):
@@ -137,8 +202,7 @@ def test_page_is_well_formed_and_has_all_that_is_known_of_a_claim(payload):
         "1 min 15 s",
     ):
         assert text in page.words, text
-    assert re.search(r"reject a prediction of z off by 0.3 % .*They do not depend on the scale of set ", page.words)
-    assert "reject data with 12 % of “adam” mixed in" in page.words
+    assert "Prediction off by z 0.3 % set – Data with a share of adam 12 %" in page.words
     for field in payload["claims"][0]["settings"]:
         assert field in page.words
 
@@ -150,7 +214,7 @@ def test_page_loads_nothing_and_forbids_it(payload):
     assert links and all(
         t == "a" and re.fullmatch(r"https://arxiv.org/abs/[\d.v]+", url) for t, url in links
     )  # to follow, not to load
-    rest = re.sub(r'<a href="https://arxiv.org/abs/[\d.v]+">|data-(figure|glyphs)="[^"]*"', "", text)
+    rest = re.sub(r'<a href="https://arxiv.org/abs/[\d.v]+">|data-(figure|glyphs|common)="[^"]*"', "", text)
     assert not re.search(r"https?:|//[a-z]|@import|url\((?!#)", rest)
     assert not [a for _, a in page.tags if "src" in a]
     assert "default-src 'none'" in page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
@@ -162,6 +226,9 @@ def test_everything_that_comes_from_outside_is_escaped(payload):
     bad["settings"] = {NASTY: [NASTY]}
     bad["checks"] = [check(NASTY, worst={NASTY: NASTY}, passed=False)]
     bad["controls"] = [{"name": NASTY, "rejected": False, "reason": NASTY, "checks": [check(NASTY)]}]
+    bad["gates"] = [check(NASTY, worst={NASTY: NASTY}) | {"interval": [NASTY, NASTY], "needed": 3}]
+    bad["rivals"] = [{"name": NASTY + "!", "rejected": True, "reason": NASTY, "checks": [check(NASTY, passed=False)]}]
+    bad |= {"teeth": {NASTY: [NASTY], NASTY + "?": []}, "assumes": [NASTY], "evidence": NASTY, "bounds": NASTY, "printed": NASTY}
     bad["resolution"] = {"scale": {NASTY: 0.1}, "mix": {NASTY: 0.1}}
     bad |= {"counterpart": NASTY, "counterpart_checks": [check(NASTY)]}
     bad["by"] = {"fields": [NASTY], "cells": [{"at": {NASTY: NASTY}, "verdict": NASTY, "failed": NASTY}]}
@@ -291,6 +358,85 @@ def test_open_questions_have_no_failures(payload):
     assert not page.all("td", class_="failed") and page.all("td", class_="plain") and "outside" in page.words
 
 
+def test_what_a_verdict_rests_on():
+    page = Page(report.page({"claims": contract()}, {}))
+    for text in (
+        "network : parameters moved by optimizer steps on the loss of a model",
+        "overlap < 1, rate_ratio > 10; 3 of 64 runs outside (not judged)",
+        "chosen after a look at seeds 0:8, upheld on seeds 4000:4010",
+        "In print eq. (7): v ˙ = e v 2 / 3",
+        "Each is another theory of the same data; the same checks must reject it.",
+        "at least 0.99",
+        "0.97 … 1.08",
+        "about 480 runs would decide",
+        "rejects no control and no rival: norm stays finite",
+        "The check rejects the rival.",
+        "640 (76 outside)",
+    ):
+        assert text in page.words, text
+    text = report.page({"claims": contract()}, {})
+    assert text.count('<table class="teeth">') == 3, "law, row and column; a sentence or nothing elsewhere"
+    rows = re.findall(r"<tr class=bare>.*?</tr>", text, re.S)
+    assert len(rows) == 1 and "norm stays finite" in rows[0] and "●" not in rows[0]
+    columns = re.findall(r"<th class=bare>.*?</th>", text, re.S)
+    assert len(columns) == 1 and "the first order alone" in columns[0]
+    assert text.count('<col class="bare">') == 1 and text.count('<col class="first ">') == 3
+    assert page.words.index("Gates") < page.words.index("Checks")
+
+
+def test_outcomes_have_three_values():
+    text = report.page({"claims": contract()}, {})
+    assert len(re.findall(r'<td class="undecided">\? undecided', text)) == 1
+    assert len(re.findall(r'<td class="undecided">✕ not met', text)) == 1, "a gate that is not met refutes nothing"
+    (open_question,) = re.findall(r'<article class="claim" id="joma.open".*?</article>', text, re.S)
+    assert all(f'<td class="plain">{word}' in open_question for word in ("within", "undecided", "outside"))
+
+
+def test_one_sided_bounds_are_words():
+    bounds = {"at least 0.95": [0.95, None], "at most 2": [None, 2.0], "0.9 … 1.1": [0.9, 1.1]}
+    rows = [check(name, value=1.0, bound=bound) for name, bound in bounds.items()]
+    page = Page(report.page({"claims": [claim("joma.bounds", checks=rows)]}, {}))
+    for words in bounds:
+        assert f"{words} ✓ passed 1 {words}" in page.words, words
+    open_ended = check(value=1.0, bound=[0.5, None]) | {"interval": [0.75, None]}
+    assert "0.75 … ∞" in Page(report.page({"claims": [claim("joma.ends", checks=[open_ended])]}, {})).words
+
+
+def test_teeth_are_a_sentence_where_a_table_would_say_no_more():
+    def outcome(name, rejected=True):
+        return {"name": name, "rejected": rejected, "checks": [], "reason": None}
+
+    both = {"controls": [outcome("a"), outcome("b")], "rivals": [outcome("c")]}
+    assert teeth(both | {"teeth": {"x": ["a", "b", "c"], "y": ["a", "b", "c"]}}) == {
+        "sentence": "Every check rejects every control and the rival."
+    }
+    assert teeth({"controls": [outcome("a", False)], "teeth": {"x": []}}) == {"sentence": "The check does not reject the control."}
+    diverged = teeth(both | {"teeth": {"x": ["a", "b"], "y": ["a"]}})
+    assert [c["bare"] for c in diverged["columns"]] == [False] * 3, "rejected because its runs diverge, as they should"
+    assert [c["first"] for c in diverged["columns"]] == [False, False, True]
+    assert teeth({"teeth": {"x": []}}) is None and teeth(both | {"teeth": {}}) is None
+
+
+def test_evidence_is_a_column_and_a_filter():
+    page = Page(report.page({"claims": contract()}, {}))
+    assert [a["data-evidence"] for a in page.all("button") if "data-evidence" in a] == [
+        "network",
+        "flow",
+        "reduced",
+        "algebra",
+        "numbers",
+    ]
+    rows = {a["data-claim"]: a["data-evidence"] for a in page.all("tr") if "data-claim" in a}
+    assert rows["joma.row"] == "flow" and rows["joma.silent"] == ""
+    assert "Evidence" not in [a.get("aria-label") for a in Page(report.page({"claims": [claim("joma.a")]}, {})).all("div")]
+
+
+def test_the_words_of_the_contract_are_explained(payload):
+    glossary = Page(re.search(r'<details class="glossary">.*?</details>', report.page(payload, {}), re.S)[0]).words
+    for word in ("evidence", "assumption", "rival", "gate", "teeth", "undecided", "outside"):
+        assert re.search(rf"(^| ){word} [A-Z]", glossary), word
+
+
 def test_context_of_claims_and_theories(payload):
     payload["claims"][2] |= {
         "sibling": "cogo.loss",
@@ -321,6 +467,18 @@ def test_a_figure_that_could_not_be_drawn_is_a_sentence(payload):
     assert "The figure could not be drawn: KeyError: <b>" in words
 
 
+def test_many_figures_share_what_they_have_in_common():
+    drawn = {f"joma.c{i}": f'<svg class="figure" viewBox="0 0 4 {i}"><path d="M{i} 1l{"1 2 " * 900}"/></svg>' for i in range(40)}
+    stored = Figures(drawn)
+    assert 0 < stored.skip <= 32_000
+    assert all(inflate(stored[name].packed, stored.common, stored.skip) == svg for name, svg in drawn.items())
+    assert max(len(s.packed) for s in stored.values()) < len(Figures({"one": drawn["joma.c7"]})["one"].packed)
+    page = Page(report.page({"claims": [claim(name) for name in drawn]}, drawn))
+    (glyphs,) = page.all("div", id="glyphs")
+    packed = [a["data-figure"] for a in page.all("div", class_="canvas")]
+    assert [inflate(p, glyphs["data-common"], int(glyphs["data-skip"])) for p in packed] == list(drawn.values())
+
+
 def test_figures_inflate_to_what_was_drawn():
     stored = Figures(FIGURES | {"other": DRAWING.replace("4 2", "8 2"), "odd": "<p>No figure: a &amp; b</p>"})
     assert stored["joma.entropy"].same_as == "joma.invariant" and stored["other"].same_as is None
@@ -340,9 +498,14 @@ def test_a_page_of_350_claims_is_smaller_than_four_megabytes():
         figures[f"joma.c{i}"] = f'<svg class="figure" viewBox="0 0 504 252">{lines}{ticks}</svg>'
     sentence = r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the sum $\sum_k \|\mathbf w_k\|^2 - z$ is kept. "
     control = {"name": "adam", "rejected": True, "checks": [check(passed=False)] * 2, "reason": None}
-    more = {"statement": 2 * sentence, "checks": [check(worst={"lr": 0.1, "seed": 3})] * 4, "controls": [control] * 3}
+    rivals = [control | {"name": f"the mechanism switched off, {k}"} for k in range(2)]
+    marked = check(worst={"lr": 0.1, "seed": 3}) | {"interval": [0.0, 1e-10]}
+    more = {"statement": 2 * sentence, "checks": [marked] * 4, "gates": [marked] * 2, "controls": [control] * 3, "rivals": rivals}
+    more["teeth"] = {f"relative error, {k}": [rivals[k % 2]["name"]] for k in range(4)}
+    more |= {"evidence": "network", "assumes": ["overlap < 1"], "outside": 3, "bounds": "derived"}
+    some = {"gates": [], "printed": sentence}  # every other claim has gates, every other one is a printed form
     more["settings"] = {f"field_{k}": 0.1 * k for k in range(15)}
-    whole = {"claims": [claim(name, **more) for name in figures], "environment": {}}
+    whole = {"claims": [claim(name, **more | (some if i % 2 else {})) for i, name in enumerate(figures)], "environment": {}}
     size = len(report.page(whole, figures).encode())
     assert 2_000_000 < size < 4_000_000
 
@@ -473,6 +636,31 @@ def test_browser_honours_links_to_filters_and_to_claims(browser, url):
     assert "cogo.open" in browser.js(CLAIMS).split()  # a link to a hidden claim clears the filters
     browser.open(f"{url}#q=nothing-like-it")
     assert browser.js(ROWS) == "" and browser.js("document.querySelector('.nothing').offsetParent !== null")
+    assert browser.complaints() == []
+
+
+def test_browser_filters_by_evidence(browser, tmp_path):
+    report.write(tmp_path / "index.html", {"claims": contract()}, {})
+    browser.open((tmp_path / "index.html").as_uri())
+    browser.js("document.querySelector('.chip[data-evidence=flow]').click()")
+    assert browser.js(ROWS) == browser.js(CLAIMS) == "joma.row joma.none_inside" and browser.js("location.hash") == "#evidence=flow"
+    browser.js("document.querySelector('.chip[data-evidence=reduced]').click()")
+    browser.js("document.querySelector('.chip[data-verdict=toothless]').click()")
+    assert browser.js(ROWS) == "joma.row joma.column", "within a group any, between groups all"
+    assert browser.js("location.hash") == "#verdict=toothless&evidence=flow,reduced"
+    browser.open((tmp_path / "index.html").as_uri() + "#verdict=inconclusive&evidence=network")
+    assert browser.js(ROWS) == "joma.gate"
+    assert browser.complaints() == []
+
+
+def test_browser_inflates_figures_that_share_their_start(browser, tmp_path):
+    drawn = {f"joma.c{i}": f'<svg class="figure" viewBox="0 0 4 2"><title>α {i}</title><path d="M{i} 1"/></svg>' for i in range(20)}
+    report.write(tmp_path / "index.html", {"claims": [claim(name) for name in drawn]}, drawn)
+    browser.open((tmp_path / "index.html").as_uri())
+    browser.js("new Promise(done => setTimeout(done, 1500))")
+    titles = "[...document.querySelectorAll('.canvas title')].map(t => t.textContent).join()"
+    assert browser.js(titles) == ",".join(f"α {i}" for i in range(20))
+    assert browser.js("document.querySelector('.scroll:has(.checks)').ariaLabel") == "joma.c0: Check"
     assert browser.complaints() == []
 
 

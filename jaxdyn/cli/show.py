@@ -1,0 +1,241 @@
+"""What ``jaxdyn show`` says: one claim in the terminal, with all that its verdict rests on and the last verdict itself."""
+
+from __future__ import annotations
+
+import json
+import math
+import shlex
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jaxdyn.cli.words import plural
+from jaxdyn.engine import registry
+from jaxdyn.engine.contract import EVIDENCE, provenance
+from jaxdyn.engine.judge import bound_text
+from jaxdyn.engine.setting import field_table
+from jaxdyn.errors import UsageError
+from jaxdyn.report.plain import plain
+
+if TYPE_CHECKING:
+    from jaxdyn.engine.claim import Claim
+
+__all__ = ["facts", "lines"]
+
+RESULT = "result.json"
+SIGNS = {True: "✓", False: "✗", None: "?"}
+INDENT = 15  # of what stands behind a label
+
+
+def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
+    """All that is known of one claim without running it, and its last verdict in a folder of results.
+
+    Args:
+        pattern: the claim's id.
+        load: files with claims of a user's own.
+        out: folder that was the ``--out`` of a verification; there need be none.
+
+    Raises:
+        UsageError: no such claim, or more than one.
+    """
+    claims = registry.select([pattern], load)
+    if len(claims) > 1:
+        raise UsageError(f"show takes one claim; {pattern!r} matches {len(claims)} (`jaxdyn list {pattern}` shows them)")
+    (claim,) = claims
+    return {
+        "id": claim.id,
+        "theory": claim.theory,
+        "expected": claim.expected,
+        "statement": claim.statement,
+        "source": claim.source,
+        "evidence": claim.evidence,
+        "assumes": [str(a) for a in claim.assumes],
+        "controls": list(claim.controls),
+        "breaches": {n: dict(c.breach) for n, c in claim.controls.items() if isinstance(c.breach, Mapping)},
+        "rivals": list(claim.rivals or {}),
+        "form": claim.form,
+        "counterpart": claim.counterpart,
+        "sibling": claim.sibling,
+        "bounds": provenance(claim.bounds),
+        "printed": claim.printed,
+        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
+        "fields": _fields(claim),
+        "runs": {scale: len(claim.grid(scale).cells()) * claim.seed_count(scale) for scale in ("quick", "paper")},
+        "seeds": {scale: claim.seed_count(scale) for scale in ("quick", "paper")},
+        "home": registry.home(claim),
+        "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
+        "last": _last(claim.id, out),
+    }
+
+
+def _fields(claim: Claim) -> list[dict[str, Any]]:
+    """What may be set, with the setting's default and the values of either grid."""
+    quick, paper = (field_table(claim.grid(scale)) for scale in ("quick", "paper"))
+    defaults = {row["name"]: row["value"] for row in field_table(type(claim.quick)(claim.quick.setting(), {}))}
+    return [
+        {
+            "name": row["name"],
+            "kind": row["kind"],
+            "type": row["type"],
+            "default": defaults[row["name"]],
+            "quick": row["value"],
+            "paper": other["value"],
+        }
+        for row, other in zip(quick, paper, strict=True)
+    ]
+
+
+def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
+    """The claim's entry of the last verification in a folder; None if there is none, or the folder holds something else."""
+    try:
+        whole = json.loads((out / RESULT).read_text())
+        entry = next(c for c in whole["claims"] if c["id"] == claim_id)
+        environment = whole.get("environment") or {}
+        return {"file": str(out / RESULT), "date": environment.get("date"), "commit": environment.get("commit"), **entry}
+    except (OSError, ValueError, KeyError, TypeError, StopIteration):
+        return None
+
+
+# text
+
+
+def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
+    """The claim for a terminal of so many columns."""
+    yield f"{claim['id']}  (expected: {claim['expected']})"
+    yield from _wrapped(plain(claim["statement"]), width, "  ")
+    yield ""
+    for label, text in _rests_on(claim):
+        yield from _labelled(label, text, width)
+    yield ""
+    yield from _table(claim["fields"], claim["runs"]["paper"] != claim["runs"]["quick"], width)
+    yield ""
+    yield from _verdict(claim, width, out)
+
+
+def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "source", plain(claim["source"])
+    evidence = claim["evidence"]
+    yield "evidence", f"{evidence}: {EVIDENCE[evidence]}" if evidence else "not stated"
+    if claim["assumes"]:
+        yield "assumes", ", ".join(claim["assumes"])
+    if claim["counterpart"]:
+        sibling = f" ({claim['sibling']})" if claim["sibling"] else ""
+        yield "counterpart", f"the {claim['counterpart']} form{sibling}, which the same checks uphold on the same runs"
+    if claim["printed"]:
+        yield "in print", plain(claim["printed"])
+    if claim["controls"]:
+        yield "controls", "; ".join(_control(name, claim["breaches"].get(name)) for name in claim["controls"])
+    if claim["rivals"]:
+        yield "rivals", "; ".join(map(plain, claim["rivals"]))
+    if claim["bounds"]:
+        yield "bounds", plain(claim["bounds"])
+    for name, (low, high) in (claim["found"] or {}).items():
+        yield "found", f"{plain(name)}: {low:.4g} to {high:.4g}"
+    yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper"))
+    yield "home", str(claim["home"])
+    yield "command", claim["command"]
+
+
+def _control(name: str, fields: Mapping[str, Any] | None) -> str:
+    return plain(name) + (f" ({', '.join(f'{k} = {_value(v)}' for k, v in fields.items())})" if fields else "")
+
+
+def _runs(claim: Mapping[str, Any], scale: str) -> str:
+    runs, seeds = claim["runs"][scale], claim["seeds"][scale]
+    return f"{plural(runs, 'run')} ({plural(runs // seeds, 'setting')} × {plural(seeds, 'seed')})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_value, value))
+    if isinstance(value, tuple):
+        return ":".join(map(_value, value))
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else "none" if value is None else str(value)
+
+
+def _wrapped(text: str, width: int, first: str, rest: str | None = None) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=first if rest is None else rest) or [first]
+
+
+def _labelled(label: str, text: str, width: int) -> list[str]:
+    return _wrapped(text, width, f"  {label:<{INDENT - 2}}", " " * INDENT)
+
+
+def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iterator[str]:
+    """Fields with default, quick and, where they differ, paper values; what is too long for its column goes on below."""
+    paper = paper or any(f["quick"] != f["paper"] for f in fields)
+    names = ["field", "takes", "default", "quick", *(["paper"] if paper else [])]
+    rows = [[f["name"], f["type"], *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
+    needed = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
+    widths = _shared(needed, width - 2 * len(names))
+    for row in [names, *rows]:
+        cells = [textwrap.wrap(cell, w) or [""] for cell, w in zip(row, widths, strict=True)]
+        for i in range(max(map(len, cells))):
+            parts = (f"{cell[i] if i < len(cell) else '':<{w}}" for cell, w in zip(cells, widths, strict=True))
+            yield ("  " + "  ".join(parts)).rstrip()
+
+
+def _shared(needed: Sequence[int], room: int) -> list[int]:
+    """Widths of columns that fit: narrow ones get what they need, wide ones equal parts of the rest."""
+    widths, left = [0] * len(needed), max(room, 10 * len(needed))
+    for rank, i in enumerate(sorted(range(len(needed)), key=needed.__getitem__)):
+        widths[i] = min(needed[i], left // (len(needed) - rank))
+        left -= widths[i]
+    return widths
+
+
+def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
+    """The last verdict with its gates, checks, controls and rivals."""
+    last = claim["last"]
+    if last is None:
+        yield from _wrapped(f"No verdict in {out}; the command above makes one.", width, "")
+        return
+    seeds = f"seeds {last['seed_range']}" if last.get("seed_range") else None
+    made = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), seeds) if v)
+    yield from _wrapped(f"last verdict: {last['verdict']} ({made})", width, "")
+    if last.get("message"):
+        yield from _wrapped(plain(last["message"]), width, "  ")
+    for kind in ("gates", "checks"):
+        for check in last.get(kind) or []:
+            text = f"{SIGNS[check.get('passed')]} {'gate: ' if kind == 'gates' else ''}{check_text(check)}"
+            yield from _wrapped(text, width, "  ", "    ")
+    for kind in ("controls", "rivals"):
+        for one in last.get(kind) or []:
+            text = f"{SIGNS[bool(one.get('rejected'))]} {kind[:-1]} {plain(one.get('name', ''))}: "
+            text += "rejected" if one.get("rejected") else "not rejected" + (f" ({one['reason']})" if one.get("reason") else "")
+            yield from _wrapped(text, width, "  ", "    ")
+    if last.get("outside"):
+        yield f"  {plural(last['outside'], 'run')} outside the assumptions, not judged"
+    if text := _resolution(last.get("resolution") or {}):
+        yield from _wrapped(f"resolution: {text}", width, "  ", "    ")
+
+
+def check_text(check: Mapping[str, Any]) -> str:
+    """A check as it stands in JSON, in one line."""
+    text = f"{plain(check.get('name', ''))}: {_number(check.get('value'))}"
+    if interval := check.get("interval"):
+        text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
+    bound = check.get("bound")
+    if isinstance(bound, list):
+        text += f", bound {bound_text((bound[0], bound[1]))}"
+    elif bound is not None:
+        text += f", bound {bound_text(bound)}"
+    needed = check.get("needed") if check.get("passed") is None else None
+    return text + (f"; about {needed} runs would decide" if needed else "")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def _number(value: Any, otherwise: str = "no number") -> str:
+    return f"{value:.4g}" if _is_number(value) else otherwise
+
+
+def _resolution(resolution: Mapping[str, Any]) -> str:
+    """``z 0.3 % (scale); Adam 12 % (mix)``."""
+    found = [(plain(k), v, word) for word in ("scale", "mix") for k, v in (resolution.get(word) or {}).items() if _is_number(v)]
+    return "; ".join(f"{name} {100 * v:.2g} % ({word})" for name, v, word in found)

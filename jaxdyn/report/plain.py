@@ -1,0 +1,240 @@
+r"""Text with LaTeX between dollar signs as plain Unicode for a terminal: x², xₖ, (a + b)/c, √(x), ‖W‖².
+
+What Unicode has no raised or lowered sign for is written ``^(…)`` and ``_(…)``.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+from xml.etree import ElementTree
+
+from jaxdyn.report.mathml import PIECES, to_mathml
+
+__all__ = ["formula", "plain"]
+
+RAISED = dict(
+    zip(
+        "0123456789+−=()abcdefghijklmnoprstuvwxyzABDEGHIJKLMNOPRTUVWβγδθφχ⊤",
+        "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻᴬᴮᴰᴱᴳᴴᴵᴶᴷᴸᴹᴺᴼᴾᴿᵀᵁⱽᵂᵝᵞᵟᶿᵠᵡᵀ",
+        strict=True,
+    )
+)
+LOWERED = dict(zip("0123456789+−=()aehijklmnoprstuvxβγρφχ", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓᵦᵧᵨᵩᵪ", strict=True))
+ACCENTS = dict(
+    zip("˜~˙¨¯‾ˆ^ˇ´`˘→⃗", "\u0303\u0303\u0307\u0308\u0304\u0304\u0302\u0302\u030c\u0301\u0300\u0306\u20d7\u20d7", strict=True)
+)
+HALVES = {"1/2": "½", "1/3": "⅓", "2/3": "⅔", "1/4": "¼", "3/4": "¾", "1/8": "⅛"}
+RELATIONS = frozenset("=≠≥≤<>→←↔↦⇝⇒⇔⟹⟺≈∈∉∝≫≪∼≃≅≍≡≳≲⊂⊆∣≔")
+SIGNS = frozenset("+−±∓")  # of a sum, or of the number that follows
+BINARY = SIGNS | frozenset("×∘∧∨∪∩⊕⊗")
+LARGE = frozenset("∑∏∫∮⋃⋂⨁⨂")
+FENCES = {"(": "open", "[": "open", "{": "open", "⟨": "open", "⌊": "open", "⌈": "open"}
+FENCES |= {")": "close", "]": "close", "}": "close", "⟩": "close", "⌋": "close", "⌉": "close", "|": "bar", "‖": "bar", "∥": "bar"}
+PREFIXED = ("open", "relation", "sign", "binary", "comma", "slash", "apply", "large")  # a sign after these belongs to what follows
+APPLY = "\u2061"
+ROWS = ("math", "mrow", "mstyle", "mpadded", "semantics")
+
+
+class Piece(NamedTuple):
+    """A part of a row: its text, and how it joins its neighbours."""
+
+    text: str
+    kind: str  # atom, word, large, relation, sign, binary, slash, comma, space, apply, open, close, bar, fraction
+
+
+def plain(text: str) -> str:
+    """Text for a terminal; a formula that cannot be converted is shown as its source."""
+    return "".join(map(_part, PIECES.split(str(text))))
+
+
+def _part(part: str) -> str:
+    if len(part) > 2 and part[0] == part[-1] == "`":
+        return part[1:-1]
+    if len(part) > 2 and part[0] == part[-1] == "$":
+        latex = part.strip("$").strip()
+        try:
+            return formula(latex)
+        except ValueError:
+            return latex
+    return part.replace(r"\$", "$")
+
+
+def formula(latex: str) -> str:
+    """One formula, LaTeX without its dollar signs.
+
+    Raises:
+        ValueError: for what cannot be converted.
+    """
+    return _text([ElementTree.fromstring(to_mathml(latex))])
+
+
+# rows: pieces, and how they join
+
+
+def _text(nodes: Iterable[ElementTree.Element], *, tight: bool = False) -> str:
+    return _join(_pieces(nodes), tight)
+
+
+def _pieces(nodes: Iterable[ElementTree.Element]) -> list[Piece]:
+    found: list[Piece] = []
+    for node in nodes:
+        if node.tag in ROWS:
+            found += _pieces(node)
+        elif node.tag != "mspace" or node.get("width"):
+            found.append(_piece(node))
+    return found
+
+
+def _join(pieces: Sequence[Piece], tight: bool = False) -> str:
+    """The text of a row, with blanks around relations, after words and commas; none of these in scripts."""
+    text, before = "", Piece("", "open")
+    for at, piece in enumerate(pieces):
+        if piece.kind == "space":
+            text += "" if tight or before.kind in PREFIXED else " "
+            continue
+        after = _next(pieces, at)
+        new = piece.text
+        if piece.kind == "fraction" and not _stands_alone(before, after):
+            new = f"({new})"
+        if piece.kind == "apply":
+            new = "" if after.kind in ("open", "fraction") else " "
+        elif piece.kind in ("relation", "binary") or (piece.kind == "sign" and before.kind not in PREFIXED):
+            new = new if tight else f" {new} "
+        elif piece.kind == "comma":
+            new = new if tight else f"{new} "
+        elif _apart(before, piece):
+            new = f" {new}"
+        text += new
+        before = piece
+    return re.sub(r"(?<=[(\[⟨]) +| +(?=[)\]⟩,;])", "", re.sub(" +", " ", text)).strip()
+
+
+def _next(pieces: Sequence[Piece], at: int) -> Piece:
+    return next((p for p in pieces[at + 1 :] if p.kind != "space"), Piece("", "close"))
+
+
+def _stands_alone(before: Piece, after: Piece) -> bool:
+    """Whether a fraction is read as one without parentheses: nothing beside it that could join its upper or lower part."""
+    return before.kind in ("open", "bar", "relation", "sign", "comma", "large") and after.kind in (
+        "close",
+        "relation",
+        "sign",
+        "comma",
+    )
+
+
+def _apart(before: Piece, piece: Piece) -> bool:
+    """Whether a blank keeps two neighbours from being read as one: words, large operators, open scripts, numbers."""
+    if before.kind in ("word", "large"):
+        return piece.kind not in ("open", "close", "slash") or before.kind == "large"
+    if piece.kind in ("word", "large"):
+        return before.kind in ("atom", "close", "fraction")
+    if piece.kind in ("atom", "fraction", "open") and before.kind in ("atom", "close", "bar"):
+        open_script = re.search(r"[_^]\w$", before.text) and re.match(r"[\w√(]", piece.text)
+        return bool(open_script) or (before.text[-1:].isdigit() and piece.text[:1].isdigit())
+    return False
+
+
+def _level(pieces: Sequence[Piece]) -> int:
+    """0: one thing; 1: a product; 2: a sum, a fraction, a relation or a list."""
+    pieces = [p for p in pieces if p.kind != "space"]
+    depth, bars, outermost = 0, 0, 0
+    for at, piece in enumerate(pieces):
+        depth += {"open": 1, "close": -1}.get(piece.kind, 0)
+        bars ^= piece.kind == "bar"
+        if depth == 0 and not bars:
+            if piece.kind in ("relation", "sign", "binary", "comma", "slash", "fraction"):
+                return 2
+            outermost = max(outermost, int(at < len(pieces) - 1))
+    return outermost
+
+
+def _grouped(node: ElementTree.Element, level: int = 0) -> str:
+    """The text of a part, in parentheses if it is looser than this level."""
+    pieces = _pieces([node])
+    text = _join(pieces)
+    return f"({text})" if _level(pieces) > level else text
+
+
+# single elements
+
+
+def _piece(node: ElementTree.Element) -> Piece:
+    children = list(node)
+    match node.tag:
+        case "mi" | "mn" | "mtext":
+            text = (node.text or "").replace("\u00a0", " ")
+            return Piece(text, "word" if len(text) > 1 and text.isalpha() or node.tag == "mtext" else "atom")
+        case "mo":
+            return _operator((node.text or "").strip())
+        case "mspace":
+            return Piece(" ", "space")
+        case "mfrac":
+            top, bottom = _grouped(children[0], 1), _grouped(children[1])
+            short = HALVES.get(f"{top}/{bottom}")
+            return Piece(short, "atom") if short else Piece(f"{top}/{bottom}", "fraction")
+        case "msqrt":
+            return Piece(f"√({_text(children)})", "atom")
+        case "mroot":
+            return Piece(f"{_script([children[1]], RAISED, '')}√({_text(children[:1])})", "atom")
+        case "msub" | "munder" | "msup" | "mover" | "msubsup" | "munderover":
+            return _scripted(node.tag, children, node.get("accent") == "true")
+        case "mtable":
+            return Piece(f"[{'; '.join(', '.join(_text([cell]) for cell in row) for row in children)}]", "atom")
+        case "mphantom":
+            return Piece("", "space")
+    return Piece(_text(children), "atom")
+
+
+def _operator(sign: str) -> Piece:
+    if sign in ("", "\u2062", "\u2063", "\u200b"):
+        return Piece("", "space")
+    if sign == APPLY:
+        return Piece("", "apply")
+    kinds = (("sign", SIGNS), ("binary", BINARY), ("relation", RELATIONS), ("large", LARGE), ("slash", "/"), ("comma", ",;"))
+    kind = next((kind for kind, signs in kinds if sign in signs), FENCES.get(sign, "atom"))
+    return Piece({"∗": "*", "⟂": "⊥", "∥": "‖"}.get(sign, sign), "word" if len(sign) > 1 and sign.isalpha() else kind)
+
+
+def _scripted(tag: str, children: Sequence[ElementTree.Element], accent: bool) -> Piece:
+    """A base with what stands below and above it."""
+    base, *scripts = children
+    inner = _pieces([base])
+    kind = inner[0].kind if len(inner) == 1 else "atom"
+    if tag == "mover" and (accent or "".join(scripts[0].itertext()) in ACCENTS):
+        return Piece(_accented(_text([base]), "".join(scripts[0].itertext())), "atom")
+    if kind in ("fraction", "sign", "binary", "relation"):
+        kind = "atom"
+    text = _join(inner)
+    if _level(inner) > 0 or (base.tag in ("msup", "mover") and tag in ("msup", "msubsup") and not _is_accent(base)):
+        text = f"({text})"
+    below = [scripts[0]] if tag in ("msub", "munder", "msubsup", "munderover") else []
+    above = [scripts[-1]] if tag in ("msup", "mover", "msubsup", "munderover") else []
+    low, high = _script(below, LOWERED, "_"), _script(above, RAISED, "^")
+    # ‖W‖²_F: what has no lowered sign stands last, so that it is not read as raised
+    order = high + low if low.startswith("_") and not high.startswith("^") else low + high
+    return Piece(text + order, kind)
+
+
+def _is_accent(node: ElementTree.Element) -> bool:
+    return node.tag == "mover" and node.get("accent") == "true"
+
+
+def _accented(base: str, accent: str) -> str:
+    """A letter with its accent; over several letters the accent stands behind them."""
+    mark = ACCENTS.get(accent, accent)
+    if len(base) - sum(map(bool, map(unicodedata.combining, base))) == 1 and unicodedata.combining(mark):
+        return unicodedata.normalize("NFC", base + mark)
+    return f"({base}){accent}"
+
+
+def _script(nodes: Sequence[ElementTree.Element], signs: dict[str, str], mark: str) -> str:
+    text = _text(nodes, tight=True)
+    if set(text) <= {"′", "*"}:  # raised by themselves
+        return text
+    if all(c in signs for c in text):
+        return "".join(signs[c] for c in text)
+    return f"{mark}{text}" if len(text) == 1 else f"{mark}({text})"
