@@ -22,6 +22,8 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from jaxdyn.engine.program import use_compilation_cache
+
 pytest_plugins = "pytester"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
@@ -44,9 +46,12 @@ def x64():
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Keep the tests out of the user's cache folder."""
+    """Keep the tests out of the user's cache folder; all workers of a session share its compiled programs."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("JAXDYN_CACHE", str(tmp_path_factory.mktemp("cache")))
+    session = tmp_path_factory.getbasetemp()
+    session = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session
+    patch.setenv("JAXDYN_CACHE", str(session / "cache"))
+    use_compilation_cache()
     yield
     patch.undo()
 
