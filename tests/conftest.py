@@ -28,6 +28,7 @@ pytest_plugins = "pytester"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
+gc.disable()  # while modules are imported: they make much and drop little
 
 
 def pytest_collection_finish():
@@ -35,6 +36,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture
