@@ -54,6 +54,7 @@ def own_cache(tmp_path_factory):
     session = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session
     patch.setenv("JAXDYN_CACHE", str(session / "cache"))
     use_compilation_cache()
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)  # small programs compile as fast as they are written
     yield
     patch.undo()
 
