@@ -36,5 +36,5 @@ def trained():
     with jax.enable_x64(True):
         s = inside(transformer.Deep(**TINY, task="cot"))
         k_facts, k_train = jax.random.split(jax.random.key(0))
-        facts = words.draw(k_facts, s.task, s.vocabulary, s.word)
-        return s, facts, transformer.train(s, facts, k_train)
+        facts = jax.jit(words.draw, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        return s, facts, jax.jit(transformer.train)(s, facts, k_train)
