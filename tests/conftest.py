@@ -15,6 +15,7 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0"
     + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
 )
+os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 
 import jax
