@@ -39,7 +39,7 @@ def _sources() -> str:
 
 
 def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: bool = True) -> str | None:
-    """Hash of all that a conclusion follows from, with or without its figure; None for a user's own claim, whose judge may read anything."""
+    """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
     digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed, drawn)).encode())
