@@ -15,6 +15,7 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0"
     + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
 )
+os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
 
 import jax
@@ -22,10 +23,13 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
+from jaxdyn.engine.program import use_compilation_cache
+
 pytest_plugins = "pytester"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
+gc.disable()  # while modules are imported: they make much and drop little
 
 
 def pytest_collection_finish():
@@ -33,6 +37,7 @@ def pytest_collection_finish():
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
+    gc.enable()
 
 
 @pytest.fixture
@@ -44,9 +49,13 @@ def x64():
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory):
-    """Keep the tests out of the user's cache folder."""
+    """Keep the tests out of the user's cache folder; all workers of a session share its compiled programs."""
     patch = pytest.MonkeyPatch()
-    patch.setenv("JAXDYN_CACHE", str(tmp_path_factory.mktemp("cache")))
+    session = tmp_path_factory.getbasetemp()
+    session = session.parent if "PYTEST_XDIST_WORKER" in os.environ else session
+    patch.setenv("JAXDYN_CACHE", str(session / "cache"))
+    use_compilation_cache()
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)  # small programs compile as fast as they are written
     yield
     patch.undo()
 

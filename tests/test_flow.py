@@ -249,19 +249,27 @@ def test_float32_context_is_refused():
 RATES = np.array([3.0, 0.1, 40.0, 1.0, 0.5])
 
 
+TO_TWO = {"solver": "dopri8", "rtol": 1e-11, "event": lambda t, y, a: y["x"][0] - 2.0}
+
+
 def decay_to(t, y, a):
     return {"x": a["rate"] * (a["goal"] - y["x"])}
+
+
+@jax.jit
+def solve_alone(start, ts, rate, goal):
+    return flow.solve(decay_to, {"x": start}, ts, {"rate": rate, "goal": goal}, **TO_TWO)
 
 
 @pytest.mark.parametrize(("block", "stiffness"), [(2, RATES), (1, None), (64, -RATES)])
 def test_solve_many_is_the_loop_of_solves(x64, block, stiffness):
     starts, goals = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)
-    ts, options = jnp.linspace(0.0, 2.0, 3), {"solver": "dopri8", "rtol": 1e-11, "event": lambda t, y, a: y["x"][0] - 2.0}
+    ts = jnp.linspace(0.0, 2.0, 3)
     many = flow.solve_many(
-        decay_to, {"x": jnp.asarray(starts)}, ts, {"rate": RATES, "goal": goals}, stiffness=stiffness, block=block, **options
+        decay_to, {"x": jnp.asarray(starts)}, ts, {"rate": RATES, "goal": goals}, stiffness=stiffness, block=block, **TO_TWO
     )
     for i in range(5):
-        one = flow.solve(decay_to, {"x": jnp.asarray(starts[i])}, ts, {"rate": RATES[i], "goal": goals[i]}, **options)
+        one = solve_alone(starts[i], ts, RATES[i], goals[i])
         assert abs(int(many.steps[i]) - int(one.steps)) <= 1  # rounding differs under vmap, and may decide on a step
         part = jax.tree.map(lambda leaf, i=i: leaf[i], many)._replace(steps=one.steps)
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10), part, one)

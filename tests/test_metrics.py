@@ -12,6 +12,8 @@ from jaxdyn import metrics
 
 SEEDS = st.integers(0, 2**32 - 1)
 SOME = settings(deadline=None, max_examples=15)
+entropy, normalized_correlation = (jax.jit(f, static_argnames="axis") for f in (metrics.entropy, metrics.normalized_correlation))
+stable_rank, relative_norm_error = map(jax.jit, (metrics.stable_rank, metrics.relative_norm_error))
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -27,16 +29,16 @@ def test_entropy(seed, n):
     """Scipy's entropy; between 0 and ln n, both reached; p ln p is 0 at 0, on any axis."""
     p = np.random.default_rng(seed).dirichlet(np.ones(n), size=3)
     p[0] = np.eye(n)[0]
-    h = np.asarray(metrics.entropy(jnp.asarray(p)))
+    h = np.asarray(entropy(jnp.asarray(p)))
     np.testing.assert_allclose(h, scipy.stats.entropy(p, axis=-1), atol=1e-14)
     assert h[0] == 0 and np.all(h >= 0) and np.all(h <= np.log(n) + 1e-14)
-    np.testing.assert_array_equal(metrics.entropy(jnp.asarray(p.T), axis=0), h)
-    assert float(metrics.entropy(jnp.full(n, 1 / n))) == pytest.approx(np.log(n), rel=1e-14)
+    np.testing.assert_array_equal(entropy(jnp.asarray(p.T), axis=0), h)
+    assert float(entropy(jnp.full(n, 1 / n))) == pytest.approx(np.log(n), rel=1e-14)
 
 
 def test_entropy_of_what_is_no_distribution():
-    assert np.isneginf(metrics.entropy(jnp.array([1.5, -0.5])))
-    assert np.isnan(metrics.entropy(jnp.array([0.5, np.nan])))
+    assert np.isneginf(entropy(jnp.array([1.5, -0.5])))
+    assert np.isnan(entropy(jnp.array([0.5, np.nan])))
 
 
 @SOME
@@ -44,18 +46,18 @@ def test_entropy_of_what_is_no_distribution():
 def test_stable_rank(seed, shape, scale):
     """By numpy's norms; between 1 and the rank; unchanged by scale and by transposition."""
     m = np.random.default_rng(seed).normal(size=(2, *shape)) * scale
-    r = np.asarray(metrics.stable_rank(jnp.asarray(m)))
+    r = np.asarray(stable_rank(jnp.asarray(m)))
     expected = [np.linalg.norm(a) ** 2 / np.linalg.norm(a, 2) ** 2 for a in m]
     np.testing.assert_allclose(r, expected, rtol=1e-12)
     assert np.all(r >= 1) and np.all(r <= min(shape) + 1e-12)
-    np.testing.assert_allclose(metrics.stable_rank(jnp.asarray(m).swapaxes(-1, -2)), r, rtol=1e-12)
+    np.testing.assert_allclose(stable_rank(jnp.asarray(m).swapaxes(-1, -2)), r, rtol=1e-12)
 
 
 def test_stable_rank_at_its_ends():
-    assert float(metrics.stable_rank(jnp.eye(4))) == pytest.approx(4)
-    assert float(metrics.stable_rank(jnp.outer(jnp.arange(1.0, 4.0), jnp.ones(2)))) == pytest.approx(1)
-    assert float(metrics.stable_rank(jnp.eye(3) * 1e-200)) == pytest.approx(3)  # its square would underflow
-    assert np.isnan(metrics.stable_rank(jnp.zeros((2, 2))))
+    assert float(stable_rank(jnp.eye(4))) == pytest.approx(4)
+    assert float(stable_rank(jnp.outer(jnp.arange(1.0, 4.0), jnp.ones(2)))) == pytest.approx(1)
+    assert float(stable_rank(jnp.eye(3) * 1e-200)) == pytest.approx(3)  # its square would underflow
+    assert np.isnan(stable_rank(jnp.zeros((2, 2))))
 
 
 @SOME
@@ -63,17 +65,17 @@ def test_stable_rank_at_its_ends():
 def test_normalized_correlation(seed, gain, offset):
     """Numpy's Pearson correlation; 1 under gain and offset, -1 under the opposite; broadcasts, any axis."""
     a, b = np.random.default_rng(seed).normal(size=(2, 3, 7))
-    c = np.asarray(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(b)))
+    c = np.asarray(normalized_correlation(jnp.asarray(a), jnp.asarray(b)))
     np.testing.assert_allclose(c, [np.corrcoef(x, y)[0, 1] for x, y in zip(a, b, strict=True)], atol=1e-13)
-    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(gain * a + offset)), 1, atol=1e-10)
-    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(-gain * a)), -1, atol=1e-10)
-    np.testing.assert_allclose(metrics.normalized_correlation(jnp.asarray(a.T), jnp.asarray(b.T), axis=0), c, atol=1e-14)
-    one = metrics.normalized_correlation(jnp.asarray(a), jnp.asarray(b[0]))
+    np.testing.assert_allclose(normalized_correlation(jnp.asarray(a), jnp.asarray(gain * a + offset)), 1, atol=1e-10)
+    np.testing.assert_allclose(normalized_correlation(jnp.asarray(a), jnp.asarray(-gain * a)), -1, atol=1e-10)
+    np.testing.assert_allclose(normalized_correlation(jnp.asarray(a.T), jnp.asarray(b.T), axis=0), c, atol=1e-14)
+    one = normalized_correlation(jnp.asarray(a), jnp.asarray(b[0]))
     np.testing.assert_allclose(one[0], c[0], atol=1e-14)
 
 
 def test_correlation_with_a_constant_is_undefined():
-    assert np.isnan(metrics.normalized_correlation(jnp.ones(4), jnp.arange(4.0)))
+    assert np.isnan(normalized_correlation(jnp.ones(4), jnp.arange(4.0)))
 
 
 @SOME
@@ -82,10 +84,10 @@ def test_relative_norm_error(seed):
     """All leaves are one vector; the second argument is the reference."""
     a, b = np.random.default_rng(seed).normal(size=(2, 5))
     tree = lambda v: {"x": jnp.asarray(v[:2]), "y": (jnp.asarray(v[2:]),)}  # noqa: E731
-    error = float(metrics.relative_norm_error(tree(a), tree(b)))
+    error = float(relative_norm_error(tree(a), tree(b)))
     assert error == pytest.approx(np.linalg.norm(a - b) / np.linalg.norm(b), rel=1e-13)
-    assert float(metrics.relative_norm_error(tree(b), tree(b))) == 0
-    assert float(metrics.relative_norm_error(tree(1.1 * b), tree(b))) == pytest.approx(0.1, rel=1e-12)
+    assert float(relative_norm_error(tree(b), tree(b))) == 0
+    assert float(relative_norm_error(tree(1.1 * b), tree(b))) == pytest.approx(0.1, rel=1e-12)
 
 
 def test_top_eigenvalue_needs_the_shift():

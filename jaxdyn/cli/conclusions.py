@@ -38,11 +38,11 @@ def _sources() -> str:
     return digest.hexdigest()
 
 
-def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]) -> str | None:
-    """Hash of all that a conclusion follows from; None for a user's own claim, whose judge may read anything."""
+def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: bool = True) -> str | None:
+    """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
-    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed)).encode())
+    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed, drawn)).encode())
     for name, ds in {"": data, **controls}.items():
         for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
             values = variable.values

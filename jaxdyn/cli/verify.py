@@ -10,7 +10,7 @@ import html
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +44,16 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
 
 
 def _conclude_and_draw(
-    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool
+    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool, drawn: bool
 ) -> Conclusion:
-    return dataclasses.replace(conclude(claim, data, controls, by, narrowed=narrowed), figure=draw(claim, data))
+    conclusion = conclude(claim, data, controls, by, narrowed=narrowed)
+    return dataclasses.replace(conclusion, figure=draw(claim, data)) if drawn else conclusion
+
+
+def _same_figures(claims: Sequence[Claim]) -> dict[str, str]:
+    """Claims whose figure is that of another claim of the same runs: they are not drawn again."""
+    plots = {claim.id: claim.plot for claim in claims}
+    return {c.id: c.sibling for c in claims if c.sibling in plots and plots[c.sibling] is c.plot}
 
 
 @functools.cache
@@ -69,12 +76,18 @@ def _concluded_and_kept(folder: Path, found_on: str | None, claim: Claim, *rest:
 
 
 def _conclude_task(
-    pool: cf.Executor | None, folder: Path, task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset]
+    pool: cf.Executor | None,
+    folder: Path,
+    undrawn: Collection[str],
+    task: Task,
+    data: xr.Dataset,
+    controls: dict[str, xr.Dataset],
 ) -> Conclusion | cf.Future[Conclusion]:
-    found_on = basis(task, data, controls)
+    drawn = task.claim.id not in undrawn
+    found_on = basis(task, data, controls, drawn)
     if (before := kept(folder, task.claim.id, found_on)) is not None:
         return before
-    rest = (data, controls, task.by, task.narrowed)
+    rest = (data, controls, task.by, task.narrowed, drawn)
     if isinstance(pool, cf.ProcessPoolExecutor):
         return pool.submit(_conclude_by_id, folder, found_on, task.claim.id, task.load, *rest)
     return _concluded_and_kept(folder, found_on, task.claim, *rest)
@@ -112,6 +125,7 @@ def verify_command(
         count = worker_count(workers, len(plan.jobs))
         _say(terminal.announcement(plan, count))
         results: dict[str, Verified] = {}
+        same = _same_figures(claims)
         with Progress("verifying") as progress, contextlib.suppress(_Stop), executor(count, cluster) as pool:
 
             def concluded(verified: Verified) -> None:
@@ -122,12 +136,13 @@ def verify_command(
                     raise _Stop
 
             at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
-            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder), concluded, at_once)
+            run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once)
         found = [results[claim.id] for claim in claims if claim.id in results]
         whole = payload(found, time.perf_counter() - start)
         if debug:
             _add_tracebacks(whole, found)
         figures = {v.claim.id: v.conclusion.figure for v in found if v.conclusion.figure is not None}
+        figures |= {own: figures[other] for own, other in same.items() if own in results and other in figures}
         atomic_write(folder / RESULT, json.dumps(whole, indent=1))
         atomic_write(folder / FIGURES, json.dumps(figures))
         target = report or folder / "index.html"

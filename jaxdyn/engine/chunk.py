@@ -34,7 +34,7 @@ class Program:
     setting: Ref
     static: tuple[tuple[str, Any], ...]
     executor: str = "auto"
-    optimization: int | None = None  # XLA backend optimisation level; 1 compiles faster, None is XLA's own
+    compiler: str = "full"  # how hard XLA tries: full, quick or light
 
     def identity(self) -> str:
         """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device.
@@ -42,7 +42,7 @@ class Program:
         Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
         """
         device = (jax.default_backend(), jax.local_device_count())
-        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.optimization, versions(), device]
+        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.compiler, versions(), device]
         return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
 
 

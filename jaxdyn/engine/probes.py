@@ -23,13 +23,14 @@ from jaxdyn.errors import UsageError
 
 __all__ = ["facts_of", "write_shipped"]
 
+FACTS = {"bytes", "executor", "heavy"}
 SHIPPED = Path(__file__).with_name("probes.json")
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
     try:
         read = json.loads(file.read_text()).items()
-        return {name: facts for name, facts in read if facts.keys() == {"bytes", "executor"}}
+        return {name: facts for name, facts in read if facts.keys() == FACTS}
     except (OSError, ValueError, AttributeError):
         return {}
 
@@ -47,7 +48,7 @@ def _key(program: Program) -> str:
 
 
 def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
-    """``{"bytes", "executor"}`` for each program; programs that are neither shipped nor in the cache are traced.
+    """``{"bytes", "executor", "heavy"}`` for each program; programs that are neither shipped nor in the cache are traced.
 
     A trial that raises while it is traced raises again when it is run, and is reported then.
     """
@@ -63,7 +64,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
             try:
                 known[name], new = probe(program), True
             except Exception:
-                found[program] = {"bytes": 0, "executor": "vmap"}
+                found[program] = {"bytes": 0, "executor": "vmap", "heavy": False}
                 continue
         found[program] = known[name]
     if new:
@@ -82,10 +83,10 @@ def write_shipped(programs: list[Program], target: Path = SHIPPED) -> int:
 def _of_theories() -> list[Program]:
     """All programs of all claims at quick scale, as they are planned."""
     from jaxdyn.engine import registry
-    from jaxdyn.engine.verify import QUICK_OPTIMIZATION, make_plan
+    from jaxdyn.engine.verify import make_plan
 
-    jobs = make_plan(registry.select([])).jobs
-    return [Program(job.program.trial, job.program.setting, job.program.static, "auto", QUICK_OPTIMIZATION) for job in jobs]
+    programs = [job.program for job in make_plan(registry.select([])).jobs]
+    return [Program(program.trial, program.setting, program.static) for program in programs]
 
 
 if __name__ == "__main__":

@@ -115,22 +115,33 @@ def plan(
     *,
     store: Path | None,
     executor: str = "auto",
-    optimization: int | None = None,
+    quick: bool = False,
     memory: int = MEMORY,
     chunk: int = MOST_SEEDS,
 ) -> list[Job]:
-    """Group all requested runs into programs and chunks; equal runs of different requests are planned once."""
+    """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
+
+    Args:
+        requests: the runs.
+        store: folder of the shards; None keeps nothing.
+        executor: as in :func:`sweep`.
+        quick: compile in less time what is not run for long.
+        memory: bytes that one chunk may need.
+        chunk: the largest number of runs in a chunk.
+    """
     wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
         for cell in request.grid.cells():
             static, swept = split(cell)
-            wanted.setdefault((Program(trial, setting, static, executor, optimization), request.seeds), {})[swept] = None
+            wanted.setdefault((Program(trial, setting, static, executor), request.seeds), {})[swept] = None
     known = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in wanted.items():
         facts = known[program]
-        program = dataclasses.replace(program, executor=facts["executor"] if executor == "auto" else executor)
+        compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
+        chosen = facts["executor"] if executor == "auto" else executor
+        program = dataclasses.replace(program, executor=chosen, compiler=compiler)
         most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
         most = min(most, chunk)
         seed_parts = _split(seeds, max(1, most))

@@ -29,7 +29,6 @@ from jaxdyn.errors import UsageError
 __all__ = ["conclude", "make_plan", "run_plan", "verify", "verify_many"]
 
 Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]]"
-QUICK_OPTIMIZATION = 1  # XLA's backend level at quick scale: compiles 20-65% faster, runs equal
 
 
 def verify(
@@ -157,8 +156,7 @@ def make_plan(
     tasks = [_task(claim, scale, _own_seeds(claim, scale, seeds, fresh), overrides, by, load) for claim in claims]
     if fresh is not None:
         tasks = [dataclasses.replace(task, fresh=True) for task in tasks]
-    optimization = QUICK_OPTIMIZATION if scale == "quick" else None
-    jobs = plan([r for task in tasks for r in task.requests], store=store, optimization=optimization)
+    jobs = plan([r for task in tasks for r in task.requests], store=store, quick=scale == "quick")
     stored = load_stored(jobs)
     return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
 

@@ -1,7 +1,7 @@
 """Studies: claims run once at their paper's scale, kept with the package and shown beside the quick run.
 
 ``jaxdyn verify 'cal.*' --scale paper --out paper`` runs them and resumes when it was interrupted; then
-``python -m jaxdyn.report.studies paper`` keeps what came out: one file a claim in ``jaxdyn/studies``, with the verdict and all that it
+``python -m jaxdyn.report.studies paper`` keeps what came out: one file a claim in ``jaxdyn/studies``, with the verdict and all it
 rests on, the figure, the date, the versions and the machine.
 """
 

@@ -65,6 +65,7 @@ def test_the_basis_tells_apart_all_that_a_conclusion_follows_from(task, ds):
         basis(task, ds.assign_coords(kind=["a", "b", "d"]), {}),
         basis(task, ds.rename(measured_z="measured_y"), {}),
         basis(task, ds.transpose(), {}),
+        basis(task, ds, {}, drawn=False),
         basis(task, ds, {"control": ds}),
         basis(task, ds, {"control": changed}),
         basis(task, ds, {"other": ds}),

@@ -15,7 +15,6 @@ import pytest
 import jaxdyn as jaxdyn_module
 from jaxdyn import theories
 from jaxdyn.cli.main import main as cli
-from jaxdyn.cli.words import duration
 from jaxdyn.report.figures import inflate
 
 TOYS = Path(__file__).parents[1] / "engine" / "toys.py"
@@ -621,13 +620,6 @@ def test_completion(jaxdyn, refused, shell):
     code, out, err = jaxdyn("completion", shell)
     assert code == 0 and err == "" and "--fail-fast" in out and "verify" in out and "show" in out
     refused(["completion", "fish"], "invalid choice: 'fish'")
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(5, "under a minute"), (150, "about 2 min"), (3600, "about 60 min"), (8000, "about 2 h")]
-)
-def test_durations(seconds, words):
-    assert duration(seconds) == words
 
 
 # report ---------------------------------------------------------------------------------------------------------------

@@ -158,6 +158,7 @@ def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, s
     assert same_bits(job(out=tmp_path), job())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_path, same_bits):
     distributed = pytest.importorskip("distributed")

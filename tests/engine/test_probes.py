@@ -37,7 +37,7 @@ def test_known_programs_are_not_traced_again(toys, programs):
     assert facts_of(programs) == first and toys.TRACES == []
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"a": 1}', '{"a": {"bytes": 1}}'])
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", "3", '{"a": 1}', '{"a": {"bytes": 1, "executor": "map"}}'])
 def test_a_damaged_memory_costs_tracing_only(programs, tmp_path, content):
     first = facts_of(programs)
     (tmp_path / "probes.json").write_text(content)

@@ -141,7 +141,7 @@ def test_static_fields_can_be_swept(toys):
 def test_paper_scale_is_a_grid_of_its_own(toys):
     plan = verify_module.make_plan([toys.CLAIMS[0]], scale="paper")
     assert plan.tasks[0].main.grid.axes["rate"] == (0.5, 1.0, 2.0) and len(plan.tasks[0].main.seeds) == 8
-    assert plan.jobs[0].program.optimization is None
+    assert plan.jobs[0].program.compiler == "full"
 
 
 @pytest.mark.parametrize(

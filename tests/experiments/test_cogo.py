@@ -30,9 +30,14 @@ def scripts(monkeypatch):
 def composed(x64):
     """Two seeds of z_F4/6 on Z11: 2 and 3 order-6 frequencies, as trained networks would be stored."""
     group = parse("11")
-    n = solutions.draw(jax.random.key(0), group)
-    nets = [solutions.f46(group, solutions.first(group, six), n.nu, n.xi, n.phases) for six in (2, 3)]
-    weights = np.stack([model.to_scale(semiring.weights(x, group), group, "code") for x in nets])
+
+    @jax.jit
+    def composed(key):
+        n = solutions.draw(key, group)
+        nets = [solutions.f46(group, solutions.first(group, six), n.nu, n.xi, n.phases) for six in (2, 3)]
+        return [model.to_scale(semiring.weights(x, group), group, "code") for x in nets]
+
+    weights = np.stack(composed(jax.random.key(0)))
     dims = ("lr", "decay", "seed", "layer", "element", "node")
     return xr.Dataset({"measured_w": (dims, weights[None, None])}, coords={"lr": [0.01], "decay": [5e-5], "seed": [0, 1]})
 

@@ -5,7 +5,6 @@ import copy
 import fcntl
 import itertools
 import json
-import math
 import os
 import re
 import select
@@ -19,41 +18,12 @@ import pytest
 
 from jaxdyn.report import page as report
 from jaxdyn.report.checks import teeth
-from jaxdyn.report.claim import is_blunt, resolution_short
+from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
-from jaxdyn.report.words import duration, number, percent
+
+from .handmade import DRAWING, FIGURES, check, claim
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
-
-
-def check(name="relative error", value=1e-12, bound=1e-8, passed=True, worst=None):
-    return {"name": name, "value": value, "bound": bound, "passed": passed, "worst": worst or {}}
-
-
-def claim(name, verdict="upheld", expected="upheld", **more):
-    failed = check("order in $\\eta$", 1.4, [0.9, 1.1], False, {"lr": 0.1, "seed": 3})
-    full = {
-        "id": name,
-        "theory": name.split(".")[0],
-        "statement": r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the invariant $\|\mathbf w\|^2 - z$ is conserved.",
-        "source": "A paper, Theorem 1",
-        "expected": expected,
-        "verdict": verdict,
-        "resolution": {"scale": {"z": 0.003, "set": None}, "mix": {"adam": 0.12}},
-        "programs": 1,
-        "runs": 64,
-        "diverged": 0,
-        "compile_seconds": 1.5,
-        "run_seconds": 0.25,
-        "checks": [check(), failed] if verdict == "refuted" else [check()],
-        "controls": [{"name": "adam", "rejected": verdict != "toothless", "checks": [failed], "reason": None}],
-        "scale": "quick",
-        "seeds": 8,
-        "settings": {"lr": [0.1, 0.2], "optimizer": "gd", "noise": None, "bias": False},
-        "command": f"jaxdyn verify {name}",
-        "message": None,
-    }
-    return full | more
 
 
 @pytest.fixture
@@ -132,11 +102,6 @@ def contract():
     ]
 
 
-DRAWING = (
-    '<svg class="figure" viewBox="0 0 4 2" role="img" aria-label="Loss against time $t$."><defs>'
-    '<path id="DejaVuSans-1" d="M0 0L1 1z"/></defs><path d="M0 0L4 2"/><use href="#DejaVuSans-1"/></svg>'
-)
-FIGURES = {"joma.invariant": DRAWING, "joma.entropy": DRAWING}
 VOID = {"meta", "br", "col", "wbr", "input", "hr", "img", "link"}
 
 
@@ -286,51 +251,10 @@ def test_map_of_where_a_claim_holds(payload):
     assert len(table.all("tr")) == 3 and table.words.count("upheld") == 3 and "order" in table.words
 
 
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "–"),
-        (math.inf, "–"),
-        (0.0, "0"),
-        (-0.5, "−0.5"),
-        (12, "12"),
-        (1234567, "1,234,567"),
-        (9999.7, "10^4"),
-        (47000.0, "4.7\u00a0×\u00a010^4"),
-        (2e-4, "2\u00a0×\u00a010^−4"),
-        (1e-8, "10^−8"),
-        (-3.14e-9, "−3.14\u00a0×\u00a010^−9"),
-        ("<", "&lt;"),
-    ],
-)
-def test_numbers(value, text):
-    assert re.sub("<[^>]*>", "", number(value).replace("<sup>", "^")) == text
-
-
-def test_durations_and_short_resolutions():
-    assert [duration(s) for s in (None, 0.04, 59.97, 61, 7260)] == ["", "0.0 s", "1 min 0 s", "1 min 1 s", "2 h 1 min"]
-    assert resolution_short({"resolution": {"scale": {"a": 0.02, "b": None, "c": 0.5}}}) == (0.02, "2\u202f% … 50\u202f%")
-    assert resolution_short({"resolution": {"scale": {"a": None}, "mix": {"k": 0.25}}})[0] == 0.25
-    assert resolution_short({})[0] is None
-    assert resolution_short({"resolution": {"scale": {"a": 0.1}}, "checks": [check(passed=False)]})[0] is None
-
-
 def test_relation_between_value_and_bound_follows_the_outcome(payload):
     payload["claims"] = [claim("a.b", checks=[check(value=2.0, bound=3.0), check(value=2.0, bound=3.0, passed=False)])]
     words = Page(report.page(payload, {})).words
     assert "≤ 3" in words and "≥ 3" in words
-
-
-def test_resolution_is_in_per_cent_everywhere():
-    plain = [re.sub("<[^>]*>", "", percent(v)) for v in (0.5, 0.0123, 1.5e-5, 2e-7, 1.0, None)]
-    assert [p.replace("\u202f", " ").replace("\u00a0", " ") for p in plain] == [
-        "50 %",
-        "1.2 %",
-        "0.0015 %",
-        "2 × 10−5 %",
-        "100 %",
-        "–",
-    ]
 
 
 @pytest.mark.parametrize(
@@ -453,15 +377,6 @@ def test_context_of_claims_and_theories(payload):
     assert page.words.index("By theory") < page.words.index("All claims")
 
 
-def test_every_theory_of_the_suite_has_a_chapter_with_papers():
-    from jaxdyn.engine.registry import all_claims
-    from jaxdyn.report.papers import THEORIES
-
-    own = {c.theory for c in all_claims().values() if c.judge.__module__.startswith("jaxdyn.theories")}
-    assert own <= set(THEORIES)
-    assert all(t.text and t.papers for t in THEORIES.values())
-
-
 def test_a_figure_that_could_not_be_drawn_is_a_sentence(payload):
     words = Page(report.page(payload, {"joma.invariant": "<p>The figure could not be drawn: KeyError: &lt;b&gt;</p>"})).words
     assert "The figure could not be drawn: KeyError: <b>" in words
@@ -477,14 +392,6 @@ def test_many_figures_share_what_they_have_in_common():
     (glyphs,) = page.all("div", id="glyphs")
     packed = [a["data-figure"] for a in page.all("div", class_="canvas")]
     assert [inflate(p, glyphs["data-common"], int(glyphs["data-skip"])) for p in packed] == list(drawn.values())
-
-
-def test_figures_inflate_to_what_was_drawn():
-    stored = Figures(FIGURES | {"other": DRAWING.replace("4 2", "8 2"), "odd": "<p>No figure: a &amp; b</p>"})
-    assert stored["joma.entropy"].same_as == "joma.invariant" and stored["other"].same_as is None
-    assert stored["other"].width == "8" and stored["other"].label == "Loss against time $t$."
-    assert inflate(stored["other"].packed).startswith('<svg class="figure" viewBox="0 0 8 2"')
-    assert stored["odd"].text == "No figure: a & b" and Figures({}).glyphs == ""
 
 
 def test_a_page_of_350_claims_is_smaller_than_four_megabytes():

@@ -20,7 +20,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import linalg, train
+from jaxdyn import draw, linalg, train
 
 __all__ = [
     "ACTIVATIONS",
@@ -170,9 +170,9 @@ def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params) -> optax.GradientTran
 def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, ...]]:
     """Standard normal float64 arrays of these shapes, slices of one draw (every further draw takes its own time to compile)."""
     sizes = [math.prod(shape) for shape in shapes]
-    draw = jax.random.normal(key, (sum(sizes),), jnp.float64)
+    drawn = draw.normal(key, (sum(sizes),))
     ends = list(itertools.accumulate(sizes))
-    return [draw[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
+    return [drawn[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
 
 
 def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tuple[Float[Array, "d m"], Float[Array, "d q"]]:

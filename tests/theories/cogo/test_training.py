@@ -37,6 +37,9 @@ def numpy_adam(w: np.ndarray, pairs: np.ndarray, d: int, lr: float, decay: float
     return w
 
 
+init = jax.jit(model.init, static_argnums=(1, 2, 3))
+
+
 def trained(s: Training, seed: int = 0) -> training.Run:
     return jax.jit(training.train, static_argnums=0)(s, jax.random.key(seed))
 
@@ -51,7 +54,7 @@ def test_steps_are_those_of_plain_numpy(x64, hidden):
     run = trained(s)
     kept, held = np.nonzero(~np.asarray(run.held)), np.nonzero(np.asarray(run.held))
     assert len(held[0]) == 3 and len(kept[0]) == 22  # a tenth of 25, rounded up
-    start = np.asarray(model.init(jax.random.split(jax.random.key(0))[1], parse("5"), hidden, "float64"))
+    start = np.asarray(init(jax.random.split(jax.random.key(0))[1], parse("5"), hidden, "float64"))
     expected = numpy_adam(start, np.stack(kept, 1), 5, 0.01, 5e-5, 60)
     np.testing.assert_allclose(run.w, by_size(expected), rtol=1e-7, atol=1e-9)
 
@@ -60,8 +63,8 @@ def test_records_are_what_they_are_called(x64):
     run = trained(SMALL)
     w, group = run.w, parse("5")
     assert {len(x) for x in run.curves.values()} == {4}
-    each = np.asarray(model.loss_per_pair(w, group, "code"))
-    right = np.asarray(model.correct(w, group))
+    each = np.asarray(jax.jit(lambda w: model.loss_per_pair(w, group, "code"))(w))
+    right = np.asarray(jax.jit(lambda w: model.correct(w, group))(w))
     held = np.asarray(run.held)
     for name, only in (("train", ~held), ("test", held)):
         np.testing.assert_allclose(run.curves[f"{name}_loss"][-1], each[only].mean(), rtol=1e-12)
@@ -89,14 +92,14 @@ def test_dead_nodes_are_left_out_without_changing_the_rest(x64):
     s = dataclasses.replace(SMALL, hidden=64, epochs=20)
     group = parse("5")
     assert training.widths(s, group) == (64, 32, 16)
-    w = np.array(model.init(jax.random.key(3), group, 64, "float64"))
+    w = np.array(init(jax.random.key(3), group, 64, "float64"))
     w[..., np.arange(64) % 5 > 0] *= 1e-7
     _, out = training.split(jax.random.key(4), group, 0.1)
     step = training_loop.make_step(training.objective(s, group, out), tx := training.optax.adam(0.01))
     start = training_loop.init(tx, jnp.asarray(w))
-    full, live = training.settle(start)
+    full, live = jax.jit(training.settle)(start)
     assert int(live) == 13
-    wide, narrow = (training.narrowed(step, 20, n)(full).params for n in (64, 16))
+    wide, narrow = (jax.jit(training.narrowed(step, 20, n))(full).params for n in (64, 16))
     np.testing.assert_allclose(narrow, wide, rtol=1e-9, atol=1e-12)
     assert not np.asarray(narrow[..., 13:]).any()
 

@@ -102,7 +102,8 @@ def test_descent_directions_are_those_of_the_paper(kind, phi, seed):
 
 def test_weight_decay_adds_its_gradient(x64):
     params, block, batch = example(1, "exp", "tanh")
-    plain, decayed = (jax.grad(model.squared_loss)(params, block, batch, decay) for decay in (0.0, 0.3))
+    gradient = jax.jit(jax.grad(model.squared_loss))
+    plain, decayed = (gradient(params, block, batch, decay) for decay in (0.0, 0.3))
     assert np.allclose(decayed.w - plain.w, 0.3 * params.w) and np.allclose(decayed.z - plain.z, 0.3 * params.z)
     assert np.allclose(decayed.a, plain.a)
 
@@ -112,14 +113,14 @@ def test_cross_entropy_and_its_node_gradients(x64):
     params = params._replace(a=None)
     target = np.eye(K)[np.arange(N) % K]
     batch = batch._replace(target=jnp.asarray(target))
-    logits = np.tanh(np.asarray(model.pre_activations(params, block, batch.x, batch.query)))
+    logits = np.tanh(np.asarray(jax.jit(model.pre_activations)(params, block, batch.x, batch.query)))
     p = scipy.special.softmax(logits, -1)
     loss = -(batch.weight * np.log(p[target == 1])).sum()
-    assert np.isclose(model.cross_entropy(params, block, batch), loss, rtol=1e-13)
+    assert np.isclose(jax.jit(model.cross_entropy)(params, block, batch), loss, rtol=1e-13)
     want = (target - p) * (1 - logits**2)
-    assert np.allclose(model.node_gradients(params, block, batch), want, atol=1e-13)
+    assert np.allclose(jax.jit(model.node_gradients)(params, block, batch), want, atol=1e-13)
     b = attention(batch.x, params.z[batch.query], "softmax", 0.7, 1.0)
-    assert np.allclose(model.mean_attention(params, block, batch), batch.weight @ b)
+    assert np.allclose(jax.jit(model.mean_attention)(params, block, batch), batch.weight @ b)
 
 
 @pytest.mark.parametrize(
@@ -131,10 +132,10 @@ def test_optimizers_are_those_of_optax(x64, name, reference):
     tx = model.make_tx(jd.Code.of(name, model.OPTIMIZERS), 0.1, model.Params(1.0, 2.0))
 
     def run(tx):
-        params, state = start, tx.init(start)
+        params, state, update = start, tx.init(start), jax.jit(tx.update)
         for i in range(4):
-            gradient = jax.tree.map(lambda p, i=i: jnp.sin(p + i), start)
-            updates, state = tx.update(gradient, state, params)
+            gradient = jax.tree.map(lambda p, i=i: np.sin(np.asarray(p) + i), start)
+            updates, state = update(gradient, state, params)
             params = optax.apply_updates(params, updates)
         return params
 

@@ -1,5 +1,6 @@
 """Score of Table 1 against plain loops."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -26,13 +27,15 @@ def test_score_is_the_mean_best_correlation(x64):
     labels = rng.integers(0, 5, 60)  # the last sequence is never drawn
     counts = np.bincount(labels, minlength=6)
     expected = plain_score(nodes, active, labels)
-    assert float(score.score(jnp.asarray(nodes), jnp.asarray(active), jnp.asarray(counts))) == pytest.approx(expected, abs=1e-12)
+    assert float(jax.jit(score.score)(jnp.asarray(nodes), jnp.asarray(active), jnp.asarray(counts))) == pytest.approx(
+        expected, abs=1e-12
+    )
     order = np.array([[0, 1, 2, 3, 4, 5], [3, 0, 5, 1, 2, 4]])
-    found = score.scores(jnp.asarray(nodes), jnp.asarray(active), jnp.asarray(counts), jnp.asarray(order))
+    found = jax.jit(score.scores)(jnp.asarray(nodes), jnp.asarray(active), jnp.asarray(counts), jnp.asarray(order))
     np.testing.assert_allclose(found, [expected, plain_score(nodes, active[order[1]], labels)], atol=1e-12)
 
 
 def test_a_node_that_is_constant_to_rounding_has_no_correlation():
     nodes = jnp.asarray([[0.3], [0.30000003], [0.3], [0.3]], jnp.float32)
     active = jnp.asarray([[False], [True], [False], [False]])
-    assert float(score.score(nodes, active, jnp.ones(4, jnp.int32))) == 0
+    assert float(jax.jit(score.score)(nodes, active, jnp.ones(4, jnp.int32))) == 0

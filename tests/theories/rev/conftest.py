@@ -1,7 +1,11 @@
 """Runs that the tests of several judges share."""
 
+import os
+from pathlib import Path
+
 import jax
 import pytest
+from filelock import FileLock
 
 import jaxdyn as jd
 from jaxdyn.theories.rev import words
@@ -10,20 +14,34 @@ from tests.theories.rev.helpers import SIZES, TINY, inside
 
 
 @pytest.fixture(scope="session")
-def reversal_runs():
-    return jd.sweep(one_layer.trial, jd.grid(one_layer.OneLayer, context=["entity", "both"], leak=[0.0, 1.0], **SIZES), 16)
+def swept_once(own_cache):
+    """A function as ``jd.sweep``: the first worker that wants the runs makes them, the others read them."""
+
+    def sweep(name, *args):
+        out = Path(os.environ["JAXDYN_CACHE"]) / "rev" / name
+        out.mkdir(parents=True, exist_ok=True)
+        with FileLock(out.with_suffix(".lock")):
+            return jd.sweep(*args, out=out)
+
+    return sweep
 
 
 @pytest.fixture(scope="session")
-def cot_runs():
+def reversal_runs(swept_once):
+    grid = jd.grid(one_layer.OneLayer, context=["entity", "both"], leak=[0.0, 1.0], **SIZES)
+    return swept_once("reversal", one_layer.trial, grid, 16)
+
+
+@pytest.fixture(scope="session")
+def cot_runs(swept_once):
     grid = jd.grid(one_layer.OneLayer, task="cot", context=["entity", "both"], leak=[0.0, 1.0], eta=[0.5, 0.9], **SIZES)
-    return jd.sweep(one_layer.trial, grid, 16)
+    return swept_once("cot", one_layer.trial, grid, 16)
 
 
 @pytest.fixture(scope="session")
-def flow_runs_all():
+def flow_runs_all(swept_once):
     axes = {"kind": ["gaussian", "orthonormal"], "symmetric": [0.0, 1.0], "stop": [0.0, 0.1], "d": [15, 20, 50, 200]}
-    return jd.sweep(bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 12)
+    return swept_once("flow", bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 12)
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +54,5 @@ def trained():
     with jax.enable_x64(True):
         s = inside(transformer.Deep(**TINY, task="cot"))
         k_facts, k_train = jax.random.split(jax.random.key(0))
-        facts = words.draw(k_facts, s.task, s.vocabulary, s.word)
-        return s, facts, transformer.train(s, facts, k_train)
+        facts = jax.jit(words.draw, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        return s, facts, jax.jit(transformer.train)(s, facts, k_train)

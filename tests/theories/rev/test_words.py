@@ -6,9 +6,11 @@ import pytest
 
 from jaxdyn.theories.rev import words
 
+draw = jax.jit(words.draw, static_argnums=(1, 2, 3))
+
 
 def drawn(task, vocabulary, word=1, seed=0):
-    facts = words.draw(jax.random.key(seed), task, vocabulary, word)
+    facts = draw(jax.random.key(seed), task, vocabulary, word)
     size = words.sizes(task, vocabulary, word)
     sequences = [tuple(x) for x in np.asarray(facts.sequences).tolist()]
     assert len(sequences) == size.train + size.validation and len(sequences[0]) == size.length
@@ -84,7 +86,7 @@ def test_in_context_every_x_has_seven_of_ten_y_in_training():
 
 
 def test_subset_is_uniform_and_without_repetition():
-    many = np.asarray(jax.vmap(lambda k: words.subset(k, 6, 3))(jax.random.split(jax.random.key(0), 6000)))
+    many = np.asarray(jax.jit(jax.vmap(lambda k: words.subset(k, 6, 3)))(jax.random.split(jax.random.key(0), 6000)))
     assert (np.sort(many, 1)[:, 1:] > np.sort(many, 1)[:, :-1]).all() and many.min() == 0 and many.max() == 5
     _, count = np.unique(many, axis=0, return_counts=True)
     assert len(count) == 120 and ((count - 50) ** 2 / 50).sum() < 119 + 4 * (2 * 119) ** 0.5  # chi-square, 119 degrees of freedom

@@ -14,6 +14,11 @@ from jaxdyn.theories.snap import model, sampled
 from jaxdyn.theories.snap.trials import syn
 from tests.theories.snap.helpers import full_counts
 
+start = jax.jit(sampled.start, static_argnums=(1, 3))
+expand = jax.jit(sampled.expand, static_argnums=1)
+draw = jax.jit(classes.draw, static_argnums=(1, 3, 4))
+whole_gradient = jax.jit(jax.value_and_grad(model.cross_entropy))
+
 
 @settings(deadline=None, max_examples=3)
 @given(
@@ -23,8 +28,8 @@ def test_loss_and_gradient_are_those_of_the_whole_network(seed, sizes, scale):
     with jax.enable_x64(True):
         v = Vocabulary(*sizes)
         k_start, k_draw = jax.random.split(jax.random.key(seed))
-        params = sampled.start(k_start, v, float(scale), "float64")
-        batch = sampled.Batch(*jax.jit(classes.draw, static_argnums=(1, 3, 4))(k_draw, v, classes.law(v), 32, 20))
+        params = start(k_start, v, float(scale), "float64")
+        batch = sampled.Batch(*draw(k_draw, v, np.asarray(classes.law(v)), 32, 20))
         chosen = np.asarray(batch.chosen)
         data = (
             jnp.asarray(full_counts(v, batch)),
@@ -33,9 +38,9 @@ def test_loss_and_gradient_are_those_of_the_whole_network(seed, sizes, scale):
             jnp.full(32, 1 / 32),
         )
         value, gradient = jax.jit(jax.value_and_grad(sampled.make_loss(v)))(params, batch)
-        expected, whole = jax.jit(jax.value_and_grad(model.cross_entropy))(sampled.expand(params, v), *data)
+        expected, whole = whole_gradient(expand(params, v), *data)
         assert value == pytest.approx(float(expected), rel=1e-13)
-        for ours, theirs in zip(sampled.expand(gradient, v), whole, strict=True):  # also: what Compact leaves out cannot move
+        for ours, theirs in zip(expand(gradient, v), whole, strict=True):  # also: what Compact leaves out cannot move
             np.testing.assert_allclose(ours, theirs, atol=1e-13 + 1e-12 * np.abs(theirs).max())
 
 
@@ -50,13 +55,15 @@ def test_start_fills_the_stated_range(x64):
 
 def test_attention_numbers_and_sums(x64):
     v = Vocabulary(2, 2)
-    params, p = sampled.start(jax.random.key(0), v, 5.0, "float64"), classes.law(v)
-    whole = sampled.expand(params, v)
+    params, p = start(jax.random.key(0), v, 5.0, "float64"), classes.law(v)
+    whole = expand(params, v)
     e = np.asarray(classes.laws(v, p)) * np.exp(np.asarray(whole.z)[v.query])
     c = np.take_along_axis(e / e.sum(1, keepdims=True), v.support, 1)
-    np.testing.assert_allclose(sampled.attention(params, v, p), c, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(sampled.attention, static_argnums=1)(params, v, p), c, rtol=1e-12)
     own = scipy.stats.entropy(c[:, 10:], axis=1).mean()
     expected = [own, scipy.stats.entropy(c, axis=1).mean(), c[:, :10].sum(1).mean(), c[0, -1]]
     np.testing.assert_allclose(syn.numbers(jnp.asarray(c), 10), expected, rtol=1e-12)
-    for ours, theirs in zip(sampled.sums(params, v), (whole.y.sum(1)[: v.contextual], whole.z.sum(1)), strict=True):
+    for ours, theirs in zip(
+        jax.jit(sampled.sums, static_argnums=1)(params, v), (whole.y.sum(1)[: v.contextual], whole.z.sum(1)), strict=True
+    ):
         np.testing.assert_allclose(ours, theirs, atol=1e-13)

@@ -1,9 +1,11 @@
 r"""Runs of linear networks under gradient flow, beside their exact solutions.
 
-Measured is gradient flow of the network's own loss (``jax.grad``, diffrax, one solver per program), predicted a closed form.
+Measured is gradient flow of the network's own loss (``jax.grad``, diffrax), predicted a closed form.
 """
 
 from __future__ import annotations
+
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +33,7 @@ class TwoLayer:
     imbalance: jd.Swept = 0.0
     unknown: jd.Swept = 0.0
     strength: jd.Swept = 0.05
-    solver: str = "tsit5"
+    solver: jd.Code = jd.code(*flow.SOLVERS)  # a switch: one program for all, they share all but the solve
     rtol: float = 1e-10
     inputs: int = 4
     hidden: int = 3
@@ -108,7 +110,8 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     start = linear_start(strength, known + s.unknown, left, right, orthonormal(k_r, s.hidden, k))
 
     ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
-    sol = flow.gradient_flow(linear_loss, start, ts, m, solver=s.solver, rtol=s.rtol, atol=s.rtol / 100)
+    solve = functools.partial(flow.gradient_flow, linear_loss, start, ts, m, rtol=s.rtol, atol=s.rtol / 100)
+    sol = jax.lax.switch(s.solver.index, [functools.partial(solve, solver=name) for name in s.solver.names])
 
     def aligned(t):
         return (u * theory.logistic_mode(t, values, strength)) @ v.T

@@ -139,7 +139,7 @@ BREACHES = {
 }
 STEPS = [4e-3, 2e-3, 1e-3]  # of gradient descent, in units of t*
 ONE = jd.grid(LinearLayer, normalizer=2.0)
-PAPER = jd.grid(LinearLayer, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
+PAPER = jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
 SOURCE = "arXiv:2310.00535, Theorem 2"
 STUDY = jd.Study(trial=trial, quick=ONE, paper=PAPER, seeds=8, paper_seeds=64, source=SOURCE, form="derived")
 
@@ -211,7 +211,7 @@ CLAIMS = (
         r"zero: $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens; $A(t)$ changes the clock alone.",
         source="arXiv:2310.00535, Theorems 1 and 2 (softmax attention)",
         quick=jd.grid(LinearLayer, attention="shared"),
-        paper=jd.grid(LinearLayer, tokens=[10, 20], samples=64, attention="shared"),
+        paper=jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, attention="shared"),
         judge=clock_judge,
         controls={
             "non-uniform b̄": {"tilt": 1.0},

@@ -61,7 +61,7 @@ def low_rank_plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 MANY = jd.grid(LinearLayer, nodes=3, normalizer=2.0, boost=[1.0, 1.5])
-PAPER = jd.grid(LinearLayer, nodes=[2, 5, 20], tokens=[10, 20], samples=64, boost=[1.0, 1.5])
+PAPER = jd.grid(LinearLayer, nodes=[2, 5, 20], hidden=20, tokens=[10, 20], samples=64, boost=[1.0, 1.5])
 STUDY = jd.Study(
     trial=trial,
     quick=MANY,

@@ -145,25 +145,41 @@ def ratio_law(r: Rows, winner: Float[Array, ""], width: float | Float[Array, ""]
 
 
 def row_sum_velocity(
-    delta: Float[Array, "M K"], v: Float[Array, "*t M K"], scale: float | Float[Array, ""] = 1.0
+    delta: Float[Array, "M K"],
+    v: Float[Array, "*t M K"],
+    scale: float | Float[Array, ""] = 1.0,
+    used: float | Float[Array, ""] | None = None,
 ) -> Float[Array, "*t M K"]:
-    r"""dV/dt in the printed form, exponential inside the row sum: :math:`\tfrac1A\,\mathrm{diag}(\exp(V\circ V/2)\,1)\,\Delta`."""
-    return jnp.sum(jnp.exp(0.5 * v**2), -1, keepdims=True) * delta / scale
+    r"""dV/dt in the printed form, exponential inside the row sum: :math:`\tfrac1A\,\mathrm{diag}(\exp(V\circ V/2)\,1)\,\Delta`.
+
+    ``used``: how many of the K columns are nodes (all); the others are zero in ``delta`` and ``v``.
+    """
+    return _row_sum(v, used)[..., None] * delta / scale
+
+
+def _row_sum(v: Float[Array, "*t M K"], used: float | Float[Array, ""] | None) -> Float[Array, "*t M"]:
+    idle = 0.0 if used is None else v.shape[-1] - used
+    return jnp.sum(jnp.exp(0.5 * jnp.square(v)), -1) - idle  # an idle column would count as exp(0)
 
 
 def row_sum_position(
-    delta: Float[Array, "M K"], t: Float[Array, " t"], scale: float | Float[Array, ""] = 1.0, nodes: int = 2048
+    delta: Float[Array, "M K"],
+    t: Float[Array, " t"],
+    scale: float | Float[Array, ""] = 1.0,
+    used: float | Float[Array, ""] | None = None,
+    points: int = 2048,
 ) -> Float[Array, "t M K"]:
     r"""V at times t from zero start in the printed form (no row of ``delta`` may be zero).
 
     Row l moves along Δ_l; it has gone the distance s at time
     :math:`\tfrac{A}{\|\Delta_l\|}\int_0^s ds'/\sum_k e^{s'^2 \Delta_{lk}^2/2\|\Delta_l\|^2}`, tabulated by the trapezoid rule and
-    inverted by interpolation (to about 1e-5). A row that has passed its own blow-up is held at norm 8.
+    inverted by interpolation (to about 1e-5). A row that has passed its own blow-up is held at norm 8. ``used`` as in
+    :func:`row_sum_velocity`.
     """
     norm = jnp.linalg.norm(delta, axis=-1)
     unit = delta / norm[:, None]
-    s = jnp.linspace(0.0, HELD, nodes, dtype=delta.dtype)
-    slowness = 1.0 / jnp.sum(jnp.exp(0.5 * jnp.square(s[:, None, None] * unit)), -1)
+    s = jnp.linspace(0.0, HELD, points, dtype=delta.dtype)
+    slowness = 1.0 / _row_sum(s[:, None, None] * unit, used)
     steps = 0.5 * (s[1] - s[0]) * (slowness[1:] + slowness[:-1])
     arrival = jnp.concatenate([jnp.zeros_like(steps[:1]), jnp.cumsum(steps, 0)]) * scale / norm
     gone = jax.vmap(lambda when: jnp.interp(t, when, s), in_axes=1, out_axes=1)(arrival)

@@ -34,8 +34,9 @@ class LinearLayer:
     """One layer under fixed upper gradients.
 
     Args:
+        nodes: nodes in use, at most hidden.
         tokens: m.
-        nodes: k.
+        hidden: k.
         samples: n.
         attention: kind of attention.
         phi: activation.
@@ -51,8 +52,9 @@ class LinearLayer:
         horizon: factor on the save times, which end at 0.9999 t*.
     """
 
+    nodes: jd.Swept = 1.0
     tokens: int = 12
-    nodes: int = 1
+    hidden: int = 3
     samples: int = 32
     attention: jd.Code = jd.code(*net.KINDS)
     phi: jd.Code = jd.code(*net.PHIS)
@@ -69,6 +71,8 @@ class LinearLayer:
 
     def __post_init__(self) -> None:
         _check_sizes(self)
+        whole = 1 <= self.nodes <= self.hidden and self.nodes == round(self.nodes)
+        jd.require(self, whole, f"nodes is a whole number from 1 to {self.hidden}", "nodes", "hidden")
         largest = TRAINED_TO / CHECKPOINTS
         jd.require(self, 0 < self.step <= largest, f"step is above 0 and at most {largest:g} of t*", "step")
         jd.require(self, self.horizon > 0, "horizon is positive (at most 1 where the flow blows up at t*)", "horizon")
@@ -76,7 +80,6 @@ class LinearLayer:
 
 def _check_sizes(s: LinearLayer | HyperbolicLayer) -> None:
     jd.require(s, s.tokens >= 2, "tokens is at least 2", "tokens")
-    jd.require(s, s.nodes >= 1, "nodes is at least 1", "nodes")
     jd.require(s, s.samples >= s.tokens, "there are at least as many samples as tokens", "samples", "tokens")
 
 
@@ -98,8 +101,10 @@ def _drawn(
 
 
 def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:
-    """The layer and its start."""
-    x, g, z, v, b = _drawn(key, s.samples, s.tokens, s.nodes)
+    """The layer and its start; nodes beyond ``s.nodes`` have no gradient, and are zero and stay zero."""
+    x, g, z, v, b = _drawn(key, s.samples, s.tokens, s.hidden)
+    used = (jnp.arange(s.hidden) < s.nodes).astype(jnp.float64)
+    g, v = g * used, v * used
     x = _emphasised(x, g, s.boost, s.tie)
     largest = jnp.max(jnp.linalg.norm(x.T @ g, axis=-1)) / s.samples
     layer = net.Layer(x, g, s.attention, jax.nn.softmax(s.tilt * b), s.phi, s.normalizer, net.pull(x, s.feedback * largest))
@@ -127,16 +132,18 @@ def _ratio_forms(r: theory.Rows, w: Float[Array, "t m"]) -> Float[Array, "form t
     return jax.vmap(lambda width: jax.vmap(lambda one: theory.ratio_law(r, one, width))(winner))(widths)
 
 
-def _path_forms(r: theory.Rows, layer: net.Layer, left: Float[Array, " t"]) -> Float[Array, "form t m k"]:
+def _path_forms(r: theory.Rows, layer: net.Layer, left: Float[Array, " t"], nodes: jd.Swept) -> Float[Array, "form t m k"]:
     """V when the share ``left`` of t* is left: the printed row-sum form (from zero start) and the derived form."""
     t = jnp.min(theory.blow_up_times(r)) * (1.0 - left)
-    printed = theory.row_sum_position(net.saliency(layer), t, layer.normalizer)
+    printed = theory.row_sum_position(net.saliency(layer), t, layer.normalizer, nodes)
     return jnp.stack([printed, jax.vmap(lambda one: theory.position(r, one))(left)])
 
 
-def _velocity_forms(r: theory.Rows, layer: net.Layer, path: Float[Array, "form t m k"]) -> Float[Array, "form t m k"]:
+def _velocity_forms(
+    r: theory.Rows, layer: net.Layer, path: Float[Array, "form t m k"], nodes: jd.Swept
+) -> Float[Array, "form t m k"]:
     """dV/dt of the two forms at their own positions."""
-    printed = theory.row_sum_velocity(net.saliency(layer), path[0], layer.normalizer)
+    printed = theory.row_sum_velocity(net.saliency(layer), path[0], layer.normalizer, nodes)
     return jnp.stack([printed, theory.velocity(r, path[1])])
 
 
@@ -160,7 +167,7 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
     speeds = jax.vmap(lambda z, v: -jax.grad(net.loss)(net.Params(z, v), layer).v)(states.z, states.v)
     w = jnp.sum(jnp.concatenate([states.v, _descent(s, layer, start, t_star)]) * r.unit, -1)
 
-    path = _path_forms(r, layer, jnp.append(1.0 - shares, escape))
+    path = _path_forms(r, layer, jnp.append(1.0 - shares, escape), s.nodes)
     ratios = _ratio_forms(r, w)
     cut = SAVES + 1  # states of the flow come first, those of the descent after them
     z = start.z + 0.5 * (jnp.sum(path[1] ** 2, -1) - jnp.sum(start.v**2, -1))
@@ -170,7 +177,7 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
             "ratio": jd.named(ratios[:, :cut], "form time token"),
             "path": jd.named(path, "form time token node"),
             "srank_v": jd.named(metrics.stable_rank(path), "form time"),
-            "srank_rate": jd.named(metrics.stable_rank(_velocity_forms(r, layer, path)), "form time"),
+            "srank_rate": jd.named(metrics.stable_rank(_velocity_forms(r, layer, path, s.nodes)), "form time"),
             "entropy": jd.named(metrics.entropy(jax.nn.softmax(z)), "time"),
             "escape": t_star * (1.0 - escape),
             "limit": jd.named(theory.limits(r), "token"),
@@ -222,6 +229,7 @@ class HyperbolicLayer:
 
     def __post_init__(self) -> None:
         _check_sizes(self)
+        jd.require(self, self.nodes >= 1, "nodes is at least 1", "nodes")
 
 
 def hyperbolic_trial(s: HyperbolicLayer, key: PRNGKeyArray) -> jd.Observables:

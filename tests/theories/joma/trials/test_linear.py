@@ -18,7 +18,7 @@ def inside(**fields):
 def test_start_and_data_do_not_depend_on_the_other_fields(x64):
     """Runs of one seed share their random numbers, whatever else differs."""
     key = jax.random.key(4)
-    (a, start), (b, moved) = (runs.build(s, key) for s in (inside(), inside(ratio=3.0, start_v=0.5, step=2e-3)))
+    (a, start), (b, moved) = (jax.jit(runs.build)(s, key) for s in (inside(), inside(ratio=3.0, start_v=0.5, step=2e-3)))
     np.testing.assert_array_equal(a.x, b.x)
     np.testing.assert_array_equal(a.g, b.g)
     assert float(np.abs(start.v).max()) == 0.0
@@ -27,7 +27,7 @@ def test_start_and_data_do_not_depend_on_the_other_fields(x64):
 
 def test_boost_and_tie_set_the_margin(linear_runs, x64):
     assert float(linear_runs.margin.sel(boost=1.5).min()) >= 1.5
-    layer, _ = runs.build(inside(nodes=2, tie=1.0, boost=1.3), jax.random.key(0))
+    layer, _ = jax.jit(runs.build)(inside(nodes=2, tie=1.0, boost=1.3), jax.random.key(0))
     norms = np.sort(np.linalg.norm(np.asarray(layer.x).T @ np.asarray(layer.g), axis=-1))
     assert norms[-1] == pytest.approx(norms[-2], rel=1e-13)
 

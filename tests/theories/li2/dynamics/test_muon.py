@@ -12,30 +12,9 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.optim.muon import NEWTON_SCHULZ, newton_schulz, polar
 from jaxdyn.theories.li2.dynamics import muon
 
 MU = np.linspace(0.5, 1, 8)
-
-
-@pytest.mark.parametrize("shape", [(7, 4), (4, 7), (5, 5)])
-def test_polar_is_scipys_and_newton_schulz_the_recipe(shape, x64):
-    g = np.random.default_rng(0).normal(size=shape)
-    np.testing.assert_allclose(jax.jit(polar)(g), scipy.linalg.polar(g)[0], atol=1e-12)
-    s = np.linalg.svd(g, compute_uv=False)
-    scaled = s / (np.linalg.norm(s) + 1e-7)
-    for a, b, c in ((4.01, -9.22, 5.80), (3.49, -6.38, 3.23), (3.34, -6.21, 3.20), (3.64, -7.48, 4.43), (3.46, -5.35, 2.85)):
-        scaled = a * scaled + b * scaled**3 + c * scaled**5  # singular vectors stay
-    found = np.asarray(jax.jit(newton_schulz)(g))
-    u, _, vt = np.linalg.svd(g, full_matrices=False)
-    np.testing.assert_allclose(found, u * scaled @ vt, atol=1e-9)
-
-
-def test_singular_values_after_newton_schulz_are_near_one():
-    s = np.linspace(0.02, 1, 4000)
-    for a, b, c in NEWTON_SCHULZ:
-        s = a * s + b * s**3 + c * s**5
-    assert 0.6 < s.min() < s.max() < 1.2
 
 
 @settings(deadline=None, max_examples=6)

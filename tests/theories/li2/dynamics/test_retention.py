@@ -1,5 +1,7 @@
 """The three energies against dense algebra, the flow against an ODE solver."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,11 +14,18 @@ from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics import retention as theory
 
 RIDGE = 1e-3
+random_maximum = jax.jit(energy.random_maximum, static_argnums=(1, 2, 3))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def chosen(order, n, count, key):
+    """Masks of n pairs."""
+    return (theory.draw(key, order, count) < n).astype(jnp.float64)
 
 
 def subsets(name, n, count=2, number=0):
     group = parse(name)
-    mask = (theory.draw(jax.random.key(number), group.order, count) < n).astype(jnp.float64)
+    mask = chosen(group.order, n, count, jax.random.key(number))
     return group, mask, jax.random.normal(jax.random.key(number + 1), (2 * group.order, count), jnp.float64)
 
 
@@ -69,8 +78,9 @@ def test_energy_and_gradient_against_dense_matrices(x64, kind, name, n):
 def test_the_whole_energy_is_that_of_partial_data(x64):
     group, mask, w = subsets("S3", 22)
     e, g = climbed(group, "plain")(w, mask)
+    whole = jax.jit(lambda w, mask: energy.value_and_gradient(w, group, mask=mask))
     for i in range(w.shape[1]):
-        value, gradient = energy.value_and_gradient(w[:, i : i + 1], group, mask=mask[..., i])
+        value, gradient = whole(w[:, i : i + 1], mask[..., i])
         np.testing.assert_allclose(e[i], value[0], rtol=1e-12)
         np.testing.assert_allclose(g[:, i], gradient[:, 0], atol=1e-12)
 
@@ -80,7 +90,7 @@ def test_the_whole_energy_is_that_of_partial_data(x64):
 def test_all_pairs_keep_every_maximum(x64, kind, name, k):
     irreps = decompose(parse(name))
     group = irreps.group
-    w = energy.random_maximum(jax.random.key(3), irreps, k, 4)
+    w = random_maximum(jax.random.key(3), irreps, k, 4)
     end = flowed(group, kind, 20, 0.4)(w, jnp.ones((group.order, group.order, 4), jnp.float64))
     np.testing.assert_allclose(end.w, w, atol=1e-9)
     assert float(end.gradient.max()) < 1e-9
@@ -114,16 +124,16 @@ def test_the_flow_follows_the_ode(x64, kind="whitened"):
     """Short times: Euler steps of .01 are off by about that. The end of a climb with steps of .4 is where small ones end."""
     irreps = decompose(parse("7"))
     group = irreps.group
-    mask = (theory.draw(jax.random.key(5), 7, 16) < 35).astype(jnp.float64)
+    mask = chosen(7, 35, 16, jax.random.key(5))
     data = theory.make_data(mask, theory.tables(group), kind, RIDGE)
-    w = energy.random_maximum(jax.random.key(6), irreps, 1, 16)
+    w = random_maximum(jax.random.key(6), irreps, 1, 16)
 
     def field(t, w, args):
         g = theory.value_and_gradient(w, theory.tables(group), data)[1]
         g = g / jnp.linalg.norm(g, axis=0)
         return g - w * jnp.sum(w * g, 0)
 
-    exact = flow.solve(field, w, np.array([0.0, 2.0]), rtol=1e-8, atol=1e-10).ys[-1]
+    exact = jax.jit(lambda w: flow.solve(field, w, np.array([0.0, 2.0]), rtol=1e-8, atol=1e-10).ys[-1])(w)
     np.testing.assert_allclose(flowed(group, kind, 400, 0.005)(w, mask).w, exact, atol=0.01)
     coarse, fine = (flowed(group, kind, steps, step)(w, mask) for steps, step in ((300, 0.4), (1200, 0.1)))
     np.testing.assert_allclose(jnp.linalg.norm(coarse.w, axis=0), 1, rtol=1e-12)

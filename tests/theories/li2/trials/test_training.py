@@ -1,7 +1,9 @@
 """Li2's trainer against plain NumPy: gradients, optimizers, the ridge solution, what is held out, and what settings refuse."""
 
 import dataclasses
+import functools
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +23,7 @@ SPLIT = dataclasses.replace(SMALL, group="11")  # 121 pairs: four blocks of 32 r
 KEY = jax.random.key(7)
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def start(s: Training) -> tuple[training.Data, model.Params]:
     """Data and weights before the first epoch."""
     k_data, k_init = jax.random.split(KEY)
@@ -34,8 +37,12 @@ def flat(d: training.Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return samples[: every**2], labels[: every**2], np.arange(every**2) < int(d.count)
 
 
-def trained(s: Training, key: jax.Array = KEY) -> training.Run:
-    return jax.jit(training.train, static_argnums=0)(s, key)
+TRAIN = jax.jit(training.train, static_argnums=(0, 2))
+GRADIENT, RIDGE, OBSERVE = (jax.jit(f, static_argnums=2) for f in (training.gradient, training.ridge_top, training.observe))
+
+
+def trained(s: Training, watch: Callable | None = None) -> training.Run:
+    return TRAIN(s, KEY, watch)
 
 
 def plain_nll(p: model.Params, samples: np.ndarray, labels: np.ndarray, activation: str) -> jax.Array:
@@ -51,8 +58,9 @@ def test_gradient_is_the_derivative_of_the_plain_loss(s, activation, objective, 
     samples, labels, known = flat(d)
     assert d.samples.shape[0] == (2 if s.group == "S3" else 4)
     loss = model.loss if objective == "mse" else plain_nll
-    want = jax.grad(loss)(jax.tree.map(lambda x: 3 * x, p), samples[known], labels[known], activation)
-    found = training.gradient(jax.tree.map(lambda x: 3 * x, p), d, s)
+    p = jax.tree.map(lambda x: 3 * np.asarray(x), p)
+    want = jax.jit(jax.grad(loss), static_argnums=3)(p, samples[known], labels[known], activation)
+    found = GRADIENT(p, d, s)
     for a, b in zip(found, want, strict=True):
         np.testing.assert_allclose(a, b - (b.mean(1, keepdims=True) if b is want.v else 0), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(np.asarray(want.v).mean(1), 0, atol=1e-14)  # so nothing was taken away above
@@ -110,7 +118,7 @@ def test_steps_are_those_of_plain_numpy(optimizer, x64):
     for _ in range(s.epochs):
         slopes = numpy_gradient(*weights, samples[known], labels[known])
         weights = [numpy_step(state, n, w, g, s) for state, n, w, g in zip(states, "wv", weights, slopes, strict=True)]
-    run = training.train(s, KEY)
+    run = trained(s)
     for found, want in zip(run.params, weights, strict=True):
         np.testing.assert_allclose(found, want, rtol=1e-7, atol=1e-9)
 
@@ -124,7 +132,7 @@ def test_ridge_is_lstsq_of_the_augmented_system_and_stationary(activation, x64):
     n, eta = len(f), known.sum() * s.decay / 2
     rows = np.vstack([f, math.sqrt(eta) * np.eye(s.hidden)])
     aims = np.vstack([np.eye(11)[labels[known]] - 1 / 11, np.zeros((s.hidden, 11))])
-    v = training.ridge_top(p.w, d, s)
+    v = RIDGE(p.w, d, s)
     np.testing.assert_allclose(v, np.linalg.lstsq(rows, aims, rcond=None)[0], rtol=1e-8, atol=1e-10)
     slope = jax.grad(lambda v: model.loss(model.Params(p.w, v), samples[known], labels[known], activation))(v)
     np.testing.assert_allclose(slope, -s.decay * v, rtol=1e-7, atol=1e-10)  # the mean loss with decay/2 |V|^2
@@ -134,9 +142,9 @@ def test_ridge_is_lstsq_of_the_augmented_system_and_stationary(activation, x64):
 def test_ridge_runs_hold_v_at_the_ridge_solution(x64):
     s = dataclasses.replace(SMALL, ridge=True, lr=0.02)
     d, p = start(s)
-    run = training.train(s, KEY, lambda now, before, d: {"v": now.v, "again": training.ridge_top(now.w, d, s)})
+    run = trained(s, lambda now, before, d: {"v": now.v, "again": training.ridge_top(now.w, d, s)})
     np.testing.assert_array_equal(run.curves["v"], run.curves["again"])
-    np.testing.assert_allclose(run.curves["v"][0], training.ridge_top(p.w, d, s), rtol=1e-12)
+    np.testing.assert_allclose(run.curves["v"][0], RIDGE(p.w, d, s), rtol=1e-12)
     assert np.abs(run.params.w - p.w).max() > 0.05
 
 
@@ -192,12 +200,12 @@ def test_padding_and_held_out_pairs_do_not_count(objective, x64):
         samples=jnp.where((d.number >= 121)[..., None], 3, d.samples), labels=jnp.where(d.number >= 121, 5, d.labels)
     )
     held = d._replace(labels=jnp.where(d.number >= d.count, 5, d.labels))
-    for name, value in training.observe(p, d, s).items():
-        np.testing.assert_array_equal(training.observe(p, spoiled, s)[name], value)
-        assert (training.observe(p, held, s)[name] == value) == name.startswith("train")
+    for name, value in OBSERVE(p, d, s).items():
+        np.testing.assert_array_equal(OBSERVE(p, spoiled, s)[name], value)
+        assert (OBSERVE(p, held, s)[name] == value) == name.startswith("train")
     for other in (spoiled, held):
-        jax.tree.map(np.testing.assert_array_equal, training.gradient(p, other, s), training.gradient(p, d, s))
-        np.testing.assert_array_equal(training.ridge_top(p.w, other, s), training.ridge_top(p.w, d, s))
+        jax.tree.map(np.testing.assert_array_equal, GRADIENT(p, other, s), GRADIENT(p, d, s))
+        np.testing.assert_array_equal(RIDGE(p.w, other, s), RIDGE(p.w, d, s))
 
 
 @pytest.mark.parametrize("objective", ["mse", "nll"])
@@ -229,7 +237,7 @@ def test_records_are_what_they_are_called(objective, x64):
 def test_mse_records_are_the_plain_loss(x64):
     d, p = start(SMALL)
     samples, labels, known = flat(d)
-    found = training.observe(p, d, SMALL)
+    found = OBSERVE(p, d, SMALL)
     np.testing.assert_allclose(found["train_loss"], model.loss(p, samples[known], labels[known]), rtol=1e-12)
     np.testing.assert_allclose(found["test_loss"], model.loss(p, samples[~known], labels[~known]), rtol=1e-12)
 
@@ -248,7 +256,7 @@ def test_a_run_that_knows_the_rest_stays_as_it_is_from_that_record_on(x64):
 
 def test_watch_has_the_weights_now_and_at_the_record_before(x64):
     s = dataclasses.replace(SMALL, epochs=4, every=2)
-    run = training.train(s, KEY, lambda now, before, d: {"now": now.w, "before": before.w, "count": d.count})
+    run = trained(s, lambda now, before, d: {"now": now.w, "before": before.w, "count": d.count})
     np.testing.assert_array_equal(run.curves["before"][1:], run.curves["now"][:-1])
     np.testing.assert_array_equal(run.curves["before"][0], run.curves["now"][0])
     np.testing.assert_array_equal(run.curves["now"][-1], run.params.w)
@@ -272,7 +280,7 @@ def test_with_v_zero_only_v_moves(x64):
     s = dataclasses.replace(SMALL, top=0.0, decay=0.0, optimizer="sgd", epochs=1, every=1)
     d, p = start(s)
     samples, labels, known = flat(d)
-    run = training.train(s, KEY)
+    run = trained(s)
     np.testing.assert_allclose(run.curves["train_loss"][0], 1 - 1 / 5, rtol=1e-12)
     np.testing.assert_array_equal(run.params.w, p.w)
     f = np.asarray(model.features(p.w, samples[known]))

@@ -26,7 +26,7 @@ def test_the_law_moves_by_the_gram_matrix_minus_the_identity(x64):
     kinds = jd.Code.of("exp", model.ATTENTIONS), jd.Code.of("tanh", model.ACTIVATIONS)
     block = model.Block(jnp.asarray(u), jnp.asarray(q), *kinds)
     batch = model.Batch(jnp.asarray(x), jnp.zeros(6, jnp.int32), jnp.asarray(y), jnp.asarray(p))
-    slope = jax.grad(model.squared_loss)(model.Params(jnp.asarray(w), jnp.asarray(z), jnp.asarray(a)), block, batch)
+    slope = jax.jit(jax.grad(model.squared_loss))(model.Params(jnp.asarray(w), jnp.asarray(z), jnp.asarray(a)), block, batch)
     v, v_dot = u.T @ w, -u.T @ np.asarray(slope.w)
     moved = -ratio * np.asarray(slope.z)[0] - ratio * np.sum(v * v_dot, 1)
     b = x * np.exp(z[0])

@@ -51,21 +51,26 @@ def test_values_of_the_law_and_of_the_reduced_dynamics(x64):
         np.testing.assert_allclose([law(t, per_query) for t in ts], [exact_b(t, per_query) for t in ts], rtol=1e-12)
 
 
+@jax.jit
+def slopes(log_t, per_query, eta_z):
+    """Of the law in ln t: the formula, and by autodiff."""
+    size, k = 1000.0, 4.0
+
+    def b(log_t):
+        drive = eta_z * gamma_integral(clock(size * jnp.exp(log_t) / k, size), size, k, 1.0)
+        return growth.b_law(drive, growth.constant(0.05, k, size), growth.exponent(per_query))
+
+    u = clock(size * jnp.exp(log_t) / k, size)
+    drive = eta_z * gamma_integral(u, size, k, 1.0)
+    return growth.slope(u, drive, growth.constant(0.05, k, size), growth.exponent(per_query), size), jax.grad(b)(log_t)
+
+
 @settings(deadline=None, max_examples=20)
 @given(st.floats(-2, 6), st.sampled_from([1.0, 2.0, 4.0]), st.floats(0, 7))
 def test_slope_is_the_derivative_of_the_law(exponent, per_query, rate):
     with jax.enable_x64(True):
-        size, k, eta_z = 1000.0, 4.0, 10.0**rate
-
-        def b(log_t):
-            drive = eta_z * gamma_integral(clock(size * jnp.exp(log_t) / k, size), size, k, 1.0)
-            return growth.b_law(drive, growth.constant(0.05, k, size), growth.exponent(per_query))
-
-        log_t = jnp.asarray(exponent * np.log(10))
-        u = clock(size * jnp.exp(log_t) / k, size)
-        drive = eta_z * gamma_integral(u, size, k, 1.0)
-        predicted = growth.slope(u, drive, growth.constant(0.05, k, size), growth.exponent(per_query), size)
-        np.testing.assert_allclose(predicted, jax.grad(b)(log_t), rtol=1e-9)
+        predicted, exact = slopes(exponent * np.log(10), per_query, 10.0**rate)
+        np.testing.assert_allclose(predicted, exact, rtol=1e-9)
 
 
 def test_branches_are_the_limits_of_the_drive(x64):

@@ -9,7 +9,8 @@ from jaxdyn.theories.snap.trials import laws
 
 
 def test_given_weights_replace_the_drawn_ones(x64):
-    p, start = laws.draw(laws.Laws(distinct=3, weights=(1.0, 2.0, 5.0), common=2.0), jax.random.key(0))
+    given = laws.Laws(distinct=3, weights=(1.0, 2.0, 5.0), common=2.0)
+    p, start = jax.jit(lambda key: laws.draw(given, key))(jax.random.key(0))
     np.testing.assert_allclose(p[1, laws.places(laws.Laws(distinct=3))[1]], np.array([1, 2, 5]) / 8 / 3)
     np.testing.assert_allclose(p[:, 0], 2 / 3)
     assert not np.any(start)

@@ -1,0 +1,18 @@
+"""A claim of the report in short."""
+
+from jaxdyn.report.claim import is_blunt, resolution_short
+
+from .handmade import check, claim
+
+
+def test_short_resolutions():
+    assert resolution_short({"resolution": {"scale": {"a": 0.02, "b": None, "c": 0.5}}}) == (0.02, "2\u202f% … 50\u202f%")
+    assert resolution_short({"resolution": {"scale": {"a": None}, "mix": {"k": 0.25}}})[0] == 0.25
+    assert resolution_short({})[0] is None
+    assert resolution_short({"resolution": {"scale": {"a": 0.1}}, "checks": [check(passed=False)]})[0] is None
+
+
+def test_only_upheld_claims_are_blunt():
+    dull = {"scale": {"z": 0.2}, "mix": {"adam": 0.5}}
+    assert is_blunt(claim("a.b", resolution=dull)) and not is_blunt(claim("a.b"))
+    assert not is_blunt(claim("a.b", "measured", "measured", resolution=dull))

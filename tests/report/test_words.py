@@ -1,0 +1,59 @@
+"""Numbers, shares, times and names as the report writes them."""
+
+import math
+import re
+
+import pytest
+
+from jaxdyn.report import words
+from jaxdyn.report.words import duration, number, percent
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (math.inf, "–"),
+        (0.0, "0"),
+        (-0.5, "−0.5"),
+        (12, "12"),
+        (1234567, "1,234,567"),
+        (9999.7, "10^4"),
+        (47000.0, "4.7\u00a0×\u00a010^4"),
+        (2e-4, "2\u00a0×\u00a010^−4"),
+        (1e-8, "10^−8"),
+        (-3.14e-9, "−3.14\u00a0×\u00a010^−9"),
+        ("<", "&lt;"),
+    ],
+)
+def test_numbers(value, text):
+    assert re.sub("<[^>]*>", "", number(value).replace("<sup>", "^")) == text
+
+
+def test_durations():
+    assert [duration(s) for s in (None, 0.04, 59.97, 61, 7260)] == ["", "0.0 s", "1 min 0 s", "1 min 1 s", "2 h 1 min"]
+
+
+def test_resolution_is_in_per_cent_everywhere():
+    plain = [re.sub("<[^>]*>", "", percent(v)) for v in (0.5, 0.0123, 1.5e-5, 2e-7, 1.0, None)]
+    assert [p.replace("\u202f", " ").replace("\u00a0", " ") for p in plain] == [
+        "50 %",
+        "1.2 %",
+        "0.0015 %",
+        "2 × 10−5 %",
+        "100 %",
+        "–",
+    ]
+
+
+def test_counts_and_values_of_fields():
+    assert words.count(1, "claim") == "1\u00a0claim" and words.count(1200, "run") == "1,200\u00a0runs"
+    assert [words.value(v) for v in ([1, 2], [], None, True, "gd")] == ["1, 2", "–", "none", "true", "gd"]
+
+
+def test_verdicts_that_are_not_known_have_a_badge_as_well():
+    assert "v-upheld" in words.badge("upheld") and "v-unknown" in words.badge("<new>") and "&lt;new&gt;" in words.badge("<new>")
+
+
+def test_long_names_may_break():
+    assert words.breakable("joma.exp_law") == "joma.<wbr>exp_<wbr>law"

@@ -1,0 +1,16 @@
+"""Numbers drawn in one place are those of jax.random."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn import draw
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 4, 8)])
+def test_normal_numbers_are_those_of_jax(shape, x64):
+    key = jax.random.key(3)
+    np.testing.assert_allclose(draw.normal(key, shape), jax.random.normal(key, shape, jnp.float64), rtol=1e-14)
+    pair = jax.vmap(lambda k: draw.normal(k, shape))(jax.random.split(key))
+    np.testing.assert_allclose(pair[1], draw.normal(jax.random.split(key)[1], shape), rtol=1e-14)
