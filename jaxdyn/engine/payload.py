@@ -90,6 +90,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "assumes": [str(a) for a in claim.assumes],
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
+        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
         "expected": claim.expected,
         "verdict": decision.verdict,
         "resolution": decision.resolution,

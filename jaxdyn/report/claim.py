@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from jaxdyn import plotting
 from jaxdyn.engine.contract import EVIDENCE
-from jaxdyn.report import checks
+from jaxdyn.report import checks, studies
 from jaxdyn.report import map as map_figure
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.mathml import name, typeset
@@ -76,6 +76,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "opponents": _opponents(claim),
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
+        "study": _study(claim_id, figures),
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
@@ -102,9 +103,34 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Assumes", Markup(", ").join(assumed) + _outside(claim)))
     if bounds := claim.get("bounds"):
         rows.append(("Bounds", name(str(bounds))))
+    if found := claim.get("found"):
+        ends = [Markup("{}: {} … {}").format(name(k), number(low), number(high)) for k, (low, high) in found.items()]
+        rows.append(("Found", Markup("; ").join(ends)))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
     return rows
+
+
+def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
+    """What came out at the paper's scale, if that was run once and kept."""
+    kept = studies.study(claim_id)
+    if kept is None:
+        return None
+    claim, environment = kept["claim"], kept["environment"]
+    spent = duration((claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0))
+    versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
+    commit = str(environment.get("commit") or "")[:10]
+    kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
+    return {
+        "verdict": str(claim.get("verdict")),
+        "checks": [checks.shown(c, kind) for c in [*(claim.get("gates") or []), *(claim.get("checks") or [])]],
+        "runs": number(claim.get("runs")),
+        "seeds": str(claim.get("seed_range") or ""),
+        "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
+        "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
+        "figure": figures.add(kept["figure"]) if kept.get("figure") else None,
+        "command": str(claim.get("command") or ""),
+    }
 
 
 def _outside(claim: Mapping[str, Any]) -> Markup:

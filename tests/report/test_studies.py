@@ -39,3 +39,20 @@ def test_a_folder_without_such_results_is_refused(tmp_path):
 def test_a_damaged_file_counts_as_none(tmp_path, content):
     (tmp_path / "toy.law.json").write_text(content)
     assert study("toy.law", tmp_path) is None
+
+
+def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
+    from jaxdyn.report import page, studies
+
+    from .handmade import FIGURES, claim
+
+    big = claim("toy.law", checks=[{"name": "error at scale", "value": 0.002, "bound": 0.01, "passed": True}]) | {
+        "scale": "paper",
+        "runs": 4096,
+    }
+    out = verified(tmp_path / "out", big)
+    keep(out, tmp_path / "kept")
+    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path / "kept",))
+    html = page.page({"claims": [claim("toy.law"), claim("toy.other")]}, FIGURES)
+    assert html.count("At the paper's scale") == 1
+    assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
