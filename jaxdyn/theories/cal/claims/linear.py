@@ -12,12 +12,20 @@ from jaxdyn.theories.cal.trials.linear import Deep, Symmetric, TwoLayer, deep_tr
 __all__ = ["CLAIMS", "judge", "plot"]
 
 SOLVERS = ["tsit5", "dopri8", "kvaerno5"]
-PRECISION = 1e-7
+PRECISION = 1e-7  # the solvers' relative tolerance is 1e-10 a step
 PERTURBED = {"balance perturbed by 0.1": {"unknown": 0.1}}
 CAPTION = (
     "Left: entries of the network's linear map along one run; points from the solver, lines the closed form. "
     "Right: relative error over the trajectory, one point per run, and the bound (dashed)."
 )
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the map stays where it started."""
+    return ds.assign(predicted_product=ds.predicted_product.isel(time=0).broadcast_like(ds.predicted_product))
+
+
+STILL = {"nothing moves": still}
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -47,6 +55,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 two_layers = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
     trial=two_layer_trial,
     quick=jd.grid(TwoLayer, solver=SOLVERS),
     paper=jd.grid(TwoLayer, solver=SOLVERS, inputs=6, hidden=5, outputs=4),
@@ -58,6 +69,9 @@ two_layers = jd.Study(
     source="arXiv:1312.6120, growth of one mode",
 )
 deep = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
     trial=deep_trial,
     quick=jd.grid(Deep, depth=[1, 2, 3, 4]),
     paper=jd.grid(Deep, solver=SOLVERS, depth=[1, 2, 3, 4, 5], max_depth=5, width=4),
@@ -69,6 +83,9 @@ deep = jd.Study(
     source="arXiv:1312.6120, deeper networks; N counts weight matrices, the paper counts layers of units",
 )
 symmetric = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
     trial=symmetric_trial,
     quick=jd.grid(Symmetric, solver="dopri8"),
     paper=jd.grid(Symmetric, solver=SOLVERS, init=[0.1, 0.3]),

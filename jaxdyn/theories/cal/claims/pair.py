@@ -43,6 +43,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 study = jd.Study(
+    evidence="network",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     trial=trial,
     quick=jd.grid(Pair, eta=[0.025, 0.0125, 0.00625, 0.003125, 0.1, 0.2, 0.3], start=["reference", "random"]),
     seeds=8,
@@ -60,9 +62,12 @@ CLAIMS = (
         judge=judge,
         controls={
             r"$\eta = 0.6$ diverges": jd.Control({"eta": 0.6, "start": "reference"}, diverges=True),
-            "flow keeps its initial sharpness": jd.swap(predicted_flow="start_sharpness"),
-            "the flow's end at any step": jd.swap(predicted_lead="predicted_flow"),
             "Adam": {"optimizer": "adam"},
+        },
+        rivals={
+            "nothing moves": jd.swap(predicted_flow="start_sharpness", predicted_lead="start_sharpness"),
+            "the flow's end at any step": jd.swap(predicted_lead="predicted_flow"),
+            r"an edge at $1/\eta$, as in the descent lemma": jd.scaled(predicted_edge=0.5),
         },
         plot=plot,
         caption=r"Left: final sharpness $u^2+v^2$ against the step size, one point per run; lines: where the flow stops from each "

@@ -38,6 +38,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 study = jd.Study(
+    evidence="network",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     trial=trial,
     quick=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128]),
     paper=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256], shuffles=256),
@@ -52,8 +54,8 @@ CLAIMS = (
         statement=r"For regression with a two-layer linear network, the mean of SGD over shuffled epochs of $m$ batches follows "
         r"the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, $L_i$ being the loss of a batch.",
         judge=judge,
-        controls={
-            "fixed order of the batches": {"order": "cyclic"},
+        controls={"fixed order of the batches": {"order": "cyclic"}},
+        rivals={
             "flow of L alone": jd.swap(predicted_mean="plain_flow"),
             r"flow of $L + \tfrac\eta4\|\nabla L\|^2$": jd.swap(predicted_mean="full_batch_flow"),
         },

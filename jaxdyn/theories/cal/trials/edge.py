@@ -95,6 +95,7 @@ def trial(s: Network, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={"sharpness": 2 / s.eta},
         measured={"sharpness": jnp.mean(sharpness[-quarter:])},
+        assumed={"flow_over_edge": jnp.max(flow[-quarter:]) * s.eta / 2},
         recorded={
             "flow": jnp.max(flow[-quarter:]),
             "before": jnp.mean(sharpness[-2 * quarter : -quarter]),

@@ -123,6 +123,9 @@ def trial(s: Steps, key: PRNGKeyArray) -> jd.Observables:
             "drift": jd.named(moved, axes),
             "lead_drift": jd.named(moved, axes),
         },
-        recorded={"t": jd.named(ts[1:], "time")},
+        recorded={
+            "t": jd.named(ts[1:], "time"),
+            "start": jd.named(jnp.concatenate([w.ravel() for w in start]), "entry"),
+        },
         status=jnp.maximum(sol.status, exact.status),
     )
