@@ -48,6 +48,8 @@ def finish(fig: Figure) -> None:
 def _lay_out(fig: Figure) -> None:
     """Find the places of panels, labels and legends without drawing."""
     engine = fig.get_layout_engine()
+    if not fig.axes:
+        return
     if engine is None:
         fig.draw_without_rendering()
     else:

@@ -183,7 +183,8 @@ def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])
         return Record(measured.loss, measured.entropy, metrics.stable_rank(blocks["inner"]), cosine)
 
-    return Built(net, language.make_step(net, tx, s.length), train.init(tx, net.init(k_init)), (columns, k_drop), observe)
+    start = jax.jit(lambda k: train.init(tx, net.init(k)))(k_init)  # one program, not one an operation
+    return Built(net, language.make_step(net, tx, s.length), start, (columns, k_drop), observe)
 
 
 def recorded(s: Reading, built: Built, observe: Callable[[train.State], PyTree] | None = None) -> tuple[train.State, PyTree]:
