@@ -147,6 +147,7 @@ CLAIMS = (
     scalar.claim(
         id="cal.sgd_cov",
         bounds=jd.looked(at="0:8", confirmed="1000:1032"),
+        seeds=32,
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
         r"solves $HS + SH - \eta HSH = \eta C$.",
         source="arXiv:2012.03636, stationary covariance without momentum",

@@ -125,7 +125,7 @@ def trial(s: Steps, key: PRNGKeyArray) -> jd.Observables:
         },
         recorded={
             "t": jd.named(ts[1:], "time"),
-            "start": jd.named(jnp.concatenate([w.ravel() for w in start]), "entry"),
+            "first": jd.named(jnp.concatenate([w.ravel() for w in start]), "entry"),
         },
         status=jnp.maximum(sol.status, exact.status),
     )
