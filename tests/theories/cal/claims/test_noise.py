@@ -10,7 +10,7 @@ from tests.theories.cal.helpers import distorted, passed
 
 @functools.cache
 def noise_data():
-    return jd.sweep(runs.noise_trial, jd.grid(runs.Noise, eta=[0.2, 0.46], steps=256, replicas=16), 8)
+    return jd.sweep(runs.noise_trial, jd.grid(runs.Noise, eta=[0.2, 0.46], steps=256, replicas=16), 32)
 
 
 @functools.cache
