@@ -10,14 +10,13 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trials.trained import CONVERGED, PAPER, QUICK, SEEDS, trial
+from jaxdyn.theories.cogo.trials.trained import CONVERGED, HELD, PAPER, QUICK, SEEDS, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS"]
 
-HELD = CONVERGED[:3]  # decays that shrink a network by less than 1%
 
 
 def judge_bias(ds: xr.Dataset) -> list[jd.Check]:
