@@ -7,7 +7,8 @@ The mean of the output over both operands, paper scale, has at frequency k the p
 
 (k' > 0: one of each pair), and each costs :math:`2|m_k|^2/d` of the loss. The own nodes of an order-4 frequency give
 :math:`|m_k| = \sqrt 2`. Entries :math:`c_{kj}` of order-6 nodes at the frequencies of others cancel it, and do nothing else: over
-an order-6 block the sums of ab, a conj b, aa and bb vanish. Without them the loss rises by the means' own cost, 4/d for each exact block.
+an order-6 block the sums of ab, a conj b, aa and bb vanish. Without them the loss rises by the means'
+own cost, 4/d for each exact block.
 Weight decay holds a network at the least norm that solves the task, a little below the solution: where the gradient of
 :math:`L + \tfrac\lambda2 \|w\|^2` vanishes, so does its part along w, which gives
 :math:`2d \sum_{k\ne0} \mathrm{Re}\,r_{kkk} = d - 1 - d\,(L + \tfrac\lambda6 \|w\|^2)`.

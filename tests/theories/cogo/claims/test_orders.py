@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.cogo.claims import orders
+from jaxdyn.theories.cogo.trials import orders
 
 
 @pytest.mark.parametrize(
