@@ -43,7 +43,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     if float(ds.width.max()) > LARGEST:
         wide = ds.measured_rate.sel(width=ds.width >= LARGEST)
         further = wide.isel(width=slice(1, None)) / wide.isel(width=0, drop=True).mean("seed").clip(TINY) - 1
-        checks.append(jd.mean_within("relative rise beyond 512 nodes", further, over="seed", high=0.1))
+        checks.append(jd.mean_within("relative rise beyond 512 nodes", further, over="seed", high=0.0))
     return checks
 
 
@@ -102,10 +102,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.overparam",
-        statement=r"With more nodes than a solution needs, training by Adam is more reliable and faster ($d = 23$, 300 epochs): "
-        r"with $3(d-1)$ to 2048 nodes at least 80% of the runs get to a training loss below $10^{-3}$, with $2d$ at most half of "
-        r"them. From $2d$ to 512 nodes the rate, one over the epochs until then, rises at each step by 5% or more on average; "
-        r"from there to 2048 it changes by less than 20%.",
+        statement=r"With more nodes than the least solution has, training by Adam at rate .01 is more reliable and, up to 512 "
+        r"nodes, faster ($d = 23$, 300 epochs): with $3(d-1)$ to 2048 nodes at least 80% of the runs get to a training loss below "
+        r"$10^{-3}$, with $2d$ at most half of them. The rate, one over the epochs until then, rises by 5% or more at each step "
+        r"from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
         controls={"all runs have 2d nodes": same_width(0), "all runs have 3(d-1) nodes": same_width(1)},
         rivals={
             "the width makes no difference": jd.swap(predicted_rate=1.0),

@@ -81,7 +81,7 @@ def judge_relax(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("root mean square distance from the exponentials, largest width", deviation(wide), 0.05),
         jd.at_most("distance of any potential, largest width", each, 0.1),
-        jd.mean_within("rate over lambda less the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
+        jd.mean_within("rate / lambda less the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
         jd.mean_within("r_kkk at the end less the predicted ones, largest width", end, over="seed", low=-0.15, high=0.15),
         jd.mean_within("slope of the root mean square distance over width", slope, over="seed", low=-0.65, high=-0.35),
     ]
