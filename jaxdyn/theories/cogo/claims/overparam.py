@@ -33,7 +33,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, width=(LARGEST,), seed=8)
     solved = (ds.measured_rate > 0).where(ds.measured_rate.notnull())
     room, few = ds.width >= ds.enough.max(), ds.measured_rate.sel(width=ds.width <= LARGEST)
-    step = few.diff("width") * np.sign(ds.predicted_rate.sel(width=few.width).diff("width")) / few.mean("seed").clip(TINY)
+    step = (
+        few.diff("width")
+        * np.sign(ds.predicted_rate.sel(width=few.width).diff("width"))
+        / few.mean("seed").isel(width=slice(1, None)).clip(TINY)
+    )
     both = ["width", "seed"]
     checks = [
         jd.share_within("share of runs that solve the task, 3(d-1) nodes or more", solved.where(room), over=both, low=0.8),

@@ -33,7 +33,7 @@ def test_judge_of_carriers():
 def test_judge_of_the_diagonal():
     ds = runs(predicted_diagonal=22, measured_diagonal=21.95, predicted_shortfall=0.04, measured_shortfall=0.042, loss=1e-4)
     end = xr.DataArray([0.0, 1.0], dims="epoch")
-    ds = ds.assign(curve_diagonal=ds.measured_diagonal * end, others_square=1e-3 * ds.loss, others_largest=1e2 * ds.loss)
+    ds = ds.assign(curve_diagonal=ds.measured_diagonal * end, others_square=1e-3 * ds.loss, others_largest=10 * ds.loss)
     ds = ds.assign(shuffled_square=ds.measured_diagonal, shuffled_largest=ds.loss + 0.5)
     assert passes(claims.judge_diagonal, ds)
     claim = claims.CLAIMS[3]
