@@ -75,11 +75,10 @@ def judge_wd(ds: xr.Dataset) -> list[jd.Check]:
     share = share_at(ds, [float(ds.epoch[-1] * ds.decay[0] / decay) for decay in ds.decay])
     decades = np.log10(ds.decay) - np.log10(ds.decay).mean()
     slope = (share * decades).sum("decay", skipna=False) / (decades**2).sum()
+    level = (share / ds.predicted_share.clip(1e-9)).mean("decay", skipna=False)
     return [
         jd.mean_within("share of order 4 gained by a decade of decay", slope, over="seed", low=-0.12, high=0.12),
-        jd.mean_within(
-            "share of order 4 / that of the least norm", share / ds.predicted_share.clip(1e-9), over="seed", low=0.5, high=1.0
-        ),
+        jd.mean_within("share of order 4 / that of the least norm, mean over decays", level, over="seed", low=0.6, high=0.85),
     ]
 
 
@@ -251,8 +250,8 @@ CLAIMS = (
         id="cogo.wd_order",
         statement=r"In networks trained on modular addition, the share of frequencies with four nodes depends on weight decay "
         r"times epochs: when that product is .495, which takes decays from 5e-5 to 5e-4 from 9900 to 1000 epochs, a decade of "
-        r"decay changes the mean share by less than 0.12; it is 50% to 100% of the share at the least norm, $1 - n_6^*/n$ with $n "
-        r"= (d-1)/2$ and $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
+        r"decay changes the mean share by less than 0.12; over these decays it is 60% to 85% of the share at the least norm, $1 - "
+        r"n_6^*/n$ with $n = (d-1)/2$ and $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
         source="arXiv:2410.01779, figure 4 (equal epochs); decay times epochs and the limit: derived",
         judge=judge_wd,
         rivals={
