@@ -15,8 +15,9 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.theories.cogo.claims import overparam
 from jaxdyn.theories.cogo.training import Training
+from jaxdyn.theories.cogo.trials.overparam import SOLVED, trial
 
-WIDTHS = [*overparam.WIDTHS, 1024.0]
+WIDTHS = overparam.WIDTHS
 EPOCHS = {"quick": 300, "paper": 9900}
 
 
@@ -39,19 +40,19 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for q, color in zip(ds.width.values, plotting.CYCLE, strict=False):
         plotting.band(left, ds.epoch, ds.loss.sel(width=q), label=f"q = {q:g}", color=color)
-    left.axhline(overparam.SOLVED, linestyle="--", color=plotting.COLORS["control"])
+    left.axhline(SOLVED, linestyle="--", color=plotting.COLORS["control"])
     left.set(yscale="log", xlabel="epoch", ylabel="training loss", xlim=(0, 300))
     epochs = (1 / ds.measured_rate.where(ds.measured_rate > 0)).transpose("seed", "width")
-    plotting.band(right, ds.width, epochs, label=f"loss < {overparam.SOLVED:g}", marker="o")
+    plotting.band(right, ds.width, epochs, label=f"loss < {SOLVED:g}", marker="o")
     right.axvline(46, linestyle="--", color=plotting.COLORS["theory"], label="2d nodes")
     right.set(xscale="log", yscale="log", xlabel="hidden nodes q", ylabel="epochs")
 
 
 def run(scale: str, out: Path) -> None:
     """Train all widths, tabulate, draw."""
-    grid = jd.grid(Training, width=WIDTHS, hidden=1024, epochs=EPOCHS[scale], every=10)
-    ds = experiment.sweep(out, "runs", overparam.trial, grid, overparam.SEEDS)
-    experiment.table(out, "overparam", rows(ds), f"Training loss below {overparam.SOLVED:g} within {EPOCHS[scale]} epochs, d = 23")
+    grid = jd.grid(Training, width=WIDTHS, hidden=2048, epochs=EPOCHS[scale], every=5)
+    ds = experiment.sweep(out, "runs", trial, grid, overparam.SEEDS)
+    experiment.table(out, "overparam", rows(ds), f"Training loss below {SOLVED:g} within {EPOCHS[scale]} epochs, d = 23")
     experiment.figure(out, "cogo_overparam", lambda fig: draw(ds, fig), (10.0, 3.8))
     experiment.save(out, "cogo_overparam", ds)
 

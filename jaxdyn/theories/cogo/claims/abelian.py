@@ -75,8 +75,8 @@ def fit(w: Float[Array, "3 d q"], t: Tables) -> model.Fit:
     return model.Fit(loss, jnp.sum(wrong, dtype=jnp.int32))
 
 
-def violations(z: Complex[Array, "3 d q"], t: Tables) -> tuple[Float[Array, "4"], Float[Array, ""]]:
-    """Distance of the potentials from each of the sets of zeros and ones (in the order of ``SETS``), and the sum of r_kkk."""
+def violations(z: Complex[Array, "3 d q"], t: Tables) -> Float[Array, "4"]:
+    """Distance of the potentials from each of the sets of zeros and ones, in the order of ``SETS``."""
     r, auto = spectrum.potentials(z), jnp.abs(spectrum.autopotentials(z))
     row = jnp.arange(len(t.inside))
     same = (row[:, None, None] == row[:, None]) & (row[:, None] == row)
@@ -86,7 +86,7 @@ def violations(z: Complex[Array, "3 d q"], t: Tables) -> tuple[Float[Array, "4"]
     one = jnp.max(jnp.where(out, jnp.abs(own - 1), 0))
     cross = jnp.max(jnp.where(same | ~out, 0, jnp.abs(r)))
     each = [jnp.max(jnp.where(where & out, auto, 0)) for where in (mean, ~mean)]
-    return jnp.stack([one, cross, *each]), jnp.sum(jnp.where(out, own.real, 0))
+    return jnp.stack([one, cross, *each])
 
 
 def _nets(blocks: Complex[Array, "5 k 3 6"], group: Abelian) -> Element:
@@ -124,19 +124,17 @@ def trial(s: Small, key: PRNGKeyArray) -> jd.Observables:
     fits = jax.vmap(jax.vmap(fit, (0, None)))(w, tables)
     memory = jax.vmap(fit)(jnp.stack(stored), tables)
     loss, wrong = (jnp.concatenate([f, m[:, None]], 1) for f, m in zip(fits, memory, strict=True))
-    away, target = jax.vmap(jax.vmap(violations, (0, None)))(z, tables)
+    away = jax.vmap(jax.vmap(violations, (0, None)))(z, tables)
     pairs = np.array([len(g.pairs) for g in groups])
     omitted = np.array([len(g.real) / g.order for g in groups])
     return jd.observables(
         predicted={
             "omitted": jd.named(jnp.asarray(omitted), "group"),
             "hidden": jd.named(jnp.asarray(np.where(pairs > 1, 0.5**0.5, 0.0)), "group"),
-            "target": jd.named(jnp.asarray([g.order - 1.0 for g in groups]), "group"),
         },
         measured={
             "omitted": jd.named(loss[:, NETS.index("F6 without real blocks")], "group"),
             "hidden": jd.named(away[:, NETS.index("F4/6"), SETS.index("R_n")], "group"),
-            "target": jd.named(target[:, NETS.index("F6")], "group"),
         },
         recorded={
             "loss": jd.named(loss, "group net"),
@@ -160,13 +158,10 @@ def judge_abelian(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sufficient(ds: xr.Dataset) -> list[jd.Check]:
     """All sets and zero loss for the solution of order 6; zero loss without R_n for that of orders 4 and 6."""
     six, mixed = (ds.away.sel(block=name) for name in ("F6", "F4/6"))
-    many = ds.predicted_hidden > 0
     return [
         jd.at_most("F6: distance from all four sets", six, 1e-12),
-        jd.at_most("F6: sum of r_kkk against d - 1", jd.relative_error(ds, "target"), 1e-12),
         jd.at_most("loss of both", ds.loss.sel(net=["F6", "F4/6"]), ZERO),
         jd.at_most("F4/6: distance from the other sets", mixed.sel(set=["R_g", "R_c", "R_*"]), 1e-12),
-        jd.at_least("F4/6: distance from R_n", mixed.sel(set="R_n", drop=True).where(many), 0.1),
         jd.at_most("F4/6: distance from R_n less 1/sqrt 2", abs(ds.measured_hidden - ds.predicted_hidden), 1e-12),
     ]
 
@@ -225,20 +220,23 @@ STUDY = jd.Study(
     paper=jd.grid(Small, groups=("4", "6", "8", "9", "12", "15", "16", "2x2", "2x4", "3x3", "2x2x2", "2x3x2", "4x4")),
     seeds=8,
     paper_seeds=32,
+    evidence="algebra",
+    bounds="derived",  # rounding errors in double precision
 )
 
 CLAIMS = (
     STUDY.claim(
         id="cogo.abelian",
         statement=r"On finite Abelian groups, cyclic ones and products, $z_{F6}$, $z_{F4/6}$ and $z_M$ have zero loss if each real "
-        r"character ($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, -1; 1, -1)$. Without these blocks $L = s/d$ with $s$ "
-        r"real characters.",
+        r"character ($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, -1; 1, -1)$, and add all pairs correctly. "
+        r"Without these blocks $L = s/d$ with $s$ real characters.",
         source="arXiv:2410.01779 for Abelian groups; blocks for real characters: derived",
         judge=judge_abelian,
         controls={
             "real characters left out": replaced("F6", "F6 without real blocks"),
             "z_syn without its second factor": replaced("F6", "syn alone"),
         },
+        rivals={"real characters need no block": jd.swap(predicted_omitted=0.0)},
         plot=plot_abelian,
         caption=r"Loss over all pairs for each group on the horizontal axis, one symbol for each solution and run (values below "
         r"$10^{-33}$ are drawn there); the grey line is the bound for a zero. Crosses: $z_{F6}$ without its blocks at the $s$ real "
@@ -254,7 +252,9 @@ CLAIMS = (
         controls={
             "z_F6 in place of z_F4/6": _exchanged("F4/6", "F6"),
             "z_syn in place of z_F6": _exchanged("F6", "syn alone"),
+            "z_syn in place of z_F4/6": _exchanged("F4/6", "syn alone"),
         },
+        rivals={"zero loss needs R_n": jd.swap(predicted_hidden=0.0)},
         plot=plot_sufficient,
         caption=r"Largest distance of a potential from its value in each of the four sets, for $z_{F6}$ (left) and $z_{F4/6}$ "
         r"(right); one point for each group and run (values below $10^{-18}$ are drawn there). The line is $1/\sqrt{2}$.",

@@ -7,7 +7,8 @@ The mean of the output over both operands, paper scale, has at frequency k the p
 
 (k' > 0: one of each pair), and each costs :math:`2|m_k|^2/d` of the loss. The own nodes of an order-4 frequency give
 :math:`|m_k| = \sqrt 2`. Entries :math:`c_{kj}` of order-6 nodes at the frequencies of others cancel it, and do nothing else: over
-an order-6 block the sums of ab, a conj b, aa and bb vanish. Without them the loss rises by 4/d for each order-4 frequency.
+an order-6 block the sums of ab, a conj b, aa and bb vanish. Without them the loss rises by the means'
+own cost, 4/d for each exact block.
 Weight decay holds a network at the least norm that solves the task, a little below the solution: where the gradient of
 :math:`L + \tfrac\lambda2 \|w\|^2` vanishes, so does its part along w, which gives
 :math:`2d \sum_{k\ne0} \mathrm{Re}\,r_{kkk} = d - 1 - d\,(L + \tfrac\lambda6 \|w\|^2)`.
@@ -26,9 +27,9 @@ __all__ = ["OWN", "diagonal_under_decay", "rise", "trained_norm"]
 OWN = 2**0.5  # |m_k| of an exact order-4 block
 
 
-def rise(group: Abelian, fours: float | Float[Array, "*n"]) -> Float[Array, "*n"]:
-    """How much loss that many order-4 frequencies have without carriers: 4/d each."""
-    return 2 * OWN**2 * jnp.asarray(fours) / group.order
+def rise(group: Abelian, means: Float[Array, "*n k"]) -> Float[Array, "*n"]:
+    r"""How much loss frequencies have whose own means, of these moduli, nothing cancels: :math:`2|m_k|^2/d` each."""
+    return 2 * jnp.sum(jnp.square(means), -1) / group.order
 
 
 def trained_norm(group: Abelian, energy: float | Float[Array, "*n"]) -> Float[Array, "*n"]:

@@ -27,11 +27,11 @@ SHRINK, GROW = 3.0, 4.0  # of the damping, after a step that lowers the loss and
 
 
 class Block(NamedTuple):
-    """The end of a search: the columns at k, their share of the loss, and their Fourier norm squared over k and -k."""
+    """A search: the columns at k at its end; after each step, their share of the loss and Fourier norm squared over k and -k."""
 
     columns: Complex[Array, "3 n"]
-    loss: Float[Array, ""]
-    energy: Float[Array, ""]
+    loss: Float[Array, " step"]
+    energy: Float[Array, " step"]
 
 
 def residual(columns: Complex[Array, "3 n"], bias: float | Float[Array, ""], star: float | Float[Array, ""]) -> Float[Array, "18"]:
@@ -66,16 +66,16 @@ def solve(
     def equations(v: Float[Array, " m"]) -> Float[Array, "18"]:
         return residual(columns(v), bias, star)
 
-    def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], None]:
+    def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         v, damping = carry
         r, slope = equations(v), jax.jacrev(equations)(v)
         tried = v - slope.T @ linalg.solve(slope @ slope.T + damping * jnp.eye(18, dtype=v.dtype), r)
         lower = jnp.sum(jnp.square(equations(tried))) < jnp.sum(jnp.square(r))
         damping = jnp.clip(jnp.where(lower, damping / SHRINK, damping * GROW), 1e-16, 1e10)
-        return (jnp.where(lower, tried, v), damping), None
+        v = jnp.where(lower, tried, v)
+        return (v, damping), (jnp.sum(jnp.square(equations(v))), 2 * jnp.sum(jnp.square(v)))
 
     first = jnp.stack([start.real, start.imag]).ravel()
-    (v, _), _ = jax.lax.scan(step, (first, jnp.asarray(0.1, first.dtype)), None, length=steps)
-    end = columns(v)
-    size = 2 * jnp.sum(jnp.square(end.real) + jnp.square(end.imag))
-    return Block(end, jnp.sum(jnp.square(equations(v))), size)
+    first = jnp.where(jnp.tile(nodes, 6), first, 0)
+    (v, _), (loss, energy) = jax.lax.scan(step, (first, jnp.asarray(0.1, first.dtype)), None, length=steps)
+    return Block(columns(v), loss, energy)

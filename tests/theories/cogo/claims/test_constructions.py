@@ -10,15 +10,16 @@ from tests.theories.cogo.oracle import distorted
 def test_judges_of_the_constructions_reject_distortions_and_every_control_is_far_off():
     six, mixed, alone = constructions.CLAIMS
     ds = jd.sweep(constructions.trial, jd.grid(constructions.Modular, groups=("7",)), seeds=2)
-    printed, ds = ds.sel(form="printed"), ds.sel(form="derived")
+    naive, ds = ds.sel(form="naive"), ds.sel(form="derived")
     for claim, name in ((six, "energy"), (mixed, "bare"), (alone, "alone"), (six, "nodes")):
         assert all(c.passed for c in claim.judge(ds))
         assert distorted(claim, ds, **{f"predicted_{name}": lambda v: 1.1 * v})
     assert distorted(six, ds, loss=lambda v: v + 1e-19)
-    assert not all(c.passed for c in alone.judge(printed))
+    assert not all(c.passed for c in alone.judge(naive))
     for claim in (six, mixed):
         for control in claim.controls.values():
             assert float(claim.judge(control.breach(ds))[0].value) > 0.1
+        assert [c.passed for c in claim.judge(constructions.memorised(ds))][2:4] == [False, False]
 
 
 @pytest.mark.parametrize(

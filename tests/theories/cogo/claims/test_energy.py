@@ -11,8 +11,12 @@ def test_judge_of_the_energy_rejects_distortions():
     (claim,) = energy.CLAIMS
     ds = jd.sweep(energy.trial, jd.grid(energy.Carriers, groups=("7",)), seeds=2)
     assert not distorted(claim, ds)
-    assert distorted(claim, ds, predicted_energy=lambda v: 1.1 * v)
-    assert distorted(claim, ds, loss=lambda v: v + 1e-19)
+    for name in ("energy", "stationary"):
+        assert distorted(claim, ds, **{f"predicted_{name}": lambda v: (1 + 1e-8) * v})
+    gate = claim.judge(ds.assign(loss=ds.loss + 1e-19))[0]
+    assert gate.gate and not gate.passed
+    for rival in claim.rivals.values():
+        assert not all(c.passed for c in claim.judge(rival(ds)))
 
 
 @pytest.mark.parametrize(

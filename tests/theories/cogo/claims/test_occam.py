@@ -14,6 +14,9 @@ def test_judges_accept_and_reject():
     for name in ("output", "ends"):
         assert not all(c.passed for c in claims.judge_path(ds.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})))
     assert not claims.judge_norm(ds.assign(predicted_floor=2 * ds.measured_floor))[0].passed
+    third = claims.judge_tight(ds.assign(predicted_floor=ds.predicted_floor / 3))
+    assert [c.passed for c in third] == [True, False]
+    assert [c.passed for c in claims.judge_path(claims.same_norm(ds))] == [True, False]
 
 
 def test_short_training_is_not_at_equilibrium():
@@ -24,5 +27,9 @@ def test_short_training_is_not_at_equilibrium():
     assert not any(c.passed for c in checks)
     done = ds.assign({f"measured_{n}": ds[f"predicted_{n}"] for n in ("nodes", "energy", "loss")})
     assert all(c.passed for c in claims.judge_prune(done))
+    assert (
+        not any(c.passed for c in claims.judge_prune(claims.unmoved(done))[2:])
+        and not claims.judge_prune(claims.unmoved(done))[0].passed
+    )
     for name in ("nodes", "energy", "loss"):
         assert not all(c.passed for c in claims.judge_prune(done.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})))

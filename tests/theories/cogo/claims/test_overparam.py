@@ -9,19 +9,21 @@ import jaxdyn as jd
 from jaxdyn.theories.cogo.claims import overparam
 from jaxdyn.theories.cogo.dynamics import relax
 from jaxdyn.theories.cogo.training import Training
+from jaxdyn.theories.cogo.trials import overparam as trials
 from tests.theories.cogo.oracle import passes
 
 
 def widths():
-    """Made-up runs whose rate rises with the width."""
-    widths, rng = [46.0, 66.0, 256.0, 512.0], np.random.default_rng(0)
-    rate = np.array([0.0, 0.006, 0.011, 0.0125])[:, None] * (1 + 0.05 * rng.normal(size=(4, 20)))
+    """Made-up runs whose rate rises with the width up to 512 nodes."""
+    widths, rng = [46.0, 66.0, 256.0, 512.0, 1024.0, 2048.0], np.random.default_rng(0)
+    rate = np.array([0.0, 0.006, 0.011, 0.0133, 0.012, 0.009])[:, None] * (1 + 0.03 * rng.normal(size=(6, 20)))
     return xr.Dataset(
         {
             "measured_rate": (("width", "seed"), rate),
-            "predicted_rate": (("width", "seed"), np.repeat([[1.0], [1.2], [2.0], [3.0]], 20, 1)),
-            "enough": (("width", "seed"), np.full((4, 20), 66.0)),
-            "status": (("width", "seed"), np.zeros((4, 20), int)),
+            "predicted_rate": (("width", "seed"), np.repeat([[1.0], [1.2], [2.0], [3.0], [5.0], [9.0]], 20, 1)),
+            "enough": (("width", "seed"), np.full((6, 20), 66.0)),
+            "least": (("width", "seed"), np.full((6, 20), 46.0)),
+            "status": (("width", "seed"), np.zeros((6, 20), int)),
         },
         coords={"width": widths},
     )
@@ -31,15 +33,21 @@ def test_judge_of_widths():
     ds = widths()
     assert passes(overparam.judge, ds)
     slow = ds.assign(measured_rate=ds.measured_rate.where(ds.width != 256, 0.0))
-    for bad in (overparam.same_width(ds), overparam.narrow_first(ds), slow):
+    for bad in (
+        overparam.same_width(0)(ds),
+        overparam.same_width(1)(ds),
+        overparam.narrow_first(ds),
+        overparam.keeps_pace(ds),
+        slow,
+    ):
         assert not passes(overparam.judge, bad)
-    with pytest.raises(jd.Inconclusive, match="at least 2 values of width"):
+    with pytest.raises(jd.Inconclusive, match="width = 512 is needed"):
         overparam.judge(ds.isel(width=[0]))
 
 
 def test_a_trial_of_widths():
     grid = jd.grid(Training, width=[7.0, 15.0], group="7", hidden=15, epochs=40, every=20)
-    runs = jd.sweep(overparam.trial, grid, 1)
+    runs = jd.sweep(trials.trial, grid, 1)
     assert np.all(runs.measured_rate == 0)  # not solved in 40 epochs
     np.testing.assert_allclose(runs.predicted_rate.isel(seed=0), [relax.start_rate(7, q) for q in (7, 15)], rtol=1e-6)
 

@@ -15,7 +15,7 @@ def test_judges_of_partial_solutions_reject_distortions():
         assert not distorted(claim, ds)
         assert distorted(claim, ds, **{f"predicted_{name}": lambda v: 1.1 * v})
     assert not all(c.passed for c in star.judge(printed))
-    assert not all(c.passed for c in table.judge(table.controls["all of R_* for any nu"].breach(ds)))
+    assert not all(c.passed for c in table.judge(table.rivals["all of R_* for any nu"](ds)))
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Judges of the claims on trained networks on made-up data, and their figures."""
 
+import math
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -11,17 +13,38 @@ from jaxdyn.theories.cogo.claims import trained
 from tests.theories.cogo.oracle import passes, runs
 
 
-def test_judge_of_orders_and_of_decay():
+def test_judge_of_orders():
     good = runs(measured_orders=0.98, predicted_orders=1.0)
-    assert passes(trained.judge_orders, good) and not passes(
-        trained.judge_orders, good.assign(predicted_orders=1.1 * good.predicted_orders)
-    )
-    share = runs(measured_share=[0, 0.1, 0.45, 0.46, 0.5, 0.55], predicted_share=0.65)
-    assert passes(trained.judge_wd, share)
-    assert not passes(trained.judge_wd, trained.without_decay(share))
-    assert not passes(trained.judge_wd, share.assign(measured_share=share.measured_share[::-1].values + 0 * share.measured_share))
-    with pytest.raises(jd.Inconclusive, match="at least 4 values of decay are needed"):
-        trained.judge_wd(share.isel(decay=[0, 1]))
+    assert passes(trained.judge_orders, good)
+    assert not passes(trained.judge_orders, good.assign(predicted_orders=1.1 * good.predicted_orders))
+    one = good.assign(measured_orders=good.measured_orders.where(good.seed > 0, 0.8))
+    assert [c.passed for c in trained.judge_orders(one)][1] is False
+
+
+def test_nodes_spread_at_random_give_four_or_six_to_a_third_of_the_frequencies():
+    ds = runs(predicted_orders=1.0).assign(order=("frequency", [5.0] * 11))
+    share = sum(math.comb(55, k) * 10.0 ** (55 - k) / 11.0**55 for k in (4, 6))
+    np.testing.assert_allclose(trained.scattered(ds).predicted_orders, share, rtol=1e-12)
+
+
+def decaying(power):
+    """Made-up records of five runs at four decays; the share of order 4 grows with (decay / 5e-5)^power times epochs, up to .6."""
+    decay, epoch = np.array([5e-5, 1e-4, 2e-4, 5e-4]), np.arange(0, 10000, 100.0)
+    share = np.minimum(0.45 * (decay[:, None] / 5e-5) ** power * epoch / 9900, 0.6)
+    fours = 11 * share[:, None] * (1 + 0.02 * np.random.default_rng(0).normal(size=(4, 5, 1)))
+    ds = xr.Dataset({"curve_fours": (("decay", "seed", "epoch"), fours)}, {"decay": decay, "epoch": epoch, "seed": range(5)})
+    one = ds.curve_fours.isel(epoch=0, drop=True) * 0
+    return ds.assign(predicted_diagonal=one + 22, predicted_share=one + 0.65, measured_share=ds.curve_fours.isel(epoch=-1) / 11)
+
+
+def test_judge_of_decay_tells_decay_times_epochs_from_epochs():
+    assert passes(trained.judge_wd, decaying(1.0))
+    assert not passes(trained.judge_wd, decaying(0.0))
+    (claim,) = (c for c in trained.CLAIMS if c.id == "cogo.wd_order")
+    for rival in claim.rivals.values():
+        assert not passes(trained.judge_wd, rival(decaying(1.0)))
+    with pytest.raises(jd.Inconclusive, match="at least 3 values of decay are needed"):
+        trained.judge_wd(decaying(1.0).isel(decay=[0, 1]))
 
 
 def table(first, named):
@@ -30,16 +53,26 @@ def table(first, named):
     ds = runs(x=1.0)
     measured = ds.x * xr.DataArray(columns, dims="column")
     known = ds.x * xr.DataArray(np.array(published.cells(23)), dims="column")
-    return xr.Dataset({"measured_column": measured, "predicted_column": known, "random_column": 0 * measured})
+    return xr.Dataset({"measured_column": measured, "predicted_column": known, "random_column": 0 * measured}).assign_coords(
+        column=list(classify.COLUMNS)
+    )
 
 
 def test_judge_of_the_table():
-    assert passes(trained.judge_table, table(47.0, 100.0))
-    assert not passes(trained.judge_table, table(33.0, 100.0))
-    assert not passes(trained.judge_table, table(47.0, 60.0))
-    assert not passes(trained.judge_table, jd.swap(measured_column="random_column")(table(47.0, 100.0)))
-    with pytest.raises(jd.Inconclusive, match="decay = 5e-05, 0.0005 is needed"):
-        trained.judge_table(table(47.0, 100.0).sel(decay=[1e-4]))
+    ds = table(47.0, 98.0).assign(predicted_diagonal=22 + 0 * runs(x=1.0).x)
+    gaps = trained.judge_table(ds)
+    np.testing.assert_allclose([c.value for c in gaps], np.array([47.0, 25.5, 25.5, 2.0]) - published.cells(23))
+    np.testing.assert_allclose(np.diff(gaps[0].interval), 2 * 4.315 * published.TABLE[23].columns[0][1], rtol=1e-2)  # t_4, 4 cells
+    assert not passes(trained.judge_table, jd.swap(measured_column="random_column")(ds))
+    assert [c.passed for c in trained.judge_table(trained.free_sixes(ds))][2:] == [False, False]
+    with pytest.raises(jd.Inconclusive, match="decay = 5e-05 is needed"):
+        trained.judge_table(ds.sel(decay=[1e-4]))
+
+
+def test_judge_of_known_constructions():
+    ds = table(47.0, 99.0).assign(predicted_orders=1 + 0 * runs(x=1.0).x)
+    assert passes(trained.judge_named, ds)
+    assert not passes(trained.judge_named, table(47.0, 80.0).assign(predicted_orders=ds.predicted_orders))
 
 
 def test_angles_are_folded_by_the_symmetries_of_a_pairing():
@@ -58,7 +91,7 @@ def test_angles_are_folded_by_the_symmetries_of_a_pairing():
     found = trained.angles(ds)
     np.testing.assert_allclose(found["xi"], [0.2, np.pi / 4, np.nan, np.nan])
     np.testing.assert_allclose(found["nu"], [np.nan, np.nan, 0.1, np.nan])
-    assert [round(c.value, 3) for c in trained.judge_angles(ds)] == [0.5, 1.0, 0.0]
+    assert [round(c.value, 3) for c in trained.judge_angles(ds)] == [0.5, 0.0]
 
 
 def test_figures_can_be_drawn(trained_runs):

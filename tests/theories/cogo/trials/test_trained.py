@@ -29,10 +29,23 @@ def test_in_the_composed_solution_order_6_nodes_carry_all(x64, sixes):
     np.testing.assert_allclose(np.abs([four, rest]), 0, atol=1e-12)
     order = bias.node_orders(nodes)
     assert sorted(np.asarray(order)) == [4] * 4 * (5 - sixes) + [6] * 6 * sixes
-    assert rise["six"] == pytest.approx(float(carriers.rise(group, 5.0 - sixes)), rel=1e-12)
+    assert rise["six"] == pytest.approx(4 / 11 * (5 - sixes), rel=1e-12)
+    assert float(carriers.rise(group, jnp.abs(own))) == pytest.approx(float(rise["six"]), rel=1e-12)
     assert rise["four"] == pytest.approx(0, abs=1e-13)
     norm = carriers.trained_norm(group, solutions.energy(5, sixes))
     assert jnp.sum(w**2) == pytest.approx(float(norm), rel=1e-12)
+
+
+def test_potentials_off_the_diagonal_of_a_solution_vanish_unless_its_nodes_are_shuffled(x64):
+    group = parse("11")
+    z = np.array(classify.nodes(composed(group, 2), group).spectrum)
+    assert float(trained.others(jnp.asarray(z))["square"]) < 1e-24
+    z[2] = np.roll(z[2], 1, -1)
+    r = 22 * np.einsum("aj,bj,cj->abc", *z[:, 1:])
+    r[np.arange(10), np.arange(10), np.arange(10)] = 0
+    found = trained.others(jnp.asarray(z))
+    assert float(found["square"]) == pytest.approx(np.sum(np.abs(r) ** 2), rel=1e-10)
+    assert float(found["largest"]) == pytest.approx(np.abs(r).max(), rel=1e-10)
 
 
 def test_a_trial_takes_the_trained_network_apart(trained_runs):
