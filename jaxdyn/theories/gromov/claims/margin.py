@@ -52,7 +52,6 @@ CLAIMS = (
         r"random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. Over a full set of frequencies these are $KM/2(M-1)$ "
         r"and $33KM/16(M-1)$.",
         judge=judge,
-        bounds=jd.looked(at="0:96", confirmed="4000:4096"),
         controls=FREE,
         rivals={"all nodes fluctuate together": alike},
         plot=plot,

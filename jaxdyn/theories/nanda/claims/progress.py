@@ -164,7 +164,6 @@ RENAMED = {"no frequency is special: residues renamed": renamed}
 CLAIMS = (
     STUDY.claim(
         id="nanda.progress",
-        bounds=jd.looked(at="0:5", confirmed="770001:770006"),
         statement="A one-layer transformer that has grokked modular addition (test accuracy above 99%) computes it with a few key "
         "frequencies, at most a quarter of all: in every such run, with no other part of $a + b$ in its logits the test loss is "
         r"at most half of chance, $\ln p$, without the key frequencies the training loss is at least chance, and the Gini "

@@ -64,7 +64,6 @@ CLAIMS = (
         r"fitted its data, where $w_c$ is the largest norm at which networks trained on a sphere of weights generalise: the delay "
         r"goes like $1/\gamma$ (power within 0.15), and for the smallest decay its geometric mean over seeds is within 25% of the "
         "prediction.",
-        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
         judge=judge,
         controls={"no decay": jd.swap(measured_delay="still"), "standard start": jd.swap(measured_delay="small")},
         rivals={"the decay plays no part": like(0.0), "the root of the decay": like(-0.5)},

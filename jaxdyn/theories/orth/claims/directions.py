@@ -125,7 +125,6 @@ STUDY = jd.Study(
     seeds=32,
     paper_seeds=256,
     evidence="algebra",
-    bounds="derived",
     source="density of the cosine of a uniform direction; the floor of the orthogonality figure of arXiv:2310.00535",
 )
 BANDS = "Lines and bands: median and central 90% of the sets of vectors; dashed: formula."
@@ -133,6 +132,7 @@ BANDS = "Lines and bands: median and central 90% of the sets of vectors; dashed:
 CLAIMS = (
     STUDY.claim(
         id="orth.init",
+        bounds="derived",
         statement=r"Independent random directions in $d$ dimensions have the mean absolute cosine "
         r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}$.",
         judge=judge_absolute,

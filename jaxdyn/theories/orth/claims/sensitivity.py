@@ -93,7 +93,6 @@ CLAIMS = (
             "softmax with the law of exp": {"attention": "softmax"},
         },
         rivals={"nothing moves": nothing_moves},
-        bounds=jd.looked(at="0:32", confirmed="4000:4032"),
         plot=plot,
         caption=r"Largest difference of the two sides of the law along the flow, relative to the logits' side, against the mean "
         r"absolute cosine over pairs of embeddings (geometric mean over runs, one value for each $\epsilon > 0$). Line and band: "

@@ -109,6 +109,7 @@ STUDY = jd.Study(
 )
 FOUND: dict[str, tuple[float, float]] = {}
 FOUND_ROTARY: dict[str, tuple[float, float]] = {}
+EXACT = {"exactly orthogonal": jd.swap(predicted_cosine=1e-6)}
 NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
 
 TRAINED = STUDY.claim(
@@ -118,9 +119,8 @@ TRAINED = STUDY.claim(
     "every record (widths 64 and 256, along 150 steps at small scale).",
     form="weights",
     judge=judge_weights,
-    bounds="paper",
     controls=NARROW | {"the residual stream for the embeddings": streams},
-    rivals={"training moves nothing": untouched},
+    rivals={"training moves nothing": untouched} | EXACT,
 )
 CLAIMS = (
     TRAINED,
@@ -140,6 +140,7 @@ CLAIMS = (
         form="all",
         judge=judge_every,
         controls=NARROW,
+        rivals=EXACT,
         found=FOUND,
     ),
     STUDY.claim(
@@ -154,6 +155,7 @@ CLAIMS = (
         form="all",
         judge=judge_every,
         controls=NARROW,
+        rivals=EXACT,
         found=FOUND_ROTARY,
     ),
     STUDY.claim(
