@@ -42,7 +42,7 @@ def judge_progress(ds: xr.Dataset) -> list[jd.Check]:
     """The network at the end: it generalises by few frequencies, and not without them."""
     return [
         jd.gate("share of runs that generalise", float(generalised(ds).mean()), at_least=0.5),
-        jd.at_most("restricted test loss / chance", final(ds.measured_restricted) / ds.predicted_chance, 0.5),
+        jd.at_most("restricted test loss / chance", final(ds.measured_restricted) / ds.predicted_chance, 0.1),
         jd.at_least("excluded training loss / chance", ds.measured_chance / ds.predicted_chance, 1.0),
         jd.at_most("share of frequencies that are key", ds["keys"].mean("frequency"), 0.25),
         jd.at_least("Gini coefficient of the embedding, end / start", final(ds.gini) / ds.gini.isel(epoch=0), 2.0),
@@ -140,8 +140,16 @@ def plot_trig(ds: xr.Dataset, fig: Figure) -> None:
     right.set(yscale="log", xlabel="epoch", ylabel="loss on test pairs")
 
 
-FOUND_ORDER: dict[str, tuple[float, float]] = {}
-FOUND_TRIG: dict[str, tuple[float, float]] = {}
+FOUND_ORDER = {  # the worst run of seeds 0:5, and room for that of others
+    "epoch from which the test loss is below half of chance / epochs": (0.3, 0.9),
+    "epoch of the train loss / epoch of the test loss": (0.6, 0.99),
+    "epoch of the excluded loss / epoch of the test loss": (0.6, 0.99),
+    "epoch of the restricted loss / epoch of the test loss": (0.7, 0.99),
+}
+FOUND_TRIG = {  # the interval of seeds 0:5; the worst run, and room for that of others
+    "explained share of the variance of test logits, mean over runs": (0.954, 0.982),
+    "|restricted loss - loss of the algorithm| / chance, mean over epochs": (0.02, 0.1),
+}
 SMALL = "At small scale: 43 and 53 residues, width 32, half of the pairs, rate .003, decay 2, 1200 epochs."
 STUDY = jd.Study(
     trial=trial,
@@ -166,7 +174,7 @@ CLAIMS = (
         id="nanda.progress",
         statement="A one-layer transformer that has grokked modular addition (test accuracy above 99%) computes it with a few key "
         "frequencies, at most a quarter of all: in every such run, with no other part of $a + b$ in its logits the test loss is "
-        r"at most half of chance, $\ln p$, without the key frequencies the training loss is at least chance, and the Gini "
+        r"at most a tenth of chance, $\ln p$, without the key frequencies the training loss is at least chance, and the Gini "
         rf"coefficient of the Fourier norms of its embedding has more than doubled. {SMALL}",
         judge=judge_progress,
         controls=NO_DECAY | UNTRAINED,

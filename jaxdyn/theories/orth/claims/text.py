@@ -33,12 +33,18 @@ def excess(ds: xr.Dataset, *starts: str) -> xr.DataArray:
 def judge_weights(ds: xr.Dataset) -> list[jd.Check]:
     """Weights start as random directions and, though training aligns them, every group stays near what is predicted of it."""
     weights = excess(ds, *WEIGHTS)
-    rise = (weights.isel(step=-1) / weights.isel(step=0)).mean("group")
+    rise = weights.isel(step=-1) / weights.isel(step=0)
+    rise = rise.mean([d for d in rise.dims if d != "seed"])
     return [
         jd.within("mean |cos| of weights / random, start", weights.isel(step=0), 0.9, 1.1),
         jd.mean_within("mean |cos| of weights, end / start", rise, over="seed", low=1.02),
         jd.at_most("mean |cos| / predicted, every group and record", excess(ds), LIMIT),
     ]
+
+
+def near(largest: dict[str, float]) -> dict[str, tuple[float, float]]:
+    """What :func:`judge_every` found in seeds 0:4 by group: the largest of all records, with a fifth of room for other seeds."""
+    return {f"mean |cos| / random, {group}": (0.8 * value, 1.2 * value) for group, value in largest.items()}
 
 
 def judge_every(ds: xr.Dataset) -> list[jd.Check]:
@@ -107,7 +113,19 @@ STUDY = jd.Study(
     "the last, raw (input) and without its mean over words (centred). Lines and bands: median and central 90% of the runs; "
     "dotted: 2.5 times random.",
 )
-FOUND: dict[str, tuple[float, float]] = {}
+FOUND = near(
+    {
+        "embedding": 1.11,
+        "input 0": 5.41,
+        "input 1": 9.39,
+        "input 2": 15.6,
+        "centred 0": 1.57,
+        "centred 1": 2.38,
+        "centred 2": 3.50,
+        "written 0": 1.15,
+        "written 1": 1.20,
+    }
+)
 FOUND_ROTARY: dict[str, tuple[float, float]] = {}
 EXACT = {"exactly orthogonal": jd.swap(predicted_cosine=1e-6)}
 NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
@@ -147,7 +165,7 @@ CLAIMS = (
         id="orth.trained_rotary",
         statement=r"How orthogonal embeddings and what MLPs write stay in a pre-norm network with rotary positions, like Pythia's, "
         r"along training on a text: the largest mean |cos| of each group of vectors, over that of random directions.",
-        quick=jd.grid(Watched, network="rotary", width=[64, 128], vectors=64),
+        quick=jd.grid(Watched, network="rotary", width=64, vectors=64),
         paper=jd.grid(
             Watched, network="rotary", width=[128, 256, 512], vectors=128, max_words=0, columns=20, length=35, steps=6000, every=500
         ),
