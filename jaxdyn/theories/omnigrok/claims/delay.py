@@ -59,6 +59,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="omnigrok.delay",
+        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
         statement=r"A tanh network whose weights start at twice the standard size, with norm $w_0$, and that learns from a teacher "
         r"by AdamW with learning rate $\eta$ and weight decay $\gamma$, generalises $\ln(w_0/w_c)/\eta\gamma$ steps after it has "
         r"fitted its data, where $w_c$ is the largest norm at which networks trained on a sphere of weights generalise: the delay "

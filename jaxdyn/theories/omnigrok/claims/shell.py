@@ -58,6 +58,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="omnigrok.shell",
+        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
         statement="For tanh networks trained on a teacher's outputs with their weights held on a sphere, the test loss is lowest "
         "on a shell of norms and at least three times as high at 0.3 and 2 times the standard norm, though they fit their data "
         "from the standard norm on. A student with weight decay generalises when its norm falls to the outer edge of that shell, "
