@@ -47,7 +47,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="gromov.margin",
-        bounds=jd.looked(at="0:96", confirmed="4000:4064"),
+        bounds=jd.looked(at="0:96", confirmed="4000:4096"),
         statement=r"In the constructed network with K nodes, let $u_j = 1 - \cos\theta_j d$. Over all pairs of operands, the "
         r"margin of the right class over the class d further has the mean $\frac12\sum_j u_j$, for any phases, and, averaged over "
         r"random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. Over a full set of frequencies these are $KM/2(M-1)$ "
