@@ -41,7 +41,7 @@ def judge_switch(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within("power of lambda in the remainder at finite lambda", order, over="seed", low=0.6, high=1.4),
         jd.at_most("distance from the least 2-norm at ln(alpha) / 2, largest alpha", ds.early.isel(alpha=-1, decay=-1), 0.05),
         jd.at_most(
-            "distance from the least 1-norm at the end, at vanishing lambda", size(limit(ds, "end") - end) / size(end), 0.05
+            "distance from the least 1-norm at the end, at vanishing lambda", size(limit(ds, "end") - end) / size(end), 0.15
         ),
     ]
 
@@ -111,9 +111,9 @@ CLAIMS = (
     STUDY.claim(
         id="lyu.dichotomy",
         statement=r"Gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
-        r"$\lambda$, is at the interpolator of least 2-norm halfway to $t \approx \ln\alpha/\lambda$ and in the end, for vanishing "
-        r"$\lambda$, at the one of least 1-norm, each within 5%: $\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + "
-        r"O(\lambda)$, where $\varepsilon_c$ depends on the data alone.",
+        r"$\lambda$, is within 5% of the interpolator of least 2-norm halfway to $t \approx \ln\alpha/\lambda$ and in the end, "
+        r"for vanishing $\lambda$, within 15% of the one of least 1-norm: $\lambda t$ of the switch is $\ln\alpha - "
+        r"\ln\varepsilon_c + O(\lambda)$, where $\varepsilon_c$ depends on the data alone.",
         judge=judge_switch,
         controls=NO_DECAY | {"small start": {"shrink": 0.01}},
         rivals={
@@ -124,6 +124,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="lyu.path",
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         statement=r"Along the gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight "
         r"decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = \alpha e^{-\lambda t}$ for all inputs, and for vanishing "
         r"$\lambda$ the error is that of the interpolator of least hyperbolic entropy of scale $\varepsilon$, within 5% of the "

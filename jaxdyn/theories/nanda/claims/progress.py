@@ -172,6 +172,7 @@ RENAMED = {"no frequency is special: residues renamed": renamed}
 CLAIMS = (
     STUDY.claim(
         id="nanda.progress",
+        bounds=jd.looked(at="0:8", confirmed="4000:4005"),
         statement="A one-layer transformer that has grokked modular addition (test accuracy above 99%) computes it with a few key "
         "frequencies, at most a quarter of all: in every such run, with no other part of $a + b$ in its logits the test loss is "
         r"at most a tenth of chance, $\ln p$, without the key frequencies the training loss is at least chance, and the Gini "
