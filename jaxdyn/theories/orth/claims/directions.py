@@ -143,6 +143,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="orth.common_mean",
+        bounds=jd.looked(at="0:32", confirmed="5000:5032"),
         statement=r"Random vectors with independent normal entries of mean $m$ and standard deviation $\sigma$ have the mean "
         r"cosine $\|E\,x/\|x\|\,\|^2$, known in closed form, and for the largest m and d within 3% the limit $\rho = "
         r"m^2/(m^2+\sigma^2)$ of many: with a common mean they are not orthogonal.",

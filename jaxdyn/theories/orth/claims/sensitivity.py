@@ -84,6 +84,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="orth.joma_sensitivity",
+        bounds=jd.looked(at="0:32", confirmed="5000:5032"),
         statement=r"JoMA's invariants degrade continuously where embeddings are not orthogonal: with unit columns along "
         r"$U = (1-\epsilon)Q + \epsilon G$, Q orthonormal and G random, the law holds to the solver's error at $\epsilon = 0$, and "
         r"its residual along the gradient flow (geometric mean over runs) grows with the mean |cos| of U, at first in proportion.",

@@ -143,6 +143,7 @@ NARROW = {"embeddings within d/16 dimensions": narrowed(0)}
 
 TRAINED = STUDY.claim(
     id="orth.trained",
+    bounds=jd.looked(at="0:4", confirmed="4000:4004"),
     statement="In JoMA's encoder trained on a text, token embeddings and the directions that each MLP writes start as random "
     "ones, and though training raises their mean |cos| by 2% and more, it stays below 2.5 times that of random directions, in "
     "every record (widths 64 and 256, along 150 steps at small scale).",
