@@ -53,7 +53,7 @@ def draw(ds: xr.Dataset, published: bool, fig: Figure) -> None:
 
 def run(scale: str, out: Path) -> None:
     """Train, print, draw, save."""
-    grid, seeds = (STUDY.paper, STUDY.paper_seeds) if scale == "paper" else (STUDY.quick, STUDY.seeds)
+    grid, seeds = (STUDY.paper, STUDY.paper_seeds) if scale == "paper" else (STUDY.quick.replace(p=53), STUDY.seeds)
     ds = experiment.sweep(out, f"nanda_{scale}", STUDY.trial, grid, seeds, chunk=1)
     borders = ", ".join(f"{name} from {epoch}" for name, epoch in PHASES.items())
     experiment.table(out, f"nanda_{scale}_seeds", rows(ds), f"published phases at p = 113, in epochs: {borders}")

@@ -91,7 +91,7 @@ def run(scale: str, out: Path) -> None:
     base, networks, seeds = SCALES[scale]
     for network in networks:
         grid = base.replace(network=network)
-        ds = experiment.sweep(out, f"{network}_{scale}", trial, grid, seeds, chunk=1)
+        ds = experiment.sweep(out, f"{network}_{scale}", trial, grid, seeds, chunk=1).sel(form="all")
         title = f"{network}, text {grid.base.text}: cosines between vectors of different words, mean over {seeds} seeds"
         experiment.table(out, f"{network}_{scale}", rows(ds), title)
         experiment.figure(out, f"{network}_{scale}", lambda fig, ds=ds: draw(ds, fig), (13.0, 6.5))

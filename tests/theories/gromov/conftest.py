@@ -9,4 +9,4 @@ from jaxdyn.theories.gromov.trials import constructed
 @pytest.fixture(scope="session")
 def gromov_runs():
     """Small constructed networks of three moduli."""
-    return jd.sweep(constructed.trial, jd.grid(constructed.Constructed, moduli=(11, 17, 23), step=16, blocks=9), seeds=48)
+    return jd.sweep(constructed.trial, jd.grid(constructed.Constructed, moduli=(11, 17, 23), step=16, blocks=9), seeds=96)

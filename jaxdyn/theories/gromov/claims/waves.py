@@ -8,7 +8,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.gromov.trials.constructed import STUDY
+from jaxdyn.theories.gromov.trials.constructed import FREE, STUDY
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,11 +30,13 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="gromov.waves",
-        statement=r"Each hidden node of the constructed network contributes nine cosine waves to the logits, of which only "
-        r"$\frac12\cos\theta(a+b-c)$ has no random phase.",
+        statement=r"The logits of the constructed network are sums of nine cosine waves for each hidden node, of which "
+        r"$\frac12\cos\theta(a+b-c)$ is free of the random phases: an identity, to rounding.",
         source="arXiv:2301.02679, equation 11",
         judge=judge,
-        controls={"the first operand's phase in a wave of the second": jd.swap(predicted_logits="slip")},
+        bounds="derived",
+        controls=FREE,
+        rivals={"no other wave than the one without a random phase": jd.swap(predicted_logits="coherent")},
         plot=plot,
         caption="Logits of one network (first seed, smallest modulus) against their sums of waves: one dot for each pair of "
         "operands and class. On the line both agree.",

@@ -16,25 +16,24 @@ from jaxtyping import Array, Float
 
 from jaxdyn.theories.gromov import model
 
-__all__ = ["waves"]
+__all__ = ["coherent", "waves"]
 
 
-def waves(nodes: model.Nodes, modulus: int, slip: bool = False) -> Float[Array, "n M"]:
-    """The logits of all pairs as sums of waves.
+def coherent(nodes: model.Nodes, modulus: int) -> Float[Array, "n M"]:
+    r"""The waves without a random phase, :math:`\tfrac12\sum_j\cos\theta_j(a+b-c)`; they know frequencies alone."""
+    total = model.pairs(modulus).sum(-1)
+    return jnp.sum(jnp.cos(nodes.theta * (total[:, None] - jnp.arange(modulus))[..., None].astype(jnp.float64)), -1) / 2
 
-    Args:
-        nodes: the network; its output phases may be any.
-        modulus: M.
-        slip: give the waves of 2B the phase of the first operand, a breach: those are the logits of another network.
-    """
+
+def waves(nodes: model.Nodes, modulus: int) -> Float[Array, "n M"]:
+    """The logits of all pairs as sums of waves, for output phases that are the sums of the operands'."""
     operands = model.pairs(modulus)
     a, b = (nodes.theta * operands[:, i : i + 1] + phase for i, phase in enumerate((nodes.phi, nodes.psi)))
-    twice = 2 * (b - nodes.psi + nodes.phi) if slip else 2 * b
 
     def one(c: Float[Array, ""]) -> Float[Array, " n"]:
-        out = nodes.theta * c + nodes.chi
-        whole = jnp.cos(out) + (jnp.cos(a + b - out) + jnp.cos(a + b + out) + jnp.cos(a - b + out) + jnp.cos(a - b - out)) / 2
-        quarter = jnp.cos(2 * a - out) + jnp.cos(2 * a + out) + jnp.cos(twice - out) + jnp.cos(twice + out)
+        out = nodes.theta * c + nodes.phi + nodes.psi
+        whole = jnp.cos(out) + (jnp.cos(a + b + out) + jnp.cos(a - b + out) + jnp.cos(a - b - out)) / 2
+        quarter = jnp.cos(2 * a - out) + jnp.cos(2 * a + out) + jnp.cos(2 * b - out) + jnp.cos(2 * b + out)
         return jnp.sum(whole + quarter / 4, 1)
 
-    return jax.lax.map(one, jnp.arange(modulus, dtype=jnp.float64)).T
+    return coherent(nodes, modulus) + jax.lax.map(one, jnp.arange(modulus, dtype=jnp.float64)).T

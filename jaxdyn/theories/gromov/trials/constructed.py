@@ -14,9 +14,10 @@ import jaxdyn as jd
 from jaxdyn.theories.gromov import model
 from jaxdyn.theories.gromov.dynamics import margins, waves
 
-__all__ = ["OFFSETS", "STUDY", "Constructed", "trial"]
+__all__ = ["FREE", "OFFSETS", "STUDY", "Constructed", "trial"]
 
 OFFSETS = (1, 2, 3, 4, 5)  # of the wrong classes whose margins are recorded
+FREE = {"output phases of their own": {"top": "free"}}  # the control of every claim on the construction
 
 
 @jd.setting
@@ -102,7 +103,7 @@ def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
             "variance": margin["variance"],
         },
         recorded={
-            "slip": jd.named(waves.waves(nodes, small, slip=True), "pair class"),
+            "coherent": jd.named(waves.coherent(nodes, small), "pair class"),
             "independent": jd.named(independent, "modulus nodes"),
         },
         coords={"modulus": s.moduli, "nodes": widths, "offset": OFFSETS},
@@ -113,7 +114,8 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Constructed),
     paper=jd.grid(Constructed, moduli=(11, 23, 59, 97, 131), step=8, blocks=32),
-    seeds=48,
-    paper_seeds=64,
+    seeds=96,
+    paper_seeds=96,
+    evidence="algebra",
     source="derived here for the construction of arXiv:2301.02679, Claim I",
 )

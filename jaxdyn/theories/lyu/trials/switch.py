@@ -14,11 +14,12 @@ import jaxdyn as jd
 from jaxdyn import flow
 from jaxdyn.theories.lyu import model
 from jaxdyn.theories.lyu.dynamics import path as theory
+from jaxdyn.theories.lyu.dynamics import sparse
 
 __all__ = ["Switch", "trial"]
 
 FITTED = 0.25  # from here on, in units of 1/lambda, the data are fitted
-AFTER = 6.0  # units of 1/lambda recorded after ln(alpha)
+AFTER = 8.0  # units of 1/lambda recorded after ln(alpha)
 
 
 @jd.setting
@@ -43,7 +44,7 @@ class Switch:
     samples: int = 12
     inputs: int = 24
     active: int = 2
-    records: int = 64
+    records: int = 72
 
     def __post_init__(self) -> None:
         """Refuse data that determine the weight, and scales and decays that are not positive."""
@@ -81,18 +82,20 @@ def trial(s: Switch, key: PRNGKeyArray) -> jd.Observables:
         predicted={
             "switch": time_of_switch(time, error(predicted), half),
             "error": jd.named(error(predicted), "record"),
-            "product": jd.named(theory.product(s.alpha, time), "record"),
+            "product": jd.named(jnp.broadcast_to(theory.product(s.alpha, time)[:, None], product.shape), "record input"),
+            "end": jd.named(sparse.least_one_norm(data), "input"),
         },
         measured={
             "switch": time_of_switch(time, error(w), half),
             "error": jd.named(error(w), "record"),
-            "product": jd.named(jnp.mean(product, 1), "record"),
+            "product": jd.named(product, "record input"),
+            "end": jd.named(w[-1], "input"),
         },
         recorded={
             "time": jd.named(time, "record"),
             "kernel_error": error(near),
             "early": jnp.linalg.norm(w[early] - near) / jnp.linalg.norm(near),
-            "spread": jnp.max(product / jnp.mean(product, 1, keepdims=True)) - 1,
+            "kernel": jd.named(near, "input"),
             "fitted": jd.named(jnp.where(time >= FITTED, 1.0, 0.0), "record"),
         },
         status=solution.status,

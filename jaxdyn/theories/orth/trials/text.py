@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
@@ -14,9 +15,11 @@ from jaxdyn.text import reading
 from jaxdyn.theories.orth import model
 from jaxdyn.theories.orth.dynamics import directions
 
-__all__ = ["SHARES", "Watched", "trial"]
+__all__ = ["FORMS", "SHARES", "WEIGHTS", "Watched", "trial"]
 
 SHARES = (1 / 16, 1 / 2)
+WEIGHTS = ("embedding", "written")  # groups of vectors that are weights, by the start of their names
+FORMS = ("weights", "all")  # which groups are predicted to be like random directions; of the others nothing: |cos| up to 1
 NETWORKS = ("encoder", "rotary")
 
 
@@ -131,9 +134,10 @@ def trial(s: Watched, key: PRNGKeyArray) -> jd.Observables:
     d, n, axes = float(s.width), s.vectors, "step group"
     mean = record.groups.mean
     random = jnp.broadcast_to(directions.mean_absolute_cosine(jnp.asarray(d, s.dtype)), mean.shape)
+    weights = np.asarray([name.startswith(WEIGHTS) for name in model.names(s.layers)])
     return jd.observables(
         predicted={
-            "cosine": jd.named(random, axes),
+            "cosine": jd.named(jnp.stack([jnp.where(weights, random, 1), random]), f"form {axes}"),
             "gram": jd.named(jnp.full(mean.shape, directions.gram_error(n, d), s.dtype), axes),
         },
         measured={"cosine": jd.named(mean, axes), "gram": jd.named(record.groups.gram, axes)},
@@ -144,5 +148,5 @@ def trial(s: Watched, key: PRNGKeyArray) -> jd.Observables:
             "narrow": jd.named(record.narrow, "step share"),
             "loss": jd.named(record.loss, "step"),
         },
-        coords={"step": range(0, s.steps + 1, s.every), "group": model.names(s.layers), "share": SHARES},
+        coords={"form": FORMS, "step": range(0, s.steps + 1, s.every), "group": model.names(s.layers), "share": SHARES},
     )

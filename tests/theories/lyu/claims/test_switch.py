@@ -10,8 +10,8 @@ from jaxdyn.theories.lyu.trials.switch import Switch, trial
 
 @pytest.fixture(scope="module")
 def small():
-    grid = jd.grid(Switch, alpha=[4.0, 8.0, 16.0], decay=[0.01, 0.005], samples=10, inputs=16, active=1, records=40)
-    return jd.sweep(trial, grid, seeds=2)
+    grid = jd.grid(Switch, alpha=[4.0, 8.0, 16.0], decay=[0.01, 0.005], samples=10, inputs=16, active=1, records=48)
+    return jd.sweep(trial, grid, seeds=8)
 
 
 def rejects(judge, ds, name, factor):

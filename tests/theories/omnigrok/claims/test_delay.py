@@ -12,7 +12,7 @@ def passed(ds):
 
 def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
     assert passed(lawful)
-    for factor in (0.8, 1.25):
+    for factor in (0.7, 1.5):
         assert not passed(jd.scaled(predicted_delay=factor)(lawful))
     no_power = lawful.assign(measured_delay=lawful.measured_delay * lawful.decay / 0.25)
     assert not passed(no_power), "a delay that the decay does not set"

@@ -28,7 +28,7 @@ def passed(checks):
 def test_judges_of_training_reject_what_is_not_random_or_leaves_it():
     good = text_runs()
     assert passed(text.judge_weights(good)) and passed(text.judge_start(good)) and passed(text.judge_every(good))
-    for bad in (text_runs(2.6), text.narrowed(0)(good), jd.scaled(predicted_cosine=1.1)(good)):
+    for bad in (text_runs(2.6), text.narrowed(0)(good), jd.scaled(predicted_cosine=1.2)(good), text.untouched(text_runs(1.0))):
         assert not passed(text.judge_weights(bad))
     half = text.narrowed(1)(good)
     assert not passed(text.judge_start(half))

@@ -32,4 +32,7 @@ def test_a_training_run_starts_at_its_seed_and_learns(x64):
     loss = np.asarray(found.recorded["loss"].value)
     assert loss.shape == (2,) and loss[1] < loss[0] and abs(loss[0] - np.log(61)) < 1
     assert all(leaf.dtype == np.float32 for leaf in jax.tree.leaves(found.measured))
-    np.testing.assert_allclose(found.predicted["cosine"].value, float(directions.mean_absolute_cosine(32.0)), rtol=1e-5)
+    weights, everything = found.predicted["cosine"].value
+    random = float(directions.mean_absolute_cosine(32.0))
+    np.testing.assert_allclose(everything, random, rtol=1e-5)
+    np.testing.assert_allclose(weights[0], [random, 1, 1, 1, 1, random], rtol=1e-5)
