@@ -7,18 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import xarray as xr
-from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.dynamics.critical import critical_share
 from jaxdyn.theories.li2.published import CRITICAL
-from jaxdyn.theories.li2.trials.training import Training, train
+from jaxdyn.theories.li2.trials.phase import trial
+from jaxdyn.theories.li2.trials.training import Training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,17 +26,6 @@ __all__ = ["CLAIMS", "GRID", "half", "halves", "trial"]
 SOURCE = "arXiv:2509.21519, Theorem 4 and figure 5"
 SCARCE = 0.7  # of the critical share: too few pairs
 MARGIN = 0.02  # keeps the logit of an accuracy of zero or one finite
-
-
-def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """The accuracies of one network along its training, which ends when all pairs are right, and its group's critical share."""
-    curves = train(s, key, known=1.0).curves
-    return jd.observables(
-        predicted={"critical": jnp.float64(critical_share(parse(s.group)))},
-        measured={"critical": jnp.asarray(s.pairs, jnp.float64)},
-        recorded={name: jd.named(curve.astype(jnp.float64), "epoch") for name, curve in curves.items()},
-        coords={"epoch": range(0, s.epochs + 1, s.every)},
-    )
 
 
 def half(share: np.ndarray, accuracy: np.ndarray) -> float:
