@@ -19,6 +19,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.claims import found
 from jaxdyn.theories.li2.dynamics import ridge
 
 if TYPE_CHECKING:
@@ -126,7 +127,6 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 BASE = jd.grid(Similar, activation=list(KINDS))
-FOUND: dict[str, tuple[float, float]] = {}
 STUDY = jd.Study(
     trial=trial,
     quick=BASE,
@@ -147,7 +147,7 @@ CLAIMS = (
         bounds="derived",
         controls={"random pairs": _exchanged},
         rivals={"no repulsion": jd.swap(predicted_sign=0.0), "similar nodes attract": jd.scaled(predicted_sign=-1.0)},
-        found=FOUND,
+        found=found.SIMILAR,
         plot=plot,
         caption=r"Share of the pairs of nodes for which $B_{jl}$ has the sign of $-\tilde f_j^\top \tilde f_l$, over the epoch: "
         "the most similar pairs and random ones, a panel per activation. Median and central 90% of the runs.",

@@ -44,7 +44,7 @@ class Training:
     decay: jd.Swept = 2e-4  # for Adam and SGD coupled: decay * w is added to the gradient
     top: jd.Swept = 1.0  # factor of V at the start; 0 is the paper's zero-init
     turn: jd.Swept = 0.02  # rate of W where it has Muon
-    decayed: jd.Code = jd.code("both", "top", "hidden")  # which layers have the decay
+    decayed: jd.Code = jd.code("both", "top", "hidden", "neither")  # which layers have the decay
     group: str = "23"
     hidden: int = 256
     epochs: int = 400
@@ -224,7 +224,8 @@ def _stepper(s: Training, d: Data) -> tuple[Callable[[training_loop.State], trai
 
 
 def _optimizer(s: Training) -> optax.GradientTransformation:
-    decay = model.Params(*(jnp.where(s.decayed == other, 0, jnp.asarray(s.decay, s.dtype)) for other in ("top", "hidden")))
+    apart = [(s.decayed == "both") | (s.decayed == layer) for layer in ("hidden", "top")]
+    decay = model.Params(*(jnp.where(on, jnp.asarray(s.decay, s.dtype), 0) for on in apart))
     if s.optimizer.startswith("muon"):
         turn = muon(s.turn, decay.w, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
         return optax.partition({"w": turn, "v": _adam(s, _decaying(decay.v))}, model.Params("w", "v"))
