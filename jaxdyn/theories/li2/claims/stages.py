@@ -1,7 +1,7 @@
-r"""Claim on the order of events in training: the hidden layer's signal rises, then the network generalises, then the signal is gone.
+r"""Claim on the order of events in training: the hidden layer's signal rises, then the network generalises, then it is gone.
 
-Letters and records as in ``trials/stages.py``. With Adam the largest change of a layer says little of the theory: steps of the first
-epochs have the size of the rate, whatever the gradient.
+Letters and records as in ``trials/stages.py``. With Adam the largest change of a layer says little of the theory: steps of the
+first epochs have the size of the rate, whatever the gradient.
 """
 
 from __future__ import annotations

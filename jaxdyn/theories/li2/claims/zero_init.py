@@ -27,9 +27,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     gained, little = (t.sel(top=1.0, drop=True) - t.sel(top=0.0, drop=True) for t in (few, many))
     return [
         jd.gate("final test accuracy", ds.accuracy.isel(epoch=-1), at_least=KNOWN),
-        jd.mean_within(
-            "ln of the epochs from the normal start over those from zero, few pairs, mean", ratio, over="seed", low=0.05
-        ),
+        jd.mean_within("ln of the epochs from the normal start over zero's, few pairs, mean", ratio, over="seed", low=0.05),
         jd.mean_within("epochs gained on few pairs less four times those on many, mean", gained - 4 * little, over="seed", low=0.0),
     ]
 
