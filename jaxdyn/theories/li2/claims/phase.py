@@ -189,7 +189,7 @@ GRID = jd.grid(Training, critical=True, hidden=512, epochs=1200, every=100)  # s
 PHASE = jd.Study(
     trial=trial,
     quick=GRID.replace(
-        group=["13", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.85, 1.0, 1.2, 1.4], hidden=256, lr=0.005, epochs=800
+        group=["17", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.9, 1.15, 1.45, 1.8], hidden=256, lr=0.01, epochs=800
     ),
     paper=GRID.replace(
         group=["13", "23", "41", "71", "113", "5x5", "7x7", "D12", "D24"],
