@@ -52,9 +52,13 @@ def test_rivals_are_refused_where_the_law_holds():
         assert False in [c.passed for c in PHASE.judge(rival(right))], name
 
 
-def test_a_transition_beyond_the_shares_fails_the_gate():
-    gate = phase.judge_phase(planted().isel(share=slice(0, 4)))[0]
-    assert gate.gate and not gate.passed
+def test_transitions_beyond_the_shares_decide_nothing():
+    ds = planted()
+    one = (ds.seed == 3) & (ds.group == "37")
+    gate = phase.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~one, 0.0)))[0]
+    assert gate.gate and not gate.passed and gate.value == 3
+    with pytest.raises(jd.Inconclusive, match="three points"):
+        phase.judge_phase(ds.isel(share=slice(0, 4)))
 
 
 def test_figures_can_be_drawn():
