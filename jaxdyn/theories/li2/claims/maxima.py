@@ -251,7 +251,7 @@ FLATNESS = STUDY.claim(
 CYCLIC = STUDY.claim(
     id="li2.cor2",
     statement=r"In the reduced dynamics of one node for modular addition, all pairs and $\sigma = x^2$, at the end of an ascent u "
-    r"and v have one frequency, and $E^* = M/4$, but $M/2$ for $(-1)^m$, even M.",
+    r"and v have one frequency, with $E^* = M/4$, or $M/2$ if that is the alternating sign of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
     controls={"starts instead of ends": jd.swap(measured_purity="start_purity")},

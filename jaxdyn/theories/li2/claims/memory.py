@@ -166,9 +166,8 @@ STUDY = jd.Study(
 
 UNIQUE = STUDY.claim(
     id="li2.thm5_unique",
-    statement=r"In the reduced dynamics of one node, gradient ascent of $\sum_g p_g \sigma(s_g)$ on the sphere, from starts with "
-    r"all $s_g > 0$ there is one optimum for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, each pair has an "
-    "optimum of its own.",
+    statement=r"In the reduced dynamics of one node, gradient ascents of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with "
+    r"all $s_g > 0$ have one optimum for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, as many as there are pairs.",
     judge=judge_unique,
     rivals={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
     plot=plot_unique,

@@ -172,8 +172,8 @@ STUDY = jd.Study(
 
 COLUMN = STUDY.claim(
     id="li2.lemma9",
-    statement=r"Beside orthonormal columns Q, the polar factor turns a column v into "
-    r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\parallel\|^2)$: the part of v that others have learned is "
+    statement=r"An expansion: beside orthonormal columns Q, the polar factor turns a column v into "
+    r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\parallel\|^2)$: the part of v that others span is "
     r"suppressed. The error is $\|v_\parallel\|^2 / 2(1 + \|v_\perp\|)^2$ to leading order.",
     source="corrected from arXiv:2509.21519, Lemma 9",
     judge=judge_column,

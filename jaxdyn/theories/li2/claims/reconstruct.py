@@ -51,7 +51,7 @@ class Layers:
     """All layers on these groups; ``missing`` = 1 removes a pair (of matrix coefficients: one r, if d > 1) from the last irrep."""
 
     missing: jd.Swept = 0.0
-    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3")
+    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3", "Q8xS3")
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and fractions of a pair."""
