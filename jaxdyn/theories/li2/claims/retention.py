@@ -151,7 +151,9 @@ def _slopes(ds: xr.Dataset) -> list[jd.Check]:
         checks.append(_against(f"slope of ln p_50 over ln M, {kind}", theirs, slope(np.log(order), p)))
         drift = (p / law[:, None])[-1] / (p / law[:, None])[0]
         low, high = np.quantile(drift[1:], [0.025, 0.975])
-        checks.append(_against(f"c_50 at the largest M over that at the smallest, {kind}", 1.0, (drift[0], low, high)))
+        checks.append(
+            _against(f"c_50 at the largest M over that at the smallest, {kind}", 1.0, (float(drift[0]), float(low), float(high)))
+        )
     return checks
 
 

@@ -104,11 +104,10 @@ def _exchanged(ds: xr.Dataset) -> xr.Dataset:
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Share of agreeing signs among the most similar pairs: at the end, its rise, its excess over random pairs."""
+    """Share of agreeing signs among the most similar pairs at the end, and its excess over random pairs."""
     similar, random = (_rate(ds).sel(which=which) for which in WHICH)
     means = {
         "share of the most similar pairs that repel, at the end": (similar.isel(epoch=-1), 0.5),
-        "its rise after the first record": (similar.isel(epoch=-1) - similar.isel(epoch=1), 0.0),
         "its excess over random pairs, at the end": ((similar - random).isel(epoch=-1), 0.0),
     }
     return [jd.mean_within(name, share, over="seed", low=low) for name, (share, low) in means.items()]
@@ -140,7 +139,7 @@ CLAIMS = (
     STUDY.claim(
         id="li2.repulsion_raw",
         statement=r"A heuristic, not an identity: among the most similar pairs of nodes of a network in training, how often does "
-        r"$B_{jl}$ have the sign of $-\tilde f_j^\top \tilde f_l$, and does the share rise along training?",
+        r"$B_{jl}$ have the sign of $-\tilde f_j^\top \tilde f_l$ at its end, and how much more often than among random pairs?",
         judge=judge,
         expected="measured",
         evidence="network",
