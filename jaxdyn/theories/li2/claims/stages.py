@@ -51,7 +51,7 @@ def unmoved(ds: xr.Dataset) -> xr.Dataset:
 
 
 def together(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no delay, a network generalises as it fits its training pairs."""
+    """A control: the accuracy on the training pairs, which has no delay, in place of that on all others."""
     return ds.assign(curve_test_accuracy=ds.curve_train_accuracy)
 
 
@@ -85,7 +85,8 @@ CLAIMS = (
         r"half, and ends at most at a quarter of its maximum.",
         judge=judge,
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        rivals={"the signal stays as it is at the start": unmoved, "no delay: generalising as one fits": together},
+        controls={"accuracy on the training pairs for that on the others": together},
+        rivals={"the signal stays as it is at the start": unmoved},
         plot=plot,
         caption=r"Norms of the signal $G_F$ that the hidden layer receives and of the loss's gradients for V and W, each over its "
         "maximum, and test accuracy, along training; median and central 90% of the runs.",

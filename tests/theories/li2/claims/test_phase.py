@@ -79,7 +79,8 @@ def decays(top=0.1):
 def test_decay_is_judged_layer_by_layer():
     assert all(c.passed for c in DECAY.judge(decays()))
     assert not all(c.passed for c in DECAY.judge(decays(top=1.0)))
-    for name, rival in DECAY.rivals.items():
-        assert not all(c.passed for c in DECAY.judge(rival(decays()))), name
+    opponents = {name: control.breach for name, control in DECAY.controls.items()} | dict(DECAY.rivals)
+    for name, opponent in opponents.items():
+        assert not all(c.passed for c in DECAY.judge(opponent(decays()))), name
     with pytest.raises(jd.Inconclusive, match="decayed"):
         DECAY.judge(decays().isel(decayed=[0, 3]))

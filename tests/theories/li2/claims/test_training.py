@@ -64,8 +64,9 @@ CASES = (
 def test_a_judge_upholds_what_is_planted_and_refuses_others(claim, right, wrong, make):
     assert passes(claim, right)
     assert False in [check.passed for check in claim.judge(make(**wrong))]
-    for name, rival in claim.rivals.items():
-        assert False in [check.passed for check in claim.judge(rival(right))], name
+    opponents = {name: control.breach for name, control in claim.controls.items()} | dict(claim.rivals)
+    for name, opponent in opponents.items():
+        assert False in [check.passed for check in claim.judge(opponent(right))], name
 
 
 def test_networks_that_do_not_generalise_fail_the_gate():
