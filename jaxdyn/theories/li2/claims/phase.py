@@ -232,8 +232,8 @@ CLAIMS = (
         id="li2.phase",
         statement=r"Networks of 256 nodes with $\sigma = x^2$, trained by Adam (rate .01) on a share of the pairs of a group for a "
         r"fixed number of epochs: $p_{50}$, the share at which test accuracy is one half, against $2.75 \ln M / M$. How does its "
-        r"power of M, M from 17 to 53, differ from the theory's after 200, 400 and 800 epochs; how much do four times the epochs lower "
-        "it; do a product of cyclic groups and a dihedral group need as many pairs as a cyclic group of like order?",
+        r"power of M, M from 17 to 53, differ from the theory's after 200, 400 and 800 epochs; how much do four times the epochs "
+        r"lower it; do a product of cyclic groups and a dihedral group need as many pairs as a cyclic group of like order?",
         judge=judge_phase,
         expected="measured",
         bounds="derived",
