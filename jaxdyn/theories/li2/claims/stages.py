@@ -69,7 +69,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, share=0.8, lr=0.01, decay=1e-4, epochs=120, every=1),
+    quick=jd.grid(Training, share=0.8, lr=0.01, decay=1e-4, epochs=200, every=1),
     paper=jd.grid(Training, group="71", share=0.4, lr=[5e-4, 2e-3], hidden=2048, epochs=300, every=1),
     seeds=8,
     paper_seeds=15,
@@ -84,7 +84,7 @@ CLAIMS = (
         r"$\|G_F\|$ that the hidden layer receives first rises, by at least 30%, is largest before the test accuracy reaches one "
         r"half, and ends at most at a quarter of its maximum.",
         judge=judge,
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:8", confirmed="5000:5008"),
         controls={"accuracy on the training pairs for that on the others": together},
         rivals={"the signal stays as it is at the start": unmoved},
         plot=plot,
