@@ -326,7 +326,7 @@ def test_bad_settings_are_refused(fields, words):
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
-def test_decay_of_one_layer_alone(optimizer):
+def test_decay_of_one_layer_alone(x64, optimizer):
     d, p = start(SMALL)
     ends = {}
     for layers in ("both", "top", "hidden", "neither"):
