@@ -20,10 +20,10 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
-from jaxdyn.theories.li2.claims.diversity import ALIVE
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics.critical import order_share
 from jaxdyn.theories.li2.published import FIGURE_7, PARTIAL
+from jaxdyn.theories.li2.trials.diversity import ALIVE
 from jaxdyn.theories.li2.trials.training import Training, train
 
 PAPER = {"23": [0.9, 1.1, 1.4], "71": [0.9, 1.1, 1.4], "127": [0.9, 1.1, 1.4, PARTIAL / 127**2 / order_share(127)]}

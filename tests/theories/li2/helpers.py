@@ -64,10 +64,10 @@ class Small:
             reads = not passes(claim, ds.assign({name: np.nan * ds[name]}))
             if reads and bool((ds[name] != 0).any()):
                 assert not passes(claim, changed), name
-        for name, control in claim.controls.items():
-            quaternionic = "quaternionic" in name  # none among the small groups
-            if callable(control.breach) and not quaternionic:
-                assert not passes(claim, control.breach(ds)), name
+        breaches = {name: control.breach for name, control in claim.controls.items() if callable(control.breach)}
+        for name, breach in (breaches | dict(claim.rivals)).items():
+            if "quaternionic" not in name:  # none among the small groups
+                assert not passes(claim, breach(ds)), name
 
     def draws(self, claim):
         """The figure has data."""

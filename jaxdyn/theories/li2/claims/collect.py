@@ -26,6 +26,7 @@ SOURCE = "arXiv:2509.21519, Theorem 8"
 FORMS = ("printed", "derived")
 LAWS = ("frechet", "gaussian")
 WAYS = ("without Muon", "with Muon")
+LEVEL = 0.9973  # that all shares and numbers of nodes are within their errors together
 
 
 @jd.setting
@@ -83,6 +84,7 @@ def trial(s: Collect, key: PRNGKeyArray) -> jd.Observables:
             "purity": jd.named(jnp.sum(ends**4, 1), "draw"),
             "draws": jnp.asarray(s.draws, jnp.float64),
             "mu": jd.named(mu, "feature"),
+            "largest": jd.named(jnp.argmax(starts, 1) + jnp.ones((), jnp.float64), "draw"),
         },
         coords={"way": WAYS, "form": FORMS, "case": ("given", "equal")},
     )
@@ -104,9 +106,10 @@ def judge_leader(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_collect(ds: xr.Dataset) -> list[jd.Check]:
-    """Winners' shares and numbers of nodes, in standard errors; the lower bound, and that equal features reach it."""
+    """Winners' shares (their errors known) and numbers of nodes (estimated); the lower bound, and that equal features reach it."""
     features, ways = ds.sizes["feature"], ds.sizes["way"]
-    z = stats.bonferroni_z(features + ways, 0.9973)
+    tests = features + ways
+    z, t = stats.bonferroni_z(tests, LEVEL), stats.bonferroni_t(tests, ds.sizes["seed"], LEVEL)
     total = ds.draws * ds.sizes["seed"]
     p = ds.predicted_share.mean("seed")
     share = (ds.measured_share.mean("seed") - p) / np.sqrt(p * (1 - p) / total.mean("seed"))
@@ -114,7 +117,7 @@ def judge_collect(ds: xr.Dataset) -> list[jd.Check]:
     reach = ds.predicted_floor / ds.measured_floor
     return [
         jd.at_most("winners' shares, error in standard errors", abs(share), z),
-        jd.at_most("numbers of nodes, error in standard errors", abs(nodes), z),
+        jd.at_most("numbers of nodes, error in estimated standard errors", abs(nodes), t),
         jd.at_most("lower bound over the mean number of nodes", reach, 1 + 1e-12),
         jd.at_least("lower bound over the mean number of nodes, equal features", reach.sel(case="equal"), 1 - 1e-12),
     ]
@@ -160,8 +163,35 @@ def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xticks=(0, 1, 2), xticklabels=ticks, xlim=(-0.5, 2.5), ylim=(0, None), ylabel="nodes that collect all features")
 
 
+def strongest(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the feature with the largest strength always wins."""
+    return ds.assign(predicted_winner=xr.full_like(ds.predicted_winner, ds.sizes["feature"]))
+
+
+def ahead(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the feature that starts largest wins, whatever its strength."""
+    return ds.assign(predicted_winner=ds.largest)
+
+
+def equally(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: every feature wins as often."""
+    return ds.assign(predicted_share=xr.full_like(ds.predicted_share, 1 / ds.sizes["feature"]))
+
+
+def as_rare(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a bound for which all features are as rare as the rarest, an upper one in truth."""
+    harmonic = sum(1 / i for i in range(1, ds.sizes["feature"] + 1))
+    return ds.assign(predicted_floor=harmonic * xr.ones_like(ds.predicted_floor) / ds.predicted_share.min("feature"))
+
+
+def main_text(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the bound of the main text, H_L or the waiting time for the rarest feature."""
+    equal = xr.full_like(ds.predicted_floor, ds.sizes["feature"])
+    return ds.assign(predicted_floor=xr.where(ds.case == "equal", equal, ds.predicted_floor).transpose(*ds.predicted_floor.dims))
+
+
 def unguided(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: with Muon as many nodes as without."""
+    """A rival: with Muon as many nodes as without."""
     return ds.assign(predicted_nodes=ds.predicted_nodes.sel(way=WAYS[0]) + 0 * ds.predicted_nodes)
 
 
@@ -173,35 +203,41 @@ STUDY = jd.Study(
     paper_seeds=16,
     source=SOURCE,
     form="derived",
+    bounds="derived",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="li2.lemma8",
-        statement=r"Where features compete by $\dot\alpha_l = \mu_l \alpha_l^2$ in the unit ball and then on the sphere, the one "
-        r"with the largest $\mu_l \alpha_l(0)$ always wins, and the others vanish.",
+        statement=r"In the reduced dynamics of equation 10, $\dot\alpha_l = \mu_l \alpha_l^2$ in the unit ball and then on the "
+        r"sphere, from each start the feature with the largest $\mu_l \alpha_l(0)$ wins, and the others vanish.",
         source="arXiv:2509.21519, Lemma 8",
         judge=judge_leader,
-        controls={
-            "features that feed each other": {"coupling": 0.05},
-            "the leader of another start": jd.rolled(predicted_winner="draw"),
-        },
+        evidence="reduced",
+        controls={"features that feed each other": {"coupling": 0.05}},
+        rivals={"the strongest feature always wins": strongest, "the feature that starts largest wins": ahead},
         plot=plot_leader,
         caption=r"Number of random starts by the feature with the largest $\mu_l \alpha_l(0)$ (horizontal) and the feature that is "
         "left at the end of equation 10 (vertical), over all runs.",
     ),
     STUDY.claim(
         id="li2.thm8",
-        statement=r"From Frechet starts of equation 10, feature l wins with probability $p_l = \mu_l^a / \sum_k \mu_k^a$; to "
-        r"collect all L features takes $T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L H_L)$ nodes on average, and "
-        r"$T_a = 2^{-a} T_0 + (1 - 2^{-a}) L$ where learned features are slower by one half. Equal features attain the bound; "
-        r"without the factor L, as in the main text, it is valid but not attained.",
+        statement=r"In the reduced dynamics of equation 10, from Frechet starts, feature l wins with probability $p_l = \mu_l^a / "
+        r"\sum_k \mu_k^a$; to collect all L features takes $T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L H_L)$ nodes on "
+        r"average, and $T_a = 2^{-a} T_0 + (1 - 2^{-a}) L$ where learned features are made slower by one half, Muon's effect put "
+        r"in by hand. Equal features attain the bound.",
         source=f"{SOURCE}, with the factor L in the bound",
         judge=judge_collect,
+        evidence="reduced",
         controls={
             "Gaussian starts": {"law": "gaussian"},
             "learned features suppressed too little": {"suppression": 0.6},
+        },
+        rivals={
             "no guidance": unguided,
+            "each feature wins as often": equally,
+            "all features as rare as the rarest": as_rare,
+            "the main text's bound, without the factor L": main_text,
         },
         plot=plot_collect,
         caption=r"Left: share of the nodes that each feature wins over its strength $\mu$, simulated (median and central 90% of "

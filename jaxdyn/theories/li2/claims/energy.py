@@ -226,16 +226,18 @@ ENERGY = jd.Study(
     seeds=8,
     source=SOURCE,
     form="derived",
+    evidence="algebra",
+    bounds="derived",
 )
 
 SHARES = ENERGY.claim(
     id="li2.energy_decomp",
-    statement=r"On all pairs and with $\sigma = x^2$ a node's energy is a sum over irreps, "
+    statement=r"An identity on all pairs, with $\sigma = x^2$: a node's energy is a sum over irreps, "
     r"$E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, each term being $\frac12 \|\Pi_k z\|^2$ of the class "
     r"sums z.",
     source=f"corrected from {SOURCE}, equations 20 and 21",
     judge=judge_shares,
-    controls={"cross term without its factor 2": jd.scaled(predicted_shares=0.25)},
+    rivals={"cross term without its factor 2, as printed": jd.scaled(predicted_shares=0.25, predicted_energy=0.25)},
     plot=plot_shares,
     caption="Energy of each irrep for random nodes, from class sums over all pairs, against the formula by Fourier blocks; a "
     "colour per group. The line is equality.",
@@ -244,11 +246,15 @@ SHARES = ENERGY.claim(
 CLAIMS = (
     GRADIENT.claim(
         id="li2.thm1",
-        statement=r"When the top layer leaves zero, each hidden node follows the gradient of an energy of its own, $\dot w = "
-        r"\nabla E(w)$ with $E = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$: for $x^2$, relu, silu and tanh, on Gaussian inputs with "
-        "unbalanced classes and on part of a group's pairs.",
+        statement=r"An identity (the chain rule): at a top layer $\epsilon \tilde F^\top \tilde Y$ the loss's negative gradient "
+        r"for a hidden node is $\epsilon \nabla E(w)$ to first order in $\epsilon$, with $E = \frac12 \|\tilde Y^\top "
+        r"\sigma(Xw)\|^2$: for $x^2$, relu, silu and tanh, on Gaussian inputs with unbalanced classes and on part of a group's "
+        "pairs.",
         judge=judge_gradient,
+        evidence="algebra",
+        bounds="derived",
         controls={"targets not centred, unbalanced classes": {"centred": 0.0}},
+        rivals={"nothing moves": jd.swap(predicted_any=0.0, predicted_group=0.0)},
         plot=plot_gradient,
         caption=r"Velocity of the entries of W per unit of V, by differentiation of the network's loss, against $\nabla E$; a "
         "colour per activation. Left: Gaussian inputs; right: part of a group's pairs. The line is equality.",
@@ -256,16 +262,18 @@ CLAIMS = (
     SHARES,
     SHARES.as_printed(
         id="li2.energy_decomp_as_printed",
-        statement=r"As printed: on all pairs and with $\sigma = x^2$ an irrep's energy is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat "
-        r"u_k \hat v_k^*|^2$. This holds where $d_k = 1$, but not for irreps of higher degree.",
+        statement=r"As printed, but for the factor 2 of the cross term, put right here: on all pairs and with $\sigma = x^2$ an "
+        r"irrep's energy is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$.",
+        printed=r"equations 20 and 21: $E = \frac{M}{2} \sum_k \frac{1}{d_k} |\mathrm{tr}\, \hat u_k \hat v_k^*|^2$",
         source=f"{SOURCE}, equations 20 and 21",
         form="printed",
     ),
     ENERGY.claim(
         id="li2.linear_none",
-        statement=r"A linear node has $E = 0$ on all pairs, whatever its weights: all classes have the same mean.",
+        statement=r"An identity: a linear node has $E = 0$ on all pairs, whatever its weights.",
         judge=judge_linear,
         controls={"x^2": jd.swap(measured_linear="measured_energy")},
+        rivals={},
         plot=plot_linear,
         caption="Energy of random nodes on each group, linear and with $x^2$, a dot per node and run; the line is the bound.",
     ),

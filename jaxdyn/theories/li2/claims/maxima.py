@@ -44,7 +44,7 @@ def judge_values(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("energy at the end, relative error", jd.relative_error(ds, "energy"), 1e-6),
         jd.at_most("share outside of one irrep", _error(ds, "purity"), 1e-6),
         jd.at_most("largest eigenvalue of the Hessian over the largest modulus", ds.largest, 1e-4),
-        jd.at_least("starts that end in each irrep", hits.where(exists), 1.0),
+        jd.gate("starts that end in each irrep", hits.where(exists), at_least=1.0),
     ]
 
 
@@ -82,18 +82,23 @@ def _cyclic(ds: xr.Dataset) -> list[str]:
     return [str(name) for name in ds.group.values if str(name).isdigit()]
 
 
+def any_direction(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: every u in the irrep is as good as the maximum."""
+    return ds.assign(predicted_mixture=ds.predicted_mixture / (ds.member**4).sum("rank"))
+
+
 def quaternionic_as_real(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: twice the energy for quaternionic type."""
+    """A rival: twice the energy for quaternionic type."""
     return ds.assign(predicted_energy=ds.predicted_energy * (1 + (ds.predicted_aligned < 1)))
 
 
 def quaternionic_as_complex(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: two more zero eigenvalues for quaternionic type."""
+    """A rival: two more zero eigenvalues for quaternionic type."""
     return ds.assign(predicted_zeros=ds.predicted_zeros + 2 * (ds.predicted_aligned < 1))
 
 
 def sign_as_pair(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: half of the energy for the alternating sign."""
+    """A rival: half of the energy for the alternating sign."""
     return ds.assign(predicted_energy=ds.predicted_energy * (1 + ds.frequency) / 2)
 
 
@@ -197,27 +202,32 @@ STUDY = jd.Study(
     paper_seeds=16,
     source=SOURCE,
     form="derived",
+    evidence="reduced",
+    bounds="derived",
 )
 RELU = {"activation": "relu", "groups": ("S3",)}
 LEVELS = "Energy at the end of each ascent from a random start, by group: dots, ends of all runs; bars, the predicted levels."
 
 VALUES = STUDY.claim(
     id="li2.maxima_values",
-    statement=r"On the unit sphere, with all pairs and $\sigma = x^2$, gradient ascent on a node's energy from random starts ends "
-    r"in local maxima that lie in one irrep or a pair of conjugate ones, with $E^* = M/2d$ for real type and $M/4d$ for a pair or "
-    r"quaternionic type; each irrep but the trivial one is reached.",
+    statement=r"In the reduced dynamics of one node, gradient ascent on its energy on the unit sphere, with all pairs and "
+    r"$\sigma = x^2$, random starts end in local maxima that lie in one irrep or a pair of conjugate ones, with $E^* = M/2d$ for "
+    r"real type and $M/4d$ for a pair or quaternionic type.",
     judge=judge_values,
-    controls={"relu": RELU, "quaternionic type taken for real": quaternionic_as_real},
+    controls={"relu": RELU},
+    rivals={"quaternionic type taken for real": quaternionic_as_real},
     plot=plot_values,
     caption=LEVELS,
 )
 SET = STUDY.claim(
     id="li2.maxima_set",
-    statement=r"With all pairs and $\sigma = x^2$, the maxima on the unit sphere are $\hat u_k = a r^*$, $\hat v_k = b r^*$ with "
-    r"$\|u\|^2 = \|v\|^2 = \frac12$, directions a, b and a common r (quaternionic: two equal singular values). A random "
-    r"$u \in H_k$ with v = u has the energy $(2M/d) \sum_i s_i^4$, in the singular values of $\hat u_k$ (and of its conjugate).",
+    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, ascents on the unit sphere end in $\hat "
+    r"u_k = a r^*$, $\hat v_k = b r^*$ with $\|u\|^2 = \|v\|^2 = \frac12$, directions a, b and a common r (quaternionic: two "
+    r"equal singular values). A random $u \in H_k$ with v = u has the energy $(2M/d) \sum_i s_i^4$, in the singular values of "
+    r"$\hat u_k$ (and of its conjugate).",
     judge=judge_set,
     controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
+    rivals={"each u in the irrep is a maximum": any_direction},
     plot=plot_set,
     caption="Left: second singular value of the blocks at the ends of ascents and of random functions in the irrep, by group, for "
     "groups with irreps of higher degree; dotted, the value for quaternionic type. Right: energy of random functions with v = u "
@@ -225,25 +235,27 @@ SET = STUDY.claim(
 )
 FLATNESS = STUDY.claim(
     id="li2.flatness",
-    statement=r"With all pairs and $\sigma = x^2$, the Hessian on the sphere has at a maximum as many zero eigenvalues as the set "
-    r"of maxima has dimensions: $3(d-1)$ for real, $6d - 4$ for complex, $6d - 6$ for quaternionic type. A maximum in a real irrep "
-    "of degree 1 is strict.",
+    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, the energy's Hessian on the sphere has at a "
+    r"maximum as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ for real, $6d - 4$ for complex, $6d - 6$ for "
+    "quaternionic type, none in a real irrep of degree 1.",
     judge=judge_flatness,
-    controls={"v = u forced": jd.swap(predicted_zeros="tied"), "quaternionic type taken for complex": quaternionic_as_complex},
+    rivals={
+        "no flat direction": jd.swap(predicted_zeros=0.0),
+        "v = u forced": jd.swap(predicted_zeros="tied"),
+        "quaternionic type taken for complex": quaternionic_as_complex,
+    },
     plot=plot_zeros,
     caption="Number of zero eigenvalues of the Hessian on the sphere at the end of each ascent, by irrep (type R, C or Q and "
     "degree): dots, ends of all runs; bars, the dimension of the set of maxima.",
 )
 CYCLIC = STUDY.claim(
     id="li2.cor2",
-    statement=r"Modular addition, all pairs, $\sigma = x^2$: at a maximum u and v have one frequency, and $E^* = M/4$; "
-    r"for even M there is also $(-1)^m$, with $E^* = M/2$.",
+    statement=r"In the reduced dynamics of one node for modular addition, all pairs and $\sigma = x^2$, at the end of an ascent u "
+    r"and v have one frequency, with $E^* = M/4$, or $M/2$ if that is the alternating sign of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
-    controls={
-        "energy of a pair for the alternating sign": sign_as_pair,
-        "starts instead of ends": jd.swap(measured_purity="start_purity"),
-    },
+    controls={"starts instead of ends": jd.swap(measured_purity="start_purity")},
+    rivals={"energy of a pair for the alternating sign": sign_as_pair},
     plot=plot_cyclic,
     caption=LEVELS,
 )
@@ -253,31 +265,25 @@ CLAIMS = (
     VALUES.as_printed(
         id="li2.maxima_values_as_printed",
         statement=r"As printed: on the unit sphere, with all pairs and $\sigma = x^2$, the local maxima of a node's energy are "
-        r"$E^* = M/8d$, and $M/16d$ for a pair. The factor 2 of the cross term $2uv$ is lost, and quaternionic type is not told "
-        "from real.",
+        r"$E^* = M/8d$, and $M/16d$ for a pair.",
+        printed=r"theorem 2: $E^* = M/8d_k$ (real) and $M/16d_k$ (complex)",
         form="printed",
     ),
     SET,
     SET.as_printed(
         id="li2.maxima_set_as_printed",
         statement=r"As printed: with all pairs and $\sigma = x^2$, $[u; \pm Pu]$ is a local maximum for every $u \in H_k$, so that "
-        r"all of them have the energy $E^*$. For $d \geq 2$ a random u has less, unless d = 2 and the type is quaternionic.",
+        r"all of them have the energy $E^*$.",
+        printed=r"theorem 2: the local maxima are $w = [u; \pm Pu]$ with $u \in H_k$",
         form="printed",
     ),
     FLATNESS,
     FLATNESS.as_printed(
         id="li2.flatness_as_printed",
-        statement=r"As printed: with all pairs and $\sigma = x^2$, for $M > 2$ every local maximum is flat in some direction. "
-        r"Those in a real irrep of degree 1 (the sign of $S_n$, $k = M/2$ for even M, all of $Z_2^m$) are not.",
+        statement=r"As printed: with all pairs and $\sigma = x^2$, for $M > 2$ every local maximum is flat in some direction.",
+        printed=r"corollary 1: for $M > 2$ the local maxima are flat in at least one direction",
         source="arXiv:2509.21519, corollary 1",
         form="printed",
     ),
     CYCLIC,
-    CYCLIC.as_printed(
-        id="li2.cor2_as_printed",
-        statement=r"As printed, the values of theorem 2 for modular addition: $M/16$ for a frequency and $M/8$ for $(-1)^m$, "
-        r"a quarter of what ascents reach.",
-        source="arXiv:2509.21519, corollary 2",
-        form="printed",
-    ),
 )

@@ -141,6 +141,17 @@ def plot_unique(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="activation", ylabel="optima", ylim=(0, measured.max() + 1))
 
 
+def uniform(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: all pairs alike."""
+    return ds.assign(predicted_strength=xr.full_like(ds.predicted_strength, np.sqrt(2 / ds.sizes["pair"])))
+
+
+def winner(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the most probable pair takes all for every activation."""
+    square = ds.predicted_strength.sel(activation="square", drop=True)
+    return ds.assign(predicted_strength=xr.zeros_like(ds.predicted_strength) + square)
+
+
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(OneTarget),
@@ -149,14 +160,16 @@ STUDY = jd.Study(
     paper_seeds=32,
     source=SOURCE,
     form="derived",
+    evidence="reduced",
+    bounds="derived",
 )
 
 UNIQUE = STUDY.claim(
     id="li2.thm5_unique",
-    statement=r"For gradient ascent of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with all $s_g > 0$ there is one optimum "
-    r"for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, each pair has an optimum of its own.",
+    statement=r"In the reduced dynamics of one node, gradient ascents of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with "
+    r"all $s_g > 0$ have one optimum for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, as many as there are pairs.",
     judge=judge_unique,
-    controls={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
+    rivals={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
     plot=plot_unique,
     caption="Number of distinct ends of ascents from random starts for each activation: dots, runs; bars, the prediction.",
 )
@@ -164,20 +177,20 @@ UNIQUE = STUDY.claim(
 CLAIMS = (
     STUDY.claim(
         id="li2.thm5",
-        statement=r"A node that maximises its response to a single target, whose pairs have probabilities $p_g$, maximises "
-        r"$\sum_g p_g \sigma(s_g)$ over $\sum_g s_g^2 = 2$: for $x^2$ all of it goes to the most probable pair; for relu, silu and "
-        r"tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
+        statement=r"In the reduced dynamics of one node that responds to a single target, whose pairs have probabilities $p_g$, "
+        r"ascents of $\sum_g p_g \sigma(s_g)$ on $\sum_g s_g^2 = 2$ end so: for $x^2$ all of it goes to the most probable pair; "
+        r"for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
         judge=judge,
-        controls={"another activation's strengths": jd.rolled(predicted_strength="activation")},
+        rivals={"all pairs alike": uniform, "the most probable pair takes all": winner},
         plot=plot,
         caption=r"Strength $s_g$ of each pair over its probability, a colour per activation: dots, the end of an ascent that is "
         "farthest from the prediction in each run; bars, the formula.",
     ),
     UNIQUE,
     UNIQUE.as_printed(
-        id="li2.thm5_unique_as_printed",
-        statement=r"As printed: the maximum of $\sum_g p_g \sigma(s_g)$ on the sphere is the only local optimum. For $x^3$ there "
-        r"are as many as pairs.",
+        id="li2.thm5_unique_beyond",
+        statement=r"Theorem 5 beyond $x^2$ and falling $\varphi$: for $x^3$, too, ascents of $\sum_g p_g \sigma(s_g)$ on the "
+        r"sphere have one optimum.",
         form="printed",
     ),
 )

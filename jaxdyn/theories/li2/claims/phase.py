@@ -5,20 +5,22 @@ Letters as in ``trials/training.py``; p_50 is the share at which the test accura
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 import scipy.optimize
 import xarray as xr
-from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
+from jaxdyn.data.cayley import Group
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.dynamics.critical import critical_share
-from jaxdyn.theories.li2.published import CRITICAL
-from jaxdyn.theories.li2.trials.training import Training, train
+from jaxdyn.data.irreps import decompose
+from jaxdyn.theories.li2.claims import found
+from jaxdyn.theories.li2.dynamics.critical import order_share
+from jaxdyn.theories.li2.trials.phase import trial
+from jaxdyn.theories.li2.trials.training import Training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,19 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "GRID", "half", "halves", "trial"]
 
 SOURCE = "arXiv:2509.21519, Theorem 4 and figure 5"
-SCARCE = 0.7  # of the critical share: too few pairs
+LOOKED = jd.looked(at="0:8", confirmed="4000:4008")
 MARGIN = 0.02  # keeps the logit of an accuracy of zero or one finite
-
-
-def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """The accuracies of one network along its training, which ends when all pairs are right, and its group's critical share."""
-    curves = train(s, key, known=1.0).curves
-    return jd.observables(
-        predicted={"critical": jnp.float64(critical_share(parse(s.group)))},
-        measured={"critical": jnp.asarray(s.pairs, jnp.float64)},
-        recorded={name: jd.named(curve.astype(jnp.float64), "epoch") for name, curve in curves.items()},
-        coords={"epoch": range(0, s.epochs + 1, s.every)},
-    )
 
 
 def half(share: np.ndarray, accuracy: np.ndarray) -> float:
@@ -61,45 +52,87 @@ def halves(ds: xr.Dataset, epoch: int = -1) -> xr.DataArray:
     return xr.apply_ufunc(half, share, accuracy, input_core_dims=[["share"], ["share"]], vectorize=True)
 
 
+def budgets(ds: xr.Dataset) -> list[int]:
+    """The records after a quarter, half and all of the training."""
+    last = ds.sizes["epoch"] - 1
+    return [last // 4, last // 2, last]
+
+
+def _kinds(ds: xr.Dataset) -> tuple[list[str], list[str]]:
+    """Cyclic groups of prime order, and all others."""
+    names = [str(name) for name in ds.group.values]
+    return [n for n in names if n.isdigit()], [n for n in names if not n.isdigit()]
+
+
+def _like(ds: xr.Dataset, names: list[str], name: str) -> str:
+    """The cyclic group whose order is nearest to another group's."""
+    return min(names, key=lambda n: abs(int(n) - parse(name).order))
+
+
 def judge_phase(ds: xr.Dataset) -> list[jd.Check]:
-    """p_50 in units of ln M / M for each group, and the test accuracy at 0.6 of the critical share."""
+    """The power of M in p_50 beside the theory's, for each length of training; other kinds of groups; what longer training does."""
     jd.need(ds, share=3)
-    if float(ds.share.min()) > SCARCE:
-        raise jd.Inconclusive(f"the smallest share must be at most {SCARCE} of the critical one")
-    measured, predicted = halves(ds), ds.predicted_critical.isel(share=0, drop=True)
-    scarce = ds.test_accuracy.isel(epoch=-1).sel(share=ds.share <= SCARCE)
-    return [
-        jd.within("p_50 M / ln M, mean over seeds", CRITICAL * (measured / predicted).mean("seed", skipna=False), 2.3, 3.3),
-        jd.at_most("test accuracy at 0.6 p_c", scarce, 0.05),
-    ]
-
-
-def judge_power(ds: xr.Dataset) -> list[jd.Check]:
-    """The power of ln M / M in p_50 over groups, at the end and halfway."""
-    jd.need(ds, group=3)
-    predicted, checks = ds.predicted_critical.isel(share=0, drop=True), []
-    for place in (ds.sizes["epoch"] // 2, -1):
-        power, low, high = stats.slope_interval(predicted, halves(ds, place), "group")
-        words = f"power of ln M / M in p_50 after {int(ds.epoch[place])} epochs, mean over seeds, 95% from {low:.3g} to {high:.3g}"
-        checks.append(jd.within(words, xr.DataArray(power), 0.85, 1.15))
+    cyclic, others = _kinds(ds)
+    jd.need(ds.sel(group=cyclic), group=3)
+    theory = ds.predicted_critical.isel(share=0, drop=True)
+    order = ds.order.isel(share=0, drop=True)
+    places = budgets(ds)
+    shares = {place: halves(ds, place) for place in places}
+    outside = sum(int(np.isnan(p).sum()) for p in shares.values())
+    checks = [jd.gate("p_50 that lie beyond the shares", xr.DataArray(float(outside)), at_most=0.0)]
+    for place in places:
+        ratio = (shares[place] / theory).sel(group=cyclic)
+        excess = stats.loglog_slope(order.sel(group=cyclic), ratio, "group")
+        words = f"power of M in p_50 beyond the theory's after {int(ds.epoch[place])} epochs, mean"
+        checks.append(jd.mean_within(words, excess, over="seed", low=-0.15, high=0.15))
+    sooner = np.log(shares[places[-1]] / shares[places[0]]).sel(group=cyclic)
+    checks.append(jd.mean_within("ln p_50 after four times the epochs, change, mean", sooner, over="seed", high=-0.1))
+    whole = np.log(shares[places[-1]] / theory)
+    for name in others:
+        apart = whole.sel(group=name, drop=True) - whole.sel(group=_like(ds, cyclic, name), drop=True)
+        words = f"ln p_50/p_c of {name} less that of a cyclic group, mean"
+        checks.append(jd.mean_within(words, apart, over="seed", low=-0.25, high=0.25))
     return checks
 
 
-def early(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: each run after a quarter of its training."""
-    quarter = ds.test_accuracy.isel(epoch=ds.sizes["epoch"] // 4)
-    return ds.assign(test_accuracy=quarter.broadcast_like(ds.test_accuracy))
+def powers(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the critical share falls with this power of M."""
+    return lambda ds: ds.assign(predicted_critical=ds.order**exponent)
+
+
+def squares(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: irreps of degree d need d^2 times as many pairs."""
+    factor = [float(decompose(parse(str(name))).degrees.max()) ** 2 for name in ds.group.values]
+    return ds.assign(predicted_critical=ds.predicted_critical * xr.DataArray(factor, dims="group"))
+
+
+def cyclic_part(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the order of the largest cyclic subgroup decides."""
+    factor = [order_share(_longest(g)) / order_share(g.order) for g in (parse(str(name)) for name in ds.group.values)]
+    return ds.assign(predicted_critical=ds.predicted_critical * xr.DataArray(factor, dims="group"))
+
+
+def _longest(group: Group) -> int:
+    """The largest order of an element."""
+    return int(group.element_orders.max())
+
+
+def unhurried(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the length of training does not matter."""
+    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + ds.test_accuracy.isel(epoch=-1, drop=True))
 
 
 def judge_decay(ds: xr.Dataset) -> list[jd.Check]:
-    """Train accuracy of all runs; test accuracy at the end with decay and without."""
-    jd.need(ds, decay=2)
-    jd.need(ds, decay=(0.0,))
+    """Train accuracy of all runs as a gate; test accuracy at the end with decay on both layers, on one, and on neither."""
+    jd.need(ds, decayed=("both", "top", "hidden", "neither"))
     last = ds.isel(epoch=-1)
+    test = last.test_accuracy
     return [
-        jd.at_least("train accuracy", last.train_accuracy, 0.99),
-        jd.at_most("test accuracy without decay", last.test_accuracy.sel(decay=0.0), 0.2),
-        jd.at_least("test accuracy with decay", last.test_accuracy.sel(decay=ds.decay > 0), 0.95),
+        jd.gate("train accuracy", last.train_accuracy, at_least=0.99),
+        jd.at_most("test accuracy without decay", test.sel(decayed="neither"), 0.2),
+        jd.at_most("test accuracy with decay of the top layer alone", test.sel(decayed="top"), 0.5),
+        jd.at_least("test accuracy with decay of both layers", test.sel(decayed="both"), 0.95),
+        jd.at_least("test accuracy with decay of the hidden layer alone", test.sel(decayed="hidden"), 0.9),
     ]
 
 
@@ -123,37 +156,53 @@ def plot_phase(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_decay(ds: xr.Dataset, fig: Figure) -> None:
-    """Accuracies along training, with decay and without."""
+    """Accuracies along training, for each choice of layers with decay."""
     ax = fig.subplots()
-    for i, decay in enumerate(np.atleast_1d(ds.decay)):
-        part = ds.test_accuracy.sel(decay=decay)
-        plotting.band(ax, ds.epoch, part.transpose("seed", "epoch"), f"test, decay {decay:g}", plotting.CYCLE[i])
-    train_curve = ds.train_accuracy.isel(decay=-1).transpose("seed", "epoch")
-    plotting.band(ax, ds.epoch, train_curve, "train", plotting.CYCLE[2])
+    for i, layers in enumerate(np.atleast_1d(ds.decayed)):
+        part = ds.test_accuracy.sel(decayed=layers)
+        plotting.band(ax, ds.epoch, part.transpose("seed", "epoch"), f"test, decay of {layers}", plotting.CYCLE[i])
+    train_curve = ds.train_accuracy.isel(decayed=-1).transpose("seed", "epoch")
+    plotting.band(ax, ds.epoch, train_curve, "train", plotting.CYCLE[4])
     ax.set(xlabel="epoch", ylabel="accuracy")
 
 
-def without_decay(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: the runs without decay in place of those with it."""
-    return ds.assign(test_accuracy=ds.test_accuracy.sel(decay=0.0).broadcast_like(ds.test_accuracy))
+def undecayed(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: decay changes nothing."""
+    neither = ds.test_accuracy.sel(decayed="neither", drop=True)
+    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + neither)
+
+
+def ridge_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: what decay of both layers does, decay of the top layer does, and that of the hidden layer nothing."""
+    both, neither = (ds.test_accuracy.sel(decayed=layers, drop=True) for layers in ("both", "neither"))
+    top = ds.decayed.isin(["both", "top"])
+    return ds.assign(test_accuracy=xr.where(top, both, neither).transpose(*ds.test_accuracy.dims))
+
+
+def always(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the accuracy on the training pairs in place of that on all others."""
+    return ds.assign(test_accuracy=ds.train_accuracy)
 
 
 GRID = jd.grid(Training, critical=True, hidden=512, epochs=1200, every=100)  # shares in units of the critical one
 
 PHASE = jd.Study(
     trial=trial,
-    quick=GRID.replace(group=["23", "31", "41"], share=[0.6, 0.9, 1.0, 1.1, 1.25]),
+    quick=GRID.replace(
+        group=["17", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.9, 1.15, 1.45, 1.8], hidden=256, lr=0.01, epochs=800
+    ),
     paper=GRID.replace(
-        group=["23", "41", "71", "89", "127"],
-        share=[0.6, *np.linspace(0.8, 1.4, 7).tolist()],
+        group=["13", "23", "41", "71", "113", "5x5", "7x7", "D12", "D24"],
+        share=np.linspace(0.6, 1.5, 10).tolist(),
         hidden=2048,
         lr=5e-4,
         epochs=10000,
-        every=200,
+        every=500,
     ),
     seeds=8,
     paper_seeds=20,
     source=SOURCE,
+    evidence="network",
     plot=plot_phase,
     caption=r"Left: test accuracy at the end of training over the share of pairs, in units of $p_c = 2.75 \ln M / M$, a colour per "
     r"group, median and central 90% of the runs. Right: the share $p_{50}$ at which it is one half over M, median of the runs, "
@@ -161,42 +210,56 @@ PHASE = jd.Study(
 )
 DECAY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, share=0.6, decay=[0.0, 2e-4], epochs=800, every=20),
-    paper=jd.grid(Training, group="71", share=0.4, lr=[5e-4, 2e-3], decay=[0.0, 2e-4], hidden=2048, epochs=1000, every=20),
+    quick=jd.grid(Training, share=0.6, decayed=["both", "top", "hidden", "neither"], epochs=800, every=20),
+    paper=jd.grid(
+        Training,
+        group="71",
+        share=0.4,
+        lr=[5e-4, 2e-3],
+        decayed=["both", "top", "hidden", "neither"],
+        hidden=2048,
+        epochs=1000,
+        every=20,
+    ),
     seeds=8,
     paper_seeds=15,
     source="arXiv:2509.21519, Lemma 1 and figure 3",
+    evidence="network",
 )
 
 CLAIMS = (
     PHASE.claim(
         id="li2.phase",
-        bounds="nodes and shares were chosen after a look; upheld on seeds not used before",
-        statement=r"Networks with $\sigma = x^2$ trained by Adam on a share $p$ of the pairs of a cyclic group generalise from "
-        r"$p \approx 2.75 \ln M / M$ on: the share at which test accuracy is one half is $c \ln M / M$ with $c$ in $[2.3, 3.3]$ "
-        r"for each group, and at $0.6 p_c$ test accuracy is below .05. After 1200 epochs; with longer training the transition "
-        "moves to smaller shares.",
+        statement=r"Networks of 256 nodes with $\sigma = x^2$, trained by Adam (rate .01) on a share of the pairs of a group for a "
+        r"fixed number of epochs: $p_{50}$, the share at which test accuracy is one half, against $2.75 \ln M / M$. How does its "
+        r"power of M, M from 17 to 53, differ from the theory's after 200, 400 and 800 epochs; how much do four times the epochs "
+        r"lower it; do a product of cyclic groups and a dihedral group need as many pairs as a cyclic group of like order?",
         judge=judge_phase,
-        controls={
-            "a quarter of the epochs": early,
-            "half of the critical share": jd.scaled(predicted_critical=0.5),
-        },
-    ),
-    PHASE.claim(
-        id="li2.phase_power",
-        statement=r"The power of $\ln M / M$ in the share at which test accuracy is one half, at a fixed number of epochs; theory: "
-        r"1.",
-        judge=judge_power,
         expected="measured",
+        bounds="derived",
+        rivals={
+            "the same share for all M": powers(0.0),
+            "one over M": powers(-1.0),
+            "d^2 times the pairs for degree d": squares,
+            "the largest cyclic subgroup decides": cyclic_part,
+            "the length of training does not matter": unhurried,
+        },
+        found=found.PHASE,
     ),
     DECAY.claim(
         id="li2.no_decay",
-        bounds="the .2 was chosen after a look; upheld on seeds not used before",
-        statement=r"Without weight decay ($\eta = 0$) a network fits its training pairs and does not generalise: with 0.6 of the "
-        r"pairs of $Z_{23}$, test accuracy ends below .2, and above .95 with decay 2e-4.",
+        bounds=LOOKED,
+        statement=r"Networks with $\sigma = x^2$ that fit their training pairs, 0.6 of those of $Z_{23}$, do not generalise "
+        r"without weight decay: test accuracy ends below .2, and above .95 with decay 2e-4. Decay of the top layer alone, the "
+        r"theory's ridge $\eta$, leaves it below .5 after 800 epochs; decay of the hidden layer alone brings it above .9.",
         judge=judge_decay,
-        controls={"runs without decay in place of those with it": without_decay},
+        controls={"accuracy on the training pairs for that on the others": always},
+        rivals={
+            "decay changes nothing": undecayed,
+            "the ridge of the top layer is what counts": ridge_alone,
+        },
         plot=plot_decay,
-        caption="Test accuracy along training, a colour per weight decay, and train accuracy; median and central 90% of the runs.",
+        caption="Test accuracy along training, a colour for each choice of layers with weight decay, and train accuracy; median "
+        "and central 90% of the runs.",
     ),
 )

@@ -51,7 +51,7 @@ class Layers:
     """All layers on these groups; ``missing`` = 1 removes a pair (of matrix coefficients: one r, if d > 1) from the last irrep."""
 
     missing: jd.Swept = 0.0
-    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3")
+    groups: tuple[str, ...] = ("7", "8", "S3", "D5", "Q8", "A4", "S4", "F7:3", "Q8xS3")
 
     def __post_init__(self) -> None:
         """Refuse names that are no groups, and fractions of a pair."""
@@ -143,13 +143,6 @@ def _antisymmetric(group: Group) -> float:
     return float(np.sum(group.inverse != np.arange(group.order))) / (2 * (group.order - 1))
 
 
-def _bound(group: str) -> float:
-    """The printed bound on the nodes, from the number of irreps beside the trivial one."""
-    irreps = decompose(parse(group))
-    others = len(irreps) - 1
-    return 2.0 * ((irreps.group.order - others) ** 2 + others - 1)
-
-
 def missed(ds: xr.Dataset, layer: str) -> xr.DataArray:
     """The squared residual over all pairs of elements, over the squared targets."""
     predicted, measured = ds[f"predicted_{layer}"], ds[f"measured_{layer}"]
@@ -159,11 +152,9 @@ def missed(ds: xr.Dataset, layer: str) -> xr.DataArray:
 
 
 def judge_complex(ds: xr.Dataset) -> list[jd.Check]:
-    """The fit is exact, with no more nodes than printed, and no pair can be left out."""
-    nodes = ds.complex_nodes / xr.DataArray([_bound(str(g)) for g in ds.group.values], dims="group")
+    """The fit is exact, and no pair can be left out."""
     return [
         jd.at_most("squared residual over the squared targets", missed(ds, "complex"), EXACT),
-        jd.at_most("nodes over the printed bound", nodes, 1.0),
         jd.at_least("squared residual without one of the pairs, smallest", ds.complex_lost, FAILS),
     ]
 
@@ -243,6 +234,9 @@ STUDY = jd.Study(
     paper_seeds=32,
     source="new; from arXiv:2509.21519, theorem 3",
     form="derived",
+    evidence="algebra",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    rivals={},
     caption="Squared residual over the squared targets on each group, a dot per run: of the whole layer, and without the pair that "
     "costs least. Dashed: the bound on what counts as exact. The numbers of nodes stand below the groups.",
 )
@@ -250,9 +244,9 @@ FEWER = {"one pair fewer": {"missing": 1.0}}
 
 COMPLEX = STUDY.claim(
     id="li2.thm3_complex",
-    statement=r"With complex weights and $\sigma = x^2$, $d_k^4$ random pairs $[u; \pm P\bar u]$, $u \in H_k$, in each irrep but "
-    r"the trivial one fit the targets on all pairs of elements exactly: $K = 2\sum_k d_k^4 \leq 2[(M - \kappa)^2 + \kappa - 1]$ "
-    r"nodes, $2M - 2$ on an Abelian group. None of them can be left out.",
+    statement=r"A construction: with complex weights and $\sigma = x^2$, $d_k^4$ random pairs $[u; \pm P\bar u]$, $u \in H_k$, in "
+    r"each irrep but the trivial one fit the targets on all pairs of elements exactly, with $K = 2\sum_{k \neq 0} d_k^4$ nodes. "
+    "None of the pairs can be left out.",
     source="corrected from arXiv:2509.21519, theorem 3",
     judge=judge_complex,
     controls=FEWER,
@@ -263,16 +257,16 @@ CLAIMS = (
     COMPLEX,
     COMPLEX.as_printed(
         id="li2.thm3_as_printed",
-        statement=r"As printed: with complex weights and $\sigma = x^2$, pairs $[u; \pm Pu]$, $u \in H_k$, fit the targets "
-        "exactly. Without the conjugate they fit nothing of an irrep of complex type, and only the symmetric half of the others.",
+        statement=r"As printed: with complex weights and $\sigma = x^2$, pairs $[u; \pm Pu]$, $u \in H_k$, as many as "
+        r"$d_k^4$ in each irrep, fit the targets exactly.",
+        printed=r"theorem 3: pairs $w = [u; \pm Pu]$ with $u \in H_k$",
         source="arXiv:2509.21519, theorem 3, as printed",
         form="printed",
     ),
     STUDY.claim(
         id="li2.thm3_tight",
-        bounds="the bound on what a missing node costs was chosen after a look; upheld on seeds not used before",
-        statement=r"With complex weights and $\sigma = x^2$, pairs of matrix coefficients in any orthonormal basis, $u = C_{ir}$, "
-        r"$v = \bar C_{jr}$ for all i, j, r, fit the targets exactly with $K = 2\sum_{k \neq 0} d_k^3$ nodes.",
+        statement=r"A construction: with complex weights and $\sigma = x^2$, pairs of matrix coefficients in any orthonormal "
+        r"basis, $u = C_{ir}$, $v = \bar C_{jr}$ for all i, j, r, fit the targets exactly with $K = 2\sum_{k \neq 0} d_k^3$ nodes.",
         source="new; improves the count of arXiv:2509.21519, theorem 3",
         judge=judge_tight,
         controls={"one r left out": {"missing": 1.0}},
@@ -280,10 +274,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.thm3_real",
-        bounds="the bound on what a missing node costs was chosen after a look; upheld on seeds not used before",
-        statement=r"Real weights suffice for $\sigma = x^2$: generic maxima of the energy, in pairs $[u; \pm Pv]$, fit the targets "
-        r"exactly when there are $d^3(d + 1)/2$ for an irrep of real type, $3d^4 + d^3$ for a conjugate pair of irreps, $d^4$ for "
-        r"quaternionic type, and not with any one fewer.",
+        statement=r"A construction: real weights suffice for $\sigma = x^2$: generic maxima of the energy, in pairs $[u; \pm "
+        r"Pv]$, fit the targets exactly when there are $d^3(d + 1)/2$ for an irrep of real type, $3d^4 + d^3$ for a conjugate "
+        r"pair of irreps, $d^4$ for quaternionic type, and not with any one fewer.",
         source="new; against the remark on real weights at arXiv:2509.21519, theorem 3",
         judge=judge_real,
         controls=FEWER,
@@ -291,8 +284,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.real_sym_limit",
-        statement=r"Real pairs with v = u and $\sigma = x^2$ fit $\frac12 (R_h + R_{h^{-1}})$ exactly and no more: of the squared "
-        r"targets, $N / 2(M - 1)$ is left, N the number of elements with $h^2 \neq e$. Free phases of v reduce it to 0.",
+        statement=r"A construction: real pairs with v = u and $\sigma = x^2$ fit $\frac12 (R_h + R_{h^{-1}})$ exactly and no "
+        r"more: of the squared targets, $N / 2(M - 1)$ is left, N the number of elements with $h^2 \neq e$.",
         judge=judge_tied,
         controls={"v free": untied, "one pair fewer": {"missing": 1.0}},
         plot=plot_tied,

@@ -150,21 +150,41 @@ def plot_beta(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel=r"output scale $\beta$", ylabel=r"$\|G_F\|$, first nodes")
 
 
+def constant(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: neither the ridge nor the output scale changes what the hidden layer receives."""
+    names = {"predicted_small": "small", "predicted_large": "large", "predicted_scaled": "beta"}
+    return ds.assign({name: xr.zeros_like(ds[name]) + ds[name].isel({dim: 0}, drop=True) for name, dim in names.items()})
+
+
+def squared(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: for large ridge as its inverse square."""
+    return ds.assign(predicted_large=ds.predicted_large * ds.large.isel(large=0, drop=True) / ds.large)
+
+
 STUDY = jd.Study(
-    trial=trial, quick=jd.grid(Regimes, nodes=[10, 20, 40, 60, 200]), seeds=8, paper_seeds=64, source=SOURCE, form="derived"
+    trial=trial,
+    quick=jd.grid(Regimes, nodes=[10, 20, 40, 60, 200]),
+    seeds=8,
+    paper_seeds=64,
+    source=SOURCE,
+    form="derived",
+    evidence="algebra",
+    bounds="derived",
 )
 
 ETA = STUDY.claim(
     id="li2.eta_regimes",
-    statement=r"On all pairs, at the ridge solution: for large ridge $\|G_F\|$ falls as $\|\tilde Y \tilde Y^\top \tilde F\| / "
-    r"\eta$. For small ridge it vanishes like $\eta$, with a maximum in between, if the targets are in the span of the features "
-    r"(for random ones: $K \geq n - 1$), else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, which is not "
-    r"zero.",
+    statement=r"Identities on all pairs, at the ridge solution: for large ridge $\|G_F\|$ falls as $\|\tilde Y \tilde Y^\top "
+    r"\tilde F\| / \eta$. For small ridge it vanishes like $\eta$, with a maximum in between, if the targets are in the span of "
+    r"the features (for random ones: $K \geq n - 1$), else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, "
+    r"which is not zero.",
     source=f"corrected from {SOURCE}, Lemma 1",
     judge=judge_eta,
-    controls={
-        "the term in eta alone": jd.swap(predicted_small="vanishing"),
-        "the limit for another number of nodes": jd.rolled(predicted_small="nodes"),
+    controls={"a maximum in between for any number of nodes": jd.swap(span=0.0)},
+    rivals={
+        "the ridge changes nothing": constant,
+        "for large ridge as its inverse square": squared,
+        "for small ridge nothing, for any number of nodes": jd.swap(predicted_small="vanishing"),
     },
     plot=plot_eta,
     caption=r"Size of $G_F$ at the ridge solution over the ridge $\eta$, a colour per number of nodes, median and central 90% of "
@@ -172,12 +192,13 @@ ETA = STUDY.claim(
 )
 BETA = STUDY.claim(
     id="li2.beta",
-    statement=r"On all pairs, with an output scale $\beta$, the hidden layer receives exactly what it would at $\beta = 1$ and "
-    r"ridge $\eta/\beta^2$: $\beta^{-2}$ for small ridge and targets in the span of the features.",
+    statement=r"An identity on all pairs: with an output scale $\beta$, the hidden layer receives exactly what it would at $\beta "
+    r"= 1$ and ridge $\eta/\beta^2$: $\beta^{-2}$ for small ridge and targets in the span of the features.",
     source=f"corrected from {SOURCE}, equation 69",
     judge=judge_beta,
-    controls={
-        "the same power for fewer nodes": jd.swap(span=0.0),
+    controls={"the same power for fewer nodes": jd.swap(span=0.0)},
+    rivals={
+        "the scale changes nothing": constant,
         "without the chain rule": lambda ds: ds.assign(predicted_scaled=ds.predicted_scaled / ds.beta),
     },
     plot=plot_beta,
@@ -189,17 +210,18 @@ BETA = STUDY.claim(
 CLAIMS = (
     ETA,
     ETA.as_printed(
-        id="li2.eta_regimes_as_printed",
-        statement=r"As printed: without ridge the hidden layer receives nothing, $\|G_F\|$ vanishes with $\eta$, whatever the "
-        r"number of nodes. Wrong for $K < n - 1$, where the part of the targets that the features cannot fit is still sent back.",
-        source=f"{SOURCE}, Lemma 1, as printed",
+        id="li2.eta_regimes_beyond",
+        statement=r"Lemma 1 beyond its assumption of many nodes, on all pairs at the ridge solution: $\|G_F\|$ vanishes with "
+        r"$\eta$ also for $K < n - 1$.",
+        source=f"{SOURCE}, Lemma 1, beyond its assumptions",
         form="printed",
     ),
     BETA,
     BETA.as_printed(
         id="li2.beta_as_printed",
-        statement=r"As printed: with an output scale $\beta$ the gradient that is sent back falls as $\beta^{-3}$ for small ridge. "
-        r"The factor $\beta$ of the chain rule is missing.",
+        statement=r"As printed, on all pairs: with an output scale $\beta$ the gradient that is sent back is $1/\beta$ of that at "
+        r"ridge $\eta/\beta^2$, and falls as $\beta^{-3}$ for small ridge.",
+        printed=r"equation 69: $G_F = E V^\top$ at output scale $\beta$, without the factor $\beta$ of the chain rule",
         source=f"{SOURCE}, equation 69, as printed",
         form="printed",
     ),

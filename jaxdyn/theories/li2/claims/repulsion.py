@@ -86,6 +86,11 @@ def judge_identity(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: other nodes do not matter; two nodes repel as they are similar."""
+    return ds.assign(predicted_b=-ds.similarity * abs(ds.predicted_b).max("pair"))
+
+
 def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
     """Both sides; and the entry against the similarity of the nodes, which does not determine its sign."""
     left, right = fig.subplots(1, 2)
@@ -113,13 +118,17 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="li2.thm6",
-        statement=r"For nodes j and l, $B_{jl}$ is exactly $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + f_l^\top P f_l) - "
-        r"(f_j^\top P f_l)^2]$ with P the ridge residual operator of the other nodes: nodes that share what the others lack repel "
-        "each other.",
+        statement=r"An identity: for nodes j and l, $B_{jl}$ is $-f_j^\top P f_l / [(\eta + f_j^\top P f_j)(\eta + f_l^\top P "
+        r"f_l) - (f_j^\top P f_l)^2]$ with P the ridge residual operator of the other nodes: nodes that share what the others "
+        r"lack repel each other.",
         judge=judge_identity,
-        controls={
-            "a tenth more ridge in the formula": {"assumed": 1.1},
+        evidence="algebra",
+        bounds="derived",
+        controls={"a tenth more ridge in the formula": {"assumed": 1.1}},
+        rivals={
+            "no interaction": jd.swap(predicted_b=0.0),
             "attraction": jd.scaled(predicted_b=-1.0),
+            "the similarity of two nodes alone": alone,
         },
         plot=plot_identity,
         caption=r"Left: entries $B_{jl}$ of the inverse against Theorem 6, both over the run's largest entry, for one seed; a "

@@ -7,19 +7,22 @@ resampling the subsets. Letters and the three energies as in ``dynamics/retentio
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import xarray as xr
 from jaxtyping import Float
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.li2.claims import found
 from jaxdyn.theories.li2.dynamics import retention as theory
 from jaxdyn.theories.li2.trials.retention import Retention, trial
 
 if TYPE_CHECKING:
-    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
@@ -97,7 +100,14 @@ def slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) ->
 def _against(name: str, theirs: float, measured: tuple[float, float, float]) -> jd.Check:
     """Passes if and only if the theory's number is within the interval of the measured one."""
     value, low, high = measured
-    return jd.within(f"{name}, {theirs:g} within its 95% interval", value, theirs - (high - value), theirs + (value - low))
+    check = jd.within(f"{name}, {theirs:g} within its 95% interval", value, theirs - (high - value), theirs + (value - low))
+    return dataclasses.replace(check, interval=(low, high))
+
+
+def _law(ds: xr.Dataset) -> Float[np.ndarray, " start"]:
+    """How the share of pairs falls with M: ln M / M, or what a rival has in its place."""
+    order = _constant(ds.order).values
+    return np.asarray(_constant(ds.law).values if "law" in ds else np.log(order) / order)
 
 
 def _parts(ds: xr.Dataset) -> tuple[list[str], list[str]]:
@@ -119,7 +129,9 @@ def _table(ds: xr.Dataset, levels: tuple[float, ...]) -> list[jd.Check]:
     halved = halves(ds, levels)
     low, high = halved.interval()
     return [
-        jd.within(f"p_50, {kind}, M = {m:g}, threshold {t:g}", halved.p[k, i, j], low[k, i, j], high[k, i, j])
+        jd.interval_within(
+            f"p_50, {kind}, M = {m:g}, threshold {t:g}", halved.p[k, i, j], (low[k, i, j], high[k, i, j]), low=0.0, high=1.0
+        )
         for k, kind in enumerate(ds.object.values)
         for i, m in enumerate(_constant(ds.order).values)
         for j, t in enumerate(levels)
@@ -128,8 +140,7 @@ def _table(ds: xr.Dataset, levels: tuple[float, ...]) -> list[jd.Check]:
 
 def _slopes(ds: xr.Dataset) -> list[jd.Check]:
     """The decrease of p_50 with M: its slope over ln M / M at each threshold; over ln M, and the drift of c_50, at one."""
-    halved, order = halves(ds), _constant(ds.order).values
-    law = np.log(order) / order
+    halved, order, law = halves(ds), _constant(ds.order).values, _law(ds)
     checks = []
     for k, kind in enumerate(ds.object.values):
         for j, t in enumerate(LEVELS):
@@ -140,17 +151,19 @@ def _slopes(ds: xr.Dataset) -> list[jd.Check]:
         checks.append(_against(f"slope of ln p_50 over ln M, {kind}", theirs, slope(np.log(order), p)))
         drift = (p / law[:, None])[-1] / (p / law[:, None])[0]
         low, high = np.quantile(drift[1:], [0.025, 0.975])
-        checks.append(_against(f"c_50 at the largest M over that at the smallest, {kind}", 1.0, (drift[0], low, high)))
+        checks.append(
+            _against(f"c_50 at the largest M over that at the smallest, {kind}", 1.0, (float(drift[0]), float(low), float(high)))
+        )
     return checks
 
 
 def _exponents(ds: xr.Dataset) -> list[jd.Check]:
     """The exponent of the degree in c_50, from irreps of one type in groups of like order."""
     halved = halves(ds, (MAIN,), above_chance=True)
-    order, degree = _constant(ds.order).values, _constant(ds.degree).values
+    degree, law = _constant(ds.degree).values, _law(ds)
     checks = []
     for k, kind in enumerate(ds.object.values):
-        c = _both(halved, k, 0) * (order / np.log(order))[:, None]
+        c = _both(halved, k, 0) / law[:, None]
         for theirs, whose in ((2.0, "theorem"), (1.0, "authors' sweeps")):
             checks.append(_against(f"exponent of the degree in c_50, {kind}: {whose}", theirs, slope(np.log(degree), c)))
     return checks
@@ -182,6 +195,16 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         kept = (last.measured_mass.sel(object=kind) > MAIN).mean(["seed", "subset"])
         right.plot(ds.c, kept, "o-", color=plotting.COLORS[COLORS[str(kind)]], label=str(kind))
     right.set(xlabel="c", ylabel="share retained", title=f"M = {float(_constant(last.order)):g}")
+
+
+def unretained(ds: xr.Dataset) -> xr.Dataset:
+    """A control: nodes that keep no more of their irrep than a random node has."""
+    return ds.assign(measured_mass=xr.zeros_like(ds.measured_mass) + ds.share)
+
+
+def power(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the share of pairs falls with this power of M."""
+    return lambda ds: ds.assign(law=ds.order**exponent)
 
 
 def draw_halves(ax: Axes, ds: xr.Dataset) -> None:
@@ -240,16 +263,22 @@ STUDY = jd.Study(
     seeds=2,
     paper_seeds=4,
     source="arXiv:2509.21519, theorem 4",
+    evidence="reduced",
+    bounds="derived",
+    rivals={"one over the root of M": power(-0.5), "one over M": power(-1.0)},
 )
+LOST = {"nodes that keep nothing": unretained}
 
 CLAIMS = (
     STUDY.claim(
         id="li2.thm4",
-        statement=r"Theorem 4: $n \gtrsim d_k^2 M \ln(M/\delta)$ random pairs retain the maxima in irrep k, so that half of the "
-        r"subsets retain one at $p_{50} = c\, d_k^2 \ln M / M$ with one c. Measured for three energies with $\sigma = x^2$: cross "
-        "term alone, whole, whitened by the ridge solution.",
+        statement=r"In the reduced dynamics of one node. Theorem 4: $n \gtrsim d_k^2 M \ln(M/\delta)$ random pairs retain the "
+        r"maxima in irrep k, so that half of the subsets retain one at $p_{50} = c\, d_k^2 \ln M / M$ with one c. Measured for "
+        r"three energies with $\sigma = x^2$: cross term alone, whole, whitened by the ridge solution.",
         judge=judge,
         expected="measured",
+        controls=LOST,
+        found=found.THM4,
         plot=plot,
         caption=rf"Left: the share $p_{{50}}$ of pairs at which half of the subsets retain a maximum (mass above {MAIN}) over M, a "
         r"colour per energy, with the central 95% of bootstrap samples; dashed, $\ln M / M$ through the first point. Right: share "
@@ -257,11 +286,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.whitened",
-        statement=r"Open: under the energy $\frac12 \|\tilde Y^\top (\tilde F \tilde F^\top + \eta)^{-1} \sigma(Xw)\|^2$ of "
-        r"frozen random features with $\sigma = x^2$, is a maximum retained from $n = c\, M \ln M$ random pairs with one c for all "
-        r"M? The slope of $\ln p_{50}$ over $\ln(\ln M / M)$ would be 1.",
+        statement=r"Open, in the reduced dynamics of one node: under the energy $\frac12 \|\tilde Y^\top (\tilde F \tilde F^\top "
+        r"+ \eta)^{-1} \sigma(Xw)\|^2$ of frozen random features with $\sigma = x^2$, is a maximum retained from $n = c\, M \ln "
+        r"M$ random pairs with one c for all M? The slope of $\ln p_{50}$ over $\ln(\ln M / M)$ would be 1.",
         judge=judge_whitened,
         expected="measured",
+        controls=LOST,
+        found=found.WHITENED,
         plot=plot_whitened,
         caption=r"Whitened energy. Left: share of the subsets that retain a maximum over c, a colour per M. Right: the share "
         r"$p_{50}$ of pairs at which half of them do, over $\ln M / M$, a colour per threshold on the mass; dashed, slope 1.",

@@ -62,7 +62,8 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
     w = jax.random.normal(k_w, (2 * group.order, s.hidden), jnp.float64) / 2
     f, y = model.features(w, samples, s.activation), model.targets(group, samples)
-    rate = linalg.eigvalsh(ridge.gram(f, s.eta))[0]
+    rates = linalg.eigvalsh(ridge.gram(f, s.eta))
+    rate = rates[0]
     ts = jnp.concatenate([jnp.asarray((0.0, *EARLY), jnp.float64), jnp.asarray(LATE, jnp.float64) / rate])
     shape = (s.hidden, group.order)
     starts = s.start * jnp.asarray(SIZES, jnp.float64)[:, None, None] * jax.random.normal(k_v, shape, jnp.float64)
@@ -94,7 +95,11 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
             "sent": jd.named(sent, "alpha time sample node"),
             "rate": jd.named(measured_rate, "alpha"),
         },
-        recorded={"t": jd.named(ts, "time"), "floor": jnp.linalg.norm(ridge.fixed(f, y, s.eta))},
+        recorded={
+            "t": jd.named(ts, "time"),
+            "floor": jnp.linalg.norm(ridge.fixed(f, y, s.eta)),
+            "typical": jnp.mean(rates),
+        },
         status=jnp.max(sol.status),
         coords={"alpha": SIZES, "early": EARLY},
     )
@@ -127,8 +132,13 @@ def judge_closed(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("largest relative error of V(t)", jd.relative_error(ds, "v", "node class"), 1e-5),
         jd.at_most("largest relative error of G_F(t)", jd.relative_error(ds, "sent", "sample node"), 1e-5),
-        jd.at_least("rate of convergence over lambda_min", ds.measured_rate / ds.predicted_rate, 1 - 1e-4),
+        jd.within("rate of convergence over lambda_min", ds.measured_rate / ds.predicted_rate, 1 - 1e-4, 3.0),
     ]
+
+
+def unmoved(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the top layer stays where it starts."""
+    return ds.assign({name: xr.zeros_like(ds[name]) + ds[name].isel(time=0) for name in ("predicted_v", "predicted_sent")})
 
 
 def plot_fixed(ds: xr.Dataset, fig: Figure) -> None:
@@ -174,30 +184,38 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=64,
     source=SOURCE,
+    bounds="derived",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="li2.gf_fixed",
-        statement=r"Where the top layer is the ridge solution, the hidden layer receives "
+        statement=r"An identity: where the top layer is the ridge solution, the hidden layer receives "
         r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F "
         r"(\tilde F^\top \tilde F + \eta I)^{-1}$: the negative derivative of the loss with respect to the features.",
         source=f"{SOURCE}, Proposition 1",
         judge=judge_fixed,
+        evidence="algebra",
         controls={"noise on the ridge solution": {"noise": 0.1}},
+        rivals={
+            "nothing is sent back": jd.swap(predicted_fixed=0.0),
+            "the early signal": jd.swap(predicted_fixed="predicted_growth"),
+        },
         plot=plot_fixed,
         caption=r"Entries of $G_F$ by differentiation of the loss against the formula, for one seed; a colour per activation. "
         "The line is equality.",
     ),
     STUDY.claim(
         id="li2.gf_early",
-        statement=r"From a top layer of size $\alpha$ on frozen features, $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + "
-        r"O(\alpha)) + O(t^2)$: the targets reach the hidden layer before they are fitted.",
+        statement=r"Under gradient flow of a top layer of size $\alpha$ on frozen features, $G_F(t) = G_F(0) + t\,(\tilde Y "
+        r"\tilde Y^\top \tilde F + O(\alpha)) + O(t^2)$: the targets reach the hidden layer before they are fitted.",
         source=f"{SOURCE}, Stage I",
         judge=judge_early,
-        controls={
-            "a large top layer, alpha = 1": {"start": 1.0},
-            "nine tenths of the growth": jd.scaled(predicted_growth=0.9),
+        evidence="flow",
+        controls={"a large top layer, alpha = 1": {"start": 1.0}},
+        rivals={
+            "no targets reach the hidden layer": jd.swap(predicted_growth=0.0),
+            "the signal at the ridge solution": jd.swap(predicted_growth="predicted_fixed"),
         },
         plot=plot_early,
         caption=r"Relative distance of $(G_F(t) - G_F(0))/t$ from $\tilde Y \tilde Y^\top \tilde F$: left over the time, from "
@@ -205,11 +223,18 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.gf_closed",
-        statement=r"On frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$; "
-        r"$G_F$ follows, and V converges at a rate of at least $\lambda_{\min}(A)$.",
+        statement=r"Under gradient flow of the top layer on frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with "
+        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; late, V converges at a rate from "
+        r"$\lambda_{\min}(A)$ to three times it.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
+        evidence="flow",
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
+        rivals={
+            "the top layer does not move": unmoved,
+            "convergence at the mean eigenvalue of A": jd.swap(predicted_rate="typical"),
+        },
         plot=plot_closed,
         caption=r"Size of $G_F$ over time for one seed, a panel per activation: dots, the solver from $V = 0$ and from the largest "
         r"start; lines, the closed form; dotted, the value at the ridge solution.",

@@ -19,6 +19,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2.claims import found
 from jaxdyn.theories.li2.dynamics import ridge
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
 
 def _rate(ds: xr.Dataset) -> xr.DataArray:
     """The share of pairs whose signs agree; NaN for runs that are not ok."""
-    return (ds.measured_sign == ds.predicted_sign).mean("pair").where(ds.status == 0).mean("seed")
+    return (ds.measured_sign == ds.predicted_sign).mean("pair").where(ds.status == 0)
 
 
 def _exchanged(ds: xr.Dataset) -> xr.Dataset:
@@ -103,13 +104,13 @@ def _exchanged(ds: xr.Dataset) -> xr.Dataset:
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Share of agreeing signs among the most similar pairs, mean over seeds: at the end, its rise, its excess over random pairs."""
+    """Share of agreeing signs among the most similar pairs at the end, and its excess over random pairs."""
     similar, random = (_rate(ds).sel(which=which) for which in WHICH)
-    return [
-        jd.at_least("share of the most similar pairs that repel, at the end", similar.isel(epoch=-1), 0.5),
-        jd.at_least("its rise after the first record", similar.isel(epoch=-1) - similar.isel(epoch=1), 0.0),
-        jd.at_least("its excess over random pairs, at the end", (similar - random).isel(epoch=-1), 0.0),
-    ]
+    means = {
+        "share of the most similar pairs that repel, at the end": (similar.isel(epoch=-1), 0.5),
+        "its excess over random pairs, at the end": ((similar - random).isel(epoch=-1), 0.0),
+    }
+    return [jd.mean_within(name, share, over="seed", low=low) for name, (share, low) in means.items()]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -138,10 +139,14 @@ CLAIMS = (
     STUDY.claim(
         id="li2.repulsion_raw",
         statement=r"A heuristic, not an identity: among the most similar pairs of nodes of a network in training, how often does "
-        r"$B_{jl}$ have the sign of $-\tilde f_j^\top \tilde f_l$, and does the share rise along training?",
+        r"$B_{jl}$ have the sign of $-\tilde f_j^\top \tilde f_l$ at its end, and how much more often than among random pairs?",
         judge=judge,
         expected="measured",
+        evidence="network",
+        bounds="derived",
         controls={"random pairs": _exchanged},
+        rivals={"no repulsion": jd.swap(predicted_sign=0.0), "similar nodes attract": jd.scaled(predicted_sign=-1.0)},
+        found=found.SIMILAR,
         plot=plot,
         caption=r"Share of the pairs of nodes for which $B_{jl}$ has the sign of $-\tilde f_j^\top \tilde f_l$, over the epoch: "
         "the most similar pairs and random ones, a panel per activation. Median and central 90% of the runs.",

@@ -44,6 +44,7 @@ class Training:
     decay: jd.Swept = 2e-4  # for Adam and SGD coupled: decay * w is added to the gradient
     top: jd.Swept = 1.0  # factor of V at the start; 0 is the paper's zero-init
     turn: jd.Swept = 0.02  # rate of W where it has Muon
+    decayed: jd.Code = jd.code("both", "top", "hidden", "neither")  # which layers have the decay
     group: str = "23"
     hidden: int = 256
     epochs: int = 400
@@ -223,12 +224,27 @@ def _stepper(s: Training, d: Data) -> tuple[Callable[[training_loop.State], trai
 
 
 def _optimizer(s: Training) -> optax.GradientTransformation:
-    adam = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_learning_rate(s.lr))
-    if s.optimizer == "adam":
-        return adam
+    apart = [(s.decayed == "both") | (s.decayed == layer) for layer in ("hidden", "top")]
+    decay = model.Params(*(jnp.where(on, jnp.asarray(s.decay, s.dtype), 0) for on in apart))
+    if s.optimizer.startswith("muon"):
+        turn = muon(s.turn, decay.w, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
+        return optax.partition({"w": turn, "v": _adam(s, _decaying(decay.v))}, model.Params("w", "v"))
     if s.optimizer == "adamw":
-        return optax.adamw(s.lr, weight_decay=s.decay)
+        return optax.chain(optax.scale_by_adam(), _decaying(decay), optax.scale_by_learning_rate(s.lr))
     if s.optimizer == "sgd":
-        return optax.chain(optax.add_decayed_weights(s.decay), optax.sgd(s.lr, momentum=0.9))
-    turn = muon(s.turn, s.decay, orthogonal="polar" if s.optimizer == "muon_polar" else "newton_schulz")
-    return optax.partition({"w": turn, "v": adam}, model.Params("w", "v"))
+        return optax.chain(_decaying(decay), optax.sgd(s.lr, momentum=0.9))
+    return _adam(s, _decaying(decay))
+
+
+def _adam(s: Training, decaying: optax.GradientTransformation) -> optax.GradientTransformation:
+    return optax.chain(decaying, optax.scale_by_adam(), optax.scale_by_learning_rate(s.lr))
+
+
+def _decaying(decay: model.Params | Float[Array, ""]) -> optax.GradientTransformation:
+    """Adds decay * weights, with one decay for all weights or one for each layer."""
+
+    def add(updates: model.Params, params: model.Params | None) -> model.Params:
+        each = decay if isinstance(decay, model.Params) else jax.tree.map(lambda _: decay, updates)
+        return jax.tree.map(lambda u, d, p: u + d * p, updates, each, params)
+
+    return optax.stateless(add)

@@ -8,7 +8,7 @@ from tests.theories.li2.helpers import rejects
 
 
 def test_judge_of_depth_rejects_distortions_and_the_masks_alone():
-    ds = jd.sweep(depth_claims.trial, jd.grid(depth_claims.Upper, below=6), seeds=4)
+    ds = jd.sweep(depth_claims.trial, jd.grid(depth_claims.Upper, below=6), seeds=16)
     one = ds.sel(form="derived")
     assert all(c.passed for c in depth_claims.judge(one))
     assert not all(c.passed for c in depth_claims.judge(ds.sel(form="printed")))

@@ -331,3 +331,22 @@ def test_float32_stays_float32(x64):
 def test_bad_settings_are_refused(fields, words):
     with pytest.raises(jd.UsageError, match=words):
         jd.grid(Training, **fields)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd"])
+def test_decay_of_one_layer_alone(x64, optimizer):
+    d, p = start(SMALL)
+    ends = {}
+    for layers in ("both", "top", "hidden", "neither"):
+        s = dataclasses.replace(SMALL, optimizer=optimizer, decayed=layers, epochs=3)
+        step, tx = training._stepper(s, d)
+        ends[layers] = step(training.training_loop.init(tx, p)).params
+    plain = dataclasses.replace(SMALL, optimizer=optimizer, decay=0.0)
+    step, tx = training._stepper(plain, d)
+    ends["plain"] = step(training.training_loop.init(tx, p)).params
+    for layer, alone, other in (("w", "hidden", "top"), ("v", "top", "hidden")):
+        with_decay, without = (np.asarray(getattr(ends[layers], layer)) for layers in ("both", "neither"))
+        np.testing.assert_array_equal(getattr(ends[alone], layer), with_decay)
+        np.testing.assert_array_equal(getattr(ends[other], layer), without)
+        np.testing.assert_allclose(without, getattr(ends["plain"], layer), rtol=1e-12)
+        assert not np.array_equal(with_decay, without)

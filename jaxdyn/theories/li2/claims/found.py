@@ -1,0 +1,95 @@
+"""What measured claims found: check -> where the recorded value lies, from the runs at quick scale.
+
+Half as wide again as the checks' own intervals.
+"""
+
+__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "THM4", "WHITENED"]
+
+Found = dict[str, tuple[float, float]]
+
+BOUNDARY: Found = {
+    "share of runs that generalise, rate 0.0005": (0.0, 0.525),
+    "share of runs that generalise, rate 0.002": (0.475, 1.0),
+    "share of runs that generalise, rate 0.01": (0.475, 1.0),
+    "share of runs that generalise, rate 0.05": (0.475, 1.0),
+    "share of runs that generalise, rate 0.2": (0.0, 0.525),
+    "logarithm of nodes' energy at the largest rate over that at the ones between": (-0.917, -0.589),
+}
+DIVERSITY: Found = {
+    "irreps that Muon's nodes hold beyond Adam's, mean": (-0.46, 0.668),
+    "logarithm of Adam's test loss over Muon's, mean": (-0.177, 0.024),
+}
+PHASE: Found = {
+    "power of M in p_50 beyond the theory's after 200 epochs, mean": (0.047, 0.179),
+    "power of M in p_50 beyond the theory's after 400 epochs, mean": (0.253, 0.342),
+    "power of M in p_50 beyond the theory's after 800 epochs, mean": (0.384, 0.463),
+    "ln p_50 after four times the epochs, change, mean": (-0.174, 0.072),
+    "ln p_50/p_c of 5x5 less that of a cyclic group, mean": (-0.127, 0.162),
+    "ln p_50/p_c of D12 less that of a cyclic group, mean": (-0.134, 0.028),
+}
+SIMILAR: Found = {
+    "share of the most similar pairs that repel, at the end": (0.817, 0.944),
+    "its excess over random pairs, at the end": (0.178, 0.387),
+}
+THM4: Found = {
+    "p_50, cross, M = 11, threshold 0.6": (0.307, 0.37),
+    "p_50, cross, M = 23, threshold 0.6": (0.255, 0.291),
+    "p_50, cross, M = 47, threshold 0.6": (0.211, 0.229),
+    "p_50, plain, M = 11, threshold 0.6": (0.521, 0.629),
+    "p_50, plain, M = 23, threshold 0.6": (0.53, 0.588),
+    "p_50, plain, M = 47, threshold 0.6": (0.481, 0.513),
+    "p_50, whitened, M = 11, threshold 0.6": (0.372, 0.464),
+    "p_50, whitened, M = 23, threshold 0.6": (0.323, 0.35),
+    "p_50, whitened, M = 47, threshold 0.6": (0.222, 0.25),
+    "slope of ln p_50 over ln(ln M / M), cross, threshold 0.5, 1 within its 95% interval": (0.18, 0.483),
+    "slope of ln p_50 over ln(ln M / M), cross, threshold 0.6, 1 within its 95% interval": (0.309, 0.536),
+    "slope of ln p_50 over ln(ln M / M), cross, threshold 0.7, 1 within its 95% interval": (0.388, 0.606),
+    "slope of ln p_50 over ln(ln M / M), cross, threshold 0.8, 1 within its 95% interval": (0.423, 0.676),
+    "slope of ln p_50 over ln(ln M / M), cross, threshold 0.9, 1 within its 95% interval": (0.373, 0.627),
+    "slope of ln p_50 over ln M, cross, -0.67374 within its 95% interval": (-0.362, -0.207),
+    "c_50 at the largest M over that at the smallest, cross, 1 within its 95% interval": (1.571, 1.964),
+    "slope of ln p_50 over ln(ln M / M), plain, threshold 0.5, 1 within its 95% interval": (0.039, 0.231),
+    "slope of ln p_50 over ln(ln M / M), plain, threshold 0.6, 1 within its 95% interval": (0.06, 0.228),
+    "slope of ln p_50 over ln(ln M / M), plain, threshold 0.7, 1 within its 95% interval": (0.153, 0.306),
+    "slope of ln p_50 over ln(ln M / M), plain, threshold 0.8, 1 within its 95% interval": (0.213, 0.368),
+    "slope of ln p_50 over ln(ln M / M), plain, threshold 0.9, 1 within its 95% interval": (0.207, 0.375),
+    "slope of ln p_50 over ln M, plain, -0.67374 within its 95% interval": (-0.154, -0.037),
+    "c_50 at the largest M over that at the smallest, plain, 1 within its 95% interval": (2.128, 2.511),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.5, 1 within its 95% interval": (0.376, 0.697),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.6, 1 within its 95% interval": (0.443, 0.722),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.7, 1 within its 95% interval": (0.528, 0.766),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.8, 1 within its 95% interval": (0.516, 0.666),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.9, 1 within its 95% interval": (0.351, 0.517),
+    "slope of ln p_50 over ln M, whitened, -0.67374 within its 95% interval": (-0.487, -0.296),
+    "c_50 at the largest M over that at the smallest, whitened, 1 within its 95% interval": (1.309, 1.722),
+    "exponent of the degree in c_50, cross: theorem, 2 within its 95% interval": (0.044, 0.299),
+    "exponent of the degree in c_50, cross: authors' sweeps, 1 within its 95% interval": (0.044, 0.299),
+    "exponent of the degree in c_50, plain: theorem, 2 within its 95% interval": (0.235, 0.388),
+    "exponent of the degree in c_50, plain: authors' sweeps, 1 within its 95% interval": (0.235, 0.388),
+    "exponent of the degree in c_50, whitened: theorem, 2 within its 95% interval": (0.061, 0.244),
+    "exponent of the degree in c_50, whitened: authors' sweeps, 1 within its 95% interval": (0.061, 0.244),
+}
+WHITENED: Found = {
+    "p_50, whitened, M = 11, threshold 0.5": (0.33, 0.454),
+    "p_50, whitened, M = 11, threshold 0.6": (0.372, 0.464),
+    "p_50, whitened, M = 11, threshold 0.7": (0.444, 0.513),
+    "p_50, whitened, M = 11, threshold 0.8": (0.482, 0.551),
+    "p_50, whitened, M = 11, threshold 0.9": (0.53, 0.614),
+    "p_50, whitened, M = 23, threshold 0.5": (0.293, 0.346),
+    "p_50, whitened, M = 23, threshold 0.6": (0.323, 0.35),
+    "p_50, whitened, M = 23, threshold 0.7": (0.335, 0.373),
+    "p_50, whitened, M = 23, threshold 0.8": (0.351, 0.442),
+    "p_50, whitened, M = 23, threshold 0.9": (0.46, 0.507),
+    "p_50, whitened, M = 47, threshold 0.5": (0.223, 0.25),
+    "p_50, whitened, M = 47, threshold 0.6": (0.222, 0.25),
+    "p_50, whitened, M = 47, threshold 0.7": (0.237, 0.273),
+    "p_50, whitened, M = 47, threshold 0.8": (0.279, 0.298),
+    "p_50, whitened, M = 47, threshold 0.9": (0.358, 0.387),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.5, 1 within its 95% interval": (0.376, 0.697),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.6, 1 within its 95% interval": (0.443, 0.722),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.7, 1 within its 95% interval": (0.528, 0.766),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.8, 1 within its 95% interval": (0.516, 0.666),
+    "slope of ln p_50 over ln(ln M / M), whitened, threshold 0.9, 1 within its 95% interval": (0.351, 0.517),
+    "slope of ln p_50 over ln M, whitened, -0.67374 within its 95% interval": (-0.487, -0.296),
+    "c_50 at the largest M over that at the smallest, whitened, 1 within its 95% interval": (1.309, 1.722),
+}

@@ -1,0 +1,86 @@
+"""How many pairs networks need: p_50 of planted transitions, the judge on planted laws; what decay does."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn.theories.li2.claims import phase
+from jaxdyn.theories.li2.dynamics.critical import order_share
+
+PHASE, DECAY = phase.CLAIMS
+
+
+def planted(excess=0.0, sooner=0.3, noise=0.05, dihedral=1.0):
+    """Logistic transitions at p_c M^excess, lower by ``sooner`` in ln p after all of the training."""
+    rng = np.random.default_rng(3)
+    groups = ["13", "23", "37", "53", "5x5", "D12"]
+    order = np.array([13, 23, 37, 53, 25, 24.0])
+    critical = np.array([order_share(int(m)) for m in order])
+    share, epoch = np.geomspace(0.5, 2, 9), np.arange(0, 900, 100)
+    middle = np.log(critical * (order / 24) ** excess * np.where(order == 24, dihedral, 1.0))
+    middle = middle[:, None, None] + noise * rng.standard_normal((6, 8, 1)) + sooner * (0.5 - epoch / 800)
+    x = np.log(share[:, None] * critical)[:, :, None, None]
+    accuracy = 1 / (1 + np.exp(-(x - middle) / 0.03))
+    coords = {"share": share, "group": groups, "seed": np.arange(8), "epoch": epoch}
+    axes = ("share", "group", "seed", "epoch")
+    data = {
+        "test_accuracy": (axes, accuracy),
+        "measured_critical": (axes[:3], (share[:, None] * critical)[..., None] + np.zeros(8)),
+    }
+    data |= {n: (axes[:3], v[:, None] + np.zeros((9, 6, 8))) for n, v in (("predicted_critical", critical), ("order", order))}
+    return xr.Dataset(data, coords)
+
+
+def outcome(ds, words):
+    return [c.passed for c in phase.judge_phase(ds) if words in c.name]
+
+
+def test_the_law_is_recognised_and_others_are_refused():
+    right = planted()
+    assert all(c.passed for c in phase.judge_phase(right))
+    np.testing.assert_allclose(phase.halves(right).sel(group="37").mean(), order_share(37) * np.exp(-0.15), rtol=0.06)
+    assert outcome(planted(excess=0.4), "power of M") == [False] * 3
+    assert outcome(planted(sooner=0.0, noise=0.01), "four times the epochs") == [False]
+    assert outcome(planted(dihedral=1.8), "D12") == [False] and outcome(planted(dihedral=1.8), "5x5") == [True]
+
+
+def test_rivals_are_refused_where_the_law_holds():
+    right = planted()
+    for name, rival in PHASE.rivals.items():
+        assert False in [c.passed for c in PHASE.judge(rival(right))], name
+
+
+def test_transitions_beyond_the_shares_decide_nothing():
+    ds = planted()
+    one = (ds.seed == 3) & (ds.group == "37")
+    gate = phase.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~one, 0.0)))[0]
+    assert gate.gate and not gate.passed and gate.value == 3
+    with pytest.raises(jd.Inconclusive, match="three points"):
+        phase.judge_phase(ds.isel(share=slice(0, 4)))
+
+
+def test_figures_can_be_drawn():
+    for claim, ds in ((PHASE, planted()), (DECAY, decays())):
+        fig = Figure()
+        claim.plot(ds, fig)
+        assert all(ax.has_data() for ax in fig.axes)
+
+
+def decays(top=0.1):
+    ends = {"both": 1.0, "top": top, "hidden": 0.97, "neither": 0.08}
+    test = np.array([*ends.values()])[:, None, None] * np.ones((4, 8, 3))
+    coords = {"decayed": list(ends), "seed": np.arange(8), "epoch": [0, 1, 2]}
+    names = ("test_accuracy", "train_accuracy")
+    return xr.Dataset({n: (("decayed", "seed", "epoch"), v) for n, v in zip(names, (test, 0 * test + 1), strict=True)}, coords)
+
+
+def test_decay_is_judged_layer_by_layer():
+    assert all(c.passed for c in DECAY.judge(decays()))
+    assert not all(c.passed for c in DECAY.judge(decays(top=1.0)))
+    opponents = {name: control.breach for name, control in DECAY.controls.items()} | dict(DECAY.rivals)
+    for name, opponent in opponents.items():
+        assert not all(c.passed for c in DECAY.judge(opponent(decays()))), name
+    with pytest.raises(jd.Inconclusive, match="decayed"):
+        DECAY.judge(decays().isel(decayed=[0, 3]))
