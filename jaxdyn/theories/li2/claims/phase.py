@@ -236,7 +236,6 @@ CLAIMS = (
         r"lower it; do a product of cyclic groups and a dihedral group need as many pairs as a cyclic group of like order?",
         judge=judge_phase,
         expected="measured",
-        bounds="derived",
         rivals={
             "the same share for all M": powers(0.0),
             "one over M": powers(-1.0),
