@@ -48,7 +48,17 @@ def table(claims: Sequence[Claim]) -> str:
         name = f"`{theory}`" if about.title == theory else f"`{theory}` {about.title}"
         rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))
     rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts]))
-    return "\n".join(rows) + "\n"
+    return "\n".join(rows) + f"\n\n{_by_evidence(claims)}\n"
+
+
+def _by_evidence(claims: Sequence[Claim]) -> str:
+    """One sentence: on what kinds of evidence the claims rest."""
+    counts = [(kind, sum(c.evidence == kind for c in claims)) for kind in EVIDENCE]
+    stated = "; ".join(f"{n} *{kind}* ({EVIDENCE[kind]})" for kind, n in counts if n)
+    silent = [c.theory for c in claims if c.evidence is None]
+    names = ", ".join(f"`{t}`" for t in dict.fromkeys(silent))
+    rest = f" {len(silent)} claims ({names}) do not state their evidence yet." if silent else ""
+    return f"By evidence: {stated}.{rest}"
 
 
 def _table_row(name: str, links: str, counts: Sequence[int]) -> str:
