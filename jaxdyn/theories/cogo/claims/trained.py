@@ -214,7 +214,6 @@ CLAIMS = (
         judge=judge_orders,
         controls={
             "decay 1e-5 in the same time": {"decay": 1e-5},
-            "ReLU (128 nodes)": {"activation": "relu", "hidden": 128, "decay": 5e-5},
         },
         rivals={"nodes spread over frequencies at random": scattered},
         plot=plot_orders,
