@@ -196,8 +196,8 @@ class Claim:
             raise UsageError(f"{self.id}: expected={self.expected!r} is not allowed: it is upheld, refuted or measured")
         if self.expected == "refuted" and self.counterpart is None:
             raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
-        if self.expected == "upheld" and not self.controls and not self.rivals:
-            raise UsageError(f"{self.id}: a claim needs at least one negative control or rival that its judge must reject")
+        if self.expected == "upheld" and not self.controls:
+            raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
         self._check_contract()
         controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
         object.__setattr__(self, "controls", controls)

@@ -92,7 +92,7 @@ class Study:
             min_ok=_own(min_ok, self.min_ok),
             plot=_own(plot, self.plot),
             caption=_own(caption, self.caption),
-            bounds=_own(bounds, self.bounds),
+            bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was found decides there
             evidence=_own(evidence, self.evidence),
             assumes=_own(assumes, self.assumes),
             rivals=_own(rivals, self.rivals),

@@ -255,7 +255,7 @@ def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, 
         ({"rivals": {"sgd": {"rate": 0.1}}}, "a rival is a function Dataset -> Dataset"),
         ({"found": {"a": (0, 1)}}, "found= is of claims that are expected to be measured"),
         ({"bounds": 3}, "bounds=3 is not allowed"),
-        ({"controls": {}}, "at least one negative control or rival"),
+        ({"controls": {}}, "at least one negative control that its judge"),
     ],
 )
 def test_what_is_stated_wrongly_is_refused(claim, fields, message):

@@ -39,6 +39,7 @@ def test_catalogue_says_what_a_verdict_rests_on():
         quick=jd.grid(Decay),
         evidence="flow",
         assumes=jd.below("overlap", 1.0),
+        controls={"wrong rate": {"rate": 2.0}},
         rivals={"nothing moves": jd.swap(predicted_x="start")},
         form="derived",
         bounds=jd.looked(at="0:8", confirmed="8:16"),

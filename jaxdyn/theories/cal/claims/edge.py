@@ -38,7 +38,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 study = jd.Study(
     evidence="network",
     assumes=(jd.above("flow_over_edge", 1.0),),
-    bounds="paper",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     trial=trial,
     quick=jd.grid(Network, eta=[0.1, 0.2, 0.4]),
     paper=jd.grid(Network, eta=[0.05, 0.1, 0.2, 0.3, 0.4], steps=20000, samples=100, iterations=40),

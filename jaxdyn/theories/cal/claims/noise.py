@@ -111,7 +111,7 @@ scalar = jd.Study(
     trial=noise_trial,
     quick=jd.grid(Noise, eta=[0.2, 0.46, 0.92]),
     paper=jd.grid(Noise, eta=[0.05, 0.1, 0.2, 0.46, 0.92], steps=8192),
-    seeds=8,
+    seeds=32,
     paper_seeds=64,
     source="arXiv:2012.03636, in one dimension without momentum",
 )
@@ -146,8 +146,7 @@ CLAIMS = (
     ),
     scalar.claim(
         id="cal.sgd_cov",
-        bounds=jd.looked(at="0:8", confirmed="1000:1032"),
-        seeds=32,
+        bounds=jd.looked(at="0:32", confirmed="4000:4032"),
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
         r"solves $HS + SH - \eta HSH = \eta C$.",
         source="arXiv:2012.03636, stationary covariance without momentum",

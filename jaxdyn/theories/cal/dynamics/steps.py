@@ -42,11 +42,10 @@ class Flows(NamedTuple):
 
 
 class FlowsArgs(NamedTuple):
-    """What the joint field depends on: target, step size, coefficient of the modified loss, weight decay."""
+    """What the joint field depends on: target, step size, weight decay."""
 
     m: Float[Array, "o i"]
     eta: Scalar
-    penalty: Scalar
     decay: Scalar
 
 
@@ -80,15 +79,15 @@ def _axpy(a: Scalar, x: PyTree, y: PyTree) -> PyTree:
     return jax.tree.map(lambda p, q: a * p + q, x, y)
 
 
-def modified_field(field: Field, eta: Scalar, penalty: Scalar = 0.25) -> Field:
-    r"""Field of the modified loss :math:`\tilde L = L + c\,\eta\|\nabla L\|^2`, c = 1/4: :math:`\tilde f = f - 2c\,\eta\,Jf`.
+def modified_field(field: Field, eta: Scalar) -> Field:
+    r"""Field of the modified loss :math:`\tilde L = L + \tfrac\eta4\|\nabla L\|^2`: :math:`\tilde f = f - \tfrac\eta2\,Jf`.
 
     Source: arXiv:2009.11162.
     """
 
     def modified(x: PyTree) -> PyTree:
         f, jf = jax.jvp(field, (x,), (field(x),))
-        return _axpy(-2 * penalty * eta, jf, f)
+        return _axpy(-eta / 2, jf, f)
 
     return modified
 
@@ -140,5 +139,5 @@ def flows_field(t: Scalar, state: Flows, args: FlowsArgs) -> Flows:
     field = linear_field(args.m, args.decay)
     f = field(state.flow)
     bend = jax.jvp(field, (state.flow,), (_axpy(-0.5, f, state.lead),))[1]
-    modified = modified_field(field, args.eta, args.penalty)(state.modified)
+    modified = modified_field(field, args.eta)(state.modified)
     return Flows(f, bend, modified, balance_rate(state.flow, args.m))

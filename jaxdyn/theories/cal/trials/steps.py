@@ -25,8 +25,8 @@ class Steps:
     """A two-layer linear network trained with a finite step size, against its flows.
 
     ``clock`` is the time that one step counts for: ``eta``, or ``eta / (1 - beta)``. ``start`` "uv" is the scalar problem
-    ``(uv - 1)^2 / 2`` from ``(1.5, 0.2)``, embedded in the same matrices. ``penalty`` and
-    ``decay_known`` are the theory's: the coefficient of the modified loss, and whether it takes the weight decay into account.
+    ``(uv - 1)^2 / 2`` from ``(1.5, 0.2)``, embedded in the same matrices. ``decay_known`` is
+    the theory's: whether it takes the weight decay into account.
     """
 
     eta: jd.Swept = 0.1
@@ -35,7 +35,6 @@ class Steps:
     clock: jd.Code = jd.code("step", "effective")
     decay: jd.Swept = 0.0
     start: jd.Code = jd.code("random", "uv")
-    penalty: jd.Swept = 0.25
     decay_known: jd.Swept = 1.0
     inputs: int = 4
     hidden: int = 5
@@ -95,7 +94,7 @@ def trial(s: Steps, key: PRNGKeyArray) -> jd.Observables:
     weights, drift = _train(s, start, m, every)
 
     ts = jnp.arange(s.samples + 1) * (every * tick)
-    args = theory.FlowsArgs(m, s.eta, s.penalty, s.decay * s.decay_known)
+    args = theory.FlowsArgs(m, s.eta, s.decay * s.decay_known)
     zeros = jax.tree.map(jnp.zeros_like, start)
     joint = theory.Flows(start, zeros, start, jnp.zeros_like(drift[0]))
     sol = flow.solve(theory.flows_field, joint, ts, args, solver="dopri8", rtol=1e-12, atol=1e-14)

@@ -169,6 +169,7 @@ CLAIMS = (
         quick=QUICK.replace(decay=list(CONVERGED)),
         paper=PAPER.replace(decay=list(CONVERGED)),
         judge=judge_n6,
+        controls={"decay 1e-5 in the same time": {"decay": 1e-5}},
         rivals={
             "decay makes no difference: order 6 everywhere": unlike,
             "the bias costs nothing: one group": jd.swap(predicted_n6=1.0),

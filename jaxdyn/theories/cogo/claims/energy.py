@@ -133,6 +133,7 @@ CLAIMS = (
         r"norm $E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$ at zero loss. It is "
         r"stationary at $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})} = \sqrt{1.318\,n}$, and least at a whole "
         r"number next to it.",
+        controls={"the norm of another number of carriers": jd.rolled(measured_energy="net")},
         rivals={
             "the bias costs nothing: one carrier": without_bias,
             "order 6 at every frequency": jd.swap(predicted_stationary="pairs"),

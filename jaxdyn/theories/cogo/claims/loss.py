@@ -119,6 +119,7 @@ FOURIER = STUDY.claim(
     r"output layer, is undone by its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$.",
     source=f"{SECTION}; constants made explicit",
     judge=judge_fourier,
+    controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_power="seed")},
     rivals={"the talks' transform": TALKS, "any spectrum has real weights": jd.swap(predicted_imaginary=0.0)},
     plot=plot_fourier,
     caption=r"Coefficients $z_k$ of random real weights against the conjugates of $z_{-k}$, real and imaginary parts, one run and "

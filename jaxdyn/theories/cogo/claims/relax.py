@@ -170,6 +170,9 @@ CLAIMS = (
         r"z$ and $g = \overline{\partial L/\partial r}$, not against steepest descent: $-\mathrm{Re}\langle g, \dot r\rangle = "
         r"-\dot L \ge 0$.",
         judge=judge_rdot,
+        controls={
+            "the velocities of another run": jd.rolled(measured_spectrum="seed", measured_velocity="seed", measured_fall="seed")
+        },
         rivals={
             "nothing moves": jd.swap(predicted_spectrum=0.0, predicted_velocity=0.0, predicted_fall=0.0),
             "without 1/d": jd.scaled(predicted_spectrum="order", predicted_velocity="order", predicted_fall="order"),

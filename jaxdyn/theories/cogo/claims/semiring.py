@@ -219,6 +219,7 @@ CLAIMS = (
         statement=r"On finite Abelian groups, sum potentials are ring homomorphisms: $r(1) = 1$, $r(x+y) = r(x) + r(y)$, "
         r"$r(x*y) = r(x)\,r(y)$. Their sums $\sum_{k'} r_{p,k',m-k',k}$ are additive.",
         judge=judge_rules,
+        controls={"the potentials of another run": jd.rolled(measured_rules="seed", measured_sums="seed")},
         rivals={
             "a product's potentials add up": jd.rolled(predicted_rules="rule"),
             "sums over k' are multiplicative, too": _multiplied,

@@ -134,7 +134,7 @@ def free_sixes(ds: xr.Dataset) -> xr.Dataset:
 
 
 def equal_epochs(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: shares are equal after as many epochs, whatever the decay; those where the largest decay is read."""
+    """A control: shares after as many epochs at every decay; those after which the largest decay is read."""
     share = share_at(ds, [float(ds.epoch[-1] * ds.decay[0] / ds.decay[-1])] * ds.sizes["decay"])
     return ds.assign(curve_fours=(share * ds.predicted_diagonal / 2).broadcast_like(ds.curve_fours))
 
@@ -253,10 +253,10 @@ CLAIMS = (
         r"n_6^*/n$ with $n = (d-1)/2$ and $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
         source="arXiv:2410.01779, figure 4 (equal epochs); decay times epochs and the limit: derived",
         judge=judge_wd,
+        controls={"as many epochs at every decay": equal_epochs},
         rivals={
             "decay makes no order 4": jd.swap(predicted_share=0.0),
             "decay makes order 4 at every frequency": jd.swap(predicted_share=1.0),
-            "epochs count, not decay times epochs": equal_epochs,
         },
         plot=plot_wd,
         caption=r"Share of the frequencies that have four nodes after 9900 epochs against weight decay: a thin line for each seed, "

@@ -105,7 +105,6 @@ CLAIMS = (
         paper_seeds=48,
         source="arXiv:2509.21519, Theorem 8 and figure 8",
         evidence="network",
-        bounds="derived",
     ).claim(
         id="li2.muon_diversity",
         statement=r"With few nodes and $\sigma = x^2$, do Muon's hold more different irreps than Adam's after the same training, "
@@ -133,7 +132,6 @@ CLAIMS = (
         paper_seeds=15,
         source="arXiv:2509.21519, figures 6 and 7",
         evidence="network",
-        bounds="derived",
     ).claim(
         id="li2.lr_boundary",
         statement=r"At 1.1 of the critical share, which learning rates lead to networks with $\sigma = x^2$ that generalise, and "

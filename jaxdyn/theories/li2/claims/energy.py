@@ -237,6 +237,7 @@ SHARES = ENERGY.claim(
     r"sums z.",
     source=f"corrected from {SOURCE}, equations 20 and 21",
     judge=judge_shares,
+    controls={"the energies of another node": jd.rolled(measured_shares="node", measured_energy="node")},
     rivals={"cross term without its factor 2, as printed": jd.scaled(predicted_shares=0.25, predicted_energy=0.25)},
     plot=plot_shares,
     caption="Energy of each irrep for random nodes, from class sums over all pairs, against the formula by Fourier blocks; a "

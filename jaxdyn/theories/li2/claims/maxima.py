@@ -239,6 +239,7 @@ FLATNESS = STUDY.claim(
     r"maximum as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ for real, $6d - 4$ for complex, $6d - 6$ for "
     "quaternionic type, none in a real irrep of degree 1.",
     judge=judge_flatness,
+    controls={"the eigenvalues of another group": jd.rolled(measured_zeros="group")},
     rivals={
         "no flat direction": jd.swap(predicted_zeros=0.0),
         "v = u forced": jd.swap(predicted_zeros="tied"),

@@ -169,6 +169,7 @@ UNIQUE = STUDY.claim(
     statement=r"In the reduced dynamics of one node, gradient ascents of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with "
     r"all $s_g > 0$ have one optimum for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, as many as there are pairs.",
     judge=judge_unique,
+    controls={"another activation's ends": jd.rolled(measured_optima="kind")},
     rivals={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
     plot=plot_unique,
     caption="Number of distinct ends of ascents from random starts for each activation: dots, runs; bars, the prediction.",
@@ -181,6 +182,7 @@ CLAIMS = (
         r"ascents of $\sum_g p_g \sigma(s_g)$ on $\sum_g s_g^2 = 2$ end so: for $x^2$ all of it goes to the most probable pair; "
         r"for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
         judge=judge,
+        controls={"another activation's ends": jd.rolled(measured_strength="activation")},
         rivals={"all pairs alike": uniform, "the most probable pair takes all": winner},
         plot=plot,
         caption=r"Strength $s_g$ of each pair over its probability, a colour per activation: dots, the end of an ascent that is "

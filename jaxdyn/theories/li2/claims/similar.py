@@ -143,7 +143,6 @@ CLAIMS = (
         judge=judge,
         expected="measured",
         evidence="network",
-        bounds="derived",
         controls={"random pairs": _exchanged},
         rivals={"no repulsion": jd.swap(predicted_sign=0.0), "similar nodes attract": jd.scaled(predicted_sign=-1.0)},
         found=found.SIMILAR,

@@ -198,5 +198,6 @@ CLAIMS = (
         form="all",
         judge=judge_start,
         controls={"embeddings of half the rank": narrowed(1)} | NARROW,
+        rivals={"exactly orthogonal": jd.swap(predicted_cosine=1e-6, predicted_gram=0.0)},
     ),
 )

@@ -4,6 +4,8 @@ import dataclasses
 
 import xarray as xr
 
+import jaxdyn as jd
+
 from jaxdyn.engine.verdict import decide
 from jaxdyn.theories.cal.claims import edge
 from tests.theories.cal.helpers import distorted, passed
@@ -18,7 +20,8 @@ def runs(ratio=0.99, flow=2.0, before=1.0):
 
 def judged(ds):
     (claim,) = edge.CLAIMS
-    return decide(dataclasses.replace(claim, controls={}), ds, {})
+    twice = jd.scaled(predicted_sharpness=2.0)  # in place of runs at another step size
+    return decide(dataclasses.replace(claim, controls={"edge at $4/\\eta$": twice}), ds, {})
 
 
 def test_the_end_is_at_the_edge():

@@ -19,7 +19,8 @@ def test_judge_of_carriers():
     for claim in claims.CLAIMS[:3]:
         judge = judges[claim.id.removeprefix("cogo.")]
         assert passes(judge, ds)
-        for breach in [*(c.breach for c in claim.controls.values()), *claim.rivals.values()]:
+        breaches = [c.breach for c in claim.controls.values() if callable(c.breach)]  # others are runs of their own
+        for breach in [*breaches, *claim.rivals.values()]:
             assert not passes(judge, breach(ds))
     for judge, name in (
         (claims.judge_one, "rise"),
