@@ -5,7 +5,6 @@ import dataclasses
 import xarray as xr
 
 import jaxdyn as jd
-
 from jaxdyn.engine.verdict import decide
 from jaxdyn.theories.cal.claims import edge
 from tests.theories.cal.helpers import distorted, passed
