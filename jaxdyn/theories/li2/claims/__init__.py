@@ -17,6 +17,7 @@ from jaxdyn.theories.li2.claims import (
     ridge,
     similar,
     stages,
+    suppression,
     width,
     zero_init,
 )
@@ -42,5 +43,6 @@ TOPICS = (
     stages,
     zero_init,
     diversity,
+    suppression,
 )
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -3,7 +3,7 @@
 Half as wide again as the checks' own intervals.
 """
 
-__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "THM4", "WHITENED"]
+__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "SUPPRESSION", "THM4", "WHITENED"]
 
 Found = dict[str, tuple[float, float]]
 
@@ -30,6 +30,11 @@ PHASE: Found = {
 SIMILAR: Found = {
     "share of the most similar pairs that repel, at the end": (0.817, 0.944),
     "its excess over random pairs, at the end": (0.178, 0.387),
+}
+SUPPRESSION: Found = {
+    "logarithm of the gain in held irreps over free ones, epoch 100, mean": (-0.04, 0.026),
+    "logarithm of the gain in held irreps over free ones, epoch 200, mean": (-0.046, 0.026),
+    "logarithm of the gain in held irreps over free ones, epoch 300, mean": (-0.095, 0.016),
 }
 THM4: Found = {
     "p_50, cross, M = 11, threshold 0.6": (0.307, 0.37),

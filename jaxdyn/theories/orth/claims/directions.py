@@ -57,17 +57,19 @@ def trial(s: Directions, key: PRNGKeyArray) -> jd.Observables:
         """Of the first d entries; the others are zero, so that all dimensions share one program."""
         kept = jnp.arange(max(s.dims)) < d
         x = jnp.where(kept, drawn, 0)
-        return nn.mean_cosine(x), signed_mean(x), signed_mean(x - jnp.mean(x, 0))
+        return nn.mean_cosine(x), signed_mean(x), signed_mean(x - jnp.mean(x, 0)), nn.unit_gram_error(x)
 
     dims = jnp.asarray(s.dims, s.dtype)
-    absolute, signed, centred = jax.lax.map(measure, dims)
+    absolute, signed, centred, gram = jax.lax.map(measure, dims)
     return jd.observables(
         predicted={
             "absolute": jd.named(theory.mean_absolute_cosine(dims), "dim"),
             "signed": jd.named(jax.vmap(theory.mean_cosine, (0, None))(dims, s.common), "dim"),
+            "gram": jd.named(theory.gram_error(s.vectors, dims), "dim"),
         },
-        measured={"absolute": jd.named(absolute, "dim"), "signed": jd.named(signed, "dim")},
+        measured={name: jd.named(x, "dim") for name, x in (("absolute", absolute), ("signed", signed), ("gram", gram))},
         recorded={
+            "approximate": jd.named(theory.approximate_mean(dims), "dim"),
             "centred": jd.named(centred, "dim"),
             "root_mean_square": jd.named(dims**-0.5, "dim"),
             "rho": theory.common_share(s.common),  # the limit of many dimensions
@@ -87,9 +89,16 @@ def short(ds: xr.Dataset) -> xr.Dataset:
 
 
 def judge_absolute(ds: xr.Dataset) -> list[jd.Check]:
-    """The mean |cos| at every dimension, in standard errors over independent matrices."""
+    """The mean |cos| and the Gram matrix at every dimension, in standard errors over independent matrices; the approximation."""
     z = stats.standard_errors(ds.measured_absolute - ds.predicted_absolute)
-    return [jd.at_most("|mean - formula| / standard error, at every dimension", abs(z), bound(z, ds))]
+    gram = stats.standard_errors(ds.measured_gram**2 / ds.predicted_gram**2 - 1)
+    return [
+        jd.at_most("|mean - formula| / standard error, at every dimension", abs(z), bound(z, ds)),
+        jd.at_most("the same for the squared distance of the Gram matrix from I", abs(gram), bound(gram, ds)),
+        jd.within(
+            "4d times the approximation's relative error", 4 * ds.dim * (ds.approximate / ds.predicted_absolute - 1), -1.01, -0.99
+        ),
+    ]
 
 
 def judge_signed(ds: xr.Dataset) -> list[jd.Check]:
@@ -134,10 +143,14 @@ CLAIMS = (
         id="orth.init",
         bounds="derived",
         statement=r"Independent random directions in $d$ dimensions have the mean absolute cosine "
-        r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}$.",
+        r"$\Gamma(d/2)/(\sqrt\pi\,\Gamma((d+1)/2))$, of which $\sqrt{2/(\pi d)}$ falls short by the share $1/(4d)$, and the Gram "
+        r"matrix of n of them is $\sqrt{n(n-1)/d}$ from the identity (root mean square).",
         judge=judge_absolute,
         controls={"entries with a common mean of 0.1": {"common": 0.1}},
-        rivals={"root mean square for the mean": jd.swap(predicted_absolute="root_mean_square")},
+        rivals={
+            "root mean square for the mean": jd.swap(predicted_absolute="root_mean_square"),
+            "directions without overlap": jd.swap(predicted_gram=0.0),
+        },
         plot=plot("absolute", "mean |cos|"),
         caption=f"Mean absolute cosine over pairs of random vectors against their dimension. {BANDS}",
     ),
@@ -148,7 +161,7 @@ CLAIMS = (
         r"cosine $\|E\,x/\|x\|\,\|^2$, known in closed form, and for the largest m and d within 3% the limit $\rho = "
         r"m^2/(m^2+\sigma^2)$ of many: with a common mean they are not orthogonal.",
         source="derived (independent directions have the mean cosine of their means)",
-        quick=STUDY.quick.replace(common=[0.1, 0.3]),
+        quick=STUDY.quick.replace(common=[0.1, 0.3, 0.6]),
         paper=jd.grid(Directions, common=[0.05, 0.1, 0.2, 0.3], dims=(64, 128, 256, 512, 768, 1024, 2048), vectors=256),
         judge=judge_signed,
         controls={"the mean removed": jd.swap(measured_signed="centred")},
