@@ -7,7 +7,6 @@ from jaxdyn.engine.registry import all_claims
 
 PENDING = {"joma", "rev", "snap"}  # theories whose claims are still to be brought up; this set only shrinks
 CLAIMS = {name: claim for name, claim in all_claims().items() if claim.theory not in PENDING}
-LEFT = {"lyu.dichotomy", "gromov.width"}  # bounds chosen after a look and not yet confirmed on fresh seeds
 
 
 @pytest.mark.parametrize("name", sorted(CLAIMS))
@@ -16,7 +15,7 @@ def test_the_claim_says_what_it_rests_on(name):
     assert claim.evidence is not None
     assert claim.rivals is not None, "without rivals stated, its checks would need no teeth"
     assert not isinstance(claim.bounds, str) or claim.bounds in ("paper", "derived")
-    assert claim.bounds is not None or claim.expected != "upheld" or name in LEFT
+    assert claim.bounds is not None or claim.expected != "upheld"
     if claim.evidence in MECHANISM and claim.expected == "upheld":
         assert claim.rivals, "the mechanism switched off"
 

@@ -139,6 +139,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="gromov.width",
+        bounds=jd.looked(at="0:96", confirmed="5000:5096"),
         statement="The number of nodes with which the constructed network classifies 90% of all pairs correctly grows with the "
         "modulus as a normal approximation of the margins predicts: within 20% for each modulus and from the smallest to the "
         "largest (11 to 59 at small scale), neither in proportion to the modulus or its root, nor not at all.",

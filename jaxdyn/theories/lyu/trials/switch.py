@@ -76,14 +76,14 @@ def trial(s: Switch, key: PRNGKeyArray) -> jd.Observables:
     def error(w: Float[Array, "*T d"]) -> Float[Array, "*T"]:
         return jnp.sum(jnp.square(w - data.truth), -1) / jnp.sum(jnp.square(data.truth))
 
-    half = error(near) / 2
+    half, sparsest = error(near) / 2, sparse.least_one_norm(data)
     early = jnp.argmin(jnp.abs(time - jnp.abs(jnp.log(s.alpha)) / 2))
     return jd.observables(
         predicted={
             "switch": time_of_switch(time, error(predicted), half),
             "error": jd.named(error(predicted), "record"),
             "product": jd.named(jnp.broadcast_to(theory.product(s.alpha, time)[:, None], product.shape), "record input"),
-            "end": jd.named(sparse.least_one_norm(data), "input"),
+            "end": jd.named(sparsest, "input"),
         },
         measured={
             "switch": time_of_switch(time, error(w), half),
@@ -98,5 +98,6 @@ def trial(s: Switch, key: PRNGKeyArray) -> jd.Observables:
             "kernel": jd.named(near, "input"),
             "fitted": jd.named(jnp.where(time >= FITTED, 1.0, 0.0), "record"),
         },
+        assumed={"left": jnp.linalg.norm(predicted[-1] - sparsest) / jnp.linalg.norm(sparsest)},
         status=solution.status,
     )

@@ -27,11 +27,12 @@ def passed(checks):
 
 def test_judges_of_training_reject_what_is_not_random_or_leaves_it():
     good = text_runs()
-    assert passed(text.judge_weights(good)) and passed(text.judge_start(good)) and passed(text.judge_every(good))
+    assert passed(text.judge_weights(good)) and passed(text.judge_start(text_runs(1.1))) and passed(text.judge_every(good))
+    assert not passed(text.judge_start(text_runs(1.3)))
     for bad in (text_runs(2.6), text.narrowed(0)(good), jd.scaled(predicted_cosine=1.2)(good), text.untouched(text_runs(1.0))):
         assert not passed(text.judge_weights(bad))
     half = text.narrowed(1)(good)
-    assert not passed(text.judge_start(half))
-    assert not passed(text.judge_start(jd.scaled(predicted_gram=1.01)(good)))
+    assert not passed(text.judge_start(text.narrowed(1)(text_runs(1.1))))
+    assert not passed(text.judge_start(jd.scaled(predicted_gram=1.01)(text_runs(1.1))))
     assert half.measured_cosine.dims == good.measured_cosine.dims
     np.testing.assert_array_equal(half.measured_cosine.isel(group=1), good.measured_cosine.isel(group=1))
