@@ -1,10 +1,12 @@
 """Finished runs, looked up and put together: results made by hand, whose numbers say where they belong."""
 
+import json
+
 import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.chunk import Chunk, Program, Result, versions
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import split
@@ -55,6 +57,19 @@ def test_tuples_are_coordinates_in_words(toys):
     grid = jd.grid(toys.Toy, weights=[(1, 2), (3,)])
     ds = filled(toys, grid, (0,)).dataset(Request(toys.decay, grid, (0,)))
     assert ds.weights.values.tolist() == ["1:2", "3"]
+
+
+def test_a_dataset_says_what_was_run(toys):
+    """The trial, every field of the setting, the seeds and the versions: enough to ask for the same runs again."""
+    grid, seeds = jd.grid(toys.Toy, rate=[1.0, 2.0], size=2, weights=(3,), optimizer="sign"), (4, 5, 6)
+    request = Request(toys.decay, grid, seeds)
+    attributes = filled(toys, grid, seeds).dataset(request).attrs
+    assert attributes["trial"] == "toys:decay" and attributes["seeds"] == "4:7"
+    assert Request(toys.decay, grid, (0, 2)).attributes()["seeds"] == "0, 2"
+    fields = json.loads(attributes["settings"])
+    fields["weights"] = tuple(fields["weights"])  # JSON knows lists only
+    assert jd.grid(toys.Toy, **fields).cells() == grid.cells()
+    assert dict(words.split() for words in attributes["versions"].split(", ")) == {"jaxdyn": jd.__version__, **versions()}
 
 
 @pytest.mark.parametrize(
