@@ -19,7 +19,7 @@ from jaxtyping import Array, Inexact
 __all__ = ["eigh", "eigvalsh", "inv", "lstsq", "qr", "singular_values", "solve", "svd"]
 
 
-def _one_by_one(function: Callable[..., Any], *matrices: Array) -> Any:
+def _one_by_one(function: Callable[..., Any], *matrices: Inexact[Array, "*batch m n"]) -> Any:
     """The function of matrices (without further arguments), over their common leading axes if there are any."""
     function = sequential_vmap(function)
     for _ in range(matrices[0].ndim - 2):

@@ -27,7 +27,7 @@ def watch(s: Training, now: model.Params, before: model.Params, d: Data) -> dict
     samples, known = d.samples.reshape(-1, 2), (d.number.reshape(-1) < d.count)[:, None]
     labels = d.labels.reshape(-1)
 
-    def centred(x: Array) -> Array:
+    def centred(x: Float[Array, "n columns"]) -> Float[Array, "n columns"]:
         return jnp.where(known, x - jnp.sum(jnp.where(known, x, 0), 0) / d.count, 0)
 
     plain = jnp.where(known, model.features(now.w, samples, s.activation), 0)
