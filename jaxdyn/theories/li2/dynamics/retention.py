@@ -149,7 +149,7 @@ def value_and_gradient(w: Float[Array, "D S"], group: Tables, data: Data) -> tup
 def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Tables, data: Data) -> Float[Array, "M S"]:
     """Y^T B f."""
 
-    def feature(u: Float[Array, "*M S"], v: Float[Array, "M S"]) -> Float[Array, "*pairs S"]:
+    def feature(u: Float[Array, "*first S"], v: Float[Array, "*second S"]) -> Float[Array, "*pairs S"]:
         return 2 * u * v + data.squares * (u * u + v * v)
 
     f = feature(u, v[group.partner])

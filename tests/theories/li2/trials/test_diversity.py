@@ -23,10 +23,15 @@ def planted(group):
     """Two nodes at maxima of every irrep but the last, of falling size, and three small ones there."""
     irreps = IRREPS[group]
     chosen = [numbers[0] for numbers in irreps.merged[1:]]
-    w = [energy.random_maximum(jax.random.key(k), irreps, k, 2) for k in chosen[:-1]]
-    dead = 0.05 * energy.random_maximum(jax.random.key(9), irreps, chosen[-1], 3)
+    counts = [2] * (len(chosen) - 1) + [3]
+
+    @jax.jit
+    def maxima(key):
+        return [energy.random_maximum(key, irreps, k, count) for k, count in zip(chosen, counts, strict=True)]
+
+    *w, dead = jax.device_get(maxima(jax.random.key(0)))
     peaks = [peak.energy for peak in energy.peaks(irreps) if set(peak.irreps) & set(chosen[:-1])]
-    return np.concatenate([np.concatenate(w, 1) * np.linspace(1, 0.3, 2 * len(w)), dead], 1), np.mean(peaks)
+    return np.concatenate([np.concatenate(w, 1) * np.linspace(1, 0.3, 2 * len(w)), 0.05 * dead], 1), np.mean(peaks)
 
 
 @pytest.mark.parametrize("group", IRREPS)

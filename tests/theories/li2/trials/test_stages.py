@@ -17,10 +17,15 @@ S = Training(group="5", hidden=6, share=0.6, epochs=4, every=1, dtype="float64")
 WATCH = jax.jit(lambda now, before, d: stages.watch(S, now, before, d))
 
 
+@jax.jit
+def drawn(key):
+    """Data, weights now and at the record before."""
+    k_data, k_now, k_before = jax.random.split(key, 3)
+    return training.data(S, k_data), *(model.init(k, 5, S.hidden, S.dtype) for k in (k_now, k_before))
+
+
 def watched():
-    """Data, weights now and at the record before, and what is watched."""
-    k_data, k_now, k_before = jax.random.split(jax.random.key(3), 3)
-    d, now, before = training.data(S, k_data), *(model.init(k, 5, S.hidden, S.dtype) for k in (k_now, k_before))
+    d, now, before = drawn(jax.random.key(3))
     return d, now, before, WATCH(now, before, d)
 
 
@@ -31,7 +36,7 @@ def test_norms_and_overlaps_are_those_of_dense_matrices(x64):
     w, v = map(np.asarray, now)
     f = (w[samples[:, 0]] + w[5 + samples[:, 1]]) ** 2
     tilde, y = f - f.mean(0), np.eye(5)[labels] - np.eye(5)[labels].mean(0)
-    slope = jax.grad(model.loss)(now, samples, labels)
+    slope = jax.jit(jax.grad(model.loss))(now, samples, labels)
     expected = {
         "sent": np.linalg.norm((y - tilde @ v) @ v.T),
         "pull_v": np.linalg.norm(slope.v),

@@ -37,7 +37,7 @@ def flat(d: training.Data) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return samples[: every**2], labels[: every**2], np.arange(every**2) < int(d.count)
 
 
-TRAIN = jax.jit(training.train, static_argnums=(0, 2))
+TRAIN, DATA = jax.jit(training.train, static_argnums=(0, 2)), jax.jit(training.data, static_argnums=0)
 GRADIENT, RIDGE, OBSERVE = (jax.jit(f, static_argnums=2) for f in (training.gradient, training.ridge_top, training.observe))
 
 
@@ -187,7 +187,7 @@ def test_held_out_pairs_are_all_the_others(group, share, x64):
     np.testing.assert_array_equal(np.sort(samples @ [order, 1]), np.arange(order**2))  # each pair once, on one side only
     np.testing.assert_array_equal(labels, np.asarray(parse(group).table)[tuple(samples.T)])
     np.testing.assert_array_equal(np.asarray(d.number).ravel(), np.arange(d.number.size))
-    other = flat(training.data(s, jax.random.key(8)))[0]
+    other = flat(DATA(s, jax.random.key(8)))[0]
     assert (other[: known.sum()] != samples[: known.sum()]).any()
 
 
@@ -270,7 +270,7 @@ def test_watch_has_the_weights_now_and_at_the_record_before(x64):
 def test_critical_shares_are_in_units_of_the_critical_one(group, share):
     s = Training(group=group, share=1.1, critical=True)
     np.testing.assert_allclose(s.pairs, 1.1 * share, rtol=1e-12)
-    d = training.data(s, KEY)
+    d = DATA(s, KEY)
     assert int(d.count) == round(1.1 * share * parse(group).order ** 2)
     assert dataclasses.replace(s, critical=False, share=0.3).pairs == 0.3
 
