@@ -29,7 +29,7 @@ import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import optimistix
-from jaxtyping import Array, Bool, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
@@ -260,7 +260,7 @@ def _largest(tree: PyTree) -> Float[Array, ""]:
     return jnp.max(jnp.stack(largest))
 
 
-def _over(mask: Bool[Array, " T"], leaf: Array) -> Array:
+def _over(mask: Bool[Array, " T"], leaf: Shaped[Array, "T *shape"]) -> Bool[Array, "T *ones"]:
     """The mask over times, shaped to broadcast over a leaf with a leading time axis."""
     return mask.reshape(-1, *[1] * (leaf.ndim - 1))
 

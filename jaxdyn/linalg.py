@@ -19,12 +19,12 @@ from jaxtyping import Array, Inexact
 __all__ = ["eigh", "eigvalsh", "inv", "lstsq", "qr", "singular_values", "solve", "svd"]
 
 
-def _one_by_one(function: Callable[..., Any], *matrices: Array) -> Any:
-    """The function of matrices (without further arguments), over their common leading axes if there are any."""
+def _one_by_one(function: Callable[..., Any], *arrays: Inexact[Array, "..."]) -> Any:
+    """The function of a matrix (and a right-hand side), over their common leading axes if there are any."""
     function = sequential_vmap(function)
-    for _ in range(matrices[0].ndim - 2):
+    for _ in range(arrays[0].ndim - 2):
         function = jax.vmap(function)
-    return function(*matrices)
+    return function(*arrays)
 
 
 def eigh(a: Inexact[Array, "*batch n n"]) -> tuple[Inexact[Array, "*batch n"], Inexact[Array, "*batch n n"]]:

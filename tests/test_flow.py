@@ -1,5 +1,7 @@
 """flow.py against closed forms, scipy and the mathematics of its promises."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -265,9 +267,8 @@ def solve_alone(start, ts, rate, goal):
 def test_solve_many_is_the_loop_of_solves(x64, block, stiffness):
     starts, goals = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)
     ts = jnp.linspace(0.0, 2.0, 3)
-    many = flow.solve_many(
-        decay_to, {"x": jnp.asarray(starts)}, ts, {"rate": RATES, "goal": goals}, stiffness=stiffness, block=block, **TO_TWO
-    )
+    solve = functools.partial(flow.solve_many, decay_to, ts=ts, stiffness=stiffness, block=block, **TO_TWO)
+    many = jax.device_get(jax.jit(solve)({"x": jnp.asarray(starts)}, args={"rate": RATES, "goal": goals}))
     for i in range(5):
         one = solve_alone(starts[i], ts, RATES[i], goals[i])
         assert abs(int(many.steps[i]) - int(one.steps)) <= 1  # rounding differs under vmap, and may decide on a step

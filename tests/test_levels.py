@@ -1,5 +1,7 @@
 """Error rates of the statistics, by simulation: on data for which the law is true, refusals are as frequent as stated."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.stats
@@ -53,15 +55,15 @@ def test_normal_quantile_where_the_error_is_known(count):
 
 
 def test_slope_interval(runs=4):
-    """Y = x² times noise: the mean slope over runs is 2."""
+    """Y = x² times noise: the mean slope over runs is 2. All repeats at once, and some of them one by one."""
     x = xr.DataArray(2.0 ** np.arange(4), dims="eta")
-    rng = np.random.default_rng(1)
-    refused = 0
-    for _ in range(REPEATS // 2):
-        y = x**2 * xr.DataArray(np.exp(0.1 * rng.normal(size=(4, runs))), dims=("eta", "seed"))
-        _, low, high = stats.slope_interval(x, y, "eta", 0.95)
-        refused += not low <= 2 <= high
-    assert agrees(refused, 0.95, REPEATS // 2)
+    noise = np.random.default_rng(1).normal(size=(REPEATS, 4, runs))
+    y = x**2 * xr.DataArray(np.exp(0.1 * noise), dims=("repeat", "eta", "seed"))
+    _, low, high = stats.mean_interval(stats.loglog_slope(x, y, "eta"), "seed", 0.95)
+    assert agrees(int(((low > 2) | (high < 2)).sum()), 0.95)
+    for repeat in range(20):
+        _, *ends = stats.slope_interval(x, y.isel(repeat=repeat), "eta", 0.95)
+        np.testing.assert_allclose(ends, [low[repeat], high[repeat]], rtol=1e-12)
 
 
 @pytest.mark.parametrize("runs", [8, 30])
@@ -77,32 +79,45 @@ def test_bootstrap_interval(runs):
 @pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
 def test_wilson(n, p):
     """A count has steps: the exact rate of refusals, averaged over nearby p, is the nominal one to within two per cent."""
+    low, high = np.transpose([stats.wilson(k, n, 0.95) for k in range(n + 1)])
     rates = []
     for q in np.linspace(p - 0.08, p + 0.08, 41):
-        inside = [low <= q <= high for low, high in (stats.wilson(k, n, 0.95) for k in range(n + 1))]
-        rates.append(float(scipy.stats.binom.pmf(np.arange(n + 1)[np.array(inside)], n, q).sum()))
+        inside = np.flatnonzero((low <= q) & (q <= high))
+        rates.append(float(scipy.stats.binom.pmf(inside, n, q).sum()))
     assert np.mean(rates) == pytest.approx(0.95, abs=0.02)
 
 
 def test_rank_correlation_of_independent_numbers():
-    """Its exact distribution: with 5 pairs, |rho| = 1 in 2 of 120 orders."""
-    rho = stats.spearman(draws(5, seed=2), draws(5, seed=3), "seed")
-    assert agrees(int((abs(rho) > 1 - 1e-9).sum()), 1 - 2 / 120)
+    """Its exact distribution, over all orders of 5 pairs: |rho| = 1 in 2 of 120, mean 0, variance 1/4."""
+    orders = xr.DataArray(list(itertools.permutations(range(5))), dims=("repeat", "seed"))
+    rho = stats.spearman(orders, xr.DataArray(np.arange(5.0), dims="seed"), "seed")
+    assert int((abs(rho) > 1 - 1e-9).sum()) == 2
+    assert float(rho.mean()) == pytest.approx(0, abs=1e-12) and float(rho.var()) == pytest.approx(1 / 4)
 
 
 @pytest.mark.parametrize("runs", RUNS)
 def test_a_check_of_a_mean_that_is_at_its_bound(runs):
-    """A true mean on the bound: passed or failed for certain as rarely as stated, half of it on each side."""
-    found = [jd.mean_within("m", row, over="seed", low=0.0, level=0.95).passed for row in draws(runs, 2000)]
-    assert agrees(found.count(False), 0.975, 2000) and agrees(found.count(True), 0.975, 2000)
+    """A true mean on the bound: passed or failed for certain as rarely as stated, half of it on each side.
+
+    The check decides by the mean in standard errors, seen on some repeats of each outcome; that is counted in all of them.
+    """
+    values = draws(runs)
+    z, quantile = stats.standard_errors(values, "seed", least=2), stats.bonferroni_t(1, runs, 0.95)
+    outcomes = {True: z > quantile, False: z < -quantile, None: abs(z) < quantile}
+    for outcome, rows in outcomes.items():
+        for row in values[rows.values][:20]:
+            assert jd.mean_within("m", row, over="seed", low=0.0, level=0.95).passed is outcome
+    assert agrees(int(outcomes[True].sum()), 0.975) and agrees(int(outcomes[False].sum()), 0.975)
 
 
-def test_a_check_of_a_share_that_is_at_its_bound():
-    rng = np.random.default_rng(4)
-    flags = xr.DataArray(rng.random((2000, 40)) < 0.5, dims=("repeat", "seed"))
-    found = [jd.share_within("s", row, over="seed", low=0.5, level=0.95).passed for row in flags]
-    assert found.count(False) / 2000 == pytest.approx(0.025, abs=0.02)
-    assert found.count(True) / 2000 == pytest.approx(0.025, abs=0.02)
+def test_a_check_of_a_share_that_is_at_its_bound(runs=40, repeats=2000):
+    """Its outcome follows from the number of hits, for each of which it is asked once."""
+    flags = np.random.default_rng(4).random((repeats, runs)) < 0.5
+    rows = {int(row.sum()): xr.DataArray(row, dims="seed") for row in flags}
+    outcome = {hits: jd.share_within("s", row, over="seed", low=0.5, level=0.95).passed for hits, row in rows.items()}
+    found = [outcome[hits] for hits in flags.sum(1).tolist()]
+    assert found.count(False) / repeats == pytest.approx(0.025, abs=0.02)
+    assert found.count(True) / repeats == pytest.approx(0.025, abs=0.02)
 
 
 def test_convergence_order_of_a_law_that_holds():

@@ -70,13 +70,6 @@ def _settings(verified: Verified) -> dict[str, Any]:
     return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
 
 
-def _seed_range(seeds: tuple[int, ...]) -> str:
-    """``0:8`` for 0 to 7; seeds with gaps one by one."""
-    if seeds == tuple(range(seeds[0], seeds[-1] + 1)):
-        return f"{seeds[0]}:{seeds[-1] + 1}"
-    return ", ".join(map(str, seeds))
-
-
 def _entry(verified: Verified) -> dict[str, Any]:
     claim, decision = verified.claim, verified.conclusion.decision
     entry = {
@@ -107,7 +100,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "teeth": verified.teeth,
         "scale": verified.task.scale,
         "seeds": len(verified.task.main.seeds),
-        "seed_range": _seed_range(verified.task.main.seeds),
+        "seed_range": verified.task.main.seed_range,
         "settings": _settings(verified),
         "command": verified.task.command,
         "message": decision.message,

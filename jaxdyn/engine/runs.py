@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn import __version__
+from jaxdyn.engine.chunk import Chunk, Program, Result, versions
 from jaxdyn.engine.reference import ref_to
-from jaxdyn.engine.setting import Grid, split
+from jaxdyn.engine.setting import Grid, field_table, split
 from jaxdyn.errors import UsageError
 
 __all__ = ["Request", "Runs"]
@@ -24,6 +26,23 @@ class Request:
     trial: Callable[..., Any]
     grid: Grid
     seeds: tuple[int, ...]
+
+    @property
+    def seed_range(self) -> str:
+        """``0:8`` for 0 to 7; seeds with gaps one by one."""
+        if self.seeds == tuple(range(self.seeds[0], self.seeds[-1] + 1)):
+            return f"{self.seeds[0]}:{self.seeds[-1] + 1}"
+        return ", ".join(map(str, self.seeds))
+
+    def attributes(self) -> dict[str, str]:
+        """What a Dataset that leaves jaxdyn should say of itself; words only, so that every file format takes them."""
+        settings = {row["name"]: row["value"] for row in field_table(self.grid)}
+        return {
+            "trial": ref_to(self.trial).title,
+            "settings": json.dumps(settings, default=str),
+            "seeds": self.seed_range,
+            "versions": ", ".join(f"{name} {number}" for name, number in {"jaxdyn": __version__, **versions()}.items()),
+        }
 
 
 class Runs:
@@ -54,7 +73,10 @@ class Runs:
         return all((key, cell, seed) in self._places for cell in chunk.cells for seed in chunk.seeds)
 
     def dataset(self, request: Request) -> xr.Dataset:
-        """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN)."""
+        """One labelled Dataset: the grid's axes, ``seed``, then the observables' own axes (ragged ones padded with NaN).
+
+        Its attributes are those of the request.
+        """
         places = []
         for cell in request.grid.cells():
             key = self.key(request, cell)
@@ -75,7 +97,7 @@ class Runs:
         sizes = {d: n for dims, block in variables.values() for d, n in zip(dims, block.shape, strict=True)}
         coords = {axis: list(v) for axis, v in common.items() if sizes.get(axis) == len(v)}
         coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
-        ds = xr.Dataset(variables, coords={**coords, "seed": list(request.seeds)})
+        ds = xr.Dataset(variables, {**coords, "seed": list(request.seeds)}, request.attributes())
         for axis, values in request.grid.axes.items():
             if isinstance(values[0], tuple):
                 ds = ds.assign_coords({axis: [":".join(map(str, v)) for v in values]})

@@ -245,4 +245,7 @@ def _why(control: Outcome) -> str:
 
 
 def _text(value: Any) -> str:
-    return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    """A field's value as the command line takes it."""
+    if isinstance(value, tuple):
+        return ":".join(map(_text, value))
+    return str(value).lower() if isinstance(value, bool | None) else str(value)

@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 
 import xarray as xr
 
-from jaxdyn import __version__
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Program, versions
+from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import error_decision
 from jaxdyn.engine.failure import Failure
@@ -289,20 +288,8 @@ def _outcome(
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
     except Exception as error:
         return Conclusion(error_decision(error, task.claim.trial)), None, {}
-    for ds in (data, *controls.values()):
-        ds.attrs = _attributes(task)
+    about = {"claim": task.claim.id, "statement": task.claim.statement, "source": task.claim.source, "scale": task.scale}
+    data.attrs |= about
+    for name, ds in controls.items():
+        ds.attrs |= about | {"control": name}
     return conclude(task, data, controls), data, controls
-
-
-def _attributes(task: Task) -> dict[str, Any]:
-    """What a Dataset that leaves jaxdyn should say of itself; words and numbers only, so that every file format takes them."""
-    seeds = task.main.seeds
-    contiguous = seeds == tuple(range(seeds[0], seeds[-1] + 1))
-    return {
-        "claim": task.claim.id,
-        "statement": task.claim.statement,
-        "source": task.claim.source,
-        "scale": task.scale,
-        "seeds": f"{seeds[0]}:{seeds[-1] + 1}" if contiguous else ",".join(map(str, seeds)),
-        "versions": ", ".join(f"{name} {number}" for name, number in {"jaxdyn": __version__, **versions()}.items()),
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 __all__ = ["mean_cosine", "unit_gram_error"]
 
@@ -25,7 +25,7 @@ def _over_gram(u: Float[Array, "n d"], power: int) -> Float[Array, ""]:
     padded = jnp.concatenate([u, jnp.zeros((blocks * rows - n, d), u.dtype)]).reshape(blocks, rows, d)
     numbers = jnp.arange(blocks * rows, dtype=jnp.int32).reshape(blocks, rows, 1)
 
-    def one(block: tuple[Array, Array]) -> Array:
+    def one(block: tuple[Float[Array, "rows d"], Int[Array, "rows 1"]]) -> Float[Array, ""]:
         other = block[1] != jnp.arange(n, dtype=jnp.int32)  # without the diagonal: subtracted later, it would leave its rounding
         return jnp.sum(jnp.where(other, jnp.abs(block[0] @ u.T), 0) ** power)
 

@@ -126,7 +126,7 @@ class LayerNorm(nn.Module):
     shape: Shape
 
     @nn.compact
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
         """Normalise; the mean of squared deviations, not of squares minus the squared mean: that one cancels."""
         s = self.shape
         gain = self.param("gain", nn.initializers.ones, (s.width,), s.dtype)
@@ -142,15 +142,15 @@ class Block(nn.Module):
     drop: bool
     observe: tuple[str, ...]
 
-    def dropped(self, x: Array, place: str) -> Array:
+    def dropped(self, x: Float[Array, "*shape"], place: str) -> Float[Array, "*shape"]:
         """``x`` with dropout, if this place has any."""
         return _dropout(self.shape, place, self.drop)(x)
 
-    def weight(self, name: str, *shape: int) -> Array:
+    def weight(self, name: str, *shape: int) -> Float[Array, "*shape"]:
         """A parameter drawn by its rule."""
         return self.param(name, rules(self.shape)[name], shape, self.shape.dtype)
 
-    def attention(self, x: Array) -> tuple[Array, Array]:
+    def attention(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b h n n"]]:
         """Output and weights of the heads."""
         s = self.shape
         packed = x @ self.weight("qkv", s.width, 3 * s.width)
@@ -168,7 +168,7 @@ class Block(nn.Module):
                 out = out + self.weight("out_bias", s.width)
         return self.dropped(out, "residual"), b
 
-    def mlp(self, x: Array) -> tuple[Array, Array]:
+    def mlp(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b n m"]]:
         """Output and units of the MLP."""
         s = self.shape
         units = x @ self.weight("inner", s.width, s.hidden) + self.weight("inner_bias", s.hidden)
@@ -177,7 +177,7 @@ class Block(nn.Module):
         return self.dropped(out, "residual"), units
 
     @nn.compact
-    def __call__(self, x: Array, _: None) -> tuple[Array, dict[str, Array]]:
+    def __call__(self, x: Float[Array, "*b n d"], _: None) -> tuple[Float[Array, "*b n d"], dict[str, Array]]:
         """The block's output, and what is observed in it."""
         norms = [LayerNorm(self.shape, name=f"norm{i}") if self.shape.norm != "none" else (lambda x: x) for i in (1, 2)]
         pre = self.shape.norm == "pre"
@@ -200,8 +200,8 @@ class Transformer(nn.Module):
 
     @nn.compact
     def __call__(
-        self, tokens: Array, *, read: bool, drop: bool = False, observe: tuple[str, ...] = ()
-    ) -> tuple[Array, dict[str, Array]]:
+        self, tokens: Int[Array, "*b n"], *, read: bool, drop: bool = False, observe: tuple[str, ...] = ()
+    ) -> tuple[Float[Array, "*b n out"], dict[str, Array]]:
         """Logits (``read``) or the last residual stream, and what is observed."""
         s, start = self.shape, rules(self.shape)
         embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)

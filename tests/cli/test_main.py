@@ -19,26 +19,7 @@ from jaxdyn.report.figures import inflate
 
 TOYS = Path(__file__).parents[1] / "engine" / "toys.py"
 BROKEN = TOYS.with_name("broken_toys.py")
-
-
-@pytest.fixture(autouse=True)
-def away_from_home(tmp_path, monkeypatch):
-    """An empty working folder, no theory but the user's own, and an environment that is put back."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(theories, "__path__", [])
-    monkeypatch.setenv("EQX_ON_ERROR", "nan")
-
-
-@pytest.fixture
-def jaxdyn(capsys):
-    """Run ``jaxdyn`` with these words; its exit code, standard output and standard error."""
-
-    def run(*words):
-        code = cli([str(w) for w in words])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
+pytestmark = pytest.mark.usefixtures("away_from_home")
 
 
 @pytest.fixture
@@ -134,94 +115,6 @@ def test_list_shows_evidence(jaxdyn):
     assert "½ax²" in out or "(a/2)x²" in out, "mathematics can be read in a terminal"
     _, out, _ = jaxdyn("list", "toy.decay", "--load", "mine.py", "--json")
     assert json.loads(out)["claims"][0]["evidence"] == "network"
-
-
-# show -----------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def mine(jaxdyn):
-    """The claim that ``jaxdyn new`` writes."""
-    assert jaxdyn("new", "mine.py")[0] == 0
-    return "mine.py"
-
-
-def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "90")
-    code, out, err = jaxdyn("show", "mine.decay", "--load", mine)
-    assert code == 0 and err == "" and max(map(len, out.splitlines())) <= 90
-    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}
-    assert out.startswith("mine.decay  (expected: upheld)\n") and "x(t) = x₀e⁻ᵃᵗ" in " ".join(out.split())
-    assert lines["source"] == "textbook" and lines["home"] == "mine.py"
-    assert lines["evidence"] == "network: parameters moved by optimizer steps on the loss of a model"
-    assert lines["assumes"] == "step < 0.1" and lines["bounds"] == "derived"
-    assert lines["controls"] == "sign descent (optimizer = sign)" and lines["rivals"] == "nothing moves"
-    assert lines["command"] == "jaxdyn verify mine.decay --load mine.py"
-    assert lines["lr"] == "a number 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
-    assert "48 runs (6 settings × 8 seeds) at quick scale" in out
-    assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
-
-
-def test_show_ends_with_the_last_verdict(jaxdyn, mine):
-    assert jaxdyn("verify", "mine", "--load", mine, "--workers", 1, "--out", "there")[0] == 0
-    _, out, _ = jaxdyn("show", "mine.decay", "--load", mine, "--out", "there")
-    last = out[out.index("last verdict: ") :]
-    assert last.startswith("last verdict: upheld (there/result.json, ") and "quick, seeds 0:8" in " ".join(last.split())
-    for line in (
-        "✓ gate: part of the way",
-        "✓ relative error: 0.0025",
-        "✓ control sign descent: rejected",
-        "✓ rival nothing moves",
-    ):
-        assert f"\n  {line}" in last, last
-    assert "bound at least 0.2" in last and "resolution: x 0.017 % (scale)" in last
-    assert jaxdyn("show", "mine.decay", "--load", mine)[1].endswith("No verdict in report; the command above makes one.\n")
-
-
-def test_show_of_an_inconclusive_claim(finished, jaxdyn):
-    result = json.loads((finished[3] / "result.json").read_text())
-    (claim,) = (c for c in result["claims"] if c["id"] == "toy.decay")
-    undecided = {"name": "$x_0$", "value": 0.9, "bound": [0.95, None], "passed": None, "interval": [None, 1.0], "needed": 40}
-    nothing = {"name": "nothing", "value": None, "bound": None, "passed": False}
-    rival = {"name": "still", "rejected": False, "checks": [], "reason": "too few"}
-    claim |= {
-        "verdict": "inconclusive",
-        "message": "undecided: $x_0$",
-        "checks": [undecided, nothing],
-        "rivals": [rival],
-        "outside": 1,
-    }
-    Path("odd").mkdir()
-    Path("odd/result.json").write_text(json.dumps({"claims": [claim]}))
-    code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS, "--out", "odd")
-    assert code == 0 and "evidence" in out and "not stated" in out
-    assert "? x₀: 0.9 [-inf, 1], bound at least 0.95; about 40 runs would decide" in out and "undecided: x₀" in out
-    assert "✗ nothing: no number\n" in out and "✗ rival still: not rejected (too few)" in out
-    assert "1 run outside the assumptions, not judged" in out
-
-
-def test_show_of_a_printed_form(jaxdyn):
-    _, out, _ = jaxdyn("show", "toy.decay_as_printed", "--load", TOYS)
-    assert "(expected: refuted)" in out and "the derived form" in out and "controls" not in out
-
-
-def test_show_json(jaxdyn, finished):
-    code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS, "--json", "--out", finished[3])
-    claim = json.loads(out)
-    assert code == 0 and err == "" and out.count("\n") == 1
-    assert claim["id"] == "toy.decay" and claim["last"]["verdict"] == "upheld" and claim["evidence"] is None
-    assert claim["controls"] == ["10% off", "sign descent"] and claim["breaches"] == {"sign descent": {"optimizer": "sign"}}
-    rate = next(f for f in claim["fields"] if f["name"] == "rate")
-    assert (rate["default"], rate["quick"], rate["paper"]) == (1.0, [0.5, 1.0], [0.5, 1.0, 2.0])
-    assert claim["runs"] == {"quick": 16, "paper": 48}
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"claims": 3}', '{"claims": [{}]}'])
-def test_show_passes_over_damaged_results(jaxdyn, content):
-    Path("report").mkdir()
-    Path("report/result.json").write_text(content)
-    code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
-    assert code == 0 and out.endswith("No verdict in report; the command above makes one.\n")
 
 
 # verify ---------------------------------------------------------------------------------------------------------------

@@ -158,6 +158,20 @@ def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, s
     assert same_bits(job(out=tmp_path), job())
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_dask_gives_the_same_bits(job, toys, tmp_path, same_bits):
+    """Two threads of a Dask cluster in this process: stored, in memory, and a trial that raises."""
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        executor = client.get_executor()
+        assert same_bits(job(cluster=executor, out=tmp_path), job()) and same_bits(job(cluster=executor), job())
+        assert len(list(tmp_path.glob("shards/*/*.nc"))) == 6
+        with pytest.raises(ValueError, match="this trial is broken"):
+            jd.sweep(toys.broken, jd.grid(toys.Toy), 8, executor="vmap", cluster=executor)
+        executor.shutdown()
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_path, same_bits):

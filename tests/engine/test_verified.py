@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
@@ -89,11 +90,14 @@ def test_without_data_there_is_no_plot(claim, toys):
 
 
 def test_data_say_where_they_come_from(several, tmp_path):
-    attributes = several[0].data.attrs
-    assert attributes["claim"] == "toy.decay" and attributes["seeds"] == "0:4" and attributes["scale"] == "quick"
-    assert f"jaxdyn {jd.__version__}" in attributes["versions"] and "jax " in attributes["versions"]
-    several[0].data.drop_vars("form").to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
-    assert several[0].control_data["sign descent"].attrs == attributes
+    data, control = several[0].data, several[0].control_data["sign descent"]
+    assert data.attrs["claim"] == "toy.decay" and data.attrs["seeds"] == "0:4" and data.attrs["scale"] == "quick"
+    assert f"jaxdyn {jd.__version__}" in data.attrs["versions"] and "jax " in data.attrs["versions"]
+    data.drop_vars("form").to_netcdf(tmp_path / "data.nc", engine="h5netcdf")
+    assert xr.load_dataset(tmp_path / "data.nc", engine="h5netcdf").attrs == data.attrs
+    others = {"control": "sign descent", "settings": control.attrs["settings"]}
+    assert control.attrs == data.attrs | others
+    assert [json.loads(ds.attrs["settings"])["optimizer"] for ds in (data, control)] == ["gd", "sign"]
 
 
 def test_a_control_that_passes_says_with_which_values(toys):

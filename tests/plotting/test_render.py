@@ -73,11 +73,11 @@ def test_very_many_points_are_embedded_as_pixels(ds):
 
 @pytest.mark.parametrize("count", [40, 100])
 def test_no_figure_is_larger_than_the_page_can_bear(count):
-    x = np.linspace(0, 1, 300)
+    x = np.linspace(0, 1, 100)
 
     def plot(_, fig):
         for ax in fig.subplots(2, 2).ravel():
-            plotting.lines(ax, x, np.random.default_rng(2).normal(size=(count, 300)))
+            plotting.lines(ax, x, np.random.default_rng(2).normal(size=(count, len(x))))
 
     svg = plotting.render(plot, xr.Dataset())
     assert len(compacting.GLYPH.sub("", svg)) <= MOST

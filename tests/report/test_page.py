@@ -17,7 +17,6 @@ from html.parser import HTMLParser
 import pytest
 
 from jaxdyn.report import page as report
-from jaxdyn.report.checks import teeth
 from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
 
@@ -324,21 +323,6 @@ def test_one_sided_bounds_are_words():
         assert f"{words} ✓ passed 1 {words}" in page.words, words
     open_ended = check(value=1.0, bound=[0.5, None]) | {"interval": [0.75, None]}
     assert "0.75 … ∞" in Page(report.page({"claims": [claim("joma.ends", checks=[open_ended])]}, {})).words
-
-
-def test_teeth_are_a_sentence_where_a_table_would_say_no_more():
-    def outcome(name, rejected=True):
-        return {"name": name, "rejected": rejected, "checks": [], "reason": None}
-
-    both = {"controls": [outcome("a"), outcome("b")], "rivals": [outcome("c")]}
-    assert teeth(both | {"teeth": {"x": ["a", "b", "c"], "y": ["a", "b", "c"]}}) == {
-        "sentence": "Every check rejects every control and the rival."
-    }
-    assert teeth({"controls": [outcome("a", False)], "teeth": {"x": []}}) == {"sentence": "The check does not reject the control."}
-    diverged = teeth(both | {"teeth": {"x": ["a", "b"], "y": ["a"]}})
-    assert [c["bare"] for c in diverged["columns"]] == [False] * 3, "rejected because its runs diverge, as they should"
-    assert [c["first"] for c in diverged["columns"]] == [False, False, True]
-    assert teeth({"teeth": {"x": []}}) is None and teeth(both | {"teeth": {}}) is None
 
 
 def test_evidence_is_a_column_and_a_filter():

@@ -4,7 +4,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.cogo.training import Training
-from jaxdyn.theories.cogo.trials import trained
+from jaxdyn.theories.cogo.trials import orders, trained
 
 
 @pytest.fixture(scope="session")
@@ -12,3 +12,9 @@ def trained_runs():
     """Networks on seven elements, hardly trained."""
     grid = jd.grid(Training, decay=[5e-5, 5e-4], group="7", hidden=15, epochs=40, every=20)
     return jd.sweep(trained.trial, grid, 2)
+
+
+@pytest.fixture(scope="session")
+def searched():
+    """The search for blocks of few nodes."""
+    return jd.sweep(orders.trial, jd.grid(orders.Search), seeds=1)

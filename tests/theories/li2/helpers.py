@@ -78,3 +78,10 @@ class Small:
 
 def passes(claim, ds):
     return all(check.passed for check in claim.judge(ds))
+
+
+def refuses_opponents(claim, right):
+    """Assert that the judge refuses every control and every rival where the claim holds."""
+    opponents = {name: control.breach for name, control in claim.controls.items()} | dict(claim.rivals)
+    for name, opponent in opponents.items():
+        assert False in [check.passed for check in claim.judge(opponent(right))], name

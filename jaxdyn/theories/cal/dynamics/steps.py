@@ -104,7 +104,7 @@ def shuffled_field(xx: Float[Array, "m i i"], yx: Float[Array, "m o i"], eta: Sc
     """
     mean = regression_field(jnp.mean(xx, 0), jnp.mean(yx, 0))
 
-    def bend(x: Linear, xx_i: Array, yx_i: Array) -> Linear:
+    def bend(x: Linear, xx_i: Float[Array, "i i"], yx_i: Float[Array, "o i"]) -> Linear:
         own = regression_field(xx_i, yx_i)
         return jax.jvp(own, (x,), (own(x),))[1]
 

@@ -72,7 +72,7 @@ def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     hessian = vectors @ (h[:, None] * vectors.T)
     x0 = 1 + jax.random.uniform(k_start, (s.size,), jnp.float64)
 
-    def batch(step: Int[Array, ""]) -> Array:
+    def batch(step: Int[Array, ""]) -> Float[Array, " d"]:
         return s.noise * jax.random.normal(jax.random.fold_in(k_noise, step), (s.size,), jnp.float64)
 
     tx = optax.sgd(s.eta, momentum=s.momentum)
@@ -105,8 +105,8 @@ def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
     mix = jnp.where(matrix, jax.random.normal(k_mix, (d, d), jnp.float64) / d**0.5, jnp.eye(d, dtype=jnp.float64)) * s.sigma
     c = mix @ mix.T
 
-    def replica(k: PRNGKeyArray) -> Array:
-        def batch(step: Int[Array, ""]) -> Array:
+    def replica(k: PRNGKeyArray) -> Float[Array, "step d"]:
+        def batch(step: Int[Array, ""]) -> Float[Array, " d"]:
             return mix @ jax.random.normal(jax.random.fold_in(k, step), (d,), jnp.float64)
 
         tx = optax.sgd(s.eta, momentum=s.momentum)

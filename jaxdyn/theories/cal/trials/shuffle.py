@@ -47,7 +47,7 @@ def _problem(s: Shuffled, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "m b 
     """Start, inputs (m, b, i) and outputs (m, b, o) of all batches, from a random teacher with noise."""
     k_w1, k_w2, k_x, k_teacher, k_noise = jax.random.split(key, 5)
 
-    def draw(k: PRNGKeyArray, *shape: int) -> Array:
+    def draw(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
         return jax.random.normal(k, shape, jnp.float64)
 
     start = Linear(draw(k_w1, s.hidden, s.inputs) / 2, draw(k_w2, s.outputs, s.hidden) / 2)

@@ -52,10 +52,10 @@ def problem(s: Steps, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "o i"]]:
     """Start and target: random matrices, or the scalar problem ``uv -> 1`` from (1.5, 0.2) in their first entries."""
     k_w1, k_w2, k_m = jax.random.split(key, 3)
 
-    def draw(k: PRNGKeyArray, *shape: int) -> Array:
+    def draw(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
         return jax.random.normal(k, shape, jnp.float64) / sum(shape) ** 0.5
 
-    def corner(value: float, *shape: int) -> Array:
+    def corner(value: float, *shape: int) -> Float[Array, "*shape"]:
         return jnp.zeros(shape, jnp.float64).at[0, 0].set(value)
 
     shapes = (s.hidden, s.inputs), (s.outputs, s.hidden), (s.outputs, s.inputs)

@@ -118,7 +118,9 @@ def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
     size, width, n = max(g.order for g in groups), s.nodes**3, s.nodes
     drawn = [_drawn(k, g, n, size) for g, k in zip(groups, jax.random.split(key, len(groups)), strict=True)]
 
-    def of_group(z: Array, negated: Array, inside: Array) -> tuple[Array, ...]:
+    def of_group(
+        z: Complex[Array, "3 size q"], negated: Int[Array, " size"], inside: Bool[Array, " size"]
+    ) -> tuple[Float[Array, "..."], ...]:
         x, y, other, one = (Element(part, jnp.ones(part.shape[-1], bool)) for part in jnp.split(z, [n, 2 * n, 3 * n], -1))
         pairs = axioms(x, y, other, one, negated, s.breach)
         flat = [semiring.compact(e, width) for pair in pairs for e in pair]

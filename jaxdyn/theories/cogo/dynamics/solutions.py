@@ -20,7 +20,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Complex, Float, Int, Num, PRNGKeyArray
+from jaxtyping import Array, Bool, Complex, Float, Inexact, Int, Num, PRNGKeyArray
 
 from jaxdyn.data.abelian import Abelian
 from jaxdyn.errors import UsageError
@@ -88,7 +88,7 @@ def _nu_i() -> Complex[Array, "3 2"]:
     return partial.nu(jnp.asarray(1j, jnp.complex128))
 
 
-def _blocks(block, *numbers: Array) -> Blocks:
+def _blocks(block, *numbers: Inexact[Array, "n *_"]) -> Blocks:
     """One block for each pair of frequencies, with r_kkk = 1."""
     columns = jax.vmap(block)(*numbers)
     return columns * columns.shape[-1] ** (-1 / 3)

@@ -57,7 +57,9 @@ def _syn_blocks(phases: Float[Array, "k 2"]) -> Complex[Array, "k 3 6"]:
 def _wrong_blocks(n: solutions.Numbers) -> Complex[Array, "k 3 6"]:
     """Blocks of z_syn,alpha,beta * z_nu with any nu."""
 
-    def block(alpha: Array, beta: Array, nu: Array, y: Array) -> Array:
+    def block(
+        alpha: Complex[Array, ""], beta: Complex[Array, ""], nu: Complex[Array, ""], y: Float[Array, " 2"]
+    ) -> Complex[Array, "3 6"]:
         return partial.multiply(partial.syn_ab(alpha, beta), partial.nu(nu), partial.unit(y))
 
     return jax.vmap(block)(n.alpha, n.beta, n.nu, n.phases) / 6 ** (1 / 3)

@@ -64,7 +64,7 @@ def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float
     right = model.labels(modulus)
     columns = (right[:, None] + np.asarray((0, *OFFSETS))) % modulus
 
-    def widen(out: Array, block: model.Nodes) -> tuple[Array, dict[str, Array]]:
+    def widen(out: Float[Array, "pairs p"], block: model.Nodes) -> tuple[Float[Array, "pairs p"], dict[str, Array]]:
         out = out + model.logits(block, modulus)
         chosen = jnp.take_along_axis(out, columns, 1)
         margin = chosen[:, :1] - chosen[:, 1:]

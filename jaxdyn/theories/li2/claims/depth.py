@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import plotting
@@ -56,13 +56,13 @@ def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
     f = f + 1e-6  # a row of zeros has no angle
     one = jax.random.normal(k_one, (s.below, 1), jnp.float64)
 
-    def add(block: Array, total: Array) -> Array:
+    def add(block: Int[Array, ""], total: Float[Array, "n below"]) -> Float[Array, "n below"]:
         w = jax.random.normal(jax.random.fold_in(k_upper, block), (s.below, s.block), jnp.float64)
         w = jnp.where(s.kind == "random", w, one * w[:1])
         upper, back = jax.vjp(lambda f: jax.nn.relu(f @ w), f)
         return total + back(ridge.early(upper, y))[0]
 
-    def grow(total: Array, ends: Array) -> tuple[Array, Array]:
+    def grow(total: Float[Array, "n below"], ends: Int[Array, " 2"]) -> tuple[Float[Array, "n below"], Float[Array, "n below"]]:
         total = jax.lax.fori_loop(ends[0], ends[1], add, total)
         return total, total / (ends[1] * s.block).astype(f.dtype)
 

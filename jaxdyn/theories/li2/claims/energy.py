@@ -72,7 +72,7 @@ def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     m, c = max(i.group.order for i in decomposed), max(len(i) for i in decomposed) - 1
     normal = jax.random.normal(key, (2 * m, s.nodes), jnp.float64)
 
-    def padded(x: Array) -> Array:
+    def padded(x: Float[Array, "K irreps"]) -> Float[Array, "K c"]:
         return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
 
     predicted, measured, whole, linear, square = [], [], [], [], []
@@ -134,7 +134,10 @@ def gradient_trial(s: Gradients, key: PRNGKeyArray) -> jd.Observables:
 
 
 def _sides(
-    w: Float[Array, "D K"], inner: Callable[[Array], Array], y: Float[Array, "n C"], centred: Float[Array, ""]
+    w: Float[Array, "D K"],
+    inner: Callable[[Float[Array, "D K"]], Float[Array, "n K"]],
+    y: Float[Array, "n C"],
+    centred: Float[Array, ""],
 ) -> tuple[Float[Array, "A D K"], Float[Array, "A D K"]]:
     r"""For each activation: gradients of the energies, and the velocity of W per unit of V when V leaves zero.
 
@@ -143,13 +146,13 @@ def _sides(
     """
     target, zero = y - centred * jnp.mean(y, 0), jnp.zeros((), jnp.float64)
 
-    def one(kind: Int[Array, ""]) -> tuple[Array, Array]:
-        def features(w: Array) -> Array:
+    def one(kind: Int[Array, ""]) -> tuple[Float[Array, "D K"], Float[Array, "D K"]]:
+        def features(w: Float[Array, "D K"]) -> Float[Array, "n K"]:
             return model.activate(inner(w), jd.Code(kind, KINDS))
 
         first = model.centred(features(w)).T @ model.centred(y)
 
-        def velocity(size: Array) -> Array:
+        def velocity(size: Float[Array, ""]) -> Float[Array, "D K"]:
             return -jax.grad(lambda w: model.theory_loss(size * first, features(w), y, zero))(w)
 
         gradient = jax.grad(lambda w: jnp.sum(jnp.square(target.T @ features(w))) / 2)(w)

@@ -81,7 +81,7 @@ def trial(s: Learned, key: PRNGKeyArray) -> jd.Observables:
     directions = draw.normal(k_hidden, (3, 2, d, 3 * d**4 + d**3))
     rows = [_explored(s, place, irreps, directions, normal[:, : 2 * irreps.group.order]) for place, irreps in enumerate(decomposed)]
 
-    def square(x: Array) -> Array:
+    def square(x: Float[Array, "*form product class"]) -> Float[Array, "*form m m"]:
         return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, m - x.shape[-1])] * 2)
 
     axes = {"energy": "group start", "reached": "group start", "inside": "group start", "whole": "group start", "spread": "group"}
@@ -100,7 +100,7 @@ def trial(s: Learned, key: PRNGKeyArray) -> jd.Observables:
 
 
 def _explored(
-    s: Learned, place: int, irreps: Irreps, directions: Array, ways: Float[Array, "2 D K"]
+    s: Learned, place: int, irreps: Irreps, directions: Float[Array, "3 2 d n"], ways: Float[Array, "2 D K"]
 ) -> tuple[dict[str, Array], ...]:
     """Predictions, measurements and records of one group."""
     group, peaks = irreps.group, energy.peaks(irreps)

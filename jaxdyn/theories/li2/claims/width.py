@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, plotting, stats
@@ -60,12 +60,12 @@ def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
     signal = model.centred(model.targets(group, samples))
     signal = signal @ signal.T
 
-    def add(block: Array, total: Float[Array, "n n"]) -> Float[Array, "n n"]:
+    def add(block: Int[Array, ""], total: Float[Array, "n n"]) -> Float[Array, "n n"]:
         w = s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
         f = model.centred(model.features(w, samples, s.activation))
         return total + f @ f.T
 
-    def grow(total: Float[Array, "n n"], ends: Array) -> tuple[Array, Array]:
+    def grow(total: Float[Array, "n n"], ends: Int[Array, " 2"]) -> tuple[Float[Array, "n n"], Float[Array, " 3"]]:
         total = jax.lax.fori_loop(ends[0], ends[1], add, total)
         return total, jnp.stack(_sizes(total, signal, s.eta))
 
@@ -95,7 +95,9 @@ def _constants() -> tuple[list[float], list[float]]:
     return [ridge.contrast(a) for a in model.STUDIED], [ridge.kernel(a, 2) - ridge.kernel(a, 0) for a in model.STUDIED]
 
 
-def _sizes(a: Array, signal: Array, eta: Array) -> tuple[Array, Array, Array]:
+def _sizes(
+    a: Float[Array, "n n"], signal: Float[Array, "n n"], eta: Float[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """<G_F, S F~>, the norm of G_F, and that of S F~."""
     r = linalg.inv(a + eta * jnp.eye(len(a), dtype=a.dtype))
     q, early = r @ signal @ r, a @ signal

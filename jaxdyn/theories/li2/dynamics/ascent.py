@@ -47,7 +47,9 @@ class Top(NamedTuple):
     largest: Float[Array, " K"]
 
 
-def velocity(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Float[Array, "D K"]:
+def velocity(
+    w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Float[Array, "M M"]
+) -> Float[Array, "D K"]:
     r""":math:`(I - w w^\top) \nabla E(w)` at points of the sphere; ``data`` as in :func:`energy.energy`."""
     g = theory.gradient(w, group, activation, **data)
     return g - w * jnp.sum(w * g, 0)
@@ -60,7 +62,7 @@ def ascend(
     steps: int = 400,
     step: float | Float[Array, ""] = 1.0,
     block: int = 64,
-    **data: Array,
+    **data: Float[Array, "M M"],
 ) -> Float[Array, "D K"]:
     """``steps`` steps of size ``step`` of ascent on the sphere; a node whose gradient vanishes does not move.
 
@@ -74,7 +76,7 @@ def ascend(
         data: ``mask`` or ``residual`` as in :func:`energy.energy`.
     """
 
-    def climb(w: Array) -> Array:
+    def climb(w: Float[Array, "D K"]) -> Float[Array, "D K"]:
         return jax.lax.scan(lambda w, _: (_raised(w, theory.gradient(w, group, activation, **data), step), None), w, None, steps)[0]
 
     return _in_blocks(climb, w / jnp.linalg.norm(w, axis=0), block)
@@ -92,11 +94,11 @@ def ascend_spectra(
     matrix = jnp.asarray(matrix, w.dtype)
     back = np.argsort(np.concatenate([p.rows.ravel() for p in parts]))
 
-    def gradient(x: Array) -> Array:
+    def gradient(x: Float[Array, "side r K"]) -> Float[Array, "side r K"]:
         sides = [[p.rate * _turned(u[p.rows], v[p.rows]).reshape(-1, u.shape[1]) for p in parts] for u, v in (x, x[::-1])]
         return jnp.stack([jnp.concatenate(side)[back] for side in sides])
 
-    def climb(w: Array) -> Array:
+    def climb(w: Float[Array, "D K"]) -> Float[Array, "D K"]:
         x = jnp.stack([jnp.matmul(matrix, f, precision=_EXACT) for f in theory.split(w, irreps.group)])
         x = jax.lax.scan(lambda x, _: (_raised(x, gradient(x), step, (0, 1)), None), x, None, steps)[0]
         return theory.join(*(jnp.matmul(matrix.T, f, precision=_EXACT) for f in x), irreps.group)
@@ -129,10 +131,10 @@ def _real_transform(irreps: Irreps) -> tuple[Float[np.ndarray, "r M"], list[_Par
 def _turned(u: Float[Array, "parts n d d K"], v: Float[Array, "parts n d d K"]) -> Float[Array, "parts n d d K"]:
     """The products u v^* v of all blocks, written out: products of tiny matrices are slow, and so are complex numbers."""
 
-    def product(x: Array, y: Array) -> Array:
+    def product(x: Float[Array, "n d d K"], y: Float[Array, "n d d K"]) -> Float[Array, "n d d K"]:
         return jnp.sum(x[:, :, :, None] * y[:, None], 2)
 
-    def inner(x: Array, y: Array) -> Array:
+    def inner(x: Float[Array, "n d d K"], y: Float[Array, "n d d K"]) -> Float[Array, "n d d K"]:
         return jnp.sum(x[:, :, :, None] * y[:, :, None], 1)
 
     if len(u) == 1:
@@ -141,13 +143,17 @@ def _turned(u: Float[Array, "parts n d d K"], v: Float[Array, "parts n d d K"]) 
     return jnp.stack([product(u[0], re) - product(u[1], im), product(u[0], im) + product(u[1], re)])
 
 
-def _raised(w: Array, g: Array, step: float | Array, axes: int | tuple[int, int] = 0) -> Array:
+def _raised(
+    w: Float[Array, "*rows K"], g: Float[Array, "*rows K"], step: float | Float[Array, ""], axes: int | tuple[int, int] = 0
+) -> Float[Array, "*rows K"]:
     """One step along the gradient, then normalised."""
     w = w + (step / jnp.maximum(jnp.sqrt(jnp.sum(g * g, axes)), jnp.finfo(g.dtype).tiny)) * g
     return w / jnp.sqrt(jnp.sum(w * w, axes))
 
 
-def _in_blocks(climb: Callable[[Array], Array], w: Float[Array, "D K"], block: int) -> Float[Array, "D K"]:
+def _in_blocks(
+    climb: Callable[[Float[Array, "D K"]], Float[Array, "D K"]], w: Float[Array, "D K"], block: int
+) -> Float[Array, "D K"]:
     """Apply ``climb`` to blocks of columns, one after another."""
     rows, count = w.shape
     if count <= block:
@@ -163,12 +169,16 @@ def directions(key: PRNGKeyArray, group: Group, count: int, moves: int = 1, dtyp
 
 
 def climb(
-    ways: Float[Array, "moves D K"], group: Group, activation: AnyActivation = "square", steps: int = 400, **data: Array
+    ways: Float[Array, "moves D K"],
+    group: Group,
+    activation: AnyActivation = "square",
+    steps: int = 400,
+    **data: Float[Array, "M M"],
 ) -> Float[Array, "D K"]:
     """Ascend from ``ways[0]``; then for every further one move by a hundredth of it, off a possible saddle, and ascend again."""
     sizes = jnp.where(jnp.arange(len(ways)) == 0, 1.0, PERTURBATION).astype(ways.dtype)
 
-    def leg(w: Array, move: Array) -> tuple[Array, None]:
+    def leg(w: Float[Array, "D K"], move: Float[Array, "D K"]) -> tuple[Float[Array, "D K"], None]:
         return ascend(w + move, group, activation, steps, **data), None
 
     return jax.lax.scan(leg, jnp.zeros_like(ways[0]), sizes[:, None, None] * ways)[0]
@@ -181,13 +191,15 @@ def follow(
     return flow.solve(lambda t, w, args: velocity(w, group, activation) / group.order, w, ts, rtol=1e-9, atol=1e-11)
 
 
-def curvatures(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Float[Array, "K D"]:
+def curvatures(
+    w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Float[Array, "M M"]
+) -> Float[Array, "K D"]:
     r"""Eigenvalues of the Hessian on the sphere, rising; w itself, which is no direction on it, counts as :math:`-w\cdot g`.
 
     .. math:: (I - ww^\top)(\nabla^2 E - (w \cdot g) I)(I - ww^\top) - (w \cdot g)\, w w^\top, \qquad g = \nabla E(w)
     """
 
-    def up(w: Array) -> Array:
+    def up(w: Float[Array, "D K"]) -> Float[Array, "D K"]:
         return theory.gradient(w, group, activation, **data)
 
     g = up(w)
@@ -200,7 +212,7 @@ def curvatures(w: Float[Array, "D K"], group: Group, activation: AnyActivation =
     return linalg.eigvalsh(h)
 
 
-def top(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Array) -> Top:
+def top(w: Float[Array, "D K"], group: Group, activation: AnyActivation = "square", **data: Float[Array, "M M"]) -> Top:
     """Energy, remaining gradient and Hessian of nodes at the end of an ascent."""
     e, g = theory.value_and_gradient(w, group, activation, **data)
     along = g - w * jnp.sum(w * g, 0)

@@ -23,7 +23,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Inexact, PRNGKeyArray
 
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.cayley import Group
@@ -109,7 +109,7 @@ def random_member(key: PRNGKeyArray, irreps: Irreps, k: int, count: int = 1) -> 
     return _member(block[0] if irreps.indicators[k] == 1 else block[0] + 1j * block[1], irreps, k)
 
 
-def _member(block: Array, irreps: Irreps, k: int) -> Float[Array, "M K"]:
+def _member(block: Inexact[Array, "d d K"], irreps: Irreps, k: int) -> Float[Array, "M K"]:
     """The real part of the function with this Fourier block (d, d, K), scaled to squared norm 1/2."""
     u = jnp.einsum("gab,abn->gn", irreps.matrices[k], block, precision=_EXACT).real
     return u / jnp.sqrt(2 * jnp.sum(jnp.square(u), 0))
@@ -184,7 +184,11 @@ def value_and_gradient(
 
 
 def _response(
-    w: Float[Array, "D K"], group: Group, activation: AnyActivation, mask: Array | None, residual: Array | None
+    w: Float[Array, "D K"],
+    group: Group,
+    activation: AnyActivation,
+    mask: Float[Array, "M M"] | None,
+    residual: Float[Array, "M M"] | None,
 ) -> Float[Array, "M K"]:
     r""":math:`\tilde Y^\top\sigma(Xw)`. Rows are pairs (a, a^{-1} h) by product h."""
     m, second = group.order, group.table[group.inverse].T
@@ -197,14 +201,16 @@ def _response(
     return z - _shares(group, mask, w.dtype)[:, None] * jnp.sum(z, 0)
 
 
-def _received(r: Float[Array, "M K"], group: Group, mask: Array | None, residual: Array | None) -> Float[Array, "M K"]:
+def _received(
+    r: Float[Array, "M K"], group: Group, mask: Float[Array, "M M"] | None, residual: Float[Array, "M M"] | None
+) -> Float[Array, "M K"]:
     r"""The row :math:`\tilde Y r` of a pair of product h."""
     if residual is not None:
         return jnp.matmul(residual, r, precision=_EXACT)
     return r - jnp.sum(_shares(group, mask, r.dtype)[:, None] * r, 0)
 
 
-def _shares(group: Group, mask: Array | None, dtype: np.dtype) -> Float[Array, " M"]:
+def _shares(group: Group, mask: Float[Array, "M M"] | None, dtype: np.dtype) -> Float[Array, " M"]:
     """How much of the data each class holds."""
     if mask is None:
         return jnp.full(group.order, 1 / group.order, dtype)

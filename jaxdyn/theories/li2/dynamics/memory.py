@@ -13,7 +13,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxdyn.data.cayley import Group
 from jaxdyn.theories.li2.model import AnyActivation, activate
@@ -34,10 +34,10 @@ def ascend(
 ) -> Float[Array, "D K"]:
     r"""Steps :math:`w \leftarrow w + \nabla / \|\nabla\|` up the objective, on the sphere."""
 
-    def objective(w: Array) -> Array:
+    def objective(w: Float[Array, "D K"]) -> Float[Array, ""]:
         return jnp.sum(p[:, None] * activate(strengths(w, group, target), activation))
 
-    def one(w: Array, _: None) -> tuple[Array, None]:
+    def one(w: Float[Array, "D K"], _: None) -> tuple[Float[Array, "D K"], None]:
         g = jax.grad(objective)(w)
         w = w + g / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(w.dtype).tiny)
         return w / jnp.linalg.norm(w, axis=0), None
@@ -56,7 +56,7 @@ def spread(p: Float[Array, " M"], activation: AnyActivation) -> Float[Array, " M
     Right where :math:`\varphi` falls strictly from infinity on :math:`(0, \sqrt 2]`: relu, silu, tanh.
     """
 
-    def phi(x: Array) -> Array:
+    def phi(x: Float[Array, " M"]) -> Float[Array, " M"]:
         return jax.jvp(lambda x: activate(x, activation), (x,), (jnp.ones_like(x),))[1] / x
 
     def inverse(goal: Float[Array, " M"]) -> Float[Array, " M"]:
@@ -69,10 +69,10 @@ def spread(p: Float[Array, " M"], activation: AnyActivation) -> Float[Array, " M
     return at(_bisected(lambda log: jnp.sum(jnp.square(at(log))) > 2, -bound, bound))
 
 
-def _bisected(below, low: Array, high: Array) -> Array:
+def _bisected(below, low: Float[Array, "*shape"], high: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
     """The point at which ``below`` turns from true to false."""
 
-    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Int[Array, ""], ends: tuple[Array, Array]) -> tuple[Array, Array]:
         middle = (ends[0] + ends[1]) / 2
         left = below(middle)
         return jnp.where(left, middle, ends[0]), jnp.where(left, ends[1], middle)

@@ -164,7 +164,7 @@ def maxima(normal: Float[Array, "3 2 s d n"], sectors: Sectors) -> tuple[Float[A
     parts = normal.at[:, 1].set(0.0) if sectors.kind == "real" else normal
     a, b, r = parts[:, 0] + 1j * parts[:, 1]
 
-    def function(a: Array) -> Array:
+    def function(a: Complex[Array, "s d n"]) -> Float[Array, "s m n"]:
         u = jnp.einsum("smij,sin,sjn->smn", sectors.matrices, a, jnp.conj(r), precision=_EXACT).real
         return u / jnp.sqrt(2 * jnp.sum(jnp.square(u), 1, keepdims=True))
 

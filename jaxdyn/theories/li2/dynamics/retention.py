@@ -105,14 +105,16 @@ def unwhitened(mask: Float[Array, "M M S"], group: Tables, squares: float | Floa
     return Data(mask, by_product, jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1)), squares=squares)
 
 
-def _whitening(mask: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Callable[[Array], tuple[Array, Array]]:
+def _whitening(
+    mask: Float[Array, "M M S"], c: float | Float[Array, ""]
+) -> Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]]:
     """The fitted effects of rows and columns, with the constant for which the residual has mean zero."""
     rows, columns = jnp.sum(mask, 1), jnp.sum(mask, 0)
     below = c / 2 + columns
     schur = -jnp.einsum("abs,cbs->sac", mask / below, mask, precision=jax.lax.Precision.HIGHEST)
     inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=mask.dtype)), 0, 2)
 
-    def fitted(f: Array) -> tuple[Array, Array, Array]:
+    def fitted(f: Float[Array, "M M S"]) -> tuple[Float[Array, "M S"], Float[Array, "M S"], Float[Array, " S"]]:
         over_rows, over_columns = jnp.sum(f, 1), jnp.sum(f, 0)
         left = over_rows - jnp.sum(mask * (over_columns / below), 1)
         a = jnp.sum(inverse * left[:, None], 0)
@@ -121,7 +123,7 @@ def _whitening(mask: Float[Array, "M M S"], c: float | Float[Array, ""]) -> Call
 
     first, second, whole = fitted(mask)
 
-    def effects(f: Array) -> tuple[Array, Array]:
+    def effects(f: Float[Array, "M M S"]) -> tuple[Float[Array, "M S"], Float[Array, "M S"]]:
         a, b, total = fitted(f)
         mu = total / whole
         return a + mu * (1 - first), b - mu * second
@@ -147,7 +149,7 @@ def value_and_gradient(w: Float[Array, "D S"], group: Tables, data: Data) -> tup
 def _response(u: Float[Array, "M S"], v: Float[Array, "M S"], group: Tables, data: Data) -> Float[Array, "M S"]:
     """Y^T B f."""
 
-    def feature(u: Array, v: Array) -> Array:
+    def feature(u: Float[Array, "*first S"], v: Float[Array, "*second S"]) -> Float[Array, "*pairs S"]:
         return 2 * u * v + data.squares * (u * u + v * v)
 
     f = feature(u, v[group.partner])
@@ -165,7 +167,7 @@ def flow(w: Float[Array, "D S"], group: Tables, data: Data, steps: int, step: fl
     """
     w = w / jnp.linalg.norm(w, axis=0)
 
-    def advance(state: tuple[Array, Array, Array], count: Array) -> tuple[tuple[Array, Array, Array], None]:
+    def advance(state: tuple[Array, Array, Array], count: Int[Array, ""]) -> tuple[tuple[Array, Array, Array], None]:
         w = state[0]
         energy, g = value_and_gradient(w, group, data)
         moved = w + (step / jnp.maximum(jnp.linalg.norm(g, axis=0), jnp.finfo(g.dtype).tiny)) * g

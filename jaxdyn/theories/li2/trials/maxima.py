@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import draw, linalg
@@ -66,7 +66,7 @@ def trial(s: Maxima, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _stacked(arrays: list[Array]) -> Array:
+def _stacked(arrays: list[Float[Array, "*rows _"]]) -> Float[Array, "arrays *rows longest"]:
     """Arrays of different lengths along their last axis, stacked; zeros fill the shorter ones."""
     longest = max(a.shape[-1] for a in arrays)
     return jnp.stack([jnp.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, longest - a.shape[-1])]) for a in arrays])
@@ -84,7 +84,7 @@ def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[d
     values, aligned, normal = shapes(u, v, irreps, place)
     member, mixture, formula = _members(ways[0], irreps)
 
-    def at(numbers: list) -> Array:
+    def at(numbers: list) -> Float[Array, " K"]:
         return jnp.asarray(numbers, jnp.float64)[place]
 
     exact, printed = at([p.energy for p in peaks]), at([_printed(p, group.order) for p in peaks])
@@ -153,14 +153,14 @@ def shapes(
     return values, aligned, predicted
 
 
-def _singular(block: Array, rank: int) -> Float[Array, "K rank"]:
+def _singular(block: Inexact[Array, "K d d"], rank: int) -> Float[Array, "K rank"]:
     """Singular values, of sum of squares 1, with zeros at the end."""
     d = block.shape[-1]
     s = linalg.singular_values(block) if d > 1 else jnp.abs(block[:, 0])
     return jnp.pad(s / jnp.linalg.norm(s, axis=1, keepdims=True), ((0, 0), (0, rank - d)))
 
 
-def _worse(a: Array, b: Array, ideal: np.ndarray) -> Array:
+def _worse(a: Float[Array, "K rank"], b: Float[Array, "K rank"], ideal: Float[np.ndarray, " rank"]) -> Float[Array, "K rank"]:
     far = jnp.max(jnp.abs(a - ideal), 1) >= jnp.max(jnp.abs(b - ideal), 1)
     return jnp.where(far[:, None], a, b)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.li2 import model
@@ -27,7 +27,7 @@ def watch(s: Training, now: model.Params, before: model.Params, d: Data) -> dict
     samples, known = d.samples.reshape(-1, 2), (d.number.reshape(-1) < d.count)[:, None]
     labels = d.labels.reshape(-1)
 
-    def centred(x: Array) -> Array:
+    def centred(x: Float[Array, "n columns"]) -> Float[Array, "n columns"]:
         return jnp.where(known, x - jnp.sum(jnp.where(known, x, 0), 0) / d.count, 0)
 
     plain = jnp.where(known, model.features(now.w, samples, s.activation), 0)
@@ -42,16 +42,16 @@ def watch(s: Training, now: model.Params, before: model.Params, d: Data) -> dict
         "change_v": jnp.linalg.norm(now.v - before.v),
         "change_w": jnp.linalg.norm(now.w - before.w),
         "sent": jnp.linalg.norm(sent),
-        "nodes": overlaps(nodes),
-        "samples": overlaps(rows),
+        "nodes": overlaps(nodes, nodes.shape[0]),
+        "samples": overlaps(rows, jnp.minimum(d.count, count)),
         "high": high(nodes[:NODES, :NODES]),
     }
 
 
-def overlaps(gram: Float[Array, "n n"]) -> Float[Array, ""]:
-    """The mean modulus off the diagonal over that on it."""
+def overlaps(gram: Float[Array, "n n"], rows: int | Int[Array, ""]) -> Float[Array, ""]:
+    """The mean modulus off the diagonal over that on it; of the first rows and columns, all others are zero."""
     diagonal = jnp.sum(jnp.abs(jnp.diag(gram)))
-    return (jnp.sum(jnp.abs(gram)) - diagonal) / diagonal / (gram.shape[0] - 1)
+    return (jnp.sum(jnp.abs(gram)) - diagonal) / diagonal / (rows - 1)
 
 
 def high(gram: Float[Array, "n n"]) -> Float[Array, ""]:

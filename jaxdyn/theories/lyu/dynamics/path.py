@@ -43,7 +43,7 @@ def product(alpha: Scalar, time: Float[Array, " T"]) -> Float[Array, " T"]:
 def entropic(data: model.Data, scale: Float[Array, ""], q: Float[Array, " n"], steps: int | Int[Array, ""]) -> Float[Array, " n"]:
     """Newton's method for q from a start; a step moves no entry of X^T q by more than one."""
 
-    def step(_: Array, q: Float[Array, " n"]) -> Float[Array, " n"]:
+    def step(_: Int[Array, ""], q: Float[Array, " n"]) -> Float[Array, " n"]:
         z = data.x.T @ q
         slope = data.x * (2 * scale**2 * jnp.cosh(z)) @ data.x.T
         move = linalg.solve(slope, data.y - data.x @ (2 * scale**2 * jnp.sinh(z)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from jaxdyn import linalg
 from jaxdyn.theories.lyu import model
@@ -28,11 +28,13 @@ def least_one_norm(data: model.Data) -> Float[Array, " d"]:
     both = jnp.concatenate([jnp.maximum(near, 0), jnp.maximum(-near, 0)])
     start = both + jnp.mean(jnp.abs(near)), jnp.zeros_like(data.y)
 
-    def room(x: Array, move: Array) -> Array:
+    def room(x: Float[Array, " k"], move: Float[Array, " k"]) -> Float[Array, ""]:
         """The largest step that keeps x positive."""
         return jnp.min(jnp.where(move < 0, -x / jnp.where(move < 0, move, -1.0), jnp.inf))
 
-    def step(_: Array, state: tuple[Array, Array]) -> tuple[Array, Array]:
+    def step(
+        _: Int[Array, ""], state: tuple[Float[Array, " k"], Float[Array, " n"]]
+    ) -> tuple[Float[Array, " k"], Float[Array, " n"]]:
         z, q = state
         slack = 1 - a.T @ q
         gap = z @ slack

@@ -29,7 +29,7 @@ def edge(norms: Float[Array, " N"], values: Float[Array, " N"], level: Scalar) -
     return jnp.exp(-passage(-jnp.log(norms[::-1]), values[::-1], level))
 
 
-def _between(x: Array, values: Array, level: Scalar, i: Int[Array, ""]) -> Float[Array, ""]:
+def _between(x: Float[Array, " T"], values: Float[Array, " T"], level: Scalar, i: Int[Array, ""]) -> Float[Array, ""]:
     """Where values pass a level between records i and i + 1."""
     i = jnp.minimum(i, len(x) - 2)
     a, b, c = jnp.log(values[i]), jnp.log(values[i + 1]), jnp.log(level)

@@ -1,15 +1,14 @@
-"""Judge and settings of the claim on the least number of nodes."""
+"""Judge of the claim on the least number of nodes."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.cogo.claims import orders as claims
-from jaxdyn.theories.cogo.trials import orders
 
 
-def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop():
-    ds = jd.sweep(orders.trial, jd.grid(orders.Search), seeds=1)
+def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop(searched):
+    ds = searched
     (claim,) = claims.CLAIMS
     assert all(c.passed for c in claim.judge(ds))
     for rival in claim.rivals.values():
@@ -19,16 +18,3 @@ def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop():
     with pytest.raises(jd.Inconclusive, match="at least 50 values of step"):
         claim.judge(ds.isel(step=slice(120)))
     assert np.all(ds.measured_order == [6, 4])
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: orders.Search(starts=0), "starts=0 is not allowed: there is at least one start"),
-        (lambda: orders.Search(steps=0), "steps=0 is not allowed"),
-        (lambda: orders.Search(spread=0.0), "spread=0.0 is not allowed: spread is positive"),
-    ],
-)
-def test_settings_refuse_in_one_sentence(make, message):
-    with pytest.raises(jd.UsageError, match=message):
-        make()

@@ -1,4 +1,4 @@
-"""Training at several widths in one program, and its judge on made-up data."""
+"""The judge of training at several widths, on made-up data."""
 
 import numpy as np
 import pytest
@@ -7,9 +7,6 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.theories.cogo.claims import overparam
-from jaxdyn.theories.cogo.dynamics import relax
-from jaxdyn.theories.cogo.training import Training
-from jaxdyn.theories.cogo.trials import overparam as trials
 from tests.theories.cogo.oracle import passes
 
 
@@ -43,13 +40,6 @@ def test_judge_of_widths():
         assert not passes(overparam.judge, bad)
     with pytest.raises(jd.Inconclusive, match="width = 512 is needed"):
         overparam.judge(ds.isel(width=[0]))
-
-
-def test_a_trial_of_widths():
-    grid = jd.grid(Training, width=[7.0, 15.0], group="7", hidden=15, epochs=40, every=20)
-    runs = jd.sweep(trials.trial, grid, 1)
-    assert np.all(runs.measured_rate == 0)  # not solved in 40 epochs
-    np.testing.assert_allclose(runs.predicted_rate.isel(seed=0), [relax.start_rate(7, q) for q in (7, 15)], rtol=1e-6)
 
 
 def test_the_figure_can_be_drawn():

@@ -1,0 +1,64 @@
+"""Where chunks run: how many processes, addresses of clusters, and a Dask scheduler in this process."""
+
+import concurrent.futures as cf
+import multiprocessing
+import os
+import time
+
+import pytest
+
+from jaxdyn.cli import pool
+from jaxdyn.errors import UsageError
+
+
+@pytest.mark.parametrize("cores", [1, 2, 64, None])
+@pytest.mark.parametrize("programs", [0, 1, 3, 100])
+@pytest.mark.parametrize("asked", [None, 1, 5])
+def test_there_are_no_more_workers_than_programs_cores_or_asked_for(monkeypatch, asked, programs, cores):
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: cores)
+    count = pool.worker_count(asked, programs)
+    assert 1 <= count <= max(1, programs) and count <= (asked or cores or 1)
+    assert count == max(1, programs) or count == (asked or cores or 1), "as many as that"
+
+
+def test_an_accelerator_is_shared_by_nobody(monkeypatch):
+    monkeypatch.setattr(pool.jax, "default_backend", lambda: "gpu")
+    assert pool.worker_count(None, 50) == 1 and pool.worker_count(3, 50) == 3
+
+
+@pytest.mark.parametrize("url", ["dask://here:8786", "dask://10.0.0.1:1"])
+def test_an_address_is_that_of_a_scheduler(url):
+    assert pool.check_address(url) == url.replace("dask://", "tcp://")
+
+
+@pytest.mark.parametrize("url", ["here:8786", "tcp://here:8786", "dask://here", "dask:here:1", ""])
+def test_other_addresses_are_refused(url):
+    with pytest.raises(UsageError, match=r"write dask://HOST:PORT"):
+        pool.check_address(url)
+
+
+def test_one_worker_is_this_process():
+    with pool.executor(1, None) as executor:
+        assert executor is None
+
+
+def test_workers_that_are_left_by_an_exception_end_at_once():
+    """A job of a minute does not hold up the end, and nobody is left behind."""
+    start, before = time.monotonic(), set(multiprocessing.active_children())
+    with pytest.raises(KeyError, match="a bug"), pool.executor(2, None) as executor:
+        assert isinstance(executor, cf.ProcessPoolExecutor)
+        executor.submit(time.sleep, 60)
+        raise KeyError("a bug")
+    for child in set(multiprocessing.active_children()) - before:
+        child.join(10)
+    assert time.monotonic() - start < 30 and set(multiprocessing.active_children()) <= before
+
+
+def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(monkeypatch):
+    done = []
+    monkeypatch.delenv("PJRT_NPROC", raising=False)
+    monkeypatch.setattr(pool.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(pool.os, "dup2", lambda *ends: done.append(ends))
+    monkeypatch.setattr(pool.signal, "signal", lambda *what: done.append(what))
+    pool._worker_setup(3)
+    assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), (pool.signal.SIGINT, pool.signal.SIG_IGN)]

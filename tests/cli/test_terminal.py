@@ -1,0 +1,90 @@
+"""What a verification says in the terminal, of outcomes made by hand."""
+
+import dataclasses
+
+import pytest
+
+from jaxdyn.cli.terminal import JUDGING, STARTING, announcement, lines, summary
+from jaxdyn.engine import task as task_module
+from jaxdyn.engine.decision import Decision, Outcome, error_decision
+from jaxdyn.engine.judge import Check
+from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.task import Conclusion, Plan, Verified
+from jaxdyn.engine.verify import make_plan
+
+from ..engine.conftest import TOYS
+
+
+@pytest.fixture(scope="module")
+def toys():
+    return load_file(TOYS)
+
+
+def outcome(claim, decision, by=None, **options):
+    (task,) = make_plan([claim], **options).tasks
+    return Verified(claim, task, Conclusion(decision, by))
+
+
+def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(toys, monkeypatch):
+    """The seconds of the programs are given; minutes are read off the words."""
+    plan = make_plan([toys.CLAIMS[0], toys.CLAIMS[-1]])
+    assert announcement(plan, 1).startswith("2 claims: 2 programs, 38 runs; ")
+    for seconds, workers in (([600.0, 600.0], 2), ([600.0, 60.0], 2), ([600.0, 600.0], 1)):
+        monkeypatch.setattr(task_module.timings, "expected", lambda job, s=seconds: s[plan.jobs.index(job)])
+        shared = (sum(seconds) + 2 * JUDGING) / workers
+        minutes = round((max(shared, *seconds) + (STARTING if workers > 1 else 0)) / 60)
+        assert announcement(plan, workers).endswith(f"; about {minutes} min expected")
+    monkeypatch.undo()
+    fresh = make_plan([toys.CLAIMS[0]], fresh=4000)
+    assert "32 runs, on seeds from 4000 on;" in announcement(fresh, 1)
+    stored = dataclasses.replace(plan, jobs=[dataclasses.replace(job, done=job.chunks) for job in plan.jobs])
+    assert isinstance(stored, Plan) and "38 runs, 38 of them stored;" in announcement(stored, 1)
+
+
+def test_a_verdict_as_expected_is_one_line(toys):
+    assert [line.split() for line in lines(outcome(toys.CLAIMS[0], Decision("upheld")))] == [["✓", "toy.decay", "upheld"]]
+
+
+def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):
+    checks = [Check("slope", 2.0, 1.0, False, {"lr": 0.1, "seed": 3}), Check("share", 0.5, 1.0, True)]
+    rival = Outcome("nothing moves", False, checks[1:])
+    decision = Decision("refuted", checks, controls=[Outcome("off", False, [], "too few")], rivals=[rival], message="it fails")
+    told = list(lines(outcome(toys.CLAIMS[0], decision)))
+    assert told[0].split() == ["✗", "toy.decay", "refuted", "(expected", "upheld)"]
+    assert [line.strip() for line in told[1:]] == [
+        "it fails",
+        "failed: slope: 2, bound 1 (worst at lr=0.1, seed=3)",
+        "control 'off' is not rejected: too few",
+        "rival 'nothing moves' is not rejected: the checks also pass with share: 0.5, bound 1",
+        "repeat: jaxdyn verify toy.decay --seeds 3:4",
+    ]
+    (*_, repeat) = lines(outcome(toys.CLAIMS[0], decision, seeds=2))
+    assert repeat.strip() == "repeat: jaxdyn verify toy.decay --seeds 2", "seeds that were asked for stay"
+
+
+def test_an_errors_traceback_is_shown_when_asked_for(toys):
+    decision = error_decision(ValueError("no\nnumber"))
+    short, long = (list(lines(outcome(toys.CLAIMS[0], decision), debug=debug)) for debug in (False, True))
+    assert short[-1].endswith("--debug") and not any("|" in line for line in short)
+    assert any("| ValueError: no" in line for line in long) and not long[-1].endswith("--debug")
+
+
+def test_a_map_shows_each_cell_and_expects_nothing(toys):
+    check = {"name": "slope", "value": 1.0, "bound": 2.0, "passed": True, "worst": {}}
+    cells = [
+        {"at": {"lr": 0.1}, "verdict": "upheld", "failed": None, "checks": [check]},
+        {"at": {"lr": 0.2}, "verdict": "refuted", "failed": None, "checks": [check, check | {"passed": False}]},
+        {"at": {"lr": 0.3}, "verdict": "inconclusive", "failed": "no run is ok"},
+    ]
+    result = outcome(toys.CLAIMS[0], Decision("refuted"), cells)
+    told = [line.strip() for line in lines(result)]
+    assert told[0].startswith("· toy.decay") and told[1] == "lr=0.1: upheld  slope: 1, bound 2"
+    assert told[2:5] == ["lr=0.2: refuted", "✓ slope: 1, bound 2", "✗ slope: 1, bound 2"]
+    assert told[5] == "lr=0.3: inconclusive - no run is ok" and len(told) == 6
+    assert summary([result], 1, 3.2, "here") == "3 cells: 1 upheld, 1 refuted, 1 inconclusive; 3 s; report: here"
+
+
+@pytest.mark.parametrize(("planned", "words"), [(2, ""), (5, ", stopped at the first that differs (3 claims not judged)")])
+def test_the_last_line_counts_verdicts(toys, planned, words):
+    results = [outcome(toys.CLAIMS[0], Decision(verdict)) for verdict in ("upheld", "refuted")]
+    assert summary(results, planned, 61.7, "a.html") == f"1 of 2 verdicts as expected{words}, 62 s; report: a.html"

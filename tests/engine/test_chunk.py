@@ -1,0 +1,73 @@
+"""Descriptions of what is run: their identities follow all that can change a run's bits, and nothing else."""
+
+import dataclasses
+import pickle
+from importlib import metadata
+
+import pytest
+
+from jaxdyn.engine import chunk as module
+from jaxdyn.engine.chunk import Chunk, Program
+from jaxdyn.engine.reference import load_file, ref_to
+from jaxdyn.engine.setting import split
+
+from .conftest import TOYS
+
+
+@pytest.fixture(scope="module")
+def program(toys):
+    return Program(ref_to(toys.decay), ref_to(toys.Toy), split(toys.Toy())[0], "vmap")
+
+
+@pytest.fixture
+def chunk(program):
+    return Chunk(program, ((1.0, 0.01), (2.0, 0.01)), (0, 1, 5), "there", "an id")
+
+
+def test_a_program_is_told_from_every_other(program, toys, monkeypatch):
+    others = [
+        dataclasses.replace(program, trial=ref_to(toys.broken)),
+        dataclasses.replace(program, static=split(toys.Toy(size=4))[0]),
+        dataclasses.replace(program, executor="map"),
+        dataclasses.replace(program, compiler="light"),
+    ]
+    found = [p.identity() for p in (program, *others)]
+    monkeypatch.setattr(module, "versions", lambda: {"jax": "another"})
+    found.append(program.identity())
+    monkeypatch.undo()
+    monkeypatch.setattr(module.jax, "local_device_count", lambda: 7)
+    found.append(program.identity())
+    assert len(set(found)) == len(found)
+    monkeypatch.undo()
+    assert dataclasses.replace(program).identity() == found[0]
+
+
+def test_a_program_follows_the_sources_of_its_trial(program, toys, tmp_path):
+    found = set()
+    for text in (TOYS.read_text(), TOYS.read_text().replace("STEPS = 20", "STEPS = 21")):
+        file = tmp_path / TOYS.name
+        file.write_text(text)
+        found.add(dataclasses.replace(program, trial=ref_to(load_file(file).decay)).identity())
+    assert len(found) == 2
+
+
+def test_a_chunk_is_addressed_by_its_content_wherever_it_is_kept(chunk):
+    others = [
+        dataclasses.replace(chunk, cells=chunk.cells[::-1]),
+        dataclasses.replace(chunk, cells=((1.0, 0.01), (2.0, 0.01 + 1e-17 * 2))),
+        dataclasses.replace(chunk, seeds=(0, 1, 6)),
+        dataclasses.replace(chunk, program_id="another id"),
+    ]
+    assert len({c.identity() for c in (chunk, *others)}) == 5
+    assert dataclasses.replace(chunk, store="elsewhere").identity() == chunk.identity()
+
+
+def test_a_chunk_travels(chunk):
+    there = pickle.loads(pickle.dumps(chunk))
+    assert there == chunk and there.identity() == chunk.identity() and hash(there) == hash(chunk)
+    assert there.runs == len([(cell, seed) for cell in chunk.cells for seed in chunk.seeds]) == 6
+
+
+def test_versions_are_those_that_are_installed():
+    assert all(metadata.version(name) == number for name, number in module.versions().items())
+    assert {"jax", "jaxlib", "numpy"} <= set(module.versions())

@@ -1,0 +1,93 @@
+"""The JSON object of a verification: what is counted, null for what is no number, and where it was made."""
+
+import json
+import math
+import subprocess
+
+import pytest
+
+from jaxdyn.engine import payload as module
+from jaxdyn.engine.decision import Decision, Outcome, error_decision
+from jaxdyn.engine.judge import Check
+from jaxdyn.engine.payload import entry, environment, payload
+from jaxdyn.engine.task import Conclusion, Cost, Verified
+from jaxdyn.engine.verify import make_plan
+
+DECISION = Decision(
+    "upheld",
+    [Check("error", math.nan, (0.0, math.inf), True, {"lr": 0.1}, (-math.inf, 0.2))],
+    controls=[Outcome("10% off", True, [Check("error", 0.1, 1e-9, False)])],
+)
+
+
+@pytest.fixture(scope="module")
+def plan(toys):
+    """Two claims on the same runs, one of them with a control of two runs more each; and one on other runs."""
+    return make_plan([toys.CLAIMS[0], toys.CLAIMS[1], toys.CLAIMS[-1]])
+
+
+@pytest.fixture
+def results(plan):
+    """Judged by hand: the first claim failed before its program had run to its end, the second knows all of its cost."""
+    shared, own = sorted((job.program for job in plan.jobs), key=lambda p: p.trial.qualname)
+    costs = [(Cost(shared, 1.0, 0.5, 8),), (Cost(shared, 2.0, 1.0, 32),), (Cost(own, 4.0, 3.0, 6),)]
+    return [Verified(t.claim, t, Conclusion(DECISION), costs=c) for t, c in zip(plan.tasks, costs, strict=True)]
+
+
+def test_different_runs_and_programs_are_counted_once(results):
+    whole = payload(results, 7.5)
+    assert [c["runs"] for c in whole["claims"]] == [16, 16, 6], "a claim's own"
+    assert whole["runs"] == 16 + 16 + 6, "16 of two claims, 16 of a control, 6 of the third"
+    assert whole["programs"] == 2 and whole["seconds"] == 7.5
+    costs = {c["program"]: c for c in whole["costs"]}
+    assert costs["toys:decay"]["claims"] == ["toy.decay", "toy.decay_as_printed"]
+    assert (costs["toys:decay"]["compile_seconds"], costs["toys:decay"]["runs"]) == (2.0, 32), "of the one that knows all"
+    assert costs["toys:solved"]["claims"] == ["solver.decay"]
+    assert costs["toys:decay"]["static"]["weights"] == [1, 2] and costs["toys:decay"]["static"]["size"] == 3
+
+
+def test_what_is_no_number_is_null_and_all_of_it_is_json(results):
+    whole = json.loads(json.dumps(payload(results, 1.0), allow_nan=False))
+    (check,) = whole["claims"][0]["checks"]
+    assert check["value"] is None and check["bound"] == [0.0, None] and check["interval"] == [None, 0.2]
+    assert whole["claims"][0]["teeth"] == {"error": ["10% off"]}
+    assert whole["claims"][0] == json.loads(json.dumps(entry(results[0])))
+
+
+def test_settings_and_seeds_are_those_of_the_task(toys):
+    (task,) = make_plan([toys.CLAIMS[0]], seeds=[5, 6, 9], overrides={"rate": 2.0}).tasks
+    found = entry(Verified(task.claim, task, Conclusion(DECISION)))
+    assert found["seeds"] == 3 and found["seed_range"] == "5, 6, 9"
+    assert found["settings"]["rate"] == [2.0] and found["settings"]["lr"] == [0.01, 0.02]
+    (task,) = make_plan([toys.CLAIMS[0]], seeds=range(4, 8)).tasks
+    assert entry(Verified(task.claim, task, Conclusion(DECISION)))["seed_range"] == "4:8"
+
+
+def test_errors_counterparts_and_maps_have_their_own_entries(plan):
+    _, printed, _ = plan.tasks
+    plain = entry(Verified(printed.claim, printed, Conclusion(DECISION)))
+    assert plain["counterpart"] == "derived" and not {"error", "by"} & set(plain)
+    cells = [{"at": {"lr": 0.1}, "verdict": "upheld"}]
+    mapped = entry(Verified(printed.claim, printed, Conclusion(error_decision(ValueError("no")), cells)))
+    assert mapped["by"] == {"fields": [], "cells": cells}
+    assert (mapped["error"]["type"], mapped["error"]["message"], mapped["verdict"]) == ("ValueError", "no", "error")
+
+
+def test_the_commit_is_that_of_the_checkout_and_a_plus_tells_of_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "PACKAGE", tmp_path)
+    assert environment()["commit"] is None, "no checkout"
+
+    def git(*words):
+        identity = ("-c", "user.name=a", "-c", "user.email=a@b")
+        return subprocess.run(["git", *identity, *words], cwd=tmp_path, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init")
+    (tmp_path / "a.py").write_text("x = 1\n")
+    git("add", ".")
+    git("commit", "-m", "first")
+    head = git("rev-parse", "HEAD")
+    assert head.startswith(environment()["commit"]) and len(environment()["commit"]) == 10
+    (tmp_path / "untracked.py").write_text("")
+    assert not environment()["commit"].endswith("+")
+    (tmp_path / "a.py").write_text("x = 2\n")
+    assert environment()["commit"].endswith("+")
