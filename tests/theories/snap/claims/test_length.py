@@ -27,13 +27,14 @@ def test_judge_of_the_length():
     good = ds.sel(memory=0.0)
     assert passes(length.judge, good)
     assert not passes(length.judge, ds.sel(memory=0.9)) and not passes(length.judge, ds.sel(memory=1.0))
-    for name in ("attention", "spread"):
-        assert not passes(length.judge, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
+    assert not passes(length.judge, good.assign(predicted_spread=1.1 * good.predicted_spread))
+    assert not passes(length.judge, length.one_over_length(good))
 
 
 def test_given_weights_are_the_law(x64):
     run = length.trial(length.Context(tokens=3, weights=(1.0, 1.0, 2.0), logits=0.0, longest=6), jax.random.key(0))
-    np.testing.assert_allclose(run.predicted["attention"].value, [0.25, 0.25, 0.5])
+    level = np.sqrt((1 - 2 * 0.25**2 - 0.5**2) / 2.0 ** np.arange(4, 7))  # uniform attention: that of a multinomial
+    np.testing.assert_allclose(run.predicted["spread"].value, level)
 
 
 def test_settings_refuse_what_cannot_be():

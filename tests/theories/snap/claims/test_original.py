@@ -31,6 +31,8 @@ def test_judge_of_two_matrices(data):
     assert not passes(claims.judge_factored, good.assign(predicted_velocity=1.1 * good.predicted_velocity))
     reversed_order = good.assign(predicted_gain=-good.predicted_gain)
     assert not passes(claims.judge_factored, reversed_order)
+    assert [c.passed for c in claims.judge_factored(claims.STILL(good))] == [False, False, True]
+    assert not passes(claims.judge_single, claims.STILL(data.sel(product="single", frame="orthonormal", misfit=1.0)))
 
 
 def test_narrow_needs_widths(data):
