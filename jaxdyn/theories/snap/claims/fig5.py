@@ -55,6 +55,17 @@ def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def judge_shape(ds: xr.Dataset) -> list[jd.Check]:
+    """Distance of attention from Theorem 3's, token by token, over its distance from the start, at each ratio of the rates."""
+    jd.need(ds, seed=2)
+    left, moved = (abs(ds.measured_attention - a).sum("token", min_count=1) for a in (ds.predicted_attention, ds.law))
+    share = (left.mean("class") / moved.mean("class")).transpose("ratio", ...)
+    return [
+        jd.mean_within(f"distance from Theorem 3 / distance from the start, ratio {ratio:g}", one, over="seed", high=0.8)
+        for ratio, one in zip(ds.ratio.values, share.squeeze(drop=True), strict=True)
+    ]
+
+
 def winner_takes_all(ds: xr.Dataset) -> xr.Dataset:
     """A rival: all of a class's attention goes to its most frequent token."""
     top = xr.where(ds.law == ds.law.max("token"), 1.0, 0.0)
@@ -110,6 +121,12 @@ def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
     panels[0].set_ylabel("attention among own tokens")
 
 
+OTHERS = {"attention does not move": still, "the winner takes all": winner_takes_all}
+SHARES = (
+    r"Final attention on each of a class's own tokens against its frequency, both as shares of the own tokens; a panel "
+    r"for each $\eta_Y/\eta_Z$. Dots and band: median and central 90% over classes and seeds; line: Theorem 3, median. Dashed: "
+    r"the start, where attention is the frequency."
+)
 study = jd.Study(
     trial=small_trial,
     quick=jd.grid(Syn, optimizer=["sgd", "adam"], momentum=[0.9, 0.0], ratio=[1.0, 10.0]),
@@ -151,11 +168,27 @@ CLAIMS = (
         judge=judge_not_wta,
         evidence="network",
         bounds=jd.looked(at="0:10", confirmed="4000:4010"),
-        rivals={"attention does not move": still, "the winner takes all": winner_takes_all},
+        rivals=OTHERS,
         controls={"Adam": {"optimizer": "adam"}},
         plot=plot_not_wta,
-        caption=r"Final attention on each of a class's own tokens against its frequency, both as shares of the own tokens; a panel "
-        r"for each $\eta_Y/\eta_Z$. Dots and band: median and central 90% over classes and seeds; line: Theorem 3, median. Dashed: "
-        r"the start, where attention is the frequency.",
+        caption=SHARES,
+    ),
+    study.claim(
+        id="snap.not_wta_shape",
+        statement=r"Token by token, attention after 100 steps of SGD with momentum from a zero start against Theorem 3's $c_l "
+        r"\propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention: the "
+        r"distance that is left (sum of absolute differences), over the distance from the start.",
+        source="arXiv:2305.16380, Theorem 3; data of section 7, Syn-Small",
+        quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
+        judge=judge_shape,
+        expected="measured",
+        evidence="network",
+        rivals=OTHERS,
+        found={
+            "distance from Theorem 3 / distance from the start, ratio 1": (0.329, 0.426),
+            "distance from Theorem 3 / distance from the start, ratio 10": (0.127, 0.239),
+        },
+        plot=plot_not_wta,
+        caption=SHARES,
     ),
 )

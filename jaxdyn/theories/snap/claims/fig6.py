@@ -223,6 +223,19 @@ CLAIMS = (
         caption=CAPTION,
     ),
     study.claim(
+        id="snap.lr_effect_three",
+        statement=r"With three queries, from a random start, at the rates $\eta_Z$ of .5, 1, 2 and 3: attention after "
+        r"100 steps is sparser where both learning rates are larger, at $\eta_Y/\eta_Z$ of 2 and of 5, and denser at "
+        r"$\eta_Y/\eta_Z = 5$ than at 2: the directions of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$.",
+        source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
+        quick=MEDIUM.replace(num_last=3, ratio=[2.0, 5.0]),
+        judge=judge_lr_effect,
+        rivals=BY_LAW,
+        controls={"ratio from 1 to 2": {"ratio": [1.0, 2.0]}, "after 8 steps": early},
+        plot=plot_lr_effect,
+        caption=CAPTION,
+    ),
+    study.claim(
         id="snap.lr_effect_fast",
         statement=r"At the larger of the authors' rates, $\eta_Z$ of 1, 2 and 3: how attention after 100 steps changes with both "
         r"learning rates, and with $\eta_Y$ alone, counted in the direction of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$; "
@@ -232,6 +245,15 @@ CLAIMS = (
         judge=judge_fast,
         expected="measured",
         rivals=BY_LAW,
+        found={
+            "1 query, both rates larger: change": (-0.064, 0.263),
+            "1 query, rate of Y alone, ratio 2 to 5: change": (-0.117, 0.224),
+            "1 query, rate of Y alone, ratio 5 to 10: change": (-0.169, 0.107),
+            "3 queries, both rates larger: change": (0.047, 0.106),
+            "3 queries, rate of Y alone, ratio 2 to 5: change": (0.057, 0.077),
+            "3 queries, rate of Y alone, ratio 5 to 10: change": (-0.081, 0.060),
+            "fall per e-fold of the law's argument, by both rates less by rate of Y alone (the law: none)": (0.83, 1.33),
+        },
         plot=plot_lr_effect,
         caption=CAPTION,
     ),

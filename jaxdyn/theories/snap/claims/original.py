@@ -167,7 +167,7 @@ def judge_factored(ds: xr.Dataset) -> list[jd.Check]:
             1e-8,
         ),
         jd.mean_within(
-            "rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean("class"), over="seed", low=0.9
+            "rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean("class"), over="seed", low=0.8
         ),
         jd.at_least("gains against the flow of (Y, Z), relative difference", apart, 0.05),
     ]
@@ -252,11 +252,12 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
+        seeds=16,
         statement=r"With fixed orthonormal embeddings, two matrices give $\dot Z$ the factors $W_K W_K^\top$ and $W_Q W_Q^\top$: "
         r"$\dot W = \eta\,(G_W W_K W_K^\top + W_Q W_Q^\top G_W)$ with $G_W = U^\top \partial_Z J\, U/\sqrt{d}$. With the flow of "
-        r"$(Y, Z)$ only the order of the tokens agrees: the mean rank correlation of their gains is at least 0.9, sizes differ "
-        r"by 5 % and more.",
+        r"$(Y, Z)$ only the order of the tokens agrees: the mean rank correlation of their gains is at least 0.8, their sizes "
+        r"differ by 5% or more in every run.",
         source=f"{study.source}; ours",
         quick=jd.grid(Layered, product="factored"),
         paper=jd.grid(Layered, product="factored", init=[0.1, 0.3, 1.0], eta_z=[0.2, 2.0]),
@@ -280,6 +281,11 @@ CLAIMS = (
         expected="measured",
         rivals={},
         controls={"orthonormal embeddings": {"frame": "orthonormal", "width": [20.0, 22.0, 24.0]}},
+        found={
+            "deviation of the attention at the smallest d": (0.569, 0.825),
+            "deviation of the attention at the largest d": (0.282, 0.491),
+            "deviation / distance from the start of the flow": (0.837, 1.049),
+        },
         plot=plot_narrow,
         caption=r"Left: L1 distance of the final attention from that of the flow of $(Y, Z)$, mean over classes, against the "
         r"number of dimensions $d$; dots and bars are the median and the range over runs. Right: final attention on each token "
