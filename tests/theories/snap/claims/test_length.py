@@ -22,8 +22,8 @@ def test_prefix_counts_remember(x64):
 
 
 def test_judge_of_the_length():
-    grid = jd.grid(length.Context, memory=[0.0, 0.9, 1.0], logits=1.0, longest=12)
-    ds = jd.sweep(length.trial, grid, seeds=8)
+    grid = jd.grid(length.Context, memory=[0.0, 0.9, 1.0], logits=1.0, longest=12, sequences=128)
+    ds = jd.sweep(length.trial, grid, seeds=16)
     good = ds.sel(memory=0.0)
     assert passes(length.judge, good)
     assert not passes(length.judge, ds.sel(memory=0.9)) and not passes(length.judge, ds.sel(memory=1.0))
