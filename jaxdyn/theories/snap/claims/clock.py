@@ -92,16 +92,17 @@ def one_sample_trial(s: OneSample, key: PRNGKeyArray) -> jd.Observables:
 
 
 def judge_clock(ds: xr.Dataset) -> list[jd.Check]:
-    """Every row of the trained decoder, and the probability of the next token, against the closed clock."""
+    """Every row of the trained decoder, its speed, and the probability of the next token, against the closed clock."""
     return [
         jd.at_most("rows of F^T Y against the clock, relative", jd.relative_error(ds, "rows", "class output"), 1e-8),
+        jd.at_most("speed of every row's advantage, relative", jd.relative_error(ds, "speed"), 1e-8),
         jd.at_most("probability of the next token, relative error", jd.relative_error(ds, "hit"), 1e-8),
     ]
 
 
 def untrained(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the decoder does not learn, and every token stays as probable as any other."""
-    return ds.assign(predicted_rows=0 * ds.predicted_rows, predicted_hit=0 * ds.predicted_hit + 1 / ds.sizes["output"])
+    return jd.swap(predicted_rows=0.0, predicted_speed=0.0, predicted_hit=1 / ds.sizes["output"])(ds)
 
 
 def unsaturated(ds: xr.Dataset) -> xr.Dataset:
@@ -109,6 +110,7 @@ def unsaturated(ds: xr.Dataset) -> xr.Dataset:
     hit = 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.time))
     return ds.assign(
         predicted_rows=ds.predicted_rows * (ds.time / ds.clock),
+        predicted_speed=0 * ds.predicted_speed + 1,
         predicted_hit=hit.broadcast_like(ds.predicted_hit).transpose(*ds.predicted_hit.dims),
     )
 
@@ -174,8 +176,9 @@ CLAIMS = (
     ).claim(
         id="snap.clock",
         statement=r"With frozen inputs that do not overlap and equally frequent classes, gradient flow from zero trains the "
-        r"decoder to $F^\top Y = h\,(M e_{\text{label}} - 1)$ in every row, where $u = Mh$ solves $(M-1)u + e^u - 1 = M\eta t/K$; "
-        r"the next token has probability $1/(1 + (M-1)e^{-u})$, of a softmax over all $M$ tokens.",
+        r"decoder to $F^\top Y = h\,(M e_{\text{label}} - 1)$ in every row, where $u = Mh$ solves $(M-1)u + e^u - 1 = M\eta t/K$ "
+        r"and has the speed $\dot u = (\eta/K)\,M/(M - 1 + e^u)$; the next token has probability $1/(1 + (M-1)e^{-u})$, of a "
+        r"softmax over all $M$ tokens.",
         judge=judge_clock,
         evidence="flow",
         bounds="derived",  # the solver's tolerance

@@ -182,7 +182,7 @@ CAPTION = (
 study = jd.Study(
     trial=medium_trial,
     quick=MEDIUM,
-    seeds=16,
+    seeds=20,
     paper_seeds=100,
     source="arXiv:2305.16380, Figure 6 (Syn-Medium)",
     evidence="network",
@@ -201,7 +201,7 @@ CLAIMS = (
         paper=MEDIUM.replace(num_last=list(published.FIG6)),
         judge=judge_fig6,
         rivals={"attention does not move": still, "the law of growth, sparser at smaller ratios": by_law},
-        controls={"no momentum": {"momentum": 0.0, "lr": [0.5, 3.0], "ratio": [1.0, 2.0]}},
+        controls={"no momentum": {"momentum": 0.0, "lr": 0.5, "ratio": 1.0}},
         plot=plot_fig6,
         caption=r"Left: mean entropy over seeds against the published mean, a point for each cell of the table, a colour for "
         r"each number of queries; bars are standard deviations over seeds (ours vertical, published horizontal), the line is "
@@ -215,7 +215,6 @@ CLAIMS = (
         r"from 5 to 10): the directions of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$.",
         source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
         quick=MEDIUM.replace(lr=[0.5, 1.0], ratio=[2.0, 5.0, 10.0]),
-        seeds=24,
         judge=judge_lr_effect,
         rivals=BY_LAW,
         controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": early},

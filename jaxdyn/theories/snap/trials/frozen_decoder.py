@@ -80,9 +80,10 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
     def speed(y: Array) -> Array:
         return jnp.sum(f * head_gradient(y, f, label), 1) / gradient.iota(s.tokens)
 
+    descent = jax.grad(lambda y: -model.loss(start._replace(y=y), one))
+
     def field(t: Any, state: dict, eta: Array) -> dict:
-        rate = -jax.grad(lambda y: model.loss(start._replace(y=y), one))(state["y"])
-        return {"y": eta * rate, "total": jnp.mean(speed(state["y"]))}
+        return {"y": eta * descent(state["y"]), "total": jnp.mean(speed(state["y"]))}
 
     unit, at = saved_times(s.tokens)
     ts = jnp.asarray(np.append(0.0, unit)) * s.classes / s.eta
@@ -98,6 +99,7 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
         predicted=_predicted(s, f, label, ts[1:]),
         measured={
             "rows": jd.named(logits, "time class output"),
+            "speed": jd.named(s.classes * jax.vmap(lambda y: advantages(f @ descent(y), label))(ys["y"]), "time class"),
             "hit": jd.named(jnp.mean(jax.nn.softmax(logits)[:, jnp.arange(s.classes), label], 1), "time"),
             "gradient": jd.named(jax.vmap(lambda y: head_gradient(y, f, label))(ys["y"]), "time class token"),
             **dict.fromkeys(("gamma", "rise", "fall"), jd.named(measured_gamma, "time")),
@@ -122,8 +124,10 @@ def _predicted(s: Frozen, f: Float[Array, "K M"], label: Int[Array, " K"], t: Fl
     u = theory.clock(size * unit, size)
     rows = u[:, None, None] * (jax.nn.one_hot(label, s.tokens, dtype=u.dtype) - 1 / s.tokens)
     top = gradient.peak(s.tokens)
+    speed = jax.jvp(lambda unit: theory.clock(size * unit, size), (unit,), (jnp.ones_like(unit),))[1]
     return {
         "rows": jd.named(rows, "time class output"),
+        "speed": jd.named(speed, "time"),
         "hit": jd.named(theory.hit(u, size), "time"),
         "gradient": jd.named(jax.vmap(lambda u: gradient.gradient_form(f, u, s.tokens))(u), "time class token"),
         "gamma": jd.named(gradient.gamma(u, s.tokens), "time"),
