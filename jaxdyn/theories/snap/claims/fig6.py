@@ -19,7 +19,7 @@ from jaxdyn.theories.snap.trials.syn import MEDIUM, medium_trial
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "along", "joint_errors"]
+__all__ = ["CLAIMS", "LEVEL", "along", "joint_errors"]
 
 LEVEL = 0.9973  # that all cells pass together
 
