@@ -24,9 +24,10 @@ def comparison(ds: xr.Dataset) -> xr.Dataset:
     x = ds.measured_entropy
     mean, low, high = stats.mean_interval(x, "seed")
     sd, paper, paper_sd = x.std("seed", ddof=1), ds.predicted_entropy.mean("seed"), ds.published_sd.mean("seed")
-    error = np.sqrt(sd**2 / x.count("seed") + paper_sd**2 / published.SEEDS)
+    score, freedom = fig6.joint_errors(ds)
     numbers = {"mean": mean, "sd": sd, "low": low, "high": high, "paper mean": paper, "paper sd": paper_sd}
-    return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": (mean - paper) / error, "allowed": fig6.allowed(ds)})
+    allowed = stats.bonferroni_t(score.size, freedom + 1, fig6.LEVEL)
+    return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": score, "allowed": allowed})
 
 
 def rows(cells: xr.Dataset) -> list[dict]:
@@ -40,7 +41,7 @@ def rows(cells: xr.Dataset) -> list[dict]:
         numbers = {
             name: float(one[name]) for name in ("mean", "sd", "low", "high", "paper mean", "paper sd", "difference", "in s.e.")
         }
-        lines.append(place | numbers | {"within": "yes" if abs(one.difference) <= one.allowed else "NO"})
+        lines.append(place | numbers | {"within": "yes" if abs(one["in s.e."]) <= one.allowed else "NO"})
     return lines
 
 

@@ -151,13 +151,14 @@ def judge_single(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def ordering(ds: xr.Dataset) -> xr.DataArray:
-    """Spearman's rank correlation of the tokens' gains in logits at the end, class by class."""
+    """Spearman's rank correlation of the tokens' gains in logits at the end, class by class; 0 where none is predicted."""
     gains = [ds[f"{side}_gain"].isel(after=-1) for side in ("predicted", "measured")]
-    return stats.spearman(*gains, "own")
+    return stats.spearman(*gains, "own").where(gains[0].std("own") != 0, 0.0)
 
 
 def judge_factored(ds: xr.Dataset) -> list[jd.Check]:
     """The velocity of the product exactly; against the flow of (Y, Z) the order of the tokens only."""
+    jd.need(ds, seed=2)
     apart = jd.relative_error(ds, "gain", "class own").isel(after=-1)
     return [
         jd.at_most(
@@ -165,25 +166,28 @@ def judge_factored(ds: xr.Dataset) -> list[jd.Check]:
             jd.relative_error(ds.isel(time=slice(1, None)), "velocity", "query token"),
             1e-8,
         ),
-        jd.at_least("rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean(), 0.9),
+        jd.mean_within(
+            "rank correlation of the gains with the flow of (Y, Z), mean", ordering(ds).mean("class"), over="seed", low=0.8
+        ),
         jd.at_least("gains against the flow of (Y, Z), relative difference", apart, 0.05),
     ]
 
 
-def deviation(ds: xr.Dataset) -> xr.DataArray:
-    """L1 distance of the attention at the end from that of the flow of (Y, Z), mean over classes."""
-    return abs(ds.measured_attention - ds.predicted_attention).isel(time=-1).sum("own", min_count=1).mean("class")
+def deviation(ds: xr.Dataset, time: int = -1) -> xr.DataArray:
+    """L1 distance of the attention at the end from that of the flow of (Y, Z) at one of its times, mean over classes."""
+    apart = abs(ds.measured_attention.isel(time=-1) - ds.predicted_attention.isel(time=time, drop=True))
+    return apart.sum("own", min_count=1).mean("class")
 
 
 def judge_narrow(ds: xr.Dataset) -> list[jd.Check]:
-    """How the deviation falls with the number of dimensions."""
-    jd.need(ds, width=3)
-    mean = deviation(ds).mean("seed")
-    return [
-        jd.at_most("slope of the mean deviation of the attention in d", stats.loglog_slope(ds.width, mean, "width"), 0.0),
-        jd.at_most("mean deviation of the attention at the largest d", mean.isel(width=-1), 1.0),
-        jd.at_most("mean deviation of the attention at the smallest d", mean.isel(width=0), 1.0),
+    """The deviation at the ends of the range of d, and over the distance from an attention that has not moved."""
+    jd.need(ds, seed=2)
+    ends = {"smallest": deviation(ds.isel(width=0)), "largest": deviation(ds.isel(width=-1))}
+    checks = [
+        jd.mean_within(f"deviation of the attention at the {n} d", v, over="seed", low=0.2, high=1.0) for n, v in ends.items()
     ]
+    share = deviation(ds) / deviation(ds, time=0)
+    return [*checks, jd.mean_within("deviation / distance from the start of the flow", share, over="seed", low=0.75, high=1.25)]
 
 
 def plot_flows(ds: xr.Dataset, fig: Figure) -> None:
@@ -215,10 +219,14 @@ def plot_narrow(ds: xr.Dataset, fig: Figure) -> None:
     right.legend(loc="lower right")
 
 
+STILL = jd.swap(predicted_y=0.0, predicted_z=0.0, predicted_velocity=0.0, predicted_gain=0.0)
+
 study = jd.Study(
     trial=trial,
+    evidence="flow",
+    bounds="derived",  # the solver's tolerance
     quick=jd.grid(Layered),
-    seeds=8,
+    seeds=16,
     paper_seeds=64,
     source="arXiv:2305.16380, section 3 (reparametrisation)",
     plot=plot_flows,
@@ -235,6 +243,7 @@ CLAIMS = (
         source=f"{study.source}; the factor 1/d is ours",
         paper=jd.grid(Layered, width=[20, 24], eta_z=[0.2, 2.0], horizon=[60.0, 600.0]),
         judge=judge_single,
+        rivals={"nothing moves": STILL},
         controls={
             "1/sqrt(d) counted once": {"misfit": 24**0.5},
             "embeddings not orthogonal": {"frame": "random"},
@@ -243,26 +252,38 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
-        bounds="chosen after a look; upheld on seeds 1000:1032",
+        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
         statement=r"With fixed orthonormal embeddings, two matrices give $\dot Z$ the factors $W_K W_K^\top$ and $W_Q W_Q^\top$: "
         r"$\dot W = \eta\,(G_W W_K W_K^\top + W_Q W_Q^\top G_W)$ with $G_W = U^\top \partial_Z J\, U/\sqrt{d}$. With the flow of "
-        r"$(Y, Z)$ only the order of the tokens agrees: the mean rank correlation of their gains is at least 0.9, sizes differ "
-        r"by 5 % and more.",
+        r"$(Y, Z)$ only the order of the tokens agrees: the mean rank correlation of their gains is at least 0.8, their sizes "
+        r"differ by 5% or more in every run.",
         source=f"{study.source}; ours",
         quick=jd.grid(Layered, product="factored"),
         paper=jd.grid(Layered, product="factored", init=[0.1, 0.3, 1.0], eta_z=[0.2, 2.0]),
         judge=judge_factored,
-        controls={"embeddings not orthogonal": {"frame": "random"}, "single matrix": {"product": "single"}},
+        rivals={"nothing moves": STILL},
+        controls={
+            "embeddings not orthogonal": {"frame": "random"},
+            "single matrix": {"product": "single"},
+            "gains of other tokens": jd.rolled(measured_gain="own"),
+        },
     ),
     study.claim(
         id="snap.original_narrow",
         statement=r"With fewer dimensions than tokens ($M = 20$), random embeddings overlap and the attention deviates from that "
-        r"of the flow in $(Y, Z)$: how much, against $d$.",
+        r"of the flow in $(Y, Z)$: how much, against $d$, and whether that flow comes closer than an attention that does not move.",
         source=f"{study.source}, d < M",
         quick=jd.grid(Layered, frame="random", width=[4, 8, 16]),
         paper=jd.grid(Layered, frame="random", width=[4, 8, 16, 24, 48, 96], dim=96),
         judge=judge_narrow,
         expected="measured",
+        rivals={},
+        controls={"orthonormal embeddings": {"frame": "orthonormal", "width": [24.0]}},
+        found={
+            "deviation of the attention at the smallest d": (0.569, 0.825),
+            "deviation of the attention at the largest d": (0.282, 0.491),
+            "deviation / distance from the start of the flow": (0.837, 1.049),
+        },
         plot=plot_narrow,
         caption=r"Left: L1 distance of the final attention from that of the flow of $(Y, Z)$, mean over classes, against the "
         r"number of dimensions $d$; dots and bars are the median and the range over runs. Right: final attention on each token "

@@ -19,9 +19,8 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import clock as theory
 from jaxdyn.theories.snap.dynamics import gradient
 
-__all__ = ["BREACHES", "FORMS", "FROZEN", "FROZEN_PAPER", "Frozen", "advantages", "trial"]
+__all__ = ["BREACHES", "FROZEN", "FROZEN_PAPER", "Frozen", "advantages", "trial"]
 
-FORMS = ("printed", "derived")
 DECADES = (-2.0, 5.0)  # saved times, in units of K / eta
 SAVES = 42
 NUDGE = 1e-3  # the peak of gamma is the vertex through three times that are apart by this share
@@ -73,7 +72,7 @@ def saved_times(size: int) -> tuple[Float[np.ndarray, " T"], Int[np.ndarray, " 3
 
 
 def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
-    """Gradient flow of the decoder, its clock, and its gradient in the form of Theorem 1."""
+    """Gradient flow of the decoder beside its clock, and its gradient beside the form of Theorem 1."""
     one = tasks.random_task(key, s.tokens, s.classes, s.distinct, s.common, s.skew, weights=s.weights)
     start = model.zeros(one)
     f, label = model.normalized(model.attend(start.z[one.query], one.p)), jnp.asarray(one.label)
@@ -81,15 +80,14 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
     def speed(y: Array) -> Array:
         return jnp.sum(f * head_gradient(y, f, label), 1) / gradient.iota(s.tokens)
 
+    descent = jax.grad(lambda y: -model.loss(start._replace(y=y), one))
+
     def field(t: Any, state: dict, eta: Array) -> dict:
-        rate = -jax.grad(lambda y: model.loss(start._replace(y=y), one))(state["y"])
-        ode = eta / s.classes * s.tokens / (s.tokens - 1 + jnp.exp(state["u"]))
-        return {"y": eta * rate, "u": ode, "total": jnp.mean(speed(state["y"]))}
+        return {"y": eta * descent(state["y"]), "total": jnp.mean(speed(state["y"]))}
 
     unit, at = saved_times(s.tokens)
     ts = jnp.asarray(np.append(0.0, unit)) * s.classes / s.eta
-    zero = jnp.zeros((), jnp.float64)
-    solution = flow.solve(field, {"y": start.y, "u": zero, "total": zero}, ts, s.eta, solver="dopri8")
+    solution = flow.solve(field, {"y": start.y, "total": jnp.zeros((), jnp.float64)}, ts, s.eta, solver="dopri8")
     ys = jax.tree.map(lambda leaf: leaf[1:], solution.ys)
     logits = f @ ys["y"]
     measured_gamma = jnp.mean(jax.vmap(speed)(ys["y"]), 1)
@@ -100,38 +98,41 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted=_predicted(s, f, label, ts[1:]),
         measured={
-            "ode": jd.named(ys["u"], "time"),
             "rows": jd.named(logits, "time class output"),
+            "speed": jd.named(s.classes * jax.vmap(lambda y: advantages(f @ descent(y), label))(ys["y"]), "time class"),
             "hit": jd.named(jnp.mean(jax.nn.softmax(logits)[:, jnp.arange(s.classes), label], 1), "time"),
             "gradient": jd.named(jax.vmap(lambda y: head_gradient(y, f, label))(ys["y"]), "time class token"),
-            "gamma": jd.named(measured_gamma, "time"),
+            **dict.fromkeys(("gamma", "rise", "fall"), jd.named(measured_gamma, "time")),
             "total": jd.named(ys["total"], "time"),
             "peak_time": vertex,
             "peak": values[1],
         },
         recorded={
             "advantage": jd.named(jax.vmap(advantages, (0, None))(logits, label), "time class"),
-            "excess": gradient.excess(f),
+            "clock": jd.named(theory.clock(s.tokens * unit, float(s.tokens)), "time"),
+            "narrow_hit": jd.named(theory.hit(theory.clock(s.classes * unit, float(s.classes)), float(s.classes)), "time"),
             "steps": solution.steps,
         },
         status=solution.status,
-        coords={"form": FORMS, "time": unit},
+        coords={"time": unit},
     )
 
 
 def _predicted(s: Frozen, f: Float[Array, "K M"], label: Int[Array, " K"], t: Float[Array, " T"]) -> dict[str, Any]:
-    """The closed clock and the quantities of Theorem 1 at the times t."""
-    size, classes = float(s.tokens), float(s.classes)
-    u = theory.clock(size * s.eta * t / classes, size)
-    narrow = theory.clock(s.eta * t, classes)  # the softmax taken over the K next tokens
+    """Quantities of Theorem 1 at the times t by the closed clock, and the early and the late limit of gamma."""
+    size, unit = float(s.tokens), s.eta * t / s.classes
+    u = theory.clock(size * unit, size)
     rows = u[:, None, None] * (jax.nn.one_hot(label, s.tokens, dtype=u.dtype) - 1 / s.tokens)
     top = gradient.peak(s.tokens)
+    speed = jax.jvp(lambda unit: theory.clock(size * unit, size), (unit,), (jnp.ones_like(unit),))[1]
     return {
-        "ode": jd.named(u, "time"),
         "rows": jd.named(rows, "time class output"),
-        "hit": jd.named(jnp.stack([theory.hit(narrow, classes), theory.hit(u, size)]), "form time"),
+        "speed": jd.named(speed, "time"),
+        "hit": jd.named(theory.hit(u, size), "time"),
         "gradient": jd.named(jax.vmap(lambda u: gradient.gradient_form(f, u, s.tokens))(u), "time class token"),
         "gamma": jd.named(gradient.gamma(u, s.tokens), "time"),
+        "rise": jd.named((1 - 1 / size) ** 2 * unit, "time"),
+        "fall": jd.named((1 - 1 / size) ** 2 * jnp.log(size * unit) / unit, "time"),
         "total": jd.named(gradient.gamma_integral(u, s.tokens, s.classes, s.eta), "time"),
         "peak_time": gradient.time_at(top, s.tokens, s.classes, s.eta),
         "peak": gradient.gamma(jnp.asarray(top, u.dtype), s.tokens),

@@ -20,7 +20,7 @@ from jaxdyn.data import classes
 from jaxdyn.theories.snap import published, sampled
 from jaxdyn.theories.snap.dynamics.clock import clock
 
-__all__ = ["MEDIUM", "OPTIMIZERS", "Syn", "medium_trial", "numbers", "run", "small_trial", "vocabulary"]
+__all__ = ["MEDIUM", "OPTIMIZERS", "Syn", "medium_trial", "numbers", "run", "sharpened", "small_trial", "vocabulary"]
 
 OPTIMIZERS = ("sgd", "adam")
 
@@ -113,24 +113,41 @@ def reference(s: Syn) -> tuple[Float[Array, " quantity"], Float[Array, ""]]:
     return jnp.asarray([r.numbers for r in rows], s.dtype)[best], ((distance[best] < 1e-4) & small).astype(s.dtype)
 
 
+def sharpened(p: Float[Array, " D"], c: Float[Array, "K D"]) -> Float[Array, "K D"]:
+    r"""Attention among a class's own tokens by Theorem 3 (shares), given how far its first and its last token are apart in c.
+
+    From a zero start :math:`(1 - e^{-2z_l})/P_l^2` is the same number :math:`\kappa` for all own tokens, so that
+    :math:`c_l \propto P_l\,(1 - \kappa P_l^2)^{-1/2}`; the first and the last token give :math:`\kappa`. Source:
+    arXiv:2305.16380, Theorem 3. Departure: an order of these two that the law cannot have counts as no gain of either.
+    """
+    least, most = p[0], p[-1]
+    gain = (c[:, -1:] / most * least / c[:, :1]) ** 2  # e^{2 (z_most - z_least)}
+    left = (most**2 - least**2) / (gain * most**2 - least**2)  # 1 - kappa most^2
+    left = jnp.where(gain * most**2 > least**2, left, 1.0)
+    weight = p / jnp.sqrt(jnp.maximum(1 - (1 - left) * (p / most) ** 2, jnp.finfo(p.dtype).tiny))
+    return weight / jnp.sum(weight, 1, keepdims=True)
+
+
 def small_trial(s: Syn, key: PRNGKeyArray) -> jd.Observables:
-    """A run of Syn-Small beside the reference; and the order of attention among a class's own tokens beside that of their law."""
+    """A run of Syn-Small beside the reference; and attention among a class's own tokens beside that of Theorem 3."""
     v = vocabulary(s)
     _, final, records = run(s, key)
     p = classes.law(v, dtype=s.dtype)
     c = sampled.attention(final, v, p)
+    own = c[:, v.common :]
     expected, known = reference(s)
     return jd.observables(
         predicted={
             "numbers": jd.named(expected, "quantity"),
-            "attention": jd.named(jnp.broadcast_to(p[v.common :], (v.classes, v.distinct)), "class token"),
+            "attention": jd.named(sharpened(p[v.common :], own), "class token"),
         },
         measured={
             "numbers": jd.named(records["numbers"][-1], "quantity"),
-            "attention": jd.named(c[:, v.common :], "class token"),
+            "attention": jd.named(own / jnp.sum(own, 1, keepdims=True), "class token"),
         },
         recorded={
             "known": known,
+            "law": jd.named(p[v.common :] / jnp.sum(p[v.common :]), "token"),
             "curve": jd.named(records["numbers"], "record quantity"),
             "first_class": jd.named(records["attention"], "record slot"),
         },

@@ -13,20 +13,21 @@ def one_sample():
     return jd.sweep(claims.one_sample_trial, grid, seeds=64)
 
 
-@pytest.mark.parametrize(
-    ("judge", "variables"), [(claims.judge_clock, ["ode", "rows"]), (claims.judge_scan, ["hit"])], ids=["clock", "scan"]
-)
-def test_judges_of_the_frozen_network(frozen_runs, judge, variables):
-    good = frozen_runs.sel(common=0.0, form="derived")
-    assert passes(judge, good)
-    assert not passes(judge, frozen_runs.sel(common=0.5, form="derived"))
-    for variable in variables:
+def test_judge_of_the_frozen_network(frozen_runs):
+    good = frozen_runs.sel(common=0.0)
+    assert passes(claims.judge_clock, good)
+    assert not passes(claims.judge_clock, frozen_runs.sel(common=0.5))
+    for variable in ("rows", "hit"):
         for distorted in both_ways(good, variable):
-            assert not passes(judge, distorted)
+            assert not passes(claims.judge_clock, distorted)
 
 
-def test_clock_of_k_tokens_is_refuted(frozen_runs):
-    assert not any(c.passed for c in claims.judge_scan(frozen_runs.sel(common=0.0, form="printed")))
+def test_rivals_of_the_clock(frozen_runs):
+    good = frozen_runs.sel(common=0.0)
+    for rival in (claims.untrained, claims.unsaturated):
+        assert not any(c.passed for c in claims.judge_clock(rival(good)))
+    early = claims.unsaturated(good).sel(time=slice(None, 0.012))
+    assert float(abs(early.predicted_rows / good.predicted_rows - 1).max()) < 0.02, "at first it is the clock"
 
 
 def test_judge_of_single_samples(one_sample):
@@ -34,6 +35,7 @@ def test_judge_of_single_samples(one_sample):
     assert passes(claims.judge_one_sample, good)
     assert not passes(claims.judge_one_sample, one_sample.sel(skew=0.5))
     assert not passes(claims.judge_one_sample, jd.swap(predicted_hit="flow_hit")(good))
+    assert not any(c.passed for c in claims.judge_one_sample(claims.chance(good)))
     for variable in ("advantage", "hit"):
         assert not passes(claims.judge_one_sample, good.assign({f"predicted_{variable}": 1.1 * good[f"predicted_{variable}"]}))
     with pytest.raises(jd.Inconclusive, match="8 seeds"):

@@ -9,7 +9,7 @@ from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.claims import fig6
 
 
-def made_up_fig6(seeds=10, shift=0.0):
+def made_up_fig6(seeds=16, shift=0.0):
     """Runs with the published means and standard deviations."""
     queries = [1, 3]
     z = np.random.default_rng(0).normal(size=(2, 4, 4, seeds))
@@ -18,9 +18,11 @@ def made_up_fig6(seeds=10, shift=0.0):
     dims = ("num_last", "lr", "ratio", "seed")
     full = lambda a: (dims, np.broadcast_to(a, z.shape).copy())  # noqa: E731
     growth = np.array(published.LRS)[:, None, None] / np.array(published.RATIOS)[:, None]
+    curve = np.stack([np.full(z.shape, 2.1), mean + sd * z], -1)
     return xr.Dataset(
         {"measured_entropy": full(mean + sd * z + shift), "predicted_entropy": full(mean), "published_sd": full(sd),
-         "known": full(np.ones(1)), "measured_growth": full(growth + 0.01 * z), "predicted_growth": full(growth)},
+         "known": full(np.ones(1)), "measured_growth": full(np.log(growth) + 0.01 * z), "predicted_growth": full(growth),
+         "curve": ((*dims, "record"), curve)},
         coords={"num_last": queries, "lr": list(published.LRS), "ratio": list(published.RATIOS)},
     )  # fmt: skip
 
@@ -31,24 +33,43 @@ def test_judge_of_figure_6():
     assert verdicts(ds) == [True] * 3
     assert not verdicts(ds.assign(predicted_entropy=1.1 * ds.predicted_entropy))[0]
     assert not verdicts(made_up_fig6(shift=0.15))[0]
-    assert not verdicts(ds.assign(measured_entropy=ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)))[1]
-    assert not verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.1 * (ds.ratio == 2)))[2]
+    assert (
+        verdicts(ds.assign(measured_entropy=ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)))[1] is False
+    )
+    assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.2 * (ds.ratio == 2)))[2] is False
+    assert verdicts(fig6.still(ds)) == [False] * 3
+    assert False in verdicts(fig6.by_law(ds))
     for unusable in (ds.isel(seed=[0]), ds.assign(known=0 * ds.known)):
         with pytest.raises(jd.Inconclusive):
             fig6.judge_fig6(unusable)
 
 
-def test_allowed_difference_is_the_stated_one():
-    bound = fig6.allowed(made_up_fig6())
-    three = 3 * np.sqrt(2 * published.FIG6[1][..., 1] ** 2 / 10)
-    assert np.allclose(bound.sel(num_last=1), np.maximum(0.08, three))
-    assert np.allclose(bound.sel(num_last=3).sel(lr=0.5), 0.04)
+def test_errors_of_both_sides_are_joined():
+    score, freedom = fig6.joint_errors(made_up_fig6(seeds=10, shift=0.05))
+    sd = published.FIG6[3][..., 1]
+    np.testing.assert_allclose(score.sel(num_last=3), 0.05 / np.sqrt(2 * sd**2 / 10))
+    np.testing.assert_allclose(freedom, 18.0)
 
 
 def test_judge_of_learning_rates():
     ds = made_up_fig6()
     assert all(c.passed for c in fig6.judge_lr_effect(ds))
-    assert not fig6.judge_lr_effect(ds.assign(measured_growth=-ds.measured_growth))[0].passed
-    assert not fig6.judge_lr_effect(ds.assign(measured_growth=ds.measured_growth + ds.ratio))[1].passed
+    assert fig6.judge_lr_effect(ds.assign(measured_growth=-ds.measured_growth))[0].passed is False
+    assert fig6.judge_lr_effect(ds.assign(measured_growth=ds.measured_growth + ds.ratio))[1].passed is False
+    assert [c.passed for c in fig6.judge_lr_effect(fig6.still(ds))] == [False] * 2
+    assert [c.passed for c in fig6.judge_lr_effect(fig6.unsaturated(ds))] == [True, False]
     with pytest.raises(jd.Inconclusive):
         fig6.judge_lr_effect(ds.isel(ratio=[0]))
+
+
+def test_judge_of_fast_rates():
+    ds = made_up_fig6()
+    ds = ds.assign(measured_growth=ds.measured_growth.where(ds.num_last == 3, -ds.measured_growth))
+    both = ["1 query, both rates larger: change", "3 queries, both rates larger: change"]
+    checks = {c.name: c.passed for c in fig6.judge_fast(ds)}
+    assert len(checks) == 9 and [checks[name] for name in both] == [False, True]
+    ds = made_up_fig6()
+    assert [c.passed for c in fig6.judge_fast(ds)] == [True] * 9
+    assert [c.passed for c in fig6.judge_fast(fig6.unsaturated(ds))] == [True, False, False, False] * 2 + [False]
+    larger = ds.assign(measured_growth=ds.measured_growth + np.log(ds.lr))
+    assert fig6.judge_fast(larger)[-1].value == pytest.approx(1.0, abs=0.05)

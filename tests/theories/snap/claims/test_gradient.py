@@ -14,17 +14,20 @@ def test_judge_of_the_gradient():
     good = ds.sel(query_share=0.0)
     assert passes(claims.judge_reparam, good)
     assert not passes(claims.judge_reparam, ds.sel(query_share=1.0))
-    control = claims.CLAIMS[0].controls["projector dropped"].breach
-    assert not passes(claims.judge_reparam, control(good))
+    (without_projector,) = claims.CLAIMS[0].rivals.values()
+    assert not passes(claims.judge_reparam, without_projector(good))
     for name in ("law_y", "law_z", "batch_y", "batch_z"):
         assert not passes(claims.judge_reparam, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
 
 
 def test_judge_of_the_form(frozen_runs):
-    good = frozen_runs.sel(common=0.0, form="derived")
+    good = frozen_runs.sel(common=0.0)
     assert passes(claims.judge_form, good)
-    assert not passes(claims.judge_form, frozen_runs.sel(common=0.5, form="derived"))
-    for variable in ("gradient", "gamma", "total", "peak", "peak_time"):
+    assert not passes(claims.judge_form, frozen_runs.sel(common=0.5))
+    assert not any(c.passed for c in claims.judge_form(claims.SILENT(good)))
+    failed = [c.name for c in claims.judge_form(claims.unsaturated(good)) if not c.passed]
+    assert len(failed) == 4, failed
+    for variable in ("gradient", "gamma", "total", "peak", "peak_time", "rise", "fall"):
         for distorted in both_ways(good, variable):
             assert not passes(claims.judge_form, distorted)
 
@@ -32,7 +35,13 @@ def test_judge_of_the_form(frozen_runs):
 def pressure(on_tokens, closed):
     dims = ("seed", "time", "class", "own")
     return xr.Dataset(
-        {"measured_xi": (dims, on_tokens), "predicted_xi": (dims[:3], closed), "gamma": (dims[:2], np.ones(closed.shape[:2]))}
+        {
+            "measured_xi": (dims, on_tokens),
+            "predicted_xi": (dims[:3], closed),
+            "gamma": (dims[:2], np.ones(closed.shape[:2])),
+            "measured_mean": (dims[:1], on_tokens[:, 0].mean((1, 2))),
+            "predicted_mean": (dims[:1], np.full(len(closed), 0.2)),
+        }
     )
 
 
@@ -42,6 +51,7 @@ def test_judge_of_the_pressure():
     on_tokens[:, 1:] *= 3  # only the first time is compared
     assert passes(claims.judge_xi, pressure(on_tokens, closed))
     assert not passes(claims.judge_xi, pressure(on_tokens, 1.1 * closed))
+    assert not passes(claims.judge_xi, pressure(1.1 * on_tokens, 1.1 * closed))
     for value in (0.0, -1e-3):
         broken = on_tokens.copy()
         broken[0, 2, 1, 0] = value

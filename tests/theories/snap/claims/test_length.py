@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.snap.claims import length
-from tests.theories.snap.helpers import passes
 
 
 def test_prefix_counts_remember(x64):
@@ -21,19 +21,37 @@ def test_prefix_counts_remember(x64):
         assert same == pytest.approx(memory + (1 - memory) * float((p**2).sum()), abs=4 * 0.5 / np.sqrt(4000))
 
 
+def planted(power=-0.5, level=1.0, spread=0.0):
+    """Sixteen runs whose mean square distance is a multiple of the leading order at T = 256, and falls with a power of T."""
+    rng = np.random.default_rng(0)
+    t = 2.0 ** np.arange(4, 13)
+    measured = np.sqrt(level) / 16 * (t / 256) ** power * (1 + 0.02 * rng.normal(size=(16, 9)))
+    measured *= 1 + spread * np.resize([1, -1], (16, 1))
+    data = {"predicted_spread": t**-0.5 + 0 * measured, "measured_spread": measured}
+    return xr.Dataset({k: (("seed", "length"), v) for k, v in data.items()}, coords={"length": t})
+
+
 def test_judge_of_the_length():
-    grid = jd.grid(length.Context, memory=[0.0, 0.9, 1.0], logits=1.0, longest=12)
-    ds = jd.sweep(length.trial, grid, seeds=8)
-    good = ds.sel(memory=0.0)
-    assert passes(length.judge, good)
-    assert not passes(length.judge, ds.sel(memory=0.9)) and not passes(length.judge, ds.sel(memory=1.0))
-    for name in ("attention", "spread"):
-        assert not passes(length.judge, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
+    outcome = lambda ds: [c.passed for c in length.judge(ds)]  # noqa: E731
+    assert outcome(planted()) == [True] * 3
+    assert outcome(planted(power=-0.6))[0] is False
+    assert outcome(planted(level=1.2)) == [True, False, True]
+    assert outcome(planted(spread=0.2))[2] is False
+    assert outcome(length.one_over_length(planted()))[:2] == [False, False]
+
+
+def test_distance_of_sequences_is_the_predicted_one():
+    grid = jd.grid(length.Context, memory=[0.0, 0.9], logits=1.0, shortest=6, longest=8)
+    ds = jd.sweep(length.trial, grid, seeds=4)
+    level = ((ds.measured_spread / ds.predicted_spread) ** 2).mean(["seed", "length"])
+    assert 0.8 < float(level.sel(memory=0.0)) < 1.25
+    assert 12 < float(level.sel(memory=0.9)) < 22, "(1 + memory) / (1 - memory) times the variance, but for short sequences"
 
 
 def test_given_weights_are_the_law(x64):
     run = length.trial(length.Context(tokens=3, weights=(1.0, 1.0, 2.0), logits=0.0, longest=6), jax.random.key(0))
-    np.testing.assert_allclose(run.predicted["attention"].value, [0.25, 0.25, 0.5])
+    level = np.sqrt((1 - 2 * 0.25**2 - 0.5**2) / 2.0 ** np.arange(4, 7))  # uniform attention: that of a multinomial
+    np.testing.assert_allclose(run.predicted["spread"].value, level)
 
 
 def test_settings_refuse_what_cannot_be():

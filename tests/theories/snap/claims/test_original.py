@@ -31,11 +31,17 @@ def test_judge_of_two_matrices(data):
     assert not passes(claims.judge_factored, good.assign(predicted_velocity=1.1 * good.predicted_velocity))
     reversed_order = good.assign(predicted_gain=-good.predicted_gain)
     assert not passes(claims.judge_factored, reversed_order)
+    assert [c.passed for c in claims.judge_factored(claims.STILL(good))] == [False, False, True]
+    assert not passes(claims.judge_single, claims.STILL(data.sel(product="single", frame="orthonormal", misfit=1.0)))
 
 
-def test_narrow_needs_widths(data):
-    with pytest.raises(jd.Inconclusive, match="at least 3 values of width"):
-        claims.judge_narrow(data)
+def test_judge_of_few_dimensions(data):
+    one = data.sel(product="single", misfit=1.0).expand_dims(width=[14.0])
+    near, far = ([c.passed for c in claims.judge_narrow(one.sel(frame=frame))] for frame in ("orthonormal", "random"))
+    assert near == [False] * 3
+    assert False not in far[:2]
+    with pytest.raises(jd.Inconclusive):
+        claims.judge_narrow(one.isel(seed=[0]))
 
 
 def test_settings_refuse_what_cannot_be():

@@ -8,7 +8,6 @@ from jaxdyn.theories.snap.trials.frozen_decoder import Frozen
 
 def test_strong_overlap_is_far_from_theorem_1(frozen_runs):
     broken = frozen_runs.sel(common=0.5)
-    assert float(broken.excess.min()) > 1
     residual = jd.relative_error(broken, "gradient", "class token").max("time")
     assert float(residual.min()) > 0.1
 

@@ -69,6 +69,19 @@ def test_start_of_figure_5_is_the_closed_form(x64):
     assert np.allclose(syn.numbers(p[None], 10), published.START, atol=6e-4)
 
 
+def test_attention_of_theorem_3(x64):
+    """Logits that obey the theorem are met, whatever the unit of the frequencies; an order that it forbids gives no gain."""
+    p = np.linspace(0.1, 1, 5) / 6
+    z = -0.5 * np.log(1 - np.array([[0.0], [5.0], [30.0]]) * p**2)  # (1 - e^(-2z)) / P^2 is one number
+    c = p * np.exp(z)
+    want = c / c.sum(1, keepdims=True)
+    np.testing.assert_allclose(syn.sharpened(jnp.asarray(p), jnp.asarray(c)), want, rtol=1e-12)
+    np.testing.assert_allclose(syn.sharpened(jnp.asarray(3 * p), jnp.asarray(want)), want, rtol=1e-12)
+    np.testing.assert_allclose(syn.sharpened(jnp.asarray(p), jnp.asarray(c[:, ::-1])), np.broadcast_to(p / p.sum(), (3, 5)))
+    alone = syn.sharpened(jnp.asarray(p), jnp.asarray([[0.0, 0, 0, 0, 1.0]]))
+    np.testing.assert_allclose(alone, [[0, 0, 0, 0, 1.0]], atol=1e-12)
+
+
 def wide_float64(jaxpr):
     wide = []
     for eqn in jaxpr.eqns:
