@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,6 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.snap import published
-from jaxdyn.theories.snap.claims.fig5 import still
 from jaxdyn.theories.snap.trials.syn import MEDIUM, Syn, medium_trial, small_trial
 
 if TYPE_CHECKING:
@@ -32,11 +32,20 @@ def judge_adam(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def like_descent(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention under Adam is that of gradient descent with momentum."""
-    numbers = next(row.numbers for row in published.FIG5 if row.optimizer == "sgd")
+def _everywhere(ds: xr.Dataset, numbers: Sequence[float]) -> xr.Dataset:
+    """These numbers as the prediction for every run."""
     values = xr.DataArray(np.array(numbers), dims="quantity", coords={"quantity": ds.quantity})
     return ds.assign(predicted_numbers=values.broadcast_like(ds.predicted_numbers).transpose(*ds.predicted_numbers.dims))
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: attention does not move from its start."""
+    return _everywhere(ds, published.START)
+
+
+def like_descent(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: attention under Adam is that of gradient descent with momentum."""
+    return _everywhere(ds, next(row.numbers for row in published.FIG5 if row.optimizer == "sgd"))
 
 
 def plot_adam(ds: xr.Dataset, fig: Figure) -> None:
