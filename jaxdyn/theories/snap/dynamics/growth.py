@@ -18,9 +18,10 @@ The decoder's memory (``reduced.py``) leaves of this law its beginning only. For
 
 For with :math:`f_c = f_c(0)\,e^{-(1+K_m)B}` and :math:`\bar f = \tfrac1u\int f_c\,du` the logit of a distinct token obeys
 :math:`\frac{dB}{du} = \frac{\eta_Z}{\eta_Y}\frac{M-1}{M}\,u f_c \bigl[\varepsilon \bar f - (\bar f - f_c)\bigr]`: the other classes
-pull by :math:`\varepsilon`, the class's own past holds back by as much as the attention has moved. With :math:`B = \varepsilon\zeta`
-it is :math:`\zeta'' = 1 - (q/2)\,s\,\zeta'` in s, whose solution is Dawson's integral. The argument of the printed logarithm is
-:math:`q\rho\eta_Z\Gamma/C_0 = \tfrac q2 \varepsilon s^2`: where it counts, s is of order :math:`\sqrt{M/K}` and the memory rules.
+pull by :math:`\varepsilon`, the class's own past holds back by as much as the attention has moved. With
+:math:`B = \varepsilon\zeta` it is :math:`\zeta'' = 1 - (q/2)\,s\,\zeta'` in s, whose solution is Dawson's integral. The argument of
+the printed logarithm is :math:`q\rho\eta_Z\Gamma/C_0 = \tfrac q2 \varepsilon s^2`: where it counts, s is of order
+:math:`\sqrt{M/K}` and the memory rules.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ __all__ = [
     "early_drive",
     "exponent",
     "gain",
+    "gain_shortfall",
     "late_drive",
+    "memory_lag",
     "partner",
     "scale",
     "slope",
@@ -67,7 +70,7 @@ def b_law(drive: Scalar, c0: Scalar, q: Scalar = 4.0) -> Scalar:
 
 
 def scale(u: Scalar, odds: Scalar, ratio: Scalar, size: Scalar) -> Scalar:
-    r"""How far the memory matters: :math:`s = u\,f_c(0)\sqrt{\tfrac{M-1}{M}\eta_Z/\eta_Y}` (``ratio``: of eta_Y over eta_Z)."""
+    r"""How much the memory matters, :math:`s = u\,f_c(0)\sqrt{\tfrac{M-1}{M}\eta_Z/\eta_Y}` (``ratio``: eta_Y / eta_Z)."""
     return u * odds * jnp.sqrt((size - 1) / (size * ratio * (1 + odds**2)))
 
 
@@ -80,6 +83,25 @@ def dawson_integral(x: Float[Array, "*n"]) -> Float[Array, "*n"]:
 def b_memory(s: Float[Array, "*n"], classes: Scalar, size: Scalar, q: Scalar = 4.0) -> Float[Array, "*n"]:
     r"""B of a decoder with memory, :math:`\frac{4}{q}\,\frac{K-1}{M-1}\,D(s\sqrt{q/4})` with s of :func:`scale`."""
     return 4 / q * (classes - 1) / (size - 1) * dawson_integral(s * jnp.sqrt(jnp.asarray(q / 4)))
+
+
+def memory_lag(z: Float[Array, "*T K D"], f: Float[Array, "K D"], u: Scalar, ratio: Scalar, size: Scalar) -> Float[Array, "*T K D"]:
+    r"""What a decoder's memory takes from the logits z of the attention of the moment, to first order in eta_Z / eta_Y.
+
+    .. math:: -\frac16 \frac{\eta_Z}{\eta_Y} \frac{M-1}{M}\,u^2 f_l^2\,\bigl(z_l - \textstyle\sum_j f_j^2 z_j\bigr)
+
+    Derived for rare common tokens: z grows like :math:`u^2`, so that :math:`f_l` has moved by :math:`f_l(z_l - \sum_j f_j^2 z_j)`
+    from its start, and by two thirds of that from its past's mean, against which the class's own term pulls it back.
+
+    Args:
+        z: logits without memory.
+        f: normalised attention at the start.
+        u: the decoder's clock.
+        ratio: eta_Y / eta_Z.
+        size: M.
+    """
+    moved = z - jnp.sum(jnp.square(f) * z, -1, keepdims=True)
+    return -(size - 1) / (6 * size * ratio) * jnp.square(u) * jnp.square(f) * moved
 
 
 def early_drive(t: Scalar, size: Scalar, classes: Scalar, eta_y: Scalar) -> Scalar:
@@ -106,6 +128,16 @@ def slope(u: Scalar, drive: Scalar, c0: Scalar, q: Scalar, size: Scalar) -> Scal
 def gain(start: Scalar, z: Scalar, power: float = 1.0) -> Scalar:
     r"""Theorem 3, :math:`r_{l/l'}(t) = r_{l/l'}(0)\,\chi_l`, :math:`\chi_l = e^{2 z_l}` (``power=2``: with chi squared)."""
     return start * jnp.exp(2 * power * z)
+
+
+def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Scalar:
+    r"""Share of Theorem 3's growth of a relative gain that a decoder's memory takes away, to first order in eta_Z / eta_Y.
+
+    It is :math:`\tfrac16 \frac{\eta_Z}{\eta_Y} u^2 f_{l'}^2`, with :math:`f_{l'}` of the other token (derived from
+    :func:`memory_lag` for rare common tokens and M much larger than 1). The logit itself grows like :math:`(\eta_Z/\eta_Y)\,u^2`: at a
+    given logit the share does not depend on the ratio (``ratio``: eta_Y / eta_Z).
+    """
+    return jnp.square(u * f) / (6 * ratio)
 
 
 def partner(z: Scalar, odds: Scalar) -> Scalar:
