@@ -123,10 +123,7 @@ law = study.claim(
     r"times and without a fit, within $(P_c/P_d)^2$, relative, for $P_c/P_d$ of .02 and .06.",
     paper=jd.grid(Pair, per_query=[1.0, 2.0, 4.0], odds=[0.01, 0.02, 0.04, 0.06], eta_z=[1e2, 1e4, 2e6], size=[1e2, 1e3, 1e4]),
     judge=judge_law,
-    controls={
-        "a common token as probable as the distinct one": {"odds": 1.0},
-        "a decoder that never saturates": {"steady": 1.0},
-    },
+    controls={"a decoder that never saturates": {"steady": 1.0}},
     rivals={"the law for one class a query, q = 4": jd.swap(predicted_b="four")},
     plot=plot_law,
     caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes a query) and by the law (dashed); "

@@ -135,8 +135,8 @@ CLAIMS = (
         source="arXiv:2305.16380, abstract and Theorem 3",
     ).claim(
         id="snap.not_wta_reduced",
-        statement=r"In the reduced dynamics the winner does not take all: at $t = 10^7$ attention among the distinct tokens of every "
-        r"class has sharpened, is in the order of P, and is still shared by 1.5 tokens and more (exp of its entropy).",
+        statement=r"In the reduced dynamics the winner does not take all: at $t = 10^7$ attention among the distinct tokens of "
+        r"every class has sharpened, is in the order of P, and is still shared by 1.5 tokens and more (exp of its entropy).",
         form="derived",
         evidence="reduced",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),

@@ -91,8 +91,8 @@ CLAIMS = (
     study.claim(
         id="snap.overlap",
         statement=r"In the paper's own synthetic data, at a zero start, $K\|E\| = K(K-1)\,e$ with "
-        r"$e = C w^2/(C w^2 + \sum_l w_l^2) = .722$: the classes overlap strongly, $K\|E\| \ge 1.44$ for two to twenty classes. The "
-        r"figures on these data are tests outside of the theorems' assumption $K\|E\| < 1$.",
+        r"$e = C w^2/(C w^2 + \sum_l w_l^2) = .722$: the classes overlap strongly, $K\|E\| \ge 1.44$ for two to twenty classes. "
+        r"The figures on these data are tests outside of the theorems' assumption $K\|E\| < 1$.",
         judge=judge_overlap,
         evidence="algebra",
         bounds="derived",

@@ -40,9 +40,11 @@ def judge_fall(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_some(ds: xr.Dataset) -> list[jd.Check]:
-    """In most runs a common token of some class gains for some time."""
+    """In a share of the runs a common token of some class gains for some time."""
     other = (ds.measured_fall != ds.predicted_fall).any(["class", "common_token"]).where(ds.status == 0)
-    return [jd.share_within("share of runs in which a common token gains for some time", other, over=list(ds.status.dims), low=0.5)]
+    return [
+        jd.share_within("share of runs in which a common token gains for some time", other, over=list(ds.status.dims), low=0.25)
+    ]
 
 
 def judge_down(ds: xr.Dataset) -> list[jd.Check]:
@@ -143,8 +145,8 @@ flow = jd.Study(
 CLAIMS = (
     flow.claim(
         id="snap.distinct_up",
-        statement=r"In the network's gradient flow with $K\|E\| < 1$, every distinct token of every class gains, at every time up to "
-        r"$\eta_Y t = 10^6$, at $\eta_Y/\eta_Z$ from .1 to 1000, with one class a query and with two.",
+        statement=r"In the network's gradient flow with $K\|E\| < 1$, every distinct token of every class gains, at every time "
+        r"up to $\eta_Y t = 10^6$, at $\eta_Y/\eta_Z$ from .1 to 1000, with one class a query and with two.",
         judge=judge_up,
         controls={"each distinct token also in the next class": {"leak": 0.5}, "descent instead of ascent": descent},
         rivals={"nothing moves": still},
@@ -163,8 +165,8 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.common_down_flow",
-        statement=r"In the network's gradient flow with $K\|E\| < 1$, a common token loses, at every time up to $\eta_Y t = 10^6$, if "
-        r"it is the only one or if both common tokens are equally frequent in every class.",
+        statement=r"In the network's gradient flow with $K\|E\| < 1$, a common token loses, at every time up to $\eta_Y t = "
+        r"10^6$, if it is the only one or if both common tokens are equally frequent in every class.",
         judge=judge_fall,
         controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": descent},
         rivals={"nothing moves": still, "all tokens of a class gain": all_rise},
@@ -189,12 +191,14 @@ CLAIMS = (
     ),
     flow.claim(
         id="snap.unequal_flow",
-        statement=r"In the network's gradient flow as well one of two unequal common tokens may gain for some time: with weights .1 "
-        r"times and over $e^{1.5}$, exchanged between the first class and the others, and learning rates $\eta_Y/\eta_Z$ up to 1, one does in "
-        r"more than half of the runs.",
+        statement=r"In the network's gradient flow as well one of two unequal common tokens may gain for some time: with weights "
+        r".1 times and over $e^{1.5}$, exchanged between the first class and the others, and learning rates "
+        r"$\eta_Y/\eta_Z$ of .1 and 1, one does in more than a quarter of the runs.",
         quick=jd.grid(LawsFlow, **UNEQUAL, per_query=[1.0, 2.0]),
         paper=jd.grid(LawsFlow, **UNEQUAL, per_query=[1.0, 2.0]),
         assumes=(),
+        seeds=8,
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         judge=judge_some,
         controls={"equal common tokens": {"unequal": 0.0}},
         rivals={"every common token falls or rises": jd.swap(predicted_fall="measured_fall")},

@@ -134,8 +134,8 @@ def gain_shortfall(f: Scalar, u: Scalar, ratio: Scalar) -> Scalar:
     r"""Share of Theorem 3's growth of a relative gain that a decoder's memory takes away, to first order in eta_Z / eta_Y.
 
     It is :math:`\tfrac16 \frac{\eta_Z}{\eta_Y} u^2 f_{l'}^2`, with :math:`f_{l'}` of the other token (derived from
-    :func:`memory_lag` for rare common tokens and M much larger than 1). The logit itself grows like :math:`(\eta_Z/\eta_Y)\,u^2`: at a
-    given logit the share does not depend on the ratio (``ratio``: eta_Y / eta_Z).
+    :func:`memory_lag` for rare common tokens and M much larger than 1). The logit itself grows like
+    :math:`(\eta_Z/\eta_Y)\,u^2`: at a given logit the share does not depend on the ratio (``ratio``: eta_Y / eta_Z).
     """
     return jnp.square(u * f) / (6 * ratio)
 

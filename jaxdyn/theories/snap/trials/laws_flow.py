@@ -100,6 +100,7 @@ def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:
             "z_own": jd.named(z_own, "save class distinct"),
             "f_own": jd.named(f_own, "save class distinct"),
             "p_own": jd.named(p_own, "class distinct"),
+            "lower_weakest": jd.named(path.b[1:] * jnp.square(f_own[0, :, 0]), "time class"),
             "weakest_grow": jd.named(_direction(share)[:, 0], "class"),
         },
         assumed={"overlap": excess(unit(p)), "rate_ratio": s.ratio},
