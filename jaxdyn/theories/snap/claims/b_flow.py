@@ -125,27 +125,28 @@ PRINTED = jd.swap(predicted_b="instant", predicted_move="instant_move")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """All runs on the law's axes, and B along time where attention learns fast."""
+    """All runs on the law's axes beside Theorem 4 for each M, and B along time where attention learns fast."""
     left, right = fig.subplots(1, 2)
-    colors = dict(zip(np.atleast_1d(ds.ratio.values), plotting.CYCLE, strict=False))
-    runs = ds.stack(run=list(ds.status.dims)).transpose("run", ...)
-    seen = set()
-    for i in range(runs.sizes["run"]):
-        run = runs.isel(run=i)
-        ratio = float(run.ratio) if "ratio" in run.coords else float(run.assumed_rate_ratio)
-        unit = run.linear / run.scale**2 * 2  # 4 epsilon / q times q / 4
-        label = None if ratio in seen else rf"flow, $\eta_Y/\eta_Z$ = {ratio:g}"
-        seen.add(ratio)
-        left.loglog(run.scale, run.measured_b / unit, color=colors.get(ratio), linewidth=2, alpha=0.5, label=label)
-    left.set(xlabel=r"$s = u\,f_c\sqrt{\eta_Z/\eta_Y}$", ylabel=r"$B\,(M-1)/(K-1)$")
-    first = plotting.first_run(ds.isel(spare=0) if "spare" in ds.dims else ds)
-    part = _form(first, "memory")
-    left.loglog(
-        part.scale, part.predicted_b / (part.linear / part.scale**2 * 2), "--", color=plotting.COLORS["theory"], label="law"
-    )
-    right.semilogx(first.eta_y_t, first.measured_b, color=plotting.COLORS["measured"], linewidth=3, alpha=0.6, label="flow")
-    right.semilogx(part.eta_y_t, part.predicted_b, "--", color=plotting.COLORS["theory"], label="law with memory")
-    right.semilogx(first.eta_y_t, first.instant, ":", color=plotting.COLORS["control"], label="Theorem 4")
+    part = _form(ds, "memory")
+    unit = 2 * part.linear / part.scale**2  # (K - 1)/(M - 1)
+    ratios = [float(r) for r in np.atleast_1d(ds.ratio.values)] if "ratio" in ds.coords else [float("nan")]
+    for ratio, color in zip(ratios, plotting.CYCLE, strict=False):
+        here = (part.assign(unit=unit).sel(ratio=ratio) if "ratio" in ds.dims else part.assign(unit=unit)).expand_dims("run")
+        runs = here.stack(every=["run", *(d for d in here.status.dims if d != "run")])
+        for i in range(runs.sizes["every"]):
+            run, label = runs.isel(every=i), rf"flow, $\eta_Y/\eta_Z$ = {ratio:g}" if i == 0 else None
+            left.semilogx(run.scale, run.measured_b / run.unit, color=color, linewidth=2, alpha=0.5, label=label)
+    first = plotting.first_run(part.assign(unit=unit), "spare")
+    for i in range(first.sizes.get("spare", 1)):
+        run = first.isel(spare=i) if "spare" in first.dims else first
+        label = "Theorem 4, each M" if i == 0 else None
+        left.semilogx(run.scale, run.instant / run.unit, ":", color=plotting.COLORS["control"], label=label)
+    run = first.isel(spare=0) if "spare" in first.dims else first
+    left.semilogx(run.scale, run.predicted_b / run.unit, "--", color=plotting.COLORS["theory"], label="law with memory")
+    left.set(xlabel=r"$s = u\,f_c\sqrt{\eta_Z/\eta_Y}$", ylabel=r"$B\,(M-1)/(K-1)$", xlim=(0.05, None), ylim=(0, 4))
+    right.semilogx(run.eta_y_t, run.measured_b, color=plotting.COLORS["measured"], linewidth=3, alpha=0.6, label="flow")
+    right.semilogx(run.eta_y_t, run.predicted_b, "--", color=plotting.COLORS["theory"], label="law with memory")
+    right.semilogx(run.eta_y_t, run.instant, ":", color=plotting.COLORS["control"], label="Theorem 4")
     right.set(xlabel=r"$\eta_Y t$", ylabel="B")
     left.legend()
     right.legend()
@@ -170,9 +171,10 @@ study = jd.Study(
     bounds="derived",
     form="memory",
     plot=plot,
-    caption=r"Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes a query, $4(K-1)/(q(M-1))$) over $s$, a colour for "
-    r"each $\eta_Y/\eta_Z$, with the law (dashed). Right: B along $\eta_Y t$ in the network's flow, by the law with memory and by "
-    r"Theorem 4 at $\rho = 1/K$; one run at the smallest $\eta_Y/\eta_Z$.",
+    caption=r"Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes a query, $4(K-1)/(q(M-1))$) over $s$, a colour "
+    r"for each $\eta_Y/\eta_Z$, with the law (dashed, one class a query) and Theorem 4's for each M (dotted). Right: B along "
+    r"$\eta_Y t$ in the network's flow, by the law with memory and by Theorem 4 at $\rho = 1/K$; one run at the smallest "
+    r"$\eta_Y/\eta_Z$.",
 )
 CROWD = {"a common token as probable as the distinct one": {"odds": 1.0, "ratio": [10.0, 20.0]}}
 

@@ -12,7 +12,7 @@ CLAIMS = {c.id: c for c in thm2.CLAIMS}
 
 @pytest.mark.parametrize(
     ("judge", "wrong", "name"),
-    [(thm2.judge_up, ("leak",), "rise"), (thm2.judge_fall, ("unequal",), "fall")],
+    [(thm2.judge_up, (), "rise"), (thm2.judge_fall, ("unequal",), "fall")],
 )
 def test_judges_of_the_flow(laws_flow_runs, judge, wrong, name):
     main = laws_flow_runs["main"]
