@@ -114,7 +114,10 @@ def judge_plateau(ds: xr.Dataset) -> list[jd.Check]:
         return np.exp(other.isel(time=-1) - there)
 
     measured, predicted = quotient("measured_shortfall"), quotient("predicted_shortfall")
-    return [jd.within("shortfall at ten times the ratio and the same logit, over the predicted", measured / predicted, 0.75, 1.25)]
+    return [
+        jd.within("shortfall at a larger ratio and the same logit, over that at the smaller one", measured, 0.75, 1.25),
+        jd.within("this quotient, over the predicted", measured / predicted, 0.75, 1.25),
+    ]
 
 
 def judge_flow_bounds(ds: xr.Dataset) -> list[jd.Check]:
