@@ -43,7 +43,7 @@ def draw(ds, fig):
         quotient = (law / end.measured_b).transpose("ratio", "odds")
         image = ax.pcolormesh(ds.odds, ds.ratio, quotient, cmap=plotting.RAMP, norm="log", vmin=0.9, vmax=4.0)
         for values, style in ((end.argument, "-"), (end.scale, "--")):
-            ax.contour(ds.odds, ds.ratio, values.transpose("ratio", "odds"), [1.0], colors="k", linestyles=style)
+            ax.contour(ds.odds, ds.ratio, np.log(values.transpose("ratio", "odds")), [0.0], colors="k", linestyles=style)
         ax.set(xscale="log", yscale="log", xlabel="$P_c/P_d$", title=name)
         ax.grid(False)
         fig.colorbar(image, ax=ax)

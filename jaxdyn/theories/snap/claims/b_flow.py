@@ -55,8 +55,11 @@ def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     """Theorem 4's law at every save, where its logarithm's argument stays small."""
+    overlap = ds.size * ds.assumed_overlap / (ds.number * (ds.number - 1))
+    memory = ds.argument / (3 * ds.share)  # (q/6) s^2, which the memory takes at first
     return [
         jd.at_most("B against Theorem 4's law, relative", jd.relative_error(ds, "b"), 0.05),
+        jd.at_most("the same, over M f_c^2 + (q/6) s^2", jd.relative_error(ds, "b") / (overlap + memory), 1.0),
         jd.at_most("argument of the logarithm", ds.argument, 0.1),
     ]
 
@@ -206,9 +209,9 @@ CLAIMS = (
     study.claim(
         id="snap.B_law_flow",
         statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
-        r"4's law at $\rho = 1/K$ within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to $\eta_Y t = 10^9$. There the argument "
-        r"$q\rho\eta_Z\Gamma/C_0$ of its logarithm does not exceed .1: what holds is the linear beginning, $B \approx "
-        r"\rho\eta_Z\Gamma/C_0$.",
+        r"4's law at $\rho = 1/K$ within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to $\eta_Y t = 10^9$, and within $M f_c^2 + "
+        r"\frac q6 s^2$ (overlap and memory). There the argument $q\rho\eta_Z\Gamma/C_0$ of its logarithm does not exceed .1: "
+        r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
         judge=judge_linear,
         form="instant",
         assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),

@@ -143,7 +143,6 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
             "f_own": jd.named(f_own, "save class distinct"),
             "p_own": jd.named(p_own, "class distinct"),
             "c_own": jd.named(final["c_own"], "class distinct"),
-            "linear_rise": jd.named((pressure * f_own)[1:], "time class distinct"),
             "pair_common": jd.named(gains["common"], "side time class other"),
             "lower_weakest": jd.named(bounds["lower_weakest"], "time class"),
         },
