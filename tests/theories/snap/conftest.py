@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.snap.trials import frozen_decoder, laws, pair, population
+from jaxdyn.theories.snap.trials import frozen_decoder, laws, laws_flow, pair, pair_flow, population
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +30,6 @@ def pair_runs():
         "main": {},
         "steady": {"steady": 1.0},
         "restart": {"restart": 100.0},
-        "equal": {"odds": 1.0},
         "both": {"coupling": 1.0},
     }
     return {name: jd.sweep(pair.trial, base.replace(**fields), 1) for name, fields in breaches.items()}
@@ -42,3 +41,18 @@ def flow_runs():
     grid = jd.grid(population.Population, ratio=[0.1, 1.0, 10.0], horizon=1e4)
     breaches = {"main": {}, "slow": {"slow": 100.0}, "never": {"height": 50.0}}
     return {name: jd.sweep(population.trial, grid.replace(**fields), 1) for name, fields in breaches.items()}
+
+
+@pytest.fixture(scope="session")
+def laws_flow_runs():
+    """The network's own flow on random laws, with one common token and with two, and with each assumption broken."""
+    base = jd.grid(laws_flow.LawsFlow, ratio=[0.1, 100.0, 1000.0], common=0.1, second=0.05, classes=3)
+    breaches = {"main": {}, "alone": {"second": 0.0}, "unequal": {"second": 0.1, "unequal": 1.5}}
+    return {name: jd.sweep(laws_flow.trial, base.replace(**fields), 8) for name, fields in breaches.items()}
+
+
+@pytest.fixture(scope="session")
+def pair_flow_runs():
+    """The network's own flow with one common and one distinct token a class."""
+    base = jd.grid(pair_flow.PairFlow, ratio=[1e-3, 2e-3, 10.0], odds=[0.02, 0.05], per_query=[1.0, 2.0])
+    return jd.sweep(pair_flow.trial, base, 1)

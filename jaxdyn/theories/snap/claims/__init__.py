@@ -1,6 +1,7 @@
 """The claims of Scan & Snap, by topic."""
 
 from jaxdyn.theories.snap.claims import (
+    b_flow,
     b_law,
     clock,
     fig5,
@@ -19,5 +20,5 @@ from jaxdyn.theories.snap.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (gradient, length, invariants, clock, original, thm2, thm3, b_law, frozen, memory, fig5, optimizers, fig6, overlap)
+TOPICS = (gradient, length, invariants, clock, original, thm2, thm3, b_law, b_flow, frozen, memory, fig5, optimizers, fig6, overlap)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -6,6 +6,8 @@ dominant one. "Measured" is the reduced ODE, integrated. Letters as in ``dynamic
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -17,7 +19,7 @@ from jaxdyn.theories.snap import published, tasks
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.gradient import attention
 
-__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "Laws", "draw", "trial"]
+__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "Laws", "check_laws", "draw", "places", "random_laws", "trial"]
 
 COMMONS, SAVES = 2, 33
 GAIN_FORMS = ("derived", "squared")  # chi, and the chi^2 of one set of slides
@@ -46,23 +48,28 @@ class Laws:
 
     def __post_init__(self) -> None:
         """Refuse laws without overlap or without pairs of distinct tokens."""
-        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
-        jd.require(self, self.distinct >= 3, "distinct is at least 3", "distinct")
-        jd.require(self, self.per_query >= 1, "per_query is at least 1", "per_query")
+        check_laws(self)
         jd.require(self, self.size > 2, "size is above 2", "size")
         for name in ("eta_y", "horizon"):
             jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        for name in ("common", "second", "leak"):
-            jd.require(self, getattr(self, name) >= 0, f"{name} is not negative", name)
-        tasks.check_weights(self)
-        rising = self.weights is None or tuple(sorted(self.weights)) == self.weights
-        jd.require(self, rising, "the last of the weights is the largest: they rise", "weights")
+
+
+def check_laws(s: Any) -> None:
+    """Refuse laws without overlap or without pairs of distinct tokens."""
+    jd.require(s, s.classes >= 2, "classes is at least 2", "classes")
+    jd.require(s, s.distinct >= 3, "distinct is at least 3", "distinct")
+    jd.require(s, s.per_query >= 1, "per_query is at least 1", "per_query")
+    for name in ("common", "second", "leak"):
+        jd.require(s, getattr(s, name) >= 0, f"{name} is not negative", name)
+    tasks.check_weights(s)
+    rising = s.weights is None or tuple(sorted(s.weights)) == s.weights
+    jd.require(s, rising, "the last of the weights is the largest: they rise", "weights")
 
 
 RANDOM = jd.grid(Laws, per_query=[1.0, 2.0], eta_z=[1.0, 1000.0])
 
 
-def places(s: Laws) -> Int[np.ndarray, "K d"]:
+def places(s: Any) -> Int[np.ndarray, "K d"]:
     """Places of the distinct tokens of every class."""
     return COMMONS + np.arange(s.classes * s.distinct).reshape(s.classes, s.distinct)
 
@@ -75,8 +82,8 @@ def _table(s: Laws) -> Float[np.ndarray, "K D"]:
     return p
 
 
-def draw(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, "R D"]]:
-    """Laws of the contextual tokens, and the initial logits."""
+def random_laws(s: Any, key: PRNGKeyArray) -> Float[Array, "K D"]:
+    """Laws of the contextual tokens by a setting with the fields ``common`` to ``leak``, ``classes``, ``distinct``, ``weights``."""
     gaps = jax.random.uniform(key, (s.classes, s.distinct), jnp.float64, 0.3, 1.0)
     weights = jnp.cumsum(gaps, -1)
     if s.weights is not None:
@@ -87,7 +94,12 @@ def draw(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, 
     p = p + s.leak * jnp.roll(p, 1, 0)
     sign = jnp.asarray(np.where(row == 0, 1, -1)[:, None] * np.array([1.0, -1.0]))
     p = p.at[:, :COMMONS].set(jnp.stack([s.common, s.second]) * jnp.exp(s.unequal * sign))
-    p = jnp.where(s.laws == "random", p / jnp.sum(p, -1, keepdims=True), jnp.asarray(_table(s)))
+    return p / jnp.sum(p, -1, keepdims=True)
+
+
+def draw(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, "R D"]]:
+    """Laws of the contextual tokens, and the initial logits."""
+    p = jnp.where(s.laws == "random", random_laws(s, key), jnp.asarray(_table(s)))
     logits = jnp.where(p > 0, -jnp.log(jnp.where(p > 0, p, 1.0)), 0.0).at[:, :COMMONS].set(0.0)
     return p, s.tilt * reduced.queries(s.classes, s.per_query) @ jnp.where(s.laws == "random", logits, 0.0)
 
@@ -131,7 +143,6 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
             "f_own": jd.named(f_own, "save class distinct"),
             "p_own": jd.named(p_own, "class distinct"),
             "c_own": jd.named(final["c_own"], "class distinct"),
-            "linear_rise": jd.named((pressure * f_own)[1:], "time class distinct"),
             "pair_common": jd.named(gains["common"], "side time class other"),
             "lower_weakest": jd.named(bounds["lower_weakest"], "time class"),
         },

@@ -7,8 +7,6 @@ learning rate, and the end of the attention's movement. "Measured" is the reduce
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -22,7 +20,7 @@ from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
 __all__ = ["FORMS", "SETTLED", "TIMES", "Pair", "problem_of", "trial"]
 
 TIMES = 1e7 * 0.5 ** np.arange(33, -1, -1)  # doubling from about 1e-3
-FORMS = ("derived", "no quarter", "constant", "four", "ln t", "always slower")
+FORMS = ("derived", "no quarter", "constant")
 SETTLED = 2.0  # times K ln M / eta_Y: the end of the transition
 
 
@@ -80,14 +78,11 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
     rising = t * pressure[0, 1:]  # dB / dln t
     own = {name: values[0] for name, values in law.items()}  # at this run's rates
 
-    def forms(exact: Float[Array, " T"], misprints: dict[str, Array]) -> Any:
-        return jd.named(jnp.stack([misprints.get(form, exact) for form in FORMS]), "form time")
-
     return jd.observables(
         predicted={
-            "b": forms(own["derived"], {form: own[form] for form in ("no quarter", "constant", "four")}),
-            "growth": forms(own["growth"], {"ln t": own["ln t"]}),
-            "effect": forms(effect, {"always slower": -jnp.abs(effect)}),
+            "b": jd.named(jnp.stack([own[form] for form in FORMS]), "form time"),
+            "growth": jd.named(own["growth"], "time"),
+            "effect": jd.named(effect, "time"),
             **{name: jd.named(own[name], "time") for name in ("early", "late", "limit")},
             "move": jd.named(_moves(growth.suppressed(own["derived"], s.odds, s.per_query)), "double"),
         },
@@ -104,6 +99,7 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
             "c": jd.named(c[0, 1:, 0], "time"),
             "settles": late,
             "step_ratio": s.factor,
+            "odds_squared": jnp.square(jnp.asarray(s.odds, jnp.float64)),
         },
         status=jnp.max(path.status),
         coords={"time": TIMES.tolist(), "double": TIMES[:-1].tolist(), "form": FORMS},
@@ -129,7 +125,6 @@ def _law(s: Pair, t: Float[Array, " T"], scale: Float[Array, " 2"]) -> dict[str,
         "no quarter": q * exact,
         "constant": exact + jnp.log(c0) / q,
         "four": growth.b_law(drive, c0, 4.0),
-        "ln t": jnp.broadcast_to(2 / q, t.shape),
         "growth": growth.slope(u, drive, c0, q, s.size),
         "limit": 2 / (q * u),
         "early": early,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
@@ -18,7 +19,7 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import growth
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 
-__all__ = ["Population", "population_flow", "trial"]
+__all__ = ["Population", "population_flow", "residual", "trial"]
 
 
 @jd.setting
@@ -105,3 +106,8 @@ def trial(s: Population, key: PRNGKeyArray) -> jd.Observables:
         },
         status=jnp.where(sol.event, sol.status, jnp.where(sol.status == OK, UNCONVERGED, sol.status)),
     )
+
+
+def residual(ds: xr.Dataset) -> xr.DataArray:
+    """Relative gain over the one predicted from the dominant token's logit, minus 1."""
+    return ds.measured_gain / ds.predicted_gain - 1

@@ -12,8 +12,8 @@ CLAIMS = {c.id: c for c in memory.CLAIMS}
 
 @pytest.fixture(scope="module")
 def rare():
-    base = jd.grid(memory.Rare, common=[0.03], ratio=[0.1, 1.0], classes=2, distinct=2)
-    return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 50.0}}.items()}
+    base = jd.grid(memory.Rare, common=[0.003], ratio=[0.1, 1.0, 100.0], classes=2, distinct=2)
+    return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
 
 
 def test_judges_of_the_memory(rare):
@@ -26,9 +26,18 @@ def test_judges_of_the_memory(rare):
         assert not passes(memory.judge_early, distorted, "instant") and not passes(memory.judge_memory, distorted, "memory")
 
 
-def test_figure_draws(rare):
+def test_judge_of_what_is_missing(rare):
+    ds = rare["main"].sel(form="instant")
+    inside = ds.sel(ratio=[100.0])
+    assert passes(memory.judge_lag, inside) and not passes(memory.judge_lag, ds.sel(ratio=[0.1]))
+    for breach in (memory.no_lag, memory.steady_lag, memory.nothing, memory.momentary):
+        assert not passes(memory.judge_lag, breach(inside)), breach.__name__
+
+
+@pytest.mark.parametrize("claim", ["snap.memory", "snap.memory_lag"])
+def test_figures_draw(rare, claim):
     fig = Figure()
-    CLAIMS["snap.memory"].plot(rare["main"], fig)
+    CLAIMS[claim].plot(rare["main"], fig)
     assert fig.axes
 
 

@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn.theories.snap import published
 from jaxdyn.theories.snap.claims import thm3
+from jaxdyn.theories.snap.trials import population
 from tests.theories.snap.helpers import both_ways, passes
 
 CLAIMS = {c.id: c for c in thm3.CLAIMS}
@@ -16,7 +17,7 @@ CLAIMS = {c.id: c for c in thm3.CLAIMS}
     ("judge", "wrong", "name"),
     [
         (thm3.judge_gain, ("leak", "tilt"), "gain"),
-        (thm3.judge_bounds, ("leak",), None),
+        (thm3.judge_tight, ("leak",), None),
         (thm3.judge_monotone, ("descent",), None),
     ],
 )
@@ -33,26 +34,40 @@ def test_breaches_of_the_prediction(law_runs):
     assert not passes(thm3.judge_gain, thm3.with_common(main))
     assert not passes(thm3.judge_gain, law_runs["main"], "squared")
     weakest = thm3.weakest(main)
-    assert not passes(thm3.judge_bounds, weakest)
+    assert not passes(thm3.judge_tight, weakest)
     assert not passes(thm3.judge_monotone, weakest)
 
 
 def test_the_published_residuals(flow_runs):
     ds = flow_runs["main"]
     np.testing.assert_allclose(ds.top, 0.2, atol=1e-9)
-    residual = thm3.residual(ds).isel(other=0, seed=0)
+    residual = population.residual(ds).isel(other=0, seed=0)
     np.testing.assert_allclose(residual, [published.RESIDUALS[r] for r in ds.ratio.values], atol=2e-3)
 
 
-def test_judge_of_the_flow(flow_runs):
-    ds = flow_runs["main"]
-    assert passes(thm3.judge_flow, ds)
-    assert not passes(thm3.judge_flow, flow_runs["slow"])
-    assert not passes(thm3.judge_flow, thm3.with_common(ds))
-    for distorted in both_ways(ds, "gain"):
-        assert not passes(thm3.judge_flow, distorted)
-    with pytest.raises(jd.Inconclusive, match="at least 3 values of ratio"):
-        thm3.judge_flow(ds.isel(ratio=slice(2)))
+def test_judges_of_the_flow(laws_flow_runs):
+    ds = laws_flow_runs["alone"]
+    inside, slow = ds.sel(ratio=[100.0, 1000.0]), ds.sel(ratio=[0.1])
+    assert passes(thm3.judge_shortfall, inside) and not passes(thm3.judge_shortfall, slow)
+    for breach in (thm3.exact_gain, thm3.nothing, thm3.full):
+        assert not passes(thm3.judge_shortfall, breach(inside)), breach.__name__
+    assert passes(thm3.judge_plateau, inside)
+    for breach in (thm3.same_times, thm3.by_ratio):
+        assert not passes(thm3.judge_plateau, breach(inside)), breach.__name__
+    with pytest.raises(jd.Inconclusive, match="at least 2 values of ratio"):
+        thm3.judge_plateau(slow)
+    assert passes(thm3.judge_monotone_flow, ds)
+    for breach in (thm3.weakest_flow, thm3.falling, thm3.still):
+        assert not passes(thm3.judge_monotone_flow, breach(ds)), breach.__name__
+
+
+def test_gains_and_bounds_by_ratio(laws_flow_runs):
+    ds = laws_flow_runs["alone"]
+    grown = [c.value for c in thm3.judge_ratio(ds)]
+    assert grown[0] < 0.3 and 0.9 < grown[1] < grown[2] < 1
+    assert not any(c.passed for c in thm3.judge_ratio(thm3.stays(ds)))
+    lower = [c.value for c in thm3.judge_flow_bounds(ds)[::2]]
+    assert lower[0] < 0.5 and lower[1] > 0.9
 
 
 @pytest.mark.parametrize("claim", ["snap.rel_gain", "snap.bounds"])
@@ -62,7 +77,7 @@ def test_figures_of_the_reduced_dynamics_draw(law_runs, claim):
     assert fig.axes
 
 
-def test_figure_of_the_flow_draws(flow_runs):
+def test_figure_of_the_flow_draws(laws_flow_runs):
     fig = Figure()
-    CLAIMS["snap.theorem3"].plot(flow_runs["main"], fig)
+    CLAIMS["snap.theorem3"].plot(laws_flow_runs["alone"], fig)
     assert fig.axes

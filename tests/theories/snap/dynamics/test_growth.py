@@ -4,6 +4,9 @@ import jax
 import jax.numpy as jnp
 import mpmath
 import numpy as np
+import pytest
+import scipy.integrate
+import scipy.special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,3 +100,36 @@ def test_suppression_is_the_attention_of_two_tokens(x64):
     b, odds, k = 0.7, 0.3, 2.0
     common, distinct = odds * np.exp(-k * b), np.exp(b)
     np.testing.assert_allclose(growth.suppressed(b, odds, k), common / (common + distinct), rtol=1e-7)
+
+
+def test_dawson_integral(x64):
+    for x in (1e-3, 0.3, 1.0, 4.0, 30.0, 1e4):
+        nodes = np.concatenate([np.linspace(0, min(x, 8), 20_001), np.geomspace(8, x, 200_001)[1:] if x > 8 else []])
+        exact = scipy.integrate.simpson(scipy.special.dawsn(nodes), x=nodes)
+        np.testing.assert_allclose(growth.dawson_integral(jnp.asarray(x)), exact, rtol=1e-7)
+    late = 0.5 * np.log(2e6) + np.euler_gamma / 4
+    np.testing.assert_allclose(growth.dawson_integral(jnp.asarray(1e6)), late, rtol=1e-10)
+
+
+@pytest.mark.parametrize("q", [4.0, 6.0])
+def test_b_with_a_memory_solves_its_equation(x64, q):
+    """Of B = epsilon zeta: zeta'' = 1 - (q/2) s zeta'."""
+    one = jax.grad(lambda s: growth.b_memory(s, 4.0, 13.0, q) / 0.25)
+    two = jax.grad(one)
+    for s in (0.2, 1.0, 3.0):
+        np.testing.assert_allclose(two(s), 1 - q / 2 * s * one(s), rtol=1e-8, atol=1e-10)
+
+
+def test_the_memorys_share_is_of_first_order(x64):
+    """Against the reduced dynamics with memory, where the decoder learns 1e4 times as fast as the attention."""
+    p = jnp.array([[0.001, 0.3, 0.699, 0.0, 0.0], [0.001, 0.0, 0.0, 0.4, 0.599]])
+    problem = reduced.Problem(p, jnp.eye(2), 40.0, 2.0, 1e4, 1.0, 0.5)
+    ts = jnp.array([0.0, 1.0, 1e2])
+    plain, held = (jax.jit(lambda m=m: reduced.solve(problem, ts, memory=m, rtol=1e-13))() for m in (0.0, 1.0))
+    f = reduced.features(plain.z[0], problem)
+    lag = growth.memory_lag(plain.z, f, plain.u[:, None, None], 1e4, 40.0)
+    np.testing.assert_allclose((held.z - plain.z)[1:, :, 1:], lag[1:, :, 1:], rtol=0.02, atol=2e-3 * float(abs(lag).max()))
+    odds = p[0, 2] / p[0, 1]
+    grown = odds**2 * jnp.expm1(2 * (held.z[-1, 0, 2] - held.z[-1, 0, 1]))
+    left = 1 - grown / ((odds**2 - 1) * jnp.expm1(2 * held.z[-1, 0, 2]))
+    np.testing.assert_allclose(left, growth.gain_shortfall(f[0, 1], plain.u[-1], 1e4), rtol=0.05)
