@@ -41,13 +41,13 @@ def test_discrete_identity_of_an_independent_network(seed, kind, r, tau):
     drift, dv2, dz2 = descend(seed, kind, r, tau)
     assume(np.abs(drift).max() > 1e-6)  # a rare network hardly moves and can tell nothing
     with jax.enable_x64(True):
-        want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], r, tau, jd.Code.of(kind, KINDS))
+        want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2), r, tau, jd.Code.of(kind, KINDS))
     assert np.allclose(drift, want, rtol=1e-9, atol=1e-12)
 
 
 def test_discrete_identity_fails_with_momentum(x64):
     drift, dv2, dz2 = descend(1, "exp", 1.0, 1.0, momentum=0.9)
-    want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], 1.0, 1.0, jd.Code.of("exp", KINDS))
+    want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2), 1.0, 1.0, jd.Code.of("exp", KINDS))
     assert np.abs(drift - want).max() > 0.1 * np.abs(want).max()
 
 
