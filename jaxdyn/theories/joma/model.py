@@ -50,7 +50,7 @@ __all__ = [
 ATTENTIONS = ("exp", "linear", "softmax")
 ACTIVATIONS = ("id", "relu", "tanh", "gelu")
 OPTIMIZERS = ("gd", "momentum", "adam")
-UPPERS = ("linear", "tanh", "relu")  # what lies between the hidden nodes and the outputs
+UPPERS = ("tanh", "relu", "id")  # activation below each of the further upper layers
 LOSSES = ("squared", "entropy")
 Scalar = float | Float[Array, ""]
 
@@ -58,7 +58,7 @@ Scalar = float | Float[Array, ""]
 class Params(NamedTuple):
     """What is trained: logits, lower layer, and the upper layers where there are any.
 
-    ``a=None``: the outputs are the hidden nodes. ``c``: square layers above ``a``, used unless the block's upper part is linear.
+    ``a=None``: the outputs are the hidden nodes. ``c``: square layers above ``a``, of which the block says how many are in use.
     """
 
     w: Float[Array, "d k"]
@@ -68,7 +68,7 @@ class Params(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What is fixed in a run: embeddings, kinds of attention, activation and upper part, temperature, constant A."""
+    """What is fixed in a run: embeddings, kinds of attention and activation, temperature, constant A, the upper layers in use."""
 
     tokens: Float[Array, "d m"]
     queries: Float[Array, "d q"]
@@ -76,7 +76,8 @@ class Block(NamedTuple):
     phi: jd.Code
     tau: Scalar = 1.0
     normalizer: Scalar = 1.0
-    upper: jd.Code = jd.Code.of("linear", UPPERS)
+    upper: jd.Code = jd.Code.of("tanh", UPPERS)
+    depth: Scalar = 0.0
 
 
 class Batch(NamedTuple):
@@ -141,13 +142,11 @@ def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Ar
     h = activation(pre, block.phi)
     if params.a is None:
         return h
-    first = h @ params.a
-    if params.c is None:
-        return first
-    deep = first
-    for layer in params.c:
-        deep = jnp.where(block.upper == "relu", jax.nn.relu(deep), jnp.tanh(deep)) @ layer
-    return jnp.where(block.upper == "linear", first, deep)
+    out = h @ params.a
+    for i, layer in enumerate(() if params.c is None else params.c):
+        below = jnp.where(block.upper == "tanh", jnp.tanh(out), jnp.where(block.upper == "relu", jax.nn.relu(out), out))
+        out = jnp.where(i < block.depth, below @ layer, out)
+    return out
 
 
 def squared_loss(params: Params, block: Block, batch: Batch, weight_decay: Scalar = 0.0) -> Float[Array, ""]:

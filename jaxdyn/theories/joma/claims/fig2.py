@@ -62,14 +62,18 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
     """
     jd.need(ds, ratio=(0.1, 1.0))
     phase, (moved, predicted) = early(ds), movement(ds)
-    slope = (moved * predicted).sum("token", min_count=1) / (predicted**2).sum("token", min_count=1)
+    share = (moved * predicted).sum("token", min_count=1) / (moved**2).sum("token", min_count=1)
     slow = ds.where(ds.ratio <= 1, drop=True)
     nc, rel = correlation(slow.measured_z, slow.predicted_z), relative(slow)
     part = phase.where(phase.ratio <= 1, drop=True)
     gap, felt = last(ds.gap, phase), last(ds.felt_gap, phase)
     return [
-        jd.mean_within("change of the logits: relative error, end of the phase", last(change_error(ds), phase), over="seed", high=0.4),
-        jd.mean_within("change of the logits: slope on the predicted change", last(slope, phase), over="seed", low=0.8, high=1.1),
+        jd.mean_within(
+            "change of the logits: relative error, end of the phase", last(change_error(ds), phase), over="seed", high=0.4
+        ),
+        jd.mean_within(
+            "change of the logits: predicted share of it, end of the phase", last(share, phase), over="seed", low=0.9, high=1.2
+        ),
         jd.mean_within("NC, mean over the phase", nc.where(part).mean("record"), over="seed", low=0.98),
         jd.mean_within("relative error, mean over the phase", rel.where(part).mean("record"), over="seed", high=0.15),
         jd.mean_within("residual of the factorisation, end of the phase", gap, over="seed", low=0.7, high=0.8),
@@ -212,8 +216,8 @@ CLAIMS = (
     STUDY.claim(
         id="joma.softmax_invariant",
         statement=r"In the experiment of Figure 2, while the mean attention is within 5% of its start, the softmax law of Theorem "
-        r"1 gives the logits to 15% (ratios of learning rates .1 and 1) with NC $\ge .98$, and their change to 40% with a slope of "
-        r".8 to 1.1 (ratios .1, 1, 10); means over seeds. Its factorisation assumption fails there, with a relative residual of .7 "
+        r"1 gives the logits to 15% (ratios of learning rates .1 and 1) with NC $\ge .98$, and their change to 40%, its size to "
+        r"20% (ratios .1, 1, 10); means over seeds. Its factorisation assumption fails there, with a relative residual of .7 "
         r"to .8, of which at most .12 acts on the logits.",
         quick=FIG2.replace(ratio=[0.1, 1.0, 10.0], every=12.0),
         seeds=16,
@@ -235,13 +239,22 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.fig2_size",
-        statement=r"In the experiment of Figure 2, how far is the size of the estimate $\hat z$, with the mean attention $\bar b$ "
-        r"of the start, from that of the logits at steps 1000 and 2000, and how far has the mean attention moved? (Marks: 15% and "
-        r"5%, as in the early phase.)",
+        statement=r"In the experiment of Figure 2, how far is the estimate $\hat z$, with the mean attention $\bar b$ of the "
+        r"start, from the logits at steps 1000 and 2000, and how far has the mean attention moved? (Marks: 15% and 5%, as in the "
+        r"early phase.)",
         judge=judge_size,
         expected="measured",
         rivals={name: TERMS[name] for name in list(TERMS)[:2]},
-        found={},
+        found={
+            "relative error at step 1000, gaussian": (0.68, 0.78),
+            "drift of the mean attention at step 1000, gaussian": (0.99, 1.14),
+            "relative error at step 2000, gaussian": (7.6, 8.0),
+            "drift of the mean attention at step 2000, gaussian": (2.59, 2.63),
+            "relative error at step 1000, random": (0.42, 0.53),
+            "drift of the mean attention at step 1000, random": (0.19, 0.30),
+            "relative error at step 2000, random": (2.7, 4.9),
+            "drift of the mean attention at step 2000, random": (1.42, 1.86),
+        },
     ),
     STUDY.claim(
         id="joma.softmax_tv",

@@ -1,7 +1,7 @@
-r"""Claims on Theorem 1 for exp and linear attention: the laws along flow and descent, their exact discrete forms, many queries,
-weight decay, and the one quantity that softmax attention conserves whatever else happens.
+r"""Claims on Theorem 1 for exp and linear attention, and on what all training with softmax attention conserves.
 
-Letters as in ``model.py`` and ``dynamics/invariants.py``.
+The laws along flow and descent, their exact discrete forms, many queries, weight decay. Letters as in ``model.py`` and
+``dynamics/invariants.py``.
 """
 
 from __future__ import annotations
@@ -141,8 +141,8 @@ BREACHES = {
     "two queries, law of one": {"queries": 2},
 }
 RIVALS = {"nothing moves": nothing_moves, "law of equal rates": equal_rates, "a factor 2": without_half}
-PHI, UPPER, LOSS = list(model.ACTIVATIONS), ["linear", "tanh"], list(model.LOSSES)
-GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], upper=UPPER, loss=LOSS)
+PHI, DEPTH, LOSS = list(model.ACTIVATIONS), [0, 2], list(model.LOSSES)
+GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS)
 SIZES = {"tokens": [8, 32], "samples": [16, 64], "hidden": 8, "outputs": 5, "dim": 40}  # of the arrays, at paper scale
 PAPER = GRID.replace(ratio=[0.1, 1.0, 10.0], nodes=[1, 8], **SIZES)
 SCOPE = (
@@ -174,7 +174,7 @@ STEPS = jd.grid(
     ratio=[0.1, 10.0],
     tau=[0.5, 2.0],
     fraction=[0.4, 1.0],
-    upper=UPPER,
+    depth=DEPTH,
     loss=LOSS,
     lr=0.05,
     horizon=HORIZON,
@@ -193,9 +193,7 @@ IDENTITY = jd.Study(
     caption=r"Drift of the law at the end of a run of (stochastic) gradient descent, against the sum over its steps that predicts "
     r"it; one point per token and run.",
 )
-SOFTMAX = STEPS.replace(
-    attention="softmax", phi=["id", "tanh", "gelu"], optimizer=["gd", "momentum"], queries=3, noise=[0.0, 0.3]
-)
+SOFTMAX = STEPS.replace(attention="softmax", phi=["id", "tanh", "gelu"], optimizer=["gd", "momentum"], queries=3, noise=[0.0, 0.3])
 MOMENTUM = {"momentum": {"optimizer": "momentum"}, "Adam": {"optimizer": "adam"}}
 
 CLAIMS = (
@@ -240,9 +238,9 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
-        statement=r"With weight decay $\lambda$ on logits and lower layer nothing of Theorem 1 is conserved: plain gradient descent "
-        r"adds to its exact change without decay $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) and "
-        r"$-2\eta r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$ (linear attention), the discrete form of "
+        statement=r"With weight decay $\lambda$ on logits and lower layer nothing of Theorem 1 is conserved: plain gradient "
+        r"descent adds to its exact change without decay $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) "
+        r"and $-2\eta r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$ (linear attention), the discrete form of "
         r"$\frac{d}{dt}(z - \frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
         source="derived from arXiv:2310.00535, Theorem 1, with weight decay",
         quick=STEPS.replace(phi=["relu", "tanh"], loss="squared", weight_decay=[0.03, 0.3]),
@@ -256,8 +254,8 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.softmax_sum",
-        statement=r"With softmax attention, gradient descent with or without momentum, on the full batch or on random mini-batches, "
-        r"conserves the sum over tokens of each query's logits, $1^\top z_m$, while the logits move.",
+        statement=r"With softmax attention, gradient descent with or without momentum, on the full batch or on random "
+        r"mini-batches, conserves the sum over tokens of each query's logits, $1^\top z_m$, while the logits move.",
         source="derived from arXiv:2310.00535, section 2 (softmax attention is invariant to a shift of its logits)",
         judge=judge_total,
         quick=SOFTMAX.replace(ratio=10.0, tau=0.5),

@@ -196,8 +196,8 @@ CLAIMS = (
     erf_law.as_printed(
         id="joma.erf_as_printed",
         statement=r"One linear node with exp attention and stationary gradients, started at $v = 0$: "
-        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, along "
-        r"gradient descent.",
+        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, "
+        r"along gradient descent.",
         source=f"{SOURCE}, as shown in the authors' talks",
         form="printed",
         printed=r"the authors' talks: $\mathrm{erf}(v_l(t)/2)/\Delta_{lm} = \mathrm{erf}(v_{l'}(t)/2)/\Delta_{l'm}$",
@@ -214,7 +214,7 @@ CLAIMS = (
         paper=PAPER.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
         judge=blow_up_judge,
         controls=BREACHES,
-        rivals={"no attention": jd.swap(predicted_path="unattended"), "blow-up time of zero start": from_zero},
+        rivals={"v keeps the speed of its start": jd.swap(predicted_path="unattended"), "blow-up time of zero start": from_zero},
         plot=blow_up_plot,
         caption=r"Left: $v_l$ of the tokens of one run against the time left to the blow-up: gradient flow (points) and closed "
         r"form (lines). Right: $\mathrm{erf}(v_l/\sqrt 2)$ when the largest $|v|$ reaches 6, against its predicted limit; one "
@@ -223,8 +223,8 @@ CLAIMS = (
     STUDY.claim(
         id="joma.sparse_linear",
         statement=r"One linear node with exp attention and stationary gradients, started at zero: the entropy of "
-        r"$\mathrm{softmax}(z)$ follows the closed form and falls between all recorded times; when the largest $|v|$ reaches 6, less "
-        r"than 1% of the uniform entropy is left.",
+        r"$\mathrm{softmax}(z)$ follows the closed form and falls between all recorded times; when the largest $|v|$ reaches 6, "
+        r"less than 1% of the uniform entropy is left.",
         source="arXiv:2310.00535, consequence of Theorem 2 (contrast to Theorem 4)",
         judge=sparse_judge,
         controls={
@@ -239,9 +239,10 @@ CLAIMS = (
     STUDY.claim(
         id="joma.softmax_clock",
         evidence="reduced",
-        statement=r"In the reduced dynamics of one linear node under attention with a normaliser $A(t)$ common to all samples and the "
-        r"softmax's correction at a constant uniform $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar b_l))/A(t)$, started at "
-        r"zero: $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens; $A(t)$ changes the clock alone.",
+        statement=r"In the reduced dynamics of one linear node under attention with a normaliser $A(t)$ common to all samples and "
+        r"the softmax's correction at a constant uniform $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
+        r"b_l))/A(t)$, started at zero: $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all "
+        r"tokens; $A(t)$ changes the clock alone.",
         source="arXiv:2310.00535, Theorems 1 and 2 (softmax attention)",
         quick=jd.grid(LinearLayer, attention="shared"),
         paper=jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, attention="shared"),

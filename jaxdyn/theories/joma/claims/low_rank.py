@@ -49,7 +49,7 @@ def row_sum_judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def unattended(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: without attention V moves at a constant speed."""
+    """A rival: attention does not learn, and V keeps the speed of its start."""
     speed = ds.unattended.diff("time").isel(time=0)
     ranks = {"path": ds.unattended, "srank_v": _rank(ds.unattended), "srank_rate": _rank(speed + 0 * ds.unattended)}
     return ds.assign({f"predicted_{n}": v.transpose(*ds[f"predicted_{n}"].dims) for n, v in ranks.items()})
@@ -116,7 +116,7 @@ CLAIMS = (
             "attention learns 1.5 times as fast": {"ratio": 1.5, "horizon": 0.7},
             "gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3},
         },
-        rivals={"no attention": unattended},
+        rivals={"V keeps the speed of its start": unattended},
     ),
     STUDY.claim(
         id="joma.low_rank_as_printed",
@@ -131,15 +131,15 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.row_sum_one_node",
-        statement=r"For one linear node with exp attention, started at $V = 0$, the exponential inside the row sum is no error: $V$ "
-        r"follows $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ until 1% of the time to the blow-up is "
-        r"left.",
+        statement=r"For one linear node with exp attention, started at $V = 0$, the exponential inside the row sum is no error: "
+        r"$V$ follows $\dot V = \frac{1}{A}\mathrm{diag}(\exp(\frac{1}{2} V \circ V)1)\Delta$ until 1% of the time to the blow-up "
+        r"is left.",
         source="arXiv:2310.00535, low-rank gradients, as shown in the authors' talks, for K = 1",
         quick=MANY.replace(nodes=1),
         paper=PAPER.replace(nodes=1),
         form="printed",
         judge=row_sum_judge,
         controls={"three nodes": {"nodes": 3}, "attention learns 1.5 times as fast": {"ratio": 1.5, "horizon": 0.7}},
-        rivals={"no attention": jd.swap(predicted_path="unattended")},
+        rivals={"V keeps the speed of its start": jd.swap(predicted_path="unattended")},
     ),
 )

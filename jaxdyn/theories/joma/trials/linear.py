@@ -199,7 +199,9 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
             "trained_ratio": jd.named(w[cut:], "checkpoint token"),
         },
         recorded={
-            "unattended": jd.named(_straight(start, delta / s.normalizer, jnp.append(t_star * shares, sol.t_end)), "time token node"),
+            "unattended": jd.named(
+                _straight(start, delta / s.normalizer, jnp.append(t_star * shares, sol.t_end)), "time token node"
+            ),
             "initial_v": jd.named(start.v, "token node"),
             "initial_entropy": metrics.entropy(jax.nn.softmax(start.z)),
             "share": jd.named(jnp.append(shares, sol.t_end / t_star), "time"),

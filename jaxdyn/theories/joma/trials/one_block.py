@@ -19,6 +19,7 @@ from jaxdyn.theories.joma.dynamics import invariants as theory
 __all__ = ["SAMPLES", "OneBlock", "build", "identity_trial", "invariant_trial", "law", "rates", "sides", "used_queries"]
 
 SAMPLES = 10  # recorded times of a run after its start
+EXTRA = 2  # upper layers beyond the first
 REFINEMENTS = (1, 2, 4)  # the step size is divided by these
 DESCENT = 0.3  # descent is compared with the flow for this share of its time
 
@@ -30,7 +31,8 @@ class OneBlock:
     Args:
         attention: of the block.
         phi: activation.
-        upper: what lies above the hidden nodes: one linear layer, or three layers with a nonlinearity below two of them.
+        upper: activation below each upper layer but the first.
+        depth: upper layers above the first, at most 2.
         loss: squared error, or cross-entropy.
         optimizer: of descent.
         law: the law is compared for the logits of the first query, or for the sum over all queries.
@@ -52,6 +54,7 @@ class OneBlock:
     loss: jd.Code = jd.code(*model.LOSSES)
     optimizer: jd.Code = jd.code(*model.OPTIMIZERS)
     law: jd.Code = jd.code("query", "sum")
+    depth: jd.Swept = 0.0
     ratio: jd.Swept = 1.0
     tau: jd.Swept = 1.0
     lr: jd.Swept = 0.0025
@@ -70,6 +73,7 @@ class OneBlock:
 
     def __post_init__(self) -> None:
         jd.require(self, 1 <= self.queries <= self.max_queries, f"queries is from 1 to {self.max_queries}", "queries")
+        jd.require(self, 0 <= self.depth <= EXTRA, f"depth is from 0 to {EXTRA}", "depth")
         jd.require(self, 1 <= self.nodes <= self.hidden, f"nodes is from 1 to {self.hidden}", "nodes")
         columns = self.tokens + self.max_queries
         jd.require(self, self.dim >= columns, f"{columns} orthonormal columns need dim >= {columns}", "dim")
@@ -86,12 +90,12 @@ def build(s: OneBlock, key: PRNGKeyArray) -> tuple[model.Params, model.Block, mo
         (s.hidden, s.outputs),
         (s.samples, s.tokens),
         (s.samples, s.outputs),
-        (2, s.outputs, s.outputs),
+        (EXTRA, s.outputs, s.outputs),
     )
     used = (jnp.arange(s.hidden) < s.nodes).astype(jnp.float64)
     query = jnp.arange(s.samples) % s.queries.astype(jnp.int32)
     weight = jnp.full(s.samples, 1 / s.samples, jnp.float64)
-    block = model.Block(tokens, queries, s.attention, s.phi, s.tau, upper=s.upper)
+    block = model.Block(tokens, queries, s.attention, s.phi, s.tau, upper=s.upper, depth=s.depth)
     batch = model.Batch(jax.nn.softmax(2 * x), query, 0.5 * y, weight)
     params = model.Params(w * used, 0.5 + 0.3 * z, a * used[:, None] / s.hidden**0.5, c / s.outputs**0.5)
     mean_pre = batch.weight @ model.pre_activations(params, block, batch.x, batch.query)
