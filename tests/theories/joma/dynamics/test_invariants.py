@@ -51,6 +51,18 @@ def test_discrete_identity_fails_with_momentum(x64):
     assert np.abs(drift - want).max() > 0.1 * np.abs(want).max()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_decay_pull_is_the_rate_of_the_invariant_under_pure_decay(x64, kind):
+    """With no gradient but that of the decay, z and v shrink at rates r and 1: the invariant's rate by differences."""
+    rng = np.random.default_rng(3)
+    z, v, r, tau, dt = rng.normal(size=3), rng.normal(size=(3, 2)), 3.0, 0.5, 1e-5
+    side = (lambda z: z) if kind == "exp" else (lambda z: z**2)
+    factor = r / (2 * tau) if kind == "exp" else r
+    at = [side(z * np.exp(-r * t)) - factor * ((v * np.exp(-t)) ** 2).sum(1) for t in (-dt, dt)]
+    got = theory.decay_pull(jnp.asarray(side(z)), jnp.asarray(v), r, tau, jd.Code.of(kind, KINDS))
+    assert np.allclose(got, (at[1] - at[0]) / (2 * dt), rtol=1e-8)
+
+
 def test_softmax_law_and_its_terms(x64):
     rng = np.random.default_rng(0)
     v, v0, z0 = rng.normal(size=(5, 3, 2)), rng.normal(size=(3, 2)), rng.normal(size=3)
