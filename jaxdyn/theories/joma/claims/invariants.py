@@ -225,6 +225,7 @@ CLAIMS = (
             attention=["exp", "linear"], phi=["relu", "tanh"], tau=[0.5, 2.0], loss="squared", queries=[2, 3], law="sum"
         ),
         paper=PAPER.replace(attention=["exp", "linear"], tau=[0.5, 2.0], nodes=8, queries=[2, 3], law="sum"),
+        seeds=1,
         controls={"logits of the first query alone": {"law": "query"}, "embeddings not orthonormal": {"noise": 0.3}},
         rivals={"nothing moves": nothing_moves, "law of one query, for each": single_query_law, "law of equal rates": equal_rates},
     ),
@@ -238,10 +239,11 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
-        statement=r"With weight decay $\lambda$ on logits and lower layer nothing of Theorem 1 is conserved: plain gradient "
-        r"descent adds to its exact change without decay $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) "
-        r"and $-2\eta r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$ (linear attention), the discrete form of "
-        r"$\frac{d}{dt}(z - \frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
+        statement=r"Plain gradient descent, at the rate $\eta$ in the lower layer, with weight decay $\lambda$ on it and on the logits "
+        r"changes the quantities of Theorem 1 by what it does without decay, as a sum over its own increments, and in addition by "
+        r"exactly $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) and $-2\eta r\lambda\sum_s(z_s^2 - \sum_k "
+        r"v_{k,s}^2)$ (linear attention), sums over the steps $s$: the discrete form of $\frac{d}{dt}(z - "
+        r"\frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
         source="derived from arXiv:2310.00535, Theorem 1, with weight decay",
         quick=STEPS.replace(phi=["relu", "tanh"], loss="squared", weight_decay=[0.03, 0.3]),
         paper=STEPS.replace(nodes=8, weight_decay=[0.03, 0.3], **SIZES),
