@@ -239,11 +239,11 @@ CLAIMS = (
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
-        statement=r"Plain gradient descent, at the rate $\eta$ in the lower layer, with weight decay $\lambda$ on it and on the logits "
-        r"changes the quantities of Theorem 1 by what it does without decay, as a sum over its own increments, and in addition by "
-        r"exactly $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) and $-2\eta r\lambda\sum_s(z_s^2 - \sum_k "
-        r"v_{k,s}^2)$ (linear attention), sums over the steps $s$: the discrete form of $\frac{d}{dt}(z - "
-        r"\frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
+        statement=r"Plain gradient descent, at the rate $\eta$ in the lower layer, with weight decay $\lambda$ on it and on the "
+        r"logits changes the quantities of Theorem 1 by what it does without decay, as a sum over its own increments, and in "
+        r"addition by exactly $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) and $-2\eta "
+        r"r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$ (linear attention), sums over the steps $s$: the discrete form of "
+        r"$\frac{d}{dt}(z - \frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
         source="derived from arXiv:2310.00535, Theorem 1, with weight decay",
         quick=STEPS.replace(phi=["relu", "tanh"], loss="squared", weight_decay=[0.03, 0.3]),
         paper=STEPS.replace(nodes=8, weight_decay=[0.03, 0.3], **SIZES),
