@@ -25,7 +25,9 @@ from jaxdyn import draw, linalg, train
 __all__ = [
     "ACTIVATIONS",
     "ATTENTIONS",
+    "LOSSES",
     "OPTIMIZERS",
+    "UPPERS",
     "Batch",
     "Block",
     "Params",
@@ -42,24 +44,31 @@ __all__ = [
     "pre_activations",
     "projected",
     "squared_loss",
+    "training_loss",
 ]
 
 ATTENTIONS = ("exp", "linear", "softmax")
 ACTIVATIONS = ("id", "relu", "tanh", "gelu")
 OPTIMIZERS = ("gd", "momentum", "adam")
+UPPERS = ("tanh", "relu", "id")  # activation below each of the further upper layers
+LOSSES = ("squared", "entropy")
 Scalar = float | Float[Array, ""]
 
 
 class Params(NamedTuple):
-    """What is trained: logits, lower layer, and the upper layer where there is one (``a=None``: outputs are the hidden nodes)."""
+    """What is trained: logits, lower layer, and the upper layers where there are any.
+
+    ``a=None``: the outputs are the hidden nodes. ``c``: square layers above ``a``, of which the block says how many are in use.
+    """
 
     w: Float[Array, "d k"]
     z: Float[Array, "q m"]
     a: Float[Array, "k o"] | None = None
+    c: Float[Array, "l o o"] | None = None
 
 
 class Block(NamedTuple):
-    """What is fixed in a run: embeddings of tokens and queries, kinds of attention and activation, temperature, constant A."""
+    """What is fixed in a run: embeddings, kinds of attention and activation, temperature, constant A, the upper layers in use."""
 
     tokens: Float[Array, "d m"]
     queries: Float[Array, "d q"]
@@ -67,6 +76,8 @@ class Block(NamedTuple):
     phi: jd.Code
     tau: Scalar = 1.0
     normalizer: Scalar = 1.0
+    upper: jd.Code = jd.Code.of("tanh", UPPERS)
+    depth: Scalar = 0.0
 
 
 class Batch(NamedTuple):
@@ -129,20 +140,36 @@ def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query:
 
 def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Array, "n o"]:
     h = activation(pre, block.phi)
-    return h if params.a is None else h @ params.a
+    if params.a is None:
+        return h
+    out = h @ params.a
+    for i, layer in enumerate(() if params.c is None else params.c):
+        below = jnp.where(block.upper == "tanh", jnp.tanh(out), jnp.where(block.upper == "relu", jax.nn.relu(out), out))
+        out = jnp.where(i < block.depth, below @ layer, out)
+    return out
 
 
 def squared_loss(params: Params, block: Block, batch: Batch, weight_decay: Scalar = 0.0) -> Float[Array, ""]:
     """Half the mean squared error of the outputs, plus half the decay times the squared norms of w and z."""
     error = _outputs(params, block, pre_activations(params, block, batch.x, batch.query)) - batch.target
-    decay = jnp.sum(params.w**2) + jnp.sum(params.z**2)
-    return 0.5 * jnp.dot(batch.weight, jnp.sum(error**2, -1)) + 0.5 * weight_decay * decay
+    return 0.5 * jnp.dot(batch.weight, jnp.sum(error**2, -1)) + _decay(params, weight_decay)
 
 
 def cross_entropy(params: Params, block: Block, batch: Batch) -> Float[Array, ""]:
     """Mean cross-entropy of the outputs as logits; targets are probabilities."""
     logits = _outputs(params, block, pre_activations(params, block, batch.x, batch.query))
     return jnp.dot(batch.weight, optax.softmax_cross_entropy(logits, batch.target))
+
+
+def training_loss(kind: jd.Code, params: Params, block: Block, batch: Batch, weight_decay: Scalar = 0.0) -> Float[Array, ""]:
+    """Squared loss, or cross-entropy against the targets' softmax, whichever the switch names; plus the weight decay."""
+    squared = squared_loss(params, block, batch)
+    entropy = cross_entropy(params, block, batch._replace(target=jax.nn.softmax(batch.target)))
+    return jnp.where(kind == "squared", squared, entropy) + _decay(params, weight_decay)
+
+
+def _decay(params: Params, weight_decay: Scalar) -> Float[Array, ""]:
+    return 0.5 * weight_decay * (jnp.sum(params.w**2) + jnp.sum(params.z**2))
 
 
 def node_gradients(params: Params, block: Block, batch: Batch) -> Float[Array, "n k"]:

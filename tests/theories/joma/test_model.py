@@ -159,3 +159,23 @@ def test_normals_are_cut_from_one_draw(x64):
     a, b = model.normals(jax.random.key(1), (2, 3), (4,))
     assert a.shape == (2, 3) and b.shape == (4,) and a.dtype == jnp.float64
     assert np.array_equal(np.concatenate([a.ravel(), b]), jax.random.normal(jax.random.key(1), (10,), jnp.float64))
+
+
+@pytest.mark.parametrize("upper", model.UPPERS)
+def test_upper_layers_in_use(x64, upper):
+    """The outputs of as many further layers as the depth says, an activation below each; cross-entropy takes targets' softmax."""
+    params, block, batch = example(2, "exp", "tanh")
+    c = np.random.default_rng(1).normal(size=(2, O, O))
+    act = {"tanh": np.tanh, "relu": lambda y: np.maximum(y, 0), "id": lambda y: y}[upper]
+    out = np.tanh(np.asarray(model.pre_activations(params, block, batch.x, batch.query))) @ np.asarray(params.a)
+    for depth in range(3):
+        at = block._replace(upper=jd.Code.of(upper, model.UPPERS), depth=float(depth))
+        squared, entropy = (
+            model.training_loss(jd.Code.of(kind, model.LOSSES), params._replace(c=jnp.asarray(c)), at, batch)
+            for kind in model.LOSSES
+        )
+        weight, target = np.asarray(batch.weight), np.asarray(batch.target)
+        assert float(squared) == pytest.approx(0.5 * weight @ ((out - target) ** 2).sum(1), rel=1e-12)
+        nll = -(scipy.special.softmax(target, 1) * scipy.special.log_softmax(out, 1)).sum(1)
+        assert float(entropy) == pytest.approx(weight @ nll, rel=1e-12)
+        out = act(out) @ c[depth] if depth < 2 else out

@@ -6,7 +6,6 @@ Letters as in ``dynamics/invariants.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,24 +48,34 @@ def last(values: xr.DataArray, phase: xr.DataArray) -> xr.DataArray:
     return values.isel(record=(phase * phase.record).max("record").astype(int))
 
 
-def judge_early(ds: xr.Dataset) -> list[jd.Check]:
-    """In the early phase the law gives the logits, their change, and the size of the change; all means over seeds.
+def change_error(ds: xr.Dataset) -> xr.DataArray:
+    """Distance of the estimated change of the logits from their change, over the size of that change."""
+    moved, predicted = movement(ds)
+    return np.sqrt(((moved - predicted) ** 2).sum("token", min_count=1) / (moved**2).sum("token", min_count=1))
 
-    NC and relative error are means over the phase, for ratios up to 1; the change is judged where it is largest, at the end.
+
+def judge_early(ds: xr.Dataset) -> list[jd.Check]:
+    """In the early phase the law gives the logits and their change, although its factorisation assumption fails there.
+
+    Means over seeds. NC and relative error are means over the phase, for ratios up to 1; the change is judged where it is largest,
+    at the end, and so are the two residuals of the assumption.
     """
     phase, (moved, predicted) = early(ds), movement(ds)
-    error = np.sqrt(((moved - predicted) ** 2).sum("token") / (moved**2).sum("token"))
-    slope = (moved * predicted).sum("token") / (predicted**2).sum("token")
+    share = (moved * predicted).sum("token", min_count=1) / (moved**2).sum("token", min_count=1)
+    error, share, gap, felt = (last(v, phase) for v in (change_error(ds), share, ds.gap, ds.felt_gap))
     checks = [
-        jd.at_most("change of the logits: relative error at the end of the phase", last(error, phase).mean("seed"), 0.3),
-        jd.within("change of the logits: slope on the predicted change", last(slope, phase).mean("seed"), 0.8, 1.2),
+        jd.mean_within("change of the logits: relative error, end of the phase", error, over="seed", high=0.4),
+        jd.mean_within("change of the logits: predicted share of it, end of the phase", share, over="seed", low=0.9, high=1.2),
+        jd.mean_within("residual of the factorisation, end of the phase", gap, over="seed", low=0.7, high=0.8),
+        jd.mean_within("its part that acts on the logits, end of the phase", felt, over="seed", high=0.12),
     ]
-    slow = ds.where(ds.ratio <= 1) if "ratio" in ds.dims else ds
-    if bool(slow.measured_z.notnull().any()):
-        nc, rel = correlation(slow.measured_z, slow.predicted_z), relative(slow)
+    slow = ds.sel(ratio=ds.ratio <= 1)
+    if slow.sizes["ratio"]:
+        part = phase.sel(ratio=ds.ratio <= 1)
+        nc, rel = (v.where(part).mean("record") for v in (correlation(slow.measured_z, slow.predicted_z), relative(slow)))
         checks += [
-            jd.at_least("NC, mean over the phase", nc.where(phase).mean("record").mean("seed"), 0.99),
-            jd.at_most("relative error, mean over the phase", rel.where(phase).mean("record").mean("seed"), 0.15),
+            jd.mean_within("NC, mean over the phase", nc, over="seed", low=0.98),
+            jd.mean_within("relative error, mean over the phase", rel, over="seed", high=0.15),
         ]
     return checks
 
@@ -77,24 +86,32 @@ def judge_fig2(ds: xr.Dataset) -> list[jd.Check]:
     nc, rel = correlation(ds.measured_z, ds.predicted_z), relative(ds)
     final = nc.sel(data="gaussian").isel(record=end)
     return [
-        jd.at_least("NC at step 500, mean over seeds", nc.isel(record=quarter).mean("seed"), 0.98),
-        jd.within("relative error at step 500, mean over seeds", rel.isel(record=quarter).mean("seed"), 0.1, 0.3),
-        jd.at_least("NC at step 2000, gaussian, mean over seeds", final.mean("seed"), 0.97),
-        jd.at_least("NC at step 2000, gaussian, each seed", final, 0.94),
+        jd.mean_within("NC at step 500, mean over seeds", nc.isel(record=quarter), over="seed", low=0.97),
+        jd.mean_within("relative error at step 500, mean over seeds", rel.isel(record=quarter), over="seed", low=0.1, high=0.3),
+        jd.mean_within("NC at step 2000, gaussian, mean over seeds", final, over="seed", low=0.97),
     ]
 
 
 def judge_size(ds: xr.Dataset) -> list[jd.Check]:
-    """The estimate has the logits' size to 15% at each record."""
-    return [jd.at_most("relative error, mean over seeds", relative(ds).mean("seed"), 0.15)]
+    """The size of the estimate's error, and the drift of the mean attention, at half time and at the end; means over seeds."""
+    rel, checks = relative(ds), []
+    for kind in ("gaussian", "random"):
+        for record, step in ((SAMPLES // 2, 1000), (SAMPLES, 2000)):
+            error, drift = (v.sel(data=kind).isel(record=record) for v in (rel, ds.drift))
+            checks += [
+                jd.mean_within(f"relative error at step {step}, {kind}", error, over="seed", high=0.15),
+                jd.mean_within(f"drift of the mean attention at step {step}, {kind}", drift, over="seed", high=0.05),
+            ]
+    return checks
 
 
 def judge_moving(ds: xr.Dataset) -> list[jd.Check]:
-    """Relative error at half time and at the end, mean over seeds."""
-    rel = relative(ds).mean("seed")
+    """Relative error at half time, and at the end for gaussian data, mean over seeds."""
+    rel = relative(ds)
+    end = rel.sel(data="gaussian").isel(record=SAMPLES)
     return [
-        jd.at_most("relative error at step 1000", rel.isel(record=SAMPLES // 2), 0.25),
-        jd.at_most("relative error at step 2000", rel.isel(record=SAMPLES), 1.0),
+        jd.mean_within("relative error at step 1000", rel.isel(record=SAMPLES // 2), over="seed", high=0.3),
+        jd.mean_within("relative error at step 2000, gaussian", end, over="seed", high=0.5),
     ]
 
 
@@ -103,30 +120,50 @@ def _terms(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     return ds.square_term - ds.square_term.isel(record=0), ds.norm_term - ds.norm_term.isel(record=0)
 
 
+def _from_start(ds: xr.Dataset, change: xr.DataArray | float) -> xr.Dataset:
+    """The estimate that adds a change to the logits of the start."""
+    return ds.assign(predicted_z=(ds.measured_z.isel(record=0) + change + 0 * ds.measured_z).transpose(*ds.measured_z.dims))
+
+
+def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the logits stay where they start."""
+    return _from_start(ds, 0.0)
+
+
+def first_term_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the law of exp attention, squares of the weights without the correction for softmax."""
+    return _from_start(ds, _terms(ds)[0])
+
+
 def second_term_alone(ds: xr.Dataset) -> xr.Dataset:
-    """The estimate without the squares of the weights."""
-    return ds.assign(predicted_z=(ds.measured_z.isel(record=0) + _terms(ds)[1]).transpose(*ds.measured_z.dims))
+    """A rival: the estimate without the squares of the weights."""
+    return _from_start(ds, _terms(ds)[1])
 
 
-def permuted_rows(ds: xr.Dataset) -> xr.Dataset:
-    """The estimate from weights whose rows are shifted by one token."""
-    square, norm = _terms(ds)
-    return ds.assign(predicted_z=(ds.measured_z.isel(record=0) + square.roll(token=1) + norm).transpose(*ds.measured_z.dims))
+def as_in_print(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the law without 1/2 on its second term."""
+    return _from_start(ds, _terms(ds)[0] + 2 * _terms(ds)[1])
 
 
 def constant_attention(ds: xr.Dataset) -> xr.Dataset:
-    """The estimate with the mean attention of the start."""
-    return ds.assign(predicted_z=(ds.measured_z.isel(record=0) + sum(_terms(ds))).transpose(*ds.measured_z.dims))
+    """A rival: the estimate with the mean attention of the start."""
+    return _from_start(ds, sum(_terms(ds)))
 
 
-def movement_scaled(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A breach: the estimated movement times a factor, the effect of a wrong ratio or temperature."""
+def permuted_rows(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the estimate from weights whose rows are shifted by one token."""
+    square, norm = _terms(ds)
+    return _from_start(ds, square.roll(token=1) + norm)
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        start = ds.measured_z.isel(record=0)
-        return ds.assign(predicted_z=(start + factor * (ds.predicted_z - start)).transpose(*ds.measured_z.dims))
 
-    return breach
+def felt_wholly(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: all of the factorisation's residual acts on the logits."""
+    return ds.assign(felt_gap=ds.gap)
+
+
+def assumption_kept(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the factorisation assumption holds."""
+    return ds.assign(gap=0 * ds.gap)
 
 
 def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
@@ -151,13 +188,22 @@ def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
 
 FIG2 = jd.grid(Classes, data=list(DATA))
 ADAM = {"optimizer": "adam", "lr": 3e-3}
+TERMS = {
+    "nothing moves": nothing_moves,
+    "first term alone, the law of exp attention": first_term_alone,
+    "second term alone": second_term_alone,
+    "as printed, no 1/2 on the second term": as_in_print,
+}
 STUDY = jd.Study(
     trial=fig2_trial,
+    evidence="network",
+    bounds=jd.looked(at="0:24", confirmed="4000:4024"),
     quick=FIG2,
     seeds=24,
     paper_seeds=64,
     source="arXiv:2310.00535, Theorem 1 (softmax) and Figures 2-3",
     form="constant",
+    rivals=TERMS,
     plot=plot_fig2,
     caption=r"Errors of the estimates of the logits from the weights along training, for each kind of data (at the ratio of "
     r"learning rates nearest to 1): relative error with constant and with moving mean attention, $1 -$ NC of the constant "
@@ -168,46 +214,56 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.softmax_invariant",
-        bounds="the bound on the movement was chosen after a look at seeds 0:16; upheld on seeds 1000:1032",
         statement=r"In the experiment of Figure 2, while the mean attention is within 5% of its start, the softmax law of Theorem "
-        r"1 gives the logits to 15% (ratios of learning rates up to 1) with NC $\ge .99$, and the change of the logits to 30% "
-        r"with a slope within 20% of 1 (ratios .1, 1, 10); seed means.",
+        r"1 gives the logits to 15% (ratios of learning rates .1 and 1) with NC $\ge .98$, and their change to 40%, its size to "
+        r"20% (ratios .1, 1, 10); means over seeds. Its factorisation assumption fails there, with a relative residual of .7 "
+        r"to .8, of which at most .12 acts on the logits.",
         quick=FIG2.replace(ratio=[0.1, 1.0, 10.0], every=12.0),
         seeds=16,
         judge=judge_early,
-        controls={
-            "Adam": ADAM,
-            "temperature twice too high": movement_scaled(0.5),
-            "ratio 50% too large": movement_scaled(1.5),
-            "rows of V permuted": permuted_rows,
+        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
+        rivals={
+            **TERMS,
+            "all of the residual acts on the logits": felt_wholly,
+            "the factorisation assumption holds": assumption_kept,
         },
     ),
     STUDY.claim(
         id="joma.fig2",
         statement=r"In the experiment of Figure 2 the estimate $\hat z$ from the weights is correlated with the logits, in the "
-        r"seed mean NC $\ge .98$ at step 500 and, for gaussian data, NC $\ge .97$ at step 2000; its relative error at step 500 is "
-        r"from 10 to 30%.",
+        r"mean over seeds NC $\ge .97$ at step 500 and, for gaussian data, at step 2000; its relative error at step 500 is from "
+        r"10 to 30%.",
         judge=judge_fig2,
-        controls={"second term alone": second_term_alone, "rows of V permuted": permuted_rows, "Adam": ADAM},
+        controls={"rows of V permuted": permuted_rows, "Adam": ADAM},
     ),
     STUDY.claim(
         id="joma.fig2_size",
-        statement=r"In the experiment of Figure 2 the estimate $\hat z$ with the constant mean attention $\bar b$ of the start "
-        r"has the size of the logits: relative error at most 15% (seed mean) at each record of the 2000 steps. (It grows to "
-        r"several times the logits, where NC is still near 1; exact bookkeeping of the mean attention meets the bound.)",
+        statement=r"In the experiment of Figure 2, how far is the estimate $\hat z$, with the mean attention $\bar b$ of the "
+        r"start, from the logits at steps 1000 and 2000, and how far has the mean attention moved? (Marks: 15% and 5%, as in the "
+        r"early phase.)",
         judge=judge_size,
-        expected="refuted",
-        counterpart="exact",
+        expected="measured",
+        rivals={name: TERMS[name] for name in list(TERMS)[:2]},
+        found={
+            "relative error at step 1000, gaussian": (0.68, 0.78),
+            "drift of the mean attention at step 1000, gaussian": (0.99, 1.14),
+            "relative error at step 2000, gaussian": (7.6, 8.0),
+            "drift of the mean attention at step 2000, gaussian": (2.59, 2.63),
+            "relative error at step 1000, random": (0.42, 0.53),
+            "drift of the mean attention at step 1000, random": (0.19, 0.30),
+            "relative error at step 2000, random": (2.7, 4.9),
+            "drift of the mean attention at step 2000, random": (1.42, 1.86),
+        },
     ),
     STUDY.claim(
         id="joma.softmax_tv",
-        bounds="chosen after a look at seeds 0:24; upheld on seeds 1000:1032",
         statement=r"In the experiment of Figure 2 the estimate with moving mean attention, $\hat z_{tv} = z_0 + "
-        r"\frac{r}{2\tau}[\Delta\sum_k v_k^2 - \int\bar b\,d\sum_k\|v_k\|^2]$, has the size of the logits: relative error (seed "
-        r"mean) at most .25 at step 1000 and at most 1 at step 2000.",
+        r"\frac{r}{2\tau}[\Delta\sum_k v_k^2 - \int\bar b\,d\sum_k\|v_k\|^2]$, gives the logits with a relative error (mean over "
+        r"seeds) of at most 30% at step 1000 and, for gaussian data, of at most 50% at step 2000.",
         source="derived from arXiv:2310.00535, Theorem 1 (softmax)",
         judge=judge_moving,
         form="moving",
-        controls={"mean attention of the start": constant_attention, "Adam": ADAM, "ratio 50% too large": movement_scaled(1.5)},
+        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
+        rivals={**TERMS, "mean attention of the start": constant_attention},
     ),
 )

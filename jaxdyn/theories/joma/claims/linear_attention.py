@@ -60,6 +60,8 @@ ONE = jd.grid(HyperbolicLayer, attention="linear")
 PAPER = jd.grid(HyperbolicLayer, attention="linear", nodes=[1, 2, 5], tokens=[10, 20], samples=64)
 STUDY = jd.Study(
     trial=hyperbolic_trial,
+    evidence="flow",
+    bounds="derived",
     quick=ONE,
     paper=PAPER,
     seeds=8,
@@ -67,6 +69,10 @@ STUDY = jd.Study(
     source="arXiv:2310.00535, section 3 (linear attention), solved",
 )
 EXP = {"exp attention": {"attention": "exp", "horizon": 0.2}}
+STILL = {
+    "nothing moves": jd.swap(predicted_z="initial_z", predicted_v="initial_v"),
+    "attention does not learn": jd.swap(predicted_z="initial_z", predicted_v="straight"),
+}
 
 CLAIMS = (
     STUDY.claim(
@@ -78,6 +84,7 @@ CLAIMS = (
         paper=PAPER.replace(start_v=[0.0, 0.5]),
         judge=hyperbolic_judge,
         controls={**EXP, "attention learns 1.5 times as fast": {"ratio": 1.5}},
+        rivals=STILL,
         plot=hyperbolic_plot,
         caption=r"Norms of $z$ and of $V$ against time in units of the blow-up time $t^*$ of exp attention (vertical line): "
         r"gradient flow (solid lines, medians over the runs; bands, central 90%) and closed form (dashed, medians).",
@@ -85,13 +92,13 @@ CLAIMS = (
     STUDY.claim(
         id="joma.zero_start",
         statement=r"Linear nodes with linear attention: $z = 0$, $V = 0$ is a fixed point of training, and from $V = 0$ the "
-        r"weights are proportional to $z(0)$, $V_l = z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$. So the remark that zero "
-        r"initialisation gives $c = 0$ is void for linear attention.",
-        source="arXiv:2310.00535, Theorem 1, remark on initialisation",
+        r"weights are proportional to $z(0)$, $V_l = z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$.",
+        source="arXiv:2310.00535, Theorem 1, remark that zero initialisation gives c = 0 (void for linear attention)",
         quick=ONE.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         paper=PAPER.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         judge=zero_judge,
         controls={**EXP, "V starts away from zero": {"start_v": 0.1}},
+        rivals=STILL,
         plot=zero_plot,
         caption=r"Norm of $V$ at the last time against the size of $z(0)$; points are medians over the runs, bars their full "
         r"range, the dashed line has slope 1.",

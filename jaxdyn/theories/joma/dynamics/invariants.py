@@ -28,6 +28,7 @@ __all__ = [
     "Residuals",
     "closed_ledger",
     "conserved_side",
+    "decay_pull",
     "discrete_drift",
     "estimator_terms",
     "factorised_gradients",
@@ -66,18 +67,30 @@ def invariant(
 
 
 def discrete_drift(
-    dv2: Float[Array, "m k"], dz2: Float[Array, "q m"], ratio: Scalar, tau: Scalar, kind: jd.Code
+    dv2: Float[Array, "m k"], dz2: Float[Array, " m"], ratio: Scalar, tau: Scalar, kind: jd.Code
 ) -> Float[Array, " m"]:
     r"""What plain (S)GD adds to the invariant: from the sums over steps of squared increments of v and z.
 
     .. math:: \text{exp: } -\tfrac{r}{2\tau}\sum_{s,k}(\Delta v_{k,s})^2, \qquad
               \text{linear: } \sum_s(\Delta z_s)^2 - r\sum_{s,k}(\Delta v_{k,s})^2
 
-    Exact for any batches, activations and targets; summed over queries.
+    Exact for any batches, activations and targets. With many queries ``dz2`` is summed over them.
     """
-    return jnp.where(kind == "linear", jnp.sum(dz2, 0), 0.0) - jnp.where(kind == "linear", ratio, 0.5 * ratio / tau) * jnp.sum(
-        dv2, -1
-    )
+    linear = kind == "linear"
+    return jnp.where(linear, dz2, 0.0) - jnp.where(linear, ratio, 0.5 * ratio / tau) * jnp.sum(dv2, -1)
+
+
+def decay_pull(side: Float[Array, " m"], v: Float[Array, "m k"], ratio: Scalar, tau: Scalar, kind: jd.Code) -> Float[Array, " m"]:
+    r"""How fast a weight decay of 1 on z and w changes the invariant, where both learn by gradient descent.
+
+    .. math:: \text{exp: } -r\bigl(z - \tfrac1\tau\textstyle\sum_k v_k^2\bigr), \qquad
+              \text{linear: } -2r\bigl(z^2 - \textstyle\sum_k v_k^2\bigr)
+
+    The logits lose :math:`r\lambda z`, the squares of the weights twice :math:`\lambda v^2`, so that no combination of them is
+    conserved. With many queries ``side`` is summed over them.
+    """
+    square = jnp.sum(v**2, -1)
+    return jnp.where(kind == "linear", -2 * ratio * (side - square), -ratio * (side - square / tau))
 
 
 def estimator_terms(

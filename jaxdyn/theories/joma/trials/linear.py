@@ -154,6 +154,11 @@ def _descent(s: LinearLayer, layer: net.Layer, start: net.Params, t_star: Array)
     return net.trained(start, layer, lr=lr, ratio=s.ratio, samples=CHECKPOINTS, every=every).v[1:]
 
 
+def _straight(start: net.Params, delta: Float[Array, "m k"], t: Float[Array, " t"]) -> Float[Array, "t m k"]:
+    """V where attention does not learn: it moves at the speed of its start."""
+    return start.v + t[:, None, None] * jnp.exp(start.z)[:, None] * delta
+
+
 def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
     """One layer: flow up to the blow-up, descent up to 0.8 t*, and the closed forms for both."""
     layer, start = build(s, key)
@@ -194,6 +199,11 @@ def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
             "trained_ratio": jd.named(w[cut:], "checkpoint token"),
         },
         recorded={
+            "unattended": jd.named(
+                _straight(start, delta / s.normalizer, jnp.append(t_star * shares, sol.t_end)), "time token node"
+            ),
+            "initial_v": jd.named(start.v, "token node"),
+            "initial_entropy": metrics.entropy(jax.nn.softmax(start.z)),
             "share": jd.named(jnp.append(shares, sol.t_end / t_star), "time"),
             "saliency": jd.named(delta, "token node"),
             "margin": norms[-1] / norms[-2],
@@ -246,6 +256,11 @@ def hyperbolic_trial(s: HyperbolicLayer, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={"z": jd.named(z_theory, "time token"), "v": jd.named(v_theory, "time token node")},
         measured={"z": jd.named(sol.ys.z[1:], "time token"), "v": jd.named(sol.ys.v[1:], "time token node")},
-        recorded={"share": jd.named(shares, "time")},
+        recorded={
+            "initial_z": jd.named(start.z, "token"),
+            "initial_v": jd.named(start.v, "token node"),
+            "straight": jd.named(start.v + (t_star * shares)[:, None, None] * start.z[:, None] * delta, "time token node"),
+            "share": jd.named(shares, "time"),
+        },
         status=sol.status,
     )

@@ -20,19 +20,25 @@ def made_up(scale=1.2, tilt=0.0):
     z = time[:, None] * token
     estimate = scale * time[:, None] * (token + tilt * other)
     dims = ("data", "seed", "record", "token")
-    wide = lambda a: (dims, np.broadcast_to(a, (2, 3, *a.shape)).copy())  # noqa: E731
-    drift = (dims[:3], np.broadcast_to(0.1 * time, (2, 3, len(time))).copy())
+    wide = lambda a: (dims, np.broadcast_to(a, (2, 3, *a.shape)) * (1 + 1e-3 * np.arange(3))[:, None, None])  # noqa: E731
+    each = lambda a: (dims[:3], np.broadcast_to(a, (2, 3, len(time))).copy())  # noqa: E731
     coords = {"data": ["gaussian", "random"], "record": range(SAMPLES + 1)}
-    return xr.Dataset({"measured_z": wide(z), "predicted_z": wide(estimate), "drift": drift}, coords=coords)
+    values = {"measured_z": wide(z), "predicted_z": wide(estimate), "drift": each(0.1 * time)}
+    return xr.Dataset({**values, "gap": each(0.75 + 0 * time), "felt_gap": each(0.05 + 0 * time)}, coords=coords)
+
+
+def early_made_up(*how):
+    """The same at two ratios of the learning rates."""
+    return made_up(*how).expand_dims(ratio=[0.1, 1.0], axis=1)
 
 
 @pytest.mark.parametrize(
     ("scale", "tilt", "verdicts"),
     [
-        (1.2, 0.0, [True] * 4),
-        (1.35, 0.0, [True, False, True, True]),
-        (1.05, 0.0, [True, False, True, True]),
-        (1.2, 0.6, 4 * [False]),
+        (1.2, 0.0, [True] * 3),
+        (1.35, 0.0, [True, False, True]),
+        (1.05, 0.0, [True, False, True]),
+        (1.2, 0.6, 3 * [False]),
     ],
 )
 def test_judge_of_fig2(scale, tilt, verdicts):
@@ -40,10 +46,25 @@ def test_judge_of_fig2(scale, tilt, verdicts):
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (1.1, True), (1.35, False), (0.7, False)])
-def test_judges_of_size(scale, passes):
-    ds = made_up(scale)
-    assert upheld(fig2.judge_early, ds) == passes
-    assert upheld(fig2.judge_size, ds) == passes
+def test_judge_of_the_early_phase(scale, passes):
+    assert upheld(fig2.judge_early, early_made_up(scale)) == passes
+
+
+@pytest.mark.parametrize("rival", [fig2.felt_wholly, fig2.assumption_kept])
+def test_judge_of_the_early_phase_rejects(rival):
+    assert not upheld(fig2.judge_early, rival(early_made_up(1.0)))
+
+
+@pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (1.25, True), (1.35, False), (0.6, False)])
+def test_judge_of_the_moving_estimate(scale, passes):
+    assert upheld(fig2.judge_moving, made_up(scale)) == passes
+
+
+def test_judge_of_size_reports_error_and_drift():
+    checks = fig2.judge_size(made_up(1.1))
+    assert [c.passed for c in checks] == 2 * [True, None, True, False]  # at half time the drift is at its mark
+    assert checks[2].value == pytest.approx(0.1)
+    assert checks[3].value == pytest.approx(0.1)
 
 
 def test_early_phase():
@@ -72,7 +93,7 @@ def short():
 
 def test_breaches_start_at_the_logits(short):
     ds = short.sel(form="constant")
-    for breach in (fig2.second_term_alone, fig2.permuted_rows, fig2.movement_scaled(1.5)):
+    for breach in (fig2.nothing_moves, fig2.second_term_alone, fig2.permuted_rows):
         wrong = breach(ds)
         assert np.allclose(wrong.predicted_z.isel(record=0), ds.measured_z.isel(record=0))
         assert float(fig2.relative(wrong).isel(record=-1).min()) > 0.2

@@ -23,7 +23,8 @@ def passed(checks):
 def test_law_holds_and_its_judge_can_say_no(runs, attention):
     main = runs.sel(attention=attention, optimizer="gd", noise=0.0)
     assert passed(claims.judge_law(main)) == [True, True]
-    assert passed(claims.judge_law(claims.wrong_ratio(main))) == [False, False]
+    assert passed(claims.judge_law(claims.nothing_moves(main))) == [False, False]
+    assert passed(claims.judge_law(claims.without_half(main))) == [False, False]
     assert passed(claims.judge_law(main.assign(predicted_flow=1.1 * main.predicted_flow))) == [False, True]
     assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="adam", noise=0.0))) == [True, False]
     assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="gd", noise=0.3))) == [False, False]
@@ -38,12 +39,25 @@ def test_single_query_law_changes_as_many_times_as_there_are_queries():
     assert np.allclose(ds.predicted_flow, start + np.outer([2, 3], change))
 
 
+def test_rivals_scale_the_change():
+    start, change = 0.5, np.linspace(0, 1, 5)
+    both = xr.DataArray(np.tile(start + change, (2, 1)), dims=("axis", "time"))
+    for name, values, rival, factors in (
+        ("ratio", [0.1, 10.0], claims.equal_rates, [10, 0.1]),
+        ("tau", [0.5, 2.0], claims.no_temperature, [0.5, 2]),
+    ):
+        one = both.rename(axis=name).assign_coords({name: values})
+        ds = rival(xr.Dataset({"predicted_flow": one, "predicted_descent": one}))
+        assert np.allclose(ds.predicted_descent, start + np.outer(factors, change))
+
+
 IDENTITY = jd.grid(
     OneBlock,
     attention=["exp", "linear"],
     phi="relu",
     fraction=[0.5, 1.0],
     optimizer=["gd", "momentum"],
+    weight_decay=[0.0, 0.1],
     lr=0.05,
     horizon=2.0,
 )
@@ -56,6 +70,10 @@ def identity():
 
 def test_identity_holds_and_its_judge_can_say_no(identity):
     main = identity.sel(optimizer="gd")
+    decay = main.sel(weight_decay=[0.1])
+    for rival in (jd.swap(predicted_drift="increments"), jd.swap(predicted_drift="lost"), jd.swap(predicted_drift=0.0)):
+        assert passed(claims.judge_identity(rival(decay))) == [False]
+    assert float(abs(main.lost.sel(weight_decay=0.0)).max()) == 0.0
     assert passed(claims.judge_identity(main)) == [True]
     assert passed(claims.judge_identity(main.assign(predicted_drift=1.1 * main.predicted_drift))) == [False]
     assert passed(claims.judge_identity(identity.sel(optimizer="momentum"))) == [False]
@@ -65,3 +83,15 @@ def test_identity_holds_and_its_judge_can_say_no(identity):
 
 def test_the_same_sweep_has_the_same_bits(identity):
     assert identity.equals(jd.sweep(identity_trial, IDENTITY, seeds=2))
+
+
+def test_softmax_conserves_the_sum_of_the_logits():
+    """With or without orthonormal embeddings and momentum; exp attention, Adam and weight decay change it."""
+    fields = {"noise": [0.0, 0.3], "optimizer": ["gd", "momentum"], "queries": 2, "lr": 0.05, "horizon": 2.0, "phi": "tanh"}
+    grid = jd.grid(OneBlock, attention="softmax", depth=[0, 2], loss=["squared", "entropy"], **fields)
+    main = jd.sweep(identity_trial, grid, seeds=1)
+    assert all(passed(claims.judge_total(main.isel(query=slice(2)))))
+    assert passed(claims.judge_total(claims.exp_total(main.isel(query=slice(2))))) == [True, False]
+    for breach in ({"attention": "exp"}, {"optimizer": "adam"}, {"weight_decay": 0.1}):
+        ds = jd.sweep(identity_trial, grid.replace(**breach), seeds=1)
+        assert not passed(claims.judge_total(ds.isel(query=slice(2))))[1]

@@ -33,8 +33,16 @@ def test_printed_form_is_refuted(linear_runs):
 
 def test_breaches_of_the_prediction_are_rejected(linear_runs):
     main = linear_runs.sel(form="derived")
-    assert not upheld(linear.erf_judge, linear.width_two(main))
+    for rival in linear.LAWS.values():
+        assert not upheld(linear.erf_judge, rival(main))
     assert not upheld(linear.blow_up_judge, jd.scaled(predicted_escape=1 / 0.9)(main))
+    assert not upheld(linear.blow_up_judge, jd.swap(predicted_path="unattended")(main))
+
+
+def test_blow_up_time_of_zero_start(linear_runs):
+    """The constant of the quick runs is 2, that of these is 1."""
+    main = linear_runs.sel(form="derived")
+    np.testing.assert_allclose(linear.from_zero(main).predicted_escape, linear.NORMALIZER * main.predicted_escape, rtol=1e-6)
 
 
 def test_width_two_is_the_printed_law(linear_runs):

@@ -3,7 +3,8 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.joma.claims.low_rank import low_rank_judge
+from jaxdyn.theories.joma.claims.low_rank import low_rank_judge, row_sum_judge, unattended
+from jaxdyn.theories.joma.trials.linear import LinearLayer, trial
 
 from ..helpers import distorted, upheld
 
@@ -25,3 +26,17 @@ def test_low_rank_needs_a_leading_row_for_its_verdict(linear_runs):
     main = linear_runs.sel(form="derived")
     with pytest.raises(jd.Inconclusive, match="boost"):
         low_rank_judge(main.assign(margin=main.margin * 0 + 1.1))
+
+
+def test_without_learned_attention_rows_grow_at_one_speed(linear_runs):
+    rival = unattended(linear_runs.sel(form="derived"))
+    assert not upheld(low_rank_judge, rival)
+    assert float(rival.predicted_srank_rate.std("time").max()) < 1e-12
+
+
+def test_row_sum_form_is_right_for_one_node():
+    ds = jd.sweep(trial, jd.grid(LinearLayer, tokens=4, samples=8, nodes=[1, 2], step=8e-3), seeds=2).sel(form="printed")
+    one = ds.sel(nodes=[1])
+    assert upheld(row_sum_judge, one)
+    assert not upheld(row_sum_judge, distorted(one, "path", 1.001))
+    assert not upheld(row_sum_judge, ds)

@@ -1,5 +1,6 @@
 """Theorem 1 of JoMA, softmax attention, in flows with prescribed gradients."""
 
+import numpy as np
 import pytest
 
 import jaxdyn as jd
@@ -8,7 +9,8 @@ from jaxdyn.theories.joma.claims import softmax
 
 @pytest.fixture(scope="module")
 def driven():
-    return jd.sweep(softmax.driven_trial, jd.grid(softmax.DrivenBlock, nodes=[1, 3], split=[0.0, 1.0], ratio=[1.0, 10.0]), seeds=3)
+    grid = jd.grid(softmax.DrivenBlock, nodes=[1, 3], split=[0.0, 1.0], moving=[0.0, 1.0], ratio=[1.0, 10.0])
+    return jd.sweep(softmax.driven_trial, grid, seeds=3)
 
 
 def passed(checks):
@@ -21,10 +23,20 @@ def passed(checks):
 )
 def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
     """The law needs the factorisation node by node; for one node, or with the residual kept, the summed one is enough."""
-    ds = driven.sel(form=form, split=split, nodes=nodes)
-    assert passed(softmax.judge_driven(ds)) == [holds, True, True]
-    if holds:
-        assert not passed(softmax.judge_driven(softmax.wrong_temperature(ds)))[0]
+    ds = driven.sel(form=form, split=split, nodes=nodes, moving=0.0)
+    assert passed(softmax.judge_driven(ds)) == [True, True, holds]
+    for rival in softmax.RIVALS.values():
+        assert not passed(softmax.judge_driven(rival(ds)))[-1]
+
+
+def test_moving_mean_attention_needs_the_moving_form(driven):
+    ds = driven.sel(split=0.0, moving=1.0)
+    assert all(passed(softmax.judge_moving(ds.sel(form="moving"))))
+    assert passed(softmax.judge_moving(ds.sel(form="law"))) == [True, True, True, False]
+    still = driven.sel(split=0.0, moving=0.0)
+    np.testing.assert_allclose(still.predicted_z.sel(form="moving"), still.predicted_z.sel(form="law"), atol=1e-11)
+    constant = softmax.constant_law(ds.sel(form="moving")).predicted_z
+    np.testing.assert_allclose(constant, ds.predicted_z.sel(form="law"), atol=1e-12)
 
 
 @pytest.mark.parametrize(

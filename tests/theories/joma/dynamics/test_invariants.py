@@ -41,14 +41,26 @@ def test_discrete_identity_of_an_independent_network(seed, kind, r, tau):
     drift, dv2, dz2 = descend(seed, kind, r, tau)
     assume(np.abs(drift).max() > 1e-6)  # a rare network hardly moves and can tell nothing
     with jax.enable_x64(True):
-        want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], r, tau, jd.Code.of(kind, KINDS))
+        want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2), r, tau, jd.Code.of(kind, KINDS))
     assert np.allclose(drift, want, rtol=1e-9, atol=1e-12)
 
 
 def test_discrete_identity_fails_with_momentum(x64):
     drift, dv2, dz2 = descend(1, "exp", 1.0, 1.0, momentum=0.9)
-    want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2)[None], 1.0, 1.0, jd.Code.of("exp", KINDS))
+    want = theory.discrete_drift(jnp.asarray(dv2), jnp.asarray(dz2), 1.0, 1.0, jd.Code.of("exp", KINDS))
     assert np.abs(drift - want).max() > 0.1 * np.abs(want).max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decay_pull_is_the_rate_of_the_invariant_under_pure_decay(x64, kind):
+    """With no gradient but that of the decay, z and v shrink at rates r and 1: the invariant's rate by differences."""
+    rng = np.random.default_rng(3)
+    z, v, r, tau, dt = rng.normal(size=3), rng.normal(size=(3, 2)), 3.0, 0.5, 1e-5
+    side = (lambda z: z) if kind == "exp" else (lambda z: z**2)
+    factor = r / (2 * tau) if kind == "exp" else r
+    at = [side(z * np.exp(-r * t)) - factor * ((v * np.exp(-t)) ** 2).sum(1) for t in (-dt, dt)]
+    got = theory.decay_pull(jnp.asarray(side(z)), jnp.asarray(v), r, tau, jd.Code.of(kind, KINDS))
+    assert np.allclose(got, (at[1] - at[0]) / (2 * dt), rtol=1e-8)
 
 
 def test_softmax_law_and_its_terms(x64):

@@ -11,6 +11,7 @@ from jaxdyn.theories.joma.trials.one_block import OneBlock
     [
         ({"queries": 4.0}, "queries=4.0 is not allowed: queries is from 1 to 3"),
         ({"nodes": 0.5}, "nodes=0.5 is not allowed"),
+        ({"depth": 3.0}, "depth=3.0 is not allowed: depth is from 0 to 2"),
         ({"dim": 6}, "dim=6 is not allowed: 7 orthonormal columns need dim >= 7"),
     ],
 )
