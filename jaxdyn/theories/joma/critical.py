@@ -25,7 +25,7 @@ def draw_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], to
 
 
 def hidden(v: Float[Array, " d"], z: Float[Array, " d"], attention: jd.Code) -> Float[Array, " d"]:
-    """The node's output on each token's sample; ``normalised`` and ``softmax`` divide by A(t), which only the latter differentiates."""
+    """The node's output on each token's sample; ``normalised`` and ``softmax`` divide by A(t), which the latter differentiates."""
     x = jnp.eye(v.shape[0], dtype=v.dtype)
     kind = jd.Code(jnp.where(attention == "linear", 1, 0), ("exp", "linear"))
     z = jnp.where(attention == "none", 0.0, z)

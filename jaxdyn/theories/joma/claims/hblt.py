@@ -157,8 +157,8 @@ SKEWED = {"asymmetric channels": {"skew": 0.3}}
 CLAIMS = (
     TREE.claim(
         id="joma.hblt",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two tokens whose "
-        r"closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two "
+        r"tokens whose closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
         r"2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
         r"latents are independent given the class.",
         source="arXiv:2310.00535, Theorem 5",
@@ -177,9 +177,9 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_saliency",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the saliency of "
-        r"token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + \rho^{2H} - "
-        r"2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$.",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the "
+        r"saliency of token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + "
+        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$.",
         judge=judge_saliency,
         controls=SKEWED,
         rivals={"outputs left out of the gradient": _bias_left_out},
@@ -189,10 +189,10 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_cancellation",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly): for outputs at the classes' "
-        r"prior, $H$ cancels from the saliency: $\Delta_{lm}^{(k)} = p^0_k \rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; for "
-        r"outputs at the classes' posterior given the query, it is $p^0_k \rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / "
-        r"(2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$.",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly): for outputs at the "
+        r"classes' prior, $H$ cancels from the saliency: $\Delta_{lm}^{(k)} = p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; for outputs at the classes' posterior given the query, it is $p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / (2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$.",
         source="derived here from the saliency of joma.hblt_saliency",
         judge=judge_cancellation,
         controls=SKEWED,

@@ -55,7 +55,11 @@ def _order_checks(ds: xr.Dataset, sign: int) -> list[jd.Check]:
     deep, shallow = _orders(ds)
     return [
         jd.mean_within(
-            f"latents: {'' if sign > 0 else 'minus '}rank correlation of arrival and H", sign * deep, over="seed", low=0.0, level=0.99
+            f"latents: {'' if sign > 0 else 'minus '}rank correlation of arrival and H",
+            sign * deep,
+            over="seed",
+            low=0.0,
+            level=0.99,
         ),
         jd.mean_within("no latents: rank correlation of arrival and H", shallow, over="seed", low=-0.2, high=0.2, level=0.99),
     ]
@@ -85,7 +89,9 @@ def judge_time(ds: xr.Dataset) -> list[jd.Check]:
     late = delays(ds.measured_time) - delays(ds.predicted_time)
     return [
         jd.gate("share of pairs that arrive", ds.reached.mean("seed"), at_least=0.95),
-        jd.mean_within("arrival at each H over the prediction", ds.measured_time / ds.predicted_time, over="seed", low=0.95, high=1.05),
+        jd.mean_within(
+            "arrival at each H over the prediction", ds.measured_time / ds.predicted_time, over="seed", low=0.95, high=1.05
+        ),
         jd.mean_within("delay after H = 1, less the prediction, over arrival at H = 1", late, over="seed", low=-0.03, high=0.03),
     ]
 
@@ -202,8 +208,8 @@ CLAIMS = (
         statement=r"The step at which the attention logits of a JoMA block reach $\ln 2$, mean over the pairs of each height $H$ "
         r"of a latent tree and over runs, is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) "
         r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot v_l$ with the tree's "
-        r"saliencies, to 5%, with latents and without, for $\rho$ of .7, .8 and .9; the delays after $H = 1$ are predicted to 3% of "
-        r"the arrival at $H = 1$.",
+        r"saliencies, to 5%, with latents and without, for $\rho$ of .7, .8 and .9; the delays after $H = 1$ are predicted to 3% "
+        r"of the arrival at $H = 1$.",
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries and the tree's saliency derived here",
         quick=WIDE.replace(rho=[0.7, 0.8, 0.9]),
         paper=WIDE.replace(rho=[0.7, 0.8, 0.9], lr=1.0, batch=1024, every=16.0),

@@ -1,10 +1,10 @@
 """Claims on attention while a language model learns a text: it starts uniform, sharpens, and returns in the top layer.
 
-Two layers, told apart: at the rate of these claims attention of the top layer returns, that of the bottom layer collapses, as in the
-published runs at large rates. Sizes, rate and length were chosen after a look at seeds 0:3. With one layer, on WikiText-2, the return is
-.28 nats (3 seeds, width 64, rate .001; interval .05 to .52) and .34 (1 seed of the published network, three epochs),
-``benchmarks/results/joma_fig6.json``; ``--scale paper --set text=FOLDER`` judges it there. With a linear MLP attention returns as far
-(``experiments/joma_fig8.py``): the return does not need the MLP's nonlinearity.
+Two layers, told apart: at the rate of these claims attention of the top layer returns, that of the bottom layer collapses, as in
+the published runs at large rates. Sizes, rate and length were chosen after a look at seeds 0:3. With one layer, on WikiText-2, the
+return is .28 nats (3 seeds, width 64, rate .001; interval .05 to .52) and .34 (1 seed of the published network, three epochs),
+``benchmarks/results/joma_fig6.json``; ``--scale paper --set text=FOLDER`` judges it there. With a linear MLP attention returns as
+far (``experiments/joma_fig8.py``): the return does not need the MLP's nonlinearity.
 """
 
 from __future__ import annotations

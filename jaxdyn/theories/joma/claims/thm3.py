@@ -105,9 +105,9 @@ CLAIMS = (
         id="joma.thm3",
         statement=r"At random weights, the mean gradient of one node (identity, ReLU, tanh or GELU) on a mixture of isotropic "
         r"components, with a given upper gradient $g$ that is constant within each, is $\dot v = \|v\|^{-1}\sum_c "
-        r"a_c\theta_1(r_c)\bar x_c + \|v\|^{-3}\sum_c a_c\theta_2(r_c)\,v$, $\dot\xi = \|v\|^{-1}\sum_c a_c\theta_1(r_c)$, "
-        r"with $\theta_1 = \|v\| E[\phi'(r + \|v\|\epsilon_1)]$ and $\theta_2 = \|v\|^2 E[\phi'(r + "
-        r"\|v\|\epsilon_1)\epsilon_1]$, within Monte Carlo error. So $\theta_1$ and $\theta_2$ depend on $\|v\|$, not on $r$ alone.",
+        r"a_c\theta_1(r_c)\bar x_c + \|v\|^{-3}\sum_c a_c\theta_2(r_c)\,v$, $\dot\xi = \|v\|^{-1}\sum_c a_c\theta_1(r_c)$, with "
+        r"$\theta_1 = \|v\| E[\phi'(r + \|v\|\epsilon_1)]$ and $\theta_2 = \|v\|^2 E[\phi'(r + \|v\|\epsilon_1)\epsilon_1]$, "
+        r"within Monte Carlo error. So $\theta_1$ and $\theta_2$ depend on $\|v\|$, not on $r$ alone.",
         source="arXiv:2310.00535, Theorem 3",
         trial=field_trial,
         quick=GRID,

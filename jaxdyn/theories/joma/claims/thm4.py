@@ -1,4 +1,4 @@
-r"""Claims on Theorem 4 in its reduced dynamics (networks: ``thm4_trained.py``): near a critical point, attention makes large components converge exponentially faster than small ones."""
+r"""Claims on Theorem 4 in its reduced dynamics (networks: ``thm4_trained.py``): attention speeds up large components."""
 
 from __future__ import annotations
 
@@ -136,9 +136,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_offset",
-        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient $\mu "
-        r"- v$ inserted), with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from the start, $s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, $c = "
-        r"C(\infty)e^{-\mu^2/2}$; so $\Lambda_{jk}$ vanishes as $1/t$.",
+        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient "
+        r"$\mu - v$ inserted), with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from the start, $s_j/s_k = "
+        r"e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, $c = C(\infty)e^{-\mu^2/2}$; so "
+        r"$\Lambda_{jk}$ vanishes as $1/t$.",
         judge=judge_offset,
         controls=OTHERS,
         rivals={"no offset: the limit is there at once": jd.swap(predicted_bend=0.0)},
@@ -148,10 +149,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.time_change",
-        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$ (upper gradient $\mu - v$ inserted): dividing "
-        r"all speeds of exp attention by the same $A(t)$, as the "
-        r"softmax does, leaves the orbit as it is and changes the clock: $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$.",
+        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$ (upper gradient $\mu - v$ inserted): "
+        r"dividing all speeds of exp attention by the same $A(t)$, as the softmax does, leaves the orbit as it is and changes "
+        r"the clock: $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln 1/(1-v_j/\mu_j)$.",
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
         controls={"a step size per component": {"rate_spread": 0.3}, "linear attention": {"attention": "linear"}},

@@ -107,8 +107,8 @@ def softmax_logits(
     .. math:: \dot v = p \circ (\mu - v), \qquad
               \dot z = \tfrac1T \left(\tfrac{d v^2}{dt} - p\, \tfrac{d \|v\|^2}{dt}\right), \qquad p = \mathrm{softmax}(z)
 
-    Source: Theorem 1 for softmax attention, with one sample per token. The second term is what a normalisation A(t) that is taken as
-    given leaves out: with it, logits of large components grow less, and :math:`1^\top z` is conserved. No closed form is known.
+    Source: Theorem 1 for softmax attention, with one sample per token. The second term is what a normalisation A(t) that is taken
+    as given leaves out: with it, logits of large components grow less, and :math:`1^\top z` is conserved. No closed form is known.
     """
 
     def field(_: object, y: tuple, mu: Float[Array, " d"]) -> tuple:

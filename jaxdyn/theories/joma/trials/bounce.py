@@ -1,8 +1,8 @@
 r"""The entropy bounce of Fig. 4: gradient ascent near a critical point under attention normalised over all tokens.
 
-The upper gradient ``mu - v`` is inserted. The logits are prescribed by Theorem 1's law for exp attention (``law``: ``z = v^2/T``, the
-recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t) as given (``trained``), or by
-that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution of
+The upper gradient ``mu - v`` is inserted. The logits are prescribed by Theorem 1's law for exp attention (``law``: ``z = v^2/T``,
+the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t) as given (``trained``),
+or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution of
 :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/thm4.py``.
 """
 
@@ -134,7 +134,9 @@ def trial(s: Bounce, key: PRNGKeyArray) -> jd.Observables:
             "critical_point": jd.named(mu, "token"),
             "v": jd.named(v[::100], "snapshot token"),
         },
-        status=jnp.where(s.logits == "softmax", jnp.maximum(solution.status, train.finite_status(settled)), train.finite_status(settled)),
+        status=jnp.where(
+            s.logits == "softmax", jnp.maximum(solution.status, train.finite_status(settled)), train.finite_status(settled)
+        ),
     )
 
 

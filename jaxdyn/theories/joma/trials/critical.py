@@ -119,4 +119,3 @@ def _observed(
         },
         status=status,
     )
-
