@@ -41,13 +41,17 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     """The path extrapolated to step size 0 against the ODE: over the displacement, in standard errors at the end, and in size."""
     limit, order, fine = _limit(ds)
     moved = fine.predicted_path
-    scale = (limit * moved).sum(["time", "coordinate"], min_count=1) / _size(moved) ** 2
+    size = (_size(limit) ** 2).mean("seed")
+    excess = (limit * (limit - moved)).sum(["time", "coordinate"], min_count=1) / size
+    miss = np.sqrt((_size(limit - moved) ** 2).mean("seed") / size)
     test, bound = hotelling(extrapolated(halving_steps(ds).end) - moved.isel(time=-1))
     return [
         jd.gate("order of the step error", order, at_least=0.85, at_most=1.15),
-        jd.at_most("path error over the displacement", _size(limit - moved) / _size(moved), 0.02),
+        jd.at_most(
+            "path error over the displacement, rms over runs", np.sqrt((_size(limit - moved) ** 2).mean("seed") / size), 0.02
+        ),
         jd.at_most("end of the path, Hotelling's F", test, bound),
-        jd.mean_within("displacement over the prediction", scale, over="seed", low=0.99, high=1.01),
+        jd.mean_within("displacement beyond the prediction, relative", excess, over="seed", low=-0.01, high=0.01),
     ]
 
 
@@ -114,8 +118,9 @@ CLAIMS = (
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         statement=r"A node (ReLU, tanh or GELU) with a given upper gradient that is constant within each component, trained by "
         r"gradient descent on $10^5$ samples of a mixture of isotropic components, follows the ODE of Theorem 3 for $(v, \xi)$: "
-        r"extrapolated to step size 0, its path is within 2% of its displacement of the ODE's, and its end within Monte Carlo "
-        r"error; its size agrees to 1%, mean over runs.",
+        r"extrapolated to step size 0, the distance of the two paths is at most 2% of the displacement (root mean square over the "
+        r"runs of an activation), their ends agree within Monte Carlo error in every run, and the size of the displacement agrees "
+        r"to 1%, mean over runs.",
         judge=judge_path,
         controls={"anisotropic noise": {"anisotropy": 0.8}},
         rivals={"nothing moves": jd.swap(predicted_path=0.0), "no residual path: xi dropped": jd.swap(predicted_path="without_xi")},
@@ -132,9 +137,9 @@ CLAIMS = (
         source="arXiv:2310.00535, Theorem 3, discussion of critical points",
         expected="measured",
         found={
-            "cosine with the nearest centre": (0.0, 1.0),
-            "share of v in the span of the centres": (0.0, 1.0),
-            "share of runs that slow down tenfold": (0.0, 1.0),
+            "cosine with the nearest centre": (0.593, 0.82),
+            "share of v in the span of the centres": (0.777, 0.968),
+            "share of runs that slow down tenfold": (0.388, 0.755),
         },
         quick=jd.grid(Path, activation=CURVED, eta=[0.5], horizon=48.0),
         judge=judge_critical,

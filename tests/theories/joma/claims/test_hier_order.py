@@ -54,9 +54,9 @@ def test_judges_of_order():
         assert not upheld(judge, other)
         assert not upheld(judge, none)
     for name, ds in (("joma.hier_order", forward), ("joma.hier_order_balanced", backward)):
-        for control in CLAIMS[name].controls.values():
-            if callable(control.breach):
-                assert not upheld(CLAIMS[name].judge, control.breach(ds))
+        others = [c.breach for c in CLAIMS[name].controls.values() if callable(c.breach)]
+        for other in (*others, *CLAIMS[name].rivals.values()):
+            assert not upheld(CLAIMS[name].judge, other(ds))
     with pytest.raises(jd.Inconclusive, match="latents = shallow is needed"):
         claims.judge_order(forward.isel(latents=[0]))
 
@@ -69,5 +69,6 @@ def test_judge_of_time_rejects_a_distortion():
     ds = xr.Dataset(data, {"latents": ["deep", "shallow"]})
     assert upheld(claims.judge_time, ds)
     assert not upheld(claims.judge_time, ds.assign(predicted_time=1.15 * ds.predicted_time))
-    assert not upheld(claims.judge_time, claims._prediction_exchanged(ds))
+    for rival in CLAIMS["joma.hier_time"].rivals.values():
+        assert not upheld(claims.judge_time, rival(ds))
     assert not upheld(claims.judge_time, ds.assign(reached=0.9 * ds.reached))
