@@ -38,20 +38,16 @@ def _limit(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.Dataset]:
 
 
 def judge_path(ds: xr.Dataset) -> list[jd.Check]:
-    """The path extrapolated to step size 0 against the ODE: over the displacement, in standard errors at the end, and in size."""
+    """The path extrapolated to step size 0 against the ODE: over the displacement, and at the end against Monte Carlo error."""
     limit, order, fine = _limit(ds)
     moved = fine.predicted_path
     size = (_size(limit) ** 2).mean("seed")
-    excess = (limit * (limit - moved)).sum(["time", "coordinate"], min_count=1) / size
     miss = np.sqrt((_size(limit - moved) ** 2).mean("seed") / size)
     test, bound = hotelling(extrapolated(halving_steps(ds).end) - moved.isel(time=-1))
     return [
         jd.gate("order of the step error", order, at_least=0.85, at_most=1.15),
-        jd.at_most(
-            "path error over the displacement, rms over runs", np.sqrt((_size(limit - moved) ** 2).mean("seed") / size), 0.02
-        ),
+        jd.at_most("path error over the displacement, rms over runs", miss, 0.02),
         jd.at_most("end of the path, Hotelling's F", test, bound),
-        jd.mean_within("displacement beyond the prediction, relative", excess, over="seed", low=-0.01, high=0.01),
     ]
 
 
@@ -119,8 +115,7 @@ CLAIMS = (
         statement=r"A node (ReLU, tanh or GELU) with a given upper gradient that is constant within each component, trained by "
         r"gradient descent on $10^5$ samples of a mixture of isotropic components, follows the ODE of Theorem 3 for $(v, \xi)$: "
         r"extrapolated to step size 0, the distance of the two paths is at most 2% of the displacement (root mean square over the "
-        r"runs of an activation), their ends agree within Monte Carlo error in every run, and the size of the displacement agrees "
-        r"to 1%, mean over runs.",
+        r"runs of an activation), and their ends agree within Monte Carlo error in every run.",
         judge=judge_path,
         controls={"anisotropic noise": {"anisotropy": 0.8}},
         rivals={"nothing moves": jd.swap(predicted_path=0.0), "no residual path: xi dropped": jd.swap(predicted_path="without_xi")},
