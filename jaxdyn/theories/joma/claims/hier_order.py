@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "delays", "judge_order", "judge_reverse", "judge_time", "plot_order", "rank_correlation"]
 
+ORDER = 0.1  # rank correlation that counts as an order
+
 
 def rank_correlation(ds: xr.Dataset) -> xr.DataArray:
     """Spearman's correlation of arrival and H over all pairs (l, m) of a subtree, for each run.
@@ -58,7 +60,7 @@ def _order_checks(ds: xr.Dataset, sign: int) -> list[jd.Check]:
             f"latents: {'' if sign > 0 else 'minus '}rank correlation of arrival and H",
             sign * deep,
             over="seed",
-            low=0.0,
+            low=ORDER,
             level=0.99,
         ),
         jd.mean_within("no latents: rank correlation of arrival and H", shallow, over="seed", low=-0.2, high=0.2, level=0.99),
@@ -66,12 +68,12 @@ def _order_checks(ds: xr.Dataset, sign: int) -> list[jd.Check]:
 
 
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
-    """Rank correlation of arrival and H, mean over runs: above 0 with latents, inside +-0.2 without."""
+    """Rank correlation of arrival and H, mean over runs: at least .1 with latents, inside +-0.2 without."""
     return _order_checks(ds, 1)
 
 
 def judge_reverse(ds: xr.Dataset) -> list[jd.Check]:
-    """Rank correlation of arrival and H, mean over runs: below 0 with latents, inside +-0.2 without."""
+    """Rank correlation of arrival and H, mean over runs: at most -.1 with latents, inside +-0.2 without."""
     return _order_checks(ds, -1)
 
 
@@ -169,7 +171,7 @@ STUDY = jd.Study(
     seeds=10,
     paper_seeds=64,
     evidence="network",
-    bounds="derived",
+    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
     source="arXiv:2310.00535, section on hierarchical data (qualitative there)",
     min_ok=0.9,  # a run may end in the blow-up of exp attention after all that is judged has happened
     plot=plot_order,
@@ -184,8 +186,8 @@ CLAIMS = (
     STUDY.claim(
         id="joma.hier_order",
         statement=r"A JoMA block that learns the class of a latent tree, with outputs far from the classes' prior at the start, "
-        r"learns to attend to near tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is positively rank-correlated with "
-        r"$H$, mean over runs. Without latents the mean rank correlation is within .2 of zero.",
+        r"learns to attend to near tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is rank-correlated with $H$ by at "
+        r"least .1, mean over runs. Without latents the mean rank correlation is within .2 of zero.",
         judge=judge_order,
         controls={**EXCHANGED, "outputs at the classes' prior": TO_EXACT},
         rivals=RELABELLED,
@@ -193,8 +195,8 @@ CLAIMS = (
     STUDY.claim(
         id="joma.hier_order_balanced",
         statement=r"A JoMA block that learns the class of a latent tree, with outputs at the classes' prior at the start, learns "
-        r"to attend to far tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is negatively rank-correlated with $H$, mean "
-        r"over runs. Without latents the mean rank correlation is within .2 of zero.",
+        r"to attend to far tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is rank-correlated with $H$ by at most -.1, "
+        r"mean over runs. Without latents the mean rank correlation is within .2 of zero.",
         source="derived here: joma.hblt_cancellation",
         quick=EXACT,
         paper=EXACT.replace(lr=1.0, batch=1024, every=32.0),
@@ -204,12 +206,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.hier_time",
-        bounds=jd.looked(at="0:10", confirmed="4000:4010"),
         statement=r"The step at which the attention logits of a JoMA block reach $\ln 2$, mean over the pairs of each height $H$ "
         r"of a latent tree and over runs, is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) "
-        r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot v_l$ with the tree's "
-        r"saliencies, to 5%, with latents and without, for $\rho$ of .7, .8 and .9; the delays after $H = 1$ are predicted to 3% "
-        r"of the arrival at $H = 1$.",
+        r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot G v_l$ with the tree's "
+        r"saliencies and $G = U^\top U$ of the fixed upper layer, to 5%, with latents and without, for $\rho$ of .7, .8 and .9; "
+        r"the delays after $H = 1$ are predicted to 3% of the arrival at $H = 1$.",
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries and the tree's saliency derived here",
         quick=WIDE.replace(rho=[0.7, 0.8, 0.9]),
         paper=WIDE.replace(rho=[0.7, 0.8, 0.9], lr=1.0, batch=1024, every=16.0),

@@ -1,57 +1,36 @@
-"""Claims on attention while a language model learns a text: it starts uniform, sharpens, and returns in the top layer.
+"""Claims on attention while a language model learns a text: it starts uniform, sharpens, and returns; or it collapses.
 
-Two layers, told apart: at the rate of these claims attention of the top layer returns, that of the bottom layer collapses, as in
-the published runs at large rates. Sizes, rate and length were chosen after a look at seeds 0:3. With one layer, on WikiText-2, the
-return is .28 nats (3 seeds, width 64, rate .001; interval .05 to .52) and .34 (1 seed of the published network, three epochs),
-``benchmarks/results/joma_fig6.json``; ``--scale paper --set text=FOLDER`` judges it there. With a linear MLP attention returns as
-far (``experiments/joma_fig8.py``): the return does not need the MLP's nonlinearity.
+Two layers, told apart: at rate .006 attention returns in both, further in the top layer, as published at 1e-4 for a larger
+network; at .01 that of the bottom layer collapses, as in the published runs at large rates. Sizes, rates and length were chosen
+after a look at seeds 0:3. With one layer, on WikiText-2, the return is .28 nats (3 seeds, width 64, rate .001; interval .05 to
+.52) and .34 (1 seed of the published network, three epochs), ``benchmarks/results/joma_fig6.json``; ``--scale paper --set
+text=FOLDER`` judges it there. With a linear MLP attention returns as far (``experiments/joma_fig8.py``): the return does not need
+the MLP's nonlinearity.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import jax.numpy as jnp
 import numpy as np
 import xarray as xr
-from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import plotting, train
+from jaxdyn import plotting
 from jaxdyn.text import reading
 from jaxdyn.text.reading import Reading
 from jaxdyn.theories.joma import published
+from jaxdyn.theories.joma.trials.reading import trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_return", "trial"]
+__all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_return"]
 
 NEAR = 0.15  # nats between a curve and a published one that count as agreement
 MARK = 0.2  # nats of a dip, and of a return, that count
+LEVEL = 0.95  # at which the intervals of the shares hold together
 COLLAPSED = 0.3  # nats below which published layers count as collapsed
-
-
-def trial(s: Reading, key: PRNGKeyArray) -> jd.Observables:
-    """Train on the text; entropy of each layer's attention along training, beside that of uniform attention."""
-    built = reading.build(s, key)
-    columns, k_drop = built.data
-    data = jnp.asarray(columns), k_drop
-    state, records = train.record(
-        lambda state: built.step(state, *data), built.start, built.observe, samples=s.steps // s.every, every=s.every
-    )
-    uniform = jnp.full(s.layers, reading.uniform_entropy(s.length), s.dtype)
-    return jd.observables(
-        predicted={"start": jd.named(uniform, "layer")},
-        measured={"start": jd.named(records.entropy[0], "layer")},
-        recorded={
-            "entropy": jd.named(records.entropy, "record layer"),
-            "stable_rank": jd.named(records.stable_rank, "record layer"),
-            "loss": jd.named(records.loss, "record"),
-        },
-        status=train.finite_status(state.params),
-        coords={"record": range(0, s.steps + 1, s.every)},
-    )
 
 
 def _two(ds: xr.Dataset) -> xr.Dataset:
@@ -60,22 +39,30 @@ def _two(ds: xr.Dataset) -> xr.Dataset:
     return ds
 
 
+def _risen(ds: xr.Dataset) -> xr.DataArray:
+    """Whether a layer's entropy ends ``MARK`` or more above its minimum; NaN where a run is not ok."""
+    back = ds.entropy.isel(record=-1) - ds.entropy.min("record")
+    return (back >= MARK).where(back.notnull())
+
+
 def judge_dip(ds: xr.Dataset) -> list[jd.Check]:
-    """Every layer starts within ``NEAR`` of uniform attention, and its entropy falls by ``MARK`` or more."""
+    """Every layer starts within ``NEAR`` of uniform attention, and its entropy falls by ``MARK`` or more in most runs."""
     ds = _two(ds)
     fall = ds.entropy.isel(record=0) - ds.entropy.min("record")
+    fell = (fall >= MARK).where(fall.notnull())
     return [
         jd.at_most("start: distance from uniform attention (nats)", abs(ds.measured_start - ds.predicted_start), NEAR),
-        jd.mean_within("fall of a layer's entropy (nats)", fall, over="seed", low=MARK),
+        jd.share_within("share of runs in which a layer's entropy falls", fell, over="seed", low=0.5, level=LEVEL),
     ]
 
 
 def judge_return(ds: xr.Dataset) -> list[jd.Check]:
-    """The top layer's entropy falls and returns by ``MARK`` or more."""
-    top = _two(ds).isel(layer=-1).entropy
+    """The entropy of both layers returns by ``MARK`` or more in most runs; the top layer ends above the bottom layer."""
+    end = _two(ds).entropy.isel(record=-1)
+    ahead = end.isel(layer=-1, drop=True) - end.isel(layer=0, drop=True)
     return [
-        jd.mean_within("top layer: fall of the entropy (nats)", top.isel(record=0) - top.min("record"), over="seed", low=MARK),
-        jd.mean_within("top layer: end above the minimum (nats)", top.isel(record=-1) - top.min("record"), over="seed", low=MARK),
+        jd.share_within("share of runs in which a layer's entropy returns", _risen(ds), over="seed", low=0.5, level=LEVEL),
+        jd.mean_within("end of the top layer above that of the bottom layer (nats)", ahead, over="seed", low=0.1),
     ]
 
 
@@ -125,16 +112,16 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="step", ylabel="loss (nats per word)")
 
 
-SMALL = "(At small scale: two layers, width 64, the interpreter's manual with its 1000 most frequent words, rate .01, 280 steps.)"
+SMALL = "(At small scale: two layers, width 64, the interpreter's manual with its 1000 most frequent words, 280 steps of Adam.)"
 PAPER = jd.grid(Reading, lr=1e-4, max_words=0, width=200, hidden=200, layers=2, steps=58_000, every=1000, windows=0)
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Reading, lr=1e-2, max_words=1000, layers=2, steps=280, every=20),
+    quick=jd.grid(Reading, lr=6e-3, max_words=1000, layers=2, steps=280, every=20),
     paper=PAPER,
-    seeds=8,
+    seeds=6,
     paper_seeds=3,
     evidence="network",
-    bounds=jd.looked(at="0:3", confirmed="4000:4008"),
+    bounds=jd.looked(at="0:3", confirmed="4000:4006"),
     source="arXiv:2310.00535, section 5, figure 6",
     plot=plot,
     caption=r"Left: entropy of each layer's attention along training (mean over validation windows and positions); dashed: "
@@ -146,8 +133,8 @@ STILL = {"attention stays as it is at the start": untrained}
 CLAIMS = (
     STUDY.claim(
         id="joma.text_dip",
-        statement=r"In a language model that learns a text, the entropy of every layer's attention starts within .15 nats of "
-        r"that of uniform causal attention, $\ln(n!)/n$, and falls by at least .2 nats, mean over seeds. "
+        statement=r"In a language model that learns a text at rate .006, the entropy of each layer's attention starts within .15 "
+        r"nats of that of uniform causal attention, $\ln(n!)/n$, and falls by at least .2 nats in most runs. "
         rf"{SMALL}",
         judge=judge_dip,
         controls={"the last record in place of the first": lambda ds: ds.assign(measured_start=ds.entropy.isel(record=-1))},
@@ -155,10 +142,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
-        statement=r"In a language model that learns a text, the entropy of the top layer's attention falls by at least .2 nats and "
-        rf"then returns: it ends at least .2 nats above its minimum, mean over seeds. {SMALL}",
+        statement=r"In a language model that learns a text at rate .006, the entropy of each layer's attention falls and then "
+        r"returns: in most runs it ends at least .2 nats above its minimum. The top layer ends at least .1 nats above the bottom "
+        rf"layer, mean over seeds. {SMALL}",
         judge=judge_return,
-        controls={"the bottom layer in place of the top layer": layers_exchanged},
+        controls={"the bottom layer in place of the top layer": layers_exchanged, "rate 1e-2": {"lr": 1e-2}},
         rivals=STILL | {"the entropy never rises": falling},
     ),
     STUDY.claim(
@@ -166,9 +154,10 @@ CLAIMS = (
         statement=r"In a language model that learns a text at the large rate .01, attention of the bottom layer collapses: its "
         r"entropy ends below .3 nats and less than .2 nats above its minimum, means over seeds. "
         rf"{SMALL}",
+        quick=STUDY.quick.replace(lr=1e-2),
         paper=PAPER.replace(lr=1e-2),
         judge=judge_collapse,
-        controls={"the top layer in place of the bottom layer": layers_exchanged},
+        controls={"rate .006": {"lr": 6e-3}},
         rivals=STILL,
     ),
 )
