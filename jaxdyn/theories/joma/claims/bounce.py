@@ -90,7 +90,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 def draw_snapshots(ax: Axes, run: xr.Dataset) -> None:
     """Snapshots of v over the tokens, coloured by time, with mu dashed."""
-    token, t = np.arange(run.sizes["token"]), np.linspace(0, float(run.t[-1]), run.sizes["snapshot"])
+    token, t = np.arange(run.sizes["token"]), np.linspace(0, float(np.max(run.t)), run.sizes["snapshot"])
     plotting.lines(ax, token, run.v.transpose("snapshot", "token").values, color_by=t, name="steps × step size", linewidth=0.8)
     ax.plot(token, run.critical_point, "--", color=plotting.COLORS["theory"], label=r"$\mu$")
     ax.set(xlabel="token", ylabel="$v$")

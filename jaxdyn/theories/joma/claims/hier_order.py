@@ -17,7 +17,7 @@ from jaxdyn.theories.joma.trials.hierarchy import Hierarchy, trial
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "delays", "judge_order", "judge_reverse", "judge_time", "plot_order", "rank_correlation"]
+__all__ = ["CLAIMS", "judge_order", "judge_reverse", "judge_time", "plot_order", "rank_correlation"]
 
 ORDER = 0.1  # rank correlation that counts as an order
 
@@ -77,24 +77,28 @@ def judge_reverse(ds: xr.Dataset) -> list[jd.Check]:
     return _order_checks(ds, -1)
 
 
-def delays(time: xr.DataArray) -> xr.DataArray:
-    """Arrival at each H after that at H = 1, over the latter."""
-    first = time.isel(height=0, drop=True)
-    return time.isel(height=slice(1, None)) / first - 1
+def _over_first(time: xr.DataArray, dim: str) -> xr.DataArray:
+    """Arrival over that at the first value of ``dim``, at the others."""
+    return time.isel({dim: slice(1, None)}) / time.isel({dim: 0}, drop=True)
 
 
 def judge_time(ds: xr.Dataset) -> list[jd.Check]:
-    """Mean arrival at every height over that of the stationary theory, and the delays after H = 1, by their intervals.
+    """Arrival against the stationary theory: over all cells, from one polarity to the next, and from one height to the next.
 
-    Pairs that have not arrived at the end of a run count with its last step: 5% of them shift the mean by 1 to 2%.
+    Runs of one seed share an upper layer, whose speed scatters by a tenth: it cancels from all but the first check. Pairs that have
+    not arrived at the end of a run count with its last step: 5% of them shift the mean by 1 to 2%.
     """
-    late = delays(ds.measured_time) - delays(ds.predicted_time)
+    jd.need(ds, rho=2, latents=("deep", "shallow"))
+    ratio = (ds.measured_time / ds.predicted_time).mean(["height", "rho", "latents"], skipna=False)
+    across = (_over_first(ds.measured_time, "rho") - _over_first(ds.predicted_time, "rho")).mean(
+        ["height", "latents"], skipna=False
+    )
+    late = _over_first(ds.measured_time, "height") - _over_first(ds.predicted_time, "height")
     return [
         jd.gate("share of pairs that arrive", ds.reached.mean("seed"), at_least=0.95),
-        jd.mean_within(
-            "arrival at each H over the prediction", ds.measured_time / ds.predicted_time, over="seed", low=0.95, high=1.05
-        ),
-        jd.mean_within("delay after H = 1, less the prediction, over arrival at H = 1", late, over="seed", low=-0.03, high=0.03),
+        jd.mean_within("arrival over the prediction, all heights and trees", ratio, over="seed", low=0.9, high=1.1, level=0.95),
+        jd.mean_within("arrival over that at the least rho, less the prediction", across, over="seed", low=-0.1, high=0.1),
+        jd.mean_within("arrival over that at H = 1, less the prediction", late, over="seed", low=-0.05, high=0.05),
     ]
 
 
@@ -207,16 +211,17 @@ CLAIMS = (
     STUDY.claim(
         id="joma.hier_time",
         statement=r"The step at which the attention logits of a JoMA block reach $\ln 2$, mean over the pairs of each height $H$ "
-        r"of a latent tree and over runs, is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) "
-        r"e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot G v_l$ with the tree's "
-        r"saliencies and $G = U^\top U$ of the fixed upper layer, to 5%, with latents and without, for $\rho$ of .7, .8 and .9; "
-        r"the delays after $H = 1$ are predicted to 3% of the arrival at $H = 1$.",
+        r"of a latent tree, is that of the stationary dynamics $\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) e^{z_{ml}} "
+        r"\Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) e^{z_{ml}} \Delta_{lm} \cdot v_l$ with the tree's saliencies, "
+        r"with latents and without, for $\rho$ of .7, .8 and .9, means over runs: all arrivals together to 10%, the arrival over "
+        r"that at $\rho = .7$ to .1, and the arrival over that at $H = 1$ to .05.",
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries and the tree's saliency derived here",
         quick=WIDE.replace(rho=[0.7, 0.8, 0.9]),
         paper=WIDE.replace(rho=[0.7, 0.8, 0.9], lr=1.0, batch=1024, every=16.0),
         judge=judge_time,
         controls={"arrivals of other heights": jd.rolled(measured_time="height")},
         rivals={
+            "nodes of slope one, not one half": jd.scaled(predicted_time=0.5),
             "one arrival for all heights and trees": _one_time,
             "one arrival for all heights of a tree": _one_delay,
             "predictions with and without latents exchanged": _prediction_exchanged,

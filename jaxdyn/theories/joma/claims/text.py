@@ -29,7 +29,7 @@ __all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_return"]
 
 NEAR = 0.15  # nats between a curve and a published one that count as agreement
 MARK = 0.2  # nats of a dip, and of a return, that count
-LEVEL = 0.95  # at which the intervals of the shares hold together
+LEVEL = 0.95  # of the intervals
 COLLAPSED = 0.3  # nats below which published layers count as collapsed
 
 
@@ -62,7 +62,7 @@ def judge_return(ds: xr.Dataset) -> list[jd.Check]:
     ahead = end.isel(layer=-1, drop=True) - end.isel(layer=0, drop=True)
     return [
         jd.share_within("share of runs in which a layer's entropy returns", _risen(ds), over="seed", low=0.5, level=LEVEL),
-        jd.mean_within("end of the top layer above that of the bottom layer (nats)", ahead, over="seed", low=0.1),
+        jd.mean_within("end of the top layer above that of the bottom layer (nats)", ahead, over="seed", low=0.1, level=LEVEL),
     ]
 
 
@@ -71,8 +71,8 @@ def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
     bottom = _two(ds).isel(layer=0).entropy
     back = bottom.isel(record=-1) - bottom.min("record")
     return [
-        jd.mean_within("bottom layer: entropy at the end (nats)", bottom.isel(record=-1), over="seed", high=COLLAPSED),
-        jd.mean_within("bottom layer: end above the minimum (nats)", back, over="seed", high=MARK),
+        jd.mean_within("bottom layer: entropy at the end (nats)", bottom.isel(record=-1), over="seed", high=COLLAPSED, level=LEVEL),
+        jd.mean_within("bottom layer: end above the minimum (nats)", back, over="seed", high=MARK, level=LEVEL),
     ]
 
 

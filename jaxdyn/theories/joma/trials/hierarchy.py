@@ -92,17 +92,16 @@ def _allowed(s: Hierarchy) -> Bool[Array, " output"]:
     return (jnp.arange(s.vocabulary) < s.subtrees) | (s.outputs == "wide")
 
 
-def _predicted_times(s: Hierarchy, upper: Float[Array, "K O"]) -> Float[Array, " height"]:
-    """Steps by height, mean over the subtrees, with the gradient of the start and the run's own upper layer."""
+def _predicted_times(s: Hierarchy) -> Float[Array, " height"]:
+    """Steps by height (all subtrees are alike), with the gradient of the start."""
     tree = _tree(s, "float64")
     tokens = tree.leaves * s.subtrees
     rho, lr, ratio, threshold, every = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold, s.every))
     saliency = theory.start_saliencies(tree.prior, tree.polarity, rho, s.depth, _allowed(s), s.latents == "shallow")
     speeds = theory.Speeds(lr, ratio, 0.5, tokens)  # GELU has slope 1/2 at 0
     horizon = SNAPSHOTS * jnp.round(every)
-    upper = upper.astype(jnp.float64)
-    times = theory.arrival_times(saliency, speeds, threshold, horizon, upper.T @ upper)
-    return jnp.mean(jnp.minimum(times, horizon + 1), 0)
+    times = theory.arrival_times(saliency, speeds, threshold, horizon)[0]
+    return jnp.minimum(times, horizon + 1)
 
 
 def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
@@ -136,7 +135,7 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
     (state, arrival), logits = train.record(advance, (train.init(tx, params), start), observe, samples=SNAPSHOTS, every=every)
     arrival = jnp.minimum(arrival, never)
     return jd.observables(
-        predicted={"time": jd.named(_predicted_times(s, upper), "height")},
+        predicted={"time": jd.named(_predicted_times(s), "height")},
         measured={
             "time": jd.named(net.height_means(arrival, height, s.depth - 1), "height"),
             "arrival": jd.named(arrival, "subtree query token"),
