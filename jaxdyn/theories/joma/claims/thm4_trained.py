@@ -54,7 +54,8 @@ def plot_trained(ds: xr.Dataset, fig: Figure) -> None:
     for form, label, color in (("theorem", "Theorem 4", "failed"), ("hessian", "Hessian at the limit", "measured")):
         if form in forms:
             plotting.scatter(left, forms[form].predicted_distance, ds.measured_distance, label, color, log=True)
-    left.set_xlim(left=1e-7)
+    left.set_xlim(left=1e-7)  # Theorem 4 predicts distances down to 1e-40
+    left.set_ylim(bottom=1e-7)
     left.set(xlabel="predicted distance from the limit", ylabel="distance in the trained network")
     speed = ds.measured_speed / ds.slowest
     right.semilogy(np.ravel(ds.kappa), np.ravel(speed.transpose(*ds.kappa.dims)), "o", color=plotting.COLORS["measured"])

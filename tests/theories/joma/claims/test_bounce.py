@@ -38,6 +38,6 @@ def test_numbers_of_the_figure(bounce_runs):
 
 
 def test_figures_draw(bounce_runs):
-    ds = bounce_runs.sel(drive="critical")
+    ds = bounce_runs.sel(drive="critical", draw="fig4")
     assert panels(CLAIMS["joma.bounce"], ds)
     assert panels(CLAIMS["joma.fig4"], ds.sel(logits="law", eta=0.02))
