@@ -135,7 +135,7 @@ CLAIMS = (
         source="arXiv:2310.00535, section 4 and Theorem 1 (softmax); derived here",
         quick=GRID.replace(logits="softmax"),
         judge=judge_softmax,
-        bounds=jd.looked(at="0:5", confirmed="4000:4005"),
+        bounds=jd.looked(at="0:8", confirmed="4000:4005"),
         controls=BREACHES,
         rivals={
             "attention stays uniform": UNIFORM,

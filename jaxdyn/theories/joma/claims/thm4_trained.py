@@ -122,7 +122,6 @@ CLAIMS = (
         form="hessian",
         quick=jd.grid(Converge, **(ONE | LATE | {"eta": [0.08, 0.04, 0.02]})),
         judge=judge_separate,
-        bounds="derived",
         controls={"no attention": {"attention": "softmax"}, "tanh nodes": {"activation": "tanh"}},
         rivals={
             "no attention: all rows at one rate": lambda ds: ds.assign(
