@@ -104,7 +104,7 @@ BOUNCE = jd.Study(
     seeds=5,
     paper_seeds=64,
     evidence="reduced",
-    bounds="derived",
+    bounds=jd.looked(at="0:8", confirmed="4000:4005"),
     source="arXiv:2310.00535, section 4 and Fig. 4",
     plot=plot,
     caption=r"Left: entropy of attention along the steps at the smallest step size, one line per random critical point and kind of "
@@ -135,7 +135,6 @@ CLAIMS = (
         source="arXiv:2310.00535, section 4 and Theorem 1 (softmax); derived here",
         quick=GRID.replace(logits="softmax"),
         judge=judge_softmax,
-        bounds=jd.looked(at="0:8", confirmed="4000:4005"),
         controls=BREACHES,
         rivals={
             "attention stays uniform": UNIFORM,
