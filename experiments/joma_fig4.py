@@ -31,7 +31,7 @@ def run(scale: str, out: Path) -> None:
     draws = experiment.sweep(out, "draws", trial, jd.grid(Bounce), DRAWS[scale])
     grid = jd.grid(Bounce, temperature=TEMPERATURES, spread=SPREADS)
     spread = experiment.sweep(out, "map", trial, grid, MAP_DRAWS[scale])
-    own, draws, spread = (ds.sel(form="derived").where(ds.status == 0) for ds in (own, draws, spread))
+    own, draws, spread = (ds.where(ds.status == 0) for ds in (own, draws, spread))
     experiment.table(out, "numbers", numbers(own.isel(seed=0), draws), "Entropy bounce: ours beside the published figure")
     depth = (spread.predicted_limit - spread.lowest).median("seed").transpose("temperature", "spread")
     rows = [{"T": float(t), **{f"spread {s:g}": float(depth.sel(temperature=t, spread=s)) for s in SPREADS}} for t in TEMPERATURES]

@@ -16,7 +16,7 @@ from jaxdyn.theories.joma import model
 
 __all__ = ["ATTENTIONS", "draw_mu", "gradients", "hidden", "start_logits"]
 
-ATTENTIONS = ("exp", "normalised", "linear", "none")
+ATTENTIONS = ("exp", "normalised", "linear", "none", "softmax")
 
 
 def draw_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], tokens: int) -> Float[Array, " d"]:
@@ -25,11 +25,13 @@ def draw_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], to
 
 
 def hidden(v: Float[Array, " d"], z: Float[Array, " d"], attention: jd.Code) -> Float[Array, " d"]:
-    """The node's output on each token's sample; ``normalised`` divides by A(t), which is not differentiated."""
+    """The node's output on each token's sample; ``normalised`` and ``softmax`` divide by A(t), which the latter differentiates."""
     x = jnp.eye(v.shape[0], dtype=v.dtype)
     kind = jd.Code(jnp.where(attention == "linear", 1, 0), ("exp", "linear"))
     z = jnp.where(attention == "none", 0.0, z)
-    total = jnp.where(attention == "normalised", jax.lax.stop_gradient(jnp.sum(jnp.exp(z))), 1.0)
+    total = jnp.sum(jnp.exp(z))
+    held = jnp.where(attention == "normalised", jax.lax.stop_gradient(total), 1.0)
+    total = jnp.where(attention == "softmax", total, held)
     return model.attention(x, jnp.broadcast_to(z, x.shape), kind, normalizer=total) @ v
 
 

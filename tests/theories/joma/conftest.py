@@ -16,6 +16,8 @@ def linear_runs():
 
 @pytest.fixture(scope="session")
 def bounce_runs():
-    """Runs of the entropy bounce in the derived form."""
-    grid = jd.grid(bounce.Bounce, draw=["fig4"], logits=["law", "trained"], drive=["critical", "linear"], eta=[0.02, 0.01, 0.005])
-    return jd.sweep(bounce.trial, grid, 1).sel(form="derived")
+    """Runs of the entropy bounce."""
+    grid = jd.grid(
+        bounce.Bounce, draw=["fig4"], logits=["law", "trained", "softmax"], drive=["critical", "linear"], eta=[0.02, 0.01, 0.005]
+    )
+    return jd.sweep(bounce.trial, grid, 1)

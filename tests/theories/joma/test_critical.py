@@ -17,6 +17,7 @@ def test_gradients_under_every_attention(x64):
         "normalised": (np.exp(z) / total, g * v * np.exp(z) / total),
         "linear": (z, g * v),
         "none": (np.ones(4), np.zeros(4)),
+        "softmax": (np.exp(z) / total, np.exp(z) / total * (g * v - np.sum(g * v * np.exp(z)) / total)),
     }
     gradients = jax.jit(critical.gradients)
     for name in critical.ATTENTIONS:

@@ -17,6 +17,7 @@ from jaxdyn.theories.joma.claims import (
     thm3,
     thm3_path,
     thm4,
+    thm4_trained,
 )
 
 __all__ = ["CLAIMS"]
@@ -33,6 +34,7 @@ TOPICS = (
     thm3,
     thm3_path,
     thm4,
+    thm4_trained,
     bounce,
     hblt,
     hier_order,

@@ -71,6 +71,11 @@ def _constant_discriminancy(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign({n: (ds[n] * ds.predicted_conditional).transpose(*ds[n].dims) for n in names})
 
 
+def _flat_limit(ds: xr.Dataset) -> xr.DataArray:
+    """Limit of co-occurrence where tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query."""
+    return (1 / ds.depth + 0 * ds.predicted_limit).transpose(*ds.predicted_limit.dims)
+
+
 def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
     """First order in eps at every height and depth, except H = L/2 where the first order cancels."""
     jd.need(ds, eps=3)
@@ -82,16 +87,16 @@ def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
 def plot_conditional(ds: xr.Dataset, fig: Figure) -> None:
     """Formula and sampler over H, and the tree against the formula."""
     left, right = fig.subplots(1, 2)
-    one = plotting.first_run(ds.sel(form="derived") if "form" in ds.dims else ds, "rho")
+    one = plotting.first_run(ds, "rho")
+    below = one.height < np.max(one.depth)
+    one = one.isel(height=np.flatnonzero(below))
     for i, rho in enumerate(np.atleast_1d(one.rho.values)):
         run = one.sel(rho=rho) if "rho" in one.dims else one
         color = list(COLORS.values())[i % 5]
         left.plot(run.height, run.predicted_sampled, "-", color=color, label=rf"$\rho$ = {rho:g}")
         left.errorbar(run.height, run.measured_sampled, 2 * run.error_sampled, fmt="o", color=color, capsize=2)
     left.set(xlabel="H", ylabel=r"$P(y_l=1\,|\,y_m=1)$", title="formula (lines), sampler (points)")
-    for form, color in (("printed", "failed"), ("derived", "measured")) if "form" in ds.dims else ((None, "measured"),):
-        part = ds if form is None else ds.sel(form=form)
-        scatter(right, part.predicted_conditional, part.measured_conditional, form or "tokens of all runs", color)
+    scatter(right, ds.predicted_conditional, ds.measured_conditional, "tokens of all runs", "measured")
     right.set_title("sum-product on the tree")
 
 
@@ -129,68 +134,69 @@ def plot_limit(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel=r"$1-H/L$", ylabel=r"$P(y_l=1|y_m=1)$")
 
 
-GRID = jd.grid(Tokens, rho=[0.6, 0.8, 0.93], bias=[0.0, 0.4, 0.8])
+GRID = jd.grid(Tokens, rho=[0.6, 0.8, 0.93], bias=[0.0, 0.6], depth=[3, 4, 6])
 TREE = jd.Study(
     trial=tokens_trial,
     quick=GRID,
     paper=GRID.replace(samples=2**20),
-    seeds=8,
+    seeds=4,
     paper_seeds=32,
+    evidence="algebra",
+    bounds="derived",
     source="arXiv:2310.00535, section on hierarchical data; formula derived here",
-    form="derived",
 )
 LIMIT = jd.Study(
     trial=limit_trial,
     quick=jd.grid(Limit, eps=[0.03, 0.01, 0.003], depth=[3, 4, 5, 6, 7, 8, 9, 10]),
+    evidence="algebra",
+    bounds="derived",
     source="arXiv:2310.00535, Theorem 5 and the remark on its limit",
 )
 SKEWED = {"asymmetric channels": {"skew": 0.3}}
 
-co_occurrence = TREE.claim(
-    id="joma.hblt",
-    statement=r"In a hierarchical binary latent tree of depth $L$, two tokens whose closest common ancestor is $H$ edges up occur "
-    r"together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - 2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = "
-    r"2P(\mathrm{top}=0) - 1$; tokens under different top latents are independent given the class.",
-    source="arXiv:2310.00535, Theorem 5",
-    judge=judge_conditional,
-    controls={
-        **SKEWED,
-        "rho0 taken as P(top = 0)": jd.swap(predicted_conditional="misread", predicted_sampled="misread_sampled"),
-    },
-    plot=plot_conditional,
-    caption=r"Left: $P(y_l=1|y_m=1)$ over $H$ for the first tree of each $\rho$: formula (lines) and sampled sequences (points "
-    r"with bars of two standard errors). Right: sum-product on the tree against the formula; one point per token and run, the "
-    r"line is equality.",
-)
-
 CLAIMS = (
-    co_occurrence,
-    co_occurrence.as_printed(
-        id="joma.rho0_as_printed",
-        statement=r"In a hierarchical binary latent tree of depth $L$, two tokens whose closest common ancestor is $H$ edges up "
-        r"occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - 2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where "
-        r"$\rho_0$ is the probability $P(\mathrm{top}=0)$.",
-        source="arXiv:2310.00535, Theorem 5 (reading of its constant)",
-        form="printed",
+    TREE.claim(
+        id="joma.hblt",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two "
+        r"tokens whose closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
+        r"2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
+        r"latents are independent given the class.",
+        source="arXiv:2310.00535, Theorem 5",
+        judge=judge_conditional,
+        controls=SKEWED,
+        rivals={
+            "no latents below the class": jd.swap(predicted_conditional="flat", predicted_sampled="flat"),
+            "tokens of different top latents are independent": jd.swap(predicted_across="alone", predicted_across_sampled="alone"),
+            "$1 - H/L$, the sparse limit": jd.swap(predicted_conditional="sparse", predicted_sampled="sparse_sampled"),
+            r"$\rho_0$ taken as P(top = 0)": jd.swap(predicted_conditional="misread", predicted_sampled="misread_sampled"),
+        },
+        plot=plot_conditional,
+        caption=r"Left: $P(y_l=1|y_m=1)$ over $H$ for the first tree of each $\rho$: formula (lines) and sampled sequences (points "
+        r"with bars of two standard errors). Right: sum-product on the tree against the formula; one point per token and run, the "
+        r"line is equality.",
     ),
     TREE.claim(
         id="joma.hblt_saliency",
-        statement=r"In a hierarchical binary latent tree the saliency of token $l$ for query $m$ in the same subtree, for outputs "
-        r"$\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + \rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$.",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the "
+        r"saliency of token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + "
+        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$.",
         judge=judge_saliency,
-        controls={**SKEWED, "outputs left out of the gradient": _bias_left_out},
+        controls=SKEWED,
+        rivals={"outputs left out of the gradient": _bias_left_out},
         plot=plot_saliency,
         caption=r"Saliency $\Delta_{lm}^{(k)}$ by sum-product on the tree (left; one point per token, class and run) and over "
         r"sampled sequences (right; one point per height, class and run), against the formula; the lines are equality.",
     ),
     TREE.claim(
         id="joma.hblt_cancellation",
-        statement=r"In a hierarchical binary latent tree, once the outputs are the classes' prior, $H$ cancels from the saliency: "
-        r"$\Delta_{lm}^{(k)} = p^0_k \rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; once they are the classes' posterior given the "
-        r"query, saliency is proportional to $1-\rho^{2H}$ and grows with $H$.",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly): for outputs at the "
+        r"classes' prior, $H$ cancels from the saliency: $\Delta_{lm}^{(k)} = p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; for outputs at the classes' posterior given the query, it is $p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / (2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$.",
         source="derived here from the saliency of joma.hblt_saliency",
         judge=judge_cancellation,
-        controls={**SKEWED, "saliency in proportion to co-occurrence": _constant_discriminancy},
+        controls=SKEWED,
+        rivals={"saliency in proportion to co-occurrence": _constant_discriminancy},
         plot=plot_cancellation,
         caption=r"Norm over classes of the saliency, mean over the tokens of each height $H$ and over runs, for three kinds of "
         r"outputs: formulas (lines) and sum-product on the tree (points).",
@@ -198,10 +204,11 @@ CLAIMS = (
     LIMIT.claim(
         id="joma.hblt_limit",
         statement=r"In a hierarchical binary latent tree with strong edges and sparse classes, $\rho = \rho_0 = 1-\epsilon$, "
-        r"co-occurrence tends to $1 - H/L$ with an error of first order in $\epsilon$ (for $L$ from 3 to 10 and $H \ne L/2$, "
-        r"where the first order cancels).",
+        r"co-occurrence, evaluated exactly, tends to $1 - H/L$ with an error of first order in $\epsilon$ (for $L$ from 3 to 10 "
+        r"and $H \ne L/2$, where the first order cancels).",
         judge=judge_limit,
         controls={"rho0 fixed at 1/2": {"root": "half"}},
+        rivals={"no latents below the class: $1/L$ at every $H$": lambda ds: ds.assign(predicted_limit=_flat_limit(ds))},
         plot=plot_limit,
         caption=r"Left: distance of $P(y_l=1|y_m=1)$ from $1-H/L$ against $\epsilon$; medians over all $L$ and $H$ but $H = L/2$, "
         r"bars over their full range, the dashed line has slope 1. Right: $P(y_l=1|y_m=1)$ against $1-H/L$; one point per "

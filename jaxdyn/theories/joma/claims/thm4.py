@@ -1,4 +1,4 @@
-r"""Claims on Theorem 4: near a critical point, attention makes large components converge exponentially faster than small ones."""
+r"""Claims on Theorem 4 in its reduced dynamics (networks: ``thm4_trained.py``): attention speeds up large components."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting, stats
-from jaxdyn.theories.joma.trials.critical import EARLY, FAR, Critical, plain_trial, trial
+from jaxdyn.theories.joma.trials.critical import EARLY, FAR, Critical, trial
 
-__all__ = ["CLAIMS", "judge_linear", "judge_offset", "judge_orbit", "judge_plain", "judge_thm4"]
+__all__ = ["CLAIMS", "judge_linear", "judge_offset", "judge_orbit", "judge_thm4"]
 
 
 def judge_thm4(ds: xr.Dataset) -> list[jd.Check]:
@@ -45,12 +45,6 @@ def judge_orbit(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("s on the orbit of exp attention", miss, 1e-7),
         jd.at_most("softmax time against the sum of s - s(0)", jd.relative_error(ds, "softmax_time"), 1e-7),
     ]
-
-
-def judge_plain(ds: xr.Dataset) -> list[jd.Check]:
-    """The weights against the exact solution."""
-    miss = abs(ds.measured_v - ds.predicted_v) / ds.mu
-    return [jd.at_most("v against the exact solution, over mu", miss, 1e-7)]
 
 
 def plot_thm4(ds: xr.Dataset, fig: Figure) -> None:
@@ -94,23 +88,30 @@ def plot_orbit(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel=r"softmax time $\tau$", ylabel=r"$\sum_j (s_j - s_j(0))$")
 
 
-def plot_plain(ds: xr.Dataset, fig: Figure) -> None:
-    """The weights against the exact solution."""
-    plotting.scatter(fig.subplots(), ds.predicted_v, ds.measured_v, "tokens and times", log=False)
-
-
-STUDY = jd.Study(trial=trial, quick=jd.grid(Critical), seeds=8, paper_seeds=64, source="arXiv:2310.00535, Theorem 4")
-PLAIN = jd.Study(trial=plain_trial, quick=jd.grid(Critical), seeds=8, paper_seeds=64, source="arXiv:2310.00535, Theorem 4")
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Critical),
+    seeds=8,
+    paper_seeds=64,
+    evidence="reduced",
+    bounds="derived",
+    source="arXiv:2310.00535, Theorem 4",
+)
 OTHERS = {"linear attention": {"attention": "linear"}, "no attention": {"attention": "none"}}
 
 CLAIMS = (
     STUDY.claim(
         id="joma.thm4",
-        statement=r"One linear node with exp attention near a critical point $\mu$ (upper gradient $\mu - v$), with "
-        r"$s_j=\ln 1/(1-v_j/\mu_j)$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the flow, and "
+        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient $\mu "
+        r"- v$ inserted), with $s_j=\ln 1/(1-v_j/\mu_j)$: $s_j - s_j(0) + C_j(s_j) = t\,e^{\mu_j^2/2}$ along the flow, and "
         r"$\dot s_j/\dot s_k = e^{(\mu_j^2-\mu_k^2)/2}$ to $10^{-6}$ once $s_k \ge 20$ for the slowest component $k$.",
         judge=judge_thm4,
-        controls={**OTHERS, "exp(mu^2) for exp(mu^2/2)": jd.scaled(predicted_speed="predicted_speed")},
+        controls=OTHERS,
+        rivals={
+            "no attention: all speeds are equal": jd.swap(predicted_speed=1.0),
+            "the ratio under linear attention": jd.swap(predicted_speed="predicted_linear_speed"),
+            "uniform motion from the start": jd.swap(measured_clock="uniform_clock"),
+        },
         plot=plot_thm4,
         caption=r"Left: $s - s(0) + C(s)$ along the flow of the network against $t\,e^{\mu^2/2}$; one point per token, time and "
         r"run. Right: ratio of the speeds $\dot s_j/\dot s_k$ late in the flow against its limit; one point per pair of tokens, "
@@ -118,48 +119,46 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.thm4_linear",
-        statement=r"One linear node with linear attention near a critical point $\mu$: the ratio of speeds is not exponential in "
+        statement=r"In the reduced dynamics of one linear node with linear attention near a critical point $\mu$ (upper gradient "
+        r"$\mu - v$ inserted) the ratio of speeds is not exponential in "
         r"$\mu$; $\dot v = (\mu - v)\sqrt{v^2+c}$ gives $\dot s_j/\dot s_k \to \sqrt{\mu_j^2+c}\,/\sqrt{\mu_k^2+c}$ with $s_j=\ln "
         r"1/(1-v_j/\mu_j)$.",
         quick=jd.grid(Critical, attention="linear"),
         judge=judge_linear,
         controls={"exp attention": {"attention": "exp"}, "no attention": {"attention": "none"}},
+        rivals={
+            "no attention: all speeds are equal": jd.swap(predicted_linear_speed=1.0),
+            "the ratio under exp attention": jd.swap(predicted_linear_speed="predicted_speed"),
+        },
         plot=plot_linear,
         caption=r"Ratio of the speeds $\dot s_j/\dot s_k$ against its limit under linear attention; one point per pair of tokens, "
         r"time and run: measured along the flow, and predicted for exp attention (Theorem 4). The line is equality.",
     ),
     STUDY.claim(
         id="joma.thm4_offset",
-        statement=r"One linear node with exp attention near a critical point $\mu$, with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from "
-        r"the start: $s_j/s_k = e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, $c = "
-        r"C(\infty)e^{-\mu^2/2}$; so $\Lambda_{jk}$ vanishes as $1/t$.",
+        statement=r"In the reduced dynamics of one linear node with exp attention near a critical point $\mu$ (upper gradient "
+        r"$\mu - v$ inserted), with $s_j=\ln 1/(1-v_j/\mu_j)$ counted from the start, $s_j/s_k = "
+        r"e^{(\mu_j^2-\mu_k^2)/2}(1+\Lambda_{jk})$ with $1+\Lambda_{jk} = (1-c_j/t)/(1-c_k/t)$, $c = C(\infty)e^{-\mu^2/2}$; so "
+        r"$\Lambda_{jk}$ vanishes as $1/t$.",
         judge=judge_offset,
         controls=OTHERS,
+        rivals={"no offset: the limit is there at once": jd.swap(predicted_bend=0.0)},
         plot=plot_offset,
         caption=r"Distance of $s_j/s_k$ from its limit (root sum of squares over the tokens $j$) against $s_k$ of the slowest "
         r"token: along the flow (points) and in the exact form (lines), one line per run.",
     ),
     STUDY.claim(
         id="joma.time_change",
-        statement=r"One linear node near a critical point $\mu$: dividing all speeds of exp attention by the same $A(t)$, as the "
-        r"softmax does, leaves the orbit as it is and changes the clock: $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln "
-        r"1/(1-v_j/\mu_j)$.",
+        statement=r"In the reduced dynamics of one linear node near a critical point $\mu$ (upper gradient $\mu - v$ inserted): "
+        r"dividing all speeds of exp attention by the same $A(t)$, as the softmax does, leaves the orbit as it is and changes "
+        r"the clock: $\tau = \sum_j (s_j - s_j(0))$, with $s_j=\ln 1/(1-v_j/\mu_j)$.",
         quick=jd.grid(Critical, attention="normalised"),
         judge=judge_orbit,
         controls={"a step size per component": {"rate_spread": 0.3}, "linear attention": {"attention": "linear"}},
+        rivals={"the clock of exp attention": jd.swap(predicted_softmax_time="exp_time")},
         plot=plot_orbit,
         caption=r"Left: $s_j$ of the tokens under normalised attention against the orbit of exp attention at the same $s$ of the "
         r"slowest token. Right: $\sum_j (s_j - s_j(0))$ against softmax time. One point per token (left), time and run; lines are "
         r"equality.",
-    ),
-    PLAIN.claim(
-        id="joma.thm4_plain",
-        statement=r"One linear node with exp attention near a critical point $\mu$: the gradient flow of $(v, z)$, integrated "
-        r"without a change of variables, follows the exact solution of $\dot v = (\mu - v)\circ e^{v^2/2}$ until $1 - v/\mu = "
-        r"e^{-9}$ in the slowest component.",
-        judge=judge_plain,
-        controls=OTHERS,
-        plot=plot_plain,
-        caption=r"$v$ along the gradient flow against the exact solution; one point per token, time and run, the line is equality.",
     ),
 )

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn import flow
+
 __all__ = [
     "clock",
     "entropy_of_logits",
@@ -20,7 +22,9 @@ __all__ = [
     "offset",
     "orbit",
     "orbit_in_softmax_time",
+    "separate_rate",
     "slope_ratio",
+    "softmax_logits",
 ]
 
 LEGENDRE = 64
@@ -95,6 +99,28 @@ def orbit_in_softmax_time(
     return jax.lax.scan(advance, s0, tau)[1]
 
 
+def softmax_logits(
+    tau: Float[Array, " T"], mu: Float[Array, " d"], v0: Float[Array, " d"], temperature: Float[Array, ""]
+) -> flow.Solution:
+    r"""(v, z) near a critical point under the gradient of the softmax, learning-rate ratio 2/T, from ``z = v^2/T``.
+
+    .. math:: \dot v = p \circ (\mu - v), \qquad
+              \dot z = \tfrac1T \left(\tfrac{d v^2}{dt} - p\, \tfrac{d \|v\|^2}{dt}\right), \qquad p = \mathrm{softmax}(z)
+
+    Source: Theorem 1 for softmax attention, with one sample per token. The second term is what a normalisation A(t) that is taken
+    as given leaves out: with it, logits of large components grow less, and :math:`1^\top z` is conserved. No closed form is known.
+    """
+
+    def field(_: object, y: tuple, mu: Float[Array, " d"]) -> tuple:
+        v, z = y
+        p = jax.nn.softmax(z)
+        dv = p * (mu - v)
+        growth = 2 * v * dv
+        return dv, (growth - p * jnp.sum(growth)) / temperature
+
+    return flow.solve(field, (v0, v0 * v0 / temperature), tau, mu, rtol=1e-9, atol=1e-11, max_steps=20_000)
+
+
 def slope_ratio(kappa: Float[Array, " d"], reference: int = 0) -> Float[Array, " d"]:
     r"""Theorem 4's limit of :math:`\dot s_j / \dot s_k`: :math:`e^{(\mu_j^2 - \mu_k^2)/2}`."""
     return jnp.exp(kappa - kappa[reference])
@@ -106,6 +132,26 @@ def linear_slope_ratio(mu: Float[Array, " d"], c: Float[Array, ""], reference: i
     .. math:: \dot s_j / \dot s_k \to \sqrt{\mu_j^2 + c} / \sqrt{\mu_k^2 + c}
     """
     return jnp.sqrt((mu**2 + c) / (mu[reference] ** 2 + c))
+
+
+def separate_rate(
+    kappa: Float[Array, " d"], kappa_start: Float[Array, " d"], share: float | Float[Array, ""]
+) -> Float[Array, " d"]:
+    r"""Rate at which a token's weights approach their limit mu when a block is trained on squared error, one token a sample.
+
+    .. math:: \dot v = p\, e^{z} (y - e^{z} v), \quad z = \tfrac12 (\|v\|^2 - \|v(0)\|^2): \qquad
+              \lambda = p\, e^{\|\mu\|^2 - \|v(0)\|^2}
+
+    Source: derived here. The backpropagated gradient vanishes with the output :math:`h = e^z v`, not with v itself, so attention
+    enters twice. The Jacobian of h is :math:`e^z (1 + v v^\top)`: this is the rate of all directions but that of mu, which is
+    faster by :math:`1 + \|\mu\|^2`. Theorem 4 has :math:`e^{\mu^2/2}`.
+
+    Args:
+        kappa: half the squared norm of mu.
+        kappa_start: the same of v(0), where z = 0.
+        share: p, of the samples that have the token.
+    """
+    return share * jnp.exp(2 * (kappa - kappa_start))
 
 
 def entropy_of_logits(logits: Float[Array, "... d"]) -> Float[Array, ...]:

@@ -1,7 +1,9 @@
 r"""The entropy bounce of Fig. 4: gradient ascent near a critical point under attention normalised over all tokens.
 
-The logits are either prescribed by Theorem 1's law (``law``: ``z = v^2/T``, the recursion behind the figure) or trained
-along with v (``trained``). The theory is the exact solution of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`.
+The upper gradient ``mu - v`` is inserted. The logits are prescribed by Theorem 1's law for exp attention (``law``: ``z = v^2/T``,
+the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t) as given (``trained``),
+or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution of
+:math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/thm4.py``.
 """
 
 from __future__ import annotations
@@ -14,15 +16,14 @@ import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.critical import ATTENTIONS, draw_mu, gradients
-from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits, orbit_in_softmax_time
+from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits, orbit_in_softmax_time, softmax_logits
 
 __all__ = ["DRAWS", "LOGITS", "PREDICTED", "Bounce", "place", "step", "trial"]
 
-DRAWS, LOGITS, DRIVES = ("random", "fig4"), ("law", "trained"), ("critical", "linear")
+DRAWS, LOGITS, DRIVES = ("random", "fig4"), ("law", "trained", "softmax"), ("critical", "linear")
 RECORDS = 5000  # times at which the entropy is recorded; one step apart at step size span / RECORDS
 PREDICTED = 20  # the entropy is predicted at every 20th of them
-FORMS = ("printed", "derived")
-NORMALISED = jd.Code.of("normalised", ATTENTIONS)
+TEXT = 2.0  # the temperature of the paper's text
 
 
 @jd.setting
@@ -31,7 +32,7 @@ class Bounce:
 
     Args:
         draw: mu is drawn at random, or that of the figure (repeated or cut to the number of tokens).
-        logits: z = v^2/T by Theorem 1, or trained.
+        logits: z = v^2/T by Theorem 1, or trained, with the normalisation as given or differentiated.
         drive: "linear" replaces the upper gradient mu - v by mu: no critical point.
         eta: step size.
         span: training time, number of steps times step size.
@@ -88,7 +89,9 @@ def step(
     """One step of gradient ascent of v and of the logits (learning-rate ratio 2/T), replaced by v^2/T under ``law``."""
     v, z = state
     g = jnp.where(s.drive == "critical", mu - v, mu)
-    dv, dz = gradients(v, z - jnp.max(z), g, NORMALISED)
+    kinds = [ATTENTIONS.index("softmax"), ATTENTIONS.index("normalised")]
+    attention = jd.Code(jnp.where(s.logits == "softmax", *kinds), ATTENTIONS)
+    dv, dz = gradients(v, z - jnp.max(z), g, attention)
     v = v + eta * g * dv
     return v, jnp.where(s.logits == "law", v * v / s.temperature, z + eta * (2 / s.temperature) * dz)
 
@@ -108,23 +111,32 @@ def trial(s: Bounce, key: PRNGKeyArray) -> jd.Observables:
     settled = jax.lax.fori_loop(0, s.settle, lambda _, state: step(state, mu, jnp.ones_like(s.eta), s), state)
     h = entropy_of_logits(z)
     tau = s.span * jnp.arange(0, RECORDS + 1, PREDICTED, dtype=jnp.float64) / RECORDS
-    theory = jnp.stack([_theory(tau, mu, v0, t) for t in (jnp.full_like(s.temperature, 2.0), s.temperature)])
+    held, text = (_theory(tau, mu, v0, t) for t in (s.temperature, jnp.full_like(s.temperature, TEXT)))
+    after = jnp.concatenate([tau, jnp.array([s.span + s.settle], jnp.float64)])
+    solution = softmax_logits(after, mu, v0, s.temperature)
+    softmax = entropy_of_logits(solution.ys[1])
+    own = entropy_of_logits(mu * mu / s.temperature)
     return jd.observables(
         predicted={
-            "entropy": jd.named(theory, "form time"),
-            "limit": jd.named(jnp.stack([entropy_of_logits(mu * mu / t) for t in (2.0, s.temperature)]), "form"),
+            "entropy": jd.named(jnp.where(s.logits == "softmax", softmax[:-1], held), "time"),
+            "limit": jnp.where(s.logits == "softmax", softmax[-1], own),
         },
         measured={"entropy": jd.named(h[::PREDICTED], "time"), "limit": entropy_of_logits(settled[1])},
         recorded={
             "t": jd.named(tau, "time"),
+            "held": jd.named(held, "time"),
+            "held_limit": own,
+            "text": jd.named(text, "time"),
+            "text_limit": entropy_of_logits(mu * mu / TEXT),
             "lowest": jnp.min(h),
             "lowest_at": jnp.argmin(h).astype(jnp.float64),
             "last": h[RECORDS - 1],
             "critical_point": jd.named(mu, "token"),
             "v": jd.named(v[::100], "snapshot token"),
         },
-        status=train.finite_status(settled),
-        coords={"form": FORMS},
+        status=jnp.where(
+            s.logits == "softmax", jnp.maximum(solution.status, train.finite_status(settled)), train.finite_status(settled)
+        ),
     )
 
 

@@ -13,10 +13,10 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow
-from jaxdyn.theories.joma.critical import ATTENTIONS, draw_mu, gradients, hidden, start_logits
+from jaxdyn.theories.joma.critical import ATTENTIONS, draw_mu, gradients, start_logits
 from jaxdyn.theories.joma.dynamics.thm4 import clock, linear_slope_ratio, offset, orbit, slope_ratio
 
-__all__ = ["EARLY", "FAR", "Critical", "plain_trial", "trial"]
+__all__ = ["EARLY", "FAR", "Critical", "trial"]
 
 EARLY, LATE = 12, 13  # save times before and after the slowest token reaches s = FAR
 FAR = 20.0
@@ -110,30 +110,12 @@ def _observed(
             "orbit": jd.named(s, "time token"),
             "softmax_time": jd.named(jnp.sum(s - s0, -1), "time"),
         },
-        recorded={"t": jd.named(times, "time"), "s_slowest": jd.named(s[:, 0], "time"), "mu": jd.named(mu, "token")},
+        recorded={
+            "exp_time": jd.named(own, "time"),
+            "uniform_clock": jd.named(s - s0, "time token"),
+            "t": jd.named(times, "time"),
+            "s_slowest": jd.named(s[:, 0], "time"),
+            "mu": jd.named(mu, "token"),
+        },
         status=status,
-    )
-
-
-def plain_trial(s: Critical, key: PRNGKeyArray) -> jd.Observables:
-    """Gradient flow of (v, z) without a change of variables, and the exact solution, until the slowest token reaches s = 9."""
-    k_mu, k_v, _ = jax.random.split(key, 3)
-    mu = draw_mu(k_mu, s.mu_low, s.mu_high, s.tokens)
-    v0 = s.start * jax.random.uniform(k_v, (s.tokens,), jnp.float64, -1, 1)
-    kappa, s0 = mu**2 / 2, -jnp.log1p(-v0 / mu)
-    first, last = clock(s0 + 0.1, kappa, s0)[-1], clock(jnp.full_like(s0, 9.0), kappa, s0)[0]
-    ts = first * (last / first) ** jnp.linspace(0, 1, 16, dtype=jnp.float64)
-
-    def loss(params: tuple, mu: Float[Array, " d"]) -> Float[Array, ""]:
-        v, z = params
-        return -jnp.dot(jax.lax.stop_gradient(mu - v), hidden(v, z, s.attention))
-
-    times, start = jnp.concatenate([jnp.zeros(1), ts]), (v0, start_logits(v0, s.attention, s.linear_constant))
-    sol = flow.gradient_flow(loss, start, times, mu, solver=s.solver, rtol=1e-9, atol=1e-11, max_steps=20_000)
-    v, exact = sol.ys[0][1:], orbit(ts[:, None], kappa, s0)
-    return jd.observables(
-        predicted={"v": jd.named(-mu * jnp.expm1(-exact), "time token")},
-        measured={"v": jd.named(v, "time token")},
-        recorded={"mu": jd.named(mu, "token"), "t": jd.named(ts, "time"), "steps": sol.steps},
-        status=sol.status,
     )

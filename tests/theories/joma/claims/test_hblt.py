@@ -17,31 +17,34 @@ CLAIMS = {c.id: c for c in claims.CLAIMS}
 
 @pytest.fixture(scope="module")
 def tokens():
-    grid = jd.grid(Tokens, rho=[0.8], bias=[0.4], skew=[0.0, 0.3], depth=4, samples=4096)
+    grid = jd.grid(Tokens, rho=[0.8], bias=[0.4], skew=[0.0, 0.3], depth=[3, 4], levels=3, samples=4096)
     return jd.sweep(tokens_trial, grid, seeds=range(3))
 
 
 @pytest.mark.parametrize("name", ["joma.hblt", "joma.hblt_saliency", "joma.hblt_cancellation"])
 def test_judges_uphold_the_formula_and_nothing_else(tokens, name):
     claim = CLAIMS[name]
-    ds = tokens.sel(form="derived", drop=True)
-    symmetric = ds.sel(skew=[0.0])
+    symmetric = tokens.sel(skew=[0.0])
     assert upheld(claim.judge, symmetric)
-    assert not upheld(claim.judge, ds.sel(skew=[0.3]))
+    assert not upheld(claim.judge, tokens.sel(skew=[0.3]))
     judged = {"joma.hblt": "conditional", "joma.hblt_saliency": "saliency", "joma.hblt_cancellation": "saliency_at_posterior"}[name]
     assert not upheld(claim.judge, symmetric.assign({f"predicted_{judged}": 1.1 * symmetric[f"predicted_{judged}"]}))
-    for control in claim.controls.values():
-        if callable(control.breach):
-            assert not upheld(claim.judge, control.breach(symmetric))
+    for rival in claim.rivals.values():
+        assert not upheld(claim.judge, rival(symmetric))
 
 
-def test_sampler_alone_rejects_a_tenth_and_the_printed_constant(tokens):
+def test_a_formula_with_the_depth_of_another_tree_is_noticed(tokens):
+    symmetric = tokens.sel(skew=[0.0])
+    deep = symmetric.sel(depth=4).predicted_conditional
+    assert not upheld(claims.judge_conditional, symmetric.assign(predicted_conditional=deep + 0 * symmetric.predicted_conditional))
+
+
+def test_sampler_alone_rejects_a_tenth_and_the_misread_constant(tokens):
     ds = tokens.sel(skew=[0.0])
-    derived = ds.sel(form="derived", drop=True)
     sampled = lambda d: {c.name: c.passed for c in claims.judge_conditional(d)}["sampled: standard errors"]  # noqa: E731
-    assert sampled(derived)
-    assert not sampled(derived.assign(predicted_sampled=1.1 * derived.predicted_sampled))
-    assert not sampled(ds.sel(form="printed", drop=True))
+    assert sampled(ds)
+    assert not sampled(ds.assign(predicted_sampled=1.1 * ds.predicted_sampled))
+    assert not sampled(ds.assign(predicted_sampled=ds.misread_sampled))
 
 
 def test_limit_judge():

@@ -54,20 +54,26 @@ def test_judges_of_order():
         assert not upheld(judge, other)
         assert not upheld(judge, none)
     for name, ds in (("joma.hier_order", forward), ("joma.hier_order_balanced", backward)):
-        for control in CLAIMS[name].controls.values():
-            if callable(control.breach):
-                assert not upheld(CLAIMS[name].judge, control.breach(ds))
+        others = [c.breach for c in CLAIMS[name].controls.values() if callable(c.breach)]
+        for other in (*others, *CLAIMS[name].rivals.values()):
+            assert not upheld(CLAIMS[name].judge, other(ds))
     with pytest.raises(jd.Inconclusive, match="latents = shallow is needed"):
         claims.judge_order(forward.isel(latents=[0]))
 
 
 def test_judge_of_time_rejects_a_distortion():
-    dims = ("latents", "seed", "height")
-    predicted = np.broadcast_to(np.array([[100.0, 110.0], [130.0, 130.0]])[:, None], (2, 5, 2))
+    dims = ("latents", "rho", "seed", "height")
+    mean = np.array([[[130.0, 150.0], [100.0, 105.0]], [[155.0, 155.0], [110.0, 110.0]]])[:, :, None]
+    predicted = np.broadcast_to(mean, (2, 2, 5, 2))
     noise = np.random.default_rng(0).normal(size=predicted.shape)
-    data = {"predicted_time": (dims, predicted), "measured_time": (dims, predicted + noise), "reached": (dims, np.ones((2, 5, 2)))}
-    ds = xr.Dataset(data, {"latents": ["deep", "shallow"]})
+    data = {
+        "predicted_time": (dims, predicted),
+        "measured_time": (dims, predicted + noise),
+        "reached": (dims, np.ones((2, 2, 5, 2))),
+    }
+    ds = xr.Dataset(data, {"latents": ["deep", "shallow"], "rho": [0.7, 0.9]})
     assert upheld(claims.judge_time, ds)
     assert not upheld(claims.judge_time, ds.assign(predicted_time=1.15 * ds.predicted_time))
-    assert not upheld(claims.judge_time, claims._prediction_exchanged(ds))
+    for rival in CLAIMS["joma.hier_time"].rivals.values():
+        assert not upheld(claims.judge_time, rival(ds))
     assert not upheld(claims.judge_time, ds.assign(reached=0.9 * ds.reached))

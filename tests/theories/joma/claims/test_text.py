@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn.text import reading
 from jaxdyn.theories.joma.claims import text
 from tests.theories.joma.helpers import upheld
@@ -11,25 +12,38 @@ from tests.theories.joma.helpers import upheld
 UNIFORM = reading.uniform_entropy(35)
 
 
-@pytest.fixture
-def ds():
-    """A fall by one nat and a return by half of it, with a little noise."""
-    path = UNIFORM - np.array([0.0, 0.4, 1.0, 0.7, 0.5])
-    noise = 0.02 * np.random.default_rng(0).normal(size=(8, 5, 1))
-    entropy = xr.DataArray(path[:, None] + noise, dims=("seed", "record", "layer"))
+def made_up(bottom):
+    """A fall by one nat and a return by half of it in the top layer, another path in the bottom layer, with a little noise."""
+    top = UNIFORM - np.array([0.0, 0.4, 1.0, 0.7, 0.5])
+    noise = 0.02 * np.random.default_rng(0).normal(size=(8, 5, 2))
+    entropy = xr.DataArray(np.stack([np.array(bottom), top], -1) + noise, dims=("seed", "record", "layer"))
     start = xr.full_like(entropy.isel(record=0), UNIFORM)
     return xr.Dataset({"entropy": entropy, "measured_start": entropy.isel(record=0), "predicted_start": start})
 
 
-def test_a_fall_and_a_return_pass(ds):
-    assert upheld(text.judge_dip, ds) and upheld(text.judge_return, ds)
+@pytest.fixture
+def ds():
+    """The bottom layer returns, less far than the top layer."""
+    return made_up([UNIFORM, 1.5, 1.0, 1.4, 1.7])
 
 
-def test_attention_that_stays_as_it_is_has_no_dip(ds):
-    assert not upheld(text.judge_dip, text.untrained(ds))
+@pytest.mark.parametrize("claim", text.CLAIMS, ids=lambda claim: claim.id)
+def test_judges_uphold_their_own_path_and_nothing_else(ds, claim):
+    collapsing = made_up([UNIFORM, 0.5, 0.2, 0.1, 0.1])
+    own, other = (collapsing, ds) if claim.id == "joma.text_collapse" else (ds, collapsing)
+    assert upheld(claim.judge, own)
+    assert claim.id == "joma.text_dip" or not upheld(claim.judge, other)
+    functions = [c.breach for c in claim.controls.values() if callable(c.breach)]
+    for change in (*functions, *claim.rivals.values()):
+        assert not upheld(claim.judge, change(own))
 
 
 def test_attention_that_only_falls_has_no_return(ds):
     falling = text.falling(ds)
     assert upheld(text.judge_dip, falling) and not upheld(text.judge_return, falling)
     assert np.all(falling.entropy.diff("record") <= 0)
+
+
+def test_one_layer_has_no_top_and_bottom(ds):
+    with pytest.raises(jd.Inconclusive, match="at least 2 values of layer"):
+        text.judge_collapse(ds.isel(layer=[0]))

@@ -3,11 +3,13 @@
 import jax
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.joma import mixture as net
 from jaxdyn.theories.joma.claims import thm3_path
+from jaxdyn.theories.joma.trials import mixture_path as trial
 from jaxdyn.theories.joma.trials.mixture import Mixture, sample
 
 from ..helpers import distorted, inside, panels, upheld
@@ -22,16 +24,18 @@ def path_runs():
     eta, runs, path = np.array([0.04, 0.02, 0.01]), ("activation", "eta", "seed"), ("time", "coordinate")
     predicted, drift, noise = rng.normal(size=(3, 1, 1, 6, 5, 4))
     step = eta[None, :, None, None, None]
-    measured = predicted + 3e-3 * noise + 0.2 * step * drift + 0.1 * step**2
+    measured = predicted + 3e-3 * noise / 32**0.5 + 0.2 * step * drift + 0.1 * step**2
     shape = measured.shape
+    each = 3e-3 * rng.normal(size=(1, 1, 6, 32, 4))
+    each = each - each.mean(-2, keepdims=True)  # replicates around the mean
     return xr.Dataset(
         {
             "predicted_path": ((*runs, *path), np.broadcast_to(predicted, shape)),
             "measured_path": ((*runs, *path), measured),
-            "error": ((*runs, *path), np.full(shape, 3e-3)),
+            "end": ((*runs, "replicate", "coordinate"), measured[..., -1, None, :] + each),
             "without_xi": ((*runs, *path), np.broadcast_to(predicted + 0.1 * drift, shape)),
-            "start": ((*runs, "coordinate"), np.ones((*shape[:3], 4))),
-            "replicates": (runs, np.full(shape[:3], 16.0)),
+            "measured_in_span": (runs, np.full(shape[:3], 0.9)),
+            "measured_pace": (runs, np.full(shape[:3], 0.5)),
             "start_cosine": (runs, np.full(shape[:3], 0.5)),
             "measured_cosine": (runs, np.full(shape[:3], 0.8)),
         },
@@ -47,11 +51,11 @@ def drawn(s):
 
 
 def test_descent_is_plain_gradient_descent(x64):
-    s = inside(thm3_path.Path(activation="tanh", eta=0.1, horizon=1.6))
+    s = inside(trial.Path(activation="tanh", eta=0.1, horizon=1.6))
     one, x, g, w = drawn(inside(Mixture()))
     x, g = x[:, :10], g[:, :10]
     f = np.asarray(net.features(one, x))
-    path = jax.jit(thm3_path._descend)(s, one, f, g)
+    path = jax.jit(trial._descend)(s, one, f, g)
     for _ in range(16):
         slope = 1 - np.tanh(f @ w) ** 2
         w = w + 0.1 * np.einsum("c,cn,cnd->d", one.share / 10, np.asarray(g) * slope, f)
@@ -62,13 +66,24 @@ def test_path_judge(path_runs):
     assert upheld(thm3_path.judge_path, path_runs)
     assert not upheld(thm3_path.judge_path, distorted(path_runs, "path", 1.1))
     assert not upheld(thm3_path.judge_path, distorted(path_runs, "path", 0.9))
-    assert not upheld(thm3_path.judge_path, jd.swap(predicted_path="without_xi")(path_runs))
+    for rival in CLAIMS["joma.thm3_path"].rivals.values():
+        assert not upheld(thm3_path.judge_path, rival(path_runs))
     second_order = path_runs.assign(measured_path=path_runs.predicted_path + path_runs.eta**2 * path_runs.without_xi)
     assert not upheld(thm3_path.judge_path, second_order)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of eta"):
         thm3_path.judge_path(path_runs.isel(eta=slice(2)))
     with pytest.raises(jd.Inconclusive, match="half"):
         thm3_path.judge_path(path_runs.assign_coords(eta=[0.04, 0.02, 0.012]))
+
+
+def test_hotelling_refuses_a_true_mean_at_its_level():
+    """Over correlated coordinates: F is beyond its 1% quantile in 1% of the runs."""
+    rng = np.random.default_rng(1)
+    mix = rng.normal(size=(4, 4))
+    miss = xr.DataArray(rng.normal(size=(4000, 12, 4)) @ mix, dims=("seed", "replicate", "coordinate"))
+    test, _ = thm3_path.hotelling(miss)
+    share = float((test > scipy.stats.f.isf(0.01, 4, 8)).mean())
+    assert abs(share - 0.01) < 4 * np.sqrt(0.01 * 0.99 / 4000)
 
 
 def test_figures_draw(path_runs):
@@ -86,4 +101,4 @@ def test_figures_draw(path_runs):
 )
 def test_wrong_settings_are_named(fields, message):
     with pytest.raises(jd.UsageError, match=message):
-        thm3_path.Path(**fields)
+        trial.Path(**fields)

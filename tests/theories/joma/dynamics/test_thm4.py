@@ -95,3 +95,36 @@ def test_entropy_of_logits():
     logits = np.array([[0.0, 0.0, 0.0], [800.0, 0.0, -800.0], [1.0, 2.0, 3.0]])
     expected = [np.log(3), 0.0, scipy.stats.entropy(scipy.special.softmax(logits[2]))]
     np.testing.assert_allclose(thm4.entropy_of_logits(jnp.array(logits)), expected, atol=1e-14)
+
+
+def test_softmax_logits_against_scipy():
+    mu, v0, temperature = np.array([1.2, 2.0, 3.1]), np.full(3, 0.05), 3.0
+
+    def field(_, y):
+        v, z = y[:3], y[3:]
+        p = scipy.special.softmax(z)
+        growth = 2 * v * p * (mu - v)
+        return np.concatenate([p * (mu - v), (growth - p * growth.sum()) / temperature])
+
+    tau = np.linspace(0, 40, 9)
+    exact = scipy.integrate.solve_ivp(field, (0, 40), np.concatenate([v0, v0**2 / 3]), t_eval=tau, rtol=1e-10, atol=1e-12).y.T
+    v, z = jax.jit(thm4.softmax_logits)(jnp.array(tau), jnp.array(mu), jnp.array(v0), jnp.float64(temperature)).ys
+    np.testing.assert_allclose(np.concatenate([v, z], 1), exact, atol=1e-7)
+    np.testing.assert_allclose(z.sum(1), z[0].sum(), atol=1e-9)  # the softmax conserves the sum of the logits
+
+
+def test_separate_rate_is_an_eigenvalue_of_the_linearised_flow():
+    """Of v' = p e^z (y - e^z v), z = (|v|^2 - |v0|^2) / 2, by finite differences at its fixed point."""
+    mu, v0, share = np.array([0.7, -0.4, 0.9]), np.array([0.2, 0.1, -0.1]), 0.125
+
+    def factor(v):
+        return np.exp((v @ v - v0 @ v0) / 2)
+
+    def field(v):
+        return share * factor(v) * (factor(mu) * mu - factor(v) * v)
+
+    h = 1e-6
+    jacobian = np.stack([(field(mu + h * e) - field(mu - h * e)) / (2 * h) for e in np.eye(3)], 1)
+    rates = np.sort(-np.linalg.eigvals(jacobian).real)
+    slow = float(thm4.separate_rate(jnp.float64(mu @ mu / 2), jnp.float64(v0 @ v0 / 2), share))
+    np.testing.assert_allclose(rates, [slow, slow, slow * (1 + mu @ mu)], rtol=1e-8)
