@@ -38,7 +38,9 @@ def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     late = late_enough(ds)
     missing = (ds.measured_missing / ds.predicted_missing).where(late)
     return [
-        jd.at_least("probability minus the bound, every sequence", (ds.measured_bound - ds.predicted_bound).where(late & ds.drawn), 0),
+        jd.at_least(
+            "probability minus the bound, every sequence", (ds.measured_bound - ds.predicted_bound).where(late & ds.drawn), 0
+        ),
         jd.within("mean of 1 - p of a run over that of gradient flow", missing, 0.92, 1.08),
         jd.at_most(
             "exponent of the mean of a run against the flow's", abs(ds.measured_exponent - ds.predicted_exponent).where(late), 0.01

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 SIZES = {"vocabulary": 60, "train_indices": 4, "test_indices": 3, "steps": 3000}
-N, M = 2 * 4 + 3, 60
+M = 60
 
 
 def inside(setting):
@@ -23,8 +23,8 @@ def distorted(ds, name, factor):
     return ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})
 
 
-def plain(ds, form="derived"):
-    return ds.sel(form=form, context="entity", leak=0.0)
+def plain(ds, **changed):
+    return ds.sel({"context": "entity", "leak": 0.0, "eta": 0.5} | changed)
 
 
 def numpy_losses(w, n):

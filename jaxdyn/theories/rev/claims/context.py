@@ -89,6 +89,7 @@ study = jd.Study(
     evidence="network",
     source=f"derived; {SOURCE}, Theorem 4",
 )
+LOOKED = jd.looked(at="0:16", confirmed="4000:4016")
 WEIGHTS = [1.0, 1 / 3]
 QUERY_CAPTION = (
     "Probability of the targets of training and test sequences along training: median and central 90% of the sequences of all "
@@ -98,7 +99,7 @@ QUERY_CAPTION = (
 CLAIMS = (
     study.claim(
         id="rev.cot_training",
-        bounds="derived",
+        bounds=LOOKED,
         statement=r"In the one-layer model, where one row must answer both $A \to$ and $A \leadsto$ (a training index of the "
         r"chain-of-thought task), its two targets share nine tenths or more of the probability, on average in proportion to how "
         r"often they are drawn, 1 : 1 or 3 : 1.",
@@ -114,6 +115,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.query_key",
+        bounds=LOOKED,
         statement=r"In the one-layer model with the query among its own keys (x1 and x2), both $A \to$ and $A \leadsto$ of a "
         r"training index are learned, $p > .5$ each and .95 on average, and the indirect fact of a test index still ends below "
         r"$.9/M$.",
@@ -130,6 +132,7 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.query_reversal",
+        bounds=LOOKED,
         statement=r"In the one-layer model with the query among its own keys (x1 and x2), where steps on other facts do move what "
         r"is answered to a reversed question, trained directions are learned, $p > .5$ each and .95 on average, and the reversed "
         r"direction of a fact stated in one ends below $.9/M$.",

@@ -5,13 +5,18 @@ from jaxdyn.theories.rev.claims import thm3
 from tests.theories.rev.helpers import distorted, passed, plain
 
 
-def test_early_data_are_rejected(reversal_runs):
-    ds = plain(reversal_runs).isel(seed=slice(8))
-    scaled = ds.assign(late=ds.late * 0.1 + (ds.late > 10) * 10)
-    assert not passed(bounds.judge_bound, thm3.early(scaled))
+def test_bound_judge(cot_runs):
+    ds = plain(cot_runs)
+    checks = {c.name.split(",")[0].split(" of ")[0]: c for c in bounds.judge_bound(ds)}
+    assert checks["probability minus the bound"].passed
+    for broken in (thm3.early(ds), *(rival(ds) for rival in bounds.RIVALS.values())):
+        assert not passed(bounds.judge_bound, broken)
+    c_one = {c.name: c.passed for c in bounds.judge_bound(bounds.exponent_one(ds))}
+    assert not c_one["probability minus the bound, every sequence"]
 
 
-def test_test_judges(reversal_runs):
-    assert passed(thm3.judge_test, plain(reversal_runs))
-    assert not passed(thm3.judge_test, distorted(plain(reversal_runs), "test", 1.1))
-    assert not passed(thm3.judge_test, reversal_runs.sel(form="derived", context="entity", leak=1.0))
+def test_test_judges(cot_runs):
+    assert passed(thm3.judge_test, plain(cot_runs))
+    assert not passed(thm3.judge_test, distorted(plain(cot_runs), "test", 1.1))
+    assert not passed(thm3.judge_test, thm3.as_trained(plain(cot_runs)))
+    assert not passed(thm3.judge_test, plain(cot_runs, leak=1.0))
