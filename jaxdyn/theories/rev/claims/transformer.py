@@ -74,8 +74,9 @@ def unlearned(ds: xr.Dataset) -> xr.Dataset:
 
 
 def reversed_too(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: unseen answers are known as well as learned ones."""
-    return ds.assign(predicted_wins=0 * ds.predicted_wins + 1, predicted_excess=ds.learned_excess)
+    """A rival: unseen answers are known as well as learned ones, on average over runs."""
+    known_too = 0 * ds.predicted_excess + ds.learned_excess.mean("seed")
+    return ds.assign(predicted_wins=0 * ds.predicted_wins + 1, predicted_excess=known_too.transpose(*ds.predicted_excess.dims))
 
 
 def asked_before(ds: xr.Dataset) -> xr.Dataset:
@@ -204,8 +205,8 @@ CLAIMS = (
         id="rev.mlt_rank",
         bounds=jd.looked(at="100:130", confirmed="4000:4010"),
         statement=rf"The reversal curse of a GPT-2 style transformer with tied embeddings {SMALL} is not complete: asked in the "
-        r"unseen direction of one-way pairs, it ranks the right answer above the other answers that training never asks for more often "
-        rf"than chance, and by a z-score between {CHANCE:g} and {EXCESS:g}, on average over pairs and runs.",
+        r"unseen direction of one-way pairs, it ranks the right answer above the other answers that training never asks for more "
+        rf"often than chance, and by a z-score between {CHANCE:g} and {EXCESS:g}, on average over pairs and runs.",
         source=f"derived; {SOURCE}, section 5 reports the mean NLL, to which this is invisible",
         judge=judge_rank,
         controls=WORLDS,
@@ -216,8 +217,8 @@ CLAIMS = (
     reversal.claim(
         id="rev.mlt_cot_rank",
         statement=r"Asked $A \leadsto C$ of a triple of which it knows $A \to B$ and $B \to C$, how does a GPT-2 style "
-        rf"transformer with tied embeddings {SMALL} rank the right answer among the C of all such triples? Share of the others that it beats, "
-        r"less 1/2, and z-score.",
+        rf"transformer with tied embeddings {SMALL} rank the right answer among the C of all such triples? Share of the others "
+        r"that it beats, less 1/2, and z-score.",
         source=f"derived; {SOURCE}, section 5 reports the mean NLL",
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
