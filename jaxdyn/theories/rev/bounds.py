@@ -12,6 +12,7 @@ from jaxdyn.theories.rev.trials.one_layer import EXPONENT
 
 __all__ = ["ASSUMES", "CAPTION", "LATE", "RIVALS", "judge_bound", "late_enough", "plot_bound"]
 
+USED = (0.85, 1.0)  # of what the bound allows, by the sequence that is nearest to it
 LATE = 10  # the bound is judged from this many N ln M / eta steps on
 ASSUMES = (jd.above("tokens", 100), jd.below("eta", 1.0), jd.above("eta_over_least", 10.0))  # M >> 100, M^-.99 << eta < 1
 CAPTION = (
@@ -34,17 +35,15 @@ def late_enough(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
-    """Once t is late every sequence obeys the bound; on average what is missing is the flow's, and with it the exponent."""
+    """Once t is late every sequence obeys the bound, one of them hardly; on average what is missing is the flow's."""
     late = late_enough(ds)
+    used = ((1 - ds.measured_bound) / (1 - ds.predicted_bound)).where(late & ds.drawn)
     missing = (ds.measured_missing / ds.predicted_missing).where(late)
+    apart = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
     return [
-        jd.at_least(
-            "probability minus the bound, every sequence", (ds.measured_bound - ds.predicted_bound).where(late & ds.drawn), 0
-        ),
+        jd.within("1 - p over what the bound allows, largest of all sequences", used.max(), *USED),
         jd.within("mean of 1 - p of a run over that of gradient flow", missing, 0.92, 1.08),
-        jd.at_most(
-            "exponent of the mean of a run against the flow's", abs(ds.measured_exponent - ds.predicted_exponent).where(late), 0.01
-        ),
+        jd.at_most("exponent of the mean of a run against the flow's", apart, 0.01),
     ]
 
 

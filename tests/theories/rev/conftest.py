@@ -36,7 +36,7 @@ def cot_runs(swept_once):
 @pytest.fixture(scope="session")
 def flow_runs(swept_once):
     axes = {"kind": ["gaussian", "orthonormal"], "symmetric": [0.0, 1.0], "stop": [0.0, 0.1], "d": [15, 200]}
-    return swept_once("flow", bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 2)
+    return swept_once("flow", bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 12)
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,7 @@ SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
 SLACK = 0.07  # by how much the floor's exponent may exceed the one that a run needs
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
-RISE = 1.0  # above ln(m/2): ln 2, and how far the reverse loss may rise above its start
+NEAR = 0.12  # how far from its start the mean reverse loss may be at the event
 
 
 def ratio_exponent(ds: xr.Dataset) -> xr.DataArray:
@@ -62,11 +62,12 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
-    """Every run reaches the loss that stops it, and its reverse loss is then between its bound and the start, nearly."""
-    miss = abs(ds.loss_at_end / ds.stop - 1)
+    """Every run reaches the loss that stops it; its reverse loss is then above its bound, on average by the start's ln 2."""
+    miss, above = abs(ds.loss_at_end / ds.stop - 1), ds.measured_end - ds.predicted_end
     return [
         jd.gate("loss at the event, relative error", miss.where(ds.measured_end.notnull()), at_most=1e-6),
-        jd.within("reverse loss at the event minus its bound", ds.measured_end - ds.predicted_end, 0.0, RISE),
+        jd.at_least("reverse loss at the event minus its bound", above, 0.0),
+        jd.mean_within("the same, less ln 2, mean", above - np.log(2), over="seed", low=-NEAR, high=NEAR),
     ]
 
 
@@ -175,8 +176,8 @@ CLAIMS = (
         id="rev.bil_lower",
         bounds=jd.looked(at="0:20", confirmed="4000:4020"),
         statement=r"In the bilinear model under gradient flow with Gaussian tokens and a small start (n = 5, m = 20), at the first "
-        r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$, and at most "
-        rf"$\ln(m/2) + {RISE:g}$, in all runs at d = 100 and 200.",
+        r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$ in all runs at d = 100 and 200, and on "
+        rf"average that of a guess, $\ln m$, to {NEAR:g}.",
         source=f"{SOURCE}, Theorem 2",
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, max_d=1000, d=[100, 200, 500, 1000], stop=[0.5, 0.1, 0.01, 0.001], horizon=20_000, **SIZES),

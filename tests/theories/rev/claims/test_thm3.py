@@ -7,12 +7,11 @@ from tests.theories.rev.helpers import distorted, passed, plain
 
 def test_bound_judge(cot_runs):
     ds = plain(cot_runs)
-    checks = {c.name.split(",")[0].split(" of ")[0]: c for c in bounds.judge_bound(ds)}
-    assert checks["probability minus the bound"].passed
+    own = bounds.judge_bound(ds)[0]
+    assert own.value < 1
+    assert bounds.judge_bound(bounds.exponent_one(ds))[0].value > 1
     for broken in (thm3.early(ds), *(rival(ds) for rival in bounds.RIVALS.values())):
         assert not passed(bounds.judge_bound, broken)
-    c_one = {c.name: c.passed for c in bounds.judge_bound(bounds.exponent_one(ds))}
-    assert not c_one["probability minus the bound, every sequence"]
 
 
 def test_test_judges(cot_runs):
