@@ -18,7 +18,7 @@ SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
 SLACK = 0.07  # by how much the floor's exponent may exceed the one that a run needs
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
-NEAR = 0.12  # how far from its start the mean reverse loss may be at the event
+NEAR = 0.15  # how far from its start the mean reverse loss may be at the event
 
 
 def ratio_exponent(ds: xr.Dataset) -> xr.DataArray:
