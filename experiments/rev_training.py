@@ -61,7 +61,7 @@ def law_rows(ds: xr.Dataset) -> list[dict]:
         one, (hit, other, flow, exponent) = ds.isel(record=i), LAW[int(t)]
         mean, law = one.measured_mean, one.predicted_mean.isel(seed=0)
         error = mean.std("seed", ddof=1) / np.sqrt(mean.sizes["seed"])
-        exact, in_flow = (law.sel(form=f) for f in ("derived", "simplified"))
+        exact, in_flow = law, one.flow_mean.isel(seed=0)
         flow_exponent = np.log(999 / (2 * (1 - in_flow.sel(token="target")))) / np.log(one.s.isel(seed=0))
         for name, ours, spread, theory, reference in (
             ("target", mean.sel(token="target").mean(), error.sel(token="target"), exact.sel(token="target"), hit),
@@ -112,15 +112,15 @@ def draw(fig: Figure, runs: dict[str, xr.Dataset], keys: xr.Dataset) -> None:
     left.plot(
         t, reversal.measured_mean.sel(token="target").mean("seed"), "o", color=plotting.COLORS["third"], label="trained, mean"
     )
-    left.plot(t, law.sel(form="derived"), "--", color=plotting.COLORS["theory"], label="mean: mixture of clocks")
-    left.plot(t, law.sel(form="simplified"), ":", color=plotting.COLORS["theory"], label="gradient flow")
+    left.plot(t, law, "--", color=plotting.COLORS["theory"], label="mean: mixture of clocks")
+    left.plot(t, reversal.flow_mean.isel(seed=0).sel(token="target"), ":", color=plotting.COLORS["theory"], label="gradient flow")
     _curves(left, reversal, "measured_test", "test", "reversed", "measured")
     left.axhline(1e-3, ls="--", color=plotting.COLORS["control"], label="1/M")
     direct = cot.assign(direct=cot.measured_bound.where(cot.of_test))
     _curves(middle, direct, "direct", "sequence", "direct, test indices", "third")
     _curves(middle, cot, "measured_chain", "test", "chain of two steps", "fourth")
     _curves(middle, cot, "measured_test", "test", "indirect, one step", "measured")
-    other = cot.predicted_mean.isel(seed=0).sel(token="other", form="derived")
+    other = cot.predicted_mean.isel(seed=0).sel(token="other")
     middle.plot(t, other, "--", color=plotting.COLORS["theory"], label="indirect: mean by the clock")
     middle.axhline(1e-3, ls="--", color=plotting.COLORS["control"], label="1/M")
     for context, name, style in (("entity", "x1", ":"), ("both", "x1, x2", "-")):

@@ -5,7 +5,8 @@ r"""The bilinear model: tokens are vectors, and the logit of y after x is :math:
 
 Source: arXiv:2405.04669, section 3. Letters: V (m, d) tokens as rows, W = V Theta V^T (m, m) the effective weights, G = V V^T
 (m, m) their Gram matrix, n pairs. The tokens are exchangeable, so that the pairs are x_i = i, y_i = n + i. Losses depend on
-Theta through W alone, and W obeys a flow of its own (:func:`field`), with m^2 components where Theta has d^2.
+Theta through the rows x_i and y_i of W alone, the first r = 2n, and these obey a flow of their own (:func:`field`), with 2nm
+components where Theta has d^2.
 """
 
 from __future__ import annotations
@@ -44,32 +45,33 @@ def draw_tokens(key: PRNGKeyArray, kind: Code, m: int, d: Float[Array, ""], colu
     return jnp.where(jnp.arange(columns) < d, jnp.where(kind == "gaussian", normal / jnp.sqrt(d), frame), 0.0)
 
 
-def effective(theta: Float[Array, "d d"], v: Float[Array, "m d"]) -> Float[Array, "m m"]:
-    """Logits of every token after every token, W = V Theta V^T."""
-    return v @ theta @ v.T
+def effective(theta: Float[Array, "d d"], v: Float[Array, "m d"], n: int) -> Float[Array, "r m"]:
+    """Logits of every token after the tokens of the pairs, the first 2n rows of W = V Theta V^T."""
+    return v[: 2 * n] @ theta @ v.T
 
 
-def loss(w: Float[Array, "m m"], n: int) -> Float[Array, ""]:
+def loss(w: Float[Array, "r m"], n: int) -> Float[Array, ""]:
     """L: mean cross-entropy of y_i after x_i."""
     place = jnp.arange(n)
     return -jnp.mean(jax.nn.log_softmax(w[:n])[place, n + place])
 
 
-def reverse_loss(w: Float[Array, "m m"], n: int) -> Float[Array, ""]:
+def reverse_loss(w: Float[Array, "r m"], n: int) -> Float[Array, ""]:
     """L_rev: mean cross-entropy of x_i after y_i."""
     place = jnp.arange(n)
     return -jnp.mean(jax.nn.log_softmax(w[n : 2 * n])[place, place])
 
 
-def objective(w: Float[Array, "m m"], n: int, reverse: float | Float[Array, ""]) -> Float[Array, ""]:
+def objective(w: Float[Array, "r m"], n: int, reverse: float | Float[Array, ""]) -> Float[Array, ""]:
     """The training loss: L, plus the reverse loss where it has a weight."""
     return loss(w, n) + reverse * reverse_loss(w, n)
 
 
-def field(w: Float[Array, "m m"], flow: Flow, n: int) -> Float[Array, "m m"]:
-    r"""Gradient flow of Theta in its effective weights, :math:`\dot W = -G\,\nabla_W L\,G`.
+def field(w: Float[Array, "r m"], flow: Flow, n: int) -> Float[Array, "r m"]:
+    r"""Gradient flow of Theta in the rows of its effective weights that losses read, :math:`\dot W = -G\,\nabla_W L\,G`.
 
     With a symmetric parametrisation :math:`\Theta = (A + A^\top)/2` the gradient of A is the symmetric part of that of Theta.
     """
-    g = jax.grad(objective)(w, n, flow.reverse)
-    return -flow.gram @ (g + flow.symmetric * (g.T - g) / 2) @ flow.gram
+    g, near = jax.grad(objective)(w, n, flow.reverse), flow.gram[: 2 * n]
+    there, back = near[:, : 2 * n] @ (g @ flow.gram), (near @ g.T) @ near
+    return -(there + flow.symmetric * (back - there) / 2)

@@ -2,6 +2,7 @@ r"""How the bound of Theorems 3 and 4 is judged and drawn: from :math:`t = 10\,N
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -9,12 +10,16 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.rev.trials.one_layer import EXPONENT
 
-__all__ = ["CAPTION", "LATE", "judge_bound", "late_enough", "plot_bound"]
+__all__ = ["ASSUMES", "CAPTION", "LATE", "RIVALS", "judge_bound", "late_enough", "plot_bound"]
 
+LEAST = 0.995  # share of sequences that obey the bound
+USED = (0.28, 0.58)  # of what the bound allows, at the end, where s is between 1e4 and 4e5
 LATE = 10  # the bound is judged from this many N ln M / eta steps on
+ASSUMES = (jd.above("tokens", 100), jd.below("eta", 1.0), jd.above("eta_over_least", 10.0))  # M >> 100, M^-.99 << eta < 1
 CAPTION = (
-    r"Left: $1 - p$ of trained sequences against $s = M\eta t/N$, median and central 90% of the sequences of all runs, and the "
-    r"bound. Right: exponent c of the mean probability of a run, median and central 90% of runs, and its limit $1 - \ln 2/\ln s$."
+    r"Left: $1 - p$ of trained sequences against $s = M\eta t/N$, median and central 90% of the sequences of all runs, the bound, "
+    r"and gradient flow. Right: exponent c of the mean probability of a run, median and central 90% of runs, and that of gradient "
+    r"flow. One row of panels for each number of tokens M, the first of the other values."
 )
 
 
@@ -30,30 +35,59 @@ def late_enough(ds: xr.Dataset) -> xr.DataArray:
     return late
 
 
-def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
-    """Every sequence obeys the bound once t is late, and the exponent of the mean is near its limit at the last time."""
+def judge_bound(ds: xr.Dataset, least: float = LEAST) -> list[jd.Check]:
+    """Once t is late nearly all sequences obey the bound; on average what is missing is the flow's, well within the bound.
+
+    Not all: by the chance of SGD one row of some thousands is visited half as often as the mean one.
+    """
     late = late_enough(ds)
-    end = ds.isel(record=-1)
+    counted = late & ds.drawn & ds.measured_bound.notnull()
+    obeys = (ds.measured_bound >= ds.predicted_bound).where(counted).min("record")
+    missing = (ds.measured_missing / ds.predicted_missing).where(late)
+    apart = abs(ds.measured_exponent - ds.predicted_exponent).where(late)
+    used = (ds.measured_missing / (1 - ds.predicted_bound)).where(late).isel(record=-1)
     return [
-        jd.at_least("probability minus the bound, every sequence", (ds.measured_bound - ds.predicted_bound).where(late), 0.0),
-        jd.at_most(
-            "exponent of the mean against 1 - ln 2/ln s, last time", abs(end.measured_exponent - end.predicted_exponent), 0.02
-        ),
+        jd.share_within("share of sequences that obey the bound at all late times", obeys, over=list(obeys.dims), low=least),
+        jd.within("mean of 1 - p of a run over what the bound allows, last time", used, *USED),
+        jd.within("mean of 1 - p of a run over that of gradient flow", missing, 0.92, 1.08),
+        jd.at_most("exponent of the mean of a run against the flow's", apart, 0.01),
     ]
 
 
+def unlearned(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: no row moves, and all tokens stay equally likely."""
+    start = 1 - 1 / ds["size"] + 0 * ds.predicted_missing
+    return ds.assign(predicted_missing=start, predicted_exponent=np.log((ds["size"] - 1) / (2 * start)) / np.log(ds.s))
+
+
+def unsaturated(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: logits go on growing at their first rate, so that 1 - p falls exponentially."""
+    return ds.assign(predicted_missing=(ds["size"] - 1) / (ds["size"] - 1 + np.exp(ds.s / ds["size"])) + 0 * ds.predicted_missing)
+
+
+def exponent_one(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the bound with c = 1, the end of the theorem's range 0 < c < 1."""
+    return ds.assign(predicted_bound=1 - (1 - ds.predicted_bound) * ds.s ** (EXPONENT - 1))
+
+
+RIVALS = {"nothing is learned": unlearned, "logits that never saturate": unsaturated, "the bound with c = 1": exponent_one}
+
+
 def plot_bound(ds: xr.Dataset, fig: Figure) -> None:
-    """What is missing to certainty against the bounds, and the exponents."""
-    left, right = fig.subplots(1, 2)
-    s, one = ds.s.isel(seed=0), ds.isel(seed=0)
-    values = 1 - ds.measured_bound.transpose("seed", "sequence", "record").values
-    plotting.band(left, s.values, values, "network, sequences of all runs")
-    bounds = {"derived": f"bound, c = {EXPONENT}", "simplified": "bound, c = 1"}
-    for form, style in zip(bounds, ("--", ":"), strict=True):
-        if "form" in ds.dims and form in ds.form.values:
-            missing = 1 - one.predicted_bound.sel(form=form)
-            left.plot(s, missing.where(missing < 1), style, color=plotting.COLORS["theory"], label=bounds[form])
-    left.set(xscale="log", yscale="log", xlabel=r"$s = M\eta t/N$", ylabel="$1 - p$")
-    plotting.band(right, s.values, ds.measured_exponent.transpose("seed", "record").values, "exponent of the mean of a run")
-    right.plot(s, one.predicted_exponent, "--", color=plotting.COLORS["theory"], label=r"$1 - \ln 2/\ln s$")
-    right.set(xscale="log", xlabel=r"$s = M\eta t/N$", ylabel="exponent c")
+    """What is missing to certainty against the bound, and the exponents, for every number of tokens."""
+    sizes = np.atleast_1d(ds.vocabulary.values) if "vocabulary" in ds.dims else [None]
+    axes = fig.subplots(len(sizes), 2, squeeze=False)
+    ds = ds.isel({axis: 0 for axis in ("eta", "shown") if axis in ds.dims})
+    for size, (left, right) in zip(sizes, axes, strict=True):
+        part = ds if size is None else ds.sel(vocabulary=size)
+        one = part.isel(seed=0)
+        s, values = one.s, 1 - part.measured_bound.where(part.drawn).transpose("seed", "sequence", "record").values
+        plotting.band(left, s.values, values, "network, sequences of all runs")
+        bound = 1 - one.predicted_bound
+        left.plot(s, bound.where(bound < 1), "--", color=plotting.COLORS["theory"], label=f"bound, c = {EXPONENT}")
+        left.plot(s, one.predicted_missing, ":", color=plotting.COLORS["third"], label="gradient flow")
+        left.set(xscale="log", yscale="log", xlabel=r"$s = M\eta t/N$", ylabel="$1 - p$", title=f"M = {float(one['size']):g}")
+        exponents = part.measured_exponent.transpose("seed", "record").values
+        plotting.band(right, s.values, exponents, "exponent of the mean of a run")
+        right.plot(s, one.predicted_exponent, "--", color=plotting.COLORS["theory"], label="gradient flow")
+        right.set(xscale="log", xlabel=r"$s = M\eta t/N$", ylabel="exponent c")

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["TASKS", "Facts", "draw", "indirect", "needed", "of_test", "shares", "single"]
+__all__ = ["TASKS", "Facts", "draw", "indirect", "needed", "of_test", "owners", "shares", "single"]
 
 TASKS = ("reversal", "cot")
 
@@ -91,14 +91,20 @@ def indirect(task: str, train_indices: int, test_indices: int) -> Bool[np.ndarra
     return (task == "cot") & (place >= 2 * p) & (place < 3 * p)
 
 
-def shares(facts: Facts, leak: Float[Array, ""], weight: Float[Array, ""], is_indirect: Bool[np.ndarray, " N"]) -> tuple:
+def owners(task: str, train_indices: int, test_indices: int) -> Int[np.ndarray, " N"]:
+    """The training index that each training sequence belongs to; -1 for sequences of test indices."""
+    p, t = train_indices, test_indices
+    kinds, known = (2, 1) if task == "reversal" else (3, 2)
+    return np.concatenate([np.tile(np.arange(p), kinds), np.full(known * t, -1)])
+
+
+def shares(facts: Facts, leak: Float[Array, ""], weights: Float[Array, " N"]) -> tuple:
     """All sequences, test ones last, and their shares in the draws.
 
     Args:
         facts: the sequences.
-        leak: weight of a test sequence beside a training sequence's 1; 0 keeps tests out of training.
-        weight: weight of an indirect training sequence.
-        is_indirect: from :func:`indirect`.
+        leak: weight of a test sequence; 0 keeps tests out of training.
+        weights: of the training sequences; 0 for those that are not shown.
     """
-    weights = jnp.concatenate([jnp.where(is_indirect, weight, 1.0), jnp.full(len(facts.test), leak)])
+    weights = jnp.concatenate([weights, jnp.full(len(facts.test), leak)])
     return jnp.concatenate([facts.train, facts.test]), weights / jnp.sum(weights)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float, Int
 
 from jaxdyn.theories.snap.model import Params, attend, normalized
 
@@ -35,10 +35,11 @@ def start(vocabulary: int, dtype: str = "float64") -> Params:
     return Params(jnp.zeros((vocabulary, vocabulary), dtype), jnp.zeros((vocabulary, vocabulary), dtype))
 
 
-def read(params: Params, sequence: Int[Array, "3"], tied: bool | Bool[Array, ""] = False) -> Active:
+def read(params: Params, sequence: Int[Array, "3"], tied: bool = False) -> Active:
     """The parameters that the sequence reads; with ``tied`` the decoder is the symmetric Y + Y^T."""
     keys = sequence[:2]
-    return Active(params.y[keys] + tied * params.y[:, keys].T, params.z[sequence[1], keys])
+    rows = params.y[keys] + params.y[:, keys].T if tied else params.y[keys]  # columns of a large matrix are slow to read
+    return Active(rows, params.z[sequence[1], keys])
 
 
 def log_probabilities(active: Active, present: Float[Array, "2"]) -> Float[Array, " M"]:
@@ -57,10 +58,12 @@ def sgd_step(
     present: Float[Array, "2"],
     eta: Float[Array, ""],
     eta_z: Float[Array, ""],
-    tied: bool | Bool[Array, ""],
+    tied: bool = False,
 ) -> Params:
     """One step of gradient descent on one sequence, with a rate for each of Y and Z."""
     g = jax.grad(loss)(read(params, sequence, tied), present, sequence[2])
     keys = sequence[:2]
-    y = params.y.at[keys].add(-eta * g.rows).at[:, keys].add(-eta * tied * g.rows.T)
+    y = params.y.at[keys].add(-eta * g.rows)
+    if tied:
+        y = y.at[:, keys].add(-eta * g.rows.T)
     return Params(y, params.z.at[sequence[1], keys].add(-eta_z * g.z))

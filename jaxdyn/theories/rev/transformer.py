@@ -12,14 +12,16 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import nn
 
-__all__ = ["Batch", "batch_size", "make_batch", "objective", "optimizer", "token_loss", "word_loss"]
+__all__ = ["Batch", "batch_size", "make_batch", "objective", "optimizer", "ordered", "read_out_alone", "token_loss", "word_loss"]
 
 FROZEN = ("embed", "position")
+SILENT = ("out", "out_bias", "outer", "outer_bias")  # what a block adds to the residual stream passes through these
 Scalar = float | Float[Array, ""]
 
 
@@ -81,10 +83,41 @@ def make_batch(
     return batch, count
 
 
-def optimizer(lr: Scalar, decay: Scalar, frozen: bool | Bool[Array, ""]) -> optax.GradientTransformation:
-    """AdamW; frozen embeddings (of tokens and positions) do not move, nor decay."""
+def optimizer(
+    lr: Scalar, decay: Scalar, frozen: bool | Bool[Array, ""], alone: bool | Bool[Array, ""] = False
+) -> optax.GradientTransformation:
+    """AdamW; frozen embeddings (of tokens and positions) do not move, nor decay; ``alone``: only those of tokens do."""
 
     def hold(updates: PyTree, params: PyTree) -> PyTree:
-        return {name: jnp.where(frozen, 0, x) if name in FROZEN else x for name, x in updates.items()}
+        def held(name: str) -> bool | Bool[Array, ""]:
+            return frozen | (alone & (name != "embed")) if name in FROZEN else alone
+
+        return {name: jax.tree.map(lambda x, name=name: jnp.where(held(name), 0, x), u) for name, u in updates.items()}
 
     return optax.chain(optax.adamw(lr, b1=0.9, b2=0.999, weight_decay=decay), optax.stateless(hold))
+
+
+def read_out_alone(params: PyTree, alone: Bool[Array, ""]) -> PyTree:
+    r"""The network's start or, where ``alone``, one whose blocks and positions do nothing: its tied read-out is all there is.
+
+    Its last position's token x then has the logits :math:`N(e_x)^\top D\, e_y`, with embeddings e, the norm N and the norm's gain
+    D, of alternating signs. But for the norm they are symmetric in x and y: what raises y after x raises x after y.
+    """
+
+    def chosen(x: Array, other: Array) -> Array:
+        return jnp.where(alone, other, x)
+
+    gain = params["norm"]["gain"]
+    signs = jnp.where(jnp.arange(len(gain)) % 2 == 0, 1, -1).astype(gain.dtype)
+    silent = {name: chosen(x, jnp.zeros_like(x)) for name, x in params["blocks"].items() if name in SILENT}
+    changed = {"blocks": params["blocks"] | silent, "norm": params["norm"] | {"gain": chosen(gain, signs)}}
+    if "position" in params:
+        changed["position"] = chosen(params["position"], jnp.zeros_like(params["position"]))
+    return params | changed
+
+
+def ordered(sequences: Int[Array, "S n"], word: int, swapped: bool | Bool[Array, ""]) -> Int[Array, "S n"]:
+    """The sequences or, where ``swapped``, the same with the relation before the first entity."""
+    places = np.arange(sequences.shape[1])
+    places[: word + 1] = [word, *range(word)]
+    return jnp.where(swapped, sequences[:, places], sequences)

@@ -43,15 +43,15 @@ def test_flow_of_theta_and_of_its_effective_weights_agree(x64):
         return a + symmetric * (a.T - a) / 2
 
     def cost(a, symmetric):
-        return bilinear.objective(bilinear.effective(theta_of(a, symmetric), v), n, 0.3)
+        return bilinear.objective(bilinear.effective(theta_of(a, symmetric), v, n), n, 0.3)
 
     @jax.jit
     def both(symmetric):
         start = theta_of(0.1 * jax.random.normal(jax.random.key(2), (d, d), jnp.float64), symmetric)
         full = jax.vmap(theta_of, (0, None))(flow.gradient_flow(cost, start, t, symmetric).ys, symmetric)
         args = bilinear.Flow(v @ v.T, jnp.float64(0.3), symmetric)
-        reduced = flow.solve(lambda t, w, a: bilinear.field(w, a, n), bilinear.effective(start, v), t, args)
-        return reduced.ys, jax.vmap(bilinear.effective, (0, None))(full, v)
+        reduced = flow.solve(lambda t, w, a: bilinear.field(w, a, n), bilinear.effective(start, v, n), t, args)
+        return reduced.ys, jax.vmap(lambda theta: bilinear.effective(theta, v, n))(full)
 
     for symmetric in (0.0, 1.0):
         np.testing.assert_allclose(*both(jnp.float64(symmetric)), atol=1e-8)

@@ -64,12 +64,24 @@ def test_index_tables(task):
 
 def test_shares_of_the_draws(x64):
     facts = data.draw(jax.random.key(0), "cot", M, P, T)
-    held = data.indirect("cot", P, T)
-    sequences, shares = data.shares(facts, jnp.float64(0.0), jnp.float64(0.5), held)
+    held, owner = data.indirect("cot", P, T), data.owners("cot", P, T)
+    weights = jnp.where(held, 0.5, 1.0) * (owner != 1)
+    sequences, shares = data.shares(facts, jnp.float64(0.0), weights)
     assert len(sequences) == 3 * P + 3 * T
     np.testing.assert_allclose(shares.sum(), 1)
     np.testing.assert_allclose(shares[-T:], 0)
-    np.testing.assert_allclose(shares[:-T][held] / shares[0], 0.5)
+    np.testing.assert_allclose(shares[: 3 * P + 2 * T] / shares[0], weights)
+
+
+@pytest.mark.parametrize("task", data.TASKS)
+def test_owners_are_the_training_indices(task):
+    train, _, _ = drawn(task, 0)
+    owner = data.owners(task, P, T)
+    assert len(owner) == len(train)
+    for i in range(P):
+        tokens = {token for k in np.flatnonzero(owner == i) for token in (train[k][0], train[k][2])}
+        rest = {token for k in np.flatnonzero(owner != i) for token in (train[k][0], train[k][2])}
+        assert len(tokens) == (2 if task == "reversal" else 3) and not tokens & rest
 
 
 def test_unknown_task():

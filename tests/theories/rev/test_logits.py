@@ -34,3 +34,31 @@ def test_z_is_the_distance_of_the_diagonal_in_standard_deviations_of_its_row():
         for i in range(6):
             rest = np.delete(g[k, i], i)
             assert z[k, i] == pytest.approx((g[k, i, i] - rest.mean()) / rest.std(), rel=1e-4)
+
+
+def test_own_answers_among_those_of_their_kind():
+    same = np.array([[True, True, True, False], [True, True, True, False], [True, True, True, False], [False, False, False, True]])
+    scores = np.array([[3.0, 1, 2, 99], [5, 4, 4, 99], [0, 8, 1, 99], [9, 9, 9, 0]])
+    wins, excess = logits.among(jnp.asarray(scores), jnp.asarray(same))
+    assert float(wins) == pytest.approx((2 + 0.5 + 1) / 6)
+    rest = [(scores[i, i], np.delete(scores[i, :3], i)) for i in range(3)]
+    spread = np.sqrt(sum(((r - r.mean()) ** 2).sum() for _, r in rest) / 3)
+    assert float(excess) == pytest.approx(np.mean([own - r.mean() for own, r in rest]) / spread, rel=1e-5)
+    np.testing.assert_array_equal(logits.dealt(jnp.asarray(same)), [1, 2, 0, 3])
+
+
+def test_chance_is_one_half_and_zero():
+    scores = jnp.asarray(np.random.default_rng(0).normal(size=(4000, 6, 6)))
+    same = jnp.asarray(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2))
+    wins, excess = logits.among(scores, same)
+    assert abs(float(wins.mean()) - 0.5) < 0.01 and abs(float(excess.mean())) < 0.05
+    assert abs(float(logits.among(scores[:, logits.dealt(same)], same)[0].mean()) - 0.5) < 0.01
+
+
+def test_held_out_directions():
+    maps = jnp.asarray(np.random.default_rng(1).normal(size=(2, 2, 5, 5)))
+    blocks, same = logits.held_out(maps, jnp.array([True, False]), "reversal")
+    np.testing.assert_array_equal(blocks[0, :, 0], maps[:, 1, 3, 3:])  # known as A to B: asked for its A
+    np.testing.assert_array_equal(blocks[0, :, 1], maps[:, 0, 4, 3:])
+    np.testing.assert_array_equal(blocks[1, :, 0], maps[:, 0, 3, 3:])
+    np.testing.assert_array_equal(same, np.eye(2, dtype=bool))

@@ -70,3 +70,26 @@ def test_dropout_is_a_function_of_the_step_and_off_at_zero(dropout):
 
     one, two, three = (float(loss(i)) for i in (0, 0, 1))
     assert one == two and (one == three) == (dropout == 0)
+
+
+def test_read_out_alone_is_symmetric_but_for_the_norm(x64):
+    s = inside(Deep(**TINY, readout="alone"))
+    net = runs.network(s)
+    params = jax.jit(lambda key: transformer.read_out_alone(net.init(key), s.readout == "alone"))(jax.random.key(0))
+    tokens = jnp.array([[17, 3], [16, 3], [2, 3]], jnp.int32)
+    logits = np.asarray(jax.jit(net.apply)(params, tokens))[:, 1]
+    np.testing.assert_allclose(logits, logits[[0, 0, 0]], rtol=1e-6)  # the token before does not matter
+    e = np.asarray(params["embed"])
+    x = e[3] - e[3].mean()
+    x = x / np.sqrt((x**2).mean() + net.shape.epsilon)
+    np.testing.assert_allclose(logits[0], (x * np.tile([1, -1], 4)) @ e.T, rtol=2e-4, atol=1e-6)
+    tx = transformer.optimizer(0.1, 0.0, False, s.readout == "alone")
+    updates, _ = jax.jit(tx.update)(jax.tree.map(jnp.ones_like, params), tx.init(params), params)
+    moved = {name: any(bool(jnp.any(x != 0)) for x in jax.tree.leaves(u)) for name, u in updates.items()}
+    assert moved == {name: name == "embed" for name in params}
+
+
+def test_order_of_a_question():
+    sequences = jnp.array([[1, 2, 90, 3, 4]])
+    np.testing.assert_array_equal(transformer.ordered(sequences, 2, True), [[90, 1, 2, 3, 4]])
+    np.testing.assert_array_equal(transformer.ordered(sequences, 2, False), sequences)

@@ -8,18 +8,19 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.rev.bounds import CAPTION, LATE, judge_bound, late_enough, plot_bound
+from jaxdyn.theories.rev.bounds import ASSUMES, CAPTION, LATE, RIVALS, judge_bound, late_enough, plot_bound
 from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
 __all__ = ["CLAIMS", "judge_chain", "judge_direct", "judge_indirect"]
 
 SOURCE = "arXiv:2405.04669"
-CERTAIN, CERTAIN_AT = 0.98, 20  # a chain's mean probability, and from how many N ln M / eta steps on
+FEWER, CHAINS = 0.98, 0.96  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
+CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
 def judge_direct(ds: xr.Dataset) -> list[jd.Check]:
-    """The bound for the two direct sequences of every test index."""
-    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)))
+    """The bound for the two direct sequences of every test index, and how tight it is on average over all rows of one target."""
+    return judge_bound(ds.assign(measured_bound=ds.measured_bound.where(ds.of_test)), FEWER)
 
 
 def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
@@ -34,34 +35,54 @@ def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
 def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
     """Two greedy steps find what one cannot: the product of the clocks, above the bound's square, and nearly 1 at late times."""
     late = ds.late >= LATE
-    mean = ds.measured_chain.mean([d for d in ("seed", "test") if d in ds.dims])
-    certain = mean.where((ds.late >= CERTAIN_AT).all("seed"))
-    if not bool(certain.notnull().any()):
+    certain = ds.measured_chain.where(ds.late >= CERTAIN_AT).mean("test").min("record")
+    cells = [d for d in certain.dims if d != "seed"]
+    certain = certain.stack(cell=cells, create_index=False).dropna("cell", how="all")
+    if not certain.size:
         raise jd.Inconclusive(f"no record is late enough: a chain is judged from {CERTAIN_AT} N ln M / eta steps on")
+    counted = late & ds.measured_chain.notnull()
+    above = (ds.measured_chain >= ds.predicted_bound**2).where(counted).min("record")
     return [
         jd.at_most("chain against the product of clocks, relative error", jd.relative_error(ds, "chain").where(late), 1e-12),
-        jd.at_least("chain minus the bound's square", (ds.measured_chain - ds.predicted_bound**2).where(late), 0.0),
-        jd.at_least(f"mean chain from {CERTAIN_AT} N ln M / eta steps on", certain, CERTAIN),
+        jd.share_within("share of chains above the bound's square at all late times", above, over=list(above.dims), low=CHAINS),
+        jd.mean_within(f"mean chain from {CERTAIN_AT} N ln M / eta steps on, least over time", certain, over="seed", low=CERTAIN),
         jd.at_most("direct answer times M", (ds.measured_test * ds["size"]).where(late), 1.0),
     ]
+
+
+def guessed(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing is learned, and every answer is a guess; a chain is two."""
+    guess = 1 / ds["size"]
+    return ds.assign(predicted_test=0 * ds.predicted_test + guess, predicted_chain=0 * ds.predicted_chain + guess**2)
+
+
+def one_step_enough(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: what two steps find, one step finds as well."""
+    return ds.assign(predicted_test=ds.predicted_chain)
+
+
+def one_clock(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a chain is as certain as one of its steps."""
+    return ds.assign(predicted_chain=ds.predicted_chain**0.5)
 
 
 def plot_indirect(ds: xr.Dataset, fig: Figure) -> None:
     """Probability of the indirect answer along training, and against the clock."""
     left, right = fig.subplots(1, 2)
+    ds = ds.isel({axis: 0 for axis in ("vocabulary", "eta", "shown") if axis in ds.dims})
     t, size = ds.t.isel(seed=0).values, float(ds["size"].isel(seed=0))
     plotting.band(left, t, ds.measured_test.transpose("seed", "test", "record").values, "indirect answer, one step")
     plotting.band(left, t, ds.measured_chain.transpose("seed", "test", "record").values, "by a chain of two steps", "third")
     left.axhline(1 / size, linestyle="--", color=plotting.COLORS["theory"], label="1/M")
     left.set(xscale="log", yscale="log", xlabel="steps t", ylabel=r"probability of C after A")
-    predicted = ds.predicted_test.sel(form="derived") if "form" in ds.dims else ds.predicted_test
-    plotting.scatter(right, predicted, ds.measured_test, "test indices of all runs", log=True)
+    plotting.scatter(right, ds.predicted_test, ds.measured_test, "test indices of all runs", log=True)
     right.set(xlabel=r"$1/(M - 1 + e^{u_k})$", ylabel="probability of the network")
 
 
 def plot_chain(ds: xr.Dataset, fig: Figure) -> None:
     """The chain's answer at every step size, its shuffled control, and the answer without a chain."""
     ax = fig.subplots()
+    ds = ds.isel({axis: 0 for axis in ("vocabulary", "shown") if axis in ds.dims})
     for eta, color in zip(np.atleast_1d(ds.eta.values), ("measured", "third", "fourth"), strict=False):
         part = ds.sel(eta=eta) if "eta" in ds.dims else ds
         x = part.late.isel(seed=0).values
@@ -73,59 +94,63 @@ def plot_chain(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel=r"$\eta t/(N \ln M)$", ylabel="probability of C after A")
 
 
-LEAK = {"indirect sequences of test indices in training": {"leak": 1.0}}
+LEAK = {"indirect sequences of test indices in training": {"leak": 1.0, "vocabulary": 200, "shown": 0.25}}
+SIZES = "(M = 200 and 1000 tokens, N = 30 and 84 sequences, $\\eta$ = .5 and .9)"
 
 study = jd.Study(
     trial=trial,
-    quick=jd.grid(OneLayer, task="cot", train_indices=6),
-    paper=jd.grid(OneLayer, task="cot", vocabulary=1000, train_indices=20, test_indices=20, steps=100_000),
-    seeds=16,
+    quick=jd.grid(OneLayer, task="cot", train_indices=24, vocabulary=[200, 1000], shown=[0.25, 1.0], eta=[0.5, 0.9]),
+    paper=jd.grid(
+        OneLayer, task="cot", train_indices=24, vocabulary=[200, 1000, 4000], shown=[0.25, 1.0], eta=[0.1, 0.5, 0.9], steps=100_000
+    ),
+    seeds=8,
     paper_seeds=64,
-    form="derived",
+    evidence="network",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    assumes=ASSUMES,
     source=f"{SOURCE}, Theorem 4",
 )
 
 direct = study.claim(
     id="rev.thm4_direct",
-    statement=r"In the one-layer model trained by batch-1 SGD, the direct facts of test indices, $p(B_i|A_i \to)$ and "
-    r"$p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 (M\eta t/N)^{.85}}$ from $t = 10\,N\ln M/\eta$ on.",
-    quick=study.quick.replace(vocabulary=1000, steps=5000),
-    seeds=8,
+    statement=rf"In the one-layer model trained by batch-1 SGD {SIZES}, 98% or more of the direct facts of test indices, "
+    r"$p(B_i|A_i \to)$ and $p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 s^{.85}}$ with $s = M\eta t/N$ from "
+    r"$t = 10\,N\ln M/\eta$ on. How tight that is: over all rows with one target the mean of $1-p$ is that of gradient flow to 8%, "
+    r"and the largest exponent that the mean allows the flow's to .01.",
     judge=judge_direct,
     controls=LEAK,
+    rivals=RIVALS,
     plot=plot_bound,
     caption=CAPTION,
 )
 indirect = study.claim(
     id="rev.thm4_indirect",
-    statement=r"In the one-layer model, the indirect fact of a test index is not learned: $p(C_i|A_i \leadsto) = 1/(M-1+e^{u_k})$, "
-    r"with k the visits of $A_i$'s row, and it is below $1/M$ from $t = 10\,N\ln M/\eta$ on.",
+    statement=rf"In the one-layer model {SIZES}, the indirect fact of a test index is not learned: "
+    r"$p(C_i|A_i \leadsto) = 1/(M-1+e^{u_k})$, with k the visits of $A_i$'s row, and it is below $1/M$ from "
+    r"$t = 10\,N\ln M/\eta$ on.",
     source=f"{SOURCE}, Theorem 4; equality derived",
+    bounds="derived",
     judge=judge_indirect,
     controls=LEAK | {"transitive closure Y + Y Y": jd.swap(measured_test="closed")},
+    rivals={"nothing is learned: 1/M": guessed, "one step finds what two find": one_step_enough},
     plot=plot_indirect,
     caption="Left: probability of C after A along training, in one step and by a chain of two; median and central 90% of the test "
-    "indices of all runs; dashed: 1/M. Right: the same in one step against the clock of its row, per test index and time.",
-)
-tight = indirect.as_printed(
-    id="rev.thm4_tight",
-    statement=r"In the one-layer model, the bound $p(C_i|A_i \leadsto) \le 1/M$ of Theorem 4 is attained.",
-    source=f"{SOURCE}, Theorem 4, read as an equality",
-    form="simplified",
+    "indices of all runs of the first setting; dashed: 1/M. Right: the same in one step against the clock of its row, per test "
+    "index and time.",
 )
 chain = study.claim(
     id="rev.cot",
-    bounds="chosen after a look; upheld on seeds 1000:1032",
-    statement=r"In the one-layer model, a chain of thought of two greedy steps finds what one step does not: from "
-    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and at least the square "
-    rf"of the bound of Theorem 3, and its mean is above {CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
+    statement=rf"In the one-layer model {SIZES}, a chain of thought of two greedy steps finds what one step does not: from "
+    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and in 96% of cases "
+    r"or more at least the square of the bound of Theorem 3, and its mean is above "
+    rf"{CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
     source=f"{SOURCE}, section 4.2",
-    quick=study.quick.replace(eta=[0.5, 0.9]),
     judge=judge_chain,
-    controls={"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
+    controls=LEAK | {"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
+    rivals={"nothing is learned: two guesses": guessed, "as certain as one step": one_clock},
     plot=plot_chain,
     caption=r"Probability of C after A against $\eta t/(N\ln M)$, by a chain of two steps for each step size, with shuffled "
-    "intermediate tokens, and without a chain: median and central 90% of the test indices of all runs.",
+    "intermediate tokens, and without a chain: median and central 90% of the test indices of all runs of the first M and N.",
 )
 
-CLAIMS = (direct, indirect, tight, chain)
+CLAIMS = (direct, indirect, chain)

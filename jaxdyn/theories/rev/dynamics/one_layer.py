@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-__all__ = ["bound", "effective_exponent", "entry_other", "entry_target", "limit_exponent", "time"]
+__all__ = ["bound", "effective_exponent", "entry_other", "entry_target", "flow_exponent", "time"]
 
 Scalar = float | int | Float[Array | np.ndarray, "*#n"]
 
@@ -32,9 +32,9 @@ def effective_exponent(p: Scalar, s: Scalar, size: Scalar) -> Float[Array, "*n"]
     return jnp.log((size - 1) / (2 * (1 - jnp.asarray(p)))) / jnp.log(s)
 
 
-def limit_exponent(s: Scalar) -> Float[Array, "*n"]:
-    r"""What it tends to: :math:`1 - \ln 2/\ln s`, from :math:`1 - p \to (M-1)/s`; below 1 at all times."""
-    return 1 - jnp.log(2.0) / jnp.log(s)
+def flow_exponent(u: Scalar, s: Scalar, size: Scalar) -> Float[Array, "*n"]:
+    r"""The same in gradient flow: :math:`\ln\frac{M-1+e^u}{2}/\ln s`, u the clock at s; below 1, about :math:`1 - \ln 2/\ln s`."""
+    return (jnp.logaddexp(u, jnp.log(size - 1.0)) - jnp.log(2.0)) / jnp.log(s)
 
 
 def entry_target(u: Scalar, size: Scalar) -> Float[Array, "*n"]:

@@ -16,7 +16,7 @@ from jaxdyn.theories.rev.dynamics import bilinear as theory
 
 __all__ = ["EXPONENT", "Bilinear", "trial"]
 
-FRACTIONS = (0.0, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)  # of the horizon, at which losses are read
+FRACTIONS = (0.0, 0.003, 0.005, 0.01, 0.02, 0.05, 0.1, *(i / 10 for i in range(2, 11)))  # of the horizon: when losses are read
 EXPONENT = 0.05  # of the floor of Theorem 1
 
 
@@ -30,15 +30,15 @@ class Bilinear:
     symmetric: jd.Swept = 0.0  # 1: Theta is kept symmetric
     reverse: jd.Swept = 0.0  # weight of the reverse loss in training
     stop: jd.Swept = 0.0
-    horizon: jd.Swept = 1000.0
-    tokens: int = 20
+    horizon: jd.Swept = 200.0  # in units of n, since the loss is about n / t
     pairs: int = 5
+    per_pair: int = 4  # tokens for each pair, of which two are the pair's own: m = per_pair * n
     max_d: int = 200  # the largest d that the arrays hold
 
     def __post_init__(self) -> None:
         """Refuse pairs and dimensions that the arrays cannot hold."""
-        room = self.tokens // 2
-        jd.require(self, 1 <= self.pairs <= room, f"{self.tokens} tokens make 1 to {room} distinct pairs", "pairs")
+        jd.require(self, self.pairs >= 1, "pairs is at least 1", "pairs")
+        jd.require(self, self.per_pair >= 2, "per_pair is at least 2: the tokens of a pair are its own", "per_pair")
         jd.require(self, 1 <= self.d <= self.max_d and self.d == round(self.d), "d is a whole number from 1 to max_d", "d", "max_d")
         jd.require(self, self.horizon > 0, "horizon is positive", "horizon")
         jd.require(self, self.sigma >= 0, "sigma is 0 or more", "sigma")
@@ -49,9 +49,10 @@ class Bilinear:
 def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
     """Both losses along the flow (held at its end where it was stopped), beside closed forms and lower bounds."""
     k_tokens, k_start = jax.random.split(key)
-    v = bilinear.draw_tokens(k_tokens, s.kind, s.tokens, s.d, s.max_d)
-    w0 = bilinear.effective(s.sigma * jax.random.normal(k_start, (s.max_d, s.max_d), jnp.float64), v)
-    args, n, m = (bilinear.Flow(v @ v.T, s.reverse, s.symmetric), s.stop), s.pairs, s.tokens
+    n, m = s.pairs, s.per_pair * s.pairs
+    v = bilinear.draw_tokens(k_tokens, s.kind, m, s.d, s.max_d)
+    w0 = bilinear.effective(s.sigma * jax.random.normal(k_start, (s.max_d, s.max_d), jnp.float64), v, n)
+    args = bilinear.Flow(v @ v.T, s.reverse, s.symmetric), s.stop
 
     def move(t: Array, w: Array, packed: Any) -> Array:
         return bilinear.field(w, packed[0], n)
@@ -59,7 +60,7 @@ def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
     def above(t: Array, w: Array, packed: Any) -> Array:
         return bilinear.loss(w, n) - packed[1]
 
-    t = s.horizon * jnp.asarray(FRACTIONS, jnp.float64)
+    t = s.horizon * n * jnp.asarray(FRACTIONS, jnp.float64)
     sol = flow.solve(move, w0, t, args, rtol=1e-10, atol=1e-12, event=above)
     w = jnp.where(jnp.isfinite(sol.ys), sol.ys, sol.y_end)
     forward, reverse = (jax.vmap(lambda x, f=f: f(x, n))(w) for f in (bilinear.loss, bilinear.reverse_loss))

@@ -1,8 +1,8 @@
 r"""Runs of the one-layer transformer: batch-1 SGD on short sequences, beside the clocks of single rows.
 
-A run draws its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At seven
-times it reads the probabilities of all targets off the network. The theory is given the number of visits of each row (for single
-runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
+A run draws its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At fifteen
+times, most of them late, it reads the probabilities of all targets off the network. The theory is given the number of visits of
+each row (for single runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from jaxdyn.theories.rev import data, model
 from jaxdyn.theories.rev.dynamics import one_layer as theory
 from jaxdyn.theories.snap.dynamics import clock
 
-__all__ = ["EXPONENT", "FORMS", "OneLayer", "record_steps", "train_sgd", "trial"]
+__all__ = ["EXPONENT", "OneLayer", "record_steps", "train_sgd", "trial"]
 
-FORMS = ("derived", "printed", "simplified")
 EXPONENT = 0.85  # the bound's c, fixed once
-FRACTIONS = (0.02, 0.05, 0.1, 0.25, 0.5, 0.75, 1.0)  # of the steps, at which a run is read
+FRACTIONS = (0.002, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)  # of the steps: when a run is read
 
 
 @jd.setting
@@ -32,16 +31,17 @@ class OneLayer:
     """One task, one network; ``leak``, ``context`` and ``decoder`` are breaches of the theorems' assumptions."""
 
     context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
-    decoder: jd.Code = jd.code("free", "symmetric")  # Y, or Y + Y^T
     eta: jd.Swept = 0.5
     eta_z: jd.Swept = 0.05
+    shown: jd.Swept = 1.0  # share of the training indices that are shown at all: how N is swept
     leak: jd.Swept = 0.0  # weight of a test sequence in the draws, beside a training sequence's 1
     indirect: jd.Swept = 1.0  # weight of an indirect training sequence
+    decoder: Literal["free", "symmetric"] = "free"  # Y, or Y + Y^T
     task: Literal["reversal", "cot"] = "reversal"
     vocabulary: int = 200
-    train_indices: int = 12
+    train_indices: int = 40
     test_indices: int = 6
-    steps: int = 4000
+    steps: int = 12_000
 
     def __post_init__(self) -> None:
         """Refuse sizes that the vocabulary cannot hold, and negative rates and weights."""
@@ -49,8 +49,10 @@ class OneLayer:
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         used = data.needed(self.task, self.train_indices, self.test_indices)
         jd.require(self, self.vocabulary > used, f"{used} tokens are used, and at least one is not", "vocabulary")
-        jd.require(self, self.steps >= 50, "steps is at least 50: a run is first read after 2% of them", "steps")
+        jd.require(self, self.steps >= 500, "steps is at least 500: a run is first read after 0.2% of them", "steps")
         jd.require(self, self.eta > 0, "eta is positive", "eta")
+        shown = 1 <= self.shown * self.train_indices <= self.train_indices
+        jd.require(self, shown, "shown is at most 1, and shows at least one index", "shown")
         for name in ("eta_z", "leak", "indirect"):
             jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
 
@@ -68,10 +70,16 @@ def record_steps(steps: int) -> tuple[int, ...]:
     return tuple(max(1, round(f * steps)) for f in FRACTIONS)
 
 
+def drawn(s: OneLayer) -> Bool[Array, " S"]:
+    """Which of the training sequences are shown; all of test indices are."""
+    owner = data.owners(s.task, s.train_indices, s.test_indices)
+    return jnp.asarray(owner) < s.shown * s.train_indices - 1e-3
+
+
 def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
     """Train; the last state, and the observations at all reading times."""
     is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
-    sequences, shares = data.shares(facts, s.leak, s.indirect, is_indirect)
+    sequences, shares = data.shares(facts, s.leak, jnp.where(is_indirect, s.indirect, 1.0) * drawn(s))
     edges, present = jnp.cumsum(shares)[:-1], _present(s)
 
     def step(_: Any, run: Run) -> Run:
@@ -91,7 +99,7 @@ def _present(s: OneLayer) -> Float[Array, "2"]:
     return jnp.stack([jnp.ones_like(s.eta), 1.0 * (s.context == "both")])
 
 
-def _tied(s: OneLayer) -> Bool[Array, ""]:
+def _tied(s: OneLayer) -> bool:
     return s.decoder == "symmetric"
 
 
@@ -148,30 +156,46 @@ def read_entries(s: OneLayer, facts: data.Facts, params: model.Params) -> Float[
         places = ((facts.train[-t:, 0], facts.train[-t:, 2]), (facts.test[:, 0], facts.test[:, 2]))
     else:
         places = ((facts.train[-2 * t : -t, 0], facts.train[-2 * t : -t, 2]), (facts.test[:, 0], facts.test[:, 2]))
-    decoder = params.y + _tied(s) * params.y.T
+    decoder = params.y + params.y.T if _tied(s) else params.y
     return jnp.stack([jnp.stack([w[place] for place in places], -1) for w in (decoder, params.z)])
 
 
-def predict(s: OneLayer, n: int, readings: dict[str, Array]) -> dict[str, Any]:
-    """The theory, from sizes, rates, and how often rows were visited; forms as in ``FORMS``."""
-    t, size = record_steps(s.steps), jnp.asarray(float(s.vocabulary), jnp.float64)
-    u = clock.visits(math.ceil(s.steps / n + 12 * (s.steps / n) ** 0.5 + 30), s.eta, size)
-    time = theory.time(s.eta, jnp.asarray(t, jnp.float64), size, n)
+class Laws(NamedTuple):
+    """What the theory says at the reading times: of rows by their visits, of the mean over SGD, and of gradient flow."""
+
+    u: Float[Array, " k"]  # clock after k visits
+    time: Float[Array, " record"]  # M eta t / N
+    mean: Float[Array, "token record"]  # of target and another token, over the randomness of SGD
+    flow: Float[Array, " record"]  # clock of gradient flow
+    size: Float[Array, ""]
+
+
+def laws(s: OneLayer) -> Laws:
+    """The theory from sizes and rates alone; the clock's table is long enough for the fewest rows that can be shown."""
+    t, size = jnp.asarray(record_steps(s.steps), jnp.float64), jnp.asarray(float(s.vocabulary), jnp.float64)
+    n = jnp.sum(drawn(s)).astype(jnp.float64)
+    often = s.steps / (len(data.owners(s.task, 1, s.test_indices)))
+    u = clock.visits(math.ceil(often + 12 * often**0.5 + 30), s.eta, size)
+    time = theory.time(s.eta, t, size, n)
+    values = jnp.stack([clock.hit(u, size), clock.miss(u, size)])
+    of_time = jax.vmap(clock.expected, (None, 0, None), -1)
+    return Laws(u, time, jax.vmap(of_time, (0, None, None))(values, t, n), clock.clock(time, size), size)
+
+
+def predict(s: OneLayer, law: Laws, readings: dict[str, Array]) -> dict[str, Any]:
+    """The theory of all that is measured, given how often rows were visited."""
     row = readings["visits"][:, data.single(s.task, s.train_indices, s.test_indices)]
-    values, flow = (clock.hit(u, size), clock.miss(u, size)), clock.clock(time, size)
-    means = jnp.stack([jax.vmap(clock.expected, (0, None, None))(jnp.stack(values), steps, float(n)) for steps in t], -1)
-    of_flow = jnp.stack([clock.hit(flow, size), clock.miss(flow, size)])
-    untrained = values[1][readings["test_visits"]]
+    values = clock.hit(law.u, law.size), clock.miss(law.u, law.size)
     predicted = {
         "row": jd.named(jnp.stack([v[row] for v in values]), "token record sequence"),
-        "mean": jd.named(jnp.stack([means, means, of_flow]), "form token record"),
-        "bound": jd.named(jnp.stack([theory.bound(time, size, c) for c in (EXPONENT, EXPONENT, 1.0)]), "form record"),
-        "exponent": jd.named(theory.limit_exponent(time), "record"),
-        "test": jd.named(jnp.stack([untrained, untrained, jnp.full_like(untrained, 1 / size)]), "form record test"),
+        "mean": jd.named(law.mean, "token record"),
+        "bound": jd.named(theory.bound(law.time, law.size, EXPONENT), "record"),
+        "missing": jd.named((law.size - 1) * clock.miss(law.flow, law.size), "record"),
+        "exponent": jd.named(theory.flow_exponent(law.flow, law.time, law.size), "record"),
+        "test": jd.named(values[1][readings["test_visits"]], "record test"),
         "entry": jd.named(
-            predict_entries(s, u[readings["visits"][-1]], u[readings["test_visits"][-1]], size), "form matrix test side"
+            predict_entries(s, law.u[readings["visits"][-1]], law.u[readings["test_visits"][-1]], law.size), "matrix test side"
         ),
-        "attention": jnp.zeros_like(size),
     }
     if s.task == "cot":
         first, second = readings["visits"][:, -2 * s.test_indices : -s.test_indices], readings["visits"][:, -s.test_indices :]
@@ -182,16 +206,15 @@ def predict(s: OneLayer, n: int, readings: dict[str, Array]) -> dict[str, Any]:
 
 def predict_entries(
     s: OneLayer, u: Float[Array, " N"], u_test: Float[Array, " T"], size: Float[Array, ""]
-) -> Float[Array, "form matrix T side"]:
-    """Entries by the clocks of their rows; printed: the attention has the decoder's."""
+) -> Float[Array, "matrix T side"]:
+    """Entries by the clocks of their rows; those of the attention are zero."""
     t = s.test_indices
     if s.task == "reversal":
         sides = theory.entry_target(u[-t:], size), theory.entry_other(u_test, size)
     else:
         sides = theory.entry_target(u[-2 * t : -t], size), theory.entry_other(u[-2 * t : -t], size)
     decoder = jnp.stack(sides, -1)
-    derived, printed = jnp.stack([decoder, jnp.zeros_like(decoder)]), jnp.stack([decoder, decoder])
-    return jnp.stack([derived, printed, derived])
+    return jnp.stack([decoder, jnp.zeros_like(decoder)])
 
 
 def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
@@ -199,34 +222,44 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
     k_facts, k_order = jax.random.split(key)
     facts = data.draw(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
     last, readings = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
-    n, sizes = len(facts.train), (s.task, s.train_indices, s.test_indices)
-    keep, t = data.single(*sizes), jnp.asarray(record_steps(s.steps), jnp.float64)
-    time = theory.time(s.eta, t, s.vocabulary, n)
+    sizes, law = (s.task, s.train_indices, s.test_indices), laws(s)
+    keep, shown = data.single(*sizes), drawn(s)
     single = jnp.stack([readings["train"][:, keep], readings["other"][:, keep]])
-    mean = jnp.mean(single, -1)
+    mean = jnp.sum(single * shown[keep], -1) / jnp.sum(shown[keep])
     measured = {
         "row": jd.named(single, "token record sequence"),
         "mean": jd.named(mean, "token record"),
         "bound": jd.named(single[0], "record sequence"),
-        "exponent": jd.named(theory.effective_exponent(mean[0], time, s.vocabulary), "record"),
+        "missing": jd.named(1 - mean[0], "record"),
+        "exponent": jd.named(theory.effective_exponent(mean[0], law.time, law.size), "record"),
         "test": jd.named(readings["test"], "record test"),
         "entry": jd.named(read_entries(s, facts, last.params), "matrix test side"),
-        "attention": jnp.max(jnp.abs(last.params.z)),
     }
+    t = jnp.asarray(record_steps(s.steps), jnp.float64)
     recorded = {
         "t": jd.named(t, "record"),
-        "s": jd.named(time, "record"),
-        "late": jd.named(s.eta * t / (n * math.log(s.vocabulary)), "record"),
+        "s": jd.named(law.time, "record"),
+        "late": jd.named(s.eta * t / (jnp.sum(shown) * math.log(s.vocabulary)), "record"),
+        "drawn": jd.named(shown[keep], "sequence"),
         "of_test": jd.named(jnp.asarray(data.of_test(*sizes)), "sequence"),
-        "train": jd.named(readings["train"], "record fact"),
-        "size": jnp.asarray(s.vocabulary, jnp.float64),
+        "train": jd.named(jnp.where(shown, readings["train"], jnp.nan), "record fact"),
+        "flow_mean": jd.named(jnp.stack([clock.hit(law.flow, law.size), clock.miss(law.flow, law.size)]), "token record"),
+        "size": law.size,
     }
-    coords: dict[str, Any] = {"form": FORMS, "matrix": ("Y", "Z"), "token": ("target", "other")}
+    coords: dict[str, Any] = {"matrix": ("Y", "Z"), "token": ("target", "other")}
     if s.task == "cot":
         p, coords["target"] = s.train_indices, ("direct", "indirect")
         measured["chain"] = jd.named(readings["chain"], "record test")
-        measured["share"] = jd.named(
-            jnp.stack([readings["train"][:, :p], readings["train"][:, 2 * p : 3 * p]]), "target record index"
-        )
+        both = jnp.stack([readings["train"][:, :p], readings["train"][:, 2 * p : 3 * p]])
+        measured["share"] = jd.named(both, "target record index")
         recorded |= {name: jd.named(readings[name], "record test") for name in ("shuffled", "closed")}
-    return jd.observables(predicted=predict(s, n, readings), measured=measured, recorded=recorded, coords=coords)
+        recorded["taught"] = jd.named(shown[:p], "index")
+    return jd.observables(
+        predicted=predict(s, law, readings), measured=measured, recorded=recorded, assumed=assumptions(s), coords=coords
+    )
+
+
+def assumptions(s: OneLayer) -> dict[str, Float[Array, ""]]:
+    """What Theorem 3 assumes of M and eta: M >> 100, and M^-0.99 << eta < 1."""
+    size = jnp.asarray(float(s.vocabulary), jnp.float64)
+    return {"tokens": size, "eta": s.eta, "eta_over_least": s.eta * size**0.99}

@@ -1,7 +1,7 @@
 r"""Runs of GPT-2 style transformers: a network learns its facts, and all sequences are read along training.
 
 At the end logits between entities are read, too. The theory says of held-out sequences that they stay where a uniform guess is,
-and nothing more. Letters as in ``words.py``.
+and that the right answer is like any other among those that are never asked for. Letters as in ``words.py``.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ class Deep:
     validation: jd.Code = jd.code("unseen", "trained")  # whether validation sequences are kept out of training
     loss: jd.Code = jd.code("entity", "sequence")  # cross-entropy of the last entity, or of every token after the first
     embeddings: jd.Code = jd.code("trained", "frozen")  # of tokens and positions
+    readout: jd.Code = jd.code("network", "alone")  # alone: no blocks, a tied and nearly symmetric read-out of one token
     task: Literal["reversal", "cot", "relevant", "context"] = "reversal"
     vocabulary: int = 80  # tokens for entities
     word: int = 1  # tokens of an entity
@@ -96,15 +97,17 @@ def train(s: Deep, facts: words.Facts, key: PRNGKeyArray) -> Run:
     """Train one network from its start; read all sequences at every record."""
     k_init, k_batch = jax.random.split(key)
     net, word = network(s), sizes(s).word
-    tx = transformer.optimizer(s.lr, s.decay, s.embeddings == "frozen")
-    size = transformer.batch_size(len(facts.sequences), s.batch)
-    batch, count = transformer.make_batch(facts.sequences, shown_mask(s), size, k_batch)
+    alone = s.readout == "alone"
+    tx = transformer.optimizer(s.lr, s.decay, s.embeddings == "frozen", alone)
+    sequences = transformer.ordered(facts.sequences, word, alone)
+    size = transformer.batch_size(len(sequences), s.batch)
+    batch, count = transformer.make_batch(sequences, shown_mask(s), size, k_batch)
     options = {"word": word, "whole": s.loss == "sequence", "dropout": s.dropout > 0}
     step = loop.make_step(lambda params, b: transformer.objective(net, params, b, **options), tx, batch)
-    state = loop.init(tx, net.init(k_init))
+    state = loop.init(tx, transformer.read_out_alone(net.init(k_init), alone))
 
     def read(state: loop.State) -> Float[Array, " S"]:
-        return transformer.word_loss(net, state.params, facts.sequences, word)
+        return transformer.word_loss(net, state.params, sequences, word)
 
     state, nll = loop.record(step, state, read, samples=s.epochs // s.every, every=s.every * count)
     return Run(state.params, nll)
@@ -128,24 +131,26 @@ def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
     }
     coords: dict[str, Any] = {"epoch": range(0, s.epochs + 1, s.every)}
     if s.task in logits.MAPS:
-        recorded |= read_maps(s, facts, run)
+        maps = logits.heat_maps(network(s), run.params, facts, s.task, s.vocabulary, s.readout == "alone")
+        scores, same = logits.held_out(maps, facts.forward, s.task)
+        wins, excess = logits.among(scores, same)
+        anew = logits.among(scores[0][..., logits.dealt(same)], same)  # the same answers, dealt to other questions
+        predicted |= {"wins": jd.named(jnp.full_like(wins[0], 0.5), "read"), "excess": jd.named(jnp.zeros_like(excess[0]), "read")}
+        measured |= {"wins": jd.named(wins[0], "read"), "excess": jd.named(excess[0], "read")}
+        z = logits.diagonal_z(maps)
+        recorded |= {
+            "learned_excess": jd.named(excess[1], "read"),
+            "dealt_wins": jd.named(anew[0], "read"),
+            "dealt_excess": jd.named(anew[1], "read"),
+            "logits": jd.named(maps, "read map given answer"),
+            "z": jd.named(z, "read map given"),
+            "forward": jd.named(facts.forward, "held"),
+            "cosine": jd.named(logits.cosines(run.params, facts), "given answer"),
+        }
         coords |= {"read": logits.READS, "map": tuple(logits.MAPS[s.task])}
-    if s.task == "reversal":
-        z = grouped(recorded["z"].value, facts.forward)
-        predicted["unseen"], measured["unseen"] = jd.named(jnp.zeros_like(z[:, -1]), "read"), jd.named(z[:, -1], "read")
-        recorded["group_z"], coords["group"] = jd.named(z, "read group"), GROUPS
+        if s.task == "reversal":
+            recorded["group_z"], coords["group"] = jd.named(grouped(z, facts.forward), "read group"), GROUPS
     return jd.observables(predicted=predicted, measured=measured, recorded=recorded, coords=coords)
-
-
-def read_maps(s: Deep, facts: words.Facts, run: Run) -> dict[str, jd.Named]:
-    """Logits between entities, how far their diagonals stand out, and cosines of embeddings."""
-    maps = logits.heat_maps(network(s), run.params, facts, s.task, s.vocabulary)
-    return {
-        "logits": jd.named(maps, "read map given answer"),
-        "z": jd.named(logits.diagonal_z(maps), "read map given"),
-        "forward": jd.named(facts.forward, "held"),
-        "cosine": jd.named(logits.cosines(run.params, facts), "given answer"),
-    }
 
 
 def grouped(z: Float[Array, "read 2 m"], forward: Bool[Array, " T"]) -> Float[Array, "read group"]:

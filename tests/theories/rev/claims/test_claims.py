@@ -4,18 +4,18 @@ import pytest
 
 from jaxdyn.theories.rev.claims import CLAIMS, transformer
 from jaxdyn.theories.rev.trials import bilinear
+from tests.theories.rev.helpers import plain
 
-BY_ID = {c.id: c for c in CLAIMS}
+BY_ID = {c.id: c for c in {c.plot: c for c in CLAIMS}.values()}  # a figure that two claims share is drawn once
 
 
 @pytest.mark.parametrize("ident", sorted(BY_ID.keys() - {c.id for c in transformer.CLAIMS}))
-def test_plots_draw(ident, reversal_runs, cot_runs, flow_runs):
+def test_plots_draw(ident, cot_runs, flow_runs):
     from jaxdyn import plotting
 
     claim = BY_ID[ident]
     if claim.trial is bilinear.trial:
-        ds = flow_runs.sel(symmetric=0.0).expand_dims(stop=[0.5]) if ident == "rev.bil_lower" else flow_runs.sel(symmetric=0.0)
+        ds = flow_runs.sel(kind="gaussian", symmetric=0.0, stop=[0.1] if ident == "rev.bil_lower" else 0.0)
     else:
-        ds = (cot_runs if claim.quick.base.task == "cot" else reversal_runs).sel(context="entity", leak=0.0)
-        ds = ds if "eta" not in ds.dims or ident == "rev.cot" else ds.sel(eta=0.5)
+        ds = plain(cot_runs, eta=[0.5, 0.9]) if ident == "rev.cot" else plain(cot_runs)
     assert plotting.render(claim.plot, ds).startswith("<svg")

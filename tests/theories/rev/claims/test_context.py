@@ -8,12 +8,13 @@ from tests.theories.rev.helpers import passed, plain
 
 
 def test_context_judges(cot_runs):
-    one = plain(cot_runs).sel(eta=0.5)
+    one, both = plain(cot_runs), plain(cot_runs, context="both")
     assert passed(context.judge_shares, one)
-    both = cot_runs.sel(form="simplified", context="both", leak=0.0, eta=0.5)
     assert not passed(context.judge_shares, both)
     assert not passed(context.judge_shares, one.assign(predicted_share=one.predicted_share + [-0.2, 0.2]))
     assert passed(context.judge_query, both)
-    assert not passed(context.judge_query, plain(cot_runs, "simplified").sel(eta=0.5))
+    assert not passed(context.judge_query, one)
+    for rival in (context.unlearned, context.learned_too):
+        assert not passed(context.judge_query, rival(both))
     with pytest.raises(jd.Inconclusive, match="8 seeds"):
         context.judge_shares(one.isel(seed=slice(2)))

@@ -2,16 +2,19 @@
 
 from jaxdyn.theories.rev import bounds
 from jaxdyn.theories.rev.claims import thm3
-from tests.theories.rev.helpers import distorted, passed, plain
+from tests.theories.rev.helpers import distorted, passed, plain, rejected
 
 
-def test_early_data_are_rejected(reversal_runs):
-    ds = plain(reversal_runs).isel(seed=slice(8))
-    scaled = ds.assign(late=ds.late * 0.1 + (ds.late > 10) * 10)
-    assert not passed(bounds.judge_bound, thm3.early(scaled))
+def test_bound_judge(cot_runs):
+    ds = plain(cot_runs)
+    assert bounds.judge_bound(ds)[0].value > 0.9
+    assert bounds.judge_bound(bounds.exponent_one(ds))[0].passed is False
+    for broken in (thm3.early(ds), *(rival(ds) for rival in bounds.RIVALS.values())):
+        assert rejected(bounds.judge_bound, broken)
 
 
-def test_test_judges(reversal_runs):
-    assert passed(thm3.judge_test, plain(reversal_runs))
-    assert not passed(thm3.judge_test, distorted(plain(reversal_runs), "test", 1.1))
-    assert not passed(thm3.judge_test, reversal_runs.sel(form="derived", context="entity", leak=1.0))
+def test_test_judges(cot_runs):
+    assert passed(thm3.judge_test, plain(cot_runs))
+    assert not passed(thm3.judge_test, distorted(plain(cot_runs), "test", 1.1))
+    assert not passed(thm3.judge_test, thm3.as_trained(plain(cot_runs)))
+    assert not passed(thm3.judge_test, plain(cot_runs, leak=1.0))

@@ -8,12 +8,13 @@ from jaxdyn import plotting
 from jaxdyn.theories.rev import logits
 from jaxdyn.theories.rev.claims import transformer as claims
 from jaxdyn.theories.rev.trials import transformer as runs
+from tests.theories.rev.helpers import passed
 
 
-def synthetic(train=0.01, validation=5.0, learned=11.0, unseen=0.5):
+def synthetic(train=0.01, validation=5.0, learned=11.0, wins=0.8, excess=1.2):
     seeds = np.arange(4)
-    z = np.full((4, 2, 4), learned) + 0.1 * seeds[:, None, None]
-    z[..., 3] = unseen
+    small = 0.1 * seeds[:, None] * np.ones(2)
+    both = ("seed", "read")
     return xr.Dataset(
         {
             "measured_train": ("seed", train + 0.001 * seeds),
@@ -22,9 +23,14 @@ def synthetic(train=0.01, validation=5.0, learned=11.0, unseen=0.5):
             "predicted_validation": ("seed", np.full(4, np.log(80))),
             "status": ("seed", np.zeros(4, int)),
             "same_kind": ("seed", np.full(4, train)),
-            "group_z": (("seed", "read", "group"), z),
-            "measured_unseen": (("seed", "read"), z[..., 3]),
-            "predicted_unseen": (("seed", "read"), np.zeros((4, 2))),
+            "group_z": (("seed", "read", "group"), learned + small[..., None] * np.ones(4)),
+            "measured_wins": (both, wins + 0.1 * small),
+            "predicted_wins": (both, np.full((4, 2), 0.5)),
+            "measured_excess": (both, excess + small),
+            "predicted_excess": (both, np.zeros((4, 2))),
+            "learned_excess": (both, learned + small),
+            "dealt_wins": (both, 0.5 + small),
+            "dealt_excess": (both, small),
         },
         {"seed": seeds, "read": list(logits.READS), "group": list(runs.GROUPS)},
     )
@@ -40,10 +46,12 @@ def test_figures_can_be_drawn(claim):
 
 
 def test_judges_accept_the_curse_and_reject_its_breaches():
-    judge_asym = claims.judge_asym("asked")
+    judge_asym = claims.judge_asym("asked", claims.STANDS_OUT)
     good = synthetic()
-    assert all(c.passed for c in [*claims.judge_nll(good), *judge_asym(good)])
-    for bad in (synthetic(train=0.06), synthetic(validation=4.3), good.assign(measured_validation=good.same_kind)):
-        assert not all(c.passed for c in claims.judge_nll(bad))
-    for bad in (synthetic(learned=9.0), synthetic(unseen=-3.1), claims.learned_back(good)):
-        assert not all(c.passed for c in judge_asym(bad))
+    assert passed(claims.judge_nll, good) and passed(judge_asym, good) and passed(claims.judge_rank, good)
+    for bad in (synthetic(train=0.06), synthetic(validation=4.3), synthetic(excess=5.0), claims.asked_before(good)):
+        assert not passed(claims.judge_nll, bad)
+    for bad in (synthetic(learned=8.0), synthetic(excess=5.0), claims.unlearned(good), claims.reversed_too(good)):
+        assert not passed(judge_asym, bad)
+    for bad in (synthetic(wins=0.3), synthetic(excess=5.0), claims.no_trace(good), claims.reversed_too(good)):
+        assert not passed(claims.judge_rank, bad)

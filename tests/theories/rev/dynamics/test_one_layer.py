@@ -16,14 +16,19 @@ def test_bound_and_exponents():
     np.testing.assert_allclose(theory.effective_exponent(p, s, size), 0.85, rtol=1e-5)
 
 
-def test_exponent_tends_to_its_limit(x64):
+def test_exponent_of_the_flow(x64):
     with mpmath.workdps(30):
         for s in (1e6, 1e12):
             u = mpmath.findroot(lambda u, s=s: 999 * u + mpmath.exp(u) - 1 - s, mpmath.log(s))
             p = 1 / (1 + 999 * mpmath.exp(-u))
             exact = mpmath.log(999 / (2 * (1 - p))) / mpmath.log(s)
             assert abs(float(theory.effective_exponent(float(p), s, 1000.0)) - float(exact)) < 1e-5
-            assert exact < float(theory.limit_exponent(s)) < exact + 0.01 * 1e6 / s + 1e-9 * s / 1e6 + 2e-3
+            assert abs(float(theory.flow_exponent(float(u), s, 1000.0)) - float(exact)) < 1e-12
+            assert exact < 1 - mpmath.log(2) / mpmath.log(s) < exact + 0.01
+
+
+def test_time():
+    np.testing.assert_allclose(theory.time(0.5, np.array([10.0, 20.0]), 200.0, 40), [25.0, 50.0])
 
 
 @pytest.mark.parametrize("visits", [0, 1, 40])
