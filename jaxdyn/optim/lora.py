@@ -59,7 +59,7 @@ def lora(
         dims: which leaves are matrices, and how.
         key: of A.
     """
-    return _factored(tx, rank, alpha / rank, dims, key, every=None, prune=0.0)
+    return _factored(tx, rank, alpha, dims, key, every=None, prune=0.0)
 
 
 def relora(
@@ -75,7 +75,8 @@ def relora(
     """LoRA whose product is merged into the weights every so many steps: the factors start afresh, and the moments are pruned.
 
     The rate's second warm-up is the schedule's work. Source: arXiv:2307.05695, algorithm 1 (99% of the moments, those of smallest
-    magnitude, are zeroed). ``every`` may be traced.
+    magnitude, are zeroed). Departure: both moments are pruned where the first one is small; pruned apart, as in the released code,
+    a first moment may lose its second, and is then divided by epsilon. ``every`` may be traced.
 
     Args:
         tx: as for :func:`lora`; pruned are ``mu`` and ``nu`` of the factors in its state.
@@ -86,7 +87,7 @@ def relora(
         dims: which leaves are matrices, and how.
         key: of A at all starts.
     """
-    return _factored(tx, rank, alpha / rank, dims, key, every=every, prune=prune)
+    return _factored(tx, rank, alpha, dims, key, every=every, prune=prune)
 
 
 def low_rank(tx: optax.GradientTransformation, rank: int, *, dims: Dims = hidden_matrices) -> optax.GradientTransformation:
@@ -173,7 +174,7 @@ def _step(
 def _factored(
     tx: optax.GradientTransformation,
     rank: int,
-    s: float,
+    alpha: float,
     dims: Dims,
     key: PRNGKeyArray | None,
     *,
@@ -183,6 +184,7 @@ def _factored(
     """LoRA, with merges every so many steps if there are any."""
     if rank < 1 or not 0 <= prune <= 1:
         raise UsageError(f"rank={rank}, prune={prune} is not allowed: rank is at least 1, prune a share")
+    s = alpha / rank
 
     def fresh(shape: tuple[int, ...], dtype: Any, key: PRNGKeyArray) -> Factors:
         *batch, m, n = shape
@@ -209,14 +211,14 @@ def _factored(
                 again = functools.partial(fresh, (*f.b.shape[:-1], f.a.shape[-1]), f.a.dtype)
                 f = when(due, again, f, draw(i, state.count))
             factors.append(f)
+        mu, nu = (optax.tree.get(state.inner, name) for name in ("mu", "nu"))
         inner = state.inner
-        for name in ("mu", "nu"):
-            if (tree := optax.tree.get(inner, name)) is not None:
-                kept = [
-                    x if not isinstance(x, Factors) else when(due, lambda f: Factors(*(_pruned(y, prune) for y in f)), x, x)
-                    for x in treedef.flatten_up_to(tree)
-                ]
-                inner = optax.tree.set(inner, **{name: treedef.unflatten(kept)})
+        if mu is not None and nu is not None:
+            pairs = [
+                (m, v) if not isinstance(m, Factors) else when(due, _pruned, (m, v), m, v, jnp.float32(prune))
+                for m, v in zip(treedef.flatten_up_to(mu), treedef.flatten_up_to(nu), strict=True)
+            ]
+            inner = optax.tree.set(inner, **{k: treedef.unflatten([p[i] for p in pairs]) for i, k in enumerate(("mu", "nu"))})
         return FactorState(state.count, treedef.unflatten(factors), inner)
 
     def update(gradient: PyTree, state: FactorState, params: PyTree | None = None) -> tuple[PyTree, FactorState]:
@@ -227,9 +229,9 @@ def _factored(
     return optax.GradientTransformation(init, update)
 
 
-def _pruned(x: Float[Array, "..."], share: float) -> Float[Array, "..."]:
-    """All but the largest entries set to zero."""
-    if isinstance(x, Blocks):
+def _pruned(mu: Factors, nu: Factors, share: Array) -> tuple[Factors, Factors]:
+    """Moments of the factors, zero where the first is not among the largest."""
+    if any(isinstance(x, Blocks) for x in mu):
         raise UsageError("ReLoRA does not prune moments in blocks: store them as numbers")
-    size = jnp.abs(x)
-    return jnp.where(size > jnp.quantile(size.astype(jnp.float32), share), x, 0)
+    kept = [jnp.abs(m) > jnp.quantile(jnp.abs(m).astype(jnp.float32), share) for m in mu]
+    return tuple(Factors(*(jnp.where(k, x, 0) for k, x in zip(kept, both, strict=True))) for both in (mu, nu))

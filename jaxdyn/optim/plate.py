@@ -13,7 +13,7 @@ import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, require
 from jaxdyn.optim.adam import Stored, adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.fira import apollo, fira
@@ -99,6 +99,11 @@ def _apollo(o: Options, places: dict[str, Any], rank: int, scale: float, tensor:
     return apollo(o.adam, gaussian, every=o.every, scale=scale, tensor=tensor, **places)
 
 
+def _relora(o: Options, lr: Any, places: dict[str, Any]) -> optax.GradientTransformation:
+    require(o, o.every is not None, "ReLoRA merges every so many steps", "every")
+    return relora(_factors(o, lr), o.rank, every=o.every, alpha=o.alpha, **places)
+
+
 def _random(o: Options) -> Subspace:
     return dataclasses.replace(o.subspace, finder="orthonormal")
 
@@ -113,7 +118,7 @@ METHODS: dict[str, Builder] = {
     "apollo": _uphill(lambda o, places: _apollo(o, places, o.rank, 1.0, False)),
     "apollo_mini": _uphill(lambda o, places: _apollo(o, places, 1, 128**0.5, True)),
     "lora": lambda o, lr, places: lora(_factors(o, lr), o.rank, alpha=o.alpha, **places),
-    "relora": lambda o, lr, places: relora(_factors(o, lr), o.rank, every=o.every or 1, alpha=o.alpha, **places),
+    "relora": _relora,
     "low_rank": lambda o, lr, places: low_rank(_factors(o, lr), o.rank, dims=places["dims"]),
 }
 
@@ -138,16 +143,8 @@ def method(
     Raises:
         UsageError: for an unknown name, or ReLoRA without a period.
     """
-    chosen = _Chosen(name, options.every)
-    require(chosen, name in METHODS, f"method is one of {', '.join(METHODS)}", "method")
-    require(chosen, name != "relora" or options.every is not None, "ReLoRA merges every so many steps", "method", "every")
+    if name not in METHODS:
+        raise UsageError(f"method={name} is not allowed: it is one of {', '.join(METHODS)}")
     start = (lambda params: spectral_start(params, options.rank, dims)) if name == "low_rank" else (lambda params: params)
     places = {"dims": dims, "key": jax.random.key(0) if key is None else key}
     return Method(start, METHODS[name](options, lr, places))
-
-
-class _Chosen(NamedTuple):
-    """What a refusal shows."""
-
-    method: str
-    every: int | None
