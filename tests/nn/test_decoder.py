@@ -104,7 +104,7 @@ def test_it_serves_as_a_language_model():
     logits = jax.nn.log_softmax(net.apply(params, t))
     expected = -jnp.mean(jnp.take_along_axis(logits, t[..., None], -1))
     np.testing.assert_allclose(language.loss(net, params, t, t), expected, rtol=1e-5)
-    assert np.isfinite(language.evaluate(net, params, t.T, 3).loss)
+    assert np.isfinite(language.evaluate(net, params, t, 3).loss)
 
 
 @pytest.mark.parametrize("wrong", [{"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])
@@ -113,7 +113,7 @@ def test_wrong_shapes_are_refused(wrong):
         dataclasses.replace(SMALL, **wrong)
 
 
-def test_wrong_names_are_refused():
+def test_wrong_names_are_refused(x64):
     with pytest.raises(UsageError, match="llama='2M'"):
         llama("2M")
     with pytest.raises(UsageError, match="cannot observe hidden"):
