@@ -79,12 +79,14 @@ def _pair(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
 
 
 def _rate(excess: Float[Array, " t"], steps: Array) -> Array:
-    """Slope of the logarithm of the excess over the steps, while it is between 1e-10 and 1e-6."""
+    """Slope of the logarithm of the excess over the steps, while it is between 1e-10 and 1e-6; 0 where it never is."""
     size = jnp.abs(excess)
     weight = jnp.where((size > 1e-10) & (size < 1e-6), 1.0, 0.0)
+    count = jnp.maximum(jnp.sum(weight), 1)
     x, y = steps.astype(excess.dtype), jnp.log(jnp.where(weight > 0, size, 1))
-    x, y = (v - jnp.sum(weight * v) / jnp.sum(weight) for v in (x, y))
-    return jnp.sum(weight * x * y) / jnp.sum(weight * x * x)
+    x, y = (v - jnp.sum(weight * v) / count for v in (x, y))
+    spread = jnp.sum(weight * x * x)
+    return jnp.where(spread > 0, jnp.sum(weight * x * y) / jnp.where(spread > 0, spread, 1), 0)
 
 
 def problem(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
@@ -125,7 +127,7 @@ def trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     slowest = modes.values[jnp.argmax(jnp.where(amounts > 1e-9 * jnp.linalg.norm(g), 1 - eta * modes.values, -jnp.inf))]
     rho = decay.ratio(eta, first, slowest)
     delta = decay.ratio(eta, first, second) ** steps * jnp.linalg.norm(g - kept) / linalg.singular_values(kept)[0]
-    order, rate = jnp.log(rho), _rate(rank - metrics.stable_rank(kept), steps)
+    order, rate = jnp.log(jnp.abs(rho)), _rate(rank - metrics.stable_rank(kept), steps)
     return jd.observables(
         predicted={
             "gradient": jd.named(flow, "time row col"),
