@@ -45,7 +45,7 @@ def init(key: PRNGKeyArray, layers: int, width: int) -> Float[Array, "L d d"]:
 
 
 def squared(
-    w: Float[Array, "L d d"], x: Float[Array, "N d"], y: Float[Array, "N d"], kind: Int[Array, ""], bias: Float[Array, "L d"]
+    w: Float[Array, "L d d"], x: Float[Array, "N d"], y: Float[Array, "N d"], kind: Int[Array, ""] | int, bias: Float[Array, "L d"]
 ) -> Float[Array, ""]:
     r"""Half the mean squared error, :math:`\frac1N \sum_i \frac12 \|y_i - f(x_i)\|^2`."""
     out = jax.vmap(lambda x: chain(w, x, kind, bias))(x)

@@ -2,6 +2,7 @@ r"""Claims on gradient descent on quadratics, the reduced form of GaLore's theor
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.galore.trials.decay import Quadratic, trial
+from jaxdyn.theories.galore.trials.decay import Quadratic, bound_trial, descent_trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -91,7 +92,7 @@ def plot_rate(ds: xr.Dataset, fig: Figure) -> None:
 
 STEP = jd.below("step_over_limit", 1.0)
 STUDY = jd.Study(
-    trial=trial,
+    trial=descent_trial,
     quick=jd.grid(Quadratic, step=[0.5, 0.9]),
     paper=jd.grid(Quadratic, step=[0.2, 0.5, 0.9], rows=[5, 8], cols=[4, 8]),
     seeds=128,
@@ -103,7 +104,7 @@ STUDY = jd.Study(
 )
 ALL = jd.grid(Quadratic, step=[0.5, 0.9], kind=["random", "entries", "pair"])
 
-BOUND = STUDY.claim(
+BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
     id="galore.stable_rank_bound",
     statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$ and positive "
     r"semidefinite $B_i$, $C_i$, with a step size below $2 / (\lambda_2 + \lambda_{max})$: $\mathrm{sr}(G_t) \le "

@@ -87,9 +87,9 @@ CLAIMS = (
         source="arXiv:2403.03507, section 4.1 (full-rank projections); that Adam's basis turns: derived",
     ).claim(
         id="galore.full_rank_limit",
-        statement="A ReLU network of three layers trained by GaLore with bases of full rank takes the path of SGD if the inner "
-        "transformation is the identity, whenever bases are found. With Adam inside, it takes the path of Adam in the basis of the "
-        "first gradient's singular vectors, which is another one than Adam's.",
+        statement="A network of three layers of leaky ReLUs trained by GaLore with bases of full rank takes the path of SGD if the "
+        "inner transformation is the identity, whenever bases are found. With Adam inside, it takes the path of Adam in the basis "
+        "of the first gradient's singular vectors, which is another one than Adam's.",
         judge=judge_full_rank,
         controls={"bases that lack one dimension": {"rank": 5}},
         rivals={

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import jax
 import jax.numpy as jnp
-import optax
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import linalg, metrics, train
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay
 
-__all__ = ["SAMPLES", "Quadratic", "problem", "trial"]
+__all__ = ["SAMPLES", "Descent", "Quadratic", "bound_trial", "descend", "descent_trial", "problem"]
 
 SAMPLES = 40  # of the curves
 
@@ -100,8 +101,21 @@ def problem(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
     return _wishart(k_b, s.terms, s.rows), _wishart(k_c, s.terms, s.cols), g
 
 
-def trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
-    """Gradients along gradient descent by differentiation, and by the eigenvectors of S; stable ranks and bounds."""
+class Descent(NamedTuple):
+    """A run: its modes, the start and its lowest part, the step size, both lowest eigenvalues, and the gradients at the samples."""
+
+    modes: decay.Modes
+    start: Float[Array, "m n"]
+    kept: Float[Array, "m n"]
+    eta: Float[Array, ""]
+    first: Float[Array, ""]
+    second: Float[Array, ""]
+    steps: Int[Array, " t"]
+    path: Float[Array, "t m n"]
+
+
+def descend(s: Quadratic, key: PRNGKeyArray) -> Descent:
+    """Gradient descent from zero weights, its gradients by differentiation."""
     b, c, g = problem(s, key)
     modes = decay.modes(b, c)
     kept, first, second = decay.lowest(modes, g)
@@ -110,50 +124,58 @@ def trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     def negative(w: Array) -> Array:  # W starts at zero, so that A is the gradient there
         return -jax.grad(model.linear_loss)(w, g + s.bend * jnp.tanh(w), b, c)
 
-    tx = optax.sgd(eta)
+    _, path = train.record(lambda w: w + eta * negative(w), jnp.zeros_like(g), negative, samples=SAMPLES, every=s.every)
+    return Descent(modes, g, kept, eta, first, second, s.every * jnp.arange(SAMPLES + 1), path)
 
-    def step(state: train.State) -> train.State:
-        updates, opt = tx.update(-negative(state.params), state.opt)
-        return train.State(optax.apply_updates(state.params, updates), opt, state.step + 1)
 
-    start = train.init(tx, jnp.zeros_like(g))
-    last, path = train.record(step, start, lambda state: negative(state.params), samples=SAMPLES, every=s.every)
-    steps = s.every * jnp.arange(SAMPLES + 1)
-    printed, corrected = decay.bounds(modes, g, eta, steps)
-    rank = metrics.stable_rank(path)
-    still, flow = jnp.broadcast_to(g, path.shape), decay.gradients(modes, g, eta, steps)
-    decayed = jnp.exp(-eta * modes.values * steps[:, None]) * jnp.einsum("kmn,mn->k", modes.matrices, g)
-    amounts = jnp.abs(jnp.einsum("kmn,mn->k", modes.matrices, g - kept))
-    slowest = modes.values[jnp.argmax(jnp.where(amounts > 1e-9 * jnp.linalg.norm(g), 1 - eta * modes.values, -jnp.inf))]
-    rho = decay.ratio(eta, first, slowest)
-    delta = decay.ratio(eta, first, second) ** steps * jnp.linalg.norm(g - kept) / linalg.singular_values(kept)[0]
-    order, rate = jnp.log(jnp.abs(rho)), _rate(rank - metrics.stable_rank(kept), steps)
+def _size(run: Descent) -> Any:
+    return jd.named(jnp.linalg.norm(run.path, axis=(1, 2)) / jnp.linalg.norm(run.start), "time")
+
+
+def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
+    """Stable ranks along descent, and both bounds."""
+    run = descend(s, key)
+    spectral = linalg.singular_values(run.kept)[0]
+    delta = decay.ratio(run.eta, run.first, run.second) ** run.steps * jnp.linalg.norm(run.start - run.kept) / spectral
+    return jd.observables(
+        predicted={"bound": jd.named(jnp.stack(decay.bounds(run.modes, run.start, run.eta, run.steps)), "form time")},
+        measured={"bound": jd.named(metrics.stable_rank(run.path), "time")},
+        recorded={"rank_start": metrics.stable_rank(run.start), "delta": jd.named(delta, "time"), "size": _size(run)},
+        assumed={
+            "step_over_limit": s.step,
+            "eigenvalue_gap": (run.second - run.first) / run.modes.values[-1],
+            "kept_share": jnp.linalg.norm(run.kept) / jnp.linalg.norm(run.start),
+        },
+        coords={"form": ("printed", "corrected")},
+    )
+
+
+def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
+    """Gradients along descent by differentiation and by modes, and the rate at which their stable rank approaches its limit."""
+    run = descend(s, key)
+    amounts = jnp.einsum("kmn,mn->k", run.modes.matrices, run.start)
+    flow = jnp.exp(-run.eta * run.modes.values * run.steps[:, None]) * amounts
+    # the eigenvalue of the rest that decays last: the second one, or a later one of which the start has nothing before it
+    rest, total = jnp.abs(jnp.einsum("kmn,mn->k", run.modes.matrices, run.start - run.kept)), jnp.linalg.norm(run.start)
+    slowest = jnp.argmax(jnp.where(rest > 1e-9 * total, 1 - run.eta * run.modes.values, -jnp.inf))
+    order = jnp.log(jnp.abs(decay.ratio(run.eta, run.first, run.modes.values[slowest])))
+    rate = _rate(metrics.stable_rank(run.path) - metrics.stable_rank(run.kept), run.steps)
+    axes = "time row col"
     return jd.observables(
         predicted={
-            "gradient": jd.named(flow, "time row col"),
-            "bound": jd.named(jnp.stack([printed, corrected]), "form time"),
+            "gradient": jd.named(decay.gradients(run.modes, run.start, run.eta, run.steps), axes),
             "first_order": order,
             "second_order": 2 * order,
         },
-        measured={
-            "gradient": jd.named(path, "time row col"),
-            "bound": jd.named(rank, "time"),
-            "first_order": rate,
-            "second_order": rate,
-        },
+        measured={"gradient": jd.named(run.path, axes), "first_order": rate, "second_order": rate},
         recorded={
-            "still": jd.named(still, "time row col"),
-            "flow": jd.named(jnp.einsum("tk,kmn->tmn", decayed, modes.matrices), "time row col"),
-            "rank_start": metrics.stable_rank(g),
-            "delta": jd.named(delta, "time"),
-            "size": jd.named(jnp.linalg.norm(path, axis=(1, 2)) / jnp.linalg.norm(g), "time"),
+            "still": jd.named(jnp.broadcast_to(run.start, run.path.shape), axes),
+            "flow": jd.named(jnp.einsum("tk,kmn->tmn", flow, run.modes.matrices), axes),
+            "size": _size(run),
         },
         assumed={
             "step_over_limit": s.step,
-            "eigenvalue_gap": (second - first) / modes.values[-1],
-            "second_share": jnp.max(jnp.where(modes.values == slowest, amounts, 0)) / jnp.linalg.norm(g),
-            "kept_share": jnp.linalg.norm(kept) / jnp.linalg.norm(g),
+            "kept_share": jnp.linalg.norm(run.kept) / total,
+            "second_share": rest[slowest] / total,
         },
-        status=train.finite_status(last.params),
-        coords={"form": ("printed", "corrected")},
     )

@@ -19,11 +19,12 @@ from jaxdyn.theories.galore.dynamics.noise import distance_left
 __all__ = ["Agreement", "FullRank", "Noisy", "agreement_trial", "full_rank_trial", "noisy_trial"]
 
 POINTS = 16
+LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis
 
 
 @jd.setting
 class FullRank:
-    """A ReLU network trained by GaLore of ``rank`` of ``width`` dimensions."""
+    """A network of leaky ReLUs trained by GaLore of ``rank`` of ``width`` dimensions."""
 
     lr: jd.Swept = 0.01
     rank: int = 6
@@ -88,7 +89,7 @@ def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
     subspace = Subspace(rank=s.rank)
 
     def loss(params: dict[str, Array]) -> Float[Array, ""]:
-        return model.squared(params["w"], x, y, jnp.int32(0), zero)
+        return model.squared(params["w"], x, y, LEAKY, zero)
 
     def moved(tx: optax.GradientTransformation) -> Array:
         return _trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
