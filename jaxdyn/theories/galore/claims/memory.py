@@ -9,7 +9,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.galore.trials.memory import METHODS, Table, trial
+from jaxdyn.theories.galore.trials.memory import ALGORITHMS, Table, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,10 +21,10 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Published totals and weights over ours, and the order of the methods in print."""
     total, weights = ds.measured_total / ds.predicted_total, ds.measured_weights / ds.predicted_weights
     ours, paper = ds.predicted_total, ds.measured_total
-    galore = xr.concat([x.sel(method="galore") / x.sel(method=["full", "lora"]) for x in (ours, paper)], "column")
+    galore = xr.concat([x.sel(algorithm="galore") / x.sel(algorithm=["full", "lora"]) for x in (ours, paper)], "column")
     return [
         jd.within("published total over ours", total, 0.84, 1.08),
-        jd.within("the same, full and low-rank", total.sel(method=["full", "low_rank"]), 0.93, 1.07),
+        jd.within("the same, full and low-rank", total.sel(algorithm=["full", "low_rank"]), 0.93, 1.07),
         jd.within("published weights over ours", weights, 0.9, 1.08),
         jd.at_most("GaLore over full and LoRA, ours and published", galore, 0.9),
     ]
@@ -32,7 +32,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 def equal_methods(ds: xr.Dataset) -> xr.Dataset:
     """A rival: every method needs what full training needs."""
-    full = ds.sel(method="full", drop=True)
+    full = ds.sel(algorithm="full", drop=True)
     like = {f"predicted_{n}": ds[f"predicted_{n}"] for n in ("total", "weights")}
     return ds.assign({name: full[name].broadcast_like(value).transpose(*value.dims) for name, value in like.items()})
 
@@ -42,7 +42,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     axes = fig.subplots(1, ds.sizes["model"])
     for ax, model in zip(axes, ds.model.values, strict=True):
         part = plotting.first_run(ds).sel(model=model)
-        place = np.arange(len(METHODS))
+        place = np.arange(len(ALGORITHMS))
         ax.bar(place - 0.2, part.predicted_total.values, 0.4, color=plotting.COLORS["theory"], label="ours, GB")
         ax.bar(place + 0.2, part.measured_total.values, 0.4, color=plotting.COLORS["measured"], label="published, G")
         ax.set_xticks(place, ["full", "GaLore", "low rank", "LoRA"], rotation=60)

@@ -126,7 +126,7 @@ CLAIMS = (
     ),
     jd.Study(
         trial=span_trial,
-        quick=jd.grid(Span, span=[2, 3, 5]),
+        quick=jd.grid(Span),
         paper=jd.grid(Span, span=[2, 3, 5], size=[8, 12]),
         seeds=128,
         paper_seeds=256,
