@@ -1,6 +1,7 @@
 """GaLore, why subspaces are switched: gradient norm and rank of the update for periods T, and for a first subspace that is kept.
 
-Quadratic problems of 10 x 10 weights, one-sided subspaces of 4 dimensions, no moments; 128 problems. Paper: arXiv 2403.03507, section 4.1.
+Quadratic problems of 10 x 10 weights, one-sided subspaces of 4 dimensions, no moments; 128 problems. Paper: arXiv 2403.03507,
+section 4.1.
 """
 
 import sys

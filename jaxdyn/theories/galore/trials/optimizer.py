@@ -12,11 +12,12 @@ import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.galore import galore
+from jaxdyn.optim.lora import factorised
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics.noise import distance_left
 
-__all__ = ["Agreement", "FullRank", "Noisy", "agreement_trial", "full_rank_trial", "noisy_trial"]
+__all__ = ["Agreement", "FullRank", "Noisy", "Sides", "agreement_trial", "full_rank_trial", "noisy_trial", "sides_trial"]
 
 POINTS = 16
 LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full rank and one basis
@@ -35,6 +36,23 @@ class FullRank:
 
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, 1 <= self.rank <= self.width, "rank is at least 1 and at most width", "rank", "width")
+
+
+@jd.setting
+class Sides:
+    """A network of leaky ReLUs trained by GaLore without moments, on either side; bases are found every so many steps."""
+
+    lr: jd.Swept = 0.01
+    every: jd.Swept = 1.0
+    rank: int = 2
+    width: int = 6
+    depth: int = 3
+    steps: int = 40
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, self.every >= 1, "every is at least 1", "every")
         jd.require(self, 1 <= self.rank <= self.width, "rank is at least 1 and at most width", "rank", "width")
 
 
@@ -108,6 +126,36 @@ def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
         measured={name: jd.named(value, axes) for name, value in measured.items()},
         recorded={"plain_adam": jd.named(moved(adam_direction()), axes)},
         status=train.finite_status(measured),
+    )
+
+
+def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
+    """Changes of the weights with bases on the left and on the right, and by descent along the nearest matrix of that rank."""
+    k_w, k_data = jax.random.split(key)
+    x, y = _data(k_data, s.width, "float64")
+    w, zero = model.init(k_w, s.depth, s.width), jnp.zeros((s.depth, s.width), jnp.float64)
+    every = jnp.round(s.every).astype(jnp.int32)
+
+    def loss(params: dict[str, Array]) -> Float[Array, ""]:
+        return model.squared(params["w"], x, y, LEAKY, zero)
+
+    def moved(tx: optax.GradientTransformation) -> Array:
+        return _trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
+
+    def nearest(g: Array) -> Array:
+        f = factorised(g, s.rank)
+        return f.b @ f.a
+
+    axes, sides = "side place row col", ("left", "right")
+    low = [moved(galore(optax.identity(), Subspace(rank=s.rank, side=side), every=every, scale=1.0)) for side in sides]
+    truncated = moved(optax.stateless(lambda g, _: jax.tree.map(nearest, g)))
+    plain = moved(optax.identity())
+    return jd.observables(
+        predicted={"change": jd.named(jnp.stack([truncated, truncated]), axes)},
+        measured={"change": jd.named(jnp.stack(low), axes)},
+        recorded={"sgd": jd.named(jnp.stack([plain, plain]), axes)},
+        status=train.finite_status(low),
+        coords={"side": sides},
     )
 
 

@@ -71,6 +71,9 @@ def test_optimizers():
     ds = jd.sweep(optimizer.full_rank_trial, jd.grid(optimizer.FullRank, steps=6, depth=2), 3)
     assert float(jd.relative_error(ds, "sgd", "place row col").max()) < 1e-9
     assert float(jd.relative_error(ds, "adam", "place row col").max()) < 1e-6
+    ds = jd.sweep(optimizer.sides_trial, jd.grid(optimizer.Sides, steps=10, depth=2, every=[1.0, 5.0]), 3)
+    error = jd.relative_error(ds, "change", "place row col").max(("seed", "side"))
+    assert error.sel(every=1.0) < 1e-9 < error.sel(every=5.0)
     ds = jd.sweep(optimizer.agreement_trial, jd.grid(optimizer.Agreement, periods=2, every=3), 3)
     assert float(jd.relative_error(ds, "change", "place row col").max()) < 1e-5
 
