@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, UInt8
 __all__ = ["BLOCK", "SMALL", "Blocks", "codes", "decode", "encode"]
 
 BLOCK = 256
+FIRST = (127 - 24) << 8  # the leading bits of 2^-24 in float32: exponent and 8 bits of the mantissa
 SMALL = 4096  # arrays with fewer numbers are not encoded
 
 
@@ -51,10 +52,33 @@ def encode(x: Float[Array, "..."], signed: bool = True) -> Blocks | Float[Array,
         return x
     blocks = jnp.pad(x.ravel(), (0, -x.size % BLOCK)).reshape(-1, BLOCK)
     largest = jnp.max(jnp.abs(blocks), 1)
-    table = codes(signed)
     relative = blocks / jnp.where(largest > 0, largest, 1)[:, None]
-    index = jnp.searchsorted(jnp.asarray((table[1:] + table[:-1]) / 2), relative.ravel()[: x.size])
-    return Blocks(index.astype(jnp.uint8), largest, x.shape, signed)
+    return Blocks(_nearest(relative.ravel()[: x.size], signed), largest, x.shape, signed)
+
+
+@functools.cache
+def _buckets(signed: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Borders between neighbouring codes, and how many lie below each bucket: numbers of one sign with 9 leading bits in common.
+
+    No bucket holds two borders, so that one comparison tells the code. Buckets begin at 2^-24, below the smallest border.
+    """
+    table = codes(signed)
+    borders = np.append((table[1:] + table[:-1]) / 2, np.inf).astype(np.float32)
+    ends = ((np.arange(24 * 256 + 2) + FIRST) << 15).astype(np.uint32).view(np.float32)
+    ends[0] = 0
+    below = np.searchsorted(borders, ends[:-1], "left")
+    below_negative = np.searchsorted(borders, -ends[1:], "right")
+    return borders, np.concatenate([below, below_negative]).astype(np.int32)
+
+
+def _nearest(x: Float[Array, " size"], signed: bool) -> UInt8[Array, " size"]:
+    """The nearest code of numbers between -1 and 1."""
+    borders, below = (jnp.asarray(part) for part in _buckets(signed))
+    half = below.size // 2
+    bits = jax.lax.bitcast_convert_type(jnp.abs(x), jnp.int32) >> 15
+    bucket = jnp.clip(bits - FIRST, 0, half - 1) + jnp.where(x < 0, half, 0)
+    index = below[bucket]
+    return (index + (borders[index] < x)).astype(jnp.uint8)
 
 
 def decode(x: Blocks | Float[Array, "..."]) -> Float[Array, "..."]:

@@ -98,5 +98,3 @@ def test_the_memory_table_is_upheld_and_its_rivals_are_not():
     assert all(passed(memory.judge(ds)))
     for breach in (*(c.breach for c in claim.controls.values()), *claim.rivals.values()):
         assert not all(passed(memory.judge(breach(ds))))
-    short = jd.sweep(table_trial, jd.grid(Table, side="short"), seeds=[0])
-    assert not passed(memory.judge(short))[0]  # the short side costs more than was published
