@@ -11,7 +11,7 @@ transformation or after this one, weight decay after it: ``optax.chain(galore(ad
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,7 +26,6 @@ from jaxdyn.optim.subspace import Basis, Subspace, find, lift, low_shape, lower,
 
 __all__ = ["Clock", "GaloreState", "Lazy", "Projected", "galore", "golore", "project"]
 
-Kept = Literal["keep", "reset", "rotate"]
 FIRST, SECOND = ("mu", "trace"), ("nu",)  # names of the moments in the states of optax's transformations
 
 
@@ -163,7 +162,7 @@ def galore(
     *,
     every: int | Int[Array, ""] | None = 200,
     scale: float | Array = 0.25,
-    moments: Kept = "keep",
+    moments: str = "keep",
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
     finder: Callable[..., Basis] | None = None,

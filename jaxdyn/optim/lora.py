@@ -151,7 +151,7 @@ def _step(
     leaves, treedef = jax.tree.flatten(gradient)
     given, factors = specs(dims, gradient), treedef.flatten_up_to(state.factors)
 
-    def low(spec: Matrix | None, g: Array, f: Factors) -> Any:
+    def low(spec: Matrix | None, g: Array, f: Factors | None) -> Any:
         if spec is None:
             return g
         full = as_matrices(spec, g)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -73,7 +73,7 @@ def sides(s: Subspace, m: int, n: int) -> tuple[bool, bool]:
     return left, not left
 
 
-def zeros(s: Subspace, shape: tuple[int, ...], dtype: jnp.dtype) -> Basis:
+def zeros(s: Subspace, shape: tuple[int, ...], dtype: Any) -> Basis:
     """A basis before the first gradient, for matrices [*batch, m, n]."""
     *batch, m, n = shape
     r, kept = min(s.rank, m, n), jnp.dtype(s.dtype or dtype)

@@ -21,14 +21,14 @@ from jaxdyn.optim.axes import Matrix, as_matrices, as_parameter, hidden_matrices
     ],
 )
 def test_there_and_back(spec, shape, matrices):
-    x = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=shape), jnp.float32)
     there = as_matrices(spec, x)
     assert there.shape == matrix_shape(spec, shape) == matrices
     np.testing.assert_array_equal(as_parameter(spec, there, shape), x)
 
 
 def test_rows_and_columns_are_the_named_axes():
-    x = np.random.default_rng(0).normal(size=(5, 2, 3)).astype(np.float32)
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(5, 2, 3)), jnp.float32)
     np.testing.assert_array_equal(as_matrices(Matrix((0,), (2, 1)), x), x.transpose(0, 2, 1).reshape(5, 6))
 
 

@@ -95,14 +95,15 @@ LOGITS = jd.Study(
     seeds=128,
     paper_seeds=256,
     evidence="algebra",
+    bounds="derived",
     source="arXiv:2403.03507, lemma 3.3; the remainder's order: derived",
 )
 
 CLAIMS = (
     CHAINS.claim(
         id="galore.grad_form_l2",
-        statement=r"In networks of 2 to 5 layers without biases, with ReLU or leaky ReLU units and trained by gradient descent on "
-        r"squared errors, the negative gradient of every layer is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
+        statement=r"In networks of 2, 3 and 5 layers without biases, with ReLU or leaky ReLU units and trained by gradient descent "
+        r"on squared errors, the negative gradient of every layer is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
         r"f_{l-1}^\top$, with $J$ the product of the weights and active units after that layer.",
         judge=judge_chain,
         controls={
@@ -121,7 +122,6 @@ CLAIMS = (
         r"\sum_i (J^\top P y - \frac{\gamma}{K} J^\top P J\, W_l f_{l-1}) f_{l-1}^\top$ with $P = I - 11^\top/K$, up to a "
         r"remainder of first order in the size of the logits, relative to the second term; $\gamma$ is 1 within 1% on average at "
         r"logits of standard deviation 0.01. (An identity to first order, at random weights; no training.)",
-        bounds="paper",
         judge=judge_logits,
         controls={"logits 1000 times as large": {"amplify": 1000.0}},
         rivals={

@@ -105,7 +105,7 @@ CLAIMS = (
     jd.Study(
         trial=switching_trial,
         quick=jd.grid(Switching),
-        paper=jd.grid(Switching, size=[10, 16], steps=6000),
+        paper=jd.grid(Switching, size=[10, 16], steps=3000),
         seeds=128,
         paper_seeds=256,
         evidence="reduced",
@@ -115,14 +115,14 @@ CLAIMS = (
         id="galore.switching",
         statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ by GaLore's optimizer without "
         r"moments, a one-sided subspace of 4 of 10 dimensions that is found again every 20 steps lets the whole gradient vanish "
-        r"(to $10^{-10}$ of its start in 3000 steps). The accumulated update has at most the rank of one subspace times the number "
+        r"(to $10^{-10}$ of its start in 600 steps). The accumulated update has at most the rank of one subspace times the number "
         r"of subspaces used, and full rank at the end.",
         judge=judge_switching,
         controls={"the first subspace is kept": {"every": 0.0}},
         rivals={"the update keeps the rank of one subspace": jd.swap(predicted_rank="one_subspace")},
         plot=plot_switching,
         caption="Left: norm of the gradient over that at the start, along training. Right: rank of the accumulated update, and the "
-        "rank of a subspace times the number of subspaces used. Medians and central 90% of the runs; 50 steps a sample.",
+        "rank of a subspace times the number of subspaces used. Medians and central 90% of the runs; 10 steps a sample.",
     ),
     jd.Study(
         trial=span_trial,

@@ -57,7 +57,7 @@ class Switching:
     size: int = 10
     rank: int = 4
     terms: int = 4
-    steps: int = 3000
+    steps: int = 600
 
     def __post_init__(self) -> None:
         jd.require(self, self.every >= 0, "every is at least 0", "every")
