@@ -10,7 +10,7 @@ released code (raw, epsilon 1e-6).
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,9 +20,7 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.blocks import Blocks, decode, encode
 
-__all__ = ["Moments", "Stored", "adam_direction"]
-
-Stored = Literal["parameter", "float32", "8bit"]
+__all__ = ["Moments", "adam_direction"]
 
 
 class Moments(NamedTuple):
@@ -34,7 +32,7 @@ class Moments(NamedTuple):
 
 
 def adam_direction(
-    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6, *, epsilon: str = "raw", stored: Stored = "parameter"
+    b1: float = 0.9, b2: float = 0.999, eps: float = 1e-6, *, epsilon: str = "raw", stored: str = "parameter"
 ) -> optax.GradientTransformation:
     """Adam without its rate: updates point uphill, as those of ``optax.scale_by_adam``.
 

@@ -14,7 +14,7 @@ import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
 from jaxdyn.errors import UsageError, require
-from jaxdyn.optim.adam import Stored, adam_direction
+from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.fira import apollo, fira
 from jaxdyn.optim.galore import Lazy, galore, golore
@@ -56,7 +56,7 @@ class Options:
     moments: str = "keep"
     alpha: float = 32.0
     switch: int = 0
-    stored: Stored = "parameter"
+    stored: str = "parameter"
     b1: float = 0.9
     b2: float = 0.999
     eps: float = 1e-6
