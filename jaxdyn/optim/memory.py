@@ -27,7 +27,7 @@ import jax.numpy as jnp
 from jaxtyping import PyTree
 
 from jaxdyn.errors import require
-from jaxdyn.optim.axes import Dims, hidden_matrices, matrix_shape, specs
+from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import BLOCK, SMALL
 from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
 
@@ -93,7 +93,7 @@ def estimate(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Bytes:
     return total
 
 
-def _matrix(plan: Plan, spec: Any, x: jax.ShapeDtypeStruct) -> tuple[int, int, int]:
+def _matrix(plan: Plan, spec: Matrix, x: Any) -> tuple[int, int, int]:
     """Bytes of weights, moments and bases of one parameter of matrices."""
     *batch, m, n = matrix_shape(spec, x.shape)
     count, r, size = math.prod(batch), min(plan.rank, m, n), x.dtype.itemsize

@@ -154,7 +154,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=128,
         evidence="network",
-        bounds="derived",
+        bounds=jd.looked(at="0:128", confirmed="4000:4128"),
         source="arXiv:2410.11289 (GoLore), section 4: the example; formulas and numbers: derived",
     ).claim(
         id="galore.noise_counterexample",
