@@ -1,0 +1,237 @@
+r"""Weights as products of thin factors, as transformations of the full gradient: LoRA, ReLoRA and low-rank factorisation.
+
+.. math:: W = W_0 + s\,BA: \qquad \partial_B L = s\,G A^\top, \quad \partial_A L = s\,B^\top G, \qquad
+   \Delta W = s\,(B'A' - BA)
+
+with G the gradient at W. The factors live in the state; the update is the change of the product, so that every method of the
+comparison is one transformation of one tree of weights, and the same training step serves all. In exact arithmetic this is
+training of the factors. Source: arXiv:2106.09685 (LoRA), arXiv:2307.05695 (ReLoRA). Letters: W (m, n), B (m, r), A (r, n).
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn import linalg
+from jaxdyn.errors import UsageError
+from jaxdyn.optim.axes import Dims, Matrix, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
+from jaxdyn.optim.blocks import Blocks
+from jaxdyn.optim.due import when
+
+__all__ = ["Factors", "FactorState", "factorised", "lora", "low_rank", "relora", "spectral_start"]
+
+
+class Factors(NamedTuple):
+    """Two thin factors of a matrix, W = B A."""
+
+    b: Float[Array, "*batch m r"]
+    a: Float[Array, "*batch r n"]
+
+
+class FactorState(NamedTuple):
+    """Steps made, factors (None for plain leaves), and the state of the optimizer of factors and plain leaves."""
+
+    count: Int[Array, ""]
+    factors: PyTree
+    inner: PyTree
+
+
+def lora(
+    tx: optax.GradientTransformation,
+    rank: int,
+    *,
+    alpha: float = 32.0,
+    dims: Dims = hidden_matrices,
+    key: PRNGKeyArray | None = None,
+) -> optax.GradientTransformation:
+    r"""LoRA with factor :math:`s = \alpha / r`: B starts at zero, A uniform in :math:`\pm 1/\sqrt n`; :math:`W_0` never moves.
+
+    Args:
+        tx: optimizer of the factors and of all leaves that are no matrices, its rate included: ``optax.adam(lr)``.
+        rank: r; at most the smaller side of a matrix is used.
+        alpha: s r. Source: arXiv:2403.03507, section 5 (32).
+        dims: which leaves are matrices, and how.
+        key: of A.
+    """
+    return _factored(tx, rank, alpha, dims, key, every=None, prune=0.0)
+
+
+def relora(
+    tx: optax.GradientTransformation,
+    rank: int,
+    *,
+    every: int | Array,
+    alpha: float = 32.0,
+    prune: float = 0.99,
+    dims: Dims = hidden_matrices,
+    key: PRNGKeyArray | None = None,
+) -> optax.GradientTransformation:
+    """LoRA whose product is merged into the weights every so many steps: the factors start afresh, and the moments are pruned.
+
+    The rate's second warm-up is the schedule's work. Source: arXiv:2307.05695, algorithm 1 (99% of the moments, those of smallest
+    magnitude, are zeroed). Departure: both moments are pruned where the first one is small; pruned apart, as in the released code,
+    a first moment may lose its second, and is then divided by epsilon. ``every`` may be traced.
+
+    Args:
+        tx: as for :func:`lora`; pruned are ``mu`` and ``nu`` of the factors in its state.
+        rank: r.
+        every: steps between two merges.
+        alpha: s r.
+        prune: share of each factor's moments that is zeroed at a merge.
+        dims: which leaves are matrices, and how.
+        key: of A at all starts.
+    """
+    return _factored(tx, rank, alpha, dims, key, every=every, prune=prune)
+
+
+def low_rank(tx: optax.GradientTransformation, rank: int, *, dims: Dims = hidden_matrices) -> optax.GradientTransformation:
+    r"""Training of the factors of W = B A alone, from balanced factors of the parameters at ``init``.
+
+    They must have that rank already: give ``spectral_start(params, rank)`` as the parameters. W itself is then no memory of the
+    method, but what its factors say.
+    """
+
+    def init(params: PyTree) -> FactorState:
+        leaves, treedef = jax.tree.flatten(params)
+        each = [
+            None if s is None else factorised(as_matrices(s, x), rank) for s, x in zip(specs(dims, params), leaves, strict=True)
+        ]
+        return _state(tx, treedef, each, leaves)
+
+    def update(gradient: PyTree, state: FactorState, params: PyTree | None = None) -> tuple[PyTree, FactorState]:
+        return _step(tx, gradient, state, params, dims, 1.0)
+
+    return optax.GradientTransformation(init, update)
+
+
+def factorised(w: Float[Array, "*batch m n"], rank: int) -> Factors:
+    r"""Balanced factors :math:`B = U_r \Sigma_r^{1/2}`, :math:`A = \Sigma_r^{1/2} V_r^\top` of the nearest matrix of that rank."""
+    r = min(rank, *w.shape[-2:])
+    u, s, vt = linalg.svd(w.astype(jnp.promote_types(w.dtype, jnp.float32)))
+    root = jnp.sqrt(s[..., :r])
+    return Factors((u[..., :r] * root[..., None, :]).astype(w.dtype), (root[..., :, None] * vt[..., :r, :]).astype(w.dtype))
+
+
+def spectral_start(params: PyTree, rank: int, dims: Dims = hidden_matrices) -> PyTree:
+    """The parameters with every matrix replaced by the nearest one of that rank, scaled to the root mean square that it had.
+
+    A factorisation that starts smaller than the full network does fails for its start, not for its rank. Source: Khodak et al.,
+    arXiv:2105.01029, section 3.1 (spectral initialisation); the scaling is ours, arXiv:2403.03507 does not say how its baseline
+    starts.
+    """
+
+    def start(spec: Any, x: Array) -> Array:
+        if spec is None:
+            return x
+        w = as_matrices(spec, x)
+        f = factorised(w, rank)
+        near = f.b @ f.a
+        size = jnp.linalg.norm(w, axis=(-2, -1), keepdims=True) / jnp.linalg.norm(near, axis=(-2, -1), keepdims=True)
+        return as_parameter(spec, (near * size).astype(x.dtype), x.shape)
+
+    leaves, treedef = jax.tree.flatten(params)
+    return treedef.unflatten([start(s, x) for s, x in zip(specs(dims, params), leaves, strict=True)])
+
+
+def _state(tx: optax.GradientTransformation, treedef: Any, factors: list[Factors | None], leaves: list[Array]) -> FactorState:
+    trained = treedef.unflatten([x if f is None else f for f, x in zip(factors, leaves, strict=True)])
+    return FactorState(jnp.zeros((), jnp.int32), treedef.unflatten(factors), tx.init(trained))
+
+
+def _step(
+    tx: optax.GradientTransformation, gradient: PyTree, state: FactorState, params: PyTree | None, dims: Dims, s: float
+) -> tuple[PyTree, FactorState]:
+    """One step of the factors and of the plain leaves, as an update of the full tree."""
+    leaves, treedef = jax.tree.flatten(gradient)
+    given, factors = specs(dims, gradient), treedef.flatten_up_to(state.factors)
+
+    def low(spec: Matrix | None, g: Array, f: Factors | None) -> Any:
+        if spec is None:
+            return g
+        full = as_matrices(spec, g)
+        return Factors(s * (full @ jnp.swapaxes(f.a, -1, -2)), s * (jnp.swapaxes(f.b, -1, -2) @ full))
+
+    gradients = treedef.unflatten([low(*each) for each in zip(given, leaves, factors, strict=True)])
+    weights = None
+    if params is not None:
+        weights = treedef.unflatten([x if f is None else f for f, x in zip(factors, jax.tree.leaves(params), strict=True)])
+    updates, inner = tx.update(gradients, state.inner, weights)
+    out, moved = [], []
+    for spec, g, f, change in zip(given, leaves, factors, treedef.flatten_up_to(updates), strict=True):
+        new = None if spec is None else optax.apply_updates(f, change)
+        full = change if spec is None else as_parameter(spec, (s * (new.b @ new.a - f.b @ f.a)).astype(g.dtype), g.shape)
+        out.append(full)
+        moved.append(new)
+    return treedef.unflatten(out), FactorState(state.count + 1, treedef.unflatten(moved), inner)
+
+
+def _factored(
+    tx: optax.GradientTransformation,
+    rank: int,
+    alpha: float,
+    dims: Dims,
+    key: PRNGKeyArray | None,
+    *,
+    every: int | Array | None,
+    prune: float,
+) -> optax.GradientTransformation:
+    """LoRA, with merges every so many steps if there are any."""
+    if rank < 1 or not 0 <= prune <= 1:
+        raise UsageError(f"rank={rank}, prune={prune} is not allowed: rank is at least 1, prune a share")
+    s = alpha / rank
+
+    def fresh(shape: tuple[int, ...], dtype: Any, key: PRNGKeyArray) -> Factors:
+        *batch, m, n = shape
+        r = min(rank, m, n)
+        a = jax.random.uniform(key, (*batch, r, n), dtype, -(n**-0.5), n**-0.5)
+        return Factors(jnp.zeros((*batch, m, r), dtype), a)
+
+    def draw(i: int, count: Any) -> PRNGKeyArray:
+        return jax.random.fold_in(jax.random.fold_in(jax.random.key(0) if key is None else key, i), count)
+
+    def init(params: PyTree) -> FactorState:
+        leaves, treedef = jax.tree.flatten(params)
+        factors = [
+            None if spec is None else fresh(matrix_shape(spec, x.shape), x.dtype, draw(i, 0))
+            for i, (spec, x) in enumerate(zip(specs(dims, params), leaves, strict=True))
+        ]
+        return _state(tx, treedef, factors, leaves)
+
+    def merged(state: FactorState, treedef: Any) -> FactorState:
+        due = (state.count > 0) & (state.count % every == 0)
+        factors = []
+        for i, f in enumerate(treedef.flatten_up_to(state.factors)):
+            if f is not None:
+                again = functools.partial(fresh, (*f.b.shape[:-1], f.a.shape[-1]), f.a.dtype)
+                f = when(due, again, f, draw(i, state.count))
+            factors.append(f)
+        mu, nu = (optax.tree.get(state.inner, name) for name in ("mu", "nu"))
+        inner = state.inner
+        if mu is not None and nu is not None:
+            pairs = [
+                (m, v) if not isinstance(m, Factors) else when(due, _pruned, (m, v), m, v, jnp.float32(prune))
+                for m, v in zip(treedef.flatten_up_to(mu), treedef.flatten_up_to(nu), strict=True)
+            ]
+            inner = optax.tree.set(inner, **{k: treedef.unflatten([p[i] for p in pairs]) for i, k in enumerate(("mu", "nu"))})
+        return FactorState(state.count, treedef.unflatten(factors), inner)
+
+    def update(gradient: PyTree, state: FactorState, params: PyTree | None = None) -> tuple[PyTree, FactorState]:
+        if every is not None:
+            state = merged(state, jax.tree.structure(gradient))
+        return _step(tx, gradient, state, params, dims, s)
+
+    return optax.GradientTransformation(init, update)
+
+
+def _pruned(mu: Factors, nu: Factors, share: Array) -> tuple[Factors, Factors]:
+    """Moments of the factors, zero where the first is not among the largest."""
+    if any(isinstance(x, Blocks) for x in mu):
+        raise UsageError("ReLoRA does not prune moments in blocks: store them as numbers")
+    kept = [jnp.abs(m) > jnp.quantile(jnp.abs(m).astype(jnp.float32), share) for m in mu]
+    return tuple(Factors(*(jnp.where(k, x, 0) for k, x in zip(kept, both, strict=True))) for both in (mu, nu))

@@ -1,0 +1,136 @@
+r"""Bytes of a method's training state, from shapes alone: weights, moments, bases, factors; equal to those of the real arrays.
+
+With lo and hi the smaller and larger side of a matrix W (m, n) and rank r, its entries are
+
+================  =============  =============  =========  ====================
+method            weights        moments        bases      total
+================  =============  =============  =========  ====================
+full              mn             2mn            0          3mn
+low_rank          (m + n) r      2 (m + n) r    0          3 (m + n) r
+lora              mn + (m + n) r 2 (m + n) r    0          mn + 3 (m + n) r
+galore, short     mn             2 hi r         lo r       mn + lo r + 2 hi r
+galore, long      mn             2 lo r         hi r       mn + hi r + 2 lo r
+================  =============  =============  =========  ====================
+
+Source: arXiv:2403.03507, table 1 (for m ≤ n, short side). All other parameters have full Adam states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import PyTree
+
+from jaxdyn.errors import require
+from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, specs
+from jaxdyn.optim.blocks import BLOCK, SMALL
+from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
+
+__all__ = ["METHODS", "Bytes", "Plan", "compiled_bytes", "estimate", "nbytes"]
+
+METHODS = ("full", "low_rank", "lora", "galore")
+
+
+class Bytes(NamedTuple):
+    """Bytes of a training state; ``counters`` are the numbers of steps made."""
+
+    weights: int
+    moments: int
+    bases: int
+    counters: int
+
+    @property
+    def states(self) -> int:
+        """What the optimizer holds besides the weights: moments and bases."""
+        return self.moments + self.bases
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return sum(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A method and how it stores its numbers.
+
+    Args:
+        method: one of :data:`METHODS`; the factors of ``lora`` and ``low_rank`` count as weights.
+        rank: of bases and factors.
+        side: GaLore's, see :class:`jaxdyn.optim.subspace.Subspace`.
+        moments: dtype of Adam's moments; None: each parameter's own; "8bit": blocks of one byte a number.
+        bases: dtype of bases; None: each parameter's own.
+    """
+
+    method: str = "galore"
+    rank: int = 128
+    side: str = "short"
+    moments: str | None = None
+    bases: str | None = None
+
+    def __post_init__(self) -> None:
+        require(self, self.method in METHODS, f"method is one of {', '.join(METHODS)}", "method")
+        require(self, self.rank >= 1, "rank is at least 1", "rank")
+        require(self, self.side in SIDES, f"side is one of {', '.join(SIDES)}", "side")
+
+
+def estimate(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Bytes:
+    """Bytes of the training state of parameters, arrays or their shapes (``jax.eval_shape``); nothing is allocated.
+
+    Counters are Adam's and, for all methods but full, the method's own.
+    """
+    own = 0 if plan.method == "full" else 4
+    total = Bytes(0, 0, 0, 4 + own)
+    for spec, x in zip(specs(dims, params), jax.tree.leaves(params), strict=True):
+        weights = x.size * x.dtype.itemsize
+        leaf = (weights, _moments(plan, x.size, x.dtype), 0) if spec is None else _matrix(plan, spec, x)
+        total = Bytes(*(a + b for a, b in zip(total, (*leaf, 0), strict=True)))
+    return total
+
+
+def _matrix(plan: Plan, spec: Matrix, x: Any) -> tuple[int, int, int]:
+    """Bytes of weights, moments and bases of one parameter of matrices."""
+    *batch, m, n = matrix_shape(spec, x.shape)
+    count, r, size = math.prod(batch), min(plan.rank, m, n), x.dtype.itemsize
+    if plan.method == "full":
+        return x.size * size, _moments(plan, x.size, x.dtype), 0
+    if plan.method == "galore":
+        s = Subspace(rank=plan.rank, side=plan.side)
+        bases = count * r * sum(length for length, on in zip((m, n), sides(s, m, n), strict=True) if on)
+        low = count * math.prod(low_shape(s, (m, n)))
+        return x.size * size, _moments(plan, low, x.dtype), bases * jnp.dtype(plan.bases or x.dtype).itemsize
+    factors = (count * m * r, count * n * r)
+    weights = (x.size if plan.method == "lora" else 0) + sum(factors)
+    return weights * size, sum(_moments(plan, f, x.dtype) for f in factors), 0
+
+
+def _moments(plan: Plan, size: int, dtype: Any) -> int:
+    """Bytes of two moments with that many numbers each."""
+    if plan.moments == "8bit":
+        return 2 * (size + 4 * -(-size // BLOCK) if size >= SMALL else 4 * size)
+    return 2 * size * jnp.dtype(plan.moments or dtype).itemsize
+
+
+def nbytes(tree: PyTree) -> int:
+    """Bytes of all arrays of a tree, or of their shapes."""
+    return sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(tree))
+
+
+def compiled_bytes(f: Callable[..., Any], *args: Any, donated: tuple[int, ...] = ()) -> dict[str, int]:
+    """Bytes of a compiled function by the compiler's own account: arguments, outputs, what they share, and work space.
+
+    ``peak`` is their sum, what they share counted once. Arguments may be shapes.
+    """
+    found = jax.jit(f, donate_argnums=donated).lower(*args).compile().memory_analysis()
+    parts = {
+        "arguments": found.argument_size_in_bytes,
+        "outputs": found.output_size_in_bytes,
+        "shared": found.alias_size_in_bytes,
+        "work": found.temp_size_in_bytes,
+    }
+    return parts | {"peak": parts["arguments"] + parts["outputs"] - parts["shared"] + parts["work"]}

@@ -1,0 +1,38 @@
+"""Our column of GaLore's memory table: bytes of the training states of its LLaMA models, in bfloat16."""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+
+from jaxdyn.nn.decoder import init, llama
+from jaxdyn.optim.memory import Bytes, Plan, estimate
+from jaxdyn.theories.galore.published import RANKS
+
+__all__ = ["EIGHT_BIT", "GB", "GIB", "lora_as_published", "memory", "shapes"]
+
+GB, GIB = 1e9, 2.0**30
+EIGHT_BIT = "8bit"
+
+
+@functools.cache
+def shapes(model: str) -> dict:
+    """The shapes of a model's weights, bfloat16; nothing is allocated."""
+    shape = llama(model, dtype="bfloat16")
+    return jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+
+
+def memory(model: str, method: str, *, side: str = "long", moments: str | None = None) -> Bytes:
+    """Bytes of a method at the published rank."""
+    return estimate(shapes(model), Plan(method=method, rank=RANKS[model], side=side, moments=moments))
+
+
+def lora_as_published(model: str) -> Bytes:
+    """LoRA counted as in the paper: the full model, and once more all that is trained, embeddings and read-out included."""
+    tree = shapes(model)
+    trained = sum(2 * tree[name].size for name in ("embed", "head", "norm")) + sum(
+        2 * x.size for name, x in tree["blocks"].items() if name.endswith("norm")
+    )
+    once = memory(model, "lora")
+    return once._replace(weights=once.weights + trained)

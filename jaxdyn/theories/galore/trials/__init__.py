@@ -1,0 +1,1 @@
+"""Settings and trials of GaLore's claims."""

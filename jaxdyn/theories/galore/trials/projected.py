@@ -1,0 +1,187 @@
+"""Gradient descent within subspaces: fixed ones, and those that GaLore's optimizer finds again and again."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import linalg, train
+from jaxdyn.optim.galore import galore
+from jaxdyn.optim.subspace import Subspace
+from jaxdyn.theories.galore import model
+from jaxdyn.theories.galore.dynamics import decay, projected
+
+__all__ = ["Fixed", "Span", "Switching", "fixed_trial", "span_trial", "switching_trial"]
+
+NEVER = 2**30
+
+
+def _positive(key: PRNGKeyArray, terms: int, size: int) -> Float[Array, "N d d"]:
+    """Symmetric matrices with eigenvalues between 0.5 and 1.5."""
+
+    def one(key: PRNGKeyArray) -> Array:
+        k_vectors, k_values = jax.random.split(key)
+        q = linalg.qr(jax.random.normal(k_vectors, (size, size), jnp.float64))[0]
+        return q * jax.random.uniform(k_values, (size,), jnp.float64, 0.5, 1.5) @ q.T
+
+    return jax.vmap(one)(jax.random.split(key, terms))
+
+
+@jd.setting
+class Fixed:
+    r"""Descent within random subspaces of ``rank`` dimensions on both sides.
+
+    ``step`` is the step size as a share of :math:`2 / (\kappa + \lambda_{max})`.
+    """
+
+    step: jd.Swept = 0.5
+    size: int = 8
+    rank: int = 3
+    terms: int = 3
+    steps: int = 60
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.step > 0, "step is positive", "step")
+        jd.require(self, 1 <= self.rank < self.size, "rank is at least 1 and below size", "rank", "size")
+        jd.require(self, self.terms >= 1 and self.steps >= 3, "terms is at least 1, steps at least 3", "terms", "steps")
+
+
+@jd.setting
+class Switching:
+    """Descent by GaLore's optimizer, one-sided, without moments; ``every`` 0 keeps the first subspace."""
+
+    every: jd.Swept = 20.0
+    size: int = 10
+    rank: int = 4
+    terms: int = 4
+    steps: int = 600
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.every >= 0, "every is at least 0", "every")
+        jd.require(self, 1 <= self.rank < self.size, "rank is at least 1 and below size", "rank", "size")
+
+
+@jd.setting
+class Span:
+    r"""Parametric gradients :math:`\frac1N\sum_i (a_i - B_i W f_i) f_i^\top` with inputs that span ``span`` dimensions.
+
+    ``free`` adds a part to A that is not of this form.
+    """
+
+    free: jd.Swept = 0.0
+    size: int = 8
+    span: int = 3
+    steps: int = 40
+
+    def __post_init__(self) -> None:
+        jd.require(self, 1 <= self.span < self.size, "span is at least 1 and below size", "span", "size")
+
+
+def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
+    """Norms of the projected gradient along descent, and where the full gradient ends."""
+    k_b, k_c, k_g, k_p, k_q = jax.random.split(key, 5)
+    b, c = _positive(k_b, s.terms, s.size), _positive(k_c, s.terms, s.size)
+    g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
+    p, q = (linalg.qr(jax.random.normal(k, (s.size, s.rank), jnp.float64))[0] for k in (k_p, k_q))
+    theory = projected.within(b, c, g, p, q)
+    eta = s.step * 2 / (theory.kappa + theory.fastest)
+
+    def step(w: Array) -> Array:
+        full = -jax.grad(model.linear_loss)(w, g, b, c)
+        return w + eta * p @ (p.T @ full @ q) @ q.T
+
+    def observe(w: Array) -> tuple[Array, Array]:
+        full = -jax.grad(model.linear_loss)(w, g, b, c)
+        return jnp.linalg.norm(p.T @ full @ q), full
+
+    _, (norms, path) = train.record(step, jnp.zeros_like(g), observe, samples=s.steps, every=1)
+    small = norms[:-1] < 1e-9 * norms[0]  # below, rounding errors
+    ratios = jnp.where(small, 0, norms[1:] / jnp.where(small, 1, norms[:-1]))
+    many = jax.lax.fori_loop(0, 2000, lambda _, w: step(w), jnp.zeros_like(g))
+    end = observe(many)[1]
+    return jd.observables(
+        predicted={
+            "worst_ratio": 1 - eta * theory.kappa,
+            "end": jd.named(theory.rest, "row col"),
+        },
+        measured={
+            "worst_ratio": jnp.max(ratios),
+            "end": jd.named(end, "row col"),
+        },
+        recorded={
+            "none": jd.named(jnp.zeros_like(end), "row col"),
+            "start": jd.named(g, "row col"),
+            "norms": jd.named(norms, "time"),
+            "full": jd.named(jnp.linalg.norm(path, axis=(1, 2)), "time"),
+        },
+        assumed={"step_over_limit": s.step, "kappa": theory.kappa},
+        status=train.finite_status(end),
+    )
+
+
+def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
+    """Norm of the gradient and rank of the accumulated update along training by the optimizer."""
+    k_b, k_c, k_g = jax.random.split(key, 3)
+    b, c = _positive(k_b, s.terms, s.size), _positive(k_c, s.terms, s.size)
+    g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
+    eta = 1 / decay.modes(b, c).values[-1]
+    every = jnp.where(s.every > 0, jnp.round(s.every), NEVER).astype(jnp.int32)
+    tx = galore(optax.sgd(eta), Subspace(rank=s.rank), every=every, scale=1.0)
+
+    def loss(params: dict[str, Array]) -> Array:
+        return model.linear_loss(params["w"], g, b, c)
+
+    def observe(state: train.State) -> tuple[Array, Array]:
+        values = linalg.singular_values(state.params["w"])
+        rank = jnp.sum(values > 1e-9 * values[0])
+        return jnp.linalg.norm(jax.grad(loss)(state.params)["w"]), rank.astype(jnp.float64)
+
+    step = train.make_step(loss, tx)
+    start = train.init(tx, {"w": jnp.zeros_like(g)})
+    last, (norms, ranks) = train.record(step, start, observe, samples=60, every=s.steps // 60)
+    made = s.steps // 60 * jnp.arange(61)
+    subspaces = jnp.ceil(made / every)
+    return jd.observables(
+        predicted={
+            "rank": jd.named(jnp.minimum(subspaces * s.rank, s.size).astype(jnp.float64), "time"),
+            "end": jnp.zeros(()),
+            "final_rank": float(s.size),
+        },
+        measured={"rank": jd.named(ranks, "time"), "end": norms[-1] / norms[0], "final_rank": ranks[-1]},
+        recorded={"norms": jd.named(norms / norms[0], "time"), "one_subspace": float(s.rank)},
+        status=train.finite_status(last.params),
+    )
+
+
+def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
+    """Singular values of the gradient along descent, and its part in the null space of S."""
+    k_f, k_mix, k_a, k_b, k_free = jax.random.split(key, 5)
+    count = 2 * s.span
+    inputs = jax.random.normal(k_mix, (count, s.span), jnp.float64) @ jax.random.normal(k_f, (s.span, s.size), jnp.float64)
+    a = jax.random.normal(k_a, (count, s.size), jnp.float64)
+    b, c = _positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
+    g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.size, s.size), jnp.float64)
+    modes = decay.modes(b, c)
+    null = modes.values < 1e-9 * modes.values[-1]
+    inside = jnp.where(null, jnp.einsum("kmn,mn->k", modes.matrices, g), 0)
+    eta = 1 / modes.values[-1]
+
+    def negative(w: Array) -> Array:
+        return -jax.grad(model.linear_loss)(w, g, b, c)
+
+    last, path = train.record(lambda w: w + eta * negative(w), jnp.zeros_like(g), negative, samples=s.steps, every=1)
+    values = linalg.singular_values(path)
+    return jd.observables(
+        predicted={"null_dimensions": s.size * (s.size - s.span) + jnp.zeros(())},
+        measured={"null_dimensions": jnp.sum(null).astype(jnp.float64)},
+        recorded={
+            "beyond": jd.named(values[:, s.span] / values[0, 0], "time"),
+            "within": values[0, s.span - 1] / values[0, 0],
+            "entries_less_span": s.size**2 - s.span + jnp.zeros(()),
+            "in_null": jnp.linalg.norm(inside) / jnp.linalg.norm(g),
+        },
+        status=train.finite_status(last),
+    )

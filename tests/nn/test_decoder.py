@@ -1,0 +1,121 @@
+"""The decoder against NumPy, its scan against layers written out, its sizes against the published ones."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import count
+from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, trunk
+from jaxdyn.text import language
+from tests.nn import plain_decoder
+
+SMALL = Decoder(vocabulary=11, width=12, layers=3, heads=3, hidden=10, std=0.7, dtype="float64")
+
+
+def tokens(b=2, n=7, v=11):
+    return jnp.asarray(np.random.default_rng(0).integers(0, v, (b, n)))
+
+
+@pytest.mark.parametrize("change", [{}, {"groups": 1}, {"tied": True}, {"heads": 2, "groups": 2}, {"scan": False}])
+def test_numpy_forward(change, x64):
+    shape = dataclasses.replace(SMALL, **change)
+    params = init(shape, jax.random.key(0))
+    ours = jax.jit(lambda p, t: apply(shape, p, t))(params, tokens())
+    plain = jax.tree.map(np.asarray, params)
+    theirs = np.stack([plain_decoder.logits(shape, plain, row) for row in np.asarray(tokens())])
+    np.testing.assert_allclose(ours, theirs, atol=1e-10)
+    assert np.std(theirs) > 0.1
+
+
+def test_scanned_and_written_out_layers_are_one_network(x64):
+    net, plain = decoder(SMALL), decoder(dataclasses.replace(SMALL, scan=False))
+    params, names = net.init(jax.random.key(0)), ("attention", "entropy", "inputs")
+    (a, seen_a), (b, seen_b) = (n.apply(params, tokens(), observe=names) for n in (net, plain))
+    np.testing.assert_allclose(a, b, atol=1e-12)
+    for name in names:
+        np.testing.assert_allclose(seen_a[name], seen_b[name], atol=1e-12)
+    assert seen_a["attention"].shape == (3, 2, 3, 7, 7) and seen_a["inputs"].shape == (3, 2, 7, 12)
+    np.testing.assert_allclose(jnp.sum(seen_a["attention"], -1), 1)
+    np.testing.assert_array_equal(seen_a["inputs"][0], params["embed"][tokens()])
+
+
+def size_of_program(shape):
+    params = jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+    gradient = jax.grad(lambda p, t: jnp.sum(apply(shape, p, t)))
+    return len(jax.jit(gradient).lower(params, jnp.zeros((1, 8), jnp.int32)).as_text())
+
+
+def test_a_scanned_program_is_as_long_for_any_depth():
+    shallow, deep = (dataclasses.replace(SMALL, layers=n, dtype="float32") for n in (2, 24))
+    assert size_of_program(deep) < 1.05 * size_of_program(shallow)
+    written = dataclasses.replace(deep, scan=False)
+    assert size_of_program(written) > 5 * size_of_program(deep)
+
+
+def test_later_tokens_change_nothing_before_them(x64):
+    params, t = init(SMALL, jax.random.key(0)), tokens()
+    changed = t.at[:, 4].set((t[:, 4] + 1) % 11)
+    a, b = apply(SMALL, params, t), apply(SMALL, params, changed)
+    np.testing.assert_allclose(a[:, :4], b[:, :4], atol=1e-13)
+    assert float(jnp.min(jnp.max(jnp.abs(a - b)[:, 4:], -1))) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("name", "exact"),
+    [("60M", 58_073_600), ("130M", 134_105_856), ("350M", 367_969_280), ("1B", 1_339_082_752), ("7B", 6_738_415_616)],
+)
+def test_published_sizes(name, exact):
+    shape = llama(name)
+    params = jax.eval_shape(lambda: init(shape, jax.random.key(0)))
+    d, layers = shape.width, shape.layers
+    assert count(params) == exact
+    assert exact == 2 * 32_000 * d + (2 * layers + 1) * d + layers * (4 * d * d + 3 * d * shape.hidden)
+
+
+def test_the_start_is_gaussian_and_the_precision_the_shapes():
+    shape = Decoder(vocabulary=300, width=64, layers=2, heads=4, hidden=160, dtype="bfloat16")
+    params = init(shape, jax.random.key(0))
+    assert {x.dtype.name for x in jax.tree.leaves(params)} == {"bfloat16"}
+    assert apply(shape, params, tokens(v=300)).dtype == jnp.bfloat16
+    for name in ("q", "down"):
+        w = np.asarray(params["blocks"][name], np.float32)
+        assert abs(w.std() / 0.02 - 1) < 0.03 and abs(w.mean()) < 1e-3
+    np.testing.assert_array_equal(params["blocks"]["mlp_norm"], 1)
+
+
+def test_far_positions_are_told_apart_in_bfloat16():
+    shape = Decoder(vocabulary=3, width=8, layers=1, heads=1, hidden=8, std=1.0, dtype="bfloat16")
+    params = init(shape, jax.random.key(0))
+    wide = jax.tree.map(lambda x: x.astype(jnp.float32), params)
+    t = jnp.zeros((1, 400), jnp.int32).at[0, -3].set(1)
+    _, low = trunk(shape, params, t, observe=("attention",))
+    _, high = trunk(dataclasses.replace(shape, dtype="float32"), wide, t, observe=("attention",))
+    np.testing.assert_allclose(low["attention"].astype(jnp.float32)[..., -1, :], high["attention"][..., -1, :], atol=0.05)
+
+
+def test_it_serves_as_a_language_model():
+    net = decoder(Decoder(vocabulary=11, width=8, layers=1, heads=2, hidden=12))
+    params = net.init(jax.random.key(0))
+    t = tokens()
+    logits = jax.nn.log_softmax(net.apply(params, t))
+    expected = -jnp.mean(jnp.take_along_axis(logits, t[..., None], -1))
+    np.testing.assert_allclose(language.loss(net, params, t, t), expected, rtol=1e-5)
+    assert np.isfinite(language.evaluate(net, params, t, 3).loss)
+
+
+@pytest.mark.parametrize("wrong", [{"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])
+def test_wrong_shapes_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        dataclasses.replace(SMALL, **wrong)
+
+
+def test_wrong_names_are_refused(x64):
+    with pytest.raises(UsageError, match="llama='2M'"):
+        llama("2M")
+    with pytest.raises(UsageError, match="cannot observe hidden"):
+        decoder(SMALL).apply(init(SMALL, jax.random.key(0)), tokens(), observe=("hidden",))
+    assert set(LLAMA) >= {"60M", "7B"}

@@ -1,0 +1,63 @@
+"""8-bit blocks: the table of codes, errors within half a cell, encoding what was decoded."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jaxdyn.optim.blocks import BLOCK, SMALL, Blocks, codes, decode, encode
+
+
+@pytest.mark.parametrize("signed", [True, False])
+def test_codes_are_the_published_ones(signed):
+    table = codes(signed)
+    assert table.shape == (256,) == np.unique(table).shape
+    assert table[-1] == 1 and 0 in table
+    assert table[0] == (-table[-2] if signed else 0)
+    finest = table[(table > 0.1) & (table < 1)]
+    cells = 64 if signed else 128
+    np.testing.assert_allclose(finest, 0.1 + 0.9 * (np.arange(cells) + 0.5) / cells, rtol=1e-6)
+    smallest = table[table > 0].min()
+    np.testing.assert_allclose(smallest, 1e-6 * (0.55 if signed else 0.325), rtol=1e-6)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**16), st.sampled_from([SMALL, SMALL + 1, 5000]), st.booleans(), st.floats(-20, 20))
+def test_nearest_code_of_every_block(seed, size, signed, exponent):
+    rng = np.random.default_rng(seed)
+    x = (rng.normal(size=size) ** 3 * np.exp(exponent)).astype(np.float32)
+    x = x if signed else np.abs(x)
+    packed = encode(jnp.asarray(x), signed)
+    assert isinstance(packed, Blocks) and packed.code.dtype == jnp.uint8 and packed.code.shape == (size,)
+    assert packed.largest.shape == (-(-size // BLOCK),)
+    back, table = np.asarray(decode(packed)), codes(signed)
+    scale = np.repeat(np.asarray(packed.largest), BLOCK)[:size]
+    nearest = np.min(np.abs(x[:, None] / scale[:, None] - table), 1)
+    np.testing.assert_allclose(np.abs(back - x) / scale, nearest, atol=1e-6)
+    # the table has no -1: a block whose largest entry is negative shrinks by 0.7% each time; all others are at rest
+    rest = np.repeat([block[np.argmax(np.abs(block))] > 0 for block in np.split(x, range(BLOCK, size, BLOCK))], BLOCK)[:size]
+    again = np.asarray(decode(encode(jnp.asarray(back), signed)))
+    np.testing.assert_array_equal(again[rest], back[rest])
+    assert rest.all() or signed
+
+
+def test_relative_error_of_entries_near_the_largest_is_half_a_cell():
+    x = jnp.linspace(0.1, 1, SMALL)
+    assert float(jnp.max(jnp.abs(decode(encode(x)) / x - 1))) <= 0.5 * 0.9 / 64 / 0.1 + 1e-6
+    assert float(jnp.max(jnp.abs(decode(encode(x, False)) / x - 1))) <= 0.5 * 0.9 / 128 / 0.1 + 1e-6
+
+
+def test_small_arrays_stay_and_zeros_are_zeros():
+    x = jnp.ones(SMALL - 1, jnp.bfloat16)
+    assert encode(x).dtype == jnp.float32
+    np.testing.assert_array_equal(decode(encode(jnp.zeros((64, 64)))), np.zeros((64, 64)))
+    assert decode(x) is x
+
+
+def test_states_pass_through_transformations():
+    x = jnp.ones((3, SMALL))
+    packed = jax.jit(jax.vmap(encode))(x)
+    np.testing.assert_array_equal(jax.vmap(decode)(packed), x)
+    assert jax.eval_shape(encode, x).code.size == x.size

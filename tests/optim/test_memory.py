@@ -1,0 +1,128 @@
+"""Bytes by formula against the bytes of real states, for every method, side, dtype and shape."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import optax
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn.decoder import init, llama
+from jaxdyn.optim.adam import adam_direction
+from jaxdyn.optim.axes import Matrix
+from jaxdyn.optim.galore import galore
+from jaxdyn.optim.lora import lora, low_rank
+from jaxdyn.optim.memory import Plan, compiled_bytes, estimate, nbytes
+from jaxdyn.optim.subspace import SIDES, Subspace
+
+STORED = {None: "parameter", "float32": "float32", "8bit": "8bit"}
+
+
+def transformation(plan, dims):
+    adam = adam_direction(stored=STORED[plan.moments])
+    subspace = Subspace(rank=plan.rank, side=plan.side, dtype=plan.bases)
+    return {
+        "full": adam,
+        "galore": galore(adam, subspace, dims=dims),
+        "lora": lora(adam, plan.rank, dims=dims),
+        "low_rank": low_rank(adam, plan.rank, dims=dims),
+    }[plan.method]
+
+
+def real(params, plan, dims):
+    """Bytes of the arrays that training holds; a factorisation has its factors in place of its matrices."""
+    state = jax.eval_shape(transformation(plan, dims).init, params)
+    held = params
+    if plan.method == "low_rank":
+        held = [
+            x
+            for x, f in zip(jax.tree.leaves(params), jax.tree.structure(params).flatten_up_to(state.factors), strict=True)
+            if f is None
+        ]
+    return nbytes((held, state))
+
+
+def tree(dtype):
+    return {
+        "embed": jnp.zeros((90, 64), dtype),
+        "blocks": {
+            "q": jnp.zeros((3, 64, 64), dtype),
+            "down": jnp.zeros((3, 100, 64), dtype),
+            "up": jnp.zeros((3, 64, 100), dtype),
+        },
+        "norm": jnp.zeros(64, dtype),
+        "split": jnp.zeros((64, 4, 16), dtype),
+    }
+
+
+DIMS = {"embed": None, "blocks": {k: Matrix() for k in ("q", "down", "up")}, "norm": None, "split": Matrix((0,), (1, 2))}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("moments", STORED)
+@pytest.mark.parametrize("rank", [5, 64, 500])
+def test_every_plan_has_the_bytes_of_its_real_state(dtype, moments, rank):
+    params = tree(dtype)
+    for method in ("full", "galore", "lora", "low_rank"):
+        for side in SIDES if method == "galore" else ("short",):
+            for bases in (None, "float32") if method == "galore" else (None,):
+                plan = Plan(method=method, rank=rank, side=side, moments=moments, bases=bases)
+                assert estimate(params, plan, DIMS).total == real(params, plan, DIMS), plan
+
+
+def test_allocated_arrays_have_these_bytes():
+    params, plan = tree("bfloat16"), Plan(rank=16, moments="8bit")
+    state = transformation(plan, DIMS).init(params)
+    assert estimate(params, plan, DIMS).total == sum(x.nbytes for x in jax.tree.leaves((params, state)))
+
+
+@pytest.mark.parametrize("name", ["60M", "350M", "7B"])
+@pytest.mark.parametrize("method", ["full", "galore", "lora", "low_rank"])
+def test_models_too_large_to_allocate(name, method):
+    shape = llama(name, dtype="bfloat16")
+    params = jax.eval_shape(functools.partial(init, shape), jax.random.key(0))
+    plan = Plan(method=method, rank=shape.width // 4, side="long")
+    dims = jax.tree_util.tree_map_with_path(lambda path, x: Matrix() if x.ndim == 3 else None, params)
+    assert estimate(params, plan).total == real(params, plan, dims)
+
+
+@pytest.mark.parametrize(("m", "n"), [(6, 10), (10, 6), (8, 8)])
+def test_the_table_of_entries(m, n):
+    params, r = {"w": jnp.zeros((m, n))}, 3
+    lo, hi = min(m, n), max(m, n)
+    entries = {
+        Plan(method="full", rank=r): 3 * m * n,
+        Plan(method="low_rank", rank=r): 3 * (m + n) * r,
+        Plan(method="lora", rank=r): m * n + 3 * (m + n) * r,
+        Plan(rank=r, side="short"): m * n + lo * r + 2 * hi * r,
+        Plan(rank=r, side="long"): m * n + hi * r + 2 * lo * r,
+    }
+    for plan, count in entries.items():
+        found = estimate(params, plan)
+        assert found.total - found.counters == 4 * count, plan
+        assert found.states == found.moments + found.bases
+
+
+def test_the_compiler_accounts_for_a_step():
+    params = {"w": jnp.zeros((256, 512))}
+    tx = galore(optax.scale_by_adam(), Subspace(rank=8))
+    state = tx.init(params)
+
+    def step(params, state, x):
+        gradient = jax.grad(lambda p: jnp.sum(jnp.square(x @ p["w"])))(params)
+        updates, state = tx.update(gradient, state, params)
+        return optax.apply_updates(params, updates), state
+
+    args = (params, state, jax.ShapeDtypeStruct((4, 256), jnp.float32))
+    found = compiled_bytes(step, *args, donated=(0, 1))
+    assert found["arguments"] == nbytes(args)
+    assert found["shared"] > 0.9 * nbytes(args[:2])  # weights and states are updated in place
+    assert found["peak"] >= nbytes(args) + nbytes(params)  # there is a gradient
+    assert found["peak"] < compiled_bytes(step, *args)["peak"]
+
+
+def test_wrong_plans_are_refused():
+    for wrong in ({"method": "sgd"}, {"rank": 0}, {"side": "top"}):
+        with pytest.raises(UsageError, match="not allowed"):
+            Plan(**wrong)
