@@ -148,7 +148,7 @@ def _list(args: argparse.Namespace) -> int:
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
     for e in entries:
-        runs, evidence = e["runs"], e["evidence"] or "–"
+        runs, evidence = e["runs"], e["evidence"]
         counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
         print(f"{e['id']:<{width}}  {e['expected']:<8}  {evidence:<7}  {counts}")
         for line in textwrap.wrap(plain(f"{e['statement']} [{e['source']}]"), columns - 4):

@@ -53,7 +53,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "assumes": [str(a) for a in claim.assumes],
         "controls": list(claim.controls),
         "breaches": {n: dict(c.breach) for n, c in claim.controls.items() if isinstance(c.breach, Mapping)},
-        "rivals": list(claim.rivals or {}),
+        "rivals": list(claim.rivals),
         "form": claim.form,
         "counterpart": claim.counterpart,
         "sibling": claim.sibling,
@@ -116,7 +116,7 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     yield "source", plain(claim["source"])
     evidence = claim["evidence"]
-    yield "evidence", f"{evidence}: {EVIDENCE[evidence]}" if evidence else "not stated"
+    yield "evidence", f"{evidence}: {EVIDENCE[evidence]}"
     if claim["assumes"]:
         yield "assumes", ", ".join(claim["assumes"])
     if claim["counterpart"]:

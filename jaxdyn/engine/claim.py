@@ -149,7 +149,7 @@ class Claim:
         controls: other worlds, in which the theory must fail: name -> breach (a dict of fields, a function on the Dataset, or a
             ``Control``).
         rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces the prediction.
-            The first is the mechanism switched off. None: the claim states none yet, and its checks need no teeth of their own.
+            The first is the mechanism switched off, which a claim on a network or a flow must have.
         evidence: what the measured side is: "network", "flow", "reduced", "algebra" or "numbers" (``jaxdyn.engine.contract``).
         assumes: bounds on scalars that the trial gives under ``assumed``; runs outside are not judged.
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
@@ -171,6 +171,7 @@ class Claim:
     trial: Callable[[Any, jax.Array], Observables]
     quick: Grid
     judge: Judge
+    evidence: Evidence
     controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
     paper: Grid | None = None
@@ -183,9 +184,8 @@ class Claim:
     plot: Plot | None = None
     caption: str | None = None
     bounds: Bounds | str | None = None
-    evidence: Evidence | None = None
     assumes: tuple[Assumption, ...] = ()
-    rivals: Mapping[str, Rival] | None = None
+    rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
     found: Mapping[str, tuple[float, float]] | None = None
 
@@ -203,15 +203,15 @@ class Claim:
         object.__setattr__(self, "controls", controls)
 
     def _check_contract(self) -> None:
-        """What is stated is stated rightly; what is not stated yet is told by tests, not here."""
-        if self.evidence is not None and self.evidence not in EVIDENCE:
+        """What the claim rests on is stated, and rightly."""
+        if self.evidence not in EVIDENCE:
             raise UsageError(f"{self.id}: evidence={self.evidence!r} is not allowed: it is one of {', '.join(EVIDENCE)}")
-        if self.evidence in MECHANISM and self.expected == "upheld" and self.rivals is not None and not self.rivals:
+        if self.evidence in MECHANISM and self.expected == "upheld" and not self.rivals:
             raise UsageError(f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off")
-        twins = set(self.rivals or ()) & set(self.controls)
+        twins = set(self.rivals) & set(self.controls)
         if twins:
             raise UsageError(f"{self.id}: {twins.pop()!r} names a control and a rival; their names must differ")
-        if not all(callable(rival) for rival in (self.rivals or {}).values()):
+        if not all(callable(rival) for rival in self.rivals.values()):
             raise UsageError(f"{self.id}: a rival is a function Dataset -> Dataset; a setting to run is a control")
         if isinstance(self.assumes, Assumption):
             object.__setattr__(self, "assumes", (self.assumes,))
@@ -253,7 +253,7 @@ class Claim:
             counterpart=self.form,
             sibling=self.id,
             controls={},
-            rivals=None if self.rivals is None else {},
+            rivals={},
             printed=printed,
             expected="refuted",
             source=source or self.source,

@@ -179,7 +179,7 @@ def _entry(claim: Claim) -> dict[str, Any]:
         "expected": claim.expected,
         "bounds": provenance(claim.bounds),
         "controls": list(claim.controls),
-        "rivals": list(claim.rivals or {}),
+        "rivals": list(claim.rivals),
         "fields": field_table(grid),
         "runs": {s: len(claim.grid(s).cells()) * claim.seed_count(s) for s in ("quick", "paper")},
         "home": home(claim),

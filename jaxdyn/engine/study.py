@@ -40,7 +40,7 @@ class Study:
     bounds: Bounds | str | None = None
     evidence: Evidence | None = None
     assumes: tuple[Assumption, ...] = ()
-    rivals: Mapping[str, Rival] | None = None
+    rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
 
     def claim(
         self,
@@ -70,11 +70,13 @@ class Study:
         """A claim on this study's runs.
 
         Raises:
-            UsageError: if neither the study nor the claim has a judge, or the claim itself is not allowed.
+            UsageError: if neither the study nor the claim has a judge or evidence, or the claim itself is not allowed.
         """
-        chosen = _own(judge, self.judge)
+        chosen, kind = _own(judge, self.judge), _own(evidence, self.evidence)
         if chosen is None:
             raise UsageError(f"{id} has no judge: give judge= to the study or to the claim")
+        if kind is None:
+            raise UsageError(f"{id} states no evidence: give evidence= to the study or to the claim")
         return Claim(
             id=id,
             statement=statement,
@@ -93,7 +95,7 @@ class Study:
             plot=_own(plot, self.plot),
             caption=_own(caption, self.caption),
             bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was found decides there
-            evidence=_own(evidence, self.evidence),
+            evidence=kind,
             assumes=_own(assumes, self.assumes),
             rivals=_own(rivals, self.rivals),
             printed=printed,

@@ -72,7 +72,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
         breached = control.breach(main) if callable(control.breach) else _select_form(control_data[name], claim.form)
         outcome, mixes[name] = _judge_control(name, control, claim, main, breached, passed is True)
         controls.append(outcome)
-    rivals = [_judge_rival(name, rival(main), claim) for name, rival in (claim.rivals or {}).items()]
+    rivals = [_judge_rival(name, rival(main), claim) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, main) if passed else {}
     found = dataclasses.replace(found, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
     verdict, why = _verdict(claim, passed, found)
@@ -85,7 +85,7 @@ def _verdict(claim: Claim, passed: bool | None, found: Decision) -> tuple[str, s
         differ = _differing(claim, found.checks)
         if differ:
             return "inconclusive", f"not what was found before: {'; '.join(differ)}"
-        blind = _toothless(claim, found) if claim.rivals is not None else None
+        blind = _toothless(claim, found)
         return ("measured", None) if blind is None else ("toothless", blind)
     if passed is None:
         return "inconclusive", f"undecided: {'; '.join(str(c) for c in found.checks if c.passed is None)}"
@@ -100,10 +100,8 @@ def _toothless(claim: Claim, found: Decision) -> str | None:
     opponents = [*found.controls, *found.rivals]
     if accepted := [o.name for o in opponents if not o.rejected]:
         return f"not rejected by any check: {', '.join(accepted)}"
-    if claim.rivals is not None:
-        harmless = [name for name, rejected in teeth(found.checks, opponents).items() if not rejected]
-        if harmless:
-            return f"rejects no control and no rival: {', '.join(harmless)}"
+    if harmless := [name for name, rejected in teeth(found.checks, opponents).items() if not rejected]:
+        return f"rejects no control and no rival: {', '.join(harmless)}"
     if claim.expected == "measured":
         return None
     values = [v for kind in found.resolution.values() for v in kind.values()]

@@ -55,10 +55,7 @@ def _by_evidence(claims: Sequence[Claim]) -> str:
     """One sentence: on what kinds of evidence the claims rest."""
     counts = [(kind, sum(c.evidence == kind for c in claims)) for kind in EVIDENCE]
     stated = "; ".join(f"{n} *{kind}* ({EVIDENCE[kind]})" for kind, n in counts if n)
-    silent = [c.theory for c in claims if c.evidence is None]
-    names = ", ".join(f"`{t}`" for t in dict.fromkeys(silent))
-    rest = f" {len(silent)} claims ({names}) do not state their evidence yet." if silent else ""
-    return f"By evidence: {stated}.{rest}"
+    return f"By evidence: {stated}."
 
 
 def _table_row(name: str, links: str, counts: Sequence[int]) -> str:
@@ -85,8 +82,7 @@ def _entry(claim: Claim) -> str:
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
     expected = claim.expected + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
     lines = [f"- Source: {claim.source}", f"- Expected: {expected}"]
-    if claim.evidence:
-        lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
+    lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
     if claim.assumes:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
     if claim.printed:

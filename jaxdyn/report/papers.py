@@ -94,6 +94,18 @@ NANDA = Paper(
     "ICLR 2023",
 )
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
+GALORE = Paper(
+    "2403.03507",
+    "GaLore: Memory-Efficient LLM Training by Gradient Low-Rank Projection",
+    "J. Zhao, Z. Zhang, B. Chen, Z. Wang, A. Anandkumar, Y. Tian",
+    "ICML 2024",
+)
+GOLORE = Paper(
+    "2410.11289",
+    "Subspace Optimization for Large Language Models with Convergence Guarantees",
+    "Y. He, P. Li, Y. Hu, C. Chen, K. Yuan",
+    "ICML 2025",
+)
 
 THEORIES = {
     "cal": Theory(
@@ -145,6 +157,12 @@ THEORIES = {
         "JoMA assumes orthonormal embeddings. These claims measure how orthogonal random and trained embeddings are, and what the "
         "invariant loses where they are not.",
         (JOMA,),
+    ),
+    "galore": Theory(
+        "GaLore: gradient low-rank projection",
+        "Gradients of networks become low in rank along training. An optimizer that projects them onto a few "
+        "directions, found afresh now and then, needs memory for these alone, and still moves all weights.",
+        (GALORE, GOLORE),
     ),
     "gromov": Theory(
         "Gromov's construction",

@@ -104,17 +104,13 @@ def test_a_cached_list_does_not_import_jax(jaxdyn):
 
 
 def test_list_shows_evidence(jaxdyn):
-    Path("mine.py").write_text(
-        TOYS.read_text().replace(
-            'id="toy.decay",', 'id="toy.decay", evidence="network", rivals={"still": jd.swap(predicted_x="start")},'
-        )
-    )
+    Path("mine.py").write_text(TOYS.read_text().replace('"evidence": "algebra"', '"evidence": "reduced"'))
     _, out, _ = jaxdyn("list", "toy.decay*", "--load", "mine.py")
     heads = [line for line in out.splitlines() if line.startswith("toy.")]
-    assert "  network  " in heads[0] and "  –  " in heads[1]
+    assert all("  reduced  " in head for head in heads)
     assert "½ax²" in out or "(a/2)x²" in out, "mathematics can be read in a terminal"
     _, out, _ = jaxdyn("list", "toy.decay", "--load", "mine.py", "--json")
-    assert json.loads(out)["claims"][0]["evidence"] == "network"
+    assert json.loads(out)["claims"][0]["evidence"] == "reduced"
 
 
 # verify ---------------------------------------------------------------------------------------------------------------
@@ -321,7 +317,8 @@ def lost(ds):
 def claim(trial=fine, judge=judge, off=1.1):
     controls = {"off": lambda ds: ds.assign(predicted_z=off * ds.predicted_z)}
     name = trial.__name__ if trial is not fine else judge.__name__ if off > 1.01 else "weak"
-    return jd.Claim(id=f"own.{name}", statement="", source="", trial=trial, judge=judge, controls=controls, quick=jd.grid(S))
+    common = {"statement": "", "source": "", "controls": controls, "quick": jd.grid(S), "evidence": "algebra"}
+    return jd.Claim(id=f"own.{name}", trial=trial, judge=judge, **common)
 
 CLAIMS = [claim(tracer), claim(unnamed), claim(nothing), claim(), claim(judge=bare), claim(judge=lost), claim(off=1.001)]
 """

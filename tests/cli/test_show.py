@@ -63,7 +63,7 @@ def test_show_of_an_inconclusive_claim(jaxdyn):
     found = {"checks": [undecided, nothing], "rivals": [rival], "outside": 1, "message": "undecided: $x_0$"}
     stored("odd", verdict="inconclusive", **found)
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS, "--out", "odd")
-    assert code == 0 and "evidence" in out and "not stated" in out
+    assert code == 0 and "evidence" in out and "algebra: an identity" in out
     assert "? x₀: 0.9 [-inf, 1], bound at least 0.95; about 40 runs would decide" in out and "undecided: x₀" in out
     assert "✗ nothing: no number\n" in out and "✗ rival still: not rejected (too few)" in out
     assert "1 run outside the assumptions, not judged" in out
@@ -79,7 +79,7 @@ def test_show_json(jaxdyn):
     code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS, "--json", "--out", "there")
     shown = json.loads(out)
     assert code == 0 and err == "" and out.count("\n") == 1
-    assert shown["id"] == "toy.decay" and shown["last"]["verdict"] == "upheld" and shown["evidence"] is None
+    assert shown["id"] == "toy.decay" and shown["last"]["verdict"] == "upheld" and shown["evidence"] == "algebra"
     assert shown["controls"] == ["10% off", "sign descent"] and shown["breaches"] == {"sign descent": {"optimizer": "sign"}}
     rate = next(f for f in shown["fields"] if f["name"] == "rate")
     assert (rate["default"], rate["quick"], rate["paper"]) == (1.0, [0.5, 1.0], [0.5, 1.0, 2.0])

@@ -82,6 +82,7 @@ def claim(toys):
 
     def make(**fields):
         ordinary = {"id": "toy.made", "statement": "", "source": "", "trial": toys.decay, "quick": toys.GRID, "judge": judge}
+        ordinary |= {"evidence": "algebra"}
         return jd.Claim(**{**ordinary, "controls": {"doubled": doubled}, **fields})
 
     return make

@@ -87,4 +87,4 @@ def test_a_printed_form_shares_runs_and_judge_and_swaps_the_forms(claim):
     assert (printed.form, printed.counterpart, printed.sibling, printed.expected) == ("printed", "derived", made.id, "refuted")
     assert (printed.trial, printed.quick, printed.judge, printed.caption) == (made.trial, made.quick, made.judge, "both")
     assert printed.controls == {} and printed.rivals == {} and printed.source == "p. 3" and made.source == ""
-    assert claim(form="derived").as_printed(id="toy.made_naive", statement="", form="printed").rivals is None
+    assert claim(form="derived").as_printed(id="toy.made_naive", statement="", form="printed").rivals == {}

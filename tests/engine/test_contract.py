@@ -66,6 +66,7 @@ def test_a_rival_for_which_the_judge_cannot_decide_is_not_rejected(claim):
 
 def test_a_measured_claim_needs_teeth_as_well(claim):
     open_question = {"expected": "measured", "controls": {}}
+    assert decide(claim(**open_question), data(), {}).message == "rejects no control and no rival: relative error"
     assert decide(claim(**open_question, judge=two_checks, rivals={"nothing moves": still}), data(), {}).verdict == "toothless"
     assert decide(claim(**open_question, rivals={"nothing moves": still}), data(), {}).verdict == "measured"
 
@@ -236,7 +237,7 @@ def test_observables_take_assumed_scalars_only():
 
 @pytest.mark.parametrize(("value", "verdict"), [(0.0, "measured"), (0.004, "measured"), (0.5, "inconclusive")])
 def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, verdict):
-    made = claim(expected="measured", controls={}, found={"relative error": (0.0, 0.005)})
+    made = claim(expected="measured", found={"relative error": (0.0, 0.005)})
     decision = decide(made, data(value), {})
     assert decision.verdict == verdict
     assert verdict == "measured" or "found was 0 to 0.005" in decision.message
@@ -248,6 +249,7 @@ def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, 
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
+        ({"evidence": None}, "evidence=None is not allowed: it is one of network, flow"),
         ({"evidence": "simulation"}, "evidence='simulation' is not allowed: it is one of network, flow"),
         ({"evidence": "network", "rivals": {}}, "needs a rival with the mechanism switched off"),
         ({"evidence": "flow", "rivals": {}}, "a claim on a flow needs a rival"),

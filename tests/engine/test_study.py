@@ -15,7 +15,15 @@ def judge(ds):
 def study(toys):
     grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
     return jd.Study(
-        trial=toys.decay, quick=toys.GRID, paper=grid, seeds=8, paper_seeds=64, source="a paper", judge=judge, form="derived"
+        trial=toys.decay,
+        quick=toys.GRID,
+        paper=grid,
+        seeds=8,
+        paper_seeds=64,
+        source="a paper",
+        judge=judge,
+        form="derived",
+        evidence="algebra",
     )
 
 

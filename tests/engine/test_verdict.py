@@ -127,9 +127,9 @@ def test_a_control_that_raises_is_an_error(claim):
 
 
 def test_measured_claims_are_reported_and_not_gated(claim):
-    decision = decide(claim(expected="measured", controls={}), data(0.5), {})
+    decision = decide(claim(expected="measured"), data(0.5), {})
     assert decision.verdict == "measured" and not decision.checks[0].passed
-    assert decide(claim(expected="measured", controls={}, judge=lambda ds: []), data(), {}).verdict == "error"
+    assert decide(claim(expected="measured", judge=lambda ds: []), data(), {}).verdict == "error"
 
 
 # Masking --------------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ def test_some_diverged_runs_of_a_control_do_not_help_it(claim):
 
 
 def test_divergence_may_be_the_point_of_a_control(claim):
-    fields = claim(controls={"fast": jd.Control({"lr": 1.0}, diverges=True)})
+    fields = claim(controls={"fast": jd.Control({"lr": 1.0}, diverges=True), "doubled": doubled})
     decision = decide(fields, data(), {"fast": data(status=failing(8))})
     assert decision.verdict == "upheld" and decision.controls[0].rejected and decision.controls[0].checks[0].passed
     decision = decide(fields, data(), {"fast": data(0.5, status=failing(7))})

@@ -170,7 +170,9 @@ def flow_close(ds):
 
 GRID = jd.grid(Toy, rate=[0.5, 1.0], lr=[0.01, 0.02])
 OFF = {"10% off": lambda ds: ds.assign(predicted_x=1.1 * ds.predicted_x)}
-COMMON = {"source": "textbook", "trial": decay, "quick": GRID, "seeds": 4, "form": "derived"}
+EXCHANGED = {"step sizes exchanged": lambda ds: ds.assign(measured_x=ds.measured_x.copy(data=ds.measured_x.isel(lr=[1, 0]).values))}
+ALIKE = {"all seeds alike": lambda ds: ds.assign(measured_x=ds.measured_x.isel(seed=0, drop=True) + 0 * ds.measured_x)}
+COMMON = {"source": "textbook", "trial": decay, "quick": GRID, "seeds": 4, "form": "derived", "evidence": "algebra"}
 
 CLAIMS = [
     jd.Claim(
@@ -191,10 +193,10 @@ CLAIMS = [
         **COMMON | {"form": "printed"},
     ),
     jd.Claim(id="toy.wrong", statement="The printed form holds.", judge=close, controls=OFF, **COMMON | {"form": "printed"}),
-    jd.Claim(id="toy.open", statement="How far it goes is open.", judge=loose, expected="measured", **COMMON),
+    jd.Claim(id="toy.open", statement="How far it goes is open.", judge=close, controls=OFF, expected="measured", **COMMON),
     jd.Claim(id="toy.toothless", statement="Roughly.", judge=loose, controls=OFF, **COMMON),
-    jd.Claim(id="toy.halves", statement="A larger step shrinks more.", judge=halves, controls=OFF, **COMMON),
-    jd.Claim(id="toy.seeds", statement="Seeds differ.", judge=two_seeds, controls=OFF, **COMMON),
+    jd.Claim(id="toy.halves", statement="A larger step shrinks more.", judge=halves, controls=OFF | EXCHANGED, **COMMON),
+    jd.Claim(id="toy.seeds", statement="Seeds differ.", judge=two_seeds, controls=OFF | ALIKE, **COMMON),
     jd.Claim(id="toy.raises", statement="Nobody knows.", judge=raises, controls=OFF, **COMMON),
     jd.Claim(
         id="solver.decay",
@@ -203,6 +205,7 @@ CLAIMS = [
         trial=solved,
         quick=jd.grid(Flow, rate=[0.5, 1.0, 2.0]),
         seeds=2,
+        evidence="algebra",
         judge=flow_close,
         controls={"10% off": lambda ds: ds.assign(predicted_y=1.1 * ds.predicted_y)},
     ),

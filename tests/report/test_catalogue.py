@@ -16,7 +16,7 @@ class Decay:
 
 
 def test_catalogue_lists_claims_by_theory():
-    common = dict(source="a paper", trial=print, judge=print, quick=jd.grid(Decay, rate=[0.5, 1.0]), seeds=8)
+    common = dict(source="a paper", trial=print, judge=print, quick=jd.grid(Decay, rate=[0.5, 1.0]), seeds=8, evidence="algebra")
     claims = [
         jd.Claim(id="b.one", statement="One, $x$.", controls={"wrong rate": {"rate": 2.0}}, **common),
         jd.Claim(id="a.two", statement="Two.", expected="refuted", form="printed", counterpart="derived", **common),
