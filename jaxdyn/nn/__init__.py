@@ -1,6 +1,7 @@
 """Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them."""
 
 from jaxdyn.nn.attention import KINDS, attend, causal_mask, rotate, weights
+from jaxdyn.nn.decoder import LLAMA, Decoder, decoder, llama
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
 from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
 from jaxdyn.nn.shape import Shape
@@ -8,14 +9,18 @@ from jaxdyn.nn.transformer import OBSERVABLES, Network, count, network, read_out
 
 __all__ = [
     "KINDS",
+    "LLAMA",
     "OBSERVABLES",
+    "Decoder",
     "Network",
     "Shape",
     "attend",
     "causal_mask",
     "count",
+    "decoder",
     "encoder_lm",
     "gpt2",
+    "llama",
     "mean_cosine",
     "network",
     "read_out",
