@@ -1,0 +1,27 @@
+"""The judge of the softmax form, on made-up remainders."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from jaxdyn.errors import Inconclusive
+from jaxdyn.theories.galore.claims import forms
+from tests.theories.galore.helpers import passed
+
+rng = np.random.default_rng(0)
+
+
+def test_remainders_need_all_sizes_and_the_right_order():
+    sizes = np.array(forms.SIZES)
+    linear = rng.normal(size=(50, 1, 1, 3, 3)) * np.ones((1, sizes.size, 1, 1, 1))
+    off = rng.normal(size=linear.shape) * sizes[:, None, None, None]
+    ds = xr.Dataset(
+        {name: (("seed", "size", "place", "row", "col"), value) for name, value in (("predicted_linear", linear),
+                                                                                  ("measured_linear", linear + off))},
+        coords={"size": sizes},
+    )  # fmt: skip
+    assert passed(forms.judge_logits(ds)) == [True, True]
+    assert passed(forms.judge_logits(ds.assign(measured_linear=ds.predicted_linear + off**2)))[1] is False
+    assert passed(forms.judge_logits(ds.assign(measured_linear=0.9 * ds.measured_linear)))[0] is False
+    with pytest.raises(Inconclusive):
+        forms.judge_logits(ds.isel(size=slice(0, 2)))

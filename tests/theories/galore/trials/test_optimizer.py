@@ -1,0 +1,35 @@
+"""Short runs of the trials on networks trained by GaLore."""
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.galore.trials import optimizer
+
+
+def test_optimizers():
+    ds = jd.sweep(optimizer.full_rank_trial, jd.grid(optimizer.FullRank, steps=6, depth=2), 3)
+    assert float(jd.relative_error(ds, "sgd", "place row col").max()) < 1e-9
+    assert float(jd.relative_error(ds, "adam", "place row col").max()) < 1e-6
+    ds = jd.sweep(optimizer.sides_trial, jd.grid(optimizer.Sides, steps=10, depth=2, every=[1.0, 5.0]), 3)
+    error = jd.relative_error(ds, "change", "place row col").max(("seed", "side"))
+    assert error.sel(every=1.0) < 1e-9 < error.sel(every=5.0)
+    ds = jd.sweep(optimizer.agreement_trial, jd.grid(optimizer.Agreement, periods=2, every=3), 3)
+    assert float(jd.relative_error(ds, "change", "place row col").max()) < 1e-5
+
+
+def test_noise_keeps_the_first_row_where_it_is():
+    ds = jd.sweep(optimizer.noisy_trial, jd.grid(optimizer.Noisy, noise=[5.0, 0.0], lr=0.02, steps=400), 16)
+    left = ds.measured_left.isel(time=-1).mean("seed")
+    assert float(left.sel(noise=5.0)) > 0.9 and float(left.sel(noise=0.0)) < 0.01
+    np.testing.assert_allclose(left.sel(noise=5.0), ds.predicted_left.sel(noise=5.0).isel(time=-1, seed=0), atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("setting", "wrong"),
+    [(optimizer.FullRank, {"rank": 7}), (optimizer.Agreement, {"side": "top"}), (optimizer.Noisy, {"finder": "guess"})],
+)
+def test_wrong_settings_are_refused(setting, wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        setting(**wrong)
