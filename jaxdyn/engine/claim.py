@@ -171,7 +171,7 @@ class Claim:
     trial: Callable[[Any, jax.Array], Observables]
     quick: Grid
     judge: Judge
-    evidence: Evidence
+    evidence: Evidence = None  # type: ignore[assignment]  # no claim goes without: refused below, with what is allowed
     controls: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     expected: Literal["upheld", "refuted", "measured"] = "upheld"
     paper: Grid | None = None

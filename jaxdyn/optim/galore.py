@@ -123,11 +123,6 @@ def project(
         clocks = [None if b is None else clock for b in bases]
         return tuple(treedef.unflatten(x) for x in (bases, clocks, low))
 
-    def is_due(count: Array, clock: Clock | None) -> Bool[Array, ""]:
-        if clock is not None:
-            return count >= clock.next
-        return count == 0 if every is None else count % every == 0
-
     def step(gradient: PyTree, count: Array, bases: PyTree, clocks: PyTree) -> tuple[PyTree, PyTree, PyTree, PyTree]:
         leaves, treedef = jax.tree.flatten(gradient)
         root = jax.random.key(0) if key is None else key
@@ -137,7 +132,7 @@ def project(
             if spec is None:
                 found.append((None, None, Projected(g, g, None), None))
                 continue
-            matrices, due = as_matrices(spec, g), is_due(count, clock)
+            matrices, due = as_matrices(spec, g), _is_due(every, count, clock)
             fresh = jax.random.fold_in(jax.random.fold_in(root, i), count)
             basis = when(due, find_basis, old, matrices, old, fresh, count)
             ticked = clock if lazy is None else _tick(lazy, clock, due, count, overlap(old, basis))
@@ -145,6 +140,13 @@ def project(
         return tuple(treedef.unflatten(x) for x in zip(*found, strict=True))
 
     return start, step
+
+
+def _is_due(every: int | Int[Array, ""] | None, count: Int[Array, ""], clock: Clock | None) -> Bool[Array, ""]:
+    """Whether a leaf's basis is found in this step."""
+    if clock is not None:
+        return count >= clock.next
+    return count == 0 if every is None else count % every == 0
 
 
 def _tick(lazy: Lazy, clock: Clock, due: Array, count: Array, likeness: Array) -> Clock:

@@ -246,6 +246,13 @@ def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, 
 # what can be stated
 
 
+def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
+    with pytest.raises(jd.UsageError, match="toy.bare: evidence=None is not allowed: it is one of network, flow, reduced"):
+        jd.Claim(
+            id="toy.bare", statement="", source="", trial=toys.decay, quick=toys.GRID, judge=judge, controls={"doubled": doubled}
+        )
+
+
 @pytest.mark.parametrize(
     ("fields", "message"),
     [

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import jax
 import jax.numpy as jnp
 import xarray as xr
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow, plotting
@@ -75,7 +75,6 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     x, query = jax.nn.softmax(2 * x), jnp.zeros(s.samples, jnp.int32)
     start_b = jnp.mean(model.attend(params, block, x, query), 0)
     apart = s.split / s.samples * (apart - (apart @ used / s.nodes)[:, None]) * used
-
     fastest = jnp.maximum(s.ratio / s.tau, 1.0)
 
     def mean_attention(b: Array) -> Array:
@@ -103,17 +102,16 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     b = jax.vmap(lambda p: model.attend(p, block, x, query))(along)
     gaps = jax.vmap(residual)(ts, b)
     means = jax.vmap(mean_attention)(b)
-    chances = jax.vmap(theory.sampling_weights)(b, means)
-    mean_drift = jnp.linalg.norm(jnp.einsum("tn,tnm->tm", chances, b) - means, axis=-1)
-    law, printed = (theory.softmax_law(v, v[0], z[0], start_b, s.ratio, s.tau, factor) for factor in (1.0, 2.0))
+    chances, drift = _chances(b, means)
     square, norm = theory.estimator_terms(v, start_b, s.ratio, s.tau)
-    moving = z[0] + square - square[0] - 0.5 * s.ratio / s.tau * grown
-    forms = jnp.stack([printed, law, law - s.ratio / s.tau * missing, moving])
+    exp_law = z[0] + square - square[0]
+    law, printed = (theory.softmax_law(v, v[0], z[0], start_b, s.ratio, s.tau, factor) for factor in (1.0, 2.0))
+    forms = jnp.stack([printed, law, law - s.ratio / s.tau * missing, exp_law - 0.5 * s.ratio / s.tau * grown])
     return jd.observables(
         predicted={"z": jd.named(forms, "form time token")},
         measured={"z": jd.named(z, "time token")},
         recorded={
-            "exp_law": jd.named(z[0] + square - square[0], "time token"),
+            "exp_law": jd.named(exp_law, "time token"),
             "norm_alone": jd.named(z[0] + norm - norm[0], "time token"),
             "start": jd.named(jnp.broadcast_to(z[0], z.shape), "time token"),
             "moved": jnp.linalg.norm(means[-1] - start_b) / jnp.linalg.norm(start_b),
@@ -121,11 +119,17 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
             "gap_each": jd.named(gaps.each, "time"),
             "least_chance": jd.named(jnp.min(chances, -1), "time"),
         },
-        # infinite where no probabilities of the samples have this mean attention
-        assumed={"mean_drift": jnp.max(jnp.nan_to_num(mean_drift, nan=jnp.inf))},
+        assumed={"mean_drift": drift},
         status=solution.status,
         coords={"form": FORMS, "time": tuple(i / TIMES for i in range(TIMES + 1))},
     )
+
+
+def _chances(b: Float[Array, "t n m"], means: Float[Array, "t m"]) -> tuple[Float[Array, "t n"], Float[Array, ""]]:
+    """Probabilities of the samples that have these mean attentions, and how far off the worst is: infinite where none have."""
+    chances = jax.vmap(theory.sampling_weights)(b, means)
+    drift = jnp.linalg.norm(jnp.einsum("tn,tnm->tm", chances, b) - means, axis=-1)
+    return chances, jnp.max(jnp.nan_to_num(drift, nan=jnp.inf))
 
 
 def judge_driven(ds: xr.Dataset) -> list[jd.Check]:
