@@ -15,6 +15,7 @@ from jaxdyn.errors import Inconclusive, UsageError
 __all__ = ["blend", "judged", "obstacle", "rejects", "scale", "smallest"]
 
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
+STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: with ε = 1 no prediction is left, of which some judges can say nothing
 
 
 def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
@@ -53,11 +54,12 @@ def rejects(judge: Judge, ds: xr.Dataset) -> bool:
         return True
 
 
-def smallest(rejected: Callable[[float], bool]) -> float | None:
-    """The smallest share in [1e-14, 1] that is rejected, by bisection on its logarithm; None if 1 is not."""
-    if not rejected(1.0):
+def smallest(rejected: Callable[[float], bool], starts: tuple[float, ...] = (1.0,)) -> float | None:
+    """The smallest share from 1e-14 on that is rejected, by bisection on its logarithm below the first start that is; else None."""
+    start = next((share for share in starts if rejected(share)), None)
+    if start is None:
         return None
-    low, high = -14.0, 0.0
+    low, high = -14.0, float(np.log10(start))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if rejected(10.0**middle) else (middle, high)
@@ -77,7 +79,7 @@ def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
         def rejected(eps: float, name: str = name) -> bool:
             return all(rejects(judge, _with(ds, **{name: ds[name].values * factor})) for factor in (1 + eps, 1 - eps))
 
-        found[name.removeprefix("predicted_")] = smallest(rejected)
+        found[name.removeprefix("predicted_")] = smallest(rejected, STARTS)
     return found
 
 

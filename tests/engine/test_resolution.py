@@ -69,6 +69,17 @@ def test_a_judge_that_gives_up_without_numbers_still_reads_them(claim, error):
     assert 0.0101 < decision.resolution["scale"]["z"] < 0.0102 * STEP
 
 
+def test_a_judge_that_cannot_do_without_a_prediction_is_asked_about_half_of_it(claim):
+    """Without any prediction there is no ratio; undecided is not rejected, and the search starts at a half."""
+
+    def ratio(ds):
+        if float(abs(ds.predicted_z).max()) == 0:
+            raise jd.Inconclusive("nothing is predicted")
+        return judge(ds)
+
+    assert 0.0101 < decide(claim(judge=ratio), data(), {}).resolution["scale"]["z"] < 0.0102 * STEP
+
+
 def test_a_judge_that_stumbles_over_a_distortion_rejects_it(claim):
     """Scaled by 1 - 1 a prediction is zero, and its logarithm no number to fit."""
 

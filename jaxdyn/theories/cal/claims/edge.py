@@ -18,7 +18,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     moved = np.abs(ds.measured_sharpness - ds.before) * ds.eta / 2
     return [
         jd.gate("change of the sharpness since the third quarter, over 2 / step size", moved, at_most=0.05),
-        jd.within("sharpness in the last quarter over 2 / step size", ds.measured_sharpness / ds.predicted_sharpness, 0.9, 1.1),
+        jd.within("sharpness in the last quarter over 2 / step size", ds.measured_sharpness / ds.predicted_sharpness, 0.96, 1.04),
     ]
 
 
@@ -51,7 +51,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="cal.eos_mlp",
-        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles at the sharpness $2/\eta$, where the sharpness "
+        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles within 4% of the sharpness $2/\eta$, where the sharpness "
         r"along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos x_4)$ on 40 points).",
         judge=judge,
         controls={

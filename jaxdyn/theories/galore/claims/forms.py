@@ -31,7 +31,8 @@ def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
 def residual(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """The best gamma, and what the linear term with it leaves, relative to what it should be."""
     product = (ds.measured_linear * ds.predicted_linear).sum(ENTRIES.split(), min_count=1)
-    gamma = product / (ds.predicted_linear**2).sum(ENTRIES.split(), min_count=1)
+    norm = (ds.predicted_linear**2).sum(ENTRIES.split(), min_count=1)
+    gamma = xr.where(norm == 0, 0.0, product / norm)  # no multiple of a linear term that vanishes explains anything
     size = (ds.measured_linear**2).sum(ENTRIES.split(), min_count=1)
     rest = ((ds.measured_linear - gamma * ds.predicted_linear) ** 2).sum(ENTRIES.split(), min_count=1)
     return gamma, (rest / size) ** 0.5

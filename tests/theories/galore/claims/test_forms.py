@@ -23,5 +23,6 @@ def test_remainders_need_all_sizes_and_the_right_order():
     assert passed(forms.judge_logits(ds)) == [True, True]
     assert passed(forms.judge_logits(ds.assign(measured_linear=ds.predicted_linear + off**2)))[1] is False
     assert passed(forms.judge_logits(ds.assign(measured_linear=0.9 * ds.measured_linear)))[0] is False
+    assert passed(forms.judge_logits(ds.assign(predicted_linear=0 * ds.predicted_linear))) == [False, False]
     with pytest.raises(Inconclusive):
         forms.judge_logits(ds.isel(size=slice(0, 2)))
