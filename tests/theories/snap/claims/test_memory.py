@@ -12,7 +12,7 @@ CLAIMS = {c.id: c for c in memory.CLAIMS}
 
 @pytest.fixture(scope="module")
 def rare():
-    base = jd.grid(memory.Rare, common=[0.003], ratio=[0.1, 1.0, 100.0], classes=2, distinct=2)
+    base = jd.grid(memory.Rare, common=[0.003], ratio=[0.1, 1.0, 1000.0], classes=2, distinct=2)
     return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
 
 
@@ -28,7 +28,7 @@ def test_judges_of_the_memory(rare):
 
 def test_judge_of_what_is_missing(rare):
     ds = rare["main"].sel(form="instant")
-    inside = ds.sel(ratio=[100.0])
+    inside = ds.sel(ratio=[1000.0])
     assert passes(memory.judge_lag, inside) and not passes(memory.judge_lag, ds.sel(ratio=[0.1]))
     for breach in (memory.no_lag, memory.steady_lag, memory.nothing, memory.momentary):
         assert not passes(memory.judge_lag, breach(inside)), breach.__name__
