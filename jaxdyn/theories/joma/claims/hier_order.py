@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "judge_order", "judge_reverse", "judge_time", "plot_order", "rank_correlation"]
 
-ORDER = 0.1  # rank correlation that counts as an order
+ORDER = 0.2  # rank correlation that counts as an order
 
 
 def rank_correlation(ds: xr.Dataset) -> xr.DataArray:
@@ -63,7 +63,7 @@ def _order_checks(ds: xr.Dataset, sign: int) -> list[jd.Check]:
             low=ORDER,
             level=0.99,
         ),
-        jd.mean_within("no latents: rank correlation of arrival and H", shallow, over="seed", low=-0.2, high=0.2, level=0.99),
+        jd.mean_within("no latents: rank correlation of arrival and H", shallow, over="seed", low=-0.05, high=0.05, level=0.99),
     ]
 
 
@@ -191,7 +191,7 @@ CLAIMS = (
         id="joma.hier_order",
         statement=r"A JoMA block that learns the class of a latent tree, with outputs far from the classes' prior at the start, "
         r"learns to attend to near tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is rank-correlated with $H$ by at "
-        r"least .1, mean over runs. Without latents the mean rank correlation is within .2 of zero.",
+        r"least .2, mean over runs. Without latents the mean rank correlation is within .05 of zero.",
         judge=judge_order,
         controls={**EXCHANGED, "outputs at the classes' prior": TO_EXACT},
         rivals=RELABELLED,
@@ -199,8 +199,8 @@ CLAIMS = (
     STUDY.claim(
         id="joma.hier_order_balanced",
         statement=r"A JoMA block that learns the class of a latent tree, with outputs at the classes' prior at the start, learns "
-        r"to attend to far tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is rank-correlated with $H$ by at most -.1, "
-        r"mean over runs. Without latents the mean rank correlation is within .2 of zero.",
+        r"to attend to far tokens first: the step at which $z_{lm}$ reaches $\ln 2$ is rank-correlated with $H$ by at most -.2, "
+        r"mean over runs. Without latents the mean rank correlation is within .05 of zero.",
         source="derived here: joma.hblt_cancellation",
         quick=EXACT,
         paper=EXACT.replace(lr=1.0, batch=1024, every=32.0),
