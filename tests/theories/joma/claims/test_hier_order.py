@@ -47,7 +47,7 @@ def test_rank_correlation_is_nan_for_a_run_that_is_not_ok():
 
 
 def test_judges_of_order():
-    forward, backward, none = runs(0.7), runs(-0.7), runs(0.0)
+    forward, backward, none = runs(0.7, 100), runs(-0.7, 100), runs(0.0, 100)
     assert upheld(claims.judge_order, forward)
     assert upheld(claims.judge_reverse, backward)
     for judge, other in ((claims.judge_order, backward), (claims.judge_reverse, forward)):
