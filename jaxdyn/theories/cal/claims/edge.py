@@ -51,8 +51,8 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="cal.eos_mlp",
-        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles within 4% of the sharpness $2/\eta$, where the sharpness "
-        r"along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos x_4)$ on 40 points).",
+        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles within 4% of the sharpness $2/\eta$, where "
+        r"the sharpness along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos x_4)$ on 40 points).",
         judge=judge,
         controls={
             r"$\eta = 0.02$: below the edge": {"eta": 0.02},

@@ -27,9 +27,10 @@ def judge_fixed(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_switching(ds: xr.Dataset) -> list[jd.Check]:
     """The gradient at the end, and the rank of the accumulated update."""
+    missing = abs(ds.measured_rank - ds.predicted_rank)
     return [
         jd.at_most("norm of the gradient at the end over that at the start", ds.measured_end - ds.predicted_end, 1e-10),
-        jd.at_most("|rank of the update - rank times subspaces used, or full rank|", abs(ds.measured_rank - ds.predicted_rank), 0.0),
+        jd.at_most("|rank of the update - rank times subspaces used, or full rank|", missing, 0.0),
         jd.at_most("dimensions that the update lacks at the end", ds.predicted_final_rank - ds.measured_final_rank, 0.0),
     ]
 
