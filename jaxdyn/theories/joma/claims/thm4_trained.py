@@ -36,7 +36,7 @@ def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("loss in the end over loss at the start", ds.loss.isel(end=-1) / ds.loss.isel(end=0), at_most=LEARNED),
         jd.gate("decades in which the rows approach their limit", ds.decades, at_least=DECADES),
-        jd.at_most("logarithm of the distance from the limit, rms error over tokens and times", miss, 0.06),
+        jd.at_most("logarithm of the distance from the limit, rms error over tokens and times", miss, 0.08),
         jd.mean_within("growth of ln speed with half the squared norm", exponent(ds), over="seed", low=-0.2, high=0.2),
     ]
 
@@ -84,7 +84,7 @@ trained = STUDY.claim(
     id="joma.thm4_trained",
     statement=r"A block with softmax self-attention over 8 tokens and 3 tanh nodes, trained by gradient descent on squared error "
     r"to convergence: over the last decades (distances from $10^{-2}$ to $10^{-5}$ of the limit $\mu$) the rows of $V$ approach "
-    r"$\mu$ as the Hessian of the loss at the limit says, to 6% (root mean square over tokens and times). Their speeds do not "
+    r"$\mu$ as the Hessian of the loss at the limit says, to 8% (root mean square over tokens and times). Their speeds do not "
     r"grow with $\|\mu_l\|^2/2$: the slope of their logarithm is within .2 of zero, mean over runs.",
     form="hessian",
     judge=judge_trained,
