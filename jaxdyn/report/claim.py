@@ -121,16 +121,30 @@ def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
     kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
+    drawn = studies.figure(kept)
     return {
         "verdict": str(claim.get("verdict")),
-        "checks": [checks.shown(c, kind) for c in [*(claim.get("gates") or []), *(claim.get("checks") or [])]],
+        "note": _note(claim) if studies.differs(claim) else None,
+        "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
+        "checks": [checks.shown(c, kind) for c in claim.get("checks") or []],
+        "opponents": _rejections(claim),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
-        "figure": figures.add(kept["figure"]) if kept.get("figure") else None,
+        "figure": figures.add(drawn) if drawn else None,
         "command": str(claim.get("command") or ""),
     }
+
+
+def _rejections(claim: Mapping[str, Any]) -> str:
+    """How many controls and rivals were rejected, in a sentence that names those that were not."""
+    opponents = [*(claim.get("controls") or []), *(claim.get("rivals") or [])]
+    spared = [str(one.get("name")) for one in opponents if not one.get("rejected")]
+    if not opponents:
+        return ""
+    rejected = f"{len(opponents) - len(spared)} of {len(opponents)} controls and rivals rejected"
+    return rejected + (f"; not rejected: {', '.join(spared)}." if spared else ".")
 
 
 def _outside(claim: Mapping[str, Any]) -> Markup:
