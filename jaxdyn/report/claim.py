@@ -76,7 +76,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "opponents": _opponents(claim),
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
-        "study": _study(claim_id, figures),
+        "study": _study(claim, figures),
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
@@ -86,9 +86,12 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
 
 
 def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] | None:
-    """The figure and its caption: the claim's own words, or else the axes in words; and how many runs."""
-    if stored is None:
-        return None
+    """The figure and its caption, if there is a figure."""
+    return None if stored is None else _captioned(claim, stored)
+
+
+def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
+    """A figure and its caption: the claim's own words, or else the axes in words; and how many runs."""
     words = str(claim.get("caption") or stored.label or "Prediction against measurement").rstrip()
     runs = f" {count(claim['runs'], 'run')}." if claim.get("runs") else ""
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
@@ -111,9 +114,9 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     return rows
 
 
-def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
+def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     """What came out at the paper's scale, if that was run once and kept."""
-    kept = studies.study(claim_id)
+    kept = studies.study(str(quick["id"]))
     if kept is None:
         return None
     claim, environment = kept["claim"], kept["environment"]
@@ -121,7 +124,8 @@ def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
     kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
-    drawn = studies.figure(kept)
+    svg = studies.figure(kept)
+    drawn = figures.add(svg) if svg else None
     return {
         "verdict": str(claim.get("verdict")),
         "note": _note(claim) if studies.differs(claim) else None,
@@ -132,7 +136,7 @@ def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
-        "figure": figures.add(drawn) if drawn else None,
+        "figure": _captioned({**claim, "caption": quick.get("caption")}, drawn) if drawn and drawn.packed else None,
         "command": str(claim.get("command") or ""),
     }
 

@@ -1,6 +1,7 @@
 """Runs at paper scale are kept, shown, and told of wherever their claim is."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -95,6 +96,7 @@ def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
     assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
     assert "✓ met" in html and "1 of 2 controls and rivals rejected; not rejected: permuted." in html
     assert "<small>at paper scale: upheld</small>" in html and "<strong>at paper scale: inconclusive</strong>" in html
+    assert re.search(r"<figcaption>.* 4,096\u00a0runs\.</figcaption>", html), "the figure at scale says how many runs it shows"
     assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
