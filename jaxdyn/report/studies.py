@@ -165,7 +165,7 @@ def _row(claim: Claim, kept: Mapping[str, Any]) -> str:
         verdict,
         f"{quick:,}",
         f"{entry.get('runs') or 0:,}",
-        f"{minutes:.1f}",
+        f"{minutes:.1f}" if minutes else "–",
         date,
         commit,
     )
