@@ -16,6 +16,7 @@ from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.judge import bound_text
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
+from jaxdyn.report import studies
 from jaxdyn.report.plain import plain
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
+        "study": _kept(claim.id),
     }
 
 
@@ -97,6 +99,12 @@ def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
         return None
 
 
+def _kept(claim_id: str) -> dict[str, Any] | None:
+    """The claim's study at paper scale, without its figure."""
+    kept = studies.study(claim_id)
+    return kept and {name: value for name, value in kept.items() if name != "figure"}
+
+
 # text
 
 
@@ -111,6 +119,8 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield from _table(claim["fields"], claim["runs"]["paper"] != claim["runs"]["quick"], width)
     yield ""
     yield from _verdict(claim, width, out)
+    if claim["study"]:
+        yield from _study(claim["study"], width)
 
 
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -196,6 +206,20 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     seeds = f"seeds {last['seed_range']}" if last.get("seed_range") else None
     made = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), seeds) if v)
     yield from _wrapped(f"last verdict: {last['verdict']} ({made})", width, "")
+    yield from _outcome(last, width)
+
+
+def _study(kept: Mapping[str, Any], width: int) -> Iterator[str]:
+    """What came out at paper scale, in the run that is kept with the package."""
+    entry = kept["claim"]
+    verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
+    yield ""
+    yield from _wrapped(f"at paper scale: {verdict} ({studies.made(kept)}, seeds {entry.get('seed_range')})", width, "")
+    yield from _outcome(entry, width)
+
+
+def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
+    """Message, gates, checks, controls and rivals of a verdict."""
     if last.get("message"):
         yield from _wrapped(plain(last["message"]), width, "  ")
     for kind in ("gates", "checks"):

@@ -6,9 +6,11 @@ For planning, longest first, and for the announced minutes. ``python -m jaxdyn.e
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import json
+import math
 import sys
 import time
 from collections.abc import Mapping
@@ -27,6 +29,7 @@ __all__ = ["expected", "remember", "write_reference"]
 COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that no machine has met
 REFERENCE = Path(__file__).with_name("costs.json")
 TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
+NO_SIZES = ("every",)  # static numbers that make a run no longer
 LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
 
 Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
@@ -56,20 +59,50 @@ def _known() -> dict[str, Met]:
 
 
 @functools.cache
-def _reference() -> tuple[dict[str, Times], dict[str, Times]]:
-    """What programs cost on the reference machine, in seconds of this one: by name, and the longest of each trial."""
+def _reference() -> dict[str, Times]:
+    """What programs cost on the reference machine, in seconds of this one."""
     try:
         shipped = json.loads(REFERENCE.read_text())
         slower = _calibration() / float(shipped["calibration_seconds"])
-        programs = {name: (slower * float(a), slower * float(b)) for name, (a, b) in shipped["programs"].items()}
+        return {name: (slower * float(a), slower * float(b)) for name, (a, b) in shipped["programs"].items()}
     except (OSError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
-        return {}, {}
-    trials: dict[str, Times] = {}
-    for name, (compile_seconds, per_run) in programs.items():
-        trial = name.split(" ")[0]
-        before = trials.get(trial, (0.0, 0.0))
-        trials[trial] = max(compile_seconds, before[0]), max(per_run, before[1])
-    return programs, trials
+        return {}
+
+
+def _alike(program: Program) -> Times | None:
+    """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
+
+    A rough number, and too low where the cost grows faster than a size: minutes or days can be told from it.
+    """
+    own = dict(program.static)
+    found: list[tuple[int, float, Times]] = []
+    for name, times in {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _known().items()}}.items():
+        trial, _, text = name.partition(" ")
+        if trial == program.trial.title and (other := _fields(text)) is not None:
+            changed = [field for field in own if other.get(field) != own[field]]
+            larger = math.prod(_size(own[f]) / _size(other.get(f)) for f in changed if f not in NO_SIZES)
+            found.append((len(changed), larger, times))
+    if not found:
+        return None
+    _, larger, (compile_seconds, per_run) = min(found, key=lambda each: (each[0], -each[1] * each[2][1]))
+    return compile_seconds, larger * per_run
+
+
+def _fields(text: str) -> dict[str, Any] | None:
+    """A program's static fields from its name; None where a value is no literal."""
+    try:
+        return dict(ast.literal_eval(text))
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def _size(value: Any) -> float:
+    """A whole number as itself (a group's order, too), several as their sum, names by how many there are; anything else is 1."""
+    if isinstance(value, tuple):
+        return sum(map(_size, value)) or 1.0
+    if isinstance(value, str):
+        return max(float(value), 1.0) if value.isdecimal() else 1.0
+    return float(value) if isinstance(value, int) and value > 1 else 1.0
 
 
 def _calibration() -> float:
@@ -104,8 +137,7 @@ def expected(job: Job) -> float:
         if met.compiled == _compiled(job):
             compile_seconds = TRACING * compile_seconds if met.again is None else met.again
     else:
-        programs, trials = _reference()
-        compile_seconds, per_run = programs.get(_name(job.program)) or trials.get(job.program.trial.title) or (COMPILE, RUN)
+        compile_seconds, per_run = _reference().get(_name(job.program)) or _alike(job.program) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
 

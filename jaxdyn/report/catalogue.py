@@ -16,7 +16,7 @@ from jaxdyn.engine.registry import all_claims, home
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
-from jaxdyn.report import papers
+from jaxdyn.report import papers, studies
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -93,6 +93,8 @@ def _entry(claim: Claim) -> str:
         lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
+    if kept := studies.study(claim.id):
+        lines.append(f"- At paper scale: {kept['claim']['verdict']} ({studies.made(kept)})")
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):

@@ -76,7 +76,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "opponents": _opponents(claim),
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
-        "study": _study(claim_id, figures),
+        "study": _study(claim, figures),
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
@@ -86,9 +86,12 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
 
 
 def _figure(claim: Mapping[str, Any], stored: Stored | None) -> dict[str, Any] | None:
-    """The figure and its caption: the claim's own words, or else the axes in words; and how many runs."""
-    if stored is None:
-        return None
+    """The figure and its caption, if there is a figure."""
+    return None if stored is None else _captioned(claim, stored)
+
+
+def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
+    """A figure and its caption: the claim's own words, or else the axes in words; and how many runs."""
     words = str(claim.get("caption") or stored.label or "Prediction against measurement").rstrip()
     runs = f" {count(claim['runs'], 'run')}." if claim.get("runs") else ""
     return {"stored": stored, "caption": (words if words[-1:] in ".?!" else words + ".") + runs}
@@ -111,9 +114,9 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     return rows
 
 
-def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
+def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     """What came out at the paper's scale, if that was run once and kept."""
-    kept = studies.study(claim_id)
+    kept = studies.study(str(quick["id"]))
     if kept is None:
         return None
     claim, environment = kept["claim"], kept["environment"]
@@ -121,16 +124,31 @@ def _study(claim_id: str, figures: Figures) -> dict[str, Any] | None:
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
     kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
+    svg = studies.figure(kept)
+    drawn = figures.add(svg) if svg else None
     return {
         "verdict": str(claim.get("verdict")),
-        "checks": [checks.shown(c, kind) for c in [*(claim.get("gates") or []), *(claim.get("checks") or [])]],
+        "note": _note(claim) if studies.differs(claim) else None,
+        "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
+        "checks": [checks.shown(c, kind) for c in claim.get("checks") or []],
+        "opponents": _rejections(claim),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
-        "figure": figures.add(kept["figure"]) if kept.get("figure") else None,
+        "figure": _captioned({**claim, "caption": quick.get("caption")}, drawn) if drawn and drawn.packed else None,
         "command": str(claim.get("command") or ""),
     }
+
+
+def _rejections(claim: Mapping[str, Any]) -> str:
+    """How many controls and rivals were rejected, in a sentence that names those that were not."""
+    opponents = [*(claim.get("controls") or []), *(claim.get("rivals") or [])]
+    spared = [str(one.get("name")) for one in opponents if not one.get("rejected")]
+    if not opponents:
+        return ""
+    rejected = f"{len(opponents) - len(spared)} of {len(opponents)} controls and rivals rejected"
+    return rejected + (f"; not rejected: {', '.join(spared)}." if spared else ".")
 
 
 def _outside(claim: Mapping[str, Any]) -> Markup:

@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import mathml, papers, words
+from jaxdyn.report import mathml, papers, studies, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 
@@ -132,6 +132,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Scale", scales),
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
         ("Runs", f"{runs:,}" + (f" ({apart})" if apart else "")),
+        ("At paper scale", _studied(claims)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", words.duration(payload.get("seconds"))),
     ]
@@ -143,6 +144,13 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         "facts": [(k, v) for k, v in facts if v],
         "environment": environment,
     }
+
+
+def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
+    """How many claims have a study at paper scale, and how many of these came out otherwise than expected."""
+    kept = [one["claim"] for c in claims if (one := studies.study(str(c["id"])))]
+    differing = sum(map(studies.differs, kept))
+    return (words.count(len(kept), "claim") + (f", {differing} not as expected" if differing else "")) if kept else ""
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
@@ -163,8 +171,10 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     verdict = str(claim.get("verdict"))
     sharpest, resolution = resolution_short(claim)
     seconds = (claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0)
+    kept = studies.study(str(claim["id"]))
     return {
         "id": str(claim["id"]),
+        "study": kept and {"verdict": str(kept["claim"].get("verdict")), "differs": studies.differs(kept["claim"])},
         "theory": _theory(claim),
         "verdict": verdict,
         "rank": list(words.VERDICTS).index(verdict) if verdict in words.VERDICTS else len(words.VERDICTS),

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from jaxdyn.report import studies
+
 from ..engine.conftest import TOYS
 from ..report.handmade import claim
 
@@ -92,3 +94,17 @@ def test_show_passes_over_damaged_results(jaxdyn, content):
     Path("report/result.json").write_text(content)
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
     assert code == 0 and out.endswith("No verdict in report; the command above makes one.\n")
+
+
+def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
+    entry = claim("toy.decay", verdict="refuted", runs=4096, seed_range="0:64", message="at scale")
+    environment = {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0", "commit": "e9773c4970"}
+    Path("toy.decay.json").write_text(json.dumps({"claim": entry, "environment": environment, "figure": "eJw"}))
+    assert "at paper scale:" not in jaxdyn("show", "toy.decay", "--load", TOYS)[1]
+    monkeypatch.setattr(studies.study, "__defaults__", (Path.cwd(),))
+    monkeypatch.setenv("COLUMNS", "200")
+    code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
+    made = "4,096 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970, seeds 0:64"
+    assert code == 0 and f"at paper scale: refuted, expected upheld ({made})\n  at scale\n  ✓ relative error: 1e-12" in out
+    shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
+    assert shown["study"].keys() == {"claim", "environment"} and shown["study"]["claim"]["verdict"] == "refuted"

@@ -41,9 +41,31 @@ def test_costs_of_the_reference_machine_are_scaled(new_machine, toys, monkeypatc
     assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(2 * (7.0 + 32 * 0.5))
 
 
-def test_another_program_of_a_known_trial_costs_as_much(new_machine, toys, monkeypatch):
+def test_another_program_of_a_known_trial_costs_what_its_sizes_are(new_machine, toys, monkeypatch):
     ship(new_machine, monkeypatch, toys)
-    assert make_plan([toys.CLAIMS[0]], overrides={"size": 5}).seconds() == pytest.approx(7.0 + 32 * 0.5)
+    quick = toys.CLAIMS[0].quick.setting().size
+    assert make_plan([toys.CLAIMS[0]], overrides={"size": 5 * quick}).seconds() == pytest.approx(7.0 + 5 * 32 * 0.5)
+
+
+def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
+    program = Program(ref_to(print), ref_to(print), (("group", "71"), ("steps", 400), ("every", 50), ("net", "wide")))
+    name = f"{program.trial.title} "
+    programs = {
+        name + str((("group", "23"), ("steps", 100), ("every", 10), ("net", "wide"))): [1.0, 0.1],
+        name + str((("group", "71"), ("steps", 100), ("every", 10), ("net", "wide"))): [2.0, 0.5],
+        name + "(('group', <odd>))": [9.0, 9.0],
+        "another:trial ()": [9.0, 9.0],
+    }
+    new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}))
+    monkeypatch.setattr(timings, "_calibration", lambda: 0.01)
+    forget()
+    assert timings._alike(program) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
+    assert timings._alike(Program(ref_to(len), ref_to(len), ())) is None
+
+
+def test_sizes():
+    sizes = {"23": 23.0, "S4": 1.0, ("5", "S3", "8"): 14.0, (64, 128): 192.0, (): 1.0, 7: 7.0, 0: 1.0, 0.5: 1.0, None: 1.0}
+    assert {value: timings._size(value) for value in sizes} == sizes
 
 
 def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
@@ -79,7 +101,8 @@ def test_the_shipped_costs_know_the_programs_of_every_theory(monkeypatch):
     """Estimates on a new machine are honest: at least nine programs of ten were measured."""
     monkeypatch.undo()
     forget()
-    measured, trials = timings._reference()
+    measured = timings._reference()
+    trials = {name.split(" ")[0] for name in measured}
     claims = all_claims().values()
     programs = {Program(ref_to(c.trial), ref_to(c.quick.setting), split(cell)[0]) for c in claims for cell in c.quick.cells()}
     known = [program for program in programs if timings._name(program) in measured or program.trial.title in trials]

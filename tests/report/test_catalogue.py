@@ -1,8 +1,10 @@
 """The catalogue lists claims by theory."""
 
+import json
 import re
 
 import jaxdyn as jd
+from jaxdyn.report import studies
 from jaxdyn.report.catalogue import catalogue
 
 
@@ -53,3 +55,13 @@ def test_catalogue_says_what_a_verdict_rests_on():
         "- In print: eq. (7)",
     ):
         assert f"\n{line}\n" in text
+
+
+def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
+    kept = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
+    (tmp_path / "a.law.json").write_text(json.dumps(kept))
+    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path,))
+    common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
+    text = catalogue([jd.Claim(id=f"a.{name}", controls={"wrong rate": {"rate": 2.0}}, **common) for name in ("law", "other")])
+    assert text.count("- At paper scale:") == 1
+    assert "- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0)\n" in text

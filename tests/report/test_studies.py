@@ -1,20 +1,28 @@
-"""Runs at paper scale are kept whole, and nothing else is."""
+"""Runs at paper scale are kept, shown, and told of wherever their claim is."""
 
 import json
+import re
+import tomllib
+from pathlib import Path
 
 import pytest
 
+import jaxdyn as jd
+from jaxdyn.engine.registry import all_claims
 from jaxdyn.errors import UsageError
-from jaxdyn.report.studies import keep, study
+from jaxdyn.report import studies
+from jaxdyn.report.studies import FOLDER, differs, figure, keep, made, study, table, with_table
+
+from .handmade import DRAWING
 
 CLAIM = {"id": "toy.law", "scale": "paper", "verdict": "upheld", "expected": "upheld", "checks": [{"name": "c"}], "statement": "s"}
+ENVIRONMENT = {"date": "2026-11-22 15:01 UTC", "commit": "e9773c4970", "jaxdyn": "0.1.0", "jax": "0.10.2", "device": "cpu"}
 
 
-def verified(folder, *claims):
+def verified(folder, *claims, figures=None):
     folder.mkdir(exist_ok=True)
-    whole = {"claims": list(claims), "environment": {"date": "2026-11-22", "jax": "0.10.2", "device": "cpu"}}
-    (folder / "result.json").write_text(json.dumps(whole))
-    (folder / "figures.json").write_text(json.dumps({"toy.law": "<svg/>"}))
+    (folder / "result.json").write_text(json.dumps({"claims": list(claims), "environment": ENVIRONMENT}))
+    (folder / "figures.json").write_text(json.dumps(figures or {"toy.law": "<svg/>"}))
     return folder
 
 
@@ -24,8 +32,30 @@ def test_what_came_out_is_kept(tmp_path):
     assert [p.name for p in (tmp_path / "kept").iterdir()] == ["toy.law.json"]
     found = study("toy.law", tmp_path / "kept")
     assert found["claim"] == {k: v for k, v in CLAIM.items() if k != "statement"}, "the statement is the package's"
-    assert found["environment"]["jax"] == "0.10.2" and found["figure"] == "<svg/>"
+    assert found["environment"]["jax"] == "0.10.2" and figure(found) == "<svg/>"
     assert study("toy.quick", tmp_path / "kept") is None
+
+
+def test_of_opponents_the_outcome_is_kept(tmp_path):
+    control = {"name": "Adam", "rejected": True, "checks": [{"name": "c", "value": 3.0}], "reason": None}
+    keep(verified(tmp_path / "out", CLAIM | {"controls": [control], "rivals": []}), tmp_path / "kept")
+    entry = study("toy.law", tmp_path / "kept")["claim"]
+    assert entry["controls"] == [{"name": "Adam", "rejected": True}] and entry["rivals"] == []
+
+
+def test_a_figure_is_kept_once_and_only_where_it_shows_more(tmp_path):
+    settings = len(all_claims(theories={"gromov"})["gromov.waves"].quick.cells())
+    base = {"seeds": 2, "runs": 2 * settings}
+    claims = [CLAIM | base | {"id": f"gromov.{name}"} for name in ("waves", "margin", "analytic", "width")]
+    claims[1] |= {"verdict": "refuted"}
+    claims[2] |= {"runs": 2 * settings + 2}
+    claims[3] |= {"runs": 2 * settings + 2}
+    figures = {c["id"]: f"<svg>{i // 3}{c['verdict']}</svg>" for i, c in enumerate(claims)} | {"gromov.width": "<svg>0upheld</svg>"}
+    keep(verified(tmp_path / "out", *claims, figures=figures), tmp_path)
+    kept = {c["id"]: figure(study(c["id"], tmp_path)) for c in claims}
+    assert kept["gromov.waves"] is None, "more seeds only"
+    assert kept["gromov.margin"] and kept["gromov.analytic"], "another verdict, more settings"
+    assert kept["gromov.width"] is None, "the same drawing as before"
 
 
 def test_a_folder_without_such_results_is_refused(tmp_path):
@@ -41,18 +71,89 @@ def test_a_damaged_file_counts_as_none(tmp_path, content):
     assert study("toy.law", tmp_path) is None
 
 
+def test_a_study_in_a_line():
+    assert made({"claim": {"runs": 1640}, "environment": ENVIRONMENT}) == "1,640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970"
+    assert made({"claim": {"runs": 1}, "environment": {"jaxdyn": "0.2"}}) == "1 run, jaxdyn 0.2"
+    assert differs(CLAIM | {"verdict": "refuted"}) and not differs(CLAIM)
+
+
 def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
-    from jaxdyn.report import page, studies
+    from jaxdyn.report import page
 
     from .handmade import FIGURES, claim
 
-    big = claim("toy.law", checks=[{"name": "error at scale", "value": 0.002, "bound": 0.01, "passed": True}]) | {
-        "scale": "paper",
-        "runs": 4096,
-    }
-    out = verified(tmp_path / "out", big)
-    keep(out, tmp_path / "kept")
+    check = {"name": "error at scale", "value": 0.002, "bound": 0.01, "passed": True}
+    gate = check | {"name": "trained", "gate": True}
+    controls = [{"name": "Adam", "rejected": True, "checks": []}, {"name": "permuted", "rejected": False, "checks": []}]
+    big = claim("toy.law", checks=[check], gates=[gate], controls=controls) | {"scale": "paper", "runs": 4096}
+    other = claim("toy.other") | {"scale": "paper", "verdict": "inconclusive", "message": "too few runs"}
+    keep(verified(tmp_path / "out", big, other, figures={"toy.law": DRAWING}), tmp_path / "kept")
     monkeypatch.setattr(studies.study, "__defaults__", (tmp_path / "kept",))
-    html = page.page({"claims": [claim("toy.law"), claim("toy.other")]}, FIGURES)
-    assert html.count("At the paper's scale") == 1
+    html = page.page({"claims": [claim("toy.law"), claim("toy.other"), claim("toy.third")]}, FIGURES)
+    assert html.count("At the paper's scale") == 2 and html.count('<details class="study" open>') == 1
     assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
+    assert "✓ met" in html and "1 of 2 controls and rivals rejected; not rejected: permuted." in html
+    assert "<small>at paper scale: upheld</small>" in html and "<strong>at paper scale: inconclusive</strong>" in html
+    assert re.search(r"<figcaption>.* 4,096\u00a0runs\.</figcaption>", html), "the figure at scale says how many runs it shows"
+    assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
+
+
+@jd.setting
+class Law:
+    """A setting to tell of."""
+
+    rate: jd.Swept = 1.0
+
+
+def toys():
+    """Claims with a study, with a larger paper grid, and with the same grid at both scales."""
+    common = dict(
+        statement="s", source="a", trial=print, judge=print, evidence="algebra", controls={"other": {"rate": 2.0}}, seeds=8
+    )
+    quick = jd.grid(Law, rate=[1.0])
+    return [
+        jd.Claim(id="toy.law", quick=quick, paper=jd.grid(Law, rate=[1.0, 2.0]), **common),
+        jd.Claim(id="toy.large", quick=quick, paper_seeds=64, **common),
+        jd.Claim(id="toy.same", quick=quick, paper=jd.grid(Law, rate=[1.0]), **common),
+    ]
+
+
+def test_the_table_of_all_studies(tmp_path):
+    spent = {"runs": 1640, "compile_seconds": 60.0, "run_seconds": 30.0}
+    keep(verified(tmp_path / "out", CLAIM | spent), tmp_path)
+    text = table(toys(), tmp_path)
+    assert "1 of 3 claims have a study; all came out as expected." in text
+    assert "| `toy.law` | upheld | upheld | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
+    assert "Both scales have the same runs (1): `toy.same`." in text
+    assert "Not yet run at paper scale (1): `toy.large`." in text
+    keep(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}), tmp_path)
+    text = table(toys()[:1], tmp_path)
+    assert "1 came out otherwise than expected: `toy.law`." in text and "| **refuted** |" in text and "Not yet" not in text
+    page = with_table("above\n<!-- table: x -->\nold\n<!-- end of table -->\nbelow", toys()[:1], tmp_path)
+    assert page == f"above\n<!-- table: x -->\n{text}<!-- end of table -->\nbelow"
+    with pytest.raises(UsageError, match="lacks the marks"):
+        with_table("no marks", [])
+
+
+def test_the_page_of_studies_is_current():
+    written = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    assert with_table(written, list(all_claims().values())) == written, "run `make docs`"
+
+
+def test_the_studies_that_are_kept():
+    """Each belongs to a claim, was made at paper scale, and all of them are small."""
+    files = sorted(FOLDER.glob("*.json"))
+    assert files and {f.stem for f in files} <= all_claims().keys()
+    for file in files:
+        kept = study(file.stem)
+        assert kept and kept["claim"]["id"] == file.stem and kept["claim"]["scale"] == "paper" and made(kept)
+        assert kept["environment"]["commit"] and (figure(kept) or "<svg").startswith("<svg")
+    assert sum(f.stat().st_size for f in files) <= 1.5e6
+
+
+def test_an_installed_package_has_them():
+    setuptools = pytest.importorskip("setuptools")
+    root = Path(__file__).parents[2]
+    options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
+    assert "jaxdyn.studies" in setuptools.find_namespace_packages(str(root), include=options["packages"]["find"]["include"])
+    assert "*.json" in options["package-data"]["*"]

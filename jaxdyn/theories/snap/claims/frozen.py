@@ -108,9 +108,11 @@ CLAIMS = (
         source="arXiv:2305.16380, abstract and Theorem 4",
     ).claim(
         id="snap.frozen",
-        statement=r"In the reduced dynamics with one common and one distinct token a class, once B has grown ($q\rho\eta_Z\Gamma "
-        r"\gg C_0$), attention freezes after $2K\ln M/\eta_Y$: $\|c(2t) - c(t)\|_1$ is at most .01, does not rise, and is that "
-        r"of the law's $\Delta B \approx \frac2q\Delta\ln\ln t$ within 20%, while the decoder's error is at first still above 1%.",
+        statement=r"In the reduced dynamics with one common and one distinct token a class, attention freezes after "
+        r"$2K\ln M/\eta_Y$ where B has grown by then ($q\rho\eta_Z\Gamma > C_0$): $\|c(2t) - c(t)\|_1$ is at most .01, does not "
+        r"rise, and is that of the law's $\Delta B \approx \frac2q\Delta\ln\ln t$ within 20%, while the decoder's error is at "
+        r"first still above 1%.",
+        assumes=(jd.above("grown", 1.0),),
         form="derived",
         evidence="reduced",
         bounds="derived",

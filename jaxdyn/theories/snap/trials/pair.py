@@ -101,9 +101,16 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
             "step_ratio": s.factor,
             "odds_squared": jnp.square(jnp.asarray(s.odds, jnp.float64)),
         },
+        assumed={"grown": _grown(s, SETTLED * late)},
         status=jnp.max(path.status),
         coords={"time": TIMES.tolist(), "double": TIMES[:-1].tolist(), "form": FORMS},
     )
+
+
+def _grown(s: Pair, t: Float[Array, ""]) -> Float[Array, ""]:
+    r""":math:`q\rho\eta_Z\Gamma / C_0` at a time: how far B's logarithm is from its linear part."""
+    k, c0, q = float(s.classes), growth.constant(s.odds, s.classes, s.size), growth.exponent(s.per_query)
+    return q * s.rho * s.eta_z * gamma_integral(clock(s.size * s.eta_y * t / k, s.size), s.size, k, s.eta_y) / c0
 
 
 def _moves(c: Float[Array, " T"]) -> Float[Array, " T-1"]:

@@ -69,6 +69,13 @@ def test_judge_of_the_table():
         trained.judge_table(ds.sel(decay=[1e-4]))
 
 
+def test_errors_of_the_table_are_those_of_each_group():
+    order = xr.DataArray([23.0, 71.0, 127.0, 20.0], dims="group")
+    errors = trained.published_errors(order).transpose("group", "column")
+    for at, d in enumerate((23, 71, 127, 23)):
+        np.testing.assert_array_equal(errors[at], [error for _, error in published.TABLE[d].columns])
+
+
 def test_judge_of_known_constructions():
     ds = table(47.0, 99.0).assign(predicted_orders=1 + 0 * runs(x=1.0).x)
     assert passes(trained.judge_named, ds)
