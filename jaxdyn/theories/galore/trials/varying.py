@@ -188,4 +188,9 @@ def spread_trial(s: Spread, key: PRNGKeyArray) -> jd.Observables:
     share = jnp.where(jnp.arange(s.most) < s.terms, s.most / s.terms, 0.0)  # the mean is over those in use
     p, q = (linalg.qr(jax.random.normal(k, (s.size, s.rank), jnp.float64))[0] for k in (k_p, k_q))
     theory = projected.within(share[:, None, None] * b, c, jnp.zeros((s.size, s.size), jnp.float64), p, q)
-    return jd.observables(predicted={"rate": theory.kappa}, measured={"rate": theory.slowest})
+    mean_b, mean_c = (jnp.mean(share[:, None, None] * x, 0)[None] for x in (b, c))
+    return jd.observables(
+        predicted={"rate": theory.kappa},
+        measured={"rate": theory.slowest},
+        recorded={"of_means": varying.kappa(mean_b, mean_c, p, q)},
+    )
