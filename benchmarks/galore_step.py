@@ -109,20 +109,24 @@ def child(name: str, rank: int, what: str, threads: int) -> None:
 
 
 def same_steps() -> float:
-    """The largest difference of weights after five steps of the small model, ours against PyTorch's, over the largest change."""
-    import jax.numpy as jnp
+    """The largest difference of weights after five steps of the small model's MLP, ours against PyTorch's, over the largest change."""
+    import jax
     import optax
 
-    gradient = matrices("9M", 32, 0)
+    gradient = {n: g[:1] for n, g in matrices("9M", 32, 0).items() if n in ("up", "down")}
     theirs = TorchGalore(gradient, 32)
     theirs.refresh()
-    params = {n: jnp.asarray(g) for n, g in gradient.items()}
-    tx = our_galore(32)
+    params, tx = gradient, our_galore(32)
     state = tx.init(params)
+
+    @jax.jit
+    def step(params: Tree, state: Any) -> tuple[Tree, Any]:
+        updates, state = tx.update(gradient, state, params)
+        return optax.apply_updates(params, updates), state
+
     for _ in range(5):
         theirs.step()
-        updates, state = tx.update({n: jnp.asarray(g) for n, g in gradient.items()}, state, params)
-        params = optax.apply_updates(params, updates)
+        params, state = step(params, state)
     ours = np.concatenate([(np.asarray(params[n]) - g).ravel() for n, g in gradient.items()])
     other = np.concatenate([(w - g).numpy().ravel() for w, g in zip(theirs.weights, theirs.gradient, strict=True)])
     return float(np.abs(ours - other).max() / np.abs(other).max())

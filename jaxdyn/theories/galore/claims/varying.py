@@ -24,7 +24,7 @@ SHARES = [0.8, 0.9, 0.95, 0.98, 1.02, 1.05, 1.1, 1.14]  # step sizes over the li
 
 def judge_varying(ds: xr.Dataset) -> list[jd.Check]:
     """Growth of the projected gradient's norm in every step against its bound; and how much room the steep case leaves."""
-    excess = (ds.measured_shrink - ds.predicted_shrink).max("time")
+    excess = (ds.measured_shrink - ds.predicted_shrink).where(ds.inside > 0).max("time")
     checks = [jd.at_most("relative growth of |R| over the step size, less its bound", excess, 1e-9)]
     if "kind" in ds.dims and "steep" in ds.kind.values:
         room = -excess.sel(kind="steep")
@@ -94,7 +94,7 @@ def plot_varying(ds: xr.Dataset, fig: Figure) -> None:
         part = ds.sel(kind=kind) if "kind" in ds.dims else ds
         part = part.isel(step=0) if "step" in part.dims else part
         time = np.arange(part.sizes["time"])
-        plotting.band(ax, time, part.measured_shrink.transpose(..., "time"), "measured", "measured")
+        plotting.band(ax, time, part.measured_shrink.where(part.inside > 0).transpose(..., "time"), "measured", "measured")
         plotting.band(ax, time, part.held.transpose(..., "time"), r"$-\kappa$", "third", linestyle=":")
         forms = [str(f) for f in np.atleast_1d(ds.form.values)]
         for form, color in zip(forms, ("theory", "failed"), strict=False):

@@ -137,12 +137,13 @@ def varying_trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     lipschitz = (s.lip_a, s.lip, s.lip)
     bounds = varying.factors(eta, kappas[:-1], tuple(jnp.asarray(x) for x in lipschitz), jnp.ones(()))
     inside = (norms[:-1] > 1e-9 * norms[0]) & (sizes[1:] < 1)  # above rounding errors, and W below D
-    ratios = jnp.where(inside, norms[1:] / norms[:-1], jnp.nan)
+    ratios = jnp.where(inside, norms[1:] / jnp.where(inside, norms[:-1], 1), 0)
     return jd.observables(
         predicted={"shrink": jd.named((bounds[:2] - 1) / eta, "form time")},
         measured={"shrink": jd.named((ratios - 1) / eta, "time")},
         recorded={
             "held": jd.named((bounds[2] - 1) / eta, "time"),
+            "inside": jd.named(inside.astype(jnp.float64), "time"),
             "size": jd.named(sizes[:-1], "time"),
             "kappa": jd.named(kappas[:-1], "time"),
         },

@@ -8,8 +8,12 @@ from tests.theories.galore.helpers import passed, runs
 
 
 def test_every_step_is_below_its_bound_and_steep_ones_near_it():
-    growth = np.tile([[0.1, 0.3]], (200, 1))
-    ds = runs(measured_shrink=(("time",), growth), predicted_shrink=(("time",), growth + 0.2))
+    growth, inside = np.tile([[0.1, 0.3, 9.0]], (200, 1)), np.tile([[1.0, 1.0, 0.0]], (200, 1))
+    ds = runs(
+        measured_shrink=(("time",), growth),
+        predicted_shrink=(("time",), np.minimum(growth, 1) + 0.2),
+        inside=(("time",), inside),
+    )
     both = xr.concat([ds, ds], xr.DataArray(["wave", "steep"], dims="kind", name="kind"))
     assert passed(varying.judge_varying(ds)) == [True] and passed(varying.judge_varying(both)) == [True, True]
     assert passed(varying.judge_varying(both.assign(predicted_shrink=both.predicted_shrink + 1))) == [True, False]
