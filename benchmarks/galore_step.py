@@ -109,7 +109,7 @@ def child(name: str, rank: int, what: str, threads: int) -> None:
 
 
 def same_steps() -> float:
-    """The largest difference of weights after five steps of the small model's MLP, ours against PyTorch's, over the largest change."""
+    """The largest difference of two weights after five steps, ours against PyTorch's, over the largest change."""
     import jax
     import optax
 

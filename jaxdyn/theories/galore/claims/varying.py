@@ -62,7 +62,12 @@ def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
     beyond, name = excess.sel(step=SHARES[-1]), "steps 14% over the limit"
     return [
         jd.at_most("stable rank less its bound, steps below the limit", excess.sel(step=[s for s in SHARES if s < 1]), 1e-9),
-        jd.share_within(f"share of runs with a stable rank above its bound by .005, {name}", beyond > 0.005, over="seed", low=0.9),
+        jd.share_within(
+            f"share of runs with a stable rank above its bound by .005, {name}",
+            (beyond > 0.005).where(beyond.notnull()),
+            over="seed",
+            low=0.9,
+        ),
         jd.mean_within(f"stable rank less its bound, mean over runs, {name}", beyond, over="seed", low=0.3),
     ]
 
