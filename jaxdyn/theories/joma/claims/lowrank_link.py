@@ -109,7 +109,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     t = np.ravel(plotting.first_run(fine).t)
     for seed, color in zip(range(min(3, fine.sizes["seed"])), ("measured", "third", "control"), strict=False):
         one = fine.isel(seed=seed)
-        left.plot(t, one.measured_srank_rate, color=plotting.COLORS[color], label=f"run {seed + 1}")
+        left.plot(t, one.measured_srank_rate, color=plotting.COLORS[color], label=f"run {seed + 1}", linewidth=4, alpha=0.5)
         left.plot(t, one.predicted_srank_rate, "--", color=plotting.COLORS["theory"], label="theory" if seed == 0 else None)
     left.set(xlabel="time", ylabel=r"stable rank of $\dot V$")
     left.legend()
