@@ -235,7 +235,7 @@ CLAIMS = (
         seeds=128,
         paper_seeds=256,
         evidence="reduced",
-        bounds="derived",
+        bounds=jd.looked(at="0:128", confirmed="4000:4128"),
         assumes=(jd.above("kept_share", 0.03),),
         source="derived: the condition that arXiv:2403.03507, lemma 3.4, needs",
     ).claim(
