@@ -101,8 +101,8 @@ def plot_varying(ds: xr.Dataset, fig: Figure) -> None:
         time = np.arange(part.sizes["time"])
         plotting.band(ax, time, part.measured_shrink.where(part.inside > 0).transpose(..., "time"), "measured", "measured")
         plotting.band(ax, time, part.held.transpose(..., "time"), r"$-\kappa$", "third", linestyle=":")
-        forms = [str(f) for f in np.atleast_1d(ds.form.values)]
-        for form, color in zip(forms, ("theory", "failed"), strict=False):
+        for form in (str(f) for f in np.atleast_1d(ds.form.values)):
+            color = "theory" if form == "corrected" else "failed"
             bound = part.predicted_shrink.sel(form=form) if "form" in part.predicted_shrink.dims else part.predicted_shrink
             plotting.band(ax, time, bound.transpose(..., "time"), f"bound, {form}", color, linestyle="--")
         ax.set(title=kind, xlabel="step", ylabel=r"$(\|R_t\| / \|R_{t-1}\| - 1) / \eta$")

@@ -64,7 +64,7 @@ class Free:
     leak: jd.Swept = 0.0
     size: int = 8
     span: int = 3
-    steps: int = 4000
+    steps: int = 800
 
     def __post_init__(self) -> None:
         jd.require(self, self.leak >= 0, "leak is at least 0", "leak")
