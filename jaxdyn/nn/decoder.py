@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -26,7 +26,7 @@ from jaxdyn.errors import UsageError, require
 from jaxdyn.nn import attention
 from jaxdyn.nn.transformer import Network
 
-__all__ = ["LLAMA", "OBSERVED", "Decoder", "apply", "decoder", "init", "llama", "trunk"]
+__all__ = ["LLAMA", "OBSERVED", "Decoder", "apply", "decoder", "init", "llama", "parts", "trunk"]
 
 OBSERVED = {
     "attention": "attention weights, [L, b, h, n, n]",
@@ -154,6 +154,19 @@ def trunk(
         seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
     x = rms_norm(x, params["norm"], shape.epsilon)
     return (x, seen) if observe else x
+
+
+def parts(shape: Decoder) -> tuple[Callable[..., Array], Callable[..., Array], Callable[..., Array]]:
+    """The decoder in parts, for training that sees one layer at a time.
+
+    ``enter(rest, tokens) -> x``, ``block(w, x) -> x`` with the weights of one layer, and ``read(rest, x) -> logits``; ``rest`` are
+    the parameters without the blocks.
+    """
+
+    def read(rest: PyTree, x: Float[Array, "b n d"]) -> Float[Array, "b n V"]:
+        return rms_norm(x, rest["norm"], shape.epsilon) @ rest["embed" if shape.tied else "head"].T
+
+    return (lambda rest, tokens: rest["embed"][tokens]), (lambda w, x: _block(shape, (), x, w)[0]), read
 
 
 def rms_norm(x: Float[Array, "*rest d"], gain: Float[Array, " d"], epsilon: float) -> Float[Array, "*rest d"]:

@@ -31,7 +31,7 @@ from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import BLOCK, SMALL
 from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
 
-__all__ = ["METHODS", "Bytes", "Plan", "compiled_bytes", "estimate", "nbytes"]
+__all__ = ["METHODS", "Bytes", "Plan", "account", "compiled_bytes", "estimate", "nbytes"]
 
 METHODS = ("full", "low_rank", "lora", "galore")
 
@@ -122,11 +122,16 @@ def nbytes(tree: PyTree) -> int:
 
 
 def compiled_bytes(f: Callable[..., Any], *args: Any, donated: tuple[int, ...] = ()) -> dict[str, int]:
-    """Bytes of a compiled function by the compiler's own account: arguments, outputs, what they share, and work space.
+    """:func:`account` of a function at arguments, or at their shapes; those numbered in ``donated`` may be overwritten."""
+    return account(jax.jit(f, donate_argnums=donated).lower(*args).compile())
 
-    ``peak`` is their sum, what they share counted once. Arguments may be shapes.
+
+def account(compiled: Any) -> dict[str, int]:
+    """Bytes of a compiled program by the compiler's own account: arguments, outputs, what they share, and work space.
+
+    ``peak`` is their sum, what they share counted once.
     """
-    found = jax.jit(f, donate_argnums=donated).lower(*args).compile().memory_analysis()
+    found = compiled.memory_analysis()
     parts = {
         "arguments": found.argument_size_in_bytes,
         "outputs": found.output_size_in_bytes,

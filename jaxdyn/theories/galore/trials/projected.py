@@ -14,12 +14,12 @@ from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay, projected
 
-__all__ = ["Fixed", "Span", "Switching", "fixed_trial", "span_trial", "switching_trial"]
+__all__ = ["Fixed", "Span", "Switching", "fixed_trial", "positive", "span_trial", "switching_trial"]
 
 NEVER = 2**30
 
 
-def _positive(key: PRNGKeyArray, terms: int, size: int) -> Float[Array, "N d d"]:
+def positive(key: PRNGKeyArray, terms: int, size: int) -> Float[Array, "N d d"]:
     """Symmetric matrices with eigenvalues between 0.5 and 1.5."""
 
     def one(key: PRNGKeyArray) -> Array:
@@ -83,7 +83,7 @@ class Span:
 def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
     """Norms of the projected gradient along descent, and where the full gradient ends."""
     k_b, k_c, k_g, k_p, k_q = jax.random.split(key, 5)
-    b, c = _positive(k_b, s.terms, s.size), _positive(k_c, s.terms, s.size)
+    b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
     p, q = (linalg.qr(jax.random.normal(k, (s.size, s.rank), jnp.float64))[0] for k in (k_p, k_q))
     theory = projected.within(b, c, g, p, q)
@@ -125,7 +125,7 @@ def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
 def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
     """Norm of the gradient and rank of the accumulated update along training by the optimizer."""
     k_b, k_c, k_g = jax.random.split(key, 3)
-    b, c = _positive(k_b, s.terms, s.size), _positive(k_c, s.terms, s.size)
+    b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
     eta = 1 / decay.modes(b, c).values[-1]
     every = jnp.where(s.every > 0, jnp.round(s.every), NEVER).astype(jnp.int32)
@@ -162,7 +162,7 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     count = 2 * s.span
     inputs = jax.random.normal(k_mix, (count, s.span), jnp.float64) @ jax.random.normal(k_f, (s.span, s.size), jnp.float64)
     a = jax.random.normal(k_a, (count, s.size), jnp.float64)
-    b, c = _positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
+    b, c = positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
     g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.size, s.size), jnp.float64)
     modes = decay.modes(b, c)
     null = modes.values < 1e-9 * modes.values[-1]

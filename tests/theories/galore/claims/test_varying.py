@@ -1,0 +1,50 @@
+"""Judges of the claims on changing coefficients, general A, kappa and step sizes, on made-up data."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.theories.galore.claims import varying
+from tests.theories.galore.helpers import passed, runs
+
+
+def test_every_step_is_below_its_bound_and_steep_ones_near_it():
+    growth, inside = np.tile([[0.1, 0.3, 9.0]], (200, 1)), np.tile([[1.0, 1.0, 0.0]], (200, 1))
+    ds = runs(
+        measured_shrink=(("time",), growth),
+        predicted_shrink=(("time",), np.minimum(growth, 1) + 0.2),
+        inside=(("time",), inside),
+    )
+    both = xr.concat([ds, ds], xr.DataArray(["wave", "steep"], dims="kind", name="kind"))
+    assert passed(varying.judge_varying(ds)) == [True] and passed(varying.judge_varying(both)) == [True, True]
+    assert passed(varying.judge_varying(both.assign(predicted_shrink=both.predicted_shrink + 1))) == [True, False]
+    assert passed(varying.judge_varying(both.assign(predicted_shrink=both.predicted_shrink - 0.21))) == [False, True]
+
+
+def test_the_end_and_its_rank():
+    end = np.ones((200, 2, 2))
+    ds = runs(measured_end=(("row", "col"), end), predicted_end=(("row", "col"), end),
+              measured_rank=((), np.full(200, 2.0)), predicted_rank=((), np.full(200, 3.0)))  # fmt: skip
+    assert passed(varying.judge_free(ds)) == [True, True]
+    assert (
+        passed(varying.judge_free(ds.assign(predicted_end=0 * ds.predicted_end, measured_rank=2 * ds.measured_rank))) == [False] * 2
+    )
+
+
+def test_kappa_is_compared_by_terms():
+    over = np.stack([np.full(200, r) for r in (1.0, 1.2, 1.4)], 1)
+    ds = runs(measured_rate=(("terms",), over), predicted_rate=(("terms",), np.ones((200, 3)))).assign_coords(
+        terms=[1.0, 3.0, 10.0]
+    )
+    assert passed(varying.judge_spread(ds)) == [True] * 4
+    assert passed(varying.judge_spread(varying.exchanged(ds)))[1] is False
+
+
+def test_the_limit_of_the_step_size():
+    excess = np.tile([-1e-12] * 6 + [0.05, 0.6], (200, 1))[:, :, None]
+    ds = runs(measured_bound=(("step", "time"), 2 + excess), predicted_bound=(("step", "time"), 0 * excess + 2),
+              size=(("step", "time"), 0 * excess + 1), rank_start=(("step",), 0 * excess[..., 0] + 3))  # fmt: skip
+    ds = ds.assign_coords(step=varying.SHARES)
+    assert passed(varying.judge_limit(ds)) == [True] * 3
+    assert passed(varying.judge_limit(varying.reversed_steps(ds))) == [False] * 3
+    assert passed(varying.judge_limit(varying.never(ds)))[1:] == [False] * 2
+    assert passed(varying.judge_limit(varying.as_at_start(ds)))[1:] == [False] * 2
