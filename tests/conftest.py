@@ -8,12 +8,16 @@ import sys
 from importlib.metadata import version
 from pathlib import Path
 
-# Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter takes a third
-# less time; other versions may not know that flag, and an unknown one ends the process.
+# Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter, with one LLVM
+# module a program, takes half the time; other versions may not know these flags, and an unknown one ends the process.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0"
-    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+    + (
+        " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        if version("jaxlib").startswith("0.10.")
+        else ""
+    ),
 )
 os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
