@@ -62,6 +62,14 @@ def pytest_collection_finish():
     gc.enable()
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that until the end."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
+
+
 @pytest.fixture
 def x64():
     """Run the test inside ``jax.enable_x64(True)``, as the engine runs every trial."""
