@@ -43,6 +43,8 @@ class Contexts(threading.local):
     left, make = 0, staticmethod(mlir.make_ir_context)
 
     def __call__(self):
+        if mlir.ir.Context.current is not None:  # an operation within another program's lowering must not end up in it
+            return self.make()
         if not self.left:
             self.context, self.left = self.make(), 200
         self.left -= 1
