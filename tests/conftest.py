@@ -5,15 +5,20 @@ import importlib
 import os
 import signal
 import sys
+import threading
 from importlib.metadata import version
 from pathlib import Path
 
-# Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter takes a third
-# less time; other versions may not know that flag, and an unknown one ends the process.
+# Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter, with one LLVM
+# module a program, takes half the time; other versions may not know these flags, and an unknown one ends the process.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0"
-    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+    + (
+        " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        if version("jaxlib").startswith("0.10.")
+        else ""
+    ),
 )
 os.environ.setdefault("PJRT_NPROC", "1")  # threads of XLA: the workers fill the cores
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the tests start: as below
@@ -21,6 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the test
 import jax
 import numpy as np
 import pytest
+from jax._src.interpreters import mlir
 from threadpoolctl import threadpool_limits
 
 from jaxdyn.engine.program import use_compilation_cache
@@ -29,6 +35,24 @@ pytest_plugins = "pytester"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
+
+
+class Contexts(threading.local):
+    """MLIR contexts that serve 200 programs each: with JAX 0.10 making and freeing one is a third of an operation's compilation."""
+
+    left, make = 0, staticmethod(mlir.make_ir_context)
+
+    def __call__(self):
+        if mlir.ir.Context.current is not None:  # an operation within another program's lowering must not end up in it
+            return self.make()
+        if not self.left:
+            self.context, self.left = self.make(), 200
+        self.left -= 1
+        return self.context
+
+
+if version("jaxlib").startswith("0.10."):
+    mlir.make_ir_context = Contexts()
 gc.disable()  # while modules are imported: they make much and drop little
 
 
@@ -38,6 +62,14 @@ def pytest_collection_finish():
     gc.freeze()
     gc.set_threshold(50_000, 10, 10)
     gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that until the end."""
+    if nextitem is None or nextitem.path != item.path:
+        gc.collect()
+        gc.freeze()
 
 
 @pytest.fixture

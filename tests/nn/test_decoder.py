@@ -33,8 +33,8 @@ def test_numpy_forward(change, x64):
 
 def test_scanned_and_written_out_layers_are_one_network(x64):
     net, plain = decoder(SMALL), decoder(dataclasses.replace(SMALL, scan=False))
-    params, names = net.init(jax.random.key(0)), ("attention", "entropy", "inputs")
-    (a, seen_a), (b, seen_b) = (n.apply(params, tokens(), observe=names) for n in (net, plain))
+    params, names = jax.jit(net.init)(jax.random.key(0)), ("attention", "entropy", "inputs")
+    (a, seen_a), (b, seen_b) = (jax.jit(lambda p, n=n: n.apply(p, tokens(), observe=names))(params) for n in (net, plain))
     np.testing.assert_allclose(a, b, atol=1e-12)
     for name in names:
         np.testing.assert_allclose(seen_a[name], seen_b[name], atol=1e-12)
@@ -78,9 +78,9 @@ def test_published_sizes(name, exact):
 
 def test_the_start_is_gaussian_and_the_precision_the_shapes():
     shape = Decoder(vocabulary=300, width=64, layers=2, heads=4, hidden=160, dtype="bfloat16")
-    params = init(shape, jax.random.key(0))
+    params = jax.jit(init, static_argnums=0)(shape, jax.random.key(0))
     assert {x.dtype.name for x in jax.tree.leaves(params)} == {"bfloat16"}
-    assert apply(shape, params, tokens(v=300)).dtype == jnp.bfloat16
+    assert jax.eval_shape(lambda p: apply(shape, p, tokens(v=300)), params).dtype == jnp.bfloat16
     for name in ("q", "down"):
         w = np.asarray(params["blocks"][name], np.float32)
         assert abs(w.std() / 0.02 - 1) < 0.03 and abs(w.mean()) < 1e-3
@@ -92,19 +92,23 @@ def test_far_positions_are_told_apart_in_bfloat16():
     params = init(shape, jax.random.key(0))
     wide = jax.tree.map(lambda x: x.astype(jnp.float32), params)
     t = jnp.zeros((1, 400), jnp.int32).at[0, -3].set(1)
-    _, low = trunk(shape, params, t, observe=("attention",))
-    _, high = trunk(dataclasses.replace(shape, dtype="float32"), wide, t, observe=("attention",))
+    attention = jax.jit(lambda s, p: trunk(s, p, t, observe=("attention",))[1], static_argnums=0)
+    low, high = attention(shape, params), attention(dataclasses.replace(shape, dtype="float32"), wide)
     np.testing.assert_allclose(low["attention"].astype(jnp.float32)[..., -1, :], high["attention"][..., -1, :], atol=0.05)
 
 
 def test_it_serves_as_a_language_model():
     net = decoder(Decoder(vocabulary=11, width=8, layers=1, heads=2, hidden=12))
-    params = net.init(jax.random.key(0))
+    params = jax.jit(net.init)(jax.random.key(0))
     t = tokens()
-    logits = jax.nn.log_softmax(net.apply(params, t))
-    expected = -jnp.mean(jnp.take_along_axis(logits, t[..., None], -1))
-    np.testing.assert_allclose(language.loss(net, params, t, t), expected, rtol=1e-5)
-    assert np.isfinite(language.evaluate(net, params, t, 3).loss)
+
+    @jax.jit
+    def both(params):
+        logits = jax.nn.log_softmax(net.apply(params, t))
+        return language.loss(net, params, t, t), -jnp.mean(jnp.take_along_axis(logits, t[..., None], -1))
+
+    np.testing.assert_allclose(*both(params), rtol=1e-5)
+    assert np.isfinite(jax.jit(lambda p: language.evaluate(net, p, t, 3).loss)(params))
 
 
 @pytest.mark.parametrize("wrong", [{"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])

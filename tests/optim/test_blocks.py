@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from jaxdyn.optim.blocks import BLOCK, SMALL, Blocks, codes, decode, encode
 
+ENCODE, DECODE = jax.jit(encode, static_argnums=1), jax.jit(decode)
+
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_codes_are_the_published_ones(signed):
@@ -29,16 +31,16 @@ def test_nearest_code_of_every_block(seed, size, signed, exponent):
     rng = np.random.default_rng(seed)
     x = (rng.normal(size=size) ** 3 * np.exp(exponent)).astype(np.float32)
     x = x if signed else np.abs(x)
-    packed = encode(jnp.asarray(x), signed)
+    packed = ENCODE(x, signed)
     assert isinstance(packed, Blocks) and packed.code.dtype == jnp.uint8 and packed.code.shape == (size,)
     assert packed.largest.shape == (-(-size // BLOCK),)
-    back, table = np.asarray(decode(packed)), codes(signed)
+    back, table = np.asarray(DECODE(packed)), codes(signed)
     scale = np.repeat(np.asarray(packed.largest), BLOCK)[:size]
     nearest = np.min(np.abs(x[:, None] / scale[:, None] - table), 1)
     np.testing.assert_allclose(np.abs(back - x) / scale, nearest, atol=1e-6)
     # the table has no -1: a block whose largest entry is negative shrinks by 0.7% each time; all others are at rest
     rest = np.repeat([block[np.argmax(np.abs(block))] > 0 for block in np.split(x, range(BLOCK, size, BLOCK))], BLOCK)[:size]
-    again = np.asarray(decode(encode(jnp.asarray(back), signed)))
+    again = np.asarray(DECODE(ENCODE(back, signed)))
     np.testing.assert_array_equal(again[rest], back[rest])
     assert rest.all() or signed
 

@@ -39,6 +39,9 @@ def train(tx, params, steps, lr=LR, observe=lambda state: None):
     return jax.lax.scan(step, (params, tx.init(params)), None, length=steps)[1]
 
 
+GRADIENT = jax.jit(jax.grad(loss))
+
+
 def weights(*shape, dtype=np.float64, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
@@ -50,9 +53,8 @@ def test_numpy_from_the_formulas(shape, side, moments, x64):
     w = weights(*shape)
     tx = galore(adam_direction(), Subspace(rank=3, side=side), every=4, scale=0.5, moments=moments)
     ours = jax.jit(lambda w: train(tx, {"w": w}, 14)[0]["w"])(w)
-    gradient = jax.jit(lambda w: jax.grad(loss)({"w": w})["w"])
     theirs = galore_adam(
-        np.asarray(w), lambda w: np.asarray(gradient(w)), steps=14, lr=LR, rank=3, every=4, scale=0.5, side=side, moments=moments
+        np.asarray(w), lambda w: np.asarray(GRADIENT(w)), steps=14, lr=LR, rank=3, every=4, scale=0.5, side=side, moments=moments
     )
     np.testing.assert_allclose(ours, theirs, atol=1e-11)
 
@@ -136,6 +138,7 @@ def test_stacked_and_split_leaves_are_matrices_one_by_one(x64):
     stacked = weights(2, 4, 6)
     gradient = weights(2, 4, 6, seed=1)
 
+    @functools.partial(jax.jit, static_argnums=0)
     def steps(tx, g):
         state, out = tx.init({"w": g}), []
         for k in range(5):
@@ -144,10 +147,11 @@ def test_stacked_and_split_leaves_are_matrices_one_by_one(x64):
         return jnp.stack(out)
 
     together = steps(tx(), gradient)
+    single = tx()
     for layer in range(2):
-        np.testing.assert_allclose(together[:, layer], steps(tx(), gradient[layer]), atol=1e-12)
+        np.testing.assert_allclose(together[:, layer], steps(single, gradient[layer]), atol=1e-12)
     split = steps(tx(dims={"w": Matrix((1,), (0, 2))}), stacked)  # (4, 2 * 6)
-    flat = steps(tx(), stacked.transpose(1, 0, 2).reshape(4, 12))
+    flat = steps(single, stacked.transpose(1, 0, 2).reshape(4, 12))
     np.testing.assert_allclose(split.transpose(0, 2, 1, 3).reshape(5, 4, 12), flat, atol=1e-12)
 
 
@@ -178,7 +182,7 @@ def test_eight_bit_states_of_projected_shape_that_rotate():
     path = {}
     for stored in ("float32", "8bit"):
         tx = galore(adam_direction(stored=stored), Subspace(rank=32), every=5, moments="rotate")
-        path[stored] = train(tx, params, 15, lr=0.01)[0]["w"]
+        path[stored] = jax.jit(lambda p, tx=tx: train(tx, p, 15, lr=0.01)[0]["w"])(params)
         state = jax.eval_shape(tx.init, params)
         if stored == "8bit":
             assert {x.dtype.name for x in jax.tree.leaves(state.inner.mu)} == {"uint8", "float32"}
@@ -199,10 +203,10 @@ def test_bfloat16_weights_keep_bfloat16_states():
 def test_bad_gradients_leave_the_basis_and_training_goes_on(bad):
     tx = optax.apply_if_finite(galore(adam_direction(), Subspace(rank=2), every=2), 10)
     good = weights(4, 6, dtype=np.float32)
-    state = tx.init({"w": good})
+    state, update = tx.init({"w": good}), jax.jit(tx.update)
     for k in range(8):
         g = jnp.full_like(good, bad) if k in (0, 4) else jnp.cos(good * k)
-        updates, state = tx.update({"w": g}, state)
+        updates, state = update({"w": g}, state)
         basis = state.inner_state.bases["w"].left
         if k or bad == 0:
             np.testing.assert_allclose(basis.T @ basis, np.eye(2), atol=1e-5)

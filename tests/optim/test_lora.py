@@ -40,13 +40,18 @@ def train_factors(tx, weights, factors, v, steps):
     def of(trained):
         return loss({"w": weights(*trained[:2]), "v": trained[2]})
 
+    @jax.jit
+    def step(trained, state):
+        updates, state = tx.update(jax.grad(of)(trained), state, trained)
+        trained = optax.apply_updates(trained, updates)
+        return trained, state, weights(*trained[:2])
+
     trained = (*factors, v)
     state, path = tx.init(trained), []
     for _ in range(steps):
-        updates, state = tx.update(jax.grad(of)(trained), state, trained)
-        trained = optax.apply_updates(trained, updates)
-        path.append(weights(*trained[:2]))
-    return jnp.stack(path), trained
+        trained, state, w = step(trained, state)
+        path.append(w)
+    return np.stack(path), trained
 
 
 @pytest.mark.parametrize("tx", [optax.adamw(0.02, weight_decay=0.1), optax.sgd(0.01, momentum=0.9)])

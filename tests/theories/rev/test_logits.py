@@ -8,6 +8,8 @@ import pytest
 from jaxdyn.theories.rev import logits
 from jaxdyn.theories.rev.trials import transformer as runs
 
+AMONG, DIAGONAL_Z = map(jax.jit, (logits.among, logits.diagonal_z))
+
 
 def test_maps_are_the_logits_of_single_entities(trained, x64):
     s, facts, run = trained
@@ -29,7 +31,7 @@ def test_maps_are_the_logits_of_single_entities(trained, x64):
 
 def test_z_is_the_distance_of_the_diagonal_in_standard_deviations_of_its_row():
     g = np.random.default_rng(2).normal(size=(2, 6, 6))
-    z = np.asarray(logits.diagonal_z(jnp.asarray(g)))
+    z = np.asarray(DIAGONAL_Z(jnp.asarray(g)))
     for k in range(2):
         for i in range(6):
             rest = np.delete(g[k, i], i)
@@ -39,7 +41,7 @@ def test_z_is_the_distance_of_the_diagonal_in_standard_deviations_of_its_row():
 def test_own_answers_among_those_of_their_kind():
     same = np.array([[True, True, True, False], [True, True, True, False], [True, True, True, False], [False, False, False, True]])
     scores = np.array([[3.0, 1, 2, 99], [5, 4, 4, 99], [0, 8, 1, 99], [9, 9, 9, 0]])
-    wins, excess = logits.among(jnp.asarray(scores), jnp.asarray(same))
+    wins, excess = AMONG(jnp.asarray(scores), jnp.asarray(same))
     assert float(wins) == pytest.approx((2 + 0.5 + 1) / 6)
     rest = [(scores[i, i], np.delete(scores[i, :3], i)) for i in range(3)]
     spread = np.sqrt(sum(((r - r.mean()) ** 2).sum() for _, r in rest) / 3)
@@ -50,9 +52,9 @@ def test_own_answers_among_those_of_their_kind():
 def test_chance_is_one_half_and_zero():
     scores = jnp.asarray(np.random.default_rng(0).normal(size=(4000, 6, 6)))
     same = jnp.asarray(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2))
-    wins, excess = logits.among(scores, same)
+    wins, excess = AMONG(scores, same)
     assert abs(float(wins.mean()) - 0.5) < 0.01 and abs(float(excess.mean())) < 0.05
-    assert abs(float(logits.among(scores[:, logits.dealt(same)], same)[0].mean()) - 0.5) < 0.01
+    assert abs(float(AMONG(scores[:, logits.dealt(same)], same)[0].mean()) - 0.5) < 0.01
 
 
 def test_held_out_directions():

@@ -8,6 +8,11 @@ import pytest
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import gradient
 
+gates, squared_parts, softmax_parts, chain = map(
+    jax.jit, (gradient.gates, gradient.squared_parts, gradient.softmax_parts, model.chain)
+)
+squared_gradient, cross_gradient = (jax.jit(jax.grad(f)) for f in (model.squared, model.cross_entropy))
+
 
 def given(depth=3, width=4):
     rng = np.random.default_rng(0)
@@ -19,15 +24,15 @@ def given(depth=3, width=4):
 def test_gates_times_inputs_are_the_layers(kind, x64):
     w, x, _ = given()
     bias = jnp.asarray(np.random.default_rng(1).normal(size=(3, 4))) * (kind == "bias")
-    k, f = gradient.gates(w, x[0], model.LAYERS.index(kind), bias)
+    k, f = gates(w, x[0], model.LAYERS.index(kind), bias)
     out = k[-1] @ w[-1] @ f[-1]
-    np.testing.assert_allclose(out, model.chain(w, x[0], model.LAYERS.index(kind), bias), atol=1e-12)
+    np.testing.assert_allclose(out, chain(w, x[0], model.LAYERS.index(kind), bias), atol=1e-12)
 
 
 def test_terms_are_those_of_frozen_jacobians(x64):
     w, x, y = given()
     zero = jnp.zeros((3, 4))
-    a, b = gradient.squared_parts(w, x, y, jnp.int32(0), zero)
+    a, b = squared_parts(w, x, y, jnp.int32(0), zero)
     for layer in range(3):
         by_hand_a, by_hand_b = [], []
         for one, target in zip(x, y, strict=True):
@@ -51,8 +56,8 @@ def test_their_difference_is_the_gradient_of_reversible_networks_only(x64):
     w, x, y = given()
     bias = jnp.ones((3, 4))
     for kind in range(len(model.LAYERS)):
-        a, b = gradient.squared_parts(w, x, y, jnp.int32(kind), bias * (model.LAYERS[kind] == "bias"))
-        true = -jax.grad(model.squared)(w, x, y, jnp.int32(kind), bias)
+        a, b = squared_parts(w, x, y, jnp.int32(kind), bias * (model.LAYERS[kind] == "bias"))
+        true = -squared_gradient(w, x, y, jnp.int32(kind), bias)
         error = float(jnp.linalg.norm(a - b - true) / jnp.linalg.norm(true))
         assert error < 1e-12 if kind < 2 else error > 1e-2
 
@@ -63,7 +68,7 @@ def test_softmax_terms_are_the_gradient_at_vanishing_logits(x64):
     errors = []
     for size in (1e-2, 1e-3):
         small = w.at[-1].multiply(size)
-        a, b = gradient.softmax_parts(small, x, y)
-        true = -jax.grad(model.cross_entropy)(small, x, y)
+        a, b = softmax_parts(small, x, y)
+        true = -cross_gradient(small, x, y)
         errors.append(float(jnp.linalg.norm(a - b - true) / jnp.linalg.norm(b)))
     assert 5 < errors[0] / errors[1] < 20 and errors[1] < 1e-2

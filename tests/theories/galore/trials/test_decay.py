@@ -9,13 +9,15 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore.dynamics import decay
 from jaxdyn.theories.galore.trials.decay import Quadratic, bound_trial, descent_trial, problem
 
+PROBLEM, MODES, LOWEST = map(jax.jit, (problem, decay.modes, decay.lowest))
+
 
 def test_entries_have_the_eigenvalues_that_are_stated(x64):
-    b, c, g = problem(Quadratic(kind="entries"), jax.random.key(0))
-    modes = decay.modes(b, c)
+    b, c, g = PROBLEM(Quadratic(kind="entries"), jax.random.key(0))
+    modes = MODES(b, c)
     np.testing.assert_allclose(modes.values[:2], [0.05, 0.5], atol=1e-10)
     assert np.all((modes.values[2:-4] > 0.79) & (modes.values[2:-4] < 1.21)) and np.all(abs(modes.values[-4:] - 3) < 0.031)
-    kept, _, second = decay.lowest(modes, g)
+    kept, _, second = LOWEST(modes, g)
     assert np.linalg.matrix_rank(kept, tol=1e-10) == 1 and abs(second - 0.5) < 1e-10
     np.testing.assert_allclose(kept @ modes.matrices[1].T, 0, atol=1e-10)  # neither factor is shared
     np.testing.assert_allclose(kept.T @ modes.matrices[1], 0, atol=1e-10)
@@ -23,9 +25,9 @@ def test_entries_have_the_eigenvalues_that_are_stated(x64):
 
 def test_pairs_are_turned_counterexamples(x64):
     for flip, sign in ((0.0, 1), (1.0, -1)):
-        b, c, g = problem(Quadratic(kind="pair", flip=flip), jax.random.key(0))
-        modes = decay.modes(b, c)
-        kept, _, _ = decay.lowest(modes, g)
+        b, c, g = PROBLEM(Quadratic(kind="pair", flip=flip), jax.random.key(0))
+        modes = MODES(b, c)
+        kept, _, _ = LOWEST(modes, g)
         s = np.linalg.svd(kept)[1]
         assert 0.15 < s[1] / s[0] < 0.35
         u, _, vt = np.linalg.svd(kept)

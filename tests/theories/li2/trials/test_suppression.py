@@ -1,5 +1,7 @@
 """Gains of the polar factor in irreps that other nodes hold, where Lemma 9 says what they are."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,18 +16,25 @@ from jaxdyn.theories.li2.trials import suppression
 HELD, FREE = 5, 7  # irreps of Z_23 that are held, and the one that none holds
 
 
+GAINS, MASSES = jax.jit(suppression.gains, static_argnums=2), jax.jit(suppression.masses, static_argnums=1)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def maxima(irreps):
+    pairs = irreps.merged[1:]
+    return jnp.stack([energy.random_maximum(jax.random.key(k), irreps, pairs[k][0])[:, 0] for k in range(FREE + 1)], 1)
+
+
 @pytest.fixture
 def planted(x64):
     """Nodes of one irrep each, and their irreps."""
     irreps = decompose(parse("23"))
-    pairs = irreps.merged[1:]
-    own = [energy.random_maximum(jax.random.key(k), irreps, pairs[k][0])[:, 0] for k in range(FREE + 1)]
-    return jnp.stack(own, 1), irreps
+    return maxima(irreps), irreps
 
 
 def test_masses_are_those_of_the_irreps(planted):
     w, irreps = planted
-    mass = np.asarray(suppression.masses(w, irreps))
+    mass = np.asarray(MASSES(w, irreps))
     np.testing.assert_allclose(mass[:, : FREE + 1], np.eye(FREE + 1), atol=1e-12)
     assert mass[:, FREE + 1 :] == pytest.approx(0, abs=1e-12)
 
@@ -37,7 +46,7 @@ def test_lemma_9_beside_nodes_that_hold_their_irreps(planted, across):
     nodes = jnp.concatenate([w[:, :HELD], w[:, HELD : HELD + 1]], 1)
     along = 1e-4 * jnp.sum(w[:, :HELD], 1)
     g = jnp.concatenate([w[:, :HELD], (along + across * w[:, FREE])[:, None]], 1)
-    held, free = suppression.gains(nodes, g, irreps)
+    held, free = GAINS(nodes, g, irreps)
     assert float(free) == pytest.approx(1 / across, rel=1e-3)
     assert float(held) == pytest.approx(1 / (1 + across), rel=1e-3)
 
@@ -49,7 +58,7 @@ def test_gains_by_hand(planted):
     nodes = np.asarray(w)[:, [0, 1, 2, 2, 3, 4]] + 0.05 * rng.normal(size=(46, 6))
     g = rng.normal(size=(46, 6))
     turned = scipy.linalg.polar(g)[0]
-    share, before, after = (np.asarray(suppression.masses(jnp.asarray(x), irreps)) for x in (nodes, g, turned))
+    share, before, after = (np.asarray(MASSES(jnp.asarray(x), irreps)) for x in (nodes, g, turned))
     share = share / np.sum(nodes**2, 0)[:, None]
     sums = np.zeros((2, 2))
     for k in range(6):
@@ -57,6 +66,4 @@ def test_gains_by_hand(planted):
             if j != np.argmax(share[k]):
                 free = not any(share[i, j] >= suppression.HELD for i in range(6) if i != k)
                 sums[int(free)] += before[k, j], after[k, j]
-    np.testing.assert_allclose(
-        suppression.gains(jnp.asarray(nodes), jnp.asarray(g), irreps), np.sqrt(sums[:, 1] / sums[:, 0]), rtol=1e-9
-    )
+    np.testing.assert_allclose(GAINS(jnp.asarray(nodes), jnp.asarray(g), irreps), np.sqrt(sums[:, 1] / sums[:, 0]), rtol=1e-9)

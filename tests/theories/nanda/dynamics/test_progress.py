@@ -10,6 +10,9 @@ from jaxdyn.theories.nanda import model
 from jaxdyn.theories.nanda.dynamics import progress
 
 P = 7
+AMPLITUDES, RESTRICTED, EXCLUDED, KEY_PART = map(
+    jax.jit, (progress.amplitudes, progress.restricted, progress.excluded, progress.key_part)
+)
 
 
 def cube(seed=2):
@@ -24,8 +27,8 @@ def test_key_part_is_the_projection_on_waves_of_the_sum(x64):
         for wave in (np.cos(2 * np.pi * k * s / P), np.sin(2 * np.pi * k * s / P)):
             unit = wave / np.linalg.norm(wave)
             expected += np.outer(unit, unit @ np.asarray(z))
-    np.testing.assert_allclose(progress.key_part(z, keys), expected, atol=1e-12)
-    both = progress.restricted(z, keys) + progress.excluded(z, keys)
+    np.testing.assert_allclose(KEY_PART(z, keys), expected, atol=1e-12)
+    both = RESTRICTED(z, keys) + EXCLUDED(z, keys)
     np.testing.assert_allclose(both, z + jnp.mean(z, 0), atol=1e-12)
 
 
@@ -35,17 +38,17 @@ def test_amplitudes_are_least_squares_on_any_pairs(x64):
     a, b, c = np.ogrid[:P, :P, :P]
     columns = [np.cos(2 * np.pi * k * (a + b - c) / P).reshape(P * P, P)[np.asarray(seen)].ravel() for k in (1, 2, 3)]
     expected = np.linalg.lstsq(np.stack(columns, 1), np.asarray(z)[np.asarray(seen)].ravel(), rcond=None)[0]
-    np.testing.assert_allclose(progress.amplitudes(z, pairs, seen), expected, rtol=1e-10)
+    np.testing.assert_allclose(AMPLITUDES(z, pairs, seen), expected, rtol=1e-10)
 
 
 def test_the_algorithm_is_all_key_part_and_its_amplitudes_come_back(x64):
     alpha, pairs = jnp.array([3.0, 0.0, -2.0]), model.all_pairs(P)
     z = progress.trig_logits(alpha, pairs, P)
-    np.testing.assert_allclose(progress.amplitudes(z, pairs), alpha, atol=1e-12)
+    np.testing.assert_allclose(AMPLITUDES(z, pairs), alpha, atol=1e-12)
     keys = progress.key_frequencies(alpha, 0.99)
     np.testing.assert_array_equal(keys, [True, False, True])
-    np.testing.assert_allclose(progress.restricted(z, keys), z, atol=1e-12)
-    np.testing.assert_allclose(model.loss(progress.excluded(z, keys), model.answers(pairs, P)), np.log(P), rtol=1e-12)
+    np.testing.assert_allclose(RESTRICTED(z, keys), z, atol=1e-12)
+    np.testing.assert_allclose(model.loss(EXCLUDED(z, keys), model.answers(pairs, P)), np.log(P), rtol=1e-12)
     np.testing.assert_array_equal(progress.key_frequencies(alpha, 0.5), [True, False, False])
 
 

@@ -13,10 +13,10 @@ from jaxdyn.theories.snap.claims import overlap
 @pytest.mark.parametrize(("k", "weight"), [(2, 1.0), (6, 0.3), (20, 0.01)])
 def test_overlap_is_the_largest_singular_value(x64, k, weight):
     v = Vocabulary(k)
-    p = np.asarray(classes.laws(v, classes.law(v, weight)))
+    p = np.asarray(jax.jit(lambda: classes.laws(v, classes.law(v, weight)))())
     f = p / np.linalg.norm(p, axis=1, keepdims=True)
     expected = k * np.linalg.norm(f @ f.T - np.eye(k), 2)
-    run = overlap.overlap_trial(overlap.Overlap(number=float(k), weight=weight), jax.random.key(0))
+    run = jax.jit(overlap.overlap_trial)(overlap.Overlap(number=float(k), weight=weight), jax.random.key(0))
     assert float(run.measured["overlap"].value) == pytest.approx(expected, rel=1e-12)
     assert float(run.predicted["overlap"].value) == pytest.approx(expected, rel=1e-12)
 

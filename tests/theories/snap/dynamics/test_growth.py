@@ -33,6 +33,7 @@ def exact_b(t, per_query, odds=1 / 19, k=4, m=1000, eta_y=1.0, eta_z=2e6):
         return float(mpmath.log1p(q * drive * mpmath.mpf(odds) ** 2 * (k - 1) * m / mpmath.mpf(m - 1) ** 2) / q)
 
 
+@jax.jit
 def law(t, per_query):
     u = clock(1000.0 * t / 4, 1000.0)
     drive = 2e6 * gamma_integral(u, 1000.0, 4.0, 1.0)
@@ -114,8 +115,8 @@ def test_dawson_integral(x64):
 @pytest.mark.parametrize("q", [4.0, 6.0])
 def test_b_with_a_memory_solves_its_equation(x64, q):
     """Of B = epsilon zeta: zeta'' = 1 - (q/2) s zeta'."""
-    one = jax.grad(lambda s: growth.b_memory(s, 4.0, 13.0, q) / 0.25)
-    two = jax.grad(one)
+    one = jax.jit(jax.grad(lambda s: growth.b_memory(s, 4.0, 13.0, q) / 0.25))
+    two = jax.jit(jax.grad(one))
     for s in (0.2, 1.0, 3.0):
         np.testing.assert_allclose(two(s), 1 - q / 2 * s * one(s), rtol=1e-8, atol=1e-10)
 
