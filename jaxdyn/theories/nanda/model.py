@@ -13,6 +13,7 @@ Departure: the output has p logits; the token "=" has none.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import jax
@@ -75,12 +76,14 @@ def logits(w: Params, pairs: Int[Array, "n 2"]) -> Float[Array, "n p"]:
     """The logits z of each pair."""
     numbers, end = w.embed[:-1], w.embed[-1] + w.position[2]
     tokens = jnp.concatenate([numbers + w.position[0], numbers + w.position[1], end[None]])  # rows: a first, b second, "="
-    rows = jnp.stack([pairs[:, 0], pairs[:, 1] + len(numbers), jnp.full_like(pairs[:, 0], 2 * len(numbers))], -1)
     query = jnp.einsum("d,dhe->he", end, w.query)
     score = jnp.einsum("td,dhe,he->th", tokens, w.key, query) * w.key.shape[-1] ** -0.5
     value = jnp.einsum("td,dhe->the", tokens, w.value)
-    attention = jax.nn.softmax(score[rows], 1)
-    mixed = jnp.einsum("nih,nihe->nhe", attention, value[rows])
+    rows = (pairs[:, 0], pairs[:, 1] + len(numbers), 2 * len(numbers))  # the last one is the same for all pairs: no gather
+    scores = [score[row] for row in rows]
+    largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, scores))
+    weights = [jnp.exp(x - largest) for x in scores]
+    mixed = sum(a[..., None] * value[row] for a, row in zip(weights, rows, strict=True)) / sum(weights)[..., None]
     y = end + jnp.einsum("nhe,hed->nd", mixed, w.out)
     y = y + jax.nn.relu(y @ w.w_in + w.b_in) @ w.w_out + w.b_out
     return y @ w.unembed
