@@ -62,6 +62,7 @@ def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
 
     def add(block: Int[Array, ""], total: Float[Array, "n n"]) -> Float[Array, "n n"]:
         w = s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
+        w = jax.lax.optimization_barrier(w)  # or XLA draws the weights anew for every sample
         f = model.centred(model.features(w, samples, s.activation))
         return total + f @ f.T
 
