@@ -101,15 +101,16 @@ def train(
     def record(w: Float[Array, "3 d q"]) -> dict[str, Array]:
         return observe(w, s, group, held) | watch(w)
 
-    def advance(carry: tuple[training_loop.State, dict], _: None) -> tuple[tuple[training_loop.State, dict], dict]:
-        state, last = carry
-        done = last["train_loss"] < solved
-        state, live = settle(state) if s.activation == "quadratic" else (state, s.hidden)
+    def further(state: training_loop.State) -> tuple[training_loop.State, dict]:
+        state, live = settled(state) if s.activation == "quadratic" else (state, s.hidden)
         sizes = widths(s, group)
-        narrow = [narrowed(step, jnp.where(done, 0, s.every), q) for q in sizes]
+        narrow = [narrowed(step, s.every, q) for q in sizes]
         state = jax.lax.switch(jnp.sum(jnp.array(sizes) >= live) - 1, narrow, state)
-        now = jax.lax.cond(done, lambda: last, lambda: record(state.params))
-        return (state, now), now
+        return state, record(state.params)
+
+    def advance(carry: tuple[training_loop.State, dict], _: None) -> tuple[tuple[training_loop.State, dict], dict]:
+        carry = jax.lax.cond(carry[1]["train_loss"] < solved, lambda: carry, lambda: further(carry[0]))
+        return carry, carry[1]
 
     first = record(state.params)
     (state, _), later = jax.lax.scan(advance, (state, first), length=s.epochs // s.every)
@@ -153,6 +154,13 @@ def settle(state: training_loop.State) -> tuple[training_loop.State, Int[Array, 
     order = jnp.argsort(-jnp.where(alive, jnp.max(jnp.abs(state.params), (0, 1)), 0))
     alive = alive[order]
     return jax.tree.map(lambda x: jnp.where(alive, x[..., order], 0) if x.ndim == 3 else x, state), jnp.sum(alive)
+
+
+def settled(state: training_loop.State) -> tuple[training_loop.State, Int[Array, ""]]:
+    """As :func:`settle`, which takes as long as a few steps; nothing is moved if the dead nodes are zero and at the end already."""
+    alive, zero = living(state.params), jnp.all(state.params == 0, (0, 1))
+    tidy = jnp.all(alive | zero) & jnp.all(alive[:-1] >= alive[1:])
+    return jax.lax.cond(tidy, lambda x: x, lambda x: settle(x)[0], state), jnp.sum(alive)
 
 
 def living(w: Float[Array, "3 d q"]) -> Bool[Array, " q"]:
