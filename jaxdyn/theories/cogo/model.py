@@ -27,7 +27,9 @@ __all__ = [
     "Activation",
     "Fit",
     "Scale",
+    "centred",
     "correct",
+    "distance",
     "factor",
     "fit",
     "init",
@@ -85,7 +87,16 @@ def loss_per_pair(
     w: Float[Array, "3 d q"], group: Abelian, scale: Scale, activation: Activation | jd.Code = "quadratic"
 ) -> Float[Array, "d d"]:
     """Squared distance of each pair's centred output from its target."""
-    o = factor(group, scale) * output(w.at[2].add(-jnp.mean(w[2], 0)), activation)
+    return distance(factor(group, scale) * output(centred(w), activation), group)
+
+
+def centred(w: Float[Array, "3 d q"]) -> Float[Array, "3 d q"]:
+    """The weights with the mean over classes taken from c, which centres the output."""
+    return w.at[2].add(-jnp.mean(w[2], 0))
+
+
+def distance(o: Float[Array, "d d d"], group: Abelian) -> Float[Array, "d d"]:
+    """Squared distance of centred outputs of all pairs from their targets."""
     hit = jnp.asarray(group.add)[..., None] == jnp.arange(group.order)
     return jnp.sum(jnp.square(o) - 2 * jnp.where(hit, o, 0), -1) + (1 - 1 / group.order)
 

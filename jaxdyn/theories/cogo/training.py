@@ -1,10 +1,11 @@
 r"""How CoGO's networks are trained: full batch, Adam with coupled weight decay, a random tenth of all pairs held out.
 
-Weight decay kills nodes: of 512 about 60 are left at d = 23. A node all of whose weights lie below 1e-3 adds less than 4e-9 to
-an output, all of them together a thousandth of what Adam's steps leave, and its own gradient is quadratic in those weights, so
-that decay wins for good: such nodes are set to zero, nodes are put in order of size, and the steps are made on the first 512,
-256, 128, ... nodes that hold all others. The loss is summed over pairs in small groups and taken from Gram matrices
-(:mod:`gram`) in large ones; both are the same number.
+Weight decay kills nodes: of 512 about 60 are left at d = 23. Dead is a node that adds less than 4e-6 to any output, where Adam's
+steps leave errors of 2e-3, and all of whose weights lie below 0.1. Its own gradient is quadratic in those weights, so that decay
+wins for good: near a solution the nodes that live have weights of 0.25, which decay balances against a residual of lambda / 0.25,
+and it would take 2.5 times that to keep the largest of the dead. Such nodes are set to zero, nodes are put in order of size, and
+the steps are made on the first 512, 256, 128, ... nodes that hold all others. The loss is summed over pairs in small groups
+(:mod:`pairs`) and taken from Gram matrices (:mod:`gram`) in large ones; both are the same number.
 Source: arXiv:2410.01779, section 6, and the settings of its code. Letters: d elements, q nodes, n pairs.
 """
 
@@ -22,11 +23,12 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import train as training_loop
 from jaxdyn.data.abelian import Abelian, parse
-from jaxdyn.theories.cogo import gram, model
+from jaxdyn.theories.cogo import gram, model, pairs
 
-__all__ = ["Run", "Training", "size", "split", "train", "trial"]
+__all__ = ["Run", "Training", "living", "size", "split", "train", "trial"]
 
-DEAD = 1e-3  # largest weight of a dead node
+SILENT = 4e-6  # most that a dead node adds to an output
+FEEBLE = 0.1  # largest weight of a dead node
 SMALL = 32  # order up to which sums over pairs take as long as Gram matrices; their programs compile four times as fast
 
 
@@ -99,17 +101,19 @@ def train(
     def record(w: Float[Array, "3 d q"]) -> dict[str, Array]:
         return observe(w, s, group, held) | watch(w)
 
-    def advance(carry: tuple[training_loop.State, Array], _: None) -> tuple[tuple[training_loop.State, Array], dict]:
-        state, loss = carry
-        state, live = settle(state) if s.activation == "quadratic" else (state, s.hidden)
+    def further(state: training_loop.State) -> tuple[training_loop.State, dict]:
+        state, live = settled(state) if s.activation == "quadratic" else (state, s.hidden)
         sizes = widths(s, group)
-        narrow = [narrowed(step, jnp.where(loss < solved, 0, s.every), q) for q in sizes]
+        narrow = [narrowed(step, s.every, q) for q in sizes]
         state = jax.lax.switch(jnp.sum(jnp.array(sizes) >= live) - 1, narrow, state)
-        now = record(state.params)
-        return (state, now["train_loss"]), now
+        return state, record(state.params)
+
+    def advance(carry: tuple[training_loop.State, dict], _: None) -> tuple[tuple[training_loop.State, dict], dict]:
+        carry = jax.lax.cond(carry[1]["train_loss"] < solved, lambda: carry, lambda: further(carry[0]))
+        return carry, carry[1]
 
     first = record(state.params)
-    (state, _), later = jax.lax.scan(advance, (state, first["train_loss"]), length=s.epochs // s.every)
+    (state, _), later = jax.lax.scan(advance, (state, first), length=s.epochs // s.every)
     return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
 
 
@@ -146,10 +150,23 @@ def widths(s: Training, group: Abelian) -> tuple[int, ...]:
 
 def settle(state: training_loop.State) -> tuple[training_loop.State, Int[Array, ""]]:
     """Nodes in order of size with the dead ones set to zero, and how many are alive."""
-    size = jnp.max(jnp.abs(state.params), (0, 1))
-    order = jnp.argsort(-size)
-    alive = size[order] >= DEAD
+    alive = living(state.params)
+    order = jnp.argsort(-jnp.where(alive, jnp.max(jnp.abs(state.params), (0, 1)), 0))
+    alive = alive[order]
     return jax.tree.map(lambda x: jnp.where(alive, x[..., order], 0) if x.ndim == 3 else x, state), jnp.sum(alive)
+
+
+def settled(state: training_loop.State) -> tuple[training_loop.State, Int[Array, ""]]:
+    """As :func:`settle`, which takes as long as a few steps; nothing is moved if the dead nodes are zero and at the end already."""
+    alive, zero = living(state.params), jnp.all(state.params == 0, (0, 1))
+    tidy = jnp.all(alive | zero) & jnp.all(alive[:-1] >= alive[1:])
+    return jax.lax.cond(tidy, lambda x: x, lambda x: settle(x)[0], state), jnp.sum(alive)
+
+
+def living(w: Float[Array, "3 d q"]) -> Bool[Array, " q"]:
+    """Nodes that are not dead: ``SILENT`` and ``FEEBLE``."""
+    a, b, c = jnp.max(jnp.abs(w), 1)
+    return (jnp.square(a + b) * c >= SILENT) | (jnp.maximum(jnp.maximum(a, b), c) >= FEEBLE)
 
 
 def narrowed(step: Callable[[Any], Any], count: int | Int[Array, ""], size: int) -> Callable[[Any], Any]:
@@ -168,13 +185,15 @@ def objective(s: Training, group: Abelian, out: Int[Array, "m 2"]) -> Callable[[
     if s.activation == "quadratic" and group.order > SMALL:
         return lambda w: gram.loss_without(w, group, "code", out)[0]
     kept = jnp.ones((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(False)
+    if s.activation == "quadratic":
+        return lambda w: pairs.loss(w, group, kept)
     return lambda w: model.loss(w, group, "code", kept, s.activation)
 
 
 def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held: Bool[Array, "d d"]) -> dict[str, Float[Array, ""]]:
     """Records of a state; see :func:`train`."""
-    each = model.loss_per_pair(w, group, "code", s.activation)
-    right = model.correct(w, group, s.activation).astype(s.dtype)
+    o = model.output(model.centred(w), s.activation)
+    each, right = model.distance(o, group), (jnp.argmax(o, -1) == jnp.asarray(group.add)).astype(s.dtype)
     centred = w - jnp.mean(w, 1, keepdims=True)
     every = 2 * group.order * jnp.sum(centred[0, 0] * centred[1, 0] * centred[2, 0])
     diagonal = 2 * group.order * gram.target(*centred, group)
@@ -183,5 +202,4 @@ def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held: Bool[Ar
         count = jnp.sum(only).astype(s.dtype)
         parts[f"{name}_loss"] = jnp.sum(jnp.where(only, each, 0)) / count
         parts[f"{name}_accuracy"] = jnp.sum(jnp.where(only, right, 0)) / count
-    alive = jnp.sum(jnp.max(jnp.abs(w), (0, 1)) >= DEAD).astype(s.dtype)
-    return parts | {"diagonal": diagonal, "cross": every - diagonal, "nodes": alive}
+    return parts | {"diagonal": diagonal, "cross": every - diagonal, "nodes": jnp.sum(living(w)).astype(s.dtype)}

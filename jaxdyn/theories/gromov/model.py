@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["Nodes", "draw", "features", "labels", "logits", "pairs", "top"]
+__all__ = ["Nodes", "Weights", "draw", "features", "labels", "logits", "outputs", "pairs", "weights"]
 
 
 class Nodes(NamedTuple):
@@ -26,6 +26,14 @@ class Nodes(NamedTuple):
     phi: Float[Array, " K"]
     psi: Float[Array, " K"]
     chi: Float[Array, " K"]
+
+
+class Weights(NamedTuple):
+    """Weights of both operands and of the classes, the transpose of V."""
+
+    first: Float[Array, "M K"]
+    second: Float[Array, "M K"]
+    top: Float[Array, "M K"]
 
 
 def draw(
@@ -57,18 +65,22 @@ def labels(modulus: int) -> Int[np.ndarray, " n"]:
     return pairs(modulus).sum(-1) % modulus
 
 
-def features(nodes: Nodes, modulus: int) -> Float[Array, "n K"]:
-    """The hidden layer on all pairs: squares of sums of two cosines."""
+def weights(nodes: Nodes, modulus: int) -> Weights:
+    """The weights of all nodes."""
     steps = jnp.arange(modulus, dtype=jnp.float64)[:, None]
-    first, second = jnp.cos(nodes.theta * steps + nodes.phi), jnp.cos(nodes.theta * steps + nodes.psi)
-    return jnp.square(first[:, None] + second).reshape(modulus**2, -1)
+    return Weights(*(jnp.cos(nodes.theta * steps + phase) for phase in (nodes.phi, nodes.psi, nodes.chi)))
 
 
-def top(nodes: Nodes, modulus: int) -> Float[Array, "K M"]:
-    """The output weights V."""
-    return jnp.cos(nodes.theta[:, None] * jnp.arange(modulus, dtype=jnp.float64) + nodes.chi[:, None])
+def features(w: Weights) -> Float[Array, "n K"]:
+    """The hidden layer on all pairs: squares of sums of two cosines."""
+    return jnp.square(w.first[:, None] + w.second).reshape(len(w.first) ** 2, -1)
+
+
+def outputs(w: Weights) -> Float[Array, "n M"]:
+    """The network's outputs on all pairs."""
+    return features(w) @ w.top.T
 
 
 def logits(nodes: Nodes, modulus: int) -> Float[Array, "n M"]:
-    """The network's outputs on all pairs."""
-    return features(nodes, modulus) @ top(nodes, modulus)
+    """The outputs of the network with these nodes."""
+    return outputs(weights(nodes, modulus))

@@ -105,13 +105,31 @@ def test_dead_nodes_are_left_out_without_changing_the_rest(x64):
 
 
 def test_settled_nodes_stand_in_order_with_their_moments(x64):
-    w = jnp.array([[[1e-8, 3.0, 0.5]], [[0.0, 0.1, 2.0]], [[1e-9, 0.0, 0.0]]])
+    w = jnp.array([[[0.05, 0.01, 0.5, 0.02]], [[0.0, 0.01, 2.0, 3.0]], [[1e-4, 0.02, 0.0, 0.0]]])
     state = training_loop.State(w, {"mu": 10 * w, "count": jnp.int32(3)}, jnp.int32(3))
     after, live = training.settle(state)
-    assert int(live) == 2
-    np.testing.assert_array_equal(after.params[:, 0], [[3.0, 0.5, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 0.0]])
+    assert int(live) == 3
+    np.testing.assert_array_equal(after.params[:, 0], [[0.02, 0.5, 0.01, 0.0], [3.0, 2.0, 0.01, 0.0], [0.0, 0.0, 0.02, 0.0]])
     np.testing.assert_array_equal(after.opt["mu"], 10 * after.params)
     assert int(after.opt["count"]) == 3
+
+
+def test_nodes_that_stand_in_place_are_left_there(x64):
+    w = jnp.array([[[0.5, 3.0, 0.0]], [[2.0, 0.1, 0.0]], [[0.1, 0.1, 0.0]]])
+    state = training_loop.State(w, {"mu": 10 * w}, jnp.int32(3))
+    after, live = training.settled(state)
+    np.testing.assert_array_equal(after.params, w)
+    assert int(live) == 2
+    for unsettled in (w[..., [2, 0, 1]], w.at[0, 0, 2].set(1e-6)):  # a dead node before live ones; one that is not zero
+        after, live = training.settled(training_loop.State(unsettled, {"mu": 10 * unsettled}, jnp.int32(3)))
+        np.testing.assert_array_equal(after.params, w[..., [1, 0, 2]])
+        assert int(live) == 2
+
+
+def test_dead_is_what_adds_next_to_nothing_and_is_small(x64):
+    """Of (a + b)^2 c below 4e-6: with a large layer a node lives, as it does with small layers that add more."""
+    w = jnp.array([[0.2, 0.05, 0.05, 0.0], [0.0, 0.05, -0.05, 0.0], [0.0, 3e-4, 5e-4, 0.0]])[:, None]
+    np.testing.assert_array_equal(training.living(w), [True, False, True, False])
 
 
 def test_polish_lets_the_rate_fall_to_zero_at_the_end(x64):

@@ -64,14 +64,16 @@ def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float
     right = model.labels(modulus)
     columns = (right[:, None] + np.asarray((0, *OFFSETS))) % modulus
 
-    def widen(out: Float[Array, "pairs p"], block: model.Nodes) -> tuple[Float[Array, "pairs p"], dict[str, Array]]:
-        out = out + model.logits(block, modulus)
+    def widen(out: Float[Array, "pairs p"], block: model.Weights) -> tuple[Float[Array, "pairs p"], dict[str, Array]]:
+        out = out + model.outputs(block)
         chosen = jnp.take_along_axis(out, columns, 1)
         margin = chosen[:, :1] - chosen[:, 1:]
-        accuracy = jnp.mean(jnp.argmax(out, 1) == right, dtype=jnp.float64)
+        accuracy = jnp.mean(chosen[:, 0] >= jnp.max(out, 1), dtype=jnp.float64)  # faster than an argmax
         return out, {"accuracy": accuracy, "mean": jnp.mean(margin, 0), "variance": jnp.var(margin, 0)}
 
-    blocks = jax.tree.map(lambda x: x.reshape(s.blocks, s.step), nodes)
+    # made before the loop: in it a cosine would be taken for every pair
+    weights = model.weights(nodes, modulus)
+    blocks = jax.tree.map(lambda x: jnp.moveaxis(x.reshape(modulus, s.blocks, s.step), 1, 0), weights)
     _, measured = jax.lax.scan(widen, jnp.zeros((modulus**2, modulus), jnp.float64), blocks)
     moments = margins.margin_moments(nodes.theta, jnp.asarray(OFFSETS, jnp.float64))
     mean, variance = (jnp.cumsum(m, 1)[:, s.step - 1 :: s.step].T for m in moments)

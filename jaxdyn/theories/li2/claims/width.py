@@ -60,9 +60,13 @@ def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
     signal = model.centred(model.targets(group, samples))
     signal = signal @ signal.T
 
+    def draw(block: Int[Array, ""]) -> Float[Array, "D K"]:
+        return s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
+
+    weights = jax.vmap(draw)(jnp.arange(COUNTS[-1]))  # drawn beside the samples they would be drawn anew for each of them
+
     def add(block: Int[Array, ""], total: Float[Array, "n n"]) -> Float[Array, "n n"]:
-        w = s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
-        f = model.centred(model.features(w, samples, s.activation))
+        f = model.centred(model.features(weights[block], samples, s.activation))
         return total + f @ f.T
 
     def grow(total: Float[Array, "n n"], ends: Int[Array, " 2"]) -> tuple[Float[Array, "n n"], Float[Array, " 3"]]:

@@ -25,15 +25,19 @@ from jaxdyn.errors import UsageError
 
 __all__ = [
     "amplitudes",
+    "amplitudes_by_sum",
     "by_sum",
     "excluded",
     "frequencies",
     "gini",
     "key_frequencies",
     "key_part",
+    "key_part_by_sum",
+    "numbers_by_sum",
     "restricted",
     "spectrum",
     "trig_logits",
+    "trig_logits_by_sum",
     "waves",
 ]
 
@@ -93,9 +97,19 @@ def amplitudes(z: Float[Array, "n p"], pairs: Int[Array, "n 2"], share: Bool[Arr
 
     On any set of pairs the waves are orthogonal: for each pair they are so as functions of c.
     """
-    p = z.shape[1]
-    profile = _profile(z, pairs, share)
-    return 2 / p * jnp.einsum("fd,d->f", waves(p, jnp.arange(p), z.dtype.name)[:, 0], profile)
+    return _onto_cosines(_profile(z, pairs, share))
+
+
+def amplitudes_by_sum(total: Float[Array, "s p"], count: Int[Array, ""]) -> Float[Array, " f"]:
+    """The same from the sum of the logits over the pairs with each a + b, and the number of all pairs."""
+    a = jnp.arange(len(total), dtype=jnp.int32)
+    turned = jnp.take_along_axis(total, (a[:, None] + a) % len(total), 1)
+    return _onto_cosines(jnp.sum(turned, 0) / count.astype(total.dtype))
+
+
+def _onto_cosines(profile: Float[Array, " p"]) -> Float[Array, " f"]:
+    p = len(profile)
+    return 2 / p * jnp.einsum("fd,d->f", waves(p, jnp.arange(p), profile.dtype.name)[:, 0], profile)
 
 
 def _profile(z: Float[Array, "n p"], pairs: Int[Array, "n 2"], share: Bool[Array, " n"] | None) -> Float[Array, " p"]:
@@ -118,25 +132,37 @@ def key_frequencies(alpha: Float[Array, " f"], share: float) -> Bool[Array, " f"
 
 def trig_logits(alpha: Float[Array, " f"], pairs: Int[Array, "n 2"], p: int) -> Float[Array, "n p"]:
     r"""The algorithm's logits :math:`\sum_k \alpha_k \cos(w_k(a + b - c))`."""
+    return trig_logits_by_sum(alpha, p)[jnp.sum(pairs, 1) % p]
+
+
+def trig_logits_by_sum(alpha: Float[Array, " f"], p: int) -> Float[Array, "s p"]:
+    """The same, a row for each sum."""
     table = jnp.einsum("f,fd->d", alpha, waves(p, jnp.arange(p), alpha.dtype.name)[:, 0])
-    return table[(jnp.sum(pairs, 1)[:, None] - jnp.arange(p, dtype=jnp.int32)) % p]
+    a = jnp.arange(p, dtype=jnp.int32)
+    return table[(a[:, None] - a) % p]
+
+
+def numbers_by_sum(p: int) -> Int[Array, "s p"]:
+    """Numbers of the pairs (b running fastest) by their sum, a = 0 ... p-1 in each row."""
+    a = jnp.arange(p, dtype=jnp.int32)
+    return p * a + (a[:, None] - a) % p
 
 
 def by_sum(z: Float[Array, "p*p p"]) -> Float[Array, "s p"]:
     """Mean of the logits of all pairs (b running fastest) over the p pairs of each sum s."""
-    p = z.shape[1]
-    a = jnp.arange(p, dtype=jnp.int32)
-    first = jnp.broadcast_to(a, (p, p))  # rows: sums
-    return jnp.mean(z.reshape(p, p, p)[first, (a[:, None] - a) % p], 1)
+    return jnp.mean(z[numbers_by_sum(z.shape[1])], 1)
 
 
 def key_part(z: Float[Array, "p*p p"], keys: Bool[Array, " f"]) -> Float[Array, "p*p p"]:
     r"""The key frequencies' part :math:`\sum_{k\in K} P_k z` of the logits of all pairs (b running fastest)."""
-    p = z.shape[1]
-    wave = waves(p, jnp.arange(p), z.dtype.name)
-    projector = 2 / p * jnp.einsum("f,fts,ftx->sx", keys.astype(z.dtype), wave, wave)
-    a = jnp.arange(p, dtype=jnp.int32)
-    return (projector @ by_sum(z))[(a[:, None] + a) % p].reshape(p * p, p)
+    a = jnp.arange(z.shape[1], dtype=jnp.int32)
+    return key_part_by_sum(by_sum(z), keys)[(a[:, None] + a) % len(a)].reshape(z.shape)
+
+
+def key_part_by_sum(means: Float[Array, "s p"], keys: Bool[Array, " f"]) -> Float[Array, "s p"]:
+    """The same from the mean over the pairs of each sum, a row for each sum."""
+    wave = waves(len(means), jnp.arange(len(means)), means.dtype.name)
+    return (2 / len(means) * jnp.einsum("f,fts,ftx->sx", keys.astype(means.dtype), wave, wave)) @ means
 
 
 def restricted(z: Float[Array, "p*p p"], keys: Bool[Array, " f"]) -> Float[Array, "p*p p"]:

@@ -28,21 +28,28 @@ def mean(values: Float[Array, " n"], only: Bool[Array, " n"]) -> Float[Array, ""
 
 
 def measures(w: model.Params, keys: Bool[Array, " f"], training: Bool[Array, " p*p"]) -> dict[str, Float[Array, ""]]:
-    """Losses and accuracies, restricted and trigonometric loss on test pairs, excluded loss on training pairs, Gini, norm."""
+    """Losses and accuracies, restricted and trigonometric loss on test pairs, excluded loss on training pairs, Gini, norm.
+
+    Pairs are taken in the order of their sums, of which alone the logits of the algorithm and the restricted ones are functions.
+    """
     p = w.unembed.shape[1]
-    pairs = model.all_pairs(p)
-    answers = model.answers(pairs, p)
-    z = model.logits(w, pairs)
-    alpha = jnp.where(keys, progress.amplitudes(z, pairs, training), 0)
+    order = progress.numbers_by_sum(p).ravel()
+    training, answers = training[order], jnp.repeat(jnp.arange(p, dtype=jnp.int32), p)
+    z = model.logits(w, model.all_pairs(p)[order])
     each, right = model.loss(z, answers), (jnp.argmax(z, 1) == answers).astype(z.dtype)
+    cube, known = z.reshape(p, p, p), training.reshape(p, p)
+    key = progress.key_part_by_sum(jnp.mean(cube, 1), keys)
+    alpha = jnp.where(keys, progress.amplitudes_by_sum(jnp.sum(jnp.where(known[..., None], cube, 0), 1), jnp.sum(training)), 0)
+    by_sum = model.loss(jnp.concatenate([key + jnp.mean(z, 0), progress.trig_logits_by_sum(alpha, p)]), jnp.tile(answers[::p], 2))
+    restricted, trig = jnp.sum(by_sum.reshape(2, p) * jnp.sum(~known, 1).astype(z.dtype), 1) / jnp.sum(~known).astype(z.dtype)
     return {
         "train_loss": mean(each, training),
         "test_loss": mean(each, ~training),
         "train_accuracy": mean(right, training),
         "test_accuracy": mean(right, ~training),
-        "restricted_loss": mean(model.loss(progress.restricted(z, keys), answers), ~training),
-        "trig_loss": mean(model.loss(progress.trig_logits(alpha, pairs, p), answers), ~training),
-        "excluded_loss": mean(model.loss(progress.excluded(z, keys), answers), training),
+        "restricted_loss": restricted,
+        "trig_loss": trig,
+        "excluded_loss": mean(model.loss((cube - key[:, None]).reshape(p * p, p), answers), training),
         "gini": progress.gini(progress.spectrum(w.embed[:-1])),
         "norm": model.norm(w),
     }

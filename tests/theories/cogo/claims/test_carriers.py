@@ -14,6 +14,8 @@ def test_judge_of_carriers():
     ds = ds.assign(rise_four=0 * ds.measured_rise, predicted_norm=ds.fours * 40, measured_norm=ds.fours * 39.8)
     two = xr.DataArray([1.0, -1.0], dims="part")
     ds = ds.assign(predicted_bias=ds.fours / 5 * two, measured_bias=ds.fours / 5 * two * 1.01, from_four=ds.fours * two * 0)
+    late = xr.DataArray([2.0, 6.0], dims="epoch")
+    ds = ds.assign(curve_fours=ds.fours * late / 6, curve_sixes=ds.measured_n6 * late / 6)
     ds = ds.assign(memory_norm=ds.predicted_norm * 5, sixes_norm=ds.predicted_norm * 1.05, predicted_diagonal=22 + 0 * ds.fours)
     judges = {"bias_carrier": claims.judge_bias, "one_o6": claims.judge_one, "n6_trained": claims.judge_n6}
     for claim in claims.CLAIMS[:3]:

@@ -17,6 +17,11 @@ def test_judge_of_orders():
     good = runs(measured_orders=0.98, predicted_orders=1.0)
     assert passes(trained.judge_orders, good)
     assert not passes(trained.judge_orders, good.assign(predicted_orders=1.1 * good.predicted_orders))
+    rise = xr.DataArray(np.linspace(0, 1, 20), dims="epoch")
+    early = trained.early(good.assign(curve_fours=5 * rise, curve_sixes=6 * rise, predicted_diagonal=22 + 0 * good.measured_orders))
+    np.testing.assert_allclose(early.measured_orders, 2 / 19, rtol=1e-12)
+    np.testing.assert_allclose(early.measured_n6, 12 / 19, rtol=1e-12)
+    assert not passes(trained.judge_orders, early)
     one = good.assign(measured_orders=good.measured_orders.where(good.seed > 0, 0.8))
     assert [c.passed for c in trained.judge_orders(one)][1] is False
 

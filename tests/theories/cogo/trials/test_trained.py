@@ -8,6 +8,7 @@ import pytest
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import bias, classify, published
 from jaxdyn.theories.cogo.dynamics import carriers, solutions
+from jaxdyn.theories.cogo.training import Training
 from jaxdyn.theories.cogo.trials import trained
 from tests.theories.cogo.oracle import composed
 
@@ -62,3 +63,10 @@ def test_a_trial_takes_the_trained_network_apart(trained_runs):
     np.testing.assert_allclose(data.predicted_diagonal, 6)
     assert np.all(data.predicted_n6 == solutions.best_carriers(3)) and np.all(data.predicted_share < 1)
     np.testing.assert_allclose(data.predicted_column.isel(decay=0, seed=0), published.cells(7))
+
+
+def test_late_means_are_those_of_the_last_tenth_over_all_pairs(x64):
+    s = Training(group="5", held_out=0.1)  # 3 of 25 pairs
+    curves = {name: jnp.arange(20.0) * factor for name, factor in (("train_loss", 1.0), ("test_loss", 2.0), ("diagonal", -1.0))}
+    got = trained.late(curves, s)
+    assert float(got["loss"]) == pytest.approx(18.5 * (22 + 2 * 3) / 25) and float(got["diagonal"]) == -18.5

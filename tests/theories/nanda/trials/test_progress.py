@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxdyn.theories.nanda import model
+from jaxdyn.theories.nanda.dynamics import progress as theory
 from jaxdyn.theories.nanda.trials import progress
 from jaxdyn.theories.nanda.trials.training import Training
 
@@ -23,6 +24,28 @@ def test_renaming_residues_moves_logits_answers_and_pairs_together(x64):
     same = progress.relabelled(z, jnp.arange(P, dtype=jnp.int32))
     np.testing.assert_array_equal(same[0], z)
     np.testing.assert_array_equal(same[2], np.arange(P * P))
+
+
+def test_measures_are_those_of_the_plain_forms(x64):
+    """Restricted and trigonometric losses are made from a row for each sum: the same as on every pair."""
+    w = model.init(jax.random.key(0), P, 8, 2, 12, "float64")
+    training, keys = jnp.arange(P * P) % 3 > 0, jnp.array([True, False, True])
+    got = jax.jit(progress.measures)(w, keys, training)
+    pairs = model.all_pairs(P)
+    z, answers = model.logits(w, pairs), model.answers(pairs, P)
+    alpha = jnp.where(keys, theory.amplitudes(z, pairs, training), 0)
+    expected = {
+        "train": (z, training),
+        "test": (z, ~training),
+        "restricted": (theory.restricted(z, keys), ~training),
+        "trig": (theory.trig_logits(alpha, pairs, P), ~training),
+        "excluded": (theory.excluded(z, keys), training),
+    }
+    for name, (logits, only) in expected.items():
+        np.testing.assert_allclose(got[f"{name}_loss"], np.mean(model.loss(logits, answers)[only]), rtol=1e-12)
+    right = np.asarray(jnp.argmax(z, 1) == answers)
+    for name, only in (("train", training), ("test", ~training)):
+        np.testing.assert_allclose(got[f"{name}_accuracy"], np.mean(right[only]), rtol=1e-12)
 
 
 def test_trial_is_complete_and_float32_stays_so(x64):
