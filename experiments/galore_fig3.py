@@ -38,7 +38,12 @@ def rows() -> list[dict]:
     for model in MODELS:
         for name, (method, moments, layerwise) in METHODS.items():
             found = table.memory(model, method, side="short", moments=moments)
-            parts = {"weights": found.weights, "gradients": gradients(model, layerwise), "moments": found.moments, "bases": found.bases}
+            parts = {
+                "weights": found.weights,
+                "gradients": gradients(model, layerwise),
+                "moments": found.moments,
+                "bases": found.bases,
+            }
             gib = {part: size / table.GIB for part, size in parts.items()}
             lines.append({"model": model, "method": name} | gib | {"total GiB": sum(gib.values())})
     return lines
@@ -65,7 +70,10 @@ def draw(lines: list[dict], fig: Figure) -> None:
     left.title.set_fontsize(8)
     right.axhline(CARD, linestyle=":", color=plotting.COLORS["control"], label="24 GiB")
     right.set_xticks(range(len(METHODS)), [name.replace(", ", ",\n").replace("8-bit ", "8-bit\n") for name in METHODS], fontsize=7)
-    right.set(ylabel="GiB", title="7B")
+    right.set(ylabel="GiB", title="7B", ylim=(0, 56))
+    for ax in (left, right):
+        ax.set_axisbelow(True)
+        ax.grid(visible=False, axis="x")
 
 
 def run(scale: str, out: Path) -> None:

@@ -20,7 +20,17 @@ from jaxdyn.theories.galore.trials.text import METHODS, Pretraining, trial
 
 SCALES = {
     "quick": {"seeds": 3},
-    "paper": {"width": 64, "hidden": 172, "most": 16, "rank": 16.0, "batch": 16, "steps": 800, "records": 8, "windows": 32, "seeds": 3},
+    "paper": {
+        "width": 64,
+        "hidden": 172,
+        "most": 16,
+        "rank": 16.0,
+        "batch": 16,
+        "steps": 800,
+        "records": 8,
+        "windows": 32,
+        "seeds": 3,
+    },
 }
 FACTORS = {"quick": [1 / 3, 1.0, 3.0], "paper": [1 / 10, 1 / 3, 1.0, 3.0]}
 OPTIONS = {
@@ -52,7 +62,9 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
         one = ds.sel(method=name)
         style = "--" if name in ("scaled", "galore_quarter", "fixed", "relora") else "-"
         rate = one.lr.mean("seed")
-        left.plot(rate, one.measured_perplexity.mean("seed"), style, marker="o", ms=3, color=plotting.COLORS[color], label=LABELS[name])
+        left.plot(
+            rate, one.measured_perplexity.mean("seed"), style, marker="o", ms=3, color=plotting.COLORS[color], label=LABELS[name]
+        )
     left.set(xscale="log", yscale="log", xlabel="peak rate", ylabel="test perplexity")
     lines, place = rows(ds), np.arange(len(METHODS))
     value, half, paper = (np.array([r[k] for r in lines]) for k in ("over full Adam", "+- ratio", "paper, 60M, over full"))

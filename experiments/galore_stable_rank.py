@@ -7,7 +7,6 @@ Full Adam and GaLore, each at its own rate, on the bytes of Python's own manual;
 import sys
 from pathlib import Path
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -30,7 +29,14 @@ def rows(ds: xr.Dataset) -> list[dict]:
     """A line for each matrix: stable ranks at the start, the least and at the end, and that of a Gaussian matrix."""
     mean = ds.measured_stable_rank.mean("seed")
     return [
-        {"method": TITLES[m], "matrix": name, "start": float(x[0]), "least": float(x.min()), "end": float(x[-1]), "Gaussian": float(g[0])}
+        {
+            "method": TITLES[m],
+            "matrix": name,
+            "start": float(x[0]),
+            "least": float(x.min()),
+            "end": float(x[-1]),
+            "Gaussian": float(g[0]),
+        }
         for m in ds.method.values
         for name in ds.matrix.values
         for x, g in [(mean.sel(method=m, matrix=name), ds.predicted_stable_rank.mean("seed").sel(method=m, matrix=name))]

@@ -1,8 +1,8 @@
 """The claims of GaLore, by topic."""
 
-from jaxdyn.theories.galore.claims import decay, forms, memory, optimizer, projected
+from jaxdyn.theories.galore.claims import decay, forms, memory, optimizer, projected, text
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (forms, decay, projected, optimizer, memory)
+TOPICS = (forms, decay, projected, optimizer, memory, text)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -51,8 +51,9 @@ class Pretraining:
         every: T, steps between two bases; 0: the first basis stays.
         rank: of bases, at most ``most``; "galore_quarter" has a quarter of it.
         alpha: GaLore's factor of projected updates.
-        method: "full" (Adam), "scaled" (Adam with GaLore's two rates: alpha on the matrices that it projects), "galore", "galore_quarter", "random" (random orthonormal bases), "fixed" (the first basis stays),
-            "lora", "relora" (merged four times), "low_rank" (W = BA from a start with the full network's spectrum).
+        method: "full" (Adam), "scaled" (Adam with GaLore's two rates: alpha on the matrices that GaLore projects), "galore",
+            "galore_quarter", "random" (random orthonormal bases), "fixed" (the first basis stays), "lora", "relora" (merged four
+            times), "low_rank" (W = BA from a start with the full network's spectrum).
         moments: how Adam's moments are stored: float32, blocks of one byte a number, or a byte with equal steps in each block.
         most: directions of bases and factors.
         text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
@@ -166,7 +167,9 @@ def rounded(kind: jd.Code) -> optax.GradientTransformation:
         return jnp.round(x / jnp.where(top > 0, top, 1) * levels) / levels * top
 
     def both(f: Callable[..., Array]) -> Callable[[tuple], tuple]:
-        return lambda moments: tuple(jax.tree.map(lambda x, s=s: f(x, s), tree) for tree, s in zip(moments, (True, False), strict=True))
+        return lambda moments: tuple(
+            jax.tree.map(lambda x, s=s: f(x, s), tree) for tree, s in zip(moments, (True, False), strict=True)
+        )
 
     def update(gradient: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
         updates, state = adam.update(gradient, state, params)
@@ -253,7 +256,9 @@ def gaussian_ranks(packed: dict[str, Array]) -> Float[Array, " matrix"]:
     Source: for large sides, Davidson and Szarek 2001, theorem 2.13 (the largest singular value).
     """
     stacks = [packed[stack] for stack in STACKS]
-    values = [np.full(x.shape[0] * x.shape[1], x.shape[-2] * x.shape[-1] / (x.shape[-2] ** 0.5 + x.shape[-1] ** 0.5) ** 2) for x in stacks]
+    values = [
+        np.full(x.shape[0] * x.shape[1], x.shape[-2] * x.shape[-1] / (x.shape[-2] ** 0.5 + x.shape[-1] ** 0.5) ** 2) for x in stacks
+    ]
     return jnp.asarray(np.concatenate(values), stacks[0].dtype)
 
 

@@ -1,4 +1,4 @@
-"""Pre-training on a text: what the switch of methods does to the weights, packed weights, rounded moments, and the trial's records."""
+"""Pre-training on a text: what each method does to the weights, packed weights, rounded moments, and the trial's records."""
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,18 @@ from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore.trials import text as pretraining
 from jaxdyn.theories.galore.trials.text import METHODS, Pretraining, matrices, optimizer, pack, rounded, stable_ranks, trial, unpack
 
-SMALL = {"width": 8, "hidden": 12, "heads": 2, "batch": 2, "length": 8, "most": 4, "rank": 4.0, "steps": 40, "records": 2, "windows": 1}
+SMALL = {
+    "width": 8,
+    "hidden": 12,
+    "heads": 2,
+    "batch": 2,
+    "length": 8,
+    "most": 4,
+    "rank": 4.0,
+    "steps": 40,
+    "records": 2,
+    "windows": 1,
+}
 KEY = jax.random.key(0)
 
 
