@@ -61,7 +61,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
 
 def run(scale: str, out: Path, **chosen: object) -> None:
     """Sweep, print, draw and save."""
-    grid = jd.grid(Pretraining, method="galore", **SCALES[scale], **chosen)
+    grid = jd.grid(Pretraining, optimizer="galore", **SCALES[scale], **chosen)
     ds = experiment.sweep(out, "runs", trial, grid, 3, chunk=16)
     experiment.table(out, "ablation", rows(ds), "Test perplexity of GaLore-Adam, 3 seeds, half of the 95% interval")
     experiment.figure(out, "galore_ablation", lambda fig: draw(ds, fig), (4.2 * ds.sizes["alpha"], 3.8))

@@ -46,10 +46,10 @@ def rows(ds: xr.Dataset) -> list[dict]:
     """A line for each method: its rate, its perplexity, and that over full Adam's, with half of their 95% intervals."""
     best, over, paper = tuned(ds), ratios(ds), []
     for name in METHODS:
-        one = best.sel(method=name)
+        one = best.sel(optimizer=name)
         mean, low, _ = (float(x) for x in mean_interval(one.measured_perplexity, "seed"))
-        ratio, below, _ = (float(x) for x in mean_interval(over.sel(method=name), "seed"))
-        published = float(one.predicted_perplexity.mean()) / float(best.predicted_perplexity.sel(method="full").mean())
+        ratio, below, _ = (float(x) for x in mean_interval(over.sel(optimizer=name), "seed"))
+        published = float(one.predicted_perplexity.mean()) / float(best.predicted_perplexity.sel(optimizer="full").mean())
         line = {"method": LABELS[name], "rate": float(one.lr.mean()), "perplexity": mean, "+-": mean - low}
         paper.append(line | {"over full Adam": ratio, "+- ratio": ratio - below, "paper, 60M, over full": published})
     return paper
@@ -59,7 +59,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     """Perplexity over rates, and over full Adam's at the best rate, beside the paper's."""
     left, right = fig.subplots(1, 2)
     for name, color in zip(METHODS, COLORS, strict=True):
-        one = ds.sel(method=name)
+        one = ds.sel(optimizer=name)
         style = "--" if name in ("scaled", "galore_quarter", "fixed", "relora") else "-"
         rate = one.lr.mean("seed")
         left.plot(
@@ -80,7 +80,7 @@ def run(scale: str, out: Path, **chosen: object) -> None:
     """Sweep, print, draw and save."""
     fields = SCALES[scale] | {k: v for k, v in chosen.items() if v is not None}
     seeds = fields.pop("seeds")
-    grid = jd.grid(Pretraining, method=list(METHODS), factor=FACTORS[scale], **fields)
+    grid = jd.grid(Pretraining, optimizer=list(METHODS), factor=FACTORS[scale], **fields)
     ds = experiment.sweep(out, "runs", trial, grid, seeds, chunk=len(FACTORS[scale]) * len(METHODS))
     experiment.table(out, "perplexity", rows(ds), f"Test perplexity at each method's best rate, {seeds} seeds")
     experiment.figure(out, "galore_ppl", lambda fig: draw(ds, fig), (10, 4.2))

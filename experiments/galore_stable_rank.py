@@ -37,25 +37,25 @@ def rows(ds: xr.Dataset) -> list[dict]:
             "end": float(x[-1]),
             "Gaussian": float(g[0]),
         }
-        for m in ds.method.values
+        for m in ds.optimizer.values
         for name in ds.matrix.values
-        for x, g in [(mean.sel(method=m, matrix=name), ds.predicted_stable_rank.mean("seed").sel(method=m, matrix=name))]
+        for x, g in [(mean.sel(optimizer=m, matrix=name), ds.predicted_stable_rank.mean("seed").sel(optimizer=m, matrix=name))]
     ]
 
 
 def draw(ds: xr.Dataset, fig: Figure) -> None:
     """Stable ranks over steps by kind of matrix, layers in light and dark, and those of Gaussian matrices."""
     kinds = list(dict.fromkeys(name.split()[0] for name in ds.matrix.values))
-    panels = fig.subplots(ds.sizes["method"], len(kinds), sharex=True, sharey=True, squeeze=False)
-    for line, method in zip(panels, ds.method.values, strict=True):
+    panels = fig.subplots(ds.sizes["optimizer"], len(kinds), sharex=True, sharey=True, squeeze=False)
+    for line, method in zip(panels, ds.optimizer.values, strict=True):
         for ax, kind in zip(line, kinds, strict=True):
             names = [name for name in ds.matrix.values if name.split()[0] == kind]
             for i, name in enumerate(names):
-                mean = ds.measured_stable_rank.sel(method=method, matrix=name).mean("seed")
+                mean = ds.measured_stable_rank.sel(optimizer=method, matrix=name).mean("seed")
                 ax.plot(ds.step, mean, color=plotting.RAMP(i / max(1, len(names) - 1)), label=f"layer {name.split()[1]}")
-            noise = float(ds.predicted_stable_rank.sel(method=method, matrix=names[0]).mean())
+            noise = float(ds.predicted_stable_rank.sel(optimizer=method, matrix=names[0]).mean())
             ax.axhline(noise, linestyle=":", color=plotting.COLORS["control"], label="Gaussian")
-            ax.set(title=kind if method == ds.method.values[0] else "", yscale="log")
+            ax.set(title=kind if method == ds.optimizer.values[0] else "", yscale="log")
         line[0].set_ylabel(f"{TITLES[method]}\nstable rank")
         line[0].set_yticks([1, 2, 5, 10], ["1", "2", "5", "10"])
     for ax in panels[-1]:
@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
 
 def run(scale: str, out: Path, **chosen: object) -> None:
     """Sweep, print, draw and save."""
-    ds = experiment.sweep(out, "runs", trial, jd.grid(Pretraining, method=["full", "galore"], **SCALES[scale], **chosen), 3)
+    ds = experiment.sweep(out, "runs", trial, jd.grid(Pretraining, optimizer=["full", "galore"], **SCALES[scale], **chosen), 3)
     experiment.table(out, "stable_rank", rows(ds), "Stable ranks of gradients along training, means over 3 seeds")
     experiment.figure(out, "galore_stable_rank", lambda fig: draw(ds, fig), (12, 4.4))
     experiment.save(out, "stable_rank", ds)

@@ -39,26 +39,26 @@ FOUND_ABLATION: dict[str, tuple[float, float]] = {}
 
 def tuned(ds: xr.Dataset) -> xr.Dataset:
     """Every method at the rate with the lowest validation loss at the end, mean over seeds."""
-    valid = ds.loss.isel(step=-1).sel(part="valid")
+    valid = ds.loss.isel(step=-1, drop=True).sel(part="valid", drop=True)
     return ds.isel(factor=valid.mean("seed").fillna(np.inf).argmin("factor"))
 
 
 def ratios(ds: xr.Dataset, against: str = "full") -> xr.DataArray:
     """Test perplexity of every method over that of one of them, each at its own rate, run by run (same start, same text)."""
     best = tuned(ds).measured_perplexity
-    return best / best.sel(method=against, drop=True)
+    return best / best.sel(optimizer=against, drop=True)
 
 
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     """Ratios of perplexities over the published ones of the 60M model, and GaLore against Adam with the same two rates."""
-    jd.need(ds, method=METHODS)
+    jd.need(ds, optimizer=METHODS)
     paper = tuned(ds).predicted_perplexity
-    paper = paper / paper.sel(method="full", drop=True)
+    paper = paper / paper.sel(optimizer="full", drop=True)
     over, same = ratios(ds) / paper, ratios(ds, "scaled")
     checks = [
         jd.mean_within(
             f"perplexity / full Adam's, over the paper's: {LABELS[name]}",
-            over.sel(method=name),
+            over.sel(optimizer=name),
             over="seed",
             low=0.9,
             high=1.1,
@@ -69,7 +69,7 @@ def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     return checks + [
         jd.mean_within(
             f"perplexity / that of full Adam with two rates: {LABELS[name]}",
-            same.sel(method=name),
+            same.sel(optimizer=name),
             over="seed",
             low=0.97,
             high=1.1,
@@ -149,13 +149,15 @@ def still(ds: xr.Dataset) -> xr.Dataset:
 def plot_order(ds: xr.Dataset, fig: Figure) -> None:
     """Perplexity of every method over full Adam's, and the paper's."""
     ax = fig.subplots()
-    names = [name for name in METHODS if name in ds.method.values]
+    names = [name for name in METHODS if name in ds.optimizer.values]
     over, paper = ratios(ds), tuned(ds).predicted_perplexity.mean("seed")
     place = np.arange(len(names))
     for i, name in enumerate(names):
-        values = over.sel(method=name).values
+        values = over.sel(optimizer=name).values
         ax.plot(values, np.full(values.size, i), "o", ms=4, color=plotting.COLORS["measured"], label="a seed" if i == 0 else None)
-    ax.plot(paper.sel(method=names) / paper.sel(method="full"), place, "x", color=plotting.COLORS["theory"], label="paper, 60M")
+    ax.plot(
+        paper.sel(optimizer=names) / paper.sel(optimizer="full"), place, "x", color=plotting.COLORS["theory"], label="paper, 60M"
+    )
     ax.set_yticks(place, [LABELS[name] for name in names])
     ax.set(xscale="log", xlabel="test perplexity / full Adam's")
     ax.invert_yaxis()
@@ -174,17 +176,17 @@ def plot_ablation(ds: xr.Dataset, fig: Figure) -> None:
 
 def plot_bits(ds: xr.Dataset, fig: Figure) -> None:
     """Validation perplexity along training, by how moments are stored."""
-    for ax, method in zip(np.atleast_1d(fig.subplots(1, ds.sizes["method"], sharey=True)), ds.method.values, strict=True):
+    for ax, method in zip(np.atleast_1d(fig.subplots(1, ds.sizes["optimizer"], sharey=True)), ds.optimizer.values, strict=True):
         for kind, color in zip(ds.moments.values, ("theory", "measured", "control"), strict=False):
-            curve = np.exp(ds.loss.sel(method=method, moments=kind, part="valid"))
+            curve = np.exp(ds.loss.sel(optimizer=method, moments=kind, part="valid"))
             plotting.band(ax, ds.step, curve.transpose(..., "step"), str(kind), color)
         ax.set(yscale="log", xlabel="step", title=LABELS[str(method)])
 
 
 def plot_ranks(ds: xr.Dataset, fig: Figure) -> None:
     """Stable ranks of all matrices over those of Gaussian ones, along training."""
-    for ax, method in zip(np.atleast_1d(fig.subplots(1, ds.sizes["method"], sharey=True)), ds.method.values, strict=True):
-        share = (ds.measured_stable_rank / ds.predicted_stable_rank).sel(method=method).transpose(..., "step")
+    for ax, method in zip(np.atleast_1d(fig.subplots(1, ds.sizes["optimizer"], sharey=True)), ds.optimizer.values, strict=True):
+        share = (ds.measured_stable_rank / ds.predicted_stable_rank).sel(optimizer=method).transpose(..., "step")
         plotting.band(ax, ds.step, share, "matrices and runs", "measured")
         ax.set(xlabel="step", title=LABELS[str(method)], ylabel="stable rank / Gaussian's", ylim=(0, 1.05))
 
@@ -208,13 +210,13 @@ CLAIMS = (
         "random bases or its first basis alone, LoRA, ReLoRA and factorised weights, each at the best of three rates: over full "
         "Adam's, compared with the published ratios for 60M weights; and those of GaLore over full Adam with the same two rates "
         r"(its $\alpha$ on the projected matrices, without projection).",
-        quick=QUICK.replace(method=list(METHODS), factor=[1 / 3, 1.0, 3.0]),
-        paper=PAPER.replace(method=list(METHODS), factor=[0.1, 1 / 3, 1.0, 3.0]),
+        quick=QUICK.replace(optimizer=list(METHODS), factor=[1 / 3, 1.0, 3.0]),
+        paper=PAPER.replace(optimizer=list(METHODS), factor=[0.1, 1 / 3, 1.0, 3.0]),
         expected="measured",
         judge=judge_order,
         rivals={
-            "only full Adam learns": unlearnt("method", *METHODS[1:]),
-            "only Adam of full rank learns": unlearnt("method", *METHODS[2:]),
+            "only full Adam learns": unlearnt("optimizer", *METHODS[1:]),
+            "only Adam of full rank learns": unlearnt("optimizer", *METHODS[2:]),
         },
         found=FOUND_ORDER,
         plot=plot_order,
@@ -225,8 +227,8 @@ CLAIMS = (
         id="galore.ablation",
         statement=rf"How the test perplexity of {WHERE} by GaLore-Adam depends on the period of the basis (10, 50, never), on the "
         r"rank (2, 8 of 32) and on the factor $\alpha$ (1/4, 1), crossed: ratios of perplexities, averaged over the other two.",
-        quick=QUICK.replace(method="galore", every=[0.0, 10.0, 50.0], rank=[2.0, 8.0], alpha=[0.25, 1.0]),
-        paper=PAPER.replace(method="galore", every=[0.0, 10.0, 50.0, 200.0], rank=[2.0, 4.0, 8.0, 16.0], alpha=[0.25, 1.0]),
+        quick=QUICK.replace(optimizer="galore", every=[0.0, 10.0, 50.0], rank=[2.0, 8.0], alpha=[0.25, 1.0]),
+        paper=PAPER.replace(optimizer="galore", every=[0.0, 10.0, 50.0, 200.0], rank=[2.0, 4.0, 8.0, 16.0], alpha=[0.25, 1.0]),
         expected="measured",
         judge=judge_ablation,
         rivals={
@@ -244,8 +246,8 @@ CLAIMS = (
         statement=rf"In {WHERE}, Adam's moments of one byte a number (blocks of 256 with codes spaced by magnitude) change the "
         "test perplexity of full Adam and of GaLore by less than 2% on average. (Bytes with equal steps change it by more.)",
         source="arXiv:2403.03507, section 5.3; arXiv:2110.02861 (8-bit optimizers), section 2",
-        quick=QUICK.replace(method=["full", "galore"], moments=["float32", "8bit", "linear"]),
-        paper=PAPER.replace(method=["full", "galore"], moments=["float32", "8bit", "linear"]),
+        quick=QUICK.replace(optimizer=["full", "galore"], moments=["float32", "8bit", "linear"]),
+        paper=PAPER.replace(optimizer=["full", "galore"], moments=["float32", "8bit", "linear"]),
         bounds=jd.looked(at="0:3", confirmed="4000:4003"),
         judge=judge_eight_bit,
         controls={"bytes with equal steps": linear_steps},
@@ -261,8 +263,8 @@ CLAIMS = (
         "matrices. The mean over matrices is lower at the first record (step 40) than at the start, and rises from there to the "
         "end.",
         source="arXiv:2403.03507, sections 3 and 5",
-        quick=QUICK.replace(method=["full", "galore"]),
-        paper=PAPER.replace(method=["full", "galore"]),
+        quick=QUICK.replace(optimizer=["full", "galore"]),
+        paper=PAPER.replace(optimizer=["full", "galore"]),
         bounds=jd.looked(at="0:3", confirmed="4000:4003"),
         judge=judge_ranks,
         controls={"gradients of independent Gaussian entries": unstructured},

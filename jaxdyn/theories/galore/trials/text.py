@@ -29,7 +29,7 @@ from jaxdyn.optim.subspace import Basis, Subspace, find
 from jaxdyn.text import language
 from jaxdyn.theories.galore import published
 
-__all__ = ["METHODS", "Pretraining", "Record", "matrices", "optimizer", "pack", "rounded", "trial", "unpack"]
+__all__ = ["METHODS", "Pretraining", "Record", "matrices", "optimizers", "pack", "rounded", "trial", "unpack"]
 
 METHODS = ("full", "scaled", "galore", "galore_quarter", "random", "fixed", "lora", "relora", "low_rank")
 KINDS = ("full", "projected", "adapted", "factored")
@@ -51,7 +51,7 @@ class Pretraining:
         every: T, steps between two bases; 0: the first basis stays.
         rank: of bases, at most ``most``; "galore_quarter" has a quarter of it.
         alpha: GaLore's factor of projected updates.
-        method: "full" (Adam), "scaled" (Adam with GaLore's two rates: alpha on the matrices that GaLore projects), "galore",
+        optimizer: "full" (Adam), "scaled" (Adam with GaLore's two rates: alpha on the matrices that GaLore projects), "galore",
             "galore_quarter", "random" (random orthonormal bases), "fixed" (the first basis stays), "lora", "relora" (merged four
             times), "low_rank" (W = BA from a start with the full network's spectrum).
         moments: how Adam's moments are stored: float32, blocks of one byte a number, or a byte with equal steps in each block.
@@ -73,7 +73,7 @@ class Pretraining:
     every: jd.Swept = 50.0
     rank: jd.Swept = 8.0
     alpha: jd.Swept = 0.25
-    method: jd.Code = jd.code(*METHODS)
+    optimizer: jd.Code = jd.code(*METHODS)
     moments: jd.Code = jd.code("float32", "8bit", "linear")
     most: int = 8
     text: str = "topics"
@@ -189,16 +189,16 @@ def _masked(random: Array, rank: Array, most: int, g: Array, old: Basis, key: PR
 
 def peak(s: Pretraining) -> Float[Array, ""]:
     """The peak of the rate."""
-    return s.factor * jnp.asarray(RATES, s.dtype)[s.method.index]
+    return s.factor * jnp.asarray(RATES, s.dtype)[s.optimizer.index]
 
 
 def _scaled(s: Pretraining, updates: dict[str, Array]) -> dict[str, Array]:
     """Adam's updates, those of the matrices times alpha if the method has two rates."""
-    alpha = jnp.where(s.method == "scaled", s.alpha, 1.0)
+    alpha = jnp.where(s.optimizer == "scaled", s.alpha, 1.0)
     return {name: u if name == "plain" else (alpha * u).astype(u.dtype) for name, u in updates.items()}
 
 
-def optimizer(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTransformation]:
+def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTransformation]:
     """The four kinds of optimizers with their rates, by the names of :data:`KINDS`."""
     shape = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, max(1, s.steps // 10), s.steps, 0.1)
     merged = s.steps // MERGES
@@ -209,21 +209,21 @@ def optimizer(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTran
     def again(count: Array) -> Array:
         """The rate, warmed up anew after every merge."""
         warm = jnp.minimum(1, (count % merged + 1) / (merged // 10))
-        return rate(count) * jnp.where((s.method == "relora") & (count >= merged), warm, 1)
+        return rate(count) * jnp.where((s.optimizer == "relora") & (count >= merged), warm, 1)
 
     adam = rounded(s.moments)
     factors = optax.chain(adam_direction(), optax.scale_by_learning_rate(again))
-    rank = jnp.where(s.method == "galore_quarter", s.rank / 4, s.rank)
-    never = (s.method == "fixed") | (s.every == 0)
+    rank = jnp.where(s.optimizer == "galore_quarter", s.rank / 4, s.rank)
+    never = (s.optimizer == "fixed") | (s.every == 0)
     bases = galore(
         adam,
         Subspace(rank=s.most),
         every=jnp.where(never, NEVER, s.every).astype(jnp.int32),
         scale=s.alpha,
         key=key,
-        finder=Partial(lambda random, r, *a: _masked(random, r, s.most, *a), s.method == "random", rank),
+        finder=Partial(lambda random, r, *a: _masked(random, r, s.most, *a), s.optimizer == "random", rank),
     )
-    merge = jnp.where(s.method == "relora", merged, NEVER).astype(jnp.int32)
+    merge = jnp.where(s.optimizer == "relora", merged, NEVER).astype(jnp.int32)
     return {
         "full": optax.chain(adam, optax.stateless(lambda updates, _: _scaled(s, updates)), optax.scale_by_learning_rate(rate)),
         "projected": optax.chain(bases, optax.scale_by_learning_rate(rate)),
@@ -269,8 +269,8 @@ def trial(s: Pretraining, key: PRNGKeyArray) -> jd.Observables:
     net = nn.decoder(s.shape(len(corpus.vocabulary)))
     stream, held = jnp.asarray(corpus.train), jnp.concatenate([_held(part, s) for part in (corpus.valid, corpus.test)])
     probe = _batch(stream, s, jax.random.fold_in(k_data, s.steps))
-    kind = jd.Code(jnp.asarray(KIND)[s.method.index], KINDS)
-    tx = train.switched(kind, optimizer(s, k_basis))
+    kind = jd.Code(jnp.asarray(KIND)[s.optimizer.index], KINDS)
+    tx = train.switched(kind, optimizers(s, k_basis))
     initial = net.init(k_init)
 
     def loss(packed: PyTree, data: tuple) -> Array:
@@ -290,7 +290,7 @@ def trial(s: Pretraining, key: PRNGKeyArray) -> jd.Observables:
     last, record = train.record(step, train.init(tx, start), observe, samples=s.records, every=every)
     noise = jax.tree.map(lambda x: jax.random.normal(k_noise, x.shape, x.dtype), packed)
     unstructured = jnp.broadcast_to(gaussian_ranks(packed), record.stable_rank.shape)
-    paper = jnp.asarray([published.PERPLEXITY[name][0] for name in PUBLISHED], s.dtype)[s.method.index]
+    paper = jnp.asarray([published.PERPLEXITY[name][0] for name in PUBLISHED], s.dtype)[s.optimizer.index]
     return jd.observables(
         predicted={"perplexity": paper, "stable_rank": jd.named(unstructured, "step matrix")},
         measured={"perplexity": jnp.exp(record.loss[-1, 1]), "stable_rank": jd.named(record.stable_rank, "step matrix")},

@@ -15,7 +15,17 @@ from jaxdyn.optim.galore import galore
 from jaxdyn.optim.lora import low_rank, relora
 from jaxdyn.optim.subspace import Subspace
 from jaxdyn.theories.galore.trials import text as pretraining
-from jaxdyn.theories.galore.trials.text import METHODS, Pretraining, matrices, optimizer, pack, rounded, stable_ranks, trial, unpack
+from jaxdyn.theories.galore.trials.text import (
+    METHODS,
+    Pretraining,
+    matrices,
+    optimizers,
+    pack,
+    rounded,
+    stable_ranks,
+    trial,
+    unpack,
+)
 
 SMALL = {
     "width": 8,
@@ -69,7 +79,7 @@ def moved(tx: optax.GradientTransformation, packed: dict, steps: int = 3) -> dic
 @pytest.mark.parametrize("method", ["full", "scaled", "galore", "galore_quarter", "fixed", "lora", "low_rank"])
 def test_a_method_is_the_optimizer_of_its_name(method):
     """The peak of the schedule is reached at step 4 of 40; rates are divided out."""
-    s = cell(method=method, every=2.0)
+    s = cell(optimizer=method, every=2.0)
     packed = pack(weights(s))
     rate = pretraining.RATES[METHODS.index(method)] * jnp.minimum(jnp.arange(40) / 4, 1)
     last = optax.scale_by_learning_rate(lambda count: rate[count])
@@ -85,14 +95,14 @@ def test_a_method_is_the_optimizer_of_its_name(method):
         "low_rank": lambda: low_rank(optax.chain(adam, last), 4),
     }[method]()
     kind = pretraining.KINDS[pretraining.KIND[METHODS.index(method)]]
-    ours, expected = moved(optimizer(s, KEY)[kind], packed), moved(own, packed)
+    ours, expected = moved(optimizers(s, KEY)[kind], packed), moved(own, packed)
     for name in packed:
         np.testing.assert_allclose(ours[name], expected[name], rtol=2e-4, atol=2e-7)
 
 
 def test_random_bases_do_not_look_at_the_gradient():
     packed = pack(weights(cell()))
-    a, b = (moved(optimizer(cell(method=m), KEY)["projected"], packed) for m in ("galore", "random"))
+    a, b = (moved(optimizers(cell(optimizer=m), KEY)["projected"], packed) for m in ("galore", "random"))
     assert np.linalg.matrix_rank(b["wide"][0, 0], tol=1e-5) <= 4
     assert np.linalg.norm(a["wide"] - b["wide"]) > 0.1 * np.linalg.norm(a["wide"])
     np.testing.assert_allclose(a["plain"], b["plain"], rtol=1e-6)
@@ -124,7 +134,7 @@ def test_linear_bytes_lose_small_second_moments():
 def test_trial_learns_and_records():
     f = jax.jit(lambda s: trial(s, KEY))
     with jax.enable_x64(True):
-        found = f(cell(method="galore"))
+        found = f(cell(optimizer="galore"))
     loss = found.recorded["loss"].value
     assert loss.shape == (3, 2) and loss.dtype == jnp.float32
     np.testing.assert_allclose(loss[0], np.log(256), atol=0.05)
@@ -154,5 +164,7 @@ def test_settings_that_are_not_allowed(fields, said):
 def test_training_state_has_one_shape_for_all_methods():
     s = cell()
     packed = pack(weights(s))
-    shapes = [jax.eval_shape(lambda p, m=m: train.init(optimizer(cell(method=m), KEY)["projected"], p), packed) for m in METHODS]
+    shapes = [
+        jax.eval_shape(lambda p, m=m: train.init(optimizers(cell(optimizer=m), KEY)["projected"], p), packed) for m in METHODS
+    ]
     assert all(x == shapes[0] for x in shapes)
