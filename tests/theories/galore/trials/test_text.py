@@ -68,17 +68,21 @@ def test_stable_ranks_are_in_the_order_of_their_names():
 
 
 def moved(tx: optax.GradientTransformation, packed: dict, steps: int = 3) -> dict:
-    state, start = tx.init(packed), packed
+    @jax.jit
+    def step(i, now, state):
+        gradient = jax.tree.map(lambda x: jnp.cos((i + 1) * x * 40) * 0.01, now)
+        updates, state = tx.update(gradient, state, now)
+        return optax.apply_updates(now, updates), state
+
+    now, state = packed, jax.jit(tx.init)(packed)
     for i in range(steps):
-        gradient = jax.tree.map(lambda x, i=i: jnp.cos((i + 1) * x * 40) * 0.01, packed)
-        updates, state = tx.update(gradient, state, packed)
-        packed = optax.apply_updates(packed, updates)
-    return jax.tree.map(jnp.subtract, packed, start)
+        now, state = step(jnp.float32(i), now, state)
+    return jax.tree.map(jnp.subtract, now, packed)
 
 
-@pytest.mark.parametrize("method", ["full", "scaled", "galore", "galore_quarter", "fixed", "lora", "low_rank"])
+@pytest.mark.parametrize("method", ["full", "scaled", "galore_quarter", "fixed", "lora", "low_rank"])
 def test_a_method_is_the_optimizer_of_its_name(method):
-    """The peak of the schedule is reached at step 4 of 40; rates are divided out."""
+    """In the warm-up, whose peak is reached at step 4 of 40."""
     s = cell(optimizer=method, every=2.0)
     packed = pack(weights(s))
     rate = pretraining.RATES[METHODS.index(method)] * jnp.minimum(jnp.arange(40) / 4, 1)
@@ -88,7 +92,6 @@ def test_a_method_is_the_optimizer_of_its_name(method):
     own = {
         "full": lambda: optax.chain(adam, last),
         "scaled": lambda: optax.chain(adam, scaled, last),
-        "galore": lambda: optax.chain(galore(adam, Subspace(rank=4), every=2), last),
         "galore_quarter": lambda: optax.chain(galore(adam, Subspace(rank=1), every=2), last),
         "fixed": lambda: optax.chain(galore(adam, Subspace(rank=4), every=None), last),
         "lora": lambda: relora(optax.chain(adam, last), 4, every=10**6, key=KEY),
@@ -134,14 +137,14 @@ def test_linear_bytes_lose_small_second_moments():
 def test_trial_learns_and_records():
     f = jax.jit(lambda s: trial(s, KEY))
     with jax.enable_x64(True):
-        found = f(cell(optimizer="galore"))
+        found = f(cell(optimizer="galore", layers=1))
     loss = found.recorded["loss"].value
     assert loss.shape == (3, 2) and loss.dtype == jnp.float32
     np.testing.assert_allclose(loss[0], np.log(256), atol=0.05)
     assert np.all(loss[-1] < loss[0] - 0.3)
     np.testing.assert_allclose(found.measured["perplexity"].value, np.exp(loss[-1, 1]), rtol=1e-5)
     ranks = found.measured["stable_rank"].value
-    assert ranks.shape == (3, 14) and np.all((ranks >= 1) & (ranks <= 8))
+    assert ranks.shape == (3, 7) and np.all((ranks >= 1) & (ranks <= 8))
     np.testing.assert_allclose(found.predicted["stable_rank"].value[0, 0], 64 / (2 * 8**0.5) ** 2, rtol=1e-5)
 
 
