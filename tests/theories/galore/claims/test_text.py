@@ -66,25 +66,21 @@ def test_ablation_takes_one_axis_at_a_time():
 
 
 def bits(values):
-    p = np.asarray(values)[None, :, None] * np.array([1.0, 1.001, 0.999]) * np.ones((2, 1, 1))
+    p = np.asarray(values)[None, :, None] * np.ones((2, 1, SEEDS))
+    p[:, 1] *= np.array([1.0, 1.001, 0.999])
+    loss = np.full((2, 2, SEEDS, 2, 2), np.log(256.0))
+    coords = {"optimizer": ["full", "galore"], "moments": ["float32", "8bit"], "seed": range(SEEDS), "part": ["valid", "test"]}
     dims = ("optimizer", "moments", "seed")
-    loss = np.full((2, 3, 3, 2, 2), np.log(256.0))
-    coords = {
-        "optimizer": ["full", "galore"],
-        "moments": ["float32", "8bit", "linear"],
-        "seed": range(3),
-        "part": ["valid", "test"],
-    }
     return xr.Dataset({"measured_perplexity": (dims, p), "loss": ((*dims, "step", "part"), loss)}, coords)
 
 
-def test_eight_bit_is_judged_against_float32_and_equal_steps_are_not():
+def test_eight_bit_is_judged_against_float32_run_by_run():
     claim = next(c for c in text.CLAIMS if c.id == "galore.eight_bit")
-    ds = bits([10, 10.05, 12])
+    ds = bits([10, 10.05])
     assert all(passed(text.judge_eight_bit(ds)))
-    for breach in (*(c.breach for c in claim.controls.values()), *claim.rivals.values()):
-        assert not any(passed(text.judge_eight_bit(breach(ds))))
-    assert not any(passed(text.judge_eight_bit(bits([10, 10.5, 12]))))
+    for rival in claim.rivals.values():
+        assert not any(passed(text.judge_eight_bit(rival(ds))))
+    assert not any(passed(text.judge_eight_bit(bits([10, 10.5]))))
 
 
 def ranks(course):
@@ -96,13 +92,13 @@ def ranks(course):
     return xr.Dataset(data | {"noise_rank": (("seed", "matrix"), noise)}, coords)
 
 
-def test_ranks_are_low_dip_and_rise():
+def test_ranks_are_low_and_fall():
     claim = next(c for c in text.CLAIMS if c.id == "galore.lm_low_rank_grad")
     assert all(passed(text.judge_ranks(ranks([2.3, 1.5, 1.8]))))
     for breach in (*(c.breach for c in claim.controls.values()), *claim.rivals.values()):
         assert not all(passed(text.judge_ranks(breach(ranks([2.3, 1.5, 1.8])))))
 
 
-@pytest.mark.parametrize("course", [[2.3, 2.3, 2.5], [2.3, 1.5, 1.5], [7.9, 6.5, 7.0]])
+@pytest.mark.parametrize("course", [[2.3, 2.3, 2.5], [7.9, 6.5, 7.0]])
 def test_another_course_fails(course):
     assert not all(passed(text.judge_ranks(ranks(course))))
