@@ -286,8 +286,8 @@ CLAIMS = (
     STUDY.claim(
         id="galore.lm_low_rank_grad",
         statement=rf"How low the stable ranks of the gradient matrices of {WHERE} are with full Adam and with GaLore: the "
-        r"largest of all matrices, records and runs over that of a Gaussian matrix of its shape, $mn/(\sqrt m + \sqrt n)^2$; and the "
-        "least mean over matrices along training over that at the start, in the run where it falls least.",
+        r"largest of all matrices, records and runs over that of a Gaussian matrix of its shape, $mn/(\sqrt m + \sqrt n)^2$; and "
+        "the least mean over matrices along training over that at the start, in the run where it falls least.",
         source="arXiv:2403.03507, sections 3 and 5",
         quick=QUICK.replace(optimizer=["full", "galore"]),
         paper=PAPER.replace(optimizer=["full", "galore"]),
