@@ -46,10 +46,10 @@ class Blocks:
     signed: bool = dataclasses.field(metadata={"static": True})
 
 
-def encode(x: Float[Array, "..."], signed: bool = True) -> Blocks | Float[Array, "..."]:
-    """The array in blocks; one with fewer than :data:`SMALL` numbers as float32."""
+def encode(x: Float[Array, "..."], signed: bool = True, small: int = SMALL) -> Blocks | Float[Array, "..."]:
+    """The array in blocks; one with fewer than ``small`` numbers as float32."""
     x = x.astype(jnp.float32)
-    if x.size < SMALL:
+    if x.size < small:
         return x
     blocks = jnp.pad(x.ravel(), (0, -x.size % BLOCK)).reshape(-1, BLOCK)
     largest = jnp.max(jnp.abs(blocks), 1)

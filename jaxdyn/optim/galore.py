@@ -96,7 +96,8 @@ def project(
         every: steps between two refreshes; may be traced. None: the first basis stays.
         dims: which leaves are matrices, and how.
         key: of random bases.
-        finder: ``(matrices, old basis, key, count) -> basis`` in place of the subspace's own.
+        finder: ``(matrices, old basis, key, count) -> basis`` in place of the subspace's own; traced values that it needs are
+            arguments of a ``jax.tree_util.Partial``.
         lazy: lengthens the period of leaves whose basis changes little.
 
     Returns:
@@ -111,6 +112,7 @@ def project(
     if every is None and lazy is not None:
         raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
     find_basis = finder or (lambda g, old, key, count: find(subspace, g, old, key))
+    bound = find_basis if isinstance(find_basis, jax.tree_util.Partial) else jax.tree_util.Partial(find_basis)
 
     def start(params: PyTree) -> tuple[PyTree, PyTree, PyTree]:
         leaves, treedef = jax.tree.flatten(params)
@@ -134,7 +136,7 @@ def project(
                 continue
             matrices, due = as_matrices(spec, g), _is_due(every, count, clock)
             fresh = jax.random.fold_in(jax.random.fold_in(root, i), count)
-            basis = when(due, find_basis, old, matrices, old, fresh, count)
+            basis = when(due, lambda finder, *a: finder(*a), old, bound, matrices, old, fresh, count)
             ticked = clock if lazy is None else _tick(lazy, clock, due, count, overlap(old, basis))
             found.append((basis, ticked, Projected(matrices, lower(basis, matrices), basis), due))
         return tuple(treedef.unflatten(x) for x in zip(*found, strict=True))

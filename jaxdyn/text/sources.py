@@ -14,11 +14,12 @@ import numpy as np
 from jaxdyn.errors import UsageError
 from jaxdyn.text import markov
 from jaxdyn.text.corpus import PARTS, Corpus, split
+from jaxdyn.text.subwords import number_subwords
 from jaxdyn.text.tokens import BYTES, number_bytes, number_words, pieces, rank_words
 
 __all__ = ["LEVELS", "load", "read", "topics"]
 
-LEVELS = ("words", "bytes")
+LEVELS = ("words", "bytes", "bpe")
 LAYOUTS = ("{}.txt", "wiki.{}.tokens", "wiki.{}.raw")
 LINE = 10**7  # bytes; a longer line is data or markup rather than text, and would be held as words at once
 MARK = b"\xef\xbb\xbf"  # some editors write it at the start of a file; it is not part of the text
@@ -34,8 +35,9 @@ def read(path: str | os.PathLike, level: str = "words", max_words: int | None = 
 
     Args:
         path: a folder with train.txt, valid.txt and test.txt, or the same parts as wiki.train.tokens or wiki.train.raw; or a file.
-        level: "words", by :func:`~jaxdyn.text.split_words`, or "bytes", the 256 bytes of UTF-8.
-        max_words: how many of the most frequent words are kept beside ``<unk>``; all if not given.
+        level: "words", by :func:`~jaxdyn.text.split_words`; "bytes", the 256 bytes of UTF-8; or "bpe", byte-pair encoding.
+        max_words: how many of the most frequent words are kept beside ``<unk>``, all if not given; with "bpe" the number of pieces
+            (1024).
 
     Raises:
         UsageError: if the level or ``max_words`` is not allowed, a file or part is missing, cannot be read, is empty, too short,
@@ -70,7 +72,7 @@ def load(name: str | os.PathLike, level: str = "words", max_words: int | None = 
     again when the size or time of one of its files has changed.
 
     Raises:
-        UsageError: as :func:`read`; and for "markov" at the level of bytes.
+        UsageError: as :func:`read`; and for "markov" at another level than words.
     """
     _check(level, max_words)
     if name in ("topics", "markov"):
@@ -181,9 +183,14 @@ def _longest_line(data: bytes) -> int:
 
 def _corpus(name: str, parts: Sequence[bytes], level: str, max_words: int | None) -> Corpus:
     """Tokens of one part, to be split, or of three."""
-    streams, words = ([number_bytes(part) for part in parts], BYTES) if level == "bytes" else number_words(parts)
+    if level == "words":
+        streams, words = number_words(parts)
+    elif level == "bpe":
+        streams, words = number_subwords(parts, max_words)
+    else:
+        streams, words = [number_bytes(part) for part in parts], BYTES
     train, valid, test = split(streams[0]) if len(parts) == 1 else streams
-    if level == "bytes":
-        return Corpus(name, train, valid, test, BYTES)
+    if level != "words":
+        return Corpus(name, train, valid, test, words)
     vocabulary, number = rank_words(words, np.bincount(train, minlength=len(words)), max_words)
     return Corpus(name, number[train], number[valid], number[test], vocabulary)
