@@ -18,7 +18,7 @@ ROOM = 2**26  # bytes of the results for which there is room, if a chunk does no
 
 def room_for(shapes: Any, most: int) -> int:
     """For how many runs a program has room: as many as chunks have at most, unless the results of a run are large."""
-    size = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
+    size: int = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
     return max(1, min(most, ROOM // max(1, size)))
 
 

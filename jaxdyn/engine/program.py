@@ -187,8 +187,8 @@ def _traced(program: Program) -> tuple[Callable[[Any, Any], Observables], Any]:
 @functools.lru_cache(maxsize=64)
 def _compiled_map(program: Program, room: int) -> Any:
     """The program of all chunks under ``map`` that have at most ``room`` runs."""
-    devices = jax.local_device_count()
-    block = _sharded(mapped.make_block(*_traced(program), room), P("runs"), P("runs"))
+    devices, (one, shapes) = jax.local_device_count(), _traced(program)
+    block = _sharded(mapped.make_block(one, shapes, room), P("runs"), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
     return _built(program, block, _swept_shapes(program, devices, room), seeds, counts)
 
