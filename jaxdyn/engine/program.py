@@ -31,6 +31,7 @@ from jaxdyn.status import DIVERGED, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
+LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little beside what surrounds it
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
@@ -100,10 +101,10 @@ def _matmul_work(eqn: Any) -> int:
 @remembered
 @functools.cache
 def probe(program: Program) -> dict[str, Any]:
-    """Trace one run, without compiling: its bytes, the executor that suits it, and whether arithmetic is most of its cost.
+    """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
 
     ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
+    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
     where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
     """
     one = _run_one(program)
@@ -113,17 +114,27 @@ def probe(program: Program) -> dict[str, Any]:
         jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
     inner = list(_subjaxprs(jaxpr))
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
-    work = max((_matmul_work(e) for j in inner for e in j.eqns if e.primitive.name == "dot_general"), default=0)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
-    heavy = work > max(50_000, DRAW * _drawn_in_loops(inner))
-    executor = "map" if jax.default_backend() == "cpu" and (adaptive or heavy) else "vmap"
+    products = max(LIGHT, DRAW * _drawn_in_loops(inner))
+    executor = "map" if jax.default_backend() == "cpu" and (adaptive or _most_work(inner) > products) else "vmap"
+    heavy = _most_work(_in_loops(inner)) > products
     return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor, "heavy": bool(heavy)}
+
+
+def _most_work(jaxprs: list[Any]) -> int:
+    """Multiply-adds of the largest matrix product."""
+    return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
+
+
+def _in_loops(jaxprs: list[Any]) -> list[Any]:
+    """The bodies of loops, but for short ones: over the layers of a network, say."""
+    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
+    return [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
 
 
 def _drawn_in_loops(jaxprs: list[Any]) -> int:
     """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
-    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    bodies = [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
+    bodies = _in_loops(jaxprs)
     return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 
 
