@@ -19,6 +19,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from threadpoolctl import ThreadpoolController
 
+from jaxdyn.engine import mapped
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.claim import Observables
@@ -30,7 +31,10 @@ from jaxdyn.status import DIVERGED, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
+LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little beside what surrounds it
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
+
+MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 COMPILERS: dict[str, dict[str, Any]] = {
     "full": {},
@@ -38,7 +42,7 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "light": {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False},  # 20-40% less again, may run slower
 }
 
-__all__ = ["COMPILERS", "probe", "run_chunk", "use_compilation_cache"]
+__all__ = ["COMPILERS", "MAP_RUNS", "probe", "run_chunk", "use_compilation_cache"]
 
 
 def use_compilation_cache() -> None:
@@ -97,10 +101,10 @@ def _matmul_work(eqn: Any) -> int:
 @remembered
 @functools.cache
 def probe(program: Program) -> dict[str, Any]:
-    """Trace one run, without compiling: its bytes, the executor that suits it, and whether arithmetic is most of its cost.
+    """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
 
     ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
-    matrix products are above 5e4 multiply-adds; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
+    matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
     where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
     """
     one = _run_one(program)
@@ -110,17 +114,27 @@ def probe(program: Program) -> dict[str, Any]:
         jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
     inner = list(_subjaxprs(jaxpr))
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
-    work = max((_matmul_work(e) for j in inner for e in j.eqns if e.primitive.name == "dot_general"), default=0)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
-    heavy = work > max(50_000, DRAW * _drawn_in_loops(inner))
-    executor = "map" if jax.default_backend() == "cpu" and (adaptive or heavy) else "vmap"
+    products = max(LIGHT, DRAW * _drawn_in_loops(inner))
+    executor = "map" if jax.default_backend() == "cpu" and (adaptive or _most_work(inner) > products) else "vmap"
+    heavy = _most_work(_in_loops(inner)) > products
     return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor, "heavy": bool(heavy)}
+
+
+def _most_work(jaxprs: list[Any]) -> int:
+    """Multiply-adds of the largest matrix product."""
+    return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
+
+
+def _in_loops(jaxprs: list[Any]) -> list[Any]:
+    """The bodies of loops, but for short ones: over the layers of a network, say."""
+    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
+    return [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
 
 
 def _drawn_in_loops(jaxprs: list[Any]) -> int:
     """The most random numbers that one operation in the body of a loop draws; a network draws its weights in a short one."""
-    loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    bodies = [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
+    bodies = _in_loops(jaxprs)
     return max((e.outvars[0].aval.size for j in bodies for e in j.eqns if e.primitive.name == "random_bits"), default=0)
 
 
@@ -131,42 +145,63 @@ def _is_adaptive(eqn: Any) -> bool:
     return any(e.primitive.name not in ("lt", "convert_element_type") for e in eqn.params["cond_jaxpr"].jaxpr.eqns)
 
 
-def _block(program: Program, axis: str) -> Callable[[Any, Any], Observables]:
-    """The chunk's function of (swept arrays, seeds): an outer map over seeds, an inner one over cells."""
-    one = _run_one(program)
-    if program.executor == "map":
-
-        def block(swept: Any, seeds: Any) -> Any:
-            return jax.lax.map(lambda seed: jax.lax.map(lambda cell: one(cell[0], seed), swept), seeds)
-    else:
-
-        def block(swept: Any, seeds: Any) -> Any:
-            return jax.vmap(lambda seed: jax.vmap(lambda cell: one(cell[0], seed))(swept))(seeds)
-
+def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -> Callable[..., Observables]:
+    """The block on every device, each with its part; as it is where there is one device."""
     devices = jax.local_device_count()
     if devices == 1:
         return block
     mesh = jax.make_mesh((devices,), ("runs",), axis_types=(AxisType.Auto,), devices=jax.local_devices())
-    specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
-    sharded: Callable[[Any, Any], Observables] = jax.shard_map(
-        block, mesh=mesh, in_specs=specs[:2], out_specs=specs[2], check_vma=False
-    )
+    sharded: Callable[..., Observables] = jax.shard_map(block, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
     return sharded
+
+
+def _block(program: Program, axis: str) -> Callable[[Any, Any], Observables]:
+    """The chunk's function of (swept arrays, seeds) under ``vmap``: an outer one over seeds, an inner one over cells."""
+    one = _run_one(program)
+
+    def block(swept: Any, seeds: Any) -> Any:
+        return jax.vmap(lambda seed: jax.vmap(lambda cell: one(cell[0], seed))(swept))(seeds)
+
+    specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
+    return _sharded(block, specs[:2], specs[2])
+
+
+def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
+    return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in _swept_arrays(program, [_any_cell(program)]).items()}
+
+
+def _built(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
+    return jax.jit(block).lower(*args).compile(compiler_options=_known_options(program.compiler))
 
 
 @remembered
 @functools.lru_cache(maxsize=64)
 def _compiled(program: Program, n_cells: int, n_seeds: int) -> tuple[Any, int, int]:
+    """The program of chunks of this shape under ``vmap``; numbers of cells and seeds with those that fill up the devices."""
     axis = "seeds" if n_seeds >= n_cells else "cells"
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
-    arrays = _swept_arrays(program, [_any_cell(program)])
-    swept = {k: jax.ShapeDtypeStruct((n_cells,), v.dtype) for k, v in arrays.items()}
-    args = ((swept, jax.ShapeDtypeStruct((n_cells,), jnp.uint32)), jax.ShapeDtypeStruct((n_seeds,), jnp.uint32))
-    with jax.default_matmul_precision("highest"):
-        lowered = jax.jit(_block(program, axis)).lower(*args)
-        return lowered.compile(compiler_options=_known_options(program.compiler)), n_cells, n_seeds
+    cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
+    return _built(program, _block(program, axis), cells, jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)), n_cells, n_seeds
+
+
+@remembered
+@functools.lru_cache(maxsize=64)
+def _traced(program: Program) -> tuple[Callable[[Any, Any], Observables], Any]:
+    """One run, traced here and not again in the loop over runs; the shapes of what it returns."""
+    one = jax.jit(_run_one(program))
+    return one, jax.eval_shape(one, _swept_shapes(program), jax.ShapeDtypeStruct((), jnp.uint32))
+
+
+@remembered
+@functools.lru_cache(maxsize=64)
+def _compiled_map(program: Program, room: int) -> Any:
+    """The program of all chunks under ``map`` that have at most ``room`` runs."""
+    devices, (one, shapes) = jax.local_device_count(), _traced(program)
+    block = _sharded(mapped.make_block(one, shapes, room), P("runs"), P("runs"))
+    seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
+    return _built(program, block, _swept_shapes(program, devices, room), seeds, counts)
 
 
 @functools.cache
@@ -206,20 +241,35 @@ def _blas() -> ThreadpoolController:
     return ThreadpoolController()
 
 
+def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
+    """Compile for a chunk under ``vmap``; calling what is returned runs it."""
+    compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds))
+    swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
+    seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
+    return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds))
+
+
+def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
+    """The same under ``map``."""
+    room = max(chunk.runs, mapped.room_for(_traced(chunk.program)[1], MAP_RUNS))
+    compiled, seeds = _compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
+    swept = _swept_arrays(chunk.program, chunk.cells)
+    share = mapped.dealt(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
+    return lambda: mapped.collected(jax.device_get(compiled(*share)), share[-1], len(seeds))
+
+
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays."""
     use_compilation_cache()
-    program, (n_seeds, n_cells) = chunk.program, (len(chunk.seeds), len(chunk.cells))
     with jax.enable_x64(True):
         start = time.perf_counter()
-        compiled, cells_, seeds_ = _compiled(program, n_cells, n_seeds)
+        with jax.default_matmul_precision("highest"):
+            run = (_ready_map if chunk.program.executor == "map" else _ready_vmap)(chunk)
         ready = time.perf_counter()
-        swept = {k: _last_repeated(v, cells_) for k, v in _swept_arrays(program, chunk.cells).items()}
-        seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), seeds_)
         with _blas().limit(limits=1, user_api="blas"):
-            observed = jax.device_get(compiled((swept, np.zeros(cells_, np.uint32)), seeds))
+            observed = run()
     facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
-    result = _to_host(observed, n_seeds, n_cells)
+    result = _to_host(observed, len(chunk.seeds), len(chunk.cells))
     if chunk.store is None:
         return Result(result.arrays, result.dims, result.coords, facts)
-    return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(program)}))}
+    return facts | {"shard": str(write_shard(chunk, result, {**facts, "program": asdict(chunk.program)}))}

@@ -23,7 +23,7 @@ from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import run_chunk
+from jaxdyn.engine.program import MAP_RUNS, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, split
@@ -39,7 +39,6 @@ MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk 
 MOST_SEEDS = 10**7
 PATIENCE = 0.5  # seconds between two looks at other work while chunks run
 POLL = (0.05, 5.0)  # seconds between two questions to a foreign future: at first, and at most
-MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 
 def sweep(

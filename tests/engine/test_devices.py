@@ -19,6 +19,9 @@ CASES = {  # name: trial, setting, grid, seeds, executor; odd numbers of cells a
     "deep": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 5, "vmap"),
     "one": ("decay", "Toy", {}, 1, "vmap"),
     "solver": ("solved", "Flow", {"rate": [0.5, 1.0, 2.0]}, 5, "vmap"),  # one while loop for all runs of a device
+    "map, wide": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 1, "map"),
+    "map, deep": ("decay", "Toy", {"lr": [0.01, 0.02, 1e30]}, 5, "map"),
+    "map, one": ("decay", "Toy", {}, 1, "map"),
 }
 CHILD = """
 import json, sys
@@ -28,14 +31,14 @@ from jaxdyn.engine import program
 from jaxdyn.engine.reference import load_file
 
 toys, cases, out = load_file(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
-texts, compiled = {}, program._compiled
+texts, built = {}, program._built
 
 def noted(*args):
-    built = compiled(*args)
-    texts[name] = built[0].as_text()
-    return built
+    compiled = built(*args)
+    texts[name] = compiled.as_text()
+    return compiled
 
-program._compiled = noted
+program._built = noted
 for name, (trial, cls, fields, seeds, executor) in cases.items():
     grid = jd.grid(getattr(toys, cls), **fields)
     jd.sweep(getattr(toys, trial), grid, seeds, executor=executor).to_netcdf(f"{out}/{name}.nc", engine="h5netcdf")
@@ -93,8 +96,9 @@ def test_the_search_for_collectives_finds_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [3, 5])
 def test_more_devices_than_runs(toys, tmp_path, devices):
-    cases = {"one": CASES["one"], "wide": CASES["wide"]}
+    cases = {name: CASES[name] for name in ("one", "wide", "map, one", "map, wide")}
     assert in_child(devices, tmp_path, cases)["devices"] == devices
     here = jd.sweep(toys.decay, jd.grid(toys.Toy, **CASES["wide"][2]), 1)
-    there = xr.load_dataset(tmp_path / "wide.nc", engine="h5netcdf")
-    np.testing.assert_allclose(there.measured_x.transpose(*here.measured_x.dims), here.measured_x, rtol=1e-13)
+    for name in ("wide", "map, wide"):
+        there = xr.load_dataset(tmp_path / f"{name}.nc", engine="h5netcdf")
+        np.testing.assert_allclose(there.measured_x.transpose(*here.measured_x.dims), here.measured_x, rtol=1e-13)

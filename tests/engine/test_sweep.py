@@ -87,6 +87,20 @@ def test_auto_chooses_by_what_the_trial_does(toys, name, cls, fields, executor):
     assert jobs[0].program.executor == executor
 
 
+@pytest.mark.parametrize(
+    ("name", "cls", "fields", "compiler"),
+    [
+        ("batches", "Batches", {"drawn": 8}, "quick"),
+        ("batches", "Batches", {"drawn": 8, "steps": 3}, "light"),  # three products take no time
+        ("decay", "Toy", {}, "light"),
+    ],
+)
+def test_quick_runs_are_compiled_by_what_their_loops_do(toys, name, cls, fields, compiler):
+    request = sweep_module.Request(getattr(toys, name), jd.grid(getattr(toys, cls), **fields), (0,))
+    assert sweep_module.plan([request], store=None, quick=True)[0].program.compiler == compiler
+    assert sweep_module.plan([request], store=None)[0].program.compiler == "full"
+
+
 def test_codes_switch_between_branches_in_one_program(toys, chunks_run):
     ds = jd.sweep(toys.decay, jd.grid(toys.Toy, optimizer=["sign", "gd"], lr=0.01), 2)
     assert len(chunks_run) == 1
