@@ -2,6 +2,7 @@ r"""Claims on greedy choices: exact for scores that add up, a guarantee for subm
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -19,11 +20,9 @@ def judge_kept(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_share(ds: xr.Dataset) -> list[jd.Check]:
     """The share of the optimum that additions reach, at least and on the hardest instance."""
-    jd.need(ds, objective=("coverage", "logdet", "tight"))
-    above = ds.measured_share - ds.predicted_share
     return [
-        jd.at_least("share of the optimum less the guarantee", above, -1e-12),
-        jd.at_most("the same on the hardest instance", above.sel(objective="tight"), 1e-6),
+        jd.at_least("share of the optimum less the guarantee", ds.measured_share - ds.predicted_share, -1e-12),
+        jd.at_most("the same on the hardest instance, absolutely", abs(ds.measured_hardest - ds.predicted_hardest), 1e-6),
     ]
 
 
@@ -37,27 +36,19 @@ def plot_kept(ds: xr.Dataset, fig: Figure) -> None:
 def plot_share(ds: xr.Dataset, fig: Figure) -> None:
     """Shares of the optimum by kind of value, additions and evictions."""
     axes = fig.subplots(1, 2, sharey=True)
+    kinds = np.atleast_1d(ds.objective.values)
     for ax, name, title in zip(axes, ("measured_share", "evicting"), ("additions", "evictions in one pass"), strict=True):
-        for i, kind in enumerate(ds.objective.values):
-            ax.plot([i] * ds.sizes["seed"], ds[name].sel(objective=kind).values.ravel(), ".", color=plotting.COLORS["measured"])
+        for i, kind in enumerate(kinds):
+            part = ds[name].sel(objective=kind) if "objective" in ds.dims else ds[name]
+            ax.plot(np.full(part.size, i), part.values.ravel(), ".", color=plotting.COLORS["measured"])
         ax.axhline(float(ds.predicted_share.max()), color=plotting.COLORS["theory"], linestyle="--")
-        ax.set_xticks(range(ds.sizes["objective"]), list(map(str, ds.objective.values)))
+        ax.set_xticks(range(len(kinds)), list(map(str, kinds)))
         ax.set(title=title, ylabel="share of the optimum")
-
-
-def all_best(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: greedy additions are optimal for every value."""
-    return ds.assign(predicted_share=xr.ones_like(ds.predicted_share))
-
-
-def half(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no more than half of the optimum is certain, the guarantee for general constraints."""
-    return ds.assign(predicted_share=xr.full_like(ds.predicted_share, 0.5))
 
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Sets, objective=["coverage", "logdet", "tight"]),
+    quick=jd.grid(Sets, objective=["coverage", "logdet"]),
     seeds=64,
     paper_seeds=1024,
     evidence="algebra",
@@ -85,11 +76,14 @@ CLAIMS = (
         id="h2o.submodular",
         statement=r"Choosing 4 of 12 tokens by greedy additions reaches at least $1 - (1 - 1/4)^4 = 0.684$ of the best of all 495 "
         r"sets, for random coverage $\sum_u \max_{s \in S} A_{us}$, random $\log\det(I + K_S^\top K_S)$ and the hardest instance "
-        "of coverage, on which it reaches no more. (By enumeration; no training. A value that is submodular but falls as tokens "
+        "of coverage, where it reaches just that. (By enumeration; no training. A value that is submodular but falls as tokens "
         "are added breaks it.)",
         judge=judge_share,
         controls={"a value that is not monotone": {"objective": "penalty"}},
-        rivals={"greedy additions are optimal": all_best, "no more than 1/2 is certain": half},
+        rivals={
+            "greedy additions are optimal": jd.swap(predicted_share=1.0, predicted_hardest=1.0),
+            "no more than 1/2 is certain": jd.swap(predicted_share=0.5, predicted_hardest=0.5),
+        },
         plot=plot_share,
         caption="Share of the optimum reached by greedy additions (left) and by evictions in one pass (right), by kind of value; "
         "dashed: the guarantee for additions. One point a run.",

@@ -60,8 +60,8 @@ def evict(value: Callable[[Array, Array], Array], n: int, k: int) -> Bool[Array,
     return jax.lax.scan(step, jnp.zeros((n,), bool), jnp.arange(n, dtype=jnp.int32))[1]
 
 
-def best(values: Float[Array, " sets"], table: Bool[np.ndarray, "sets n"]) -> Float[Array, " n"]:
+def best(values: Float[Array, " sets"], table: Bool[Array, "sets n"]) -> Float[Array, " n"]:
     """After each token, the largest value of a set among the tokens so far; -inf before there are enough."""
-    last = jnp.asarray(table.shape[1] - 1 - np.argmax(table[:, ::-1], 1))
+    last = table.shape[1] - 1 - jnp.argmax(table[:, ::-1], 1)
     there = last[None] <= jnp.arange(table.shape[1])[:, None]
     return jnp.max(jnp.where(there, values[None], -jnp.inf), -1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn.theories.h2o.dynamics import greedy
@@ -12,7 +14,7 @@ from jaxdyn.theories.h2o.dynamics import greedy
 __all__ = ["KEEP", "OBJECTIVES", "TOKENS", "Sets", "trial"]
 
 TOKENS, KEEP = 12, 4
-OBJECTIVES = ("additive", "coverage", "logdet", "tight", "penalty")
+OBJECTIVES = ("additive", "coverage", "logdet", "penalty")
 
 
 @jd.setting
@@ -22,7 +24,6 @@ class Sets:
     - "additive": the sum of its tokens' scores; ``growing`` scores are sums over the rows of random attention so far;
     - "coverage": :math:`\sum_u \max_{s \in S} A_{us}`, A uniform;
     - "logdet": :math:`\log\det(I + K_S^\top K_S)` of Gaussian keys with two entries;
-    - "tight": coverage on the instance that greedy additions find hardest, up to the order of tokens and scales;
     - "penalty": submodular but not monotone: a first token is worth most, and all others nothing beside it.
     """
 
@@ -44,6 +45,16 @@ def hardest() -> Float[Array, "items tokens"]:
     return jnp.concatenate([optimal, across, jnp.zeros((k * (k + 1), TOKENS - 2 * k), jnp.float64)], 1)
 
 
+def covered(chosen: Bool[Array, " tokens"], cover: Float[Array, "items tokens"]) -> Float[Array, ""]:
+    """What a set covers of all items."""
+    return jnp.sum(jnp.max(jnp.where(chosen, cover, 0), -1))
+
+
+def share(value: Callable[[Array], Array], values: Float[Array, " sets"]) -> Float[Array, ""]:
+    """What greedy additions reach of the largest of the values."""
+    return value(greedy.add(value, TOKENS, KEEP)) / jnp.max(values)
+
+
 def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
     """What greedy additions and evictions reach, the optimum, and after every token the best so far."""
     k_o, k_a, k_k, k_p = jax.random.split(key, 4)
@@ -51,39 +62,36 @@ def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
     so_far = jnp.cumsum(rows / jnp.sum(rows, -1, keepdims=True), 0)  # attention of each token, by step
     scores = jnp.where(s.growing > 0.5, so_far, so_far[-1])
     keys = jax.random.normal(k_k, (TOKENS, 2), jnp.float64)
-    order = jax.random.permutation(k_p, TOKENS)
-    cover = jax.random.uniform(k_a, (KEEP * (KEEP + 1), TOKENS), jnp.float64)
-    cover = jnp.where(s.objective == "tight", hardest()[:, order], cover)
+    cover = jax.random.uniform(k_a, (TOKENS, TOKENS), jnp.float64)
+    hard = hardest()[:, jax.random.permutation(k_p, TOKENS)]
 
     def value(chosen: Array, step: Array) -> Array:
         gram = jnp.eye(2, dtype=jnp.float64) + (keys * chosen[:, None]).T @ keys
-        covered = jnp.sum(jnp.max(jnp.where(chosen, cover, 0), -1))
-        penalty = jnp.where(chosen[0], 1.001, jnp.sum(chosen))
-        kinds = (jnp.sum(jnp.where(chosen, scores[step], 0)), covered)
-        kinds += (jnp.log(gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2), covered, penalty)
-        return jnp.stack([jnp.asarray(x, jnp.float64) for x in kinds])[s.objective.index]
+        logdet = jnp.log(gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2)
+        penalty = jnp.where(chosen[0], 1.001, jnp.sum(chosen).astype(jnp.float64))
+        return jnp.stack([jnp.sum(jnp.where(chosen, scores[step], 0)), covered(chosen, cover), logdet, penalty])[s.objective.index]
 
-    table, last = greedy.subsets(TOKENS, KEEP), jnp.asarray(TOKENS - 1)
-    fixed, sums = jax.vmap(lambda chosen: value(chosen, last))(jnp.asarray(table)), jnp.asarray(table, jnp.float64) @ scores.T
-    every = jnp.where(s.objective == "additive", sums, fixed[:, None])  # [sets, step]
-    best = jax.vmap(lambda column: greedy.best(column, table), 1)(every)  # [step of the value, step of the set]
-    path = greedy.evict(value, TOKENS, KEEP)
-    reached = jax.vmap(value)(path, jnp.arange(TOKENS))[KEEP - 1 :]
-    added, optimum = value(greedy.add(lambda c: value(c, last), TOKENS, KEEP), last), jnp.max(every[:, -1])
-    steps = jnp.arange(KEEP - 1, TOKENS)
-    alone = {"first": jnp.arange(TOKENS) < KEEP, "last": jnp.arange(TOKENS) >= TOKENS - KEEP}
-    last_ones = jax.vmap(lambda i: value((jnp.arange(TOKENS) <= i) & (jnp.arange(TOKENS) > i - KEEP), i))(steps)
-    first_ones = jax.vmap(lambda i: value(alone["first"], i))(steps)
+    table, last = jnp.asarray(greedy.subsets(TOKENS, KEEP)), jnp.asarray(TOKENS - 1)
+    fixed = jax.vmap(lambda chosen: value(chosen, last))(table)
+    every = jnp.where(s.objective == "additive", table.astype(jnp.float64) @ scores.T, fixed[:, None])  # [sets, step]
+    best = jax.vmap(lambda column: greedy.best(column, table), 1)(every)  # [step of the values, last token of the sets]
+    at = jnp.arange(TOKENS)
+    reached = jax.vmap(value)(greedy.evict(value, TOKENS, KEEP), at)
+    first = jax.vmap(lambda i: value(at < KEEP, i))(at)
+    newest = jax.vmap(lambda i: value((at <= i) & (at > i - KEEP), i))(at)
+    guarantee = jnp.asarray(greedy.guarantee(KEEP), jnp.float64)
+    of_hard = share(lambda c: covered(c, hard), jax.vmap(lambda c: covered(c, hard))(table))
     return jd.observables(
-        predicted={
-            "kept": jd.named(jnp.diagonal(best)[KEEP - 1 :], "step"),
-            "share": jnp.asarray(greedy.guarantee(KEEP), jnp.float64),
+        predicted={"kept": jd.named(jnp.diagonal(best)[KEEP - 1 :], "step"), "share": guarantee, "hardest": guarantee},
+        measured={
+            "kept": jd.named(reached[KEEP - 1 :], "step"),
+            "share": share(lambda c: value(c, last), fixed),
+            "hardest": of_hard,
         },
-        measured={"kept": jd.named(reached, "step"), "share": added / optimum},
         recorded={
-            "evicting": reached[-1] / optimum,
-            "first_ones": jd.named(first_ones, "step"),
-            "last_ones": jd.named(last_ones, "step"),
+            "evicting": reached[-1] / jnp.max(fixed),
+            "first_ones": jd.named(first[KEEP - 1 :], "step"),
+            "last_ones": jd.named(newest[KEEP - 1 :], "step"),
         },
         coords={"step": range(KEEP, TOKENS + 1)},
     )
