@@ -56,10 +56,7 @@ CLAIMS = (
         "identity; no training.)",
         judge=judge_of("pairwise"),
         controls={"keys are stored after their rotation": jd.swap(measured_pairwise="rotated")},
-        rivals={
-            "positions of the text": jd.swap(predicted_pairwise="rotated"),
-            "what the cache holds does not count: the current token alone": jd.swap(predicted_pairwise="last_alone"),
-        },
+        rivals={"offsets of the text": jd.swap(predicted_pairwise="rotated")},
         plot=plot_of("pairwise"),
     ),
     STUDY.claim(
@@ -71,7 +68,6 @@ CLAIMS = (
         paper=jd.grid(Stream, sinks=0.0, size=[6, 12]),
         judge=judge_of("recomputed"),
         controls={"two layers": {"layers": 2}, "the first two tokens are kept": {"sinks": 2.0}},
-        rivals={"what the window holds does not count: the current token alone": jd.swap(predicted_recomputed="last_alone")},
         plot=plot_of("recomputed"),
     ),
     STUDY.claim(
@@ -83,7 +79,6 @@ CLAIMS = (
         paper=jd.grid(Stream, sinks=0.0, layers=[1, 2, 4], size=[6, 12]),
         judge=judge_of("absolute"),
         controls={"the first two tokens are kept": {"sinks": 2.0}},
-        rivals={"what the window holds does not count: the current token alone": jd.swap(predicted_absolute="last_alone")},
         plot=plot_of("absolute"),
     ),
 )

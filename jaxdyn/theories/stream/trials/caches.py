@@ -42,18 +42,16 @@ def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
         policy = cache.Policy(kind="streaming", size=s.size, sinks=sinks, positions=positions)
         return cache.prefill(shape, params, policy, tokens)
 
+    absolute = jd.named(pass_of("absolute"), "token word")
     decoded = cache.decode(shape, params, cache.Policy(kind="streaming", size=s.size, sinks=sinks), tokens)[1]
     axes = "token word"
     measured = {name: jd.named(decoded, axes) for name in ("pairwise", "absolute", "recomputed")}
     return jd.observables(
         predicted={
             "pairwise": jd.named(pass_of("cache"), axes),
-            "absolute": jd.named(pass_of("absolute"), axes),
+            "absolute": absolute,
             "recomputed": jd.named(cache.recompute(shape, params, s.size, tokens), axes),
         },
         measured=measured,
-        recorded={
-            "rotated": jd.named(pass_of("absolute"), axes),
-            "last_alone": jd.named(cache.recompute(shape, params, 1, tokens), axes),
-        },
+        recorded={"rotated": absolute},
     )
