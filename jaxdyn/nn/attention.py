@@ -32,7 +32,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["KINDS", "alibi", "attend", "causal_mask", "rotate", "weights"]
+__all__ = ["KINDS", "alibi", "attend", "causal_mask", "rotate", "slopes", "weights"]
 
 KINDS = ("softmax", "exp", "linear", "zero_sink", "sink_bias", "sigmoid", "relu")
 
@@ -46,7 +46,7 @@ def weights(
     scores: Float[Array, "*batch n m"],
     kind: str = "softmax",
     mask: Bool[Array, "*#batch n m"] | None = None,
-    sink: Float[Array, "*#batch n"] | None = None,
+    sink: Float[Array, "*#batch #n"] | None = None,
 ) -> Float[Array, "*batch n m"]:
     """Attention weights b of scores s; a masked key has weight 0, also where a query sees no key at all.
 
@@ -69,7 +69,7 @@ def weights(
     if kind == "softmax":
         b = _softmax(s, mask)
     elif kind in ("zero_sink", "sink_bias"):
-        b = _with_sink(s, mask, jnp.zeros((), s.dtype) if sink is None else sink[..., None].astype(s.dtype))
+        b = _with_sink(s, mask, jnp.zeros((1, 1), s.dtype) if sink is None else sink[..., None].astype(s.dtype))
     elif kind == "relu":
         seen = s.shape[-1] if mask is None else jnp.maximum(jnp.sum(mask, -1, keepdims=True), 1).astype(s.dtype)
         b = _masked(jax.nn.relu(s) / seen, mask)
@@ -110,7 +110,7 @@ def attend(
             for more, x in zip(extra, (key, value), strict=True)
         )
         count = extra[0].shape[0]
-        mask, bias = (None if x is None else _widened(x, count, fill) for x, fill in ((mask, True), (bias, 0)))
+        mask, bias = (None if x is None else _widened(x, count, fill) for x, fill in ((mask, True), (bias, 0.0)))
     scores = jnp.einsum("...nhe,...mhe->...hnm", query, key, preferred_element_type=wide) * query.shape[-1] ** -0.5
     b = weights(scores if bias is None else scores + bias, kind, mask, None if sink is None else sink[:, None])
     low = jnp.promote_types(query.dtype, value.dtype)
@@ -152,9 +152,13 @@ def alibi(
 
     Source: arXiv:2108.12409, section 3 (Departure: the same slopes if h is no power of two).
     """
-    wide = jnp.promote_types(dtype, jnp.float32)
-    slope = 2.0 ** (-8 * jnp.arange(1, heads + 1, dtype=wide) / heads)
-    return -slope[:, None, None] * (queries[..., :, None] - keys[..., None, :]).astype(wide)[..., None, :, :]
+    slope = slopes(heads, dtype)
+    return -slope[:, None, None] * (queries[..., :, None] - keys[..., None, :]).astype(slope.dtype)[..., None, :, :]
+
+
+def slopes(heads: int, dtype: str = "float32") -> Float[Array, " h"]:
+    """The slope of every head in :func:`alibi`, in float32 at least."""
+    return 2.0 ** (-8 * jnp.arange(1, heads + 1, dtype=jnp.promote_types(dtype, jnp.float32)) / heads)
 
 
 def _masked(b: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
@@ -170,7 +174,7 @@ def _softmax(s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | N
 
 
 def _with_sink(
-    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None, sink: Float[Array, "*#batch n 1"]
+    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None, sink: Float[Array, "*#batch #n 1"]
 ) -> Float[Array, "*batch n m"]:
     """The softmax with one more logit in its sum. That logit is in the maximum, too: otherwise shifted logits overflow."""
     s = s if mask is None else jnp.where(mask, s, -jnp.inf)

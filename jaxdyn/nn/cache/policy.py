@@ -49,7 +49,7 @@ class Policy:
         score: attention so far: summed, its mean over the queries since, or a sum in which every query counts ``decay`` times as
             much as the next one.
         sinks: S, first tokens that are kept.
-        recent: r, last tokens that are kept, the current one included.
+        recent: r, last tokens that are kept, the current one included; L - r places are left for heavy hitters.
         decay: of the score "decay".
     """
 

@@ -100,8 +100,8 @@ def attend(
     q = turned(shape, query.reshape(g, share, 1, -1), one)[:, :, 0]
     scores = jnp.einsum("gse,gle->gsl", q, k, preferred_element_type=layer.score.dtype) * q.shape[-1] ** -0.5
     if shape.position == "alibi":
-        distance = attention.alibi(jnp.broadcast_to(here, (g, 1)), at, shape.heads, shape.dtype)  # [g, h, 1, L]
-        scores = scores + _own_group(distance[:, :, 0], g, share)
+        slope = attention.slopes(shape.heads, shape.dtype).reshape(g, share, 1)
+        scores = scores - slope * (here - at)[:, None].astype(slope.dtype)
     full = jnp.arange(policy.size, dtype=jnp.int32) <= time
     mask = jnp.broadcast_to(full, (share, policy.size))
     b = attention.weights(scores, shape.attention, mask, None if sink is None else sink.reshape(g, share))
@@ -109,12 +109,6 @@ def attend(
     decay = policy.decay if policy.kind in SCORED and policy.score == "decay" else 1
     score = (decay * layer.score + jnp.sum(b, 1)).astype(layer.score.dtype)
     return out.astype(value.dtype).reshape(query.shape), layer._replace(score=score)
-
-
-def _own_group(distance: Float[Array, "g h L"], g: int, share: int) -> Float[Array, "g s L"]:
-    """Of the terms for all heads, those of the heads that a head of keys serves."""
-    split = distance.reshape(g, g, share, -1)
-    return jnp.take_along_axis(split, jnp.arange(g)[:, None, None, None], 1)[:, 0]
 
 
 def _inserted(

@@ -43,8 +43,8 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     def one(x: Array, w: dict[str, Array]) -> tuple[Array, None]:
         q, k, v = heads(shape, x, w)
         k, v = (jnp.repeat(part, shape.heads // shape.key_heads, axis=-2) for part in (k, v))
-        bias = _scores(shape, q, k, at, here, first)
-        b = attention.weights(bias, shape.attention, seen, None if "sink" not in w else w["sink"][:, None])
+        scores = _scores(shape, q, k, at, here, first)
+        b = attention.weights(scores, shape.attention, seen, None if "sink" not in w else w["sink"][:, None])
         out = jnp.einsum("...hnm,...mhf->...nhf", b.astype(v.dtype), v, preferred_element_type=b.dtype).astype(v.dtype)
         return merged(shape, x, out, w), None
 

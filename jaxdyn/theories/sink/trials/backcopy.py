@@ -1,8 +1,9 @@
 r"""A one-block transformer trained on the Bigram-Backcopy task, and where its head looks.
 
 Observed on sequences that were not trained on, at queries from position 2 on; "idle" are those whose token is no trigger, "copy"
-those at triggers. p(0) is the weight of the first key; the margin :math:`\Delta` is its score less the mean score of the other
-keys; the drain is the size of what its value writes into the stream, over the mean of all other tokens'.
+those at triggers: the weight on token 0 (where weights do not sum to one, also its share of their sum); the margin
+:math:`\Delta` of its score over the mean score of the other keys; and the drain, the size of what its value writes into the
+stream over the mean of all other tokens'.
 """
 
 from __future__ import annotations
@@ -29,15 +30,15 @@ class Backcopy:
 
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
-    lr: jd.Swept = 6e-3
+    lr: jd.Swept = 1.2e-2
     triggers: int = 3
     vocabulary: int = 17
     length: int = 32
     width: int = 32
     hidden: int = 64
     batch: int = 8
-    samples: int = 8
-    every: int = 50  # steps between two samples
+    samples: int = 4
+    every: int = 150  # steps between two samples
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -100,8 +101,8 @@ def trial(s: Backcopy, key: PRNGKeyArray) -> jd.Observables:
     uniform = jnp.mean(1 / jnp.arange(FIRST + 1, s.length + 1).astype(s.dtype))
     return jd.observables(
         predicted={},
-        measured={name: names[name] for name in ("idle", "copying", "drain", "margin")},
-        recorded={name: names[name] for name in ("excess", "copy_loss", "share")}
+        measured={name: names[name] for name in ("idle", "copying", "drain", "margin", "share")},
+        recorded={name: names[name] for name in ("excess", "copy_loss")}
         | {"uniform": uniform, "steps": jd.named(steps.astype(s.dtype), "step")},
         status=train.finite_status(last.params),
     )

@@ -37,8 +37,8 @@ def plot_of(name: str) -> Callable[[xr.Dataset, Figure], None]:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Stream, sinks=[0.0, 2.0], layers=[1, 2]),
-    paper=jd.grid(Stream, sinks=[0.0, 1.0, 4.0], layers=[1, 2, 4], size=[6, 12]),
+    quick=jd.grid(Stream, sinks=[0.0, 2.0], layers=[1.0, 2.0]),
+    paper=jd.grid(Stream, sinks=[0.0, 1.0, 4.0], layers=[1.0, 2.0], size=[6, 12]),
     seeds=32,
     paper_seeds=128,
     evidence="algebra",
@@ -67,7 +67,7 @@ CLAIMS = (
         quick=jd.grid(Stream, sinks=0.0),
         paper=jd.grid(Stream, sinks=0.0, size=[6, 12]),
         judge=judge_of("recomputed"),
-        controls={"two layers": {"layers": 2}, "the first two tokens are kept": {"sinks": 2.0}},
+        controls={"two layers": {"layers": 2.0}, "the first two tokens are kept": {"sinks": 2.0}},
         plot=plot_of("recomputed"),
     ),
     STUDY.claim(
@@ -75,8 +75,8 @@ CLAIMS = (
         statement="In decoders of 1 and 2 layers with random weights and rotary positions, a window of the last 6 keys ($S = 0$) "
         "gives the same logits at positions within the cache and within the text. (An identity; no training. With two sinks the "
         "two differ.)",
-        quick=jd.grid(Stream, sinks=0.0, layers=[1, 2]),
-        paper=jd.grid(Stream, sinks=0.0, layers=[1, 2, 4], size=[6, 12]),
+        quick=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0]),
+        paper=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0], size=[6, 12]),
         judge=judge_of("absolute"),
         controls={"the first two tokens are kept": {"sinks": 2.0}},
         plot=plot_of("absolute"),

@@ -17,24 +17,29 @@ TOKENS, VOCABULARY = 20, 7
 
 @jd.setting
 class Stream:
-    """A text of 20 tokens through a cache of ``size``, of which ``sinks`` are the first tokens."""
+    """A text of 20 tokens through a cache of ``size``, of which ``sinks`` are the first tokens.
+
+    With ``layers`` = 1 the second block of the network writes nothing into the stream, so that both depths share a program.
+    """
 
     sinks: jd.Swept = 2.0
-    layers: int = 1
+    layers: jd.Swept = 1.0
     size: int = 6
     std: float = 0.6  # of the weights: attention is far from uniform
 
     def __post_init__(self) -> None:
         jd.require(self, 0 <= self.sinks < self.size, "sinks is at least 0 and below size", "sinks", "size")
         jd.require(self, 2 <= self.size < TOKENS, f"size is between 2 and {TOKENS - 1}", "size")
-        jd.require(self, self.layers >= 1, "layers is at least 1", "layers")
+        jd.require(self, self.layers in (1, 2), "layers is 1 or 2", "layers")
 
 
 def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
     """Logits by decoding, by one pass with pairwise offsets, with positions of the text, and by recomputing a window."""
     k_w, k_t = jax.random.split(key)
-    shape = Decoder(vocabulary=VOCABULARY, width=8, layers=s.layers, heads=2, groups=1, hidden=8, std=s.std, dtype="float64")
+    shape = Decoder(vocabulary=VOCABULARY, width=8, layers=2, heads=2, groups=1, hidden=8, std=s.std, dtype="float64")
     params = init(shape, k_w)
+    writes = jnp.stack([jnp.ones((), jnp.float64), s.layers - 1])[:, None, None]
+    params["blocks"] |= {name: writes * params["blocks"][name] for name in ("o", "down")}
     tokens = jax.random.randint(k_t, (TOKENS,), 0, VOCABULARY, jnp.int32)
     sinks = jnp.asarray(s.sinks).astype(jnp.int32)
 

@@ -6,7 +6,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.stream.trials.caches import Stream
 
 
-@pytest.mark.parametrize("wrong", [{"sinks": 6.0}, {"sinks": -1.0}, {"size": 1}, {"size": 20}, {"layers": 0}])
+@pytest.mark.parametrize("wrong", [{"sinks": 6.0}, {"sinks": -1.0}, {"size": 1}, {"size": 20}, {"layers": 3.0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Stream(**wrong)
