@@ -13,62 +13,72 @@ from jaxdyn.theories.sink.trials.backcopy import Backcopy, trial
 
 __all__ = ["CLAIMS", "judge_emerge", "judge_forms", "judge_own"]
 
-MOVED = ("idle", "copying", "drain", "margin")
+MOVED = ("idle", "copying", "drain", "share")
+LEAST = 2.0  # times the weight of uniform attention, from which the head has a sink
+ENDS = {
+    "softmax": (LEAST, None),
+    "zero_sink": (LEAST, None),
+    "sink_bias": (LEAST, None),
+    "relu": (None, 0.8),
+    "sigmoid": (1.5, None),
+}
 
 
 def trained(ds: xr.Dataset) -> list[jd.Check]:
     """Gates: both tasks are learned, on average over runs."""
     end = ds.isel(step=-1)
     return [
-        jd.gate("cross-entropy at triggers, mean over runs", end.copy_loss.mean("seed"), at_most=0.5),
-        jd.gate("cross-entropy elsewhere less its floor, mean over runs", end.excess.mean("seed"), at_most=0.3),
+        jd.gate("cross-entropy at triggers, mean over runs", end.copy_loss.mean("seed"), at_most=0.3),
+        jd.gate("cross-entropy elsewhere less its floor, mean over runs", end.excess.mean("seed"), at_most=0.2),
     ]
 
 
 def judge_emerge(ds: xr.Dataset) -> list[jd.Check]:
     """Weights on token 0 at the end, where the head is idle and where it copies, and the size of its value."""
     end = ds.isel(step=-1)
+    idle, copying = end.measured_share / end.uniform, end.measured_copying / end.uniform
     return [
         *trained(ds),
-        jd.mean_within("weight on token 0 at idle queries over that of uniform attention", end.measured_idle / end.uniform,
-                       over="seed", low=2.0),
-        jd.mean_within("weight on token 0 at triggers over that of uniform attention", end.measured_copying / end.uniform,
-                       over="seed", high=0.5),
-        jd.mean_within("size of the value of token 0 over the mean of others", end.measured_drain, over="seed", high=0.6),
-    ]  # fmt: skip
+        jd.mean_within("share of token 0 at idle queries over that of uniform attention", idle, over="seed", low=LEAST),
+        jd.mean_within("weight on token 0 at triggers over that of uniform attention", copying, over="seed", high=0.5),
+        jd.mean_within("size of the value of token 0 over the mean of others", end.measured_drain, over="seed", high=0.75),
+    ]
 
 
 def judge_own(ds: xr.Dataset) -> list[jd.Check]:
-    """Weights on token 0 at idle queries at the end, in networks whose attention has a sink of its own."""
+    """Share of token 0 at idle queries at the end, in networks whose attention has a sink of its own: the mean of either form."""
     end = ds.isel(step=-1)
-    ratio = end.measured_idle / end.uniform
+    ratio = end.measured_share / end.uniform
     return [
         *trained(ds),
-        jd.mean_within("weight on token 0 at idle queries over that of uniform attention", ratio, over="seed", low=1.8),
+        jd.mean_within("share of token 0 at idle queries over that of uniform attention", ratio, over="seed", low=LEAST),
     ]
 
 
 def judge_forms(ds: xr.Dataset) -> list[jd.Check]:
-    """Share of the weight on token 0 at idle queries, for every form of attention, over that of uniform attention."""
-    end = ds.isel(step=-1)
+    """Share of token 0 in the weights at idle queries, over that of uniform attention, for every form of attention."""
     jd.need(ds, attention=FORMS)
-    ratio = end.share / end.uniform
+    end = ds.isel(step=-1)
+    ratio = end.measured_share / end.uniform
     return [
-        jd.mean_within(f"share of token 0 over that of uniform attention, {form}", ratio.sel(attention=form), over="seed", low=1.0)
-        for form in FORMS
+        *trained(ds),
+        *(
+            jd.mean_within(f"share of token 0, {form}", ratio.sel(attention=form), over="seed", low=low, high=high)
+            for form, (low, high) in ENDS.items()
+        ),
     ]
 
 
 def still(ds: xr.Dataset) -> xr.Dataset:
     """A rival: nothing moves, and all is as at the start."""
-    changed = {f"measured_{name}": ds[f"measured_{name}"].isel(step=0) + 0 * ds[f"measured_{name}"] for name in MOVED}
-    changed = {name: value.transpose(*ds[name].dims) for name, value in changed.items()}
-    return ds.assign(changed)
+    first = {f"measured_{name}": ds[f"measured_{name}"].isel(step=0, drop=True) for name in MOVED}
+    return ds.assign({name: value.broadcast_like(ds[name]).transpose(*ds[name].dims) for name, value in first.items()})
 
 
-def no_need(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: whoever has a sink of its own leaves token 0 at the weight of uniform attention."""
-    return ds.assign(measured_idle=(ds.uniform + 0 * ds.measured_idle).transpose(*ds.measured_idle.dims))
+def uniform(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: whatever the form of attention, token 0 gets what uniform attention gives it."""
+    names = ("measured_idle", "measured_share")
+    return ds.assign({name: ds.uniform.broadcast_like(ds[name]).transpose(*ds[name].dims) for name in names})
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -88,8 +98,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Backcopy, attention=list(FORMS)),
-    paper=jd.grid(Backcopy, attention=list(FORMS), vocabulary=33, length=48, width=64, hidden=256, batch=64, every=100),
-    seeds=8,
+    paper=jd.grid(Backcopy, attention=list(FORMS), lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64, samples=8),
+    seeds=16,
     paper_seeds=32,
     evidence="network",
     source="arXiv:2410.13835, section 2 (task and mechanism); arXiv:2410.10781 (forms of attention); sizes and bounds ours",
@@ -97,4 +107,56 @@ STUDY = jd.Study(
     plot=plot,
     caption="Weight on token 0 at idle queries (dashed: uniform attention), margin of its score and size of its value along "
     "training, by form of attention: median and central 90% of the runs.",
+)
+FOUND = {  # means over runs on two sets of 16 seeds, with their intervals
+    "softmax": (1.7, 4.7),
+    "zero_sink": (1.5, 4.6),
+    "sink_bias": (1.5, 5.0),
+    "relu": (0.0, 0.2),
+    "sigmoid": (3.0, 6.4),
+}
+SETUP = (
+    "one-block transformers with one head, trained by Adam for 600 steps on the Bigram-Backcopy task (17 tokens, 3 of them "
+    "triggers, sequences of 32 that begin with token 0)"
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="sink.bb_emerge",
+        statement=f"In {SETUP}, does a sink emerge where the head has nothing to do? At queries that are no triggers, softmax "
+        "attention puts about 3 times the weight of uniform attention on token 0, at triggers less than a fifth of it, and the "
+        "value of token 0 writes about half of what others write, on average over runs that differ much.",
+        expected="measured",
+        quick=jd.grid(Backcopy, attention="softmax"),
+        judge=judge_emerge,
+        controls={"ReLU attention": {"attention": "relu"}},
+        found={
+            "share of token 0 at idle queries over that of uniform attention": FOUND["softmax"],
+            "weight on token 0 at triggers over that of uniform attention": (0.0, 0.2),
+            "size of the value of token 0 over the mean of others": (0.32, 0.76),
+        },
+    ),
+    STUDY.claim(
+        id="sink.bb_zero",
+        statement=f"Does a sink in the formula remove the one on token 0? In {SETUP}, attention with a zero sink, or with a "
+        "learned bias in its denominator, still puts about 3 times the share of uniform attention on token 0 at queries that are "
+        "no triggers, on average over runs that differ much.",
+        expected="measured",
+        quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
+        judge=judge_own,
+        controls={"ReLU attention": {"attention": "relu"}},
+        rivals={"nothing moves": still, "token 0 is left at the weight of uniform attention": uniform},
+        found={"share of token 0 at idle queries over that of uniform attention": FOUND["zero_sink"]},
+    ),
+    STUDY.claim(
+        id="sink.bb_forms",
+        statement=f"In {SETUP}, which share of its weights does the head put on token 0 at queries that are no triggers, by form "
+        "of attention, over that of uniform attention? Softmax, with and without a sink in the formula: about 3 times as much. "
+        "ReLU: a fifth at most. Sigmoid: about 4 times as much, too, of weights whose sum is free.",
+        expected="measured",
+        judge=judge_forms,
+        controls={"shares of the forms exchanged": jd.rolled(measured_share="attention")},
+        rivals={"nothing moves": still, "token 0 is left at the weight of uniform attention": uniform},
+        found={f"share of token 0, {form}": interval for form, interval in FOUND.items()},
+    ),
 )
