@@ -1,6 +1,9 @@
-"""Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them."""
+"""Networks as pure functions: the attention family, transformers behind ``(init, apply)``, and what one can observe of them.
 
-from jaxdyn.nn.attention import KINDS, attend, causal_mask, rotate, weights
+Decoding with a cache is :mod:`jaxdyn.nn.cache`.
+"""
+
+from jaxdyn.nn.attention import KINDS, alibi, attend, causal_mask, rotate, weights
 from jaxdyn.nn.decoder import LLAMA, Decoder, decoder, llama
 from jaxdyn.nn.observe import mean_cosine, unit_gram_error
 from jaxdyn.nn.presets import encoder_lm, gpt2, tree_network
@@ -14,6 +17,7 @@ __all__ = [
     "Decoder",
     "Network",
     "Shape",
+    "alibi",
     "attend",
     "causal_mask",
     "count",

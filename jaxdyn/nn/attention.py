@@ -1,10 +1,25 @@
 r"""Attention as one family of pure functions of queries, keys and values.
 
-.. math:: s_{ij} = \frac{q_i \cdot k_j}{\sqrt e}, \qquad o_i = \sum_{j \in \text{mask}(i)} b_{ij} v_j, \qquad
-   b_{ij} = s_{ij} \ \text{(linear)}, \ \ e^{s_{ij}} \ \text{(exp)}, \ \ e^{s_{ij}} / \textstyle\sum_k e^{s_{ik}} \ \text{(softmax)}
+.. math:: s_{ij} = \frac{q_i \cdot k_j}{\sqrt e} + c_{ij}, \qquad o_i = \sum_{j \in \text{mask}(i)} b_{ij} v_j
 
-Source: arXiv:2310.00535 (JoMA), section 2, for the three kinds; arXiv:1706.03762 for the scale.
-Letters: h heads of e numbers, n positions (queries), m positions (keys); leading axes are batches.
+with weights b of one of the kinds
+
+=========== ======================================================= =======
+softmax     :math:`e^{s_{ij}} / \sum_k e^{s_{ik}}`                  sum 1
+zero_sink   :math:`e^{s_{ij}} / (1 + \sum_k e^{s_{ik}})`            below 1
+sink_bias   :math:`e^{s_{ij}} / (e^{\beta_h} + \sum_k e^{s_{ik}})`  below 1
+exp         :math:`e^{s_{ij}}`
+linear      :math:`s_{ij}`
+sigmoid     :math:`1 / (1 + e^{-s_{ij}})`
+relu        :math:`\max(s_{ij}, 0) / t_i`, t the keys that i sees
+=========== ======================================================= =======
+
+A learnable sink token and a bias of keys and values are keys of their own (``extra``); positions are rotations (:func:`rotate`) or
+a term c of the scores (:func:`alibi`).
+
+Source: arXiv:2310.00535 (JoMA), section 2, for softmax, exp and linear; arXiv:1706.03762 for the scale; arXiv:2309.17453, section
+3.3, for the zero sink and the sink token; the model card of gpt-oss (2025) for the learned bias; arXiv:2410.10781 for the others.
+Letters: h heads of e numbers, n positions (queries), m positions (keys), x extra keys; leading axes are batches.
 """
 
 from __future__ import annotations
@@ -13,13 +28,13 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["KINDS", "attend", "causal_mask", "rotate", "weights"]
+__all__ = ["KINDS", "alibi", "attend", "causal_mask", "rotate", "slopes", "weights"]
 
-KINDS = ("softmax", "exp", "linear")
+KINDS = ("softmax", "exp", "linear", "zero_sink", "sink_bias", "sigmoid", "relu")
 
 
 def causal_mask(n: int) -> Bool[Array, "n n"]:
@@ -28,19 +43,39 @@ def causal_mask(n: int) -> Bool[Array, "n n"]:
 
 
 def weights(
-    scores: Float[Array, "*batch n m"], kind: str = "softmax", mask: Bool[Array, "n m"] | None = None
+    scores: Float[Array, "*batch n m"],
+    kind: str = "softmax",
+    mask: Bool[Array, "*#batch n m"] | None = None,
+    sink: Float[Array, "*#batch #n"] | None = None,
 ) -> Float[Array, "*batch n m"]:
-    """Attention weights b of scores s; a masked key has weight 0.
+    """Attention weights b of scores s; a masked key has weight 0, also where a query sees no key at all.
+
+    Sums run in float32 at least; the result has the scores' dtype.
+
+    Args:
+        scores: the scores.
+        kind: one of :data:`KINDS`.
+        mask: which keys a query sees; None: all.
+        sink: the logit of the sink of every query, for ``sink_bias`` alone.
 
     Raises:
-        UsageError: if the kind is none of :data:`KINDS`.
+        UsageError: if the kind is none of :data:`KINDS`, or a sink is missing or of no use.
     """
     if kind not in KINDS:
         raise UsageError(f"attention={kind!r} is not allowed: it is one of {', '.join(KINDS)}")
+    if (kind == "sink_bias") != (sink is not None):
+        raise UsageError(f"attention={kind!r}: the logit of a sink goes with sink_bias, and with no other kind")
+    s = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
     if kind == "softmax":
-        return jax.nn.softmax(scores if mask is None else jnp.where(mask, scores, -jnp.inf), -1)
-    b = jnp.exp(scores) if kind == "exp" else scores
-    return b if mask is None else jnp.where(mask, b, 0)
+        b = _softmax(s, mask)
+    elif kind in ("zero_sink", "sink_bias"):
+        b = _with_sink(s, mask, jnp.zeros((1, 1), s.dtype) if sink is None else sink[..., None].astype(s.dtype))
+    elif kind == "relu":
+        seen = s.shape[-1] if mask is None else jnp.maximum(jnp.sum(mask, -1, keepdims=True), 1).astype(s.dtype)
+        b = _masked(jax.nn.relu(s) / seen, mask)
+    else:
+        b = _masked({"exp": jnp.exp, "linear": lambda s: s, "sigmoid": jax.nn.sigmoid}[kind](s), mask)
+    return b.astype(scores.dtype)
 
 
 def attend(
@@ -49,20 +84,52 @@ def attend(
     value: Float[Array, "*batch m h f"],
     *,
     kind: str = "softmax",
-    mask: Bool[Array, "n m"] | None = None,
+    mask: Bool[Array, "*#heads n m"] | None = None,
+    bias: Float[Array, "*#heads n m"] | None = None,
+    sink: Float[Array, " h"] | None = None,
+    extra: tuple[Float[Array, "x h e"], Float[Array, "x h f"]] | None = None,
     drop: Callable[[Array], Array] = lambda b: b,
-) -> tuple[Float[Array, "*batch n h f"], Float[Array, "*batch h n m"]]:
-    """Outputs o and weights b of all heads; ``drop`` acts on the weights that mix the values, not on those returned."""
-    scores = jnp.einsum("...nhe,...mhe->...hnm", query, key) * query.shape[-1] ** -0.5
-    b = weights(scores, kind, mask)
-    return jnp.einsum("...hnm,...mhf->...nhf", drop(b), value), b
+) -> tuple[Float[Array, "*batch n h f"], Float[Array, "*batch h n all"]]:
+    """Outputs o and weights b of all heads, in float32 at least.
+
+    Args:
+        query: queries.
+        key: keys.
+        value: values.
+        kind: one of :data:`KINDS`.
+        mask: which keys a query sees, for all heads or with an axis of them before n.
+        bias: a term of the scores, shaped as the mask.
+        sink: the sink's logit of every head, for ``sink_bias``.
+        extra: keys and values that every query sees, whatever the mask (learned ones, a sink token's). They come first in b.
+        drop: acts on the weights that mix the values, not on those returned.
+    """
+    wide = jnp.promote_types(query.dtype, jnp.float32)
+    if extra is not None:
+        key, value = (
+            jnp.concatenate([jnp.broadcast_to(more, (*x.shape[:-3], *more.shape)).astype(x.dtype), x], -3)
+            for more, x in zip(extra, (key, value), strict=True)
+        )
+        count = extra[0].shape[0]
+        mask, bias = (None if x is None else _widened(x, count, fill) for x, fill in ((mask, True), (bias, 0.0)))
+    scores = jnp.einsum("...nhe,...mhe->...hnm", query, key, preferred_element_type=wide) * query.shape[-1] ** -0.5
+    b = weights(scores if bias is None else scores + bias, kind, mask, None if sink is None else sink[:, None])
+    low = jnp.promote_types(query.dtype, value.dtype)
+    out = jnp.einsum("...hnm,...mhf->...nhf", drop(b).astype(low), value, preferred_element_type=jnp.promote_types(low, wide))
+    return out.astype(low), b
 
 
-def rotate(x: Float[Array, "*batch n h e"], base: float = 10_000.0) -> Float[Array, "*batch n h e"]:
+def rotate(
+    x: Float[Array, "*batch n h e"], base: float = 10_000.0, positions: Int[Array, "*#batch n"] | None = None
+) -> Float[Array, "*batch n h e"]:
     r"""Rotary positions: the pair (j, j + e/2) of position i turned by the angle :math:`i\,\text{base}^{-2j/e}`.
 
     Scores of rotated queries and keys depend on the difference of their positions only. Source: arXiv:2104.09864, section 3.2
     (Departure: halves instead of neighbours are paired, a relabelling).
+
+    Args:
+        x: queries or keys.
+        base: of the angles.
+        positions: of the n vectors; None: 0, 1, 2, …
 
     Raises:
         UsageError: if e is odd.
@@ -71,7 +138,51 @@ def rotate(x: Float[Array, "*batch n h e"], base: float = 10_000.0) -> Float[Arr
     if e % 2:
         raise UsageError(f"rotary positions need an even number of entries per head, got {e}")
     rate = base ** (-jnp.arange(0, e, 2, dtype=x.dtype) / e)
-    angle = (jnp.arange(n, dtype=x.dtype)[:, None] * rate)[:, None, :]
+    at = jnp.arange(n, dtype=x.dtype) if positions is None else positions.astype(x.dtype)
+    angle = (at[..., None] * rate)[..., None, :]
     cos, sin = jnp.cos(angle), jnp.sin(angle)
     a, b = jnp.split(x, 2, -1)
     return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
+
+
+def alibi(
+    queries: Int[Array, "*batch n"], keys: Int[Array, "*batch m"], heads: int, dtype: str = "float32"
+) -> Float[Array, "*batch h n m"]:
+    r"""The term :math:`-2^{-8 (i + 1) / h} (p_q - p_k)` of the scores of head i, from the positions of queries and keys.
+
+    Source: arXiv:2108.12409, section 3 (Departure: the same slopes if h is no power of two).
+    """
+    slope = slopes(heads, dtype)
+    return -slope[:, None, None] * (queries[..., :, None] - keys[..., None, :]).astype(slope.dtype)[..., None, :, :]
+
+
+def slopes(heads: int, dtype: str = "float32") -> Float[Array, " h"]:
+    """The slope of every head in :func:`alibi`, in float32 at least."""
+    return 2.0 ** (-8 * jnp.arange(1, heads + 1, dtype=jnp.promote_types(dtype, jnp.float32)) / heads)
+
+
+def _masked(b: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+    return b if mask is None else jnp.where(mask, b, 0)
+
+
+def _softmax(s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
+    """The softmax over the keys that a query sees; a query that sees none gets zeros instead of 0/0."""
+    if mask is None:
+        return jax.nn.softmax(s, -1)
+    some = jnp.any(mask, -1, keepdims=True)
+    return jnp.where(some, jax.nn.softmax(jnp.where(mask | ~some, s, -jnp.inf), -1), 0)
+
+
+def _with_sink(
+    s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None, sink: Float[Array, "*#batch #n 1"]
+) -> Float[Array, "*batch n m"]:
+    """The softmax with one more logit in its sum. That logit is in the maximum, too: otherwise shifted logits overflow."""
+    s = s if mask is None else jnp.where(mask, s, -jnp.inf)
+    top = jax.lax.stop_gradient(jnp.maximum(jnp.max(s, -1, keepdims=True), sink))
+    e = jnp.exp(s - top)
+    return e / (jnp.exp(sink - top) + jnp.sum(e, -1, keepdims=True))
+
+
+def _widened(x: Array, count: int, fill: float | bool) -> Array:
+    """Columns for further keys before all others."""
+    return jnp.concatenate([jnp.full((*x.shape[:-1], count), fill, x.dtype), x], -1)

@@ -4,7 +4,7 @@ r"""A LLaMA-style decoder as two pure functions of its weights, which are plain 
    N x = g \circ x / \sqrt{\overline{x^2} + \epsilon}
 
 A: softmax attention with rotary positions, causal, without biases; keys and values may have fewer heads than queries, which share
-them.
+them. Other kinds of attention and of positions are fields.
 Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); sizes and start: arXiv:2403.03507, table 5 and
 its code.
 Letters: b sequences of n tokens, L layers, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
@@ -33,6 +33,7 @@ OBSERVED = {
     "entropy": "entropy in nats of every query's attention, [L, b, h, n]",
     "inputs": "residual stream before each block, [L, b, n, d]",
 }
+POSITIONS = ("rotary", "alibi", "learned", "none")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,9 @@ class Decoder:
     hidden: int  # units of the MLP
     groups: int | None = None  # heads of keys and values; None: one for each head
     tied: bool = False  # the read-out is the embedding
+    attention: str = "softmax"  # one of attention.KINDS
+    position: str = "rotary"  # one of POSITIONS
+    length: int = 0  # largest number of positions, for learned ones
     epsilon: float = 1e-6
     base: float = 10_000.0  # of the rotary positions
     std: float = 0.02  # of all weights at the start
@@ -60,7 +64,12 @@ class Decoder:
         for name in ("vocabulary", "width", "layers", "heads", "hidden", "key_heads"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
-        require(self, self.entries % 2 == 0, "rotary positions need an even number of entries per head", "width", "heads")
+        require(self, self.attention in attention.KINDS, f"attention is one of {', '.join(attention.KINDS)}", "attention")
+        require(self, self.position in POSITIONS, f"position is one of {', '.join(POSITIONS)}", "position")
+        even = self.position != "rotary" or self.entries % 2 == 0
+        require(self, even, "rotary positions need an even number of entries per head", "width", "heads")
+        learned = self.position != "learned" or self.length >= 1
+        require(self, learned, "learned positions need length, the largest number of positions", "length")
         require(self, self.heads % self.key_heads == 0, "heads is a multiple of groups", "heads", "groups")
 
     @property
@@ -118,7 +127,11 @@ def init(shape: Decoder, key: PRNGKeyArray) -> PyTree:
 
     blocks = {name: normal(i, s.layers, *size) for i, (name, size) in enumerate(s.weights.items())}
     blocks |= {name: jnp.ones((s.layers, s.width), s.dtype) for name in ("attention_norm", "mlp_norm")}
+    if s.attention == "sink_bias":
+        blocks["sink"] = jnp.zeros((s.layers, s.heads), s.dtype)
     params = {"embed": normal(7, s.vocabulary, s.width), "blocks": blocks, "norm": jnp.ones(s.width, s.dtype)}
+    if s.position == "learned":
+        params["position"] = normal(9, s.length, s.width)
     return params if s.tied else params | {"head": normal(8, s.vocabulary, s.width)}
 
 
@@ -128,8 +141,20 @@ def apply(
     """Logits [b, n, V]; with names of :data:`OBSERVED`, a pair of the logits and a dict of what was asked for."""
     out = trunk(shape, params, tokens, key=key, observe=observe)
     x, seen = out if observe else (out, {})
-    logits = x @ params["embed" if shape.tied else "head"].T
-    return (logits, seen) if observe else logits
+    return (read(shape, params, x), seen) if observe else read(shape, params, x)
+
+
+def read(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest V"]:
+    """Logits of the last residual stream."""
+    return x @ params["embed" if shape.tied else "head"].T
+
+
+def embedded(
+    shape: Decoder, params: PyTree, tokens: Int[Array, "*rest n"], positions: Int[Array, " n"]
+) -> Float[Array, "*rest n d"]:
+    """The residual stream before the first block."""
+    x = params["embed"][tokens]
+    return x + params["position"][positions] if shape.position == "learned" else x
 
 
 def trunk(
@@ -143,7 +168,11 @@ def trunk(
     del key  # there is no dropout
     if unknown := set(observe) - set(OBSERVED):
         raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVED)}")
-    x, step = params["embed"][tokens], functools.partial(_block, shape, tuple(observe))
+    n = tokens.shape[-1]
+    if shape.position == "learned" and n > shape.length:
+        raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")
+    x = embedded(shape, params, tokens, jnp.arange(n, dtype=jnp.int32))
+    step = functools.partial(_block, shape, tuple(observe))
     if shape.scan:
         x, seen = jax.lax.scan(step, x, params["blocks"])
     else:
@@ -179,21 +208,41 @@ def _block(
     shape: Decoder, observe: tuple[str, ...], x: Float[Array, "b n d"], w: dict[str, Array]
 ) -> tuple[Array, dict[str, Array]]:
     """Attention and MLP, each with its residual, and what is observed in them."""
-    start, z = x, rms_norm(x, w["attention_norm"], shape.epsilon)
-    change, b = _attention(shape, z, w)
-    x = x + change
-    z = rms_norm(x, w["mlp_norm"], shape.epsilon)
-    x = x + (jax.nn.silu(z @ w["gate"]) * (z @ w["up"])) @ w["down"]
+    start = x
+    q, k, v = heads(shape, x, w)
+    out, b = _attention(shape, q, k, v, w.get("sink"))
+    x = merged(shape, x, out, w)
     seen = {"attention": b, "inputs": start}
     found = {name: seen[name] for name in observe if name in seen}
     return x, found | ({"entropy": metrics.entropy(b)} if "entropy" in observe else {})
 
 
-def _attention(s: Decoder, z: Float[Array, "b n d"], w: dict[str, Array]) -> tuple[Float[Array, "b n d"], Float[Array, "b h n n"]]:
-    """Output and weights of the heads."""
+def heads(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[Array, Array, Array]:
+    """Queries [*rest, h, e], keys and values [*rest, k, e] of a block, without positions."""
+    z = rms_norm(x, w["attention_norm"], s.epsilon)
     q, k, v = (jnp.reshape(z @ w[name], (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
-    wide = jnp.promote_types(z.dtype, jnp.float32)  # in bfloat16 positions beyond 256 have no angle of their own
-    q, k = (attention.rotate(part.astype(wide), s.base).astype(z.dtype) for part in (q, k))
-    k, v = (jnp.repeat(part, s.heads // s.key_heads, axis=-2) for part in (k, v))
-    out, b = attention.attend(q, k, v, mask=attention.causal_mask(z.shape[-2]))
-    return out.reshape(z.shape) @ w["o"], b
+    return q, k, v
+
+
+def merged(s: Decoder, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
+    """The block's end: what the heads give goes into the residual stream, then the MLP's output."""
+    x = x + out.reshape(x.shape) @ w["o"]
+    z = rms_norm(x, w["mlp_norm"], s.epsilon)
+    return x + (jax.nn.silu(z @ w["gate"]) * (z @ w["up"])) @ w["down"]
+
+
+def turned(s: Decoder, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n"] | None = None) -> Float[Array, "*b n h e"]:
+    """Queries or keys with their positions, if these are rotary."""
+    if s.position != "rotary":
+        return x
+    wide = jnp.promote_types(x.dtype, jnp.float32)  # in bfloat16 positions beyond 256 have no angle of their own
+    return attention.rotate(x.astype(wide), s.base, positions).astype(x.dtype)
+
+
+def _attention(s: Decoder, q: Array, k: Array, v: Array, sink: Array | None) -> tuple[Array, Float[Array, "b h n n"]]:
+    """Output [b, n, h, e] and weights of the heads."""
+    at = jnp.arange(q.shape[-3], dtype=jnp.int32)
+    bias = attention.alibi(at, at, s.heads, s.dtype) if s.position == "alibi" else None
+    k, v = (jnp.repeat(part, s.heads // s.key_heads, axis=-2) for part in (turned(s, k), v))
+    mask = attention.causal_mask(at.size)
+    return attention.attend(turned(s, q), k, v, kind=s.attention, mask=mask, bias=bias, sink=sink)

@@ -12,7 +12,7 @@ __all__ = ["DROPS", "Shape"]
 DROPS = ("embedding", "attention", "residual", "mlp")
 CHOICES = {
     "norm": ("post", "pre", "none"),
-    "position": ("none", "learned", "sinusoidal", "rotary"),
+    "position": ("none", "learned", "sinusoidal", "rotary", "alibi"),
     "activation": ("relu", "gelu", "linear"),
     "attention": KINDS,
     "start": ("encoder", "gpt2", "fan_in"),

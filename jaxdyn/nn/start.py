@@ -36,7 +36,7 @@ def zeros(key: jax.Array, shape: tuple[int, ...], dtype: str) -> jax.Array:
 
 
 def rules(s: Shape) -> dict[str, Initializer]:
-    """The rule of every group: embed, position, qkv, qkv_bias, out, out_bias, inner(_bias), outer(_bias), head(_bias)."""
+    """The rule of every group: embed, position, qkv(_bias), out(_bias), inner(_bias), outer(_bias), head(_bias), sink."""
     normal = jax.nn.initializers.normal
     wide, narrow = s.width**-0.5, s.hidden**-0.5
     if s.start == "gpt2":
@@ -44,9 +44,15 @@ def rules(s: Shape) -> dict[str, Initializer]:
         matrices = dict.fromkeys(("embed", "position", "qkv", "inner", "head"), normal(0.02)) | dict.fromkeys(
             ("out", "outer"), normal(write)
         )
-        return matrices | dict.fromkeys(("qkv_bias", "out_bias", "inner_bias", "outer_bias", "head_bias"), zeros)
+        return matrices | dict.fromkeys(("qkv_bias", "out_bias", "inner_bias", "outer_bias", "head_bias", "sink"), zeros)
     fan_in = {name: uniform(wide) for name in ("qkv", "qkv_bias", "out", "out_bias", "inner", "inner_bias", "head", "head_bias")}
-    fan_in |= {"outer": uniform(narrow), "outer_bias": uniform(narrow), "embed": normal(1.0), "position": normal(1.0)}
+    fan_in |= {
+        "outer": uniform(narrow),
+        "outer_bias": uniform(narrow),
+        "embed": normal(1.0),
+        "position": normal(1.0),
+        "sink": zeros,
+    }
     if s.start == "fan_in":
         return fan_in
     table, xavier = uniform(0.1), uniform((6 / (4 * s.width)) ** 0.5)

@@ -160,7 +160,11 @@ class Block(nn.Module):
         if s.position == "rotary":
             q, k = attention.rotate(q), attention.rotate(k)
         mask = attention.causal_mask(x.shape[-2]) if s.causal else None
-        out, b = attention.attend(q, k, v, kind=s.attention, mask=mask, drop=lambda b: self.dropped(b, "attention"))
+        at = jnp.arange(x.shape[-2], dtype=jnp.int32)
+        bias = attention.alibi(at, at, s.heads, s.dtype) if s.position == "alibi" else None
+        sink = self.weight("sink", s.heads) if s.attention == "sink_bias" else None
+        drop = functools.partial(self.dropped, place="attention")
+        out, b = attention.attend(q, k, v, kind=s.attention, mask=mask, bias=bias, sink=sink, drop=drop)
         out = out.reshape(x.shape)
         if s.project:
             out = out @ self.weight("out", s.width, s.width)

@@ -106,6 +106,42 @@ GOLORE = Paper(
     "Y. He, P. Li, Y. Hu, C. Chen, K. Yuan",
     "ICML 2025",
 )
+XIAO = Paper(
+    "2309.17453",
+    "Efficient Streaming Language Models with Attention Sinks",
+    "G. Xiao, Y. Tian, B. Chen, S. Han, M. Lewis",
+    "ICLR 2024",
+)
+GU = Paper(
+    "2410.10781",
+    "When Attention Sink Emerges in Language Models: An Empirical View",
+    "X. Gu, T. Pang, C. Du, Q. Liu, F. Zhang, C. Du, Y. Wang, M. Lin",
+    "ICLR 2025",
+)
+GUO = Paper(
+    "2410.13835",
+    "Active-Dormant Attention Heads: Mechanistically Demystifying Extreme-Token Phenomena in LLMs",
+    "T. Guo, D. Pai, Y. Bai, J. Jiao, M. Jordan, S. Mei",
+    "arXiv 2024",
+)
+H2O = Paper(
+    "2306.14048",
+    "H2O: Heavy-Hitter Oracle for Efficient Generative Inference of Large Language Models",
+    "Z. Zhang, Y. Sheng, T. Zhou, T. Chen, L. Zheng, R. Cai, Z. Song, Y. Tian, C. Ré, C. Barrett, Z. Wang, B. Chen",
+    "NeurIPS 2023",
+)
+DEJAVU = Paper(
+    "2310.17157",
+    "Deja Vu: Contextual Sparsity for Efficient LLMs at Inference Time",
+    "Z. Liu, J. Wang, T. Dao, T. Zhou, B. Yuan, Z. Song, A. Shrivastava, C. Zhang, Y. Tian, C. Ré, B. Chen",
+    "ICML 2023",
+)
+MOBILE = Paper(
+    "2402.14905",
+    "MobileLLM: Optimizing Sub-billion Parameter Language Models for On-Device Use Cases",
+    "Z. Liu, C. Zhao, F. Iandola, C. Lai, Y. Tian, I. Fedorov, Y. Xiong, E. Chang, Y. Shi, R. Krishnamoorthi, L. Lai, V. Chandra",
+    "ICML 2024",
+)
 
 THEORIES = {
     "cal": Theory(
@@ -163,6 +199,35 @@ THEORIES = {
         "Gradients of networks become low in rank along training. An optimizer that projects them onto a few "
         "directions, found afresh now and then, needs memory for these alone, and still moves all weights.",
         (GALORE, GOLORE),
+    ),
+    "sink": Theory(
+        "Attention sinks",
+        "Softmax attention must put its weight somewhere. Heads that have nothing to look for put it on the first token, whose "
+        "value shrinks. Forms of attention with a sink of their own need no such token.",
+        (XIAO, GU, GUO),
+    ),
+    "stream": Theory(
+        "StreamingLLM",
+        "A cache that holds the first tokens and the last ones, at positions within the cache, decodes texts of any length in "
+        "constant memory.",
+        (XIAO,),
+    ),
+    "h2o": Theory(
+        "H2O: heavy hitters",
+        "A cache that keeps the tokens with the most attention so far, beside the last ones: what eviction costs, and what greedy "
+        "choices reach.",
+        (H2O,),
+    ),
+    "dejavu": Theory(
+        "Deja Vu: contextual sparsity",
+        "For each input a small part of a network, which depends on the input, gives nearly the whole output. Residual streams "
+        "change slowly from block to block, so that this part can be foreseen.",
+        (DEJAVU,),
+    ),
+    "mobile": Theory(
+        "MobileLLM",
+        "Small language models do better deep and thin than shallow and wide, with tied embeddings and queries that share keys.",
+        (MOBILE,),
     ),
     "gromov": Theory(
         "Gromov's construction",

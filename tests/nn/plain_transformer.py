@@ -4,17 +4,19 @@ import jax
 import numpy as np
 
 
-def attention_weights(q, k, kind, causal):
-    """Weights of one head, row by row."""
+def attention_weights(q, k, kind, causal, sink=0.0, slope=0.0):
+    """Weights of one head, row by row; ``sink`` is the logit of a sink, ``slope`` that of a linear distance penalty."""
     n, e = q.shape
     b = np.zeros((n, n))
     for i in range(n):
         visible = i + 1 if causal else n
-        s = np.array([q[i] @ k[j] for j in range(visible)]) / np.sqrt(e)
-        if kind == "linear":
-            b[i, :visible] = s
+        s = np.array([q[i] @ k[j] / np.sqrt(e) - slope * (i - j) for j in range(visible)])
+        total = {"softmax": 0.0, "zero_sink": 1.0, "sink_bias": np.exp(sink)}
+        if kind in total:
+            b[i, :visible] = np.exp(s) / (total[kind] + np.exp(s).sum())
         else:
-            b[i, :visible] = np.exp(s) / (np.exp(s).sum() if kind == "softmax" else 1)
+            of = {"exp": np.exp, "linear": lambda s: s, "sigmoid": lambda s: 1 / (1 + np.exp(-s))}
+            b[i, :visible] = np.maximum(s, 0) / visible if kind == "relu" else of[kind](s)
     return b
 
 
@@ -88,7 +90,8 @@ def block(s, w, x, observed):
             q, k, v = (packed[:, part * s.width + h * e : part * s.width + (h + 1) * e] for part in range(3))
             if s.position == "rotary":
                 q, k = rotated(q), rotated(k)
-            b = attention_weights(q, k, s.attention, s.causal)
+            slope = 2.0 ** (-8 * (h + 1) / s.heads) if s.position == "alibi" else 0.0
+            b = attention_weights(q, k, s.attention, s.causal, w["sink"][h] if "sink" in w else 0.0, slope)
             weights.append(b)
             outs.append(b @ v)
         observed["attention"].append(weights)

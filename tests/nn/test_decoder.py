@@ -16,14 +16,24 @@ from tests.nn import plain_decoder
 SMALL = Decoder(vocabulary=11, width=12, layers=3, heads=3, hidden=10, std=0.7, dtype="float64")
 
 
+KINDS = [  # of attention and positions
+    {"position": "alibi", "attention": "sink_bias", "groups": 1},
+    {"position": "learned", "length": 9, "attention": "zero_sink"},
+    {"position": "none", "attention": "sigmoid", "width": 9},
+    {"attention": "relu"},
+]
+
+
 def tokens(b=2, n=7, v=11):
     return jnp.asarray(np.random.default_rng(0).integers(0, v, (b, n)))
 
 
-@pytest.mark.parametrize("change", [{}, {"groups": 1}, {"tied": True}, {"heads": 2, "groups": 2}, {"scan": False}])
+@pytest.mark.parametrize("change", [{}, {"groups": 1}, {"tied": True}, {"heads": 2, "groups": 2}, {"scan": False}, *KINDS])
 def test_numpy_forward(change, x64):
     shape = dataclasses.replace(SMALL, **change)
     params = init(shape, jax.random.key(0))
+    if "sink" in params["blocks"]:
+        params["blocks"]["sink"] = params["blocks"]["sink"] + jnp.asarray([-0.5, 0.3, 1.0])
     ours = jax.jit(lambda p, t: apply(shape, p, t))(params, tokens())
     plain = jax.tree.map(np.asarray, params)
     theirs = np.stack([plain_decoder.logits(shape, plain, row) for row in np.asarray(tokens())])
@@ -111,7 +121,10 @@ def test_it_serves_as_a_language_model():
     assert np.isfinite(jax.jit(lambda p: language.evaluate(net, p, t, 3).loss)(params))
 
 
-@pytest.mark.parametrize("wrong", [{"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])
+WRONG_KINDS = [{"attention": "cosine"}, {"position": "polar"}, {"position": "learned"}]
+
+
+@pytest.mark.parametrize("wrong", [*WRONG_KINDS, {"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])
 def test_wrong_shapes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         dataclasses.replace(SMALL, **wrong)
@@ -123,3 +136,9 @@ def test_wrong_names_are_refused(x64):
     with pytest.raises(UsageError, match="cannot observe hidden"):
         decoder(SMALL).apply(init(SMALL, jax.random.key(0)), tokens(), observe=("hidden",))
     assert set(LLAMA) >= {"60M", "7B"}
+
+
+def test_more_tokens_than_learned_positions_are_refused(x64):
+    shape = dataclasses.replace(SMALL, position="learned", length=5)
+    with pytest.raises(UsageError, match="learned 5 positions"):
+        apply(shape, init(shape, jax.random.key(0)), tokens())

@@ -19,7 +19,7 @@ GOOD = {"vocabulary": 10, "width": 8, "hidden": 12}
         ({"outputs": 0}, "outputs=0 is not allowed: outputs is at least 1"),
         ({"heads": 3}, "width=8, heads=3 are not allowed: width is a multiple of heads"),
         ({"norm": "rms"}, "norm=rms is not allowed: norm is one of post, pre, none"),
-        ({"position": "alibi"}, "position is one of none, learned, sinusoidal, rotary"),
+        ({"position": "polar"}, "position is one of none, learned, sinusoidal, rotary, alibi"),
         ({"activation": "tanh"}, "activation is one of relu, gelu, linear"),
         ({"attention": "cosine"}, "attention is one of softmax, exp, linear"),
         ({"start": "zero"}, "start is one of encoder, gpt2, fan_in"),

@@ -23,6 +23,7 @@ CHOICES = {
     "rotary": Shape(**SMALL, position="rotary", norm="pre", activation="gelu"),
     "bare": Shape(**SMALL, norm="none", activation="linear", project=False, attention_bias=False, head_bias=False),
     "exp": Shape(**SMALL, attention="exp", position="learned", length=6, tied=True, causal=False),
+    "sink": Shape(**SMALL, position="alibi", attention="sink_bias", norm="pre"),
     "linear": Shape(**(SMALL | {"width": 9, "heads": 1}), attention="linear", norm="none", position="sinusoidal", scale=0.3),
 }
 

@@ -1,0 +1,123 @@
+r"""Which key a full cache gives up for the current token.
+
+A cache of L keys holds the current one, too: a victim is chosen among the L keys before it, and then the query attends to L keys.
+
+============= =================================================================================
+dense         none; a text longer than the cache is refused
+window        the oldest
+streaming     the oldest but for the first S tokens (sinks)
+h2o           the one with the least attention so far, but for the last r tokens
+anti_h2o      the one with the most, but for the last r tokens
+random        any but the last r tokens
+oracle_global the one with the least attention in the whole text, but for the last r tokens
+============= =================================================================================
+
+``oracle_global`` is not causal: its scores come from the whole text, later tokens included. The last r tokens include the current
+one, so that r = 1 protects no other.
+
+Source: arXiv:2309.17453, section 3.2 (streaming); arXiv:2306.14048, algorithm 1 (h2o; Departure: the attention that is summed is
+that of the policy itself, renormalised over what it kept, for every sequence and every head of keys by itself).
+Letters: g heads of keys and values, L places of the cache.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from jaxdyn.errors import UsageError, require
+
+__all__ = ["KINDS", "SCORES", "Policy", "victim"]
+
+KINDS = ("dense", "window", "streaming", "h2o", "anti_h2o", "random", "oracle_global")
+SCORES = ("sum", "mean", "decay")
+SCORED = ("h2o", "anti_h2o")
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Policy:
+    """A policy; ``sinks``, ``recent`` and ``decay`` may be traced.
+
+    Args:
+        kind: one of :data:`KINDS`.
+        size: L, keys in the cache, the current one included.
+        positions: "cache": a key's position is its number in the cache; "absolute": its number in the text.
+        score: attention so far: summed, its mean over the queries since, or a sum in which every query counts ``decay`` times as
+            much as the next one.
+        sinks: S, first tokens that are kept.
+        recent: r, last tokens that are kept, the current one included; L - r places are left for heavy hitters.
+        decay: of the score "decay".
+    """
+
+    kind: str = dataclasses.field(metadata={"static": True})
+    size: int = dataclasses.field(metadata={"static": True})
+    positions: str = dataclasses.field(default="cache", metadata={"static": True})
+    score: str = dataclasses.field(default="sum", metadata={"static": True})
+    sinks: int | Int[Array, ""] = 0
+    recent: int | Int[Array, ""] = 1
+    decay: float | Float[Array, ""] = 0.9
+
+    def __post_init__(self) -> None:
+        for name, allowed in (("kind", KINDS), ("positions", ("cache", "absolute")), ("score", SCORES)):
+            require(self, getattr(self, name) in allowed, f"{name} is one of {', '.join(allowed)}", name)
+        require(self, self.size >= 2, "size is at least 2", "size")
+        if isinstance(self.sinks, int):
+            require(self, 0 <= self.sinks < self.size, "sinks is at least 0 and below size", "sinks", "size")
+        if isinstance(self.recent, int):
+            require(self, 1 <= self.recent <= self.size, "recent is between 1 and size", "recent", "size")
+        if isinstance(self.decay, float):
+            require(self, 0 <= self.decay <= 1, "decay is between 0 and 1", "decay")
+
+
+def victim(
+    policy: Policy,
+    born: Int[Array, "g L"],
+    score: Float[Array, "g L"],
+    time: Int[Array, ""],
+    *,
+    given: Float[Array, "g T"] | None = None,
+    key: PRNGKeyArray | None = None,
+) -> Int[Array, " g"]:
+    """The place in a full cache that the token of this time takes, for every head of keys.
+
+    Args:
+        policy: the policy.
+        born: when the token of each place came.
+        score: attention that each place has had so far.
+        time: of the current token.
+        given: attention that each token of the text gets, for ``oracle_global``.
+        key: for ``random``.
+
+    Raises:
+        UsageError: without the scores or the key that the policy needs.
+    """
+    if policy.kind in ("dense", "window", "streaming"):
+        kept = born < policy.sinks if policy.kind == "streaming" else jnp.zeros(born.shape, bool)
+        return jnp.argmin(jnp.where(kept, jnp.iinfo(born.dtype).max, born), -1).astype(jnp.int32)
+    age = time - born
+    return jnp.argmin(jnp.where(age < policy.recent, jnp.inf, _worth(policy, born, score, age, given, key)), -1).astype(jnp.int32)
+
+
+def _worth(
+    policy: Policy,
+    born: Int[Array, "g L"],
+    score: Float[Array, "g L"],
+    age: Int[Array, "g L"],
+    given: Float[Array, "g T"] | None,
+    key: PRNGKeyArray | None,
+) -> Float[Array, "g L"]:
+    """What a place is worth: the least goes."""
+    if policy.kind == "random":
+        if key is None:
+            raise UsageError("the policy random needs a key")
+        return jax.random.uniform(key, born.shape, score.dtype)
+    if policy.kind == "oracle_global":
+        if given is None:
+            raise UsageError("the policy oracle_global needs given=, the attention that each token gets in the whole text")
+        return jnp.take_along_axis(given.astype(score.dtype), jnp.maximum(born, 0), -1)
+    worth = score / jnp.maximum(age, 1).astype(score.dtype) if policy.score == "mean" else score
+    return worth if policy.kind == "h2o" else -worth

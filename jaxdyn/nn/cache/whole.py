@@ -1,0 +1,95 @@
+r"""Whole texts at once: what a streaming cache gives, by pairwise offsets; the window with recomputation; scores of the whole text.
+
+In the cache, query i is at :math:`\min(i, L - 1)`, its recent key j at that less :math:`i - j`, a sink s at s. So the offset is
+:math:`i - j` for recent keys and :math:`\min(i, L - 1) - s` for sinks, and one pass with these offsets and this mask equals the
+scan:
+
+.. math:: \text{mask}_{ij} = (j \le i) \wedge \bigl(j < S \vee i - j < L - S\bigr)
+
+Source: arXiv:2309.17453, figures 1 and 4; the pairwise form: derived.
+Letters: T tokens, V tokens of the vocabulary, h heads, g heads of keys and values, L keys in the cache, S sinks.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PyTree
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import attention
+from jaxdyn.nn.cache.policy import Policy
+from jaxdyn.nn.decoder import Decoder, apply, embedded, heads, merged, read, rms_norm, turned
+
+__all__ = ["global_scores", "prefill", "recompute"]
+
+
+def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T V"]:
+    """Logits of dense, window and streaming caches for whole texts; memory grows with the square of T.
+
+    Raises:
+        UsageError: for a policy that looks at attention.
+    """
+    if policy.kind not in ("dense", "window", "streaming"):
+        raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
+    at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
+    sinks = policy.sinks if policy.kind == "streaming" else 0
+    first, seen = at < sinks, attention.causal_mask(at.size)
+    if policy.kind != "dense":
+        seen &= first | (at[:, None] - at < policy.size - sinks)
+    here = jnp.minimum(at, policy.size - 1) if policy.positions == "cache" else at
+    x = embedded(shape, params, tokens, here)
+
+    def one(x: Array, w: dict[str, Array]) -> tuple[Array, None]:
+        q, k, v = heads(shape, x, w)
+        k, v = (jnp.repeat(part, shape.heads // shape.key_heads, axis=-2) for part in (k, v))
+        scores = _scores(shape, q, k, at, here, first)
+        b = attention.weights(scores, shape.attention, seen, None if "sink" not in w else w["sink"][:, None])
+        out = jnp.einsum("...hnm,...mhf->...nhf", b.astype(v.dtype), v, preferred_element_type=b.dtype).astype(v.dtype)
+        return merged(shape, x, out, w), None
+
+    x, _ = jax.lax.scan(one, x, params["blocks"])
+    return read(shape, params, rms_norm(x, params["norm"], shape.epsilon))
+
+
+def _scores(
+    shape: Decoder,
+    q: Float[Array, "*b T h e"],
+    k: Float[Array, "*b T h e"],
+    at: Int[Array, " T"],
+    here: Int[Array, " T"],
+    first: Bool[Array, " T"],
+) -> Float[Array, "*b h T T"]:
+    """Scores with offsets i - j for recent keys, and from the query's place in the cache for sinks."""
+    wide = jnp.promote_types(q.dtype, jnp.float32)
+    if shape.position == "alibi":
+        near, far = (attention.alibi(p, at, shape.heads, shape.dtype) for p in (at, here))
+        return _dot(q, k, wide) + jnp.where(first, far, near)
+    if shape.position != "rotary":
+        return _dot(q, k, wide)
+    near, far = (_dot(turned(shape, q, p), turned(shape, k, at), wide) for p in (at, here))
+    return jnp.where(first, far, near)
+
+
+def _dot(q: Float[Array, "*b T h e"], k: Float[Array, "*b T h e"], wide: jnp.dtype) -> Float[Array, "*b h T T"]:
+    return jnp.einsum("...nhe,...mhe->...hnm", q, k, preferred_element_type=wide) * q.shape[-1] ** -0.5
+
+
+def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"]) -> Float[Array, "T V"]:
+    """Logits of a window whose last ``size`` tokens are encoded from scratch at every step, at positions from 0 on."""
+    length = tokens.shape[0]
+    size = min(size, length)
+
+    def one(i: Int[Array, ""]) -> Float[Array, " V"]:
+        first = jnp.maximum(i - size + 1, 0)
+        window = jax.lax.dynamic_slice(tokens, (first,), (size,))
+        return apply(shape, params, window[None])[0, i - first]
+
+    return jax.lax.map(one, jnp.arange(length, dtype=jnp.int32))
+
+
+def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> Float[Array, "layers g T"]:
+    """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal."""
+    _, seen = apply(shape, params, tokens[None], observe=("attention",))
+    received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
+    return jnp.sum(received.reshape(shape.layers, shape.key_heads, -1, tokens.shape[0]), 2)

@@ -1,0 +1,8 @@
+"""The claims on contextual sparsity, by topic."""
+
+from jaxdyn.theories.dejavu.claims import cosine, shift, zeros
+
+__all__ = ["CLAIMS"]
+
+TOPICS = (cosine, zeros, shift)
+CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -1,0 +1,67 @@
+"""Claim on the error of attention after eviction: an equality, and a bound that is attained."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.h2o.trials.error import Eviction, trial
+
+__all__ = ["CLAIMS", "judge"]
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The equality, the bound, and that opposed values attain it."""
+    jd.need(ds, opposed=(0.0, 1.0))
+    ratio = ds.measured_bound / ds.predicted_bound
+    return [
+        jd.at_most("size of the error beside the equality: relative error", jd.relative_error(ds, "error"), 1e-11),
+        jd.at_most("error over its bound", ratio, 1 + 1e-12),
+        jd.at_least("error over its bound, opposed values of one size", ratio.sel(opposed=1.0), 1 - 1e-11),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Errors against the equality and against the bound."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_error, ds.measured_error, label="runs", color="measured")
+    left.set(xlabel=r"$\epsilon \|\bar v_{K^c} - \bar v_K\|$", ylabel=r"$\|o - o_K\|$")
+    for value, label, color in ((0.0, "random values", "measured"), (1.0, "opposed values", "third")):
+        part = ds.sel(opposed=value) if "opposed" in ds.dims else ds
+        right.plot(part.lost.values.ravel(), (part.measured_bound / part.predicted_bound).values.ravel(), ".", label=label,
+                   color=plotting.COLORS[color])  # fmt: skip
+    right.axhline(1, color=plotting.COLORS["theory"], linestyle="--")
+    right.set(xlabel=r"weight $\epsilon$ of what was evicted", ylabel="error over its bound")
+    right.legend()
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Eviction, kept=[3.0, 6.0, 18.0], opposed=[0.0, 1.0]),
+        paper=jd.grid(Eviction, kept=[3.0, 6.0, 18.0], opposed=[0.0, 1.0], spread=[0.3, 2.0, 5.0]),
+        seeds=128,
+        paper_seeds=512,
+        evidence="algebra",
+        bounds="derived",
+        source="derived, for the renormalised eviction of arXiv:2306.14048",
+    ).claim(
+        id="h2o.error_bound",
+        statement=r"If all keys but a set $K$ are evicted, together of weight $\epsilon$, and the weights left are renormalised, "
+        r"the output of softmax attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ are the means of the "
+        r"values by weight, so by at most $2 \epsilon \max_j \|v_j\|$. Values of one size that are opposed attain the bound. (An "
+        "identity on random logits and values; no training.)",
+        judge=judge,
+        controls={"weights are not renormalised": jd.swap(measured_error="plain", measured_bound="plain")},
+        rivals={
+            "nothing is lost": jd.swap(predicted_error="nothing", predicted_bound="nothing"),
+            r"at most $\epsilon \max_j \|v_j\|$": jd.swap(predicted_bound="half"),
+            r"at most $2 \max_j \|v_j\|$, whatever the weight": jd.swap(predicted_bound="without_mass"),
+        },
+        plot=plot,
+        caption="Left: size of the change of the output against the equality. Right: that size over its bound, against the weight "
+        "of the evicted keys; one point a run.",
+    ),
+)

@@ -1,0 +1,1 @@
+"""What greedy choices reach, and the optimum by enumeration."""

@@ -1,0 +1,97 @@
+"""Greedy choices of 4 of 12 tokens on random values of sets, beside the best choice among all 495."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.theories.h2o.dynamics import greedy
+
+__all__ = ["KEEP", "OBJECTIVES", "TOKENS", "Sets", "trial"]
+
+TOKENS, KEEP = 12, 4
+OBJECTIVES = ("additive", "coverage", "logdet", "penalty")
+
+
+@jd.setting
+class Sets:
+    r"""What a set of tokens is worth.
+
+    - "additive": the sum of its tokens' scores; ``growing`` scores are sums over the rows of random attention so far;
+    - "coverage": :math:`\sum_u \max_{s \in S} A_{us}`, A uniform;
+    - "logdet": :math:`\log\det(I + K_S^\top K_S)` of Gaussian keys with two entries;
+    - "penalty": submodular but not monotone: a first token is worth most, and all others nothing beside it.
+    """
+
+    objective: jd.Code = jd.code(*OBJECTIVES)
+    growing: jd.Swept = 0.0
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.growing in (0, 1), "growing is 0 or 1", "growing")
+
+
+def hardest() -> Float[Array, "items tokens"]:
+    """Weights of items by token: KEEP disjoint optimal tokens, and as many that greedy takes first, by a hair."""
+    k = KEEP
+    share = (1 / k) * (1 - 1 / k) ** jnp.arange(k, dtype=jnp.float64)
+    rest = jnp.full((1,), (1 - 1 / k) ** k, jnp.float64)
+    item = jnp.concatenate([share, rest])  # of every optimal token
+    optimal = jnp.kron(jnp.eye(k, dtype=jnp.float64), item[:, None])  # [items, optimal]
+    across = jnp.tile(jnp.concatenate([jnp.diag(share) * (1 + 1e-9), jnp.zeros((1, k), jnp.float64)]), (k, 1))
+    return jnp.concatenate([optimal, across, jnp.zeros((k * (k + 1), TOKENS - 2 * k), jnp.float64)], 1)
+
+
+def covered(chosen: Bool[Array, " tokens"], cover: Float[Array, "items tokens"]) -> Float[Array, ""]:
+    """What a set covers of all items."""
+    return jnp.sum(jnp.max(jnp.where(chosen, cover, 0), -1))
+
+
+def share(value: Callable[[Array], Array], values: Float[Array, " sets"]) -> Float[Array, ""]:
+    """What greedy additions reach of the largest of the values."""
+    return value(greedy.add(value, TOKENS, KEEP)) / jnp.max(values)
+
+
+def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
+    """What greedy additions and evictions reach, the optimum, and after every token the best so far."""
+    k_o, k_a, k_k, k_p = jax.random.split(key, 4)
+    rows = jnp.tril(jnp.exp(2 * jax.random.normal(k_o, (TOKENS, TOKENS), jnp.float64)))
+    so_far = jnp.cumsum(rows / jnp.sum(rows, -1, keepdims=True), 0)  # attention of each token, by step
+    scores = jnp.where(s.growing > 0.5, so_far, so_far[-1])
+    keys = jax.random.normal(k_k, (TOKENS, 2), jnp.float64)
+    cover = jax.random.uniform(k_a, (TOKENS, TOKENS), jnp.float64)
+    hard = hardest()[:, jax.random.permutation(k_p, TOKENS)]
+
+    def value(chosen: Array, step: Array) -> Array:
+        gram = jnp.eye(2, dtype=jnp.float64) + (keys * chosen[:, None]).T @ keys
+        logdet = jnp.log(gram[0, 0] * gram[1, 1] - gram[0, 1] ** 2)
+        penalty = jnp.where(chosen[0], 1.001, jnp.sum(chosen).astype(jnp.float64))
+        return jnp.stack([jnp.sum(jnp.where(chosen, scores[step], 0)), covered(chosen, cover), logdet, penalty])[s.objective.index]
+
+    table, last = jnp.asarray(greedy.subsets(TOKENS, KEEP)), jnp.asarray(TOKENS - 1)
+    fixed = jax.vmap(lambda chosen: value(chosen, last))(table)
+    every = jnp.where(s.objective == "additive", table.astype(jnp.float64) @ scores.T, fixed[:, None])  # [sets, step]
+    best = jax.vmap(lambda column: greedy.best(column, table), 1)(every)  # [step of the values, last token of the sets]
+    at = jnp.arange(TOKENS)
+    reached = jax.vmap(value)(greedy.evict(value, TOKENS, KEEP), at)
+    first = jax.vmap(lambda i: value(at < KEEP, i))(at)
+    newest = jax.vmap(lambda i: value((at <= i) & (at > i - KEEP), i))(at)
+    guarantee = jnp.asarray(greedy.guarantee(KEEP), jnp.float64)
+    of_hard = share(lambda c: covered(c, hard), jax.vmap(lambda c: covered(c, hard))(table))
+    return jd.observables(
+        predicted={"kept": jd.named(jnp.diagonal(best)[KEEP - 1 :], "step"), "share": guarantee, "hardest": guarantee},
+        measured={
+            "kept": jd.named(reached[KEEP - 1 :], "step"),
+            "share": share(lambda c: value(c, last), fixed),
+            "hardest": of_hard,
+        },
+        recorded={
+            "evicting": reached[-1] / jnp.max(fixed),
+            "first_ones": jd.named(first[KEEP - 1 :], "step"),
+            "last_ones": jd.named(newest[KEEP - 1 :], "step"),
+        },
+        coords={"step": range(KEEP, TOKENS + 1)},
+    )

@@ -1,0 +1,8 @@
+"""The claims on attention sinks, by topic."""
+
+from jaxdyn.theories.sink.claims import backcopy, variants
+
+__all__ = ["CLAIMS"]
+
+TOPICS = (variants, backcopy)
+CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -1,0 +1,72 @@
+"""Decoding against Python lists for caches: every policy, kind of attention and kind of positions."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn.cache import Policy, decode, global_scores, losses
+from jaxdyn.nn.decoder import apply
+from tests.nn.cache.helpers import SMALL, params_of, text
+from tests.nn.cache.plain_cache import decoded
+
+CASES = {
+    "streaming": ({}, {"kind": "streaming", "size": 7, "sinks": 3}),
+    "absolute positions, sinks of the softmax": (
+        {"attention": "sink_bias", "groups": 1},
+        {"kind": "streaming", "size": 6, "sinks": 2, "positions": "absolute"},
+    ),
+    "window, distances": ({"position": "alibi", "groups": None}, {"kind": "window", "size": 5}),
+    "streaming, distances": ({"position": "alibi"}, {"kind": "streaming", "size": 6, "sinks": 2}),
+    "streaming, learned positions": ({"position": "learned", "length": 6}, {"kind": "streaming", "size": 6, "sinks": 2}),
+    "sums": ({}, {"kind": "h2o", "size": 6, "recent": 3}),
+    "means": ({"position": "none"}, {"kind": "h2o", "size": 6, "recent": 2, "score": "mean"}),
+    "decay": ({"attention": "zero_sink"}, {"kind": "h2o", "size": 5, "recent": 2, "score": "decay", "decay": 0.6}),
+    "anti": ({"attention": "sigmoid"}, {"kind": "anti_h2o", "size": 6, "recent": 3}),
+    "global": ({"tied": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_against_lists(name, x64):
+    change, fields = CASES[name]
+    shape, policy = dataclasses.replace(SMALL, **change), Policy(**fields)
+    params, tokens = params_of(shape), text()
+    given = global_scores(shape, params, tokens) if policy.kind == "oracle_global" else None
+    state, logits = jax.jit(lambda p, t: decode(shape, p, policy, t, given=given))(params, tokens)
+    expected, kept = decoded(shape, jax.tree.map(np.asarray, params), np.asarray(tokens), policy, given)
+    np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(np.sort(state.layers.born, -1), kept)
+    assert int(state.time) == len(tokens)
+
+
+@pytest.mark.parametrize("kind", ["dense", "random"])
+def test_with_room_for_all_tokens_it_is_the_network(kind, x64):
+    params, tokens = params_of(SMALL), text(9)
+    policy = Policy(kind=kind, size=9)
+    _, logits = jax.jit(lambda p, t: decode(SMALL, p, policy, t, key=jax.random.key(0)))(params, tokens)
+    whole = apply(SMALL, params, tokens[None])[0]
+    np.testing.assert_allclose(logits, whole, rtol=1e-10, atol=1e-10)
+    _, nats = losses(SMALL, params, policy, tokens, key=jax.random.key(0))
+    expected = -jnp.take_along_axis(jax.nn.log_softmax(whole[:-1]), tokens[1:, None], -1)[:, 0]
+    np.testing.assert_allclose(nats, expected, rtol=1e-10)
+
+
+def test_random_streams_differ_by_their_keys(x64):
+    params, tokens, policy = params_of(SMALL), text(), Policy(kind="random", size=6, recent=2)
+    run = jax.jit(lambda key: decode(SMALL, params, policy, tokens, key=key)[0].layers.born)
+    a, b, c = (np.sort(run(jax.random.key(i)), -1) for i in (0, 1, 0))
+    np.testing.assert_array_equal(a, c)
+    assert not np.array_equal(a, b) and not np.array_equal(a[0], a[1]) and not np.array_equal(a[:, 0], a[:, 1])
+    assert np.all(a[..., -2:] == [18, 19])
+
+
+def test_what_does_not_fit_is_refused(x64):
+    with pytest.raises(UsageError, match="a dense cache has a place for each of 20 tokens"):
+        decode(SMALL, params_of(SMALL), Policy(kind="dense", size=19), text())
+    shape = dataclasses.replace(SMALL, position="learned", length=8)
+    with pytest.raises(UsageError, match="learned 8 positions"):
+        decode(shape, params_of(shape), Policy(kind="window", size=4, positions="absolute"), text())

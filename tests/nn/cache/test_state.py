@@ -1,0 +1,72 @@
+"""Sizes of caches to the byte, positions within them, and that no buffer grows with the text."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.nn.cache import Policy, attend, bytes_held, losses, start
+from jaxdyn.nn.decoder import Decoder
+from tests.nn.cache.helpers import SMALL, params_of, text
+
+
+@pytest.mark.parametrize(("dtype", "item"), [("float32", 4), ("bfloat16", 2)])
+def test_bytes(dtype, item):
+    shape = Decoder(vocabulary=5, width=64, layers=3, heads=8, groups=2, hidden=8, dtype=dtype)
+    held = bytes_held(shape, Policy(kind="streaming", size=10, sinks=2))
+    assert held.keys_values == 2 * 3 * 2 * 8 * 10 * item
+    assert held.books == 3 * 2 * 10 * (4 + 4 + 4)
+    state = start(shape, Policy(kind="window", size=10))
+    assert state.layers.key.nbytes + state.layers.value.nbytes == held.keys_values
+
+
+def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):
+    shape = dataclasses.replace(SMALL, layers=1, position="none")
+    policy = Policy(kind="h2o", size=4, recent=2)
+    rng, layer = np.random.default_rng(0), jax.tree.map(lambda x: x[0], start(shape, policy).layers)
+    go = jax.jit(lambda layer, t, q, k, v: attend(shape, policy, layer, t, q, k, v))
+    values = []
+    for t in range(9):
+        q, k, v = rng.normal(size=(4, 4)), rng.normal(size=(2, 4)), rng.normal(size=(2, 4))
+        values.append(v)
+        out, layer = go(layer, jnp.asarray(t), q, 2 * k, v)
+        born, place = np.asarray(layer.born), np.asarray(layer.position)
+        for g in range(2):
+            there = born[g] >= 0
+            kept = np.sort(born[g][there])
+            assert there.sum() == min(t + 1, 4) and len(set(kept)) == there.sum() and {t, max(t - 1, 0)} <= set(kept)
+            np.testing.assert_array_equal(place[g][there], np.searchsorted(kept, born[g][there]))
+            s = np.array([q[2 * g : 2 * g + 2] @ np.asarray(layer.key)[g][there].T / 2])[0]
+            b = np.exp(s) / np.exp(s).sum(1, keepdims=True)
+            kept_values = np.stack([values[i][g] for i in born[g][there]])
+            np.testing.assert_allclose(out[2 * g : 2 * g + 2], b @ kept_values, rtol=1e-12, atol=1e-14)
+
+
+def temporary(kind, count):
+    shape = dataclasses.replace(SMALL, dtype="float32")
+    policy = Policy(kind=kind, size=8 if kind != "dense" else count, recent=2, sinks=2)
+    params = jax.eval_shape(lambda: params_of(shape))
+    run = jax.jit(lambda p, t: losses(shape, p, policy, t)[1])
+    return run.lower(params, jax.ShapeDtypeStruct((count + 1,), jnp.int32)).compile().memory_analysis().temp_size_in_bytes
+
+
+def test_buffers_do_not_grow_with_the_text():
+    short, long = (temporary("h2o", n) for n in (64, 4096))
+    assert long - short <= 4096 * 4 * 3  # tokens and losses, of 4 bytes each, may be copied; nothing else
+    cache = 2 * 2 * 2 * 4 * 4  # bytes of keys and values for one token
+    assert temporary("dense", 4096) - temporary("dense", 64) > (4096 - 64) * cache
+
+
+def test_many_streams_have_a_cache_each():
+    shape = dataclasses.replace(SMALL, dtype="float32")
+    params, policy = params_of(shape), Policy(kind="h2o", size=5, recent=2)
+    texts = jnp.stack([text(13, seed) for seed in range(3)])
+    run = lambda t: losses(shape, params, policy, t)  # noqa: E731
+    state, nats = jax.jit(jax.vmap(run))(texts)
+    assert nats.shape == (3, 12) and state.layers.key.shape == (3, 2, 2, 5, 4)
+    alone, expected = jax.jit(run)(texts[1])
+    np.testing.assert_allclose(nats[1], expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(state.layers.born[1], alone.layers.born)
+    assert not np.array_equal(state.layers.born[0], state.layers.born[1])  # every stream keeps what it looked at

@@ -1,0 +1,70 @@
+"""Whole texts at once against decoding; where a window equals recomputation, and where not."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn.cache import Policy, decode, global_scores, prefill, recompute
+from jaxdyn.nn.decoder import apply
+from tests.nn.cache.helpers import SMALL, params_of, text
+
+CASES = {
+    "rotary": ({}, {"kind": "streaming", "sinks": 2}),
+    "absolute": ({}, {"kind": "streaming", "sinks": 2, "positions": "absolute"}),
+    "distances": ({"position": "alibi", "attention": "sink_bias"}, {"kind": "streaming", "sinks": 3}),
+    "learned": ({"position": "learned", "length": 7, "attention": "relu"}, {"kind": "window"}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_pairwise_offsets_equal_the_scan(name):
+    change, fields = CASES[name]
+    shape = dataclasses.replace(SMALL, dtype="float32", **change)
+    params, policy = params_of(shape), Policy(size=7, **fields)
+    batch = jnp.stack([text(24, 1), text(24, 2)])
+    fast = jax.jit(lambda p, t: prefill(shape, p, policy, t))(params, batch)
+    slow = jax.jit(jax.vmap(lambda t: decode(shape, params, policy, t)[1]))(batch)
+    np.testing.assert_allclose(fast, slow, rtol=1e-4, atol=1e-5 * float(jnp.max(jnp.abs(slow))))
+    if shape.position != "learned":  # the whole text has more positions than were learned
+        assert float(jnp.max(jnp.abs(fast - apply(shape, params, batch)))) > 0.1
+
+
+def test_positions_in_the_cache_matter_with_sinks_only(x64):
+    params, tokens = params_of(SMALL), text(24)
+
+    def logits(sinks, positions):
+        policy = Policy(kind="streaming", size=7, sinks=sinks, positions=positions)
+        return prefill(SMALL, params, policy, tokens)
+
+    np.testing.assert_allclose(logits(0, "cache"), logits(0, "absolute"), rtol=1e-10, atol=1e-10)
+    assert float(jnp.max(jnp.abs(logits(3, "cache") - logits(3, "absolute")))) > 1e-2
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_window_is_its_recomputation_in_one_layer_only(layers, x64):
+    shape = dataclasses.replace(SMALL, layers=layers)
+    params, tokens = params_of(shape), text(16)
+    window = decode(shape, params, Policy(kind="window", size=5), tokens)[1]
+    again = jax.jit(lambda t: recompute(shape, params, 5, t))(tokens)
+    expected = np.stack([apply(shape, params, tokens[None, max(0, i - 4) : i + 1])[0, -1] for i in (2, 4, 5, 15)])
+    np.testing.assert_allclose(np.asarray(again)[[2, 4, 5, 15]], expected, rtol=1e-10, atol=1e-10)
+    error = float(jnp.max(jnp.abs(window - again)))
+    assert error < 1e-9 if layers == 1 else error > 0.1
+
+
+def test_global_scores_are_column_sums_over_all_queries(x64):
+    params, tokens = params_of(SMALL), text(8)
+    given = global_scores(SMALL, params, tokens)
+    _, seen = apply(SMALL, params, tokens[None], observe=("attention",))
+    a = np.asarray(seen["attention"])[:, 0]
+    np.testing.assert_allclose(given[1, 0], a[1, 0].sum(0) + a[1, 1].sum(0), rtol=1e-12)
+    np.testing.assert_allclose(np.sum(given, -1), 16)  # 8 queries of 2 heads
+
+
+def test_policies_that_look_at_attention_are_refused(x64):
+    with pytest.raises(UsageError, match="kind='h2o' is not allowed"):
+        prefill(SMALL, params_of(SMALL), Policy(kind="h2o", size=4), text())
