@@ -122,8 +122,9 @@ def _name(program: Program) -> str:
 
 
 def _compiled(job: Job) -> str:
-    """What a job compiles: its program in the shape of its chunks."""
-    return f"{job.program.identity()} {len(job.chunks[0].cells)}x{len(job.chunks[0].seeds)}"
+    """What a job compiles: its program, under ``vmap`` in the shape of its chunks."""
+    shape = "" if job.program.executor == "map" else f" {len(job.chunks[0].cells)}x{len(job.chunks[0].seeds)}"
+    return job.program.identity() + shape
 
 
 def expected(job: Job) -> float:
