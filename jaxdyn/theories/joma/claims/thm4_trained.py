@@ -75,7 +75,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=64,
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.looked(at="0:8", confirmed="6000:6008"),
     min_ok=0.5,
     source="arXiv:2310.00535, Theorem 4, in trained networks; Hessian and closed form derived here",
 )

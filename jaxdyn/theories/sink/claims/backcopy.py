@@ -84,7 +84,7 @@ def uniform(ds: xr.Dataset) -> xr.Dataset:
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Weights on token 0, the margin and the drain along training, by form of attention."""
     axes = fig.subplots(1, 3)
-    forms = [str(f) for f in np.atleast_1d(ds.attention.values)]
+    forms = [str(f) for f in ds.attention.values] if "attention" in ds.dims else ["all runs"]
     steps = ds.steps.values.reshape(-1, ds.sizes["step"])[0]
     for form, color in zip(forms, ("measured", "third", "theory", "control", "rival"), strict=False):
         part = ds.sel(attention=form) if "attention" in ds.dims else ds

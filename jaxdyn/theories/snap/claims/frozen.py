@@ -89,10 +89,11 @@ def plot_frozen(ds: xr.Dataset, fig: Figure) -> None:
 def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
     """Final attention on the distinct tokens against P, and its entropy against the prediction."""
     left, right = fig.subplots(1, 2)
-    for eta_z, color in zip(np.atleast_1d(ds.eta_z.values), ("measured", "third"), strict=False):
-        part = ds.sel(eta_z=eta_z) if "eta_z" in ds.dims else ds
+    parts = [ds.isel(eta_z=[i]) for i in range(ds.sizes["eta_z"])] if "eta_z" in ds.dims else [ds]
+    for part, color in zip(parts, ("measured", "third"), strict=False):
         share = part.c_own / part.c_own.sum("distinct")
-        left.plot(np.ravel(part.p_own), np.ravel(share), ".", color=plotting.COLORS[color], label=rf"$\eta_Z$ = {eta_z:g}")
+        label = rf"$\eta_Z$ = {float(part.eta_z.squeeze()):g}" if "eta_z" in part.coords else "classes of all runs"
+        left.plot(np.ravel(part.p_own), np.ravel(share), ".", color=plotting.COLORS[color], label=label)
     plotting.scatter(right, ds.predicted_entropy, ds.measured_entropy, "classes of all runs", log=False)
     left.set(xlabel="P of a distinct token", ylabel="share of attention at the end")
     right.set(xlabel="entropy from the dominant token's logit", ylabel="entropy (nats)")
