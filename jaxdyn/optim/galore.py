@@ -107,10 +107,7 @@ def project(
     Raises:
         UsageError: for a period below 1, or a lazy one without period.
     """
-    if isinstance(every, int) and every < 1:
-        raise UsageError(f"every={every} is not allowed: a basis is kept for at least one step")
-    if every is None and lazy is not None:
-        raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
+    _check_period(every, lazy)
     find_basis = finder or (lambda g, old, key, count: find(subspace, g, old, key))
     bound = find_basis if isinstance(find_basis, jax.tree_util.Partial) else jax.tree_util.Partial(find_basis)
 
@@ -142,6 +139,13 @@ def project(
         return tuple(treedef.unflatten(x) for x in zip(*found, strict=True))
 
     return start, step
+
+
+def _check_period(every: int | Int[Array, ""] | None, lazy: Lazy | None) -> None:
+    if isinstance(every, int) and every < 1:
+        raise UsageError(f"every={every} is not allowed: a basis is kept for at least one step")
+    if every is None and lazy is not None:
+        raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
 
 
 def _is_due(every: int | Int[Array, ""] | None, count: Int[Array, ""], clock: Clock | None) -> Bool[Array, ""]:
