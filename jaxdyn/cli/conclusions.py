@@ -42,7 +42,7 @@ def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: 
     """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
-    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed, drawn)).encode())
+    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed, task.recorded, drawn)).encode())
     for name, ds in {"": data, **controls}.items():
         for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
             values = variable.values

@@ -44,9 +44,9 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
 
 
 def _conclude_and_draw(
-    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool, drawn: bool
+    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool, recorded: bool, drawn: bool
 ) -> Conclusion:
-    conclusion = conclude(claim, data, controls, by, narrowed=narrowed)
+    conclusion = conclude(claim, data, controls, by, narrowed=narrowed, recorded=recorded)
     return dataclasses.replace(conclusion, figure=draw(claim, data)) if drawn else conclusion
 
 
@@ -87,7 +87,7 @@ def _conclude_task(
     found_on = basis(task, data, controls, drawn)
     if (before := kept(folder, task.claim.id, found_on)) is not None:
         return before
-    rest = (data, controls, task.by, task.narrowed, drawn)
+    rest = (data, controls, task.by, task.narrowed, task.recorded, drawn)
     if isinstance(pool, cf.ProcessPoolExecutor):
         return pool.submit(_conclude_by_id, folder, found_on, task.claim.id, task.load, *rest)
     return _concluded_and_kept(folder, found_on, task.claim, *rest)

@@ -161,8 +161,8 @@ class Claim:
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
         bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
-        found: for ``expected="measured"``: check name -> ``(low, high)``, where the recorded value lies; a run that disagrees makes
-            the claim inconclusive.
+        found: for ``expected="measured"``: check name -> ``(low, high)``, where the value lies that was recorded on the quick grid;
+            a run of that grid that disagrees makes the claim inconclusive.
     """
 
     id: str

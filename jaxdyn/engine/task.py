@@ -53,6 +53,11 @@ class Task:
         return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
 
     @property
+    def recorded(self) -> bool:
+        """Whether these are the runs on which what a measured claim has found was recorded: its own quick grid."""
+        return self.scale == "quick" and not self.overrides
+
+    @property
     def command(self) -> str:
         """The command that repeats just this claim."""
         words = ["jaxdyn verify", self.claim.id]

@@ -24,7 +24,9 @@ from jaxdyn.status import NAMES, OK
 __all__ = ["by_cells", "decide", "ok_runs"]
 
 
-def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], *, narrowed: bool = False) -> Decision:
+def decide(
+    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], *, narrowed: bool = False, recorded: bool = True
+) -> Decision:
     """Judge a claim.
 
     Args:
@@ -32,11 +34,14 @@ def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], 
         data: its runs.
         control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
         narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
+        recorded: what a measured claim has found was recorded on such runs; on other grids it is not compared.
 
     Returns:
         The decision; an exception of the judge makes it ``error``.
     """
     diverged = int((data.status != OK).sum())
+    if not recorded:
+        claim = dataclasses.replace(claim, found=None)
     try:
         outside = int(_outside(claim, data).sum())
         return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=outside)

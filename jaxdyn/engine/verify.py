@@ -224,15 +224,21 @@ def run_plan(
 
 
 def conclude(
-    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), *, narrowed: bool = False
+    claim: Claim,
+    data: xr.Dataset,
+    control_data: dict[str, xr.Dataset],
+    by: Sequence[str] = (),
+    *,
+    narrowed: bool = False,
+    recorded: bool = True,
 ) -> Conclusion:
     """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
     cells = by_cells(claim, data, list(by)) if by else None
-    return Conclusion(decide(claim, data, control_data, narrowed=narrowed), cells)
+    return Conclusion(decide(claim, data, control_data, narrowed=narrowed, recorded=recorded), cells)
 
 
 def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
-    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed)
+    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed, recorded=task.recorded)
 
 
 def _own_seeds(claim: Claim, scale: str, seeds: Any, fresh: int | None) -> Any:

@@ -53,6 +53,14 @@ def test_overrides_and_fewer_seeds_may_take_away_what_a_judge_needs(toys, option
     assert make_plan([toys.CLAIMS[0]], **options).tasks[0].narrowed is narrowed
 
 
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [({}, True), ({"seeds": 3}, True), ({"fresh": 40}, True), ({"overrides": {"rate": 1.0}}, False), ({"scale": "paper"}, False)],
+)
+def test_what_was_found_is_compared_on_the_quick_grid_alone(toys, options, recorded):
+    assert make_plan([toys.CLAIMS[0]], **options).tasks[0].recorded is recorded
+
+
 def test_a_plan_counts_runs_and_asks_for_all_of_them(toys):
     plan = make_plan(toys.CLAIMS[:2])
     assert plan.runs == 32 and plan.done == 0, "16 of both claims and 16 of a control"

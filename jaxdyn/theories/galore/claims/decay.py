@@ -173,7 +173,7 @@ CLAIMS = (
         r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$, within 2% of that rate.",
         source="arXiv:2403.03507, corollary to lemma 3.4 (low rank); the condition on the second eigenvector: derived",
         quick=jd.grid(Quadratic, kind="entries", step=[0.5, 0.9]),
-        paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8]),
+        paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8], every=6),
         assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03)),
         judge=judge_rank_one,
         controls={"a lowest eigenvector of rank 2": {"kind": "pair", "every": 1, "step": 0.4}},

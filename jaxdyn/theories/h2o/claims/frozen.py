@@ -14,8 +14,9 @@ __all__ = ["CLAIMS", "judge"]
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """The share of runs in which exactly the predicted tokens are left."""
-    same = (ds.measured_kept == ds.predicted_kept).all("place").where(ds.measured_kept.notnull().all("place"))
-    return [jd.share_within("share of runs in which the first 7 tokens are left", same, over="seed", low=0.95)]
+    there = ds.measured_kept.notnull()  # smaller caches are padded
+    same = ((ds.measured_kept == ds.predicted_kept) | ~there).all("place").where(there.any("place"))
+    return [jd.share_within("share of runs in which the first tokens are left", same, over="seed", low=0.95)]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

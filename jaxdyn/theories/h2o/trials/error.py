@@ -54,7 +54,7 @@ def trial(s: Eviction, key: PRNGKeyArray) -> jd.Observables:
             "plain": jnp.linalg.norm(p @ v - inside @ v),
             "half": lost * largest,
             "without_mass": 2 * largest,
-            "lost": lost,
             "nothing": jnp.zeros((), jnp.float64),
         },
+        assumed={"lost": lost},
     )

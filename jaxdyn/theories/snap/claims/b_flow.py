@@ -159,16 +159,17 @@ def _form(ds: xr.Dataset, form: str) -> xr.Dataset:
     return ds.sel(form=form) if "form" in ds.dims else ds
 
 
+GRID = jd.grid(
+    PairFlow,
+    ratio=[1e-4, 1e-3, 2e-3, 1e-2, 0.1, 1.0, 10.0, 100.0],
+    odds=[0.005, 0.01, 0.02, 0.05],
+    per_query=[1.0, 2.0, 4.0],
+    spare=[0, 36, 108],
+)
 study = jd.Study(
     trial=trial,
     quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3, 0.1, 10.0, 100.0], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
-    paper=jd.grid(
-        PairFlow,
-        ratio=[1e-4, 1e-3, 2e-3, 1e-2, 0.1, 1.0, 10.0, 100.0],
-        odds=[0.005, 0.01, 0.02, 0.05],
-        per_query=[1.0, 2.0, 4.0],
-        spare=[0, 36, 108],
-    ),
+    paper=GRID,
     source="arXiv:2305.16380, Theorem 4; the law with memory is derived",
     evidence="flow",
     bounds="derived",
@@ -209,11 +210,12 @@ CLAIMS = (
     study.claim(
         id="snap.B_law_flow",
         statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
-        r"4's law at $\rho = 1/K$ within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to $\eta_Y t = 10^9$, and within $M f_c^2 + "
+        r"4's law at $\rho = 1/K$ with one or two classes a query within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to $\eta_Y t = 10^9$, and within $M f_c^2 + "
         r"\frac q6 s^2$ (overlap and memory). There the argument $q\rho\eta_Z\Gamma/C_0$ of its logarithm does not exceed .1: "
         r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
         judge=judge_linear,
         form="instant",
+        paper=GRID.replace(per_query=[1.0, 2.0]),
         assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),
         controls={"attention that learns a thousand times faster than the decoder": {"ratio": 1e-3}},
         rivals={"nothing moves": still, "rho = 1": every_step},
@@ -224,6 +226,7 @@ CLAIMS = (
         r"learns 500 and 1000 times as fast as the decoder freezes after $2K\ln M/\eta_Y$ as well: "
         r"$\|c(2t) - c(t)\|_1$ is at most .01, does not rise, and is within 20% that of the law with memory.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
+        paper=GRID.replace(ratio=[1e-4, 1e-3, 2e-3]),
         judge=judge_frozen,
         controls={
             **CROWD,

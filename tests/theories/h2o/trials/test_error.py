@@ -13,7 +13,7 @@ def test_runs():
     np.testing.assert_allclose(ds.measured_error, ds.predicted_error, rtol=1e-12)
     np.testing.assert_allclose((ds.measured_bound / ds.predicted_bound).sel(opposed=1.0), 1, rtol=1e-12)
     assert float((ds.measured_bound / ds.predicted_bound).sel(opposed=0.0).max()) < 1
-    assert float(ds.lost.min()) > 0
+    assert float(ds.assumed_lost.min()) > 0
 
 
 @pytest.mark.parametrize("wrong", [{"kept": 0.0}, {"kept": 24.0}, {"keys": 1}, {"spread": -1.0}])
