@@ -210,7 +210,8 @@ CLAIMS = (
     study.claim(
         id="snap.B_law_flow",
         statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
-        r"4's law at $\rho = 1/K$ with one or two classes a query within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to $\eta_Y t = 10^9$, and within $M f_c^2 + "
+        r"4's law at $\rho = 1/K$ with one or two classes a query within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to "
+        r"$\eta_Y t = 10^9$, and within $M f_c^2 + "
         r"\frac q6 s^2$ (overlap and memory). There the argument $q\rho\eta_Z\Gamma/C_0$ of its logarithm does not exceed .1: "
         r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
         judge=judge_linear,
