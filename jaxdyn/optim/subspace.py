@@ -116,7 +116,7 @@ def signed(p: Float[Array, "m r"]) -> Float[Array, "m r"]:
 def find(s: Subspace, g: Float[Array, "*batch m n"], old: Basis, key: PRNGKeyArray) -> Basis:
     """The basis of a gradient, one matrix after another; float32 at least.
 
-    A gradient that is zero or not finite keeps the old basis, and takes a random one if there is none.
+    A gradient that is zero or not finite keeps the old basis, and takes the first unit vectors if there is none.
     """
     batch = g.shape[:-2]
     one: Callable[..., Basis] = lambda *a: _find(s, *a)  # noqa: E731
@@ -142,16 +142,16 @@ def _find(s: Subspace, g: Float[Array, "m n"], old: Basis, key: PRNGKeyArray) ->
         gaussian = jax.random.normal(keys[i], before.shape, a.dtype)
         if s.finder == "gaussian":
             return (gaussian / r**0.5).astype(before.dtype)
-        random = linalg.qr(gaussian)[0]
         if s.finder == "orthonormal":
-            return random.astype(before.dtype)
-        last = jnp.where(jnp.any(before != 0), before.astype(a.dtype), random)
+            return linalg.qr(gaussian)[0].astype(before.dtype)
+        known, last = jnp.any(before != 0), before.astype(a.dtype)
         if s.finder == "iteration":
-            new = _iterate(a, last, s.power)
+            new = _iterate(a, jnp.where(known, last, gaussian), s.power)
         else:
             new = exact[i][:, :r] if s.finder == "svd" else _randomized(a, r, s, keys[i])
             new = signed(new) if s.signs else new
-        return jnp.where(usable, new, last).astype(before.dtype)
+        other = jnp.where(known, last, jnp.eye(*before.shape, dtype=a.dtype))  # a QR of random columns here would be half the cost
+        return jnp.where(usable, new, other).astype(before.dtype)
 
     return Basis(side(0, g), side(1, g.T))
 

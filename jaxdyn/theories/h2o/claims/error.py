@@ -51,9 +51,9 @@ CLAIMS = (
     ).claim(
         id="h2o.error_bound",
         statement=r"If all keys but a set $K$ are evicted, together of weight $\epsilon \ge 0.01$, and the weights left are "
-        r"renormalised, the output of softmax attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ are the means of the "
-        r"values by weight, so by at most $2 \epsilon \max_j \|v_j\|$. Values of one size that are opposed attain the bound. (An "
-        "identity on random logits and values; no training.)",
+        r"renormalised, the output of softmax attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ are the "
+        r"means of the values by weight, so by at most $2 \epsilon \max_j \|v_j\|$. Values of one size that are opposed attain the "
+        "bound. (An identity on random logits and values; no training.)",
         judge=judge,
         controls={"weights are not renormalised": jd.swap(measured_error="plain", measured_bound="plain")},
         rivals={
