@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
+    from jaxdyn.engine.atlas import Map
+    from jaxdyn.engine.atlas import map_claim as map
     from jaxdyn.engine.breach import need, rolled, scaled, swap
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
     from jaxdyn.engine.contract import above, below, looked
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _HOMES = {
+    "engine.atlas": ("Map",),
     "engine.breach": ("need", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
     "errors": ("Inconclusive", "UsageError", "require"),
@@ -77,6 +80,7 @@ __all__ = [
     "Control",
     "Grid",
     "Inconclusive",
+    "Map",
     "Observables",
     "Study",
     "Swept",
@@ -91,6 +95,7 @@ __all__ = [
     "grid",
     "interval_within",
     "looked",
+    "map",
     "mean_within",
     "named",
     "need",
@@ -119,6 +124,8 @@ def __getattr__(name: str) -> Any:
             value: Any = version("jaxdyn")
         except PackageNotFoundError:  # run from a folder of sources that was never installed
             value = "0+unknown"
+    elif name == "map":  # inside the engine the builtin keeps its name
+        value = import_module("jaxdyn.engine.atlas").map_claim
     elif name in _HOME:
         value = getattr(import_module(f"jaxdyn.{_HOME[name]}"), name)
     else:

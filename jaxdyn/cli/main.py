@@ -1,4 +1,4 @@
-"""The command line: ``jaxdyn list | show | verify | new | report | completion``.
+"""The command line: ``jaxdyn list | show | verify | map | new | report | completion``.
 
 Nothing heavy is imported before the arguments are parsed. Human text goes to standard error when ``--json`` is on.
 Exit code: 0 every verdict as expected, 1 some verdict differs, 2 wrong use, 130 interrupted.
@@ -54,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="{list,show,verify,new,report,completion}", parser_class=_Parser
+        dest="command", required=True, metavar="{list,show,verify,map,new,report,completion}", parser_class=_Parser
     )
     load = _Parser(add_help=False)
     load.add_argument("--load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own.")
@@ -84,6 +84,25 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
     verify.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
     verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+
+    map_ = commands.add_parser("map", parents=[load], **_told("Map where a claim holds over one or two fields."))
+    map_.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
+    map_.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        metavar="FIELD=LOW:HIGH[:log]",
+        help="A field and its range, or its values (FIELD=V1,V2); once or twice.",
+    )
+    map_.add_argument("--cells", default="243", metavar="N", help="Judge at most N cells (default: 243).")
+    map_.add_argument(
+        "--scale", default="quick", help="Take all other fields from the quick grid (the default) or the paper's own."
+    )
+    map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
+    map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    map_.add_argument("--out", metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
+    map_.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
+    map_.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
     new = commands.add_parser("new", **_told("Write a working claim of your own to start from."))
     new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
@@ -240,7 +259,29 @@ def _verify(args: argparse.Namespace) -> int:
     return code
 
 
-COMMANDS = {"list": _list, "show": _show, "verify": _verify, "new": _new, "report": _report, "completion": _completion}
+def _map(args: argparse.Namespace) -> int:
+    os.environ.setdefault("EQX_ON_ERROR", "nan")  # as in _verify
+    from jaxdyn.cli import atlas
+
+    with contextlib.redirect_stdout(sys.stderr):
+        found = atlas.map_command(
+            args.claim,
+            over=args.over,
+            cells=_whole(args.cells, "--cells", 1),
+            scale=args.scale,
+            seeds=_seeds(args.seeds),
+            sets=_sets(args.sets),
+            out=Path(args.out or f"map-{args.claim}"),
+            workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
+            cluster=args.cluster,
+            load=args.load,
+        )
+    if args.json:
+        print(json.dumps(found))
+    return 0
+
+
+COMMANDS = {"list": _list, "show": _show, "verify": _verify, "map": _map, "new": _new, "report": _report, "completion": _completion}
 
 
 def main(argv: Sequence[str] | None = None) -> int:

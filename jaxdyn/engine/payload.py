@@ -57,12 +57,12 @@ def environment() -> dict[str, Any]:
     }
 
 
-def _finite(value: Any) -> Any:
+def finite(value: Any) -> Any:
     """The same structure with null for numbers that JSON does not know."""
     if isinstance(value, dict):
-        return {str(k): _finite(v) for k, v in value.items()}
+        return {str(k): finite(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
+        return [finite(v) for v in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -118,7 +118,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
 
 def entry(verified: Verified) -> dict[str, Any]:
     """One claim of :func:`payload`."""
-    return dict(_finite(_entry(verified)))
+    return dict(finite(_entry(verified)))
 
 
 def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "environment": environment(),
     }
-    return dict(_finite(whole))
+    return dict(finite(whole))
 
 
 def _runs(request: Request) -> set[tuple[Any, ...]]:

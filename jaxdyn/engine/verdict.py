@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn.engine.claim import Claim, Control
+from jaxdyn.engine.claim import Claim, Control, Rival
 from jaxdyn.engine.contract import Assumption
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.judge import Check, all_passed, plain
@@ -21,7 +21,7 @@ from jaxdyn.engine.resolution import blend, judged, obstacle, rejects, scale, sm
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
-__all__ = ["by_cells", "decide", "ok_runs"]
+__all__ = ["by_cells", "decide", "judge_cell", "ok_runs", "outside"]
 
 
 def decide(
@@ -43,8 +43,8 @@ def decide(
     if not recorded:
         claim = dataclasses.replace(claim, found=None)
     try:
-        outside = int(_outside(claim, data).sum())
-        return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=outside)
+        count = int(outside(claim, data).sum())
+        return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=count)
     except Exception as error:
         return dataclasses.replace(error_decision(error, claim.judge), diverged=diverged)
 
@@ -52,7 +52,7 @@ def decide(
 def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
     if (obstacle_ := _too_few(claim, data)) is not None:
         return Decision("inconclusive", message=obstacle_)
-    whole = ok_runs(data, _outside(claim, data))
+    whole = ok_runs(data, outside(claim, data))
     main = _select_form(whole, claim.form)
     try:
         everything = judged(claim.judge, main, narrowed=narrowed)
@@ -161,9 +161,9 @@ def _judge_rival(name: str, data: xr.Dataset, claim: Claim) -> Outcome:
 # runs
 
 
-def ok_runs(ds: xr.Dataset, outside: xr.DataArray | None = None) -> xr.Dataset:
-    """The data with NaN in every run that is not ok or is outside of the assumptions (``status`` is kept)."""
-    ok = ds.status == OK if outside is None else (ds.status == OK) & ~outside
+def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
+    """The data with NaN in every run that is not ok or left out, being outside of the assumptions (``status`` is kept)."""
+    ok = ds.status == OK if left_out is None else (ds.status == OK) & ~left_out
     if bool(ok.all()):
         return ds
     run_dims = set(ds.status.dims)
@@ -171,14 +171,14 @@ def ok_runs(ds: xr.Dataset, outside: xr.DataArray | None = None) -> xr.Dataset:
     return ds.assign(masked)
 
 
-def _outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
+def outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
     """Runs that are ok but do not meet the claim's assumptions."""
     inside = xr.ones_like(ds.status, bool)
     for assumption in claim.assumes:
         values = _assumed(assumption, ds)
         inside = inside & (values > assumption.low) & (values < assumption.high)
-    outside: xr.DataArray = (ds.status == OK) & ~inside
-    return outside
+    found: xr.DataArray = (ds.status == OK) & ~inside
+    return found
 
 
 def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
@@ -192,12 +192,12 @@ def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
 
 def _too_few(claim: Claim, data: xr.Dataset) -> str | None:
     """Why too few runs are ok and inside the assumptions to judge; None if there are enough."""
-    ok, outside = data.status == OK, _outside(claim, data)
+    ok = data.status == OK
     if float(ok.mean()) < claim.min_ok or not bool(ok.any()):
         bad = data.status.values[data.status.values != OK]
         kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
         return f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {claim.min_ok:.0%} are needed"
-    if not bool((ok & ~outside).any()):
+    if not bool((ok & ~outside(claim, data)).any()):
         return f"no run lies inside the assumptions ({', '.join(map(str, claim.assumes))})"
     return None
 
@@ -216,15 +216,16 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
     """Judge each cell of the named fields separately: the map of where a claim holds, with the checks where there are any."""
     sizes = [data.sizes[f] for f in fields]
     parts = (data.isel({f: [i] for f, i in zip(fields, index, strict=True)}) for index in np.ndindex(*sizes))
-    return [{"at": {f: plain(part[f].values[0]) for f in fields}, **_cell(claim, part)} for part in parts]
+    return [{"at": {f: plain(part[f].values[0]) for f in fields}, **judge_cell(claim, part)} for part in parts]
 
 
-def _cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
-    """The verdict of one cell, without controls and rivals; ``failed`` says which checks fail, or why there are none."""
+def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
+    """The verdict of one cell, without controls; ``failed`` says which checks fail, which rivals pass, or why nothing is judged."""
     try:
         if (obstacle_ := _too_few(claim, part)) is not None:
             return {"verdict": "inconclusive", "failed": obstacle_}
-        checks = judged(claim.judge, _select_form(ok_runs(part, _outside(claim, part)), claim.form), narrowed=True)
+        main = _select_form(ok_runs(part, outside(claim, part)), claim.form)
+        checks = judged(claim.judge, main, narrowed=True)
     except Inconclusive as reason:
         return {"verdict": "inconclusive", "failed": str(reason)}
     except Exception as error:
@@ -232,5 +233,15 @@ def _cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
     seen = [dataclasses.asdict(c) for c in checks]
     if unmet := [c.name for c in checks if c.gate and not c.passed]:
         return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(unmet)}", "checks": seen}
+    if all_passed(checks) and (alike := [name for name, rival in claim.rivals.items() if _passes(claim, rival, main)]):
+        return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "checks": seen}
     verdict = {True: "upheld", False: "refuted", None: "inconclusive"}[all_passed(checks)]
     return {"verdict": verdict, "failed": "; ".join(c.name for c in checks if not c.passed) or None, "checks": seen}
+
+
+def _passes(claim: Claim, rival: Rival, cell: xr.Dataset) -> bool:
+    """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
+    try:
+        return all_passed([c for c in judged(claim.judge, rival(cell)) if not c.gate]) is True
+    except Exception:
+        return False

@@ -1,0 +1,126 @@
+"""``jaxdyn map``: plan, run and judge a map, and write what came out."""
+
+from __future__ import annotations
+
+import collections
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import xarray as xr
+
+from jaxdyn import plotting
+from jaxdyn.cli.pool import check_address, executor, worker_count
+from jaxdyn.cli.words import duration, plural
+from jaxdyn.engine.atlas import Axis, Map, Survey, prepare, survey
+from jaxdyn.engine.store import atomic_write, open_folder
+from jaxdyn.errors import UsageError
+from jaxdyn.report import atlas
+from jaxdyn.report.gallery import standalone
+
+__all__ = ["map_command", "parse"]
+
+JUDGING = 0.1  # seconds a cell
+FILES = ("map.json", "map.nc", "map.svg")
+
+
+def parse(items: Sequence[str]) -> dict[str, Axis]:
+    """The axes of ``--over FIELD=LOW:HIGH[:log]`` or ``--over FIELD=V1,V2,…``.
+
+    Raises:
+        UsageError: anything else, or a field given twice.
+    """
+    axes: dict[str, Axis] = {}
+    for item in items:
+        name, equals, text = (part.strip() for part in item.partition("="))
+        allowed = "write FIELD=LOW:HIGH, FIELD=LOW:HIGH:log or FIELD=V1,V2,…"
+        if not (name and equals and text):
+            raise UsageError(f"--over {item} is not allowed: {allowed}")
+        if name in axes:
+            raise UsageError(f"--over {item}: {name} is given twice")
+        parts = text.split(":")
+        if len(parts) == 1:
+            axes[name] = Axis(name, values=tuple(v.strip() for v in text.split(",") if v.strip()))
+            continue
+        try:
+            low, high = (float(v) for v in parts[:2])
+        except ValueError:
+            raise UsageError(f"--over {item} is not allowed: {allowed}") from None
+        if parts[2:] not in ([], ["log"]):
+            raise UsageError(f"--over {item} is not allowed: {allowed}")
+        axes[name] = Axis(name, low, high, log=parts[2:] == ["log"])
+    return axes
+
+
+def map_command(
+    claim: str,
+    *,
+    over: Sequence[str],
+    cells: int,
+    scale: str,
+    seeds: Any,
+    sets: Mapping[str, Any],
+    out: Path,
+    workers: int | None,
+    cluster: str | None,
+    load: Sequence[str],
+) -> dict[str, Any]:
+    """Map a claim; writes the map beside its runs and returns it as JSON."""
+    if cluster is not None:
+        check_address(cluster)  # a typing error shows at once
+    asked = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
+    count = worker_count(workers, 2**10)
+    with open_folder(out, f"map of {asked.claim.id}") as folder:
+        _say(_announcement(asked, count))
+        with executor(count, cluster) as pool:
+            found = survey(asked, store=folder.resolve(), pool=pool, workers=count)
+        write(found, folder)
+    for line in _lines(found, out):
+        _say(line)
+    return found.to_json()
+
+
+def write(found: Map, folder: Path) -> None:
+    """The map as JSON, as a labelled Dataset and as a figure."""
+    told = json.loads(json.dumps(found.to_json(), default=str))
+    atomic_write(folder / FILES[0], json.dumps(told, indent=1))
+    atomic_write(folder / FILES[1], bytes(found.data.to_netcdf()))
+    label = f"{found.claim} over {' and '.join(axis.field for axis in found.axes)}"
+    svg = plotting.render(lambda _, fig: atlas.draw(told, fig), xr.Dataset(), label)
+    atomic_write(folder / FILES[2], standalone(svg))
+
+
+def _announcement(asked: Survey, workers: int) -> str:
+    """What a map will cost at most."""
+    runs = len(asked.request(asked.first()[0]).grid.cells()) * len(asked.seeds)
+    seconds = asked.seconds() / workers + JUDGING * asked.cells
+    cells = f"{plural(len(asked.first()), 'cell')} first, {asked.cells} at most, {plural(runs, 'run')} each"
+    return f"{asked.claim.id}: {cells}; {duration(seconds)} expected"
+
+
+def _lines(found: Map, out: Path) -> list[str]:
+    """What came out, in words."""
+    counts = collections.Counter(cell["verdict"] for cell in found.cells)
+    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    work = f"{plural(found.runs, 'run')}, {plural(found.programs, 'program')}, {found.seconds:.0f} s"
+    lines = [f"{plural(len(found.cells), 'cell')}: {told}; {work}"]
+    if found.border is not None:
+        across, up = (axis.field for axis in found.axes)
+        b = found.border
+        lines.append(
+            f"border: {up} = {b.factor:.3g} · {across}^{b.exponent:.3f}, exponent {b.interval[0]:.3f} to {b.interval[1]:.3f} "
+            f"(95 %), its {b.points} points within a factor of {b.spread:.2f}"
+        )
+    elif len(found.axes) == 1:
+        (axis,) = found.axes
+        ends = [sorted(end[axis.field] for end in edge) for edge in found.edges]
+        lines += [f"border: {axis.field} between {low:.4g} and {high:.4g}" for low, high in sorted(ends)]
+    reasons = collections.Counter(cell["failed"] for cell in found.cells if cell.get("failed"))
+    lines += [f"  {count} × {reason}" for reason, count in reasons.most_common(5)]
+    return [*lines, f"map: {out / FILES[2]}"]
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,343 @@
+r"""Where a claim stops holding: its judge on every point of a plane of settings, more points where the verdict changes.
+
+A point is judged as a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are worlds of
+their own and not asked at every point. Runs outside the assumptions are left out; where no run is inside, all of them are judged:
+one sees where a theorem holds beyond what it assumes, and where it does not within.
+
+Where both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law (:mod:`jaxdyn.engine.border`).
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import contextlib
+import dataclasses
+import itertools
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.engine import lattice, registry, timings
+from jaxdyn.engine import store as storage
+from jaxdyn.engine.border import FEWEST, Border, fit
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.payload import finite
+from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.runs import Request
+from jaxdyn.engine.setting import coerce
+from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored, plan, seed_tuple
+from jaxdyn.engine.verdict import judge_cell, outside
+from jaxdyn.errors import UsageError
+from jaxdyn.status import OK
+
+__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "survey"]
+
+BORDER = ("upheld", "refuted")
+Values: TypeAlias = "dict[str, Any]"
+Judging: TypeAlias = "Callable[[Sequence[Values]], list[dict[str, Any]]]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    """A field and its range, or the values it takes; points on a range are dense where the verdict changes."""
+
+    field: str
+    low: float = math.nan
+    high: float = math.nan
+    log: bool = False
+    values: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.values:
+            return
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise UsageError(f"{self.field}={self.low:g}:{self.high:g} is not allowed: a range goes from a number to a larger one")
+        if self.log and self.low <= 0:
+            raise UsageError(f"{self.field}={self.low:g}:{self.high:g}:log is not allowed: a logarithmic range starts above 0")
+
+    @classmethod
+    def of(cls, field: str, given: Any) -> Axis:
+        """The axis of a range ``(low, high)``, ``(low, high, "log")``, or of a list of values.
+
+        Raises:
+            UsageError: anything else.
+        """
+        if isinstance(given, list | range):
+            if not given:
+                raise UsageError(f"{field}=[] is not allowed: an axis needs at least one value")
+            return cls(field, values=tuple(given))
+        match given:
+            case (int() | float() as low, int() | float() as high):
+                return cls(field, float(low), float(high))
+            case (int() | float() as low, int() | float() as high, "log"):
+                return cls(field, float(low), float(high), log=True)
+        raise UsageError(f"{field}={given!r} is not allowed: give (low, high), (low, high, 'log') or a list of values")
+
+    def at(self, place: int) -> float:
+        """The value at a place of the lattice."""
+        t = place / lattice.FINE
+        return self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The axis in JSON."""
+        if self.values:
+            return {"field": self.field, "values": list(self.values)}
+        return {"field": self.field, "low": self.low, "high": self.high, "log": self.log}
+
+
+@dataclasses.dataclass(frozen=True)
+class Map:
+    """A claim judged over one or two fields.
+
+    ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
+    assumptions), and ``assumed``, the means of what the claim assumes. ``edges`` are pairs of neighbours, one upheld, one
+    refuted.
+    """
+
+    claim: str
+    axes: tuple[Axis, ...]
+    cells: list[dict[str, Any]]
+    edges: list[tuple[dict[str, Any], dict[str, Any]]]
+    border: Border | None
+    assumes: tuple[dict[str, Any], ...]
+    runs: int
+    programs: int
+    seconds: float
+
+    @property
+    def data(self) -> xr.Dataset:
+        """All cells as one Dataset along ``cell``: fields, verdict, and every check's value; NaN where nothing was judged."""
+        names = list(dict.fromkeys(c["name"] for cell in self.cells for c in cell.get("checks", ())))
+        values = {name: [_value(cell, name) for cell in self.cells] for name in names}
+        fields = {a.field: ("cell", [cell["at"][a.field] for cell in self.cells]) for a in self.axes}
+        verdicts = {"verdict": ("cell", [cell["verdict"] for cell in self.cells])}
+        table = {"value": (("check", "cell"), [values[name] for name in names])} if names else {}
+        return xr.Dataset(verdicts | table, fields | ({"check": names} if names else {}), {"claim": self.claim})
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it in JSON types: null for numbers that are not finite."""
+        border = None if self.border is None else dataclasses.asdict(self.border)
+        told = {
+            "claim": self.claim,
+            "over": [axis.told for axis in self.axes],
+            "cells": self.cells,
+            "edges": [list(edge) for edge in self.edges],
+            "border": border,
+            "assumes": list(self.assumes),
+            "runs": self.runs,
+            "programs": self.programs,
+            "seconds": self.seconds,
+        }
+        return cast("dict[str, Any]", finite(told))
+
+
+def _value(cell: Mapping[str, Any], name: str) -> float:
+    """The value of a check in a cell; NaN where there is none."""
+    values = [c["value"] for c in cell.get("checks", ()) if c["name"] == name]
+    return float(values[0]) if values and values[0] is not None else math.nan
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """What a map asks: the claim, its axes, how many cells at most, and all that is the same for every cell."""
+
+    claim: Claim
+    axes: tuple[Axis, ...]
+    cells: int
+    scale: str
+    seeds: tuple[int, ...]
+    overrides: Mapping[str, Any]
+
+    def request(self, values: Values) -> Request:
+        """The runs of one cell."""
+        return Request(self.claim.trial, self.claim.grid(self.scale).replace(**{**self.overrides, **values}), self.seeds)
+
+    @property
+    def listed(self) -> list[Values]:
+        """Combinations of the values of axes that are lists."""
+        lists = [a for a in self.axes if a.values]
+        return [dict(zip((a.field for a in lists), row, strict=True)) for row in itertools.product(*(a.values for a in lists))]
+
+    @property
+    def ranges(self) -> list[Axis]:
+        """Axes that are ranges."""
+        return [a for a in self.axes if not a.values]
+
+    def point(self, place: Sequence[int]) -> Values:
+        """The values of a place on the lattice."""
+        return {a.field: a.at(x) for a, x in zip(self.ranges, place, strict=True)}
+
+    def first(self) -> list[Values]:
+        """The cells of the first round."""
+        _, places = lattice.start(len(self.ranges), self.cells // len(self.listed))
+        return [{**values, **self.point(place)} for values in self.listed for place in places]
+
+    def seconds(self) -> float:
+        """Expected seconds of running all cells, from those of the first round; judging comes on top."""
+        first = self.first()
+        jobs = plan([self.request(values) for values in first], store=None, quick=self.scale == "quick")
+        runs = sum(job.runs for job in jobs)
+        compiling = sum(timings.expected(dataclasses.replace(job, chunks=job.chunks[:1])) for job in jobs)
+        return max(sum(map(timings.expected, jobs)) * self.cells / len(first), compiling) if runs else 0.0
+
+
+def prepare(
+    claim: str | Claim,
+    over: Mapping[str, Any],
+    *,
+    cells: int = 243,
+    scale: str = "quick",
+    seeds: Any = None,
+    overrides: Mapping[str, Any] | None = None,
+    load: Sequence[str | Path] = (),
+) -> Survey:
+    """Check what a map is asked for.
+
+    Raises:
+        UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
+    """
+    if isinstance(claim, str):
+        found = registry.select([claim], load)
+        if len(found) != 1:
+            raise UsageError(f"{claim!r} matches {len(found)} claims; a map is of one")
+        claim = found[0]
+    if scale not in ("quick", "paper"):
+        raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
+    if not 1 <= len(over) <= 2:
+        raise UsageError(f"a map is over one or two fields, got {len(over)}")
+    setting = claim.grid(scale).setting
+    axes = []
+    for field, given in over.items():
+        axis = given if isinstance(given, Axis) else Axis.of(field, given)
+        ends = axis.values or (axis.low, axis.high)
+        taken = tuple(coerce(setting, field, v) for v in ends)
+        if not axis.values and field not in setting.swept_fields:
+            raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
+        axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
+    chosen = claim.seed_count(scale) if seeds is None else seeds
+    survey = Survey(claim, tuple(axes), cells, scale, seed_tuple(chosen), dict(overrides or {}))
+    least = len(survey.first())
+    if cells < least:
+        raise UsageError(f"cells={cells} is not allowed: this map begins with {least}")
+    for values in survey.first():
+        survey.request(values)  # values that the setting refuses are told before anything runs
+    return survey
+
+
+def map_claim(
+    claim: str | Claim,
+    *,
+    over: Mapping[str, Any],
+    cells: int = 243,
+    scale: str = "quick",
+    seeds: Any = None,
+    out: str | Path | None = None,
+    cluster: cf.Executor | None = None,
+    load: Sequence[str | Path] = (),
+    **fields: Any,
+) -> Map:
+    """Map where a claim holds: ``jd.map("joma.erf", over={"ratio": (1e-2, 1e2, "log")})``.
+
+    Args:
+        claim: an id, or a ``Claim`` of your own.
+        over: one or two fields: ``(low, high)``, ``(low, high, "log")``, or a list of values, each of them a row of the map.
+        cells: how many points at most.
+        scale: ``quick`` or ``paper``: which grid all other fields come from.
+        seeds: how many, or which; default: the claim's own.
+        out: folder for the runs' shards; None keeps nothing.
+        cluster: any ``concurrent.futures.Executor`` for the chunks.
+        load: files with claims of your own.
+        fields: overrides of the setting; a list sweeps the field within every cell.
+
+    Returns:
+        The :class:`Map`: ``.cells``, ``.border``, ``.data``, ``.to_json()``.
+
+    Raises:
+        UsageError: as :func:`prepare`.
+    """
+    asked = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), f"map of {asked.claim.id}")
+    with folder as store:
+        return survey(asked, store=store, pool=cluster)
+
+
+def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, workers: int = 1) -> Map:
+    """Run and judge round after round; see :func:`map_claim`.
+
+    Args:
+        asked: from :func:`prepare`.
+        store: folder of the shards; None keeps nothing.
+        pool: executor for the chunks; None runs in this process.
+        workers: into how many chunks the runs of a round are cut at least.
+    """
+    begin, counts = time.perf_counter(), {"runs": 0}
+    programs: set[Any] = set()
+    with Progress("mapping") as progress:
+
+        def judge(batch: Sequence[Values]) -> list[dict[str, Any]]:
+            requests = [asked.request(values) for values in batch]
+            most = max(1, -(-sum(len(r.seeds) * len(r.grid.cells()) for r in requests) // workers)) if workers > 1 else MOST_SEEDS
+            jobs = plan(requests, store=store, quick=asked.scale == "quick", chunk=most)
+            runs = load_stored(jobs)
+            costs = execute(jobs, runs, pool, progress)
+            for cost in costs.values():
+                if isinstance(cost, Failure):
+                    raise cost.exception()
+            programs.update(job.program for job in jobs)
+            counts["runs"] += sum(job.runs for job in jobs)
+            return [_judged(asked.claim, runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)]
+
+        entries, edges = explore(asked, judge)
+    assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in asked.claim.assumes)
+    border = _border(asked, edges)
+    seconds = time.perf_counter() - begin
+    return Map(asked.claim.id, asked.axes, entries, edges, border, assumed, counts["runs"], len(programs), seconds)
+
+
+def _judged(claim: Claim, data: xr.Dataset, values: Values) -> dict[str, Any]:
+    """The entry of one cell."""
+    assumed = {a.name: float(data[f"assumed_{a.name}"].mean()) for a in claim.assumes if f"assumed_{a.name}" in data}
+    inside = bool(((data.status == OK) & ~outside(claim, data)).any())
+    asked = claim if inside else dataclasses.replace(claim, assumes=())
+    return {"at": dict(values), **judge_cell(asked, data), "inside": inside, "assumed": assumed}
+
+
+def explore(asked: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
+    """Cells of all rounds, and the pairs of neighbours between which the border lies.
+
+    Every round asks for as many cells as the first, so that the same programs serve; one that would exceed the number of cells is
+    left out.
+    """
+    rows, dims = asked.listed, len(asked.ranges)
+    leaves, places = lattice.start(dims, asked.cells // len(rows))
+    row_leaves, labels = [leaves for _ in rows], [dict[tuple[int, ...], str]() for _ in rows]
+    entries: list[dict[str, Any]] = []
+    todo = [(i, place) for i in range(len(rows)) for place in places]
+    while todo:
+        judged = judge([{**rows[i], **asked.point(place)} for i, place in todo])
+        entries += judged
+        for (i, place), entry in zip(todo, judged, strict=True):
+            labels[i][place] = entry["verdict"]
+        todo = []
+        if dims and len(entries) + len(rows) * len(places) <= asked.cells:
+            for i in range(len(rows)):
+                row_leaves[i], new = lattice.more(row_leaves[i], labels[i], len(places), BORDER)
+                todo += [(i, place) for place in new]
+    pairs = [(i, pair) for i in range(len(rows)) for pair in lattice.edges(row_leaves[i], labels[i], BORDER)]
+    return entries, [({**rows[i], **asked.point(a)}, {**rows[i], **asked.point(b)}) for i, (a, b) in pairs]
+
+
+def _border(asked: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | None:
+    """The power law of the border's points, if both axes are logarithmic ranges and there are enough of them."""
+    if len(asked.ranges) != 2 or not all(a.log for a in asked.ranges) or len(edges) < FEWEST:
+        return None
+    names = [a.field for a in asked.ranges]
+    middle = np.array([[math.sqrt(a[n] * b[n]) for n in names] for a, b in edges])
+    return fit(np.log(middle[:, 0]), np.log(middle[:, 1]))

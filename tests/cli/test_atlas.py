@@ -1,0 +1,73 @@
+"""`jaxdyn map` as a user types it."""
+
+import json
+
+import pytest
+import xarray as xr
+
+from jaxdyn.cli.atlas import parse
+from jaxdyn.engine.atlas import Axis
+from jaxdyn.errors import UsageError
+from tests.cli.test_main import TOYS
+
+OVER = ("--over", "rate=0.1:10:log", "--over", "lr=0.001:0.1:log")
+
+
+@pytest.fixture
+def here(away_from_home):
+    return away_from_home
+
+
+def test_a_map_is_written_and_told(here, jaxdyn, tmp_path):
+    code, out, err = jaxdyn("map", "toy.decay", *OVER, "--cells", 27, "--seeds", 2, "--load", TOYS, "--workers", 1)
+    assert code == 0 and out == ""
+    assert "toy.decay: 9 cells first, 27 at most, 2 runs each; under a minute expected" in err
+    assert "27 cells: " in err and "map: map-toy.decay/map.svg" in err
+    folder = tmp_path / "map-toy.decay"
+    assert (folder / "map.svg").read_text().startswith("<svg ")
+    told = json.loads((folder / "map.json").read_text())
+    with xr.open_dataset(folder / "map.nc") as ds:
+        assert ds.sizes["cell"] == len(told["cells"]) == 27
+        assert ds.verdict.values.tolist() == [cell["verdict"] for cell in told["cells"]]
+
+
+def test_json_is_one_object_and_a_second_run_is_the_same(here, jaxdyn):
+    words = ("map", "toy.decay", *OVER, "--cells", 9, "--seeds", 1, "--load", TOYS, "--workers", 1, "--json", "--set", "size=2")
+    first, again = (json.loads(jaxdyn(*words)[1]) for _ in range(2))
+    assert first["cells"] == again["cells"] and first["claim"] == "toy.decay" and first["runs"] == 9
+
+
+def test_over_values_and_ranges():
+    axes = parse(["lr=1e-3:1:log", "width=8,16"])
+    assert axes == {"lr": Axis("lr", 1e-3, 1.0, log=True), "width": Axis("width", values=("8", "16"))}
+    assert parse(["lr=0:2"])["lr"] == Axis("lr", 0.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (["lr"], "--over lr is not allowed: write FIELD=LOW:HIGH"),
+        (["lr=1:2:linear"], "--over lr=1:2:linear is not allowed"),
+        (["lr=a:b"], "--over lr=a:b is not allowed"),
+        (["lr=2:1"], "a range goes from a number to a larger one"),
+        (["lr=0:1:log"], "a logarithmic range starts above 0"),
+        (["lr=1:2", "lr=2:3"], "lr is given twice"),
+    ],
+)
+def test_a_wrong_range_is_one_sentence(items, message):
+    with pytest.raises(UsageError, match=message):
+        parse(items)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("map", "toy.decay"), "a map is over one or two fields, got 0"),
+        (("map", "toy.none", *OVER), "toy.none"),
+        (("map", "toy.decay", *OVER, "--cells", "few"), "--cells few is not allowed: it is a whole number of at least 1"),
+        (("map", "toy.decay", *OVER, "--cells", 4), "cells=4 is not allowed: this map begins with 9"),
+    ],
+)
+def test_wrong_use_ends_with_code_2(here, jaxdyn, words, message):
+    code, _, err = jaxdyn(*words, "--load", TOYS)
+    assert code == 2 and message in err and "Traceback" not in err
