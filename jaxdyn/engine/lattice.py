@@ -95,7 +95,9 @@ def more(
     parts += cut_all([leaf for leaf in leaves if len(seen[leaf]) > 1 and not seen[leaf] >= set(border)])
     for _ in range(DEEPER):
         parts = cut_all(parts)
-    cut_all([leaf for leaf in leaves if len(seen[leaf]) == 1])
+    parts += cut_all([leaf for leaf in leaves if len(seen[leaf]) == 1])
+    while parts and len(asked) < count:
+        parts = cut_all(parts)
     return sorted(kept, key=lambda leaf: (leaf.low, leaf.side)), list(asked)
 
 

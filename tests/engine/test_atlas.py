@@ -45,6 +45,7 @@ def test_the_border_is_where_theory_puts_it(halved):
 def test_over_one_field_the_border_is_bracketed(halved):
     found = jd.map(halved, over={"lr": FINE}, cells=51, seeds=1, rate=1.0)
     ((a, b),) = found.edges
+    assert len(found.cells) == 51, "every round asks for as many cells as the first, so that its program serves"
     assert found.border is None and a["lr"] < EDGE < b["lr"] < 1.04 * a["lr"]
 
 

@@ -61,6 +61,13 @@ def test_islands_are_looked_for_when_nothing_is_mixed():
     assert all(p not in labels for p in new)
 
 
+@given(st.sampled_from([1, 2]), st.integers(9, 300), st.integers(1, 40))
+def test_a_round_asks_for_as_many_points_as_it_may(dims, cells, count):
+    leaves, points = start(dims, cells)
+    _, new = more(leaves, dict.fromkeys(points, "in"), count, BORDER)
+    assert len(new) == len(set(new)) == count
+
+
 def test_a_lattice_that_is_used_up_asks_nothing_more():
     leaf = Leaf((0,), 1)
     assert more([leaf], {(0,): "in", (1,): "out"}, 8, BORDER) == ([leaf], [])
