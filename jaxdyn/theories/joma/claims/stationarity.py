@@ -137,7 +137,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for upper, color in zip(ds.upper.values, ("measured", "third", "control"), strict=False):
         for ax, values in ((left, change(ds)), (right, cosine(ds))):
-            plotting.band(ax, ds.depth, values.sel(upper=upper).transpose("seed", "depth"), str(upper), color)
+            plotting.band(ax, ds.depth, values.sel(upper=upper).transpose(..., "depth"), str(upper), color)
     left.set(xlabel="upper layers above the first", ylabel="change of the saliency / its size")
     right.set(xlabel="upper layers above the first", ylabel="cosine with the saliency of the start")
 
