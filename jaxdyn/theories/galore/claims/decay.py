@@ -23,14 +23,14 @@ LATE = 1e-3  # of the part that decays, relative to the part that is kept, from 
 
 def judge_exact(ds: xr.Dataset) -> list[jd.Check]:
     """The gradient against the closed form, while it is not yet rounding errors."""
-    error = jd.relative_error(ds, "gradient", "row col").where(ds["size"] > SMALL)
+    error = jd.relative_error(ds, "gradient", "row col").where(ds.remaining > SMALL)
     return [jd.at_most("relative error of the gradient", error, 1e-9)]
 
 
 def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     """The bound while the gradient is not yet rounding errors, and how far above the stable rank it is late."""
-    excess = (ds.measured_bound - ds.predicted_bound).where(ds["size"] > SMALL)
-    loose = (ds.predicted_bound / ds.measured_bound - 1).where((ds["size"] > SMALL) & (ds.delta < LATE))
+    excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL)
+    loose = (ds.predicted_bound / ds.measured_bound - 1).where((ds.remaining > SMALL) & (ds.delta < LATE))
     return [
         jd.at_most("stable rank less its bound", excess, 1e-9),
         jd.at_most("bound over stable rank, less 1, once all else has decayed to 0.1%", loose, 0.01),

@@ -58,7 +58,7 @@ def _loose(terms: int) -> str:
 def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
     """Below the limit the bound holds in every run; 14% above it, nearly all runs exceed it."""
     jd.need(ds, step=SHARES)
-    excess = (ds.measured_bound - ds.predicted_bound).where(ds["size"] > SMALL).max("time")
+    excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL).max("time")
     beyond, name = excess.sel(step=SHARES[-1]), "steps 14% over the limit"
     return [
         jd.at_most("stable rank less its bound, steps below the limit", excess.sel(step=[s for s in SHARES if s < 1]), 1e-9),
@@ -135,7 +135,7 @@ def plot_spread(ds: xr.Dataset, fig: Figure) -> None:
 def plot_limit(ds: xr.Dataset, fig: Figure) -> None:
     """The largest excess of the stable rank over its bound, by step size."""
     ax = fig.subplots()
-    excess = (ds.measured_bound - ds.predicted_bound).where(ds["size"] > SMALL).max("time")
+    excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL).max("time")
     plotting.band(ax, ds.step.values, excess.transpose(..., "step"), "largest excess along descent", "measured")
     ax.axvline(1, color=plotting.COLORS["theory"], linestyle="--", label=r"$\eta = 2/(\lambda_2 + \lambda_{max})$")
     ax.axhline(0, color="gray", linewidth=0.6)

@@ -128,7 +128,7 @@ def descend(s: Quadratic, key: PRNGKeyArray) -> Descent:
     return Descent(modes, g, kept, eta, first, second, s.every * jnp.arange(SAMPLES + 1), path)
 
 
-def _size(run: Descent) -> Any:
+def _remaining(run: Descent) -> Any:
     return jd.named(jnp.linalg.norm(run.path, axis=(1, 2)) / jnp.linalg.norm(run.start), "time")
 
 
@@ -140,7 +140,7 @@ def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={"bound": jd.named(jnp.stack(decay.bounds(run.modes, run.start, run.eta, run.steps)), "form time")},
         measured={"bound": jd.named(metrics.stable_rank(run.path), "time")},
-        recorded={"rank_start": metrics.stable_rank(run.start), "delta": jd.named(delta, "time"), "size": _size(run)},
+        recorded={"rank_start": metrics.stable_rank(run.start), "delta": jd.named(delta, "time"), "remaining": _remaining(run)},
         assumed={
             "step_over_limit": s.step,
             "eigenvalue_gap": (run.second - run.first) / run.modes.values[-1],
@@ -171,7 +171,7 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
         recorded={
             "still": jd.named(jnp.broadcast_to(run.start, run.path.shape), axes),
             "flow": jd.named(jnp.einsum("tk,kmn->tmn", flow, run.modes.matrices), axes),
-            "size": _size(run),
+            "remaining": _remaining(run),
         },
         assumed={
             "step_over_limit": s.step,

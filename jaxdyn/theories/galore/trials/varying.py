@@ -144,7 +144,7 @@ def varying_trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
         recorded={
             "held": jd.named((bounds[2] - 1) / eta, "time"),
             "inside": jd.named(inside.astype(jnp.float64), "time"),
-            "size": jd.named(sizes[:-1], "time"),
+            "remaining": jd.named(sizes[:-1], "time"),
             "kappa": jd.named(kappas[:-1], "time"),
         },
         assumed={

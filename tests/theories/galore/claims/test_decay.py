@@ -10,7 +10,7 @@ def test_bounds_are_judged_while_the_gradient_is_no_rounding_error():
     size = np.tile([1.0, 1e-3, 1e-7], (200, 1))
     rank, delta = np.tile([3.0, 1.5, 2.0], (200, 1)), np.tile([1.0, 1e-4, 1e-8], (200, 1))
     ds = runs(measured_bound=(("time",), rank), predicted_bound=(("time",), rank + np.array([1.0, 0.001, -1.0])),
-              size=(("time",), size), delta=(("time",), delta))  # fmt: skip
+              remaining=(("time",), size), delta=(("time",), delta))  # fmt: skip
     assert passed(decay.judge_bound(ds)) == [True, True]
     assert passed(decay.judge_bound(ds.assign(predicted_bound=ds.predicted_bound + 0.1))) == [True, False]
     assert passed(decay.judge_bound(ds.assign(predicted_bound=ds.predicted_bound - 0.01)))[0] is False

@@ -42,7 +42,7 @@ def test_kappa_is_compared_by_terms():
 def test_the_limit_of_the_step_size():
     excess = np.tile([-1e-12] * 6 + [0.05, 0.6], (200, 1))[:, :, None]
     ds = runs(measured_bound=(("step", "time"), 2 + excess), predicted_bound=(("step", "time"), 0 * excess + 2),
-              size=(("step", "time"), 0 * excess + 1), rank_start=(("step",), 0 * excess[..., 0] + 3))  # fmt: skip
+              remaining=(("step", "time"), 0 * excess + 1), rank_start=(("step",), 0 * excess[..., 0] + 3))  # fmt: skip
     ds = ds.assign_coords(step=varying.SHARES)
     assert passed(varying.judge_limit(ds)) == [True] * 3
     assert passed(varying.judge_limit(varying.reversed_steps(ds))) == [False] * 3

@@ -15,7 +15,7 @@ def test_steep_coefficients_break_the_printed_bound_alone():
     assert float(inside.sel(form="corrected").max()) < 0 < float(inside.sel(form="printed", kind="steep").min())
     assert float(excess.sel(offset=1.0, form="corrected", kind="steep").min()) > 0
     assert float(ds.assumed_coefficients_over_bound.sel(offset=0.0).max()) <= 1 + 1e-12
-    assert int(ds.status.max()) == 0 and (ds["size"] > 0.9).any() and (ds.inside.isel(time=0) == 1).all()
+    assert int(ds.status.max()) == 0 and (ds.remaining > 0.9).any() and (ds.inside.isel(time=0) == 1).all()
 
 
 def test_the_part_of_a_that_no_weight_feels_stays():
