@@ -9,7 +9,8 @@ An input has three blocks of D numbers and one of P: content, buffer 1, buffer 2
 
 Layer 1 has five of these heads (:data:`HEADS`), :math:`V = I - u_{<s>} u_{<s>}^\top`, and the MLP
 :math:`W_1 = \mathrm{diag}(U, U, U)`, which drops positions. Layer 2 has one head, :math:`Q = (I, 0, 0, 0)`,
-:math:`K = (\tau u_A u_R^\top, \tau I, 0, 0)`, :math:`V = (0, 0, I, 0)` into the content, and its MLP adds the thresholded content and buffer 1.
+:math:`K = (\tau u_A u_R^\top, \tau I, 0, 0)` and :math:`V = (0, 0, I, 0)` into the content; its MLP adds the thresholded content
+and buffer 1.
 Rotary form: an input's position block is (1, 0, ...); queries and keys turn instead, the slowest pair is kept for place 1.
 
 Source: arXiv:2505.12514, section 4 and appendix B. Departure: the threshold of layer 2, :math:`1/(4\max(m, n))` in place of
