@@ -120,7 +120,7 @@ def prompt(sizes: Sizes, edges: Int[Array, "m 2"], candidates: Int[Array, " 2"],
 
 def build(sizes: Sizes, u: Float[Array, "D V"], knobs: Knobs, rotary: Rotary | None = None) -> Params:
     """All weights, in the precision of U; with ``rotary`` the rotary form where it is on."""
-    k = jax.tree.map(lambda x: x.astype(u.dtype), knobs)
+    k = jax.tree.map(lambda x: jnp.asarray(x, u.dtype), knobs)
     d, p = u.shape[0], sizes.width
     identity = jnp.eye(d, dtype=u.dtype)
     embed = jnp.concatenate([u.T, jnp.zeros((u.shape[1], 2 * d + p), u.dtype)], 1)

@@ -130,7 +130,7 @@ CLAIMS = (
         id="sup.steps",
         statement="The construction needs as many thoughts as the target is steps away from the root, no more and no fewer: with "
         f"fewer, the right answer ties with another token to $10^{{-12}}$. (Explicit weights, no training; 1152 {GRAPHS}; "
-        "distances 1 to 8. If one vertex of each thought is fed back, it takes more.)",
+        "distances 1 to 8. Not so if one vertex of each thought is fed back.)",
         judge=judge_steps,
         controls={
             "one vertex of a thought is fed back": jd.swap(measured_steps="discrete_steps", measured_margin="discrete_margin"),

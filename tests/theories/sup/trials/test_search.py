@@ -22,7 +22,8 @@ def test_thoughts_hold_what_a_queue_finds(dtype):
     exact = 1e-13 if dtype == "float64" else 1e-6
     assert float(abs(ds.measured_thought - ds.predicted_thought).max()) < exact
     assert float(abs(ds.measured_margin - ds.predicted_margin).max()) < exact
-    assert bool((ds.measured_steps == ds.predicted_steps).all()) and bool((ds.discrete_steps >= ds.measured_steps).all())
+    assert bool((ds.measured_steps == ds.predicted_steps).all())
+    assert float(ds.discrete_steps.mean()) > 1.2 * float(ds.measured_steps.mean())
 
 
 def test_predicted_sets_by_a_queue(x64):
