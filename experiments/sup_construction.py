@@ -136,10 +136,15 @@ def draw(shown: Shown, fig: Figure) -> None:
     top.colorbar(picture, ax=right)
     ax = bottom.subplots()
     rows = range(len(names) - count - 1, len(names))
-    picture = ax.imshow(shown.second[list(rows)], vmin=0, cmap="viridis", aspect="auto", interpolation="nearest")
-    ax.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
-    ax.set_yticks(range(len(rows)), [names[i] for i in rows])
-    ax.set(title="layer 2: the root and thoughts look at edges that start in them, <A> at <R>", xlabel="looks at")
+    image = np.ma.masked_less(shown.second[list(rows)], 1e-3)
+    picture = ax.imshow(image, vmin=0, vmax=1, cmap="viridis", aspect="auto", interpolation="nearest")
+    edges = {3 + 3 * i: f"{a} to {b}" for i, (a, b) in enumerate(shown.edges.tolist())}
+    last = 3 * len(shown.edges) + 4  # <R>
+    ax.set_xticks([*edges, last], [*edges.values(), names[last]], rotation=90)
+    ax.set_yticks(range(len(rows)), [f"root {names[rows[0]]}", *(names[i] for i in rows[1:])])
+    ax.set(
+        title="layer 2: the root and thoughts look at edges that start in them, <A> at <R>", xlabel="looks at the end of an edge"
+    )
     bottom.colorbar(picture, ax=ax)
     for axes in (left, right, ax):
         axes.grid(False)

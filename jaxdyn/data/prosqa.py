@@ -9,8 +9,8 @@ asked for, the negative below the other. Variants:
   one of its deepest leaves, the negative any leaf of the other family;
 - "printed": the paper's pseudo-code: probabilities .35, .35 and .3, the first two with nodes of neither family too; root 0, and any
   leaf;
-- "balanced": as released, but target and negative are equally far from their own roots, with in-degrees as near as can be, either
-  family may be the root's, and node numbers are random; no :func:`shortcuts` rule on distances to the other root helps.
+- "balanced": as released, with the target 3 or 4 steps away, but the negative is as far from the other root, with an
+  in-degree as near as can be; either family may be the root's, and node numbers are random.
 
 Source: arXiv:2412.06769, appendix A.2 (task, pseudo-code); the released variant is fitted to the released files, whose statistics
 the pseudo-code does not have; the balanced one is ours.
@@ -34,6 +34,7 @@ __all__ = ["HOPS", "VARIANTS", "Problem", "draw", "load", "shortcuts", "statisti
 VARIANTS = ("released", "printed", "balanced")
 NODES = {"released": 28, "printed": 26, "balanced": 28}  # before isolated ones are dropped
 FAR = 3  # least distance of the target
+LENGTHS = {3: 0.48, 4: 0.52}  # distances of the balanced variant's target: the released shares among these two
 HOPS = (1, 2, 3)
 
 
@@ -92,9 +93,10 @@ def shortcuts(problems: list[Problem]) -> dict[str, float]:
 
 def _one(rng: np.random.Generator, variant: str) -> Problem:
     """Graphs until one has candidates; repeated draws come from one generator."""
+    length = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
     while True:
         parents, label = _grow(rng, variant)
-        found = _candidates(rng, parents, label, variant)
+        found = _candidates(rng, parents, label, variant, length)
         if found is not None:
             return _tidy(rng, parents, *found, variant)
 
@@ -117,8 +119,10 @@ def _grow(rng: np.random.Generator, variant: str) -> tuple[list[list[int]], list
     return parents, label
 
 
-def _candidates(rng: np.random.Generator, parents: list[list[int]], label: list[int], variant: str) -> tuple[int, int, int] | None:
-    """Root, target and negative, or None if the graph has none."""
+def _candidates(
+    rng: np.random.Generator, parents: list[list[int]], label: list[int], variant: str, length: int
+) -> tuple[int, int, int] | None:
+    """Root, target and negative, or None if the graph has none; ``length`` is the balanced variant's."""
     edges = _edges(parents)
     inner = set(edges[:, 0].tolist())
     leaves = [[v for v in range(2, len(parents)) if label[v] == bit and v not in inner] for bit in (1, 2)]
@@ -126,7 +130,7 @@ def _candidates(rng: np.random.Generator, parents: list[list[int]], label: list[
         return None
     away = [_distances(edges, root, len(parents)) for root in (0, 1)]
     if variant == "balanced":
-        return _matched(rng, parents, leaves, away)
+        return _matched(rng, parents, leaves, away, length)
     deepest = [max(away[r][v] for v in leaves[r]) for r in (0, 1)]
     root = 0 if variant == "printed" or deepest[0] > deepest[1] else 1 if deepest[1] > deepest[0] else int(rng.integers(2))
     pool = leaves[root] if variant == "printed" else [v for v in leaves[root] if away[root][v] == deepest[root]]
@@ -137,11 +141,11 @@ def _candidates(rng: np.random.Generator, parents: list[list[int]], label: list[
 
 
 def _matched(
-    rng: np.random.Generator, parents: list[list[int]], leaves: list[list[int]], away: list[np.ndarray]
+    rng: np.random.Generator, parents: list[list[int]], leaves: list[list[int]], away: list[np.ndarray], length: int
 ) -> tuple[int, int, int] | None:
-    """Two leaves equally far from their own roots, with in-degrees as near as they can be."""
+    """Two leaves this far from their own roots, with in-degrees as near as they can be."""
     root = int(rng.integers(2))
-    pairs = [(a, b) for a in leaves[root] for b in leaves[1 - root] if away[root][a] == away[1 - root][b] >= FAR]
+    pairs = [(a, b) for a in leaves[root] for b in leaves[1 - root] if away[root][a] == away[1 - root][b] == length]
     if not pairs:
         return None
     apart = np.array([abs(len(parents[a]) - len(parents[b])) for a, b in pairs])
