@@ -1,7 +1,9 @@
 """The superposition construction on one digraph: attention maps of both layers, thoughts by vertex, and the table of sets by step.
 
-A second table has the sets of thoughts on random digraphs of four kinds, beside thoughts of which one vertex alone is fed back.
-`--scale paper` has 64 vertices and 96 edges there. Nothing is trained. Paper: arXiv 2505.12514.
+A second table has ProsQA: the construction beside rules that look for no path, or for short ones only, on generated problems such
+as the released ones and on balanced ones; `--prosqa FILE` adds a released file. A third one has the sets of thoughts on random
+digraphs of four kinds, beside thoughts of which one vertex alone is fed back. `--scale paper` has 64 vertices and 96 edges there.
+Nothing is trained. Papers: arXiv 2505.12514, arXiv 2412.06769.
 """
 
 import sys
@@ -15,15 +17,28 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment
+from jaxdyn.data import digraphs, prosqa
 from jaxdyn.theories.sup import model
-from jaxdyn.theories.sup.claims.search import wrong
+from jaxdyn.theories.sup.claims.search import plot_steps, plot_thought, wrong
 from jaxdyn.theories.sup.dynamics import sets
-from jaxdyn.theories.sup.trials.search import Search, instance, sizes, think, trial
+from jaxdyn.theories.sup.trials.search import Search, instance, posed, sizes, think, trial
 
 ONE = {"kind": "tree", "nodes": 12.0, "names": 12, "edges": 14, "thoughts": 5, "graphs": 1, "rows": 17.0}
 GRAPHS = {
     "quick": {"nodes": [8.0, 24.0, 48.0]},
     "paper": {"nodes": [8.0, 24.0, 48.0, 64.0], "names": 64, "edges": 96, "thoughts": 16},
+}
+OPTIONS = {"--prosqa": {"metavar": "FILE", "help": "a released file of ProsQA, valid.json or test.json (default: none)"}}
+PROBLEMS = {"quick": 100, "paper": 500}
+RULES = {
+    "other_1": "a candidate within 1 step of the other root is wrong",
+    "other_2": "within 2 steps",
+    "other_3": "within 3 steps",
+    "forward_3": "search from the root, 3 steps",
+    "forward_4": "search from the root, 4 steps",
+    "deeper": "the candidate at the end of a longer path",
+    "fewer_parents": "the candidate with fewer parents",
+    "larger_number": "the candidate with the larger number",
 }
 KINDS = ["random", "tree", "cycle", "dense"]
 SEED = 3
@@ -116,6 +131,33 @@ def kinds(ds: object) -> list[dict]:
     return rows
 
 
+def solved(problems: list[prosqa.Problem]) -> tuple[float, float]:
+    """Share of problems that the construction answers, and of thoughts with a wrong set; edges are filled up with repeated ones."""
+    names, most = max(p.nodes for p in problems), max(len(p.edges) for p in problems)
+    with jax.enable_x64(True):
+        s = Search(names=names, edges=most, thoughts=6, rows=names + 5.0, nodes=8.0)
+        edges = np.stack([p.edges[np.arange(most) % len(p.edges)] for p in problems]).astype(np.int32)
+        ends = [jnp.asarray([getattr(p, name) for p in problems], jnp.int32) for name in ("root", "target", "negative")]
+        graphs = digraphs.Digraph(jnp.asarray(edges), *ends)
+        both = jax.random.permutation(jax.random.key(1), jnp.stack(ends[1:], 1), axis=1, independent=True)
+        one = posed(s, jax.random.key(0), graphs, both)
+        vectors, logits = jax.jit(think)(s, one, jax.random.key(0))
+        right = np.asarray(jnp.argmax(logits[0, -1], -1) == graphs.target)
+        held = np.asarray(vectors[0, : s.thoughts, :, :names]) > 0.5 * names**-0.5
+    away = [digraphs.distances(p.edges, p.root) for p in problems]
+    reach = np.array([[[a.get(v, names) <= c for v in range(names)] for a in away] for c in range(1, s.thoughts + 1)])
+    return float(right.mean()), float(np.any(held != reach, -1).mean())
+
+
+def rules(groups: dict[str, list[prosqa.Problem]]) -> list[dict]:
+    """A line a rule, a column a group of problems; the construction last."""
+    found = {name: prosqa.shortcuts(problems) for name, problems in groups.items()}
+    rows = [{"rule": text} | {name: found[name][rule] for name in groups} for rule, text in RULES.items()]
+    ours = {name: solved(problems) for name, problems in groups.items()}
+    rows.append({"rule": "construction, 6 thoughts"} | {name: right for name, (right, _) in ours.items()})
+    return [*rows, {"rule": "its thoughts with a wrong set"} | {name: differ for name, (_, differ) in ours.items()}]
+
+
 def draw(shown: Shown, fig: Figure) -> None:
     """Layer 1 by head, layer 2 at thoughts and answer, thoughts by vertex."""
     names, count = labels(shown), len(shown.thoughts)
@@ -153,18 +195,20 @@ def draw(shown: Shown, fig: Figure) -> None:
 
 def draw_steps(ds: object, fig: Figure) -> None:
     """Thoughts needed by distance."""
-    from jaxdyn.theories.sup.claims.search import plot_steps, plot_thought
-
     left, right = fig.subfigures(1, 2)
     plot_thought(ds, left)
     plot_steps(ds, right)
 
 
-def run(scale: str, out: Path) -> None:
+def run(scale: str, out: Path, **chosen: str | None) -> None:
     """Run one graph and a sweep; print, draw and save."""
-    shown = one(SEED)
+    shown, file = one(SEED), chosen.get("prosqa")
     experiment.table(out, "supports", supports(shown), f"Sets by step, root {shown.root}, candidates {shown.candidates.tolist()}")
     experiment.figure(out, "sup_construction", lambda fig: draw(shown, fig), (11, 8.5))
+    groups = {"generated": prosqa.draw(0, PROBLEMS[scale]), "balanced": prosqa.draw(0, PROBLEMS[scale], "balanced")}
+    if file is not None:
+        groups = {Path(file).name: prosqa.load(file)} | groups
+    experiment.table(out, "prosqa", rules(groups), f"ProsQA, accuracy ({PROBLEMS[scale]} generated problems a column)")
     ds = experiment.sweep(out, "runs", trial, jd.grid(Search, kind=KINDS, **GRAPHS[scale]), 3).isel(form=0)
     experiment.table(out, "kinds", kinds(ds), "Sets of thoughts on random digraphs, by kind")
     experiment.figure(out, "sup_steps", lambda fig: draw_steps(ds, fig), (9, 3.8))
@@ -172,4 +216,4 @@ def run(scale: str, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(experiment.main(run, __doc__))
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))

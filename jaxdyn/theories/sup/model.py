@@ -41,7 +41,7 @@ class Layer(NamedTuple):
     out: Float[Array, "h f d"]
     inner: Float[Array, "d u"]
     outer: Float[Array, "u d"]
-    threshold: Float[Array, ""]
+    threshold: Float[Array, "*b"]  # one for all, or [b, 1, 1]: one a sequence
     rotary: Rotary | None = None
 
 

@@ -19,7 +19,7 @@ from jaxdyn.theories.sup import construction, model
 from jaxdyn.theories.sup.construction import Knobs, Sizes
 from jaxdyn.theories.sup.dynamics import sets
 
-__all__ = ["EMBEDDINGS", "FORMS", "THRESHOLDS", "Instance", "Search", "instance", "sizes", "think", "trial"]
+__all__ = ["EMBEDDINGS", "FORMS", "THRESHOLDS", "Instance", "Search", "instance", "posed", "sizes", "think", "trial"]
 
 EMBEDDINGS = ("orthogonal", "axes", "frame", "random")
 THRESHOLDS = ("corrected", "printed", "half")
@@ -74,17 +74,21 @@ def sizes(s: Search) -> Sizes:
 
 
 def instance(s: Search, key: PRNGKeyArray) -> Instance:
-    """One set of weights and its graphs; the threshold is one a graph."""
+    """One set of weights and random graphs."""
     k_u, k_graph, k_order = jax.random.split(key, 3)
-    size = sizes(s)
     draw = lambda k: digraphs.draw(k, s.kind.index, s.nodes, names=s.names, edges=s.edges, steps=s.thoughts)  # noqa: E731
     graphs = jax.vmap(draw)(jax.random.split(k_graph, s.graphs))
     both = jnp.stack([graphs.target, graphs.other], 1)
-    candidates = jnp.where(jax.random.bernoulli(k_order, 0.5, (s.graphs, 1)), both, both[:, ::-1])
+    return posed(s, k_u, graphs, jnp.where(jax.random.bernoulli(k_order, 0.5, (s.graphs, 1)), both, both[:, ::-1]))
+
+
+def posed(s: Search, key: PRNGKeyArray, graphs: digraphs.Digraph, candidates: Int[Array, "g 2"]) -> Instance:
+    """These graphs and candidates before one set of weights; the threshold of layer 2 is one a graph."""
+    size = sizes(s)
     tokens = jax.vmap(lambda e, c, r: construction.prompt(size, e, c, r))(graphs.edges, candidates, graphs.root)
-    orthogonal = construction.orthogonal(k_u, size.tokens, s.dtype)
+    orthogonal = construction.orthogonal(key, size.tokens, s.dtype)
     frame = construction.narrow(orthogonal, s.rows)
-    loose = construction.narrow(jax.random.normal(k_u, orthogonal.shape, s.dtype), s.rows)
+    loose = construction.narrow(jax.random.normal(key, orthogonal.shape, s.dtype), s.rows)
     each = (orthogonal, jnp.eye(size.tokens, dtype=s.dtype), frame, loose)
     safe = construction.safe(size, dtype=s.dtype)
     knobs = Knobs(s.eta * safe.eta, s.xi * safe.xi, s.tau * safe.tau, safe.first, safe.second, s.position)
@@ -103,7 +107,7 @@ def think(s: Search, one: Instance, key: PRNGKeyArray) -> tuple[Float[Array, "fe
     contents = params.embed[one.tokens]
     last = size.prompt - 1
     past = model.forward(params, model.inputs(params, contents[:, :last], jnp.arange(last)))[1]
-    answer = jnp.broadcast_to(params.embed[s.names + 4], (s.graphs, 1, params.embed.shape[1]))
+    answer = jnp.broadcast_to(params.embed[s.names + 4], (len(one.tokens), 1, params.embed.shape[1]))
 
     def run(discrete: Bool[Array, ""]) -> tuple[Array, Array]:
         def think_once(carry: tuple[Array, list[model.Cache]], c: Int[Array, ""]) -> tuple[tuple[Array, list[model.Cache]], tuple]:
