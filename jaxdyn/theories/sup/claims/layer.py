@@ -86,7 +86,7 @@ CLAIMS = (
     STUDY.claim(
         id="sup.rotary",
         statement="With rotary positions in place of sinusoids the five heads of layer 1 look at their places as well, in float64 "
-        r"and in float32, if the base of the rotation is about the length: $M = 200$ for 101 places. (Explicit weights, "
+        r"and in float32, if the base of the rotation is about twice the length: $M = 200$ for 101 places. (Explicit weights, "
         rf"{SEQUENCES}. With $M = 10^4$ they miss them in float32.)",
         quick=jd.grid(Copying, dtype=PRECISIONS, positions="rotary"),
         paper=jd.grid(Copying, dtype=PRECISIONS, positions="rotary", names=40, edges=60, thoughts=8, base=400.0),
@@ -100,7 +100,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.layer1",
-        statement=r"Layer 1 of the construction turns every end of an edge into $(u_e, u_s, u_t)/\sqrt 3$, $\langle R\rangle$ "
+        statement=r"Layer 1 of the construction turns the end of every edge into $(u_e, u_s, u_t)/\sqrt 3$, $\langle R\rangle$ "
         rf"into $(u_R, 0, u_{{c_1}} + u_{{c_2}})/\sqrt 3$, $\langle A\rangle$ into $(u_A, \sum_{{V_C}} u_v, 0)/\sqrt{{|V_C| + "
         f"1}}$, and leaves all other tokens and thoughts as they are: to $10^{{-12}}$ in float64 and $10^{{-6}}$ in float32. "
         f"(Explicit weights, {SEQUENCES}.)",

@@ -7,22 +7,15 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.sup.supports import held, still, wrong
 from jaxdyn.theories.sup.trials.search import Search, trial
 
 __all__ = ["CLAIMS", "judge_exit", "judge_narrow", "judge_threshold", "judge_thought"]
 
-EXACT = 1e-12
-
-
-def held(thoughts: xr.DataArray) -> xr.DataArray:
-    """Which tokens are in a thought: entries above half of the least weight."""
-    return thoughts > 0.5 * thoughts.sizes["token"] ** -0.5
-
 
 def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
     """Sets of all thoughts."""
-    differ = (held(ds.measured_thought) != held(ds.predicted_thought)).sum("token").where(ds.status == 0)
-    return [jd.at_most("tokens in which a thought's set is wrong", differ, 0)]
+    return [jd.at_most("tokens in which a thought's set is wrong", wrong(ds), 0)]
 
 
 def judge_threshold(ds: xr.Dataset) -> list[jd.Check]:
@@ -46,7 +39,7 @@ def judge_exit(ds: xr.Dataset) -> list[jd.Check]:
 def judge_narrow(ds: xr.Dataset) -> list[jd.Check]:
     """Share of graphs all of whose thoughts hold the right sets, by numbers in a block."""
     jd.need(ds, rows=ROWS)
-    right = (held(ds.measured_thought) == held(ds.predicted_thought)).all(("token", "thought")).where(ds.status == 0)
+    right = (wrong(ds).max("thought") == 0).where(ds.status == 0)
     runs = [str(d) for d in right.dims if d != "rows"]
     return [
         jd.share_within(
@@ -75,10 +68,20 @@ def plot_sets(ds: xr.Dataset, fig: Figure) -> None:
     ax.legend()
 
 
+def plot_sizes(ds: xr.Dataset, fig: Figure) -> None:
+    """Vertices in thoughts against those within reach."""
+    ax = fig.subplots()
+    x, y = (held(ds[name]).sum("token").values.ravel() for name in ("predicted_thought", "measured_thought"))
+    pairs, count = np.unique(np.stack([x, y]), axis=1, return_counts=True)
+    ax.scatter(*pairs, s=2 + np.sqrt(count) * 4, color=plotting.COLORS["measured"])
+    ax.plot([1, x.max()], [1, x.max()], "--", color=plotting.COLORS["theory"])
+    ax.set(xlabel="vertices within reach", ylabel="vertices in the thought")
+
+
 def plot_narrow(ds: xr.Dataset, fig: Figure) -> None:
     """Share of graphs with the right sets over the numbers in a block."""
     ax = fig.subplots()
-    right = (held(ds.measured_thought) == held(ds.predicted_thought)).all(("token", "thought"))
+    right = wrong(ds).max("thought") == 0
     ax.plot(ds.rows, right.mean([d for d in right.dims if d != "rows"]), "o-", color=plotting.COLORS["measured"])
     ax.set(xlabel="numbers in a block (53 tokens)", ylabel="graphs with the right sets")
 
@@ -102,11 +105,6 @@ NEARLY = (
     "a complete digraph on $n - 3$ vertices with the root, one more vertex that hangs on it by a single edge, and an edge apart "
     "($n = 6$ to 9)"
 )
-
-
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a thought stays the first one."""
-    return ds.assign(predicted_thought=ds.predicted_thought.isel(thought=0, drop=True).broadcast_like(ds.predicted_thought))
 
 
 THRESHOLD = STUDY.claim(
@@ -153,9 +151,9 @@ EXIT = STUDY.claim(
 CLAIMS = (
     STUDY.claim(
         id="sup.dim",
-        statement="Three blocks of $n + 5$ numbers and 16 for positions suffice for digraphs of up to $n = 48$ vertices: with any "
-        "orthonormal vectors for tokens, random ones or axes, all 8 thoughts hold the right sets. (Explicit weights, no training; "
-        "random digraphs and trees of 24 vertices. With random vectors of half as many numbers they do not.)",
+        statement="Three blocks of as many numbers as there are tokens, here $48 + 5$, and 16 numbers for positions suffice: with "
+        "orthonormal vectors for tokens, random ones as well as axes, all 8 thoughts hold the right sets. (Explicit weights, no "
+        "training; random digraphs and trees of 24 vertices. With random vectors of half as many numbers they do not.)",
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0, embedding=["orthogonal", "axes"]),
         paper=jd.grid(
             Search,
@@ -170,7 +168,8 @@ CLAIMS = (
         judge=judge_thought,
         controls={"random vectors of 26 numbers": {"embedding": "random", "rows": 26.0}, **DISCRETE},
         rivals={"nothing new after the first thought": still},
-        plot=None,
+        plot=plot_sizes,
+        caption="Vertices in each of the 8 thoughts against those within reach, all graphs; larger dots for more of them.",
     ),
     STUDY.claim(
         id="sup.narrow",

@@ -8,17 +8,12 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.sup.supports import held, still, wrong
 from jaxdyn.theories.sup.trials.search import Search, trial
 
-__all__ = ["CLAIMS", "judge_answer", "judge_steps", "judge_thought", "wrong"]
+__all__ = ["CLAIMS", "judge_answer", "judge_steps", "judge_thought"]
 
 EXACT = 1e-12  # some thousand sums in float64
-
-
-def wrong(ds: xr.Dataset) -> xr.DataArray:
-    """Tokens by which the sets of thoughts differ from those predicted, a thought: entries above half of the least weight."""
-    half = 0.5 * ds.sizes["token"] ** -0.5
-    return ((ds.measured_thought > half) != (ds.predicted_thought > half)).sum("token").where(ds.status == 0)
 
 
 def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
@@ -48,11 +43,6 @@ def judge_steps(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all thoughts are the first one."""
-    return ds.assign(predicted_thought=ds.predicted_thought.isel(thought=0, drop=True).broadcast_like(ds.predicted_thought))
-
-
 def frontier(ds: xr.Dataset) -> xr.Dataset:
     """A rival: a thought holds only what was reached last."""
     before = ds.predicted_thought.shift(thought=1, fill_value=0.0) > 0
@@ -63,11 +53,10 @@ def frontier(ds: xr.Dataset) -> xr.Dataset:
 def plot_thought(ds: xr.Dataset, fig: Figure) -> None:
     """Sizes of sets by thought, and of those of discrete thoughts."""
     ax = fig.subplots()
-    half = 0.5 * ds.sizes["token"] ** -0.5
     for name, label, color in (("measured_thought", "thoughts", "measured"), ("discrete_thought", "discrete thoughts", "control")):
-        size = (ds[name] > half).sum("token").transpose(..., "thought")
+        size = held(ds[name]).sum("token").transpose(..., "thought")
         plotting.band(ax, ds.thought, size, label, color)
-    expected = (ds.predicted_thought > half).sum("token").transpose(..., "thought")
+    expected = held(ds.predicted_thought).sum("token").transpose(..., "thought")
     plotting.band(ax, ds.thought, expected, "breadth-first search", "theory", linestyle="--")
     ax.set(xlabel="thought", ylabel="vertices in a thought")
     ax.legend()
