@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -71,7 +72,8 @@ def plot_sets(ds: xr.Dataset, fig: Figure) -> None:
 def plot_sizes(ds: xr.Dataset, fig: Figure) -> None:
     """Vertices in thoughts against those within reach."""
     ax = fig.subplots()
-    x, y = (held(ds[name]).sum("token").values.ravel() for name in ("predicted_thought", "measured_thought"))
+    expected, found = (held(ds[name]).sum("token") for name in ("predicted_thought", "measured_thought"))
+    x, y = expected.values.ravel(), found.broadcast_like(expected).transpose(*expected.dims).values.ravel()
     pairs, count = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     ax.scatter(*pairs, s=2 + np.sqrt(count) * 4, color=plotting.COLORS["measured"])
     ax.plot([1, x.max()], [1, x.max()], "--", color=plotting.COLORS["theory"])

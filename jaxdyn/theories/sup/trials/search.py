@@ -131,6 +131,12 @@ def margin(logits: Float[Array, "*c g V"], target: Int[Array, " g"]) -> Float[Ar
     return right - jnp.max(jnp.where(here, -jnp.inf, logits), -1)
 
 
+def needed(margins: Float[Array, "c g"]) -> Int[Array, " g"]:
+    """Number of thoughts after which the target leads for the first time, C + 1 if it never does."""
+    leads = margins > TIE
+    return jnp.where(jnp.any(leads, 0), jnp.argmax(leads, 0), len(margins))
+
+
 def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
     """Thoughts beside the sets of breadth-first search and those by weights, and margins after every number of thoughts."""
     k_one, k_walk = jax.random.split(key)
@@ -156,12 +162,12 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
         measured={
             "thought": jd.named(vectors[0, : s.thoughts], "thought graph token"),
             "margin": jd.named(gained[0], "thoughts graph"),
-            "steps": jd.named(jnp.sum(gained[0] < TIE, 0), "graph"),
+            "steps": jd.named(needed(gained[0]), "graph"),
         },
         recorded={
             "discrete_thought": jd.named(vectors[1, : s.thoughts], "thought graph token"),
             "discrete_margin": jd.named(gained[1], "thoughts graph"),
-            "discrete_steps": jd.named(jnp.sum(gained[1] < TIE, 0), "graph"),
+            "discrete_steps": jd.named(needed(gained[1]), "graph"),
             "visited": jd.named(visited, "graph"),
             "reached": jd.named(jnp.sum(found[-1], -1), "graph"),
         },
