@@ -130,6 +130,18 @@ H2O = Paper(
     "Z. Zhang, Y. Sheng, T. Zhou, T. Chen, L. Zheng, R. Cai, Z. Song, Y. Tian, C. Ré, C. Barrett, Z. Wang, B. Chen",
     "NeurIPS 2023",
 )
+SUP = Paper(
+    "2505.12514",
+    "Reasoning by Superposition: A Theoretical Perspective on Chain of Continuous Thought",
+    "H. Zhu, S. Hao, Z. Hu, J. Jiao, S. Russell, Y. Tian",
+    "NeurIPS 2025",
+)
+COCONUT = Paper(
+    "2412.06769",
+    "Training Large Language Models to Reason in a Continuous Latent Space",
+    "S. Hao, S. Sukhbaatar, D. Su, X. Li, Z. Hu, J. Weston, Y. Tian",
+    "COLM 2025",
+)
 DEJAVU = Paper(
     "2310.17157",
     "Deja Vu: Contextual Sparsity for Efficient LLMs at Inference Time",
@@ -223,6 +235,13 @@ THEORIES = {
         "For each input a small part of a network, which depends on the input, gives nearly the whole output. Residual streams "
         "change slowly from block to block, so that this part can be foreseen.",
         (DEJAVU,),
+    ),
+    "sup": Theory(
+        "Superposition: continuous thoughts that search a graph",
+        "A two-layer transformer that is fed its own last outputs decides whether a vertex of a digraph is within reach: thought "
+        "$c$ holds all vertices within $c$ steps of the root at once, so that as many thoughts are needed as the target is steps "
+        "away. Its weights are written down, not trained.",
+        (SUP, COCONUT),
     ),
     "mobile": Theory(
         "MobileLLM",

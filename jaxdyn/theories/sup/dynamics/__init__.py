@@ -1,0 +1,1 @@
+"""What the theory predicts: sets of vertices, their weights, and margins."""

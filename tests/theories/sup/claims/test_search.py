@@ -1,0 +1,8 @@
+"""The verdicts of this topic, with all controls and rivals, on one seed."""
+
+import jaxdyn as jd
+from jaxdyn.theories.sup.claims import search
+
+
+def test_verdicts():
+    assert [r.verdict for r in jd.verify_many(list(search.CLAIMS), seeds=1)] == [c.expected for c in search.CLAIMS]
