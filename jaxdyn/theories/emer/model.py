@@ -36,7 +36,8 @@ def logits(
     """Logits of the next vertex: the residual stream at the thought, after linear attention to all edges."""
     h = embed @ thought
     score = h @ w @ embed  # by source
-    return embed.T @ (h + embed @ (score @ edges))
+    found = jnp.sum(score[:, None] * edges, 0)  # not a product of matrices: batched ones of this size are slow on CPU
+    return embed.T @ (h + embed @ found)
 
 
 def coconut_loss(xi: Float[Array, " n"], target: Float[Array, " n"]) -> Float[Array, ""]:

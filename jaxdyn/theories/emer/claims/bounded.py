@@ -20,12 +20,12 @@ def late_move(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
-    """mu at the end against its limit."""
+    """Mu at the end against its limit."""
     return [jd.at_most("mu at t = 1e12 against its limit", abs(ds.measured_limit - ds.predicted_limit), SETTLED)]
 
 
 def judge_sparse(ds: xr.Dataset) -> list[jd.Check]:
-    """mu at the end against the root, its movement late, and that it never falls."""
+    """Mu at the end against the root, its movement late, and that it never falls."""
     return [
         *judge_limit(ds),
         jd.at_most("movement of mu over the last decade of time", late_move(ds), SETTLED),
@@ -44,7 +44,7 @@ def judge_unlearned(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_joint(ds: xr.Dataset) -> list[jd.Check]:
-    """mu of the full matrix at the end, and its movement late."""
+    """Mu of the full matrix at the end, and its movement late."""
     return [
         *judge_limit(ds),
         jd.at_most("movement of mu over the last decade of time", late_move(ds), SETTLED),
@@ -81,7 +81,7 @@ def _log_from_one(t: object) -> object:
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """mu along the flow, and its end against the limit."""
+    """Mu along the flow, and its end against the limit."""
     left, right = fig.subplots(1, 2)
     paths = ds.measured_mu.isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
     left.semilogx(ds.time.values[1:], paths, color=plotting.COLORS["measured"], linewidth=1.0, alpha=0.6)

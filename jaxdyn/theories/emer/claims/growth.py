@@ -43,7 +43,7 @@ def still(ds: xr.Dataset) -> xr.Dataset:
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """mu along the flow, and its slope against the law's."""
+    """Mu along the flow, and its slope against the law's."""
     left, right = fig.subplots(1, 2)
     paths = ds.measured_mu.isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
     left.semilogx(ds.time.values[1:], paths, color=plotting.COLORS["measured"], linewidth=1.0, alpha=0.6)

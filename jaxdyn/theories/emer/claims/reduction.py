@@ -53,7 +53,7 @@ def extrapolated(ds: xr.Dataset, name: str) -> xr.DataArray:
 
 
 def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
-    """mu and nu of SGD in the limit of small steps, and how the rest of the matrix falls with the step size."""
+    """Mu and nu of SGD in the limit of small steps, and how the rest of the matrix falls with the step size."""
     order = stats.loglog_slope(ds.lr, ds.rest.isel(record=-1), "lr")
     runs = [d for d in ds.status.dims if d != "lr"]
     return [
@@ -80,7 +80,7 @@ def one_rate(ds: xr.Dataset) -> xr.Dataset:
 
 
 def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
-    """mu and nu of all runs along time, of the flow and by the equations."""
+    """Mu and nu of all runs along time, of the flow and by the equations."""
     axes = fig.subplots(1, 2)
     time = ds.time.values[1:]
     for ax, name, label in zip(axes, ("mu", "nu"), (r"$\mu$", r"$\nu$"), strict=True):
@@ -95,7 +95,7 @@ def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_sgd(ds: xr.Dataset, fig: Figure) -> None:
-    """mu and the rest of the matrix along SGD, for either step size."""
+    """Mu and the rest of the matrix along SGD, for either step size."""
     left, right = fig.subplots(1, 2)
     rates = np.atleast_1d(ds.lr.values)
     for rate, color in zip(rates, ("measured", "third", "fourth"), strict=False):

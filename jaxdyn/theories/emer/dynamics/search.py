@@ -65,7 +65,7 @@ def field(t: Any, y: Float[Array, " two"], law: Law) -> Float[Array, " two"]:
 
 
 def solve(law: Law, ts: Float[Array, " T"]) -> flow.Solution:
-    r"""mu and nu from zero at the times ``ts``, the first of them 0, in :math:`\ln(1+t)` by an implicit solver."""
+    r"""Mu and nu from zero at the times ``ts``, the first of them 0, in :math:`\ln(1+t)` by an implicit solver."""
     start = jnp.zeros(2, jnp.float64)
     return flow.solve(flow.log_time(field), start, jnp.log1p(ts), law, solver="kvaerno5", rtol=1e-9, atol=1e-11, max_steps=20_000)
 
@@ -109,7 +109,8 @@ def _differences(law: Law) -> tuple[Float[Array, "n two"], Bool[Array, " n"]]:
 
 def hull_gap(law: Law) -> Scalar:
     r"""Largest angle between neighbouring differences, less :math:`\pi`: below 0 where p is inside the hull, above 0 where a line
-    separates p from all vertices with other features."""
+    separates p from all vertices with other features.
+    """
     x, different = _differences(law)
     angle = jnp.arctan2(x[:, 1], x[:, 0])
     angle = jnp.sort(jnp.where(different, angle, jnp.max(jnp.where(different, angle, -jnp.inf))))
@@ -117,7 +118,7 @@ def hull_gap(law: Law) -> Scalar:
 
 
 def margin_slope(law: Law) -> Scalar:
-    r"""mu of the matrix of least norm whose margins are at least 1: the limit of :math:`\mu / \ln t` where p is separable.
+    r"""Mu of the matrix of least norm whose margins are at least 1: the limit of :math:`\mu / \ln t` where p is separable.
 
     The solution of least norm has one or two active margins; all candidates are tried.
     """

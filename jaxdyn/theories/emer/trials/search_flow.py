@@ -73,7 +73,7 @@ def average_loss(w: Float[Array, "n n"], named: instances.Instance, weight: Floa
 
 
 def off_structure(w: Float[Array, "n n"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    r"""mu and nu, so that :math:`\mu I + \nu(\mathbb 1\mathbb 1^\top - I)` is nearest to W, and the root mean square of the rest."""
+    r"""Mu and nu, so that :math:`\mu I + \nu(\mathbb 1\mathbb 1^\top - I)` is nearest to W, and the root mean square of the rest."""
     n, eye = w.shape[0], jnp.eye(w.shape[0], dtype=w.dtype)
     mu, nu = jnp.trace(w) / n, (jnp.sum(w) - jnp.trace(w)) / (n * (n - 1))
     return mu, nu, jnp.sqrt(jnp.mean((w - mu * eye - nu * (1 - eye)) ** 2))
@@ -98,7 +98,7 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
 
     args = (named, weight, moves, bfs)
     start = s.spread * noise[2:].reshape(n, n) * moves
-    sol = flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, solver="kvaerno5", rtol=1e-8, atol=1e-10, max_steps=20_000)
+    sol = flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, solver="kvaerno5", rtol=1e-7, atol=1e-9, max_steps=4000)
     mu, nu, rest = jax.vmap(off_structure)(sol.ys)
     path = theory.solve(law, ts)
     at = noise[0] * eye + noise[1] * (1 - eye)
