@@ -267,8 +267,9 @@ THEORIES = {
     "emer": Theory(
         "Emergence of superposition",
         "A transformer that searches a graph in continuous thoughts holds many vertices at once. Averaged over names of the "
-        "vertices, training of its searching layer comes down to two numbers: how strongly a thought looks for edges that leave its "
-        "vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, as the loss decides.",
+        "vertices, training of its searching layer comes down to two numbers: how strongly a thought looks for edges that leave "
+        "its vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, as the loss "
+        "decides.",
         (EMERGENCE,),
     ),
 }

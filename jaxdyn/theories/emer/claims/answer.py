@@ -89,11 +89,11 @@ UNREACHABLE = {"the unreachable candidate is the label": {"label": "unreachable"
 CLAIMS = (
     STUDY.claim(
         id="emer.direction",
-        statement=r"In the gradient flow of the answering layer's two full matrices, from zero, averaged over names of the 7 vertices, "
-        r"with K = 2, 3, 5 of them in the thought, and learning rates of either matrix that differ up to tenfold either way, the "
-        r"numbers $\mu_A$, $\mu_R$ follow their two equations within $10^{-5}$, relative to 1 plus their size, and their growth "
-        r"$d\mu_A/d\mu_R$ over the last decade before $t = 10^{12}$ is $\sqrt K$ within 1%, whatever the rates; there, both are within "
-        r"1% of the leading terms $\sqrt K \ln(k_A t/K)$ and $\ln(k_R (K-1) t)$.",
+        statement=r"In the gradient flow of the answering layer's two full matrices, from zero, averaged over names of the 7 "
+        r"vertices, with K = 2, 3, 5 of them in the thought, and learning rates of either matrix that differ up to tenfold either "
+        r"way, the numbers $\mu_A$, $\mu_R$ follow their two equations within $10^{-5}$, relative to 1 plus their size, and their "
+        r"growth $d\mu_A/d\mu_R$ over the last decade before $t = 10^{12}$ is $\sqrt K$ within 1%, whatever the rates; there, both "
+        r"are within 1% of the leading terms $\sqrt K \ln(k_A t/K)$ and $\ln(k_R (K-1) t)$.",
         judge=judge,
         controls={**UNREACHABLE, "both matrices exchanged": exchanged},
         rivals={
@@ -104,9 +104,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.direction_sgd",
-        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2, 3, 5 of them in the thought, 8 random namings a "
-        r"step, learning rates of either matrix that differ up to tenfold): at t = 100, 1000 and 10 000 $\mu_A$ and $\mu_R$ are those "
-        "of the two equations within 3%, on average over runs, and so is the growth of one over that of the other in between.",
+        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2, 3, 5 of them in the thought, 8 random "
+        r"namings a step, learning rates of either matrix that differ up to tenfold): at t = 100, 1000 and 10 000 $\mu_A$ and "
+        r"$\mu_R$ are those of the two equations within 3%, on average over runs, and so is the growth of one over that of the "
+        "other in between.",
         quick=jd.grid(Reply, **RATES),
         seeds=8,
         paper_seeds=32,

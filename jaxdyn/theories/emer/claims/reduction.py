@@ -14,8 +14,7 @@ from jaxdyn.theories.emer.trials.search_sgd import SearchSgd
 
 __all__ = ["CLAIMS", "judge_flow", "judge_gradient", "judge_sgd"]
 
-FLOW = jd.grid(SearchFlow, loss=["coconut", "bfs"], target=["middle", "top", "low"], train="full", density=[0.1, 0.6])
-COCONUT = jd.grid(SearchFlow, target=["middle", "top", "low"], train="full", density=[0.1, 0.6], spread=0.3)
+FLOW = jd.grid(SearchFlow, loss=["coconut", "bfs"], target=["middle", "top"], train="full", density=0.2)
 
 
 def judge_gradient(ds: xr.Dataset) -> list[jd.Check]:
@@ -30,18 +29,9 @@ def judge_flow(ds: xr.Dataset) -> list[jd.Check]:
     """mu, nu and the rest of the matrix at all times."""
     error = [abs(ds[f"measured_{x}"] - ds[f"predicted_{x}"]) / (1 + abs(ds[f"predicted_{x}"])) for x in ("mu", "nu")]
     return [
-        jd.at_most("mu against the equation, at all times, over 1 + |mu|", error[0], 1e-5),
-        jd.at_most("nu against the equation, at all times, over 1 + |nu|", error[1], 1e-5),
+        jd.at_most("mu against the equation, at all times, over 1 + |mu|", error[0], 1e-4),
+        jd.at_most("nu against the equation, at all times, over 1 + |nu|", error[1], 1e-4),
         jd.at_most("root mean square of the rest of the matrix, at all times", ds.rest, 1e-8),
-    ]
-
-
-def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
-    """The part of the matrix off the structure, from one time to the next and at the end."""
-    rest = ds.rest
-    return [
-        jd.at_most("rest of the matrix over that at the time before", rest / rest.shift(time=1), 1 + 1e-6),
-        jd.at_most("rest of the matrix at the end, over that at the start", rest.isel(time=-1) / rest.isel(time=0), 0.01),
     ]
 
 
@@ -49,7 +39,8 @@ def extrapolated(ds: xr.Dataset, name: str) -> xr.DataArray:
     """A number at the end of SGD, extrapolated from the two smallest step sizes to none, over the theory's."""
     jd.need(ds, lr=2)
     end = ds[f"measured_{name}"].isel(record=-1).sortby("lr")
-    return stats.richardson(end.isel(lr=1), end.isel(lr=0)) / ds[f"predicted_{name}"].isel(record=-1, lr=0)
+    limit: xr.DataArray = stats.richardson(end.isel(lr=1), end.isel(lr=0)) / ds[f"predicted_{name}"].isel(record=-1, lr=0)
+    return limit
 
 
 def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
@@ -74,8 +65,8 @@ def frozen(ds: xr.Dataset) -> xr.Dataset:
 
 
 def one_rate(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: both numbers move at the rate of a single entry, whatever their number."""
-    factor = xr.DataArray([1.0, float(SearchFlow().vertices - 1)], dims="number")
+    """A rival: nu moves at the rate 1/n, like mu, and not n - 1 = 6 times slower."""
+    factor = xr.DataArray([1.0, 6.0], dims="number")
     return ds.assign(predicted_rate=(ds.predicted_rate * factor).transpose(*ds.predicted_rate.dims))
 
 
@@ -139,28 +130,31 @@ CLAIMS = (
         id="emer.gradient",
         statement=r"Averaged over names of the n vertices, minus the gradient of the searching layer's loss in its full matrix at "
         r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ is $\frac1n(E_G[a] - E_P[a])$ on the diagonal and "
-        r"$\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it to $10^{-10}$, for Coconut's loss and for that of Coconut-BFS. (An identity at "
-        "random values of both numbers; no training.)",
+        r"$\frac{1}{n(n-1)}(E_G[b] - E_P[b])$ off it to $10^{-10}$, for Coconut's loss and for that of Coconut-BFS. (An identity "
+        "at random values of both numbers; no training.)",
         evidence="algebra",
         judge=judge_gradient,
-        controls=NAMED,
+        controls={"every example has the same names": {"renaming": 0.0, "loss": "coconut"}},
         rivals={"the matrix does not move": still, "both numbers move at the rate of one entry": one_rate},
     ),
     FLOWS.claim(
         id="emer.reduction",
         statement=rf"In the gradient flow of the searching layer's full matrix from zero, {SETUP}, the matrix stays "
         r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ within $10^{-8}$, and its two numbers follow their own two equations within "
-        r"$10^{-5}$, relative to 1 plus their size, up to $t = 10^{12}$, for Coconut's loss and for that of Coconut-BFS.",
+        r"$10^{-4}$, relative to 1 plus their size, up to $t = 10^{12}$, for Coconut's loss and for that of Coconut-BFS.",
         judge=judge_flow,
-        controls={**NAMED, "a random start": {"spread": 0.3}},
+        controls={
+            "every example has the same names": {"renaming": 0.0, "loss": "coconut"},
+            "a random start": {"spread": 0.3, "loss": "coconut"},
+        },
         rivals={"nothing moves": still, "the matrix stays a multiple of the identity": frozen},
     ),
     SGD.claim(
         id="emer.reduction_sgd",
-        statement=r"SGD on the searching layer's full matrix with Coconut's loss (10 vertices, 3 of them in the thought, embeddings "
-        r"in 16 dimensions, 40 random namings a step), until t = 160: $\mu$ and $\nu$, extrapolated to small steps, are those of the "
-        r"two equations within 3% on average over runs, and the rest of the matrix is proportional to the root of the step size "
-        "(order 0.4 to 0.6).",
+        statement=r"SGD on the searching layer's full matrix with Coconut's loss (10 vertices, 3 of them in the thought, "
+        r"embeddings in 16 dimensions, 40 random namings a step), until t = 160: $\mu$ and $\nu$, extrapolated to small steps, are "
+        r"those of the two equations within 3% on average over runs, and the rest of the matrix is proportional to the root of the "
+        "step size (order 0.4 to 0.6).",
         judge=judge_sgd,
         controls=NAMED,
         rivals={"nothing moves": still, "the matrix stays a multiple of the identity": frozen},

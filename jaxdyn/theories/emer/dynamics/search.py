@@ -26,11 +26,12 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn import flow
+from jaxdyn.theories.emer import longtime
 
-__all__ = ["Law", "field", "growth", "hull_gap", "law", "margin_slope", "mean_degree", "root", "solve"]
+__all__ = ["Law", "field", "growth", "hull_gap", "law", "margin_slope", "mean_degree", "root", "solve", "solve_short"]
 
 Scalar = Float[Array, ""]
 
@@ -64,10 +65,14 @@ def field(t: Any, y: Float[Array, " two"], law: Law) -> Float[Array, " two"]:
     return jnp.stack([gap @ law.a / n, law.free * (gap @ law.b) / (n * (n - 1))])
 
 
-def solve(law: Law, ts: Float[Array, " T"]) -> flow.Solution:
-    r"""Mu and nu from zero at the times ``ts``, the first of them 0, in :math:`\ln(1+t)` by an implicit solver."""
-    start = jnp.zeros(2, jnp.float64)
-    return flow.solve(flow.log_time(field), start, jnp.log1p(ts), law, solver="kvaerno5", rtol=1e-9, atol=1e-11, max_steps=20_000)
+def solve(law: Law) -> tuple[Float[Array, "T two"], Int[Array, ""]]:
+    """Both numbers from zero at ``longtime.TIMES``, up to t = 1e12, by an implicit solver in log time; and the status."""
+    return longtime.solve(field, jnp.zeros(2, jnp.float64), law)
+
+
+def solve_short(law: Law, ts: Float[Array, " T"]) -> flow.Solution:
+    """Both numbers from zero at the times ``ts``, the first of them 0, by an explicit solver."""
+    return flow.solve(field, jnp.zeros(2, jnp.float64), ts, law, rtol=1e-9, atol=1e-11)
 
 
 def mean_degree(law: Law, mu: Scalar) -> Scalar:
@@ -108,8 +113,9 @@ def _differences(law: Law) -> tuple[Float[Array, "n two"], Bool[Array, " n"]]:
 
 
 def hull_gap(law: Law) -> Scalar:
-    r"""Largest angle between neighbouring differences, less :math:`\pi`: below 0 where p is inside the hull, above 0 where a line
-    separates p from all vertices with other features.
+    r"""Largest angle between neighbouring differences :math:`(a_p - a_v, b_p - b_v)`, less :math:`\pi`.
+
+    It is below 0 where p is inside the hull, and above 0 where a line separates p from all vertices with other features.
     """
     x, different = _differences(law)
     angle = jnp.arctan2(x[:, 1], x[:, 0])

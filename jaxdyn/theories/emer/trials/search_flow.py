@@ -14,15 +14,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, flow
-from jaxdyn.theories.emer import instances, model
+from jaxdyn import draw
+from jaxdyn.theories.emer import instances, longtime, model
 from jaxdyn.theories.emer.dynamics import search as theory
 
 __all__ = ["FORMS", "SearchFlow", "off_structure", "trial"]
 
 FORMS = ("alone", "joint")  # mu moves alone; mu and nu move
-DECADES, EACH = 12, 2
-TIMES = (0.0, *(10.0 ** (i / EACH) for i in range(DECADES * EACH + 1)))
 
 
 @jd.setting
@@ -73,7 +71,7 @@ def average_loss(w: Float[Array, "n n"], named: instances.Instance, weight: Floa
 
 
 def off_structure(w: Float[Array, "n n"]) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    r"""Mu and nu, so that :math:`\mu I + \nu(\mathbb 1\mathbb 1^\top - I)` is nearest to W, and the root mean square of the rest."""
+    r"""Mean mu on the diagonal and nu off it, and the root mean square of what is left of W without the two."""
     n, eye = w.shape[0], jnp.eye(w.shape[0], dtype=w.dtype)
     mu, nu = jnp.trace(w) / n, (jnp.sum(w) - jnp.trace(w)) / (n * (n - 1))
     return mu, nu, jnp.sqrt(jnp.mean((w - mu * eye - nu * (1 - eye)) ** 2))
@@ -89,7 +87,6 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
     eye = jnp.eye(n, dtype=jnp.float64)
     moves = jnp.where(full, 1.0, eye)
     noise = draw.normal(k_start, (n * n + 2,))
-    ts = jnp.asarray(TIMES, jnp.float64)
     law = theory.law(*case, bfs=bfs, free=jnp.where(full, 1.0, 0.0))
 
     def field(t: Any, w: Any, args: tuple) -> Any:
@@ -98,22 +95,22 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
 
     args = (named, weight, moves, bfs)
     start = s.spread * noise[2:].reshape(n, n) * moves
-    sol = flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, solver="kvaerno5", rtol=1e-7, atol=1e-9, max_steps=4000)
-    mu, nu, rest = jax.vmap(off_structure)(sol.ys)
-    path = theory.solve(law, ts)
+    ws, status = longtime.solve(field, start, args)
+    mu, nu, rest = jax.vmap(off_structure)(ws)
+    path, solved = theory.solve(law)
     at = noise[0] * eye + noise[1] * (1 - eye)
     rates = -jax.grad(average_loss)(at, named, weight, bfs)
     formula = theory.field(0.0, noise[:2], law._replace(free=jnp.float64(1)))
     slope, factor = theory.growth(law)
     separable = theory.hull_gap(law) > 0
-    measured_slope = (mu[-1] - mu[-1 - EACH]) / jnp.log(10.0)
+    measured_slope = (mu[-1] - mu[-2]) / longtime.DECADE
     return jd.observables(
         predicted={
-            "mu": jd.named(path.ys[:, 0], "time"),
-            "nu": jd.named(path.ys[:, 1], "time"),
+            "mu": jd.named(path[:, 0], "time"),
+            "nu": jd.named(path[:, 1], "time"),
             "rate": jd.named(formula, "number"),
-            "limit": jd.named(jnp.stack([theory.root(law), path.ys[-1, 0]]), "form"),
-            "late": slope * jnp.log(factor * ts[-1]),
+            "limit": jd.named(jnp.stack([theory.root(law), path[-1, 0]]), "form"),
+            "late": slope * jnp.log(factor * longtime.TIMES[-1]),
             "slope": slope,
             "joint_slope": jnp.where(separable, theory.margin_slope(law), 0.0),
         },
@@ -130,13 +127,12 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
             "rest": jd.named(rest, "time"),
             "rate_rest": off_structure(rates)[2],
             "second_slope": 1 / jnp.max(law.a),
-            "steps": sol.steps,
         },
         assumed={
             "below_top": (jnp.max(law.a) - law.target @ law.a) * jnp.sqrt(s.inside),
             "above_mean": (law.target @ law.a - theory.mean_degree(law, jnp.float64(0))) * jnp.sqrt(s.inside),
             "hull_gap": theory.hull_gap(law),
         },
-        status=jnp.maximum(sol.status, path.status),
-        coords={"form": FORMS, "number": ("mu", "nu"), "time": TIMES},
+        status=jnp.maximum(status, solved),
+        coords={"form": FORMS, "number": ("mu", "nu"), "time": longtime.TIMES},
     )

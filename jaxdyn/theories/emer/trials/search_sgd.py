@@ -102,7 +102,7 @@ def trial(s: SearchSgd, key: PRNGKeyArray) -> jd.Observables:
     last, (mu, nu, rest) = train.record(step, start, read, samples=s.records, every=every)
     double = jax.tree.map(lambda x: x.astype(jnp.float64), case._replace(reached=case.reached.astype(jnp.float64)))
     law = theory.law(*double._replace(reached=case.reached), bfs=jnp.bool_(False), free=jnp.where(full, 1.0, 0.0))
-    path = theory.solve(law, s.span.astype(jnp.float64) * jnp.arange(s.records + 1))
+    path = theory.solve_short(law, s.span.astype(jnp.float64) * jnp.arange(s.records + 1))
     root2 = jnp.sqrt(jnp.asarray(s.inside, jnp.float64))
     return jd.observables(
         predicted={"mu": jd.named(path.ys[:, 0], "record"), "nu": jd.named(path.ys[:, 1], "record"), "support": 1.0},
