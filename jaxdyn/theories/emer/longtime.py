@@ -2,7 +2,7 @@ r"""A flow to t = 1e12 in log time by an implicit solver, with a tolerance that 
 
 In :math:`s = \ln(1 + t)` the field is t times the gradient, whose rounding errors of about 1e-17 count 1e-5 at t = 1e12: near an
 equilibrium no solver can do better. The time is therefore solved in three parts, with absolute tolerances of 1e-8 until
-t = 1e4, 1e-6 until 1e8 and 1e-4 from there on, in one compiled loop. What converges is driven to its limit all the same: an
+t = 1e4, 1e-5 until 1e8 and 1e-3 from there on, in one compiled loop. What converges is driven to its limit all the same: an
 implicit step divides the errors by t again.
 """
 
@@ -19,7 +19,7 @@ from jaxdyn import flow
 __all__ = ["DECADE", "TIMES", "solve"]
 
 PARTS = ((0.0, 1e1, 1e2, 1e3, 1e4), (1e4, 1e5, 1e6, 1e7, 1e8), (1e8, 1e9, 1e10, 1e11, 1e12))
-TOLERANCES = (1e-8, 1e-6, 1e-4)
+TOLERANCES = (1e-8, 1e-5, 1e-3)
 RELATIVE = 1e-7
 TIMES = (0.0, *(t for part in PARTS for t in part[1:]))
 DECADE = 2.302585092994046  # ln 10: between the last times
@@ -30,7 +30,7 @@ def solve(field: flow.Field, y0: PyTree, args: Any) -> tuple[PyTree, Int[Array, 
 
     def part(y: PyTree, plan: tuple[Float[Array, " T"], Float[Array, ""]]) -> tuple[PyTree, Any]:
         ts, atol = plan
-        sol = flow.solve(flow.log_time(field), y, jnp.log1p(ts), args, solver="kvaerno5", rtol=RELATIVE, atol=atol, max_steps=2000)
+        sol = flow.solve(flow.log_time(field), y, jnp.log1p(ts), args, solver="kvaerno5", rtol=RELATIVE, atol=atol, max_steps=400)
         return sol.y_end, (jax.tree.map(lambda leaf: leaf[1:], sol.ys), sol.status)
 
     plans = jnp.asarray(PARTS, jnp.float64), jnp.asarray(TOLERANCES, jnp.float64)
