@@ -52,7 +52,7 @@ def trained(ds: xr.Dataset) -> list[dict]:
             part = ds.sel(rate_a=a, rate_r=r)
             last = part.measured_sgd.diff("moment").isel(moment=-1)
             slope = last.sel(number="mu_A") / last.sel(number="mu_R")
-            line = {"rate of M_A": float(a), "rate of M_R": float(r), "SGD, t = 1e3 to 1e4": float(slope.mean())}
+            line = {"rate of M_A": float(a), "rate of M_R": float(r), "SGD, t = 100 to 1000": float(slope.mean())}
             lines.append(
                 line | {"flow, t = 1e12": float(part.measured_ratio.mean()), "root of K": float(part.predicted_ratio.mean())}
             )
@@ -102,9 +102,7 @@ def draw(ds: xr.Dataset, flows: dict[str, xr.Dataset], sgd: dict[str, xr.Dataset
 def run(scale: str, out: Path) -> None:
     """Train both layers, print the ratios and slopes, draw, and save."""
     seeds = SEEDS[scale]
-    ds = experiment.sweep(
-        out, "answer", answer.trial, jd.grid(answer.Reply, rate_a=RATES, rate_r=RATES, lr=0.5, **SCALES[scale]), seeds
-    )
+    ds = experiment.sweep(out, "answer", answer.trial, jd.grid(answer.Reply, rate_a=RATES, rate_r=RATES, **SCALES[scale]), seeds)
     flows = {
         name: experiment.sweep(
             out, f"flow{i}", search_flow.trial, jd.grid(search_flow.SearchFlow, train="diagonal", **fields), seeds

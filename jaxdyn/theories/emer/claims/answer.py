@@ -42,7 +42,9 @@ def still(ds: xr.Dataset) -> xr.Dataset:
 def by_rates(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the proportion is that of the first step, which the learning rates set for good."""
     first = (
-        (ds.predicted_path.sel(number="mu_A") / ds.predicted_path.sel(number="mu_R")).isel(time=1, drop=True).drop_vars("number")
+        (ds.predicted_path.sel(number="mu_A") / ds.predicted_path.sel(number="mu_R"))
+        .isel(time=1, drop=True)
+        .drop_vars("number", errors="ignore")
     )
     slow = ds.predicted_sgd.sel(number="mu_R", drop=True)
     sgd = xr.concat([slow * first, slow], dim="number").assign_coords(number=ds.number)
@@ -73,10 +75,12 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel=r"$\sqrt{K}$", ylabel=r"$d\mu_A/d\mu_R$ at $t = 10^{12}$")
 
 
-RATES = {"inside": [2.0, 3.0, 5.0], "rate_a": [0.1, 1.0], "rate_r": [0.1, 1.0]}
+RATES = {"inside": [2.0, 5.0], "rate_a": [0.1, 1.0], "rate_r": [0.1, 1.0]}
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Reply, **RATES),
+    seeds=4,
+    paper_seeds=32,
     evidence="flow",
     bounds="derived",  # the terms that the law leaves out, and the solver's tolerance
     source="arXiv:2509.23365, Theorem 3; the offsets of the leading terms are derived",
@@ -90,7 +94,7 @@ CLAIMS = (
     STUDY.claim(
         id="emer.direction",
         statement=r"In the gradient flow of the answering layer's two full matrices, from zero, averaged over names of the 7 "
-        r"vertices, with K = 2, 3, 5 of them in the thought, and learning rates of either matrix that differ up to tenfold either "
+        r"vertices, with K = 2 or 5 of them in the thought, and learning rates of either matrix that differ up to tenfold either "
         r"way, the numbers $\mu_A$, $\mu_R$ follow their two equations within $10^{-5}$, relative to 1 plus their size, and their "
         r"growth $d\mu_A/d\mu_R$ over the last decade before $t = 10^{12}$ is $\sqrt K$ within 1%, whatever the rates; there, both "
         r"are within 1% of the leading terms $\sqrt K \ln(k_A t/K)$ and $\ln(k_R (K-1) t)$.",
@@ -104,13 +108,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.direction_sgd",
-        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2, 3, 5 of them in the thought, 8 random "
-        r"namings a step, learning rates of either matrix that differ up to tenfold): at t = 100, 1000 and 10 000 $\mu_A$ and "
+        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2 or 5 of them in the thought, 8 random "
+        r"namings a step, learning rates of either matrix that differ up to tenfold): at t = 100 and 1000 $\mu_A$ and "
         r"$\mu_R$ are those of the two equations within 3%, on average over runs, and so is the growth of one over that of the "
         "other in between.",
-        quick=jd.grid(Reply, **RATES),
-        seeds=8,
-        paper_seeds=32,
         evidence="network",
         judge=judge_sgd,
         controls={**UNREACHABLE, "both matrices exchanged": exchanged},

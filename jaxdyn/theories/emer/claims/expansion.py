@@ -61,11 +61,11 @@ CLAIMS = (
     STUDY.claim(
         id="emer.expansion_full",
         statement=rf"After {SETUP}, on the full matrix, in which share of random graphs and thoughts over 1 to 7 vertices does the "
-        "next thought hold exactly the vertices within one more step?",
+        "next thought hold exactly the vertices within one more step? In about a quarter, on average over 16 runs.",
         expected="measured",
         quick=jd.grid(SearchSgd, target="middle", train="full", density=0.2),
         judge=judge_full,
         rivals={"every graph, as the diagonal does": jd.swap(measured_support=1.0)},
-        found={"share of new graphs with exactly the right vertices": (0.0, 1.0)},
+        found={"share of new graphs with exactly the right vertices": (0.12, 0.4)},
     ),
 )

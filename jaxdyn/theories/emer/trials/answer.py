@@ -25,8 +25,8 @@ __all__ = ["DECADES", "Reply", "trial"]
 
 DECADES, EACH = 12, 2
 TIMES = (0.0, *(10.0 ** (i / EACH) for i in range(DECADES * EACH + 1)))
-SPAN, RECORDS = 100.0, 100  # time between two records of SGD, and their number
-MOMENTS = (1e2, 1e3, 1e4)  # at which SGD is compared
+SPAN, RECORDS = 10.0, 100  # time between two records of SGD, and their number
+MOMENTS = (1e2, 1e3)  # at which SGD is compared
 NUMBERS = ("mu_A", "mu_R")
 
 
@@ -39,7 +39,7 @@ class Reply:
         inside: K, vertices in the thought, the reachable candidate among them.
         rate_a: learning rate of the matrix that reads the thought.
         rate_r: learning rate of the matrix that reads the candidates.
-        lr: step size of SGD, times either rate; a divisor of 100.
+        lr: step size of SGD, times either rate; a divisor of 10.
         vertices: a prime.
         batch: names drawn at a step of SGD.
     """
@@ -48,7 +48,7 @@ class Reply:
     inside: jd.Swept = 4.0
     rate_a: jd.Swept = 1.0
     rate_r: jd.Swept = 1.0
-    lr: jd.Swept = 2.0
+    lr: jd.Swept = 0.5
     vertices: int = 7
     batch: int = 8
     dtype: str = "float32"  # of SGD

@@ -19,7 +19,7 @@ def test_flow_and_sgd_follow_the_equations():
     assert float(bad.measured_late.sel(number="mu_A").max()) < -10
 
 
-@pytest.mark.parametrize("wrong", [{"vertices": 9}, {"inside": 6.0}, {"inside": 1.0}, {"rate_a": 0.0}, {"lr": 3.0}])
+@pytest.mark.parametrize("wrong", [{"vertices": 9}, {"inside": 6.0}, {"inside": 1.0}, {"rate_a": 0.0}, {"lr": 7.0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Reply(**wrong)
