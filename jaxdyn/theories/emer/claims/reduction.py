@@ -106,6 +106,7 @@ FLOWS = jd.Study(
     seeds=4,
     paper_seeds=16,
     evidence="flow",
+    form="joint",
     bounds="derived",  # rounding errors, and the solver's tolerance
     source="arXiv:2509.23365, Theorem 1 and its Lemma 1 (reduction); the equation of nu is derived",
     plot=plot_flow,
@@ -113,7 +114,7 @@ FLOWS = jd.Study(
 )
 SGD = jd.Study(
     trial=search_sgd.trial,
-    quick=jd.grid(SearchSgd, target="top", train="full", lr=[1.0, 0.5], density=0.2),
+    quick=jd.grid(SearchSgd, target="top", train="full", lr=[1.0, 0.5, 0.25], density=0.2),
     seeds=16,
     paper_seeds=64,
     evidence="network",
