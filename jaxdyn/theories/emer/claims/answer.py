@@ -103,9 +103,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.direction_sgd",
-        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2 or 5 of them in the thought, 8 random namings a "
-        r"step, learning rates of which either is up to 3.3 times the other): at t = 100 and 1000 $\mu_A$ and $\mu_R$ are those of "
-        "the two equations within 3% of 1 plus their size, on average over runs.",
+        statement=r"SGD on the answering layer's two full matrices (7 vertices, K = 2 or 5 of them in the thought, 8 random "
+        r"namings a step, learning rates of which either is up to 3.3 times the other): at t = 100 and 1000 $\mu_A$ and $\mu_R$ "
+        "are those of the two equations within 3% of 1 plus their size, on average over runs.",
         evidence="network",
         judge=judge_sgd,
         controls={"both matrices exchanged": exchanged},

@@ -31,7 +31,7 @@ def judge_flow(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("mu against the equation, at all times, over 1 + |mu|", error[0], 1e-4),
         jd.at_most("nu against the equation, at all times, over 1 + |nu|", error[1], 1e-4),
-        jd.at_most("root mean square of the rest of the matrix, at all times", ds.rest, 1e-8),
+        jd.at_most("root mean square of the rest of the matrix, at all times", ds.rest, 1e-4),
     ]
 
 
@@ -141,7 +141,7 @@ CLAIMS = (
     FLOWS.claim(
         id="emer.reduction",
         statement=rf"In the gradient flow of the searching layer's full matrix from zero, {SETUP}, the matrix stays "
-        r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ within $10^{-8}$, and its two numbers follow their own two equations within "
+        r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ within $10^{-4}$, and its two numbers follow their own two equations within "
         r"$10^{-4}$, relative to 1 plus their size, up to $t = 10^{12}$, for Coconut's loss and for that of Coconut-BFS.",
         judge=judge_flow,
         controls={
