@@ -41,7 +41,8 @@ def field(t: Any, y: Float[Array, " two"], law: Law) -> Float[Array, " two"]:
     count = jnp.stack([1.0, 1.0, law.inside - 1, law.n - law.inside - 1])
     p = count * jnp.exp(xi - jnp.max(xi))
     p = p / jnp.sum(p)
-    return jnp.stack([law.rate_a * lam * (law.reachable - p[0] - p[2]), law.rate_r * (1 - p[0] - p[1])])
+    missing = law.reachable * (p[1] + p[3]) - (1 - law.reachable) * (p[0] + p[2])  # y_C - P(V_C), without cancellation
+    return jnp.stack([law.rate_a * lam * missing, law.rate_r * (p[2] + p[3])])
 
 
 def solve(law: Law, ts: Float[Array, " T"]) -> flow.Solution:

@@ -18,7 +18,7 @@ def loss(mu_a, mu_r, n, k, reachable):
 
 @pytest.mark.parametrize("reachable", [True, False])
 def test_rates_descend_the_loss(reachable, x64):
-    law, h, (a, r) = answer.Law(7.0, 4.0, 0.3, 2.0, reachable), 1e-6, (0.8, -0.4)
+    law, h, (a, r) = answer.Law(7.0, 4.0, 0.3, 2.0, float(reachable)), 1e-6, (0.8, -0.4)
     slope_a = (loss(a + h, r, 7, 4, reachable) - loss(a - h, r, 7, 4, reachable)) / 2 / h
     slope_r = (loss(a, r + h, 7, 4, reachable) - loss(a, r - h, 7, 4, reachable)) / 2 / h
     np.testing.assert_allclose(answer.field(0.0, jnp.asarray([a, r]), law), [-0.3 * slope_a, -2.0 * slope_r], rtol=1e-6)
