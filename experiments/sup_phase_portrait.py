@@ -78,7 +78,7 @@ def portrait(ds: xr.Dataset, scale: str, ax: object) -> None:
                 label = f"SGD, rates {a:g} and {r:g}" if seed == 0 else None
                 ax.plot(one.sel(number="mu_R"), one.sel(number="mu_A"), color=color, label=label)
     line = np.array([0, min(high[0], high[1] / size["inside"] ** 0.5)])
-    ax.plot(line, size["inside"] ** 0.5 * line, ":", color=plotting.INK, label=r"slope $\sqrt{K}$")
+    ax.plot(line, size["inside"] ** 0.5 * line, ":", color="black", label=r"slope $\sqrt{K}$")
     ax.set(xlabel=r"$\mu_R$", ylabel=r"$\mu_A$", xlim=(0, high[0]), ylim=(0, high[1]), title="answering layer")
 
 
@@ -95,7 +95,7 @@ def draw(ds: xr.Dataset, flows: dict[str, xr.Dataset], sgd: dict[str, xr.Dataset
         part = part.isel({d: 0 for d in part.status.dims})
         right.plot(part.t, part.predicted_mu, color=plotting.COLORS[color], label=f"equations: {name}")
         right.plot(part.t, part.measured_mu, "o", color=plotting.COLORS[color])
-    right.plot([], [], "o", color=plotting.INK, label="SGD")
+    right.plot([], [], "o", color="black", label="SGD")
     right.set(xlabel="t", ylabel=r"$\mu$", title="searching layer, SGD")
 
 
