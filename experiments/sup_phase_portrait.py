@@ -1,6 +1,6 @@
 r"""Emergence of superposition: phase portrait of the answering layer, and the growth of the searching layer in its four regimes.
 
-Left: the field at equal rates in the plane of mu_R and mu_A with the paths of trained networks (SGD on both full matrices) from zero,
+Left: the field at equal rates in the plane of mu_R and mu_A, and paths of trained networks (SGD on both full matrices) from zero
 at learning rates that differ tenfold. Middle: mu along the gradient flow of the full matrix's diagonal. Right: SGD against the
 theory's equations. The table has mu_A/mu_R for K = 9 of 23 vertices beside an independent integration. Paper: arXiv 2509.23365.
 """
