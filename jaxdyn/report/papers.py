@@ -155,6 +155,13 @@ MOBILE = Paper(
     "ICML 2024",
 )
 
+EMERGENCE = Paper(
+    "2509.23365",
+    "Emergence of Superposition: Unveiling the Training Dynamics of Chain of Continuous Thought",
+    "H. Zhu, S. Hao, Z. Hu, J. Jiao, S. Russell, Y. Tian",
+    "ICLR 2026",
+)
+
 THEORIES = {
     "cal": Theory(
         "Calibration",
@@ -275,6 +282,14 @@ THEORIES = {
         "to the shell of norms on "
         "which solutions generalise.",
         (OMNIGROK,),
+    ),
+    "emer": Theory(
+        "Emergence of superposition",
+        "A transformer that searches a graph in continuous thoughts holds many vertices at once. Averaged over names of the "
+        "vertices, training of its searching layer comes down to two numbers: how strongly a thought looks for edges that leave "
+        "its vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, as the loss "
+        "decides.",
+        (EMERGENCE,),
     ),
 }
 

@@ -1,0 +1,143 @@
+r"""Training of the searching layer, averaged over names of vertices: two numbers, their limits and their rates of growth.
+
+The average keeps :math:`W = \mu I + \nu(\mathbb 1\mathbb 1^\top - I)`. With :math:`a_v = \sum_{(u,v)} \lambda_u`,
+:math:`b_v = (\sum\lambda) D_v - a_v`, D_v the in-degree, and :math:`\xi = \lambda + \mu a + \nu b`, P its softmax:
+
+.. math:: \dot\mu = \tfrac1n \bigl(E_G[a] - E_P[a]\bigr), \qquad \dot\nu = \tfrac1{n(n-1)} \bigl(E_G[b] - E_P[b]\bigr)
+
+G is the demonstrated vertex p (Coconut) or P within :math:`N_{c+1}` (Coconut-BFS). Of mu alone, with
+:math:`d_v = a_v \sqrt K` the number of edges from the thought and :math:`F(\mu) = E_P[d]`:
+
+- Coconut, :math:`d_p` between the least and the largest d: :math:`\mu \to \mu^*`, the root of :math:`F(\mu^*) = d_p`, which has
+  the sign of :math:`d_p - F(0)`;
+- Coconut, :math:`d_p = d_{max}`: :math:`\mu \approx \frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}`, :math:`\Delta = d_{max} -
+  d_2`, r the ratio of :math:`\sum e^{\lambda_v}` over the second level to that over the top one;
+- Coconut-BFS: the same with :math:`\Delta = d_{max}`, and r from the vertices outside :math:`N_{c+1}`.
+
+With nu free, mu is bounded if and only if :math:`(a_p, b_p)` is inside the convex hull of all :math:`(a_v, b_v)`; outside, where
+a line separates it, :math:`W / \ln t` tends to the matrix of least norm with margins 1, as for any separable logistic problem.
+Source: arXiv:2509.23365, Theorem 1 (the equation of mu, its limit and its rates); derived here: offsets, nu and the case of nu
+free (arXiv:1710.10345 has the direction of separable problems). Time is in units of 1 over the learning rate.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxdyn import flow
+from jaxdyn.theories.emer import longtime
+
+__all__ = ["Law", "field", "growth", "hull_gap", "law", "margin_slope", "mean_degree", "root", "solve", "solve_short"]
+
+Scalar = Float[Array, ""]
+
+
+class Law(NamedTuple):
+    """An instance as the theory sees it; ``bfs`` says which loss, ``free`` is 1 where nu moves and 0 where it is frozen."""
+
+    prior: Float[Array, " n"]  # lambda
+    a: Float[Array, " n"]
+    b: Float[Array, " n"]
+    target: Float[Array, " n"]
+    reached: Bool[Array, " n"]
+    bfs: Bool[Array, ""]
+    free: Scalar
+
+
+def law(thought: Array, edges: Array, target: Array, reached: Array, bfs: Array, free: Any) -> Law:
+    """The features a and b of every vertex."""
+    a = thought @ edges
+    b = jnp.sum(thought) * jnp.sum(edges, 0) - a
+    return Law(thought, a, b, target, reached, jnp.asarray(bfs), jnp.asarray(free, jnp.float64))
+
+
+def field(t: Any, y: Float[Array, " two"], law: Law) -> Float[Array, " two"]:
+    """The rates of mu and nu."""
+    del t
+    n = law.prior.size
+    xi = law.prior + y[0] * law.a + y[1] * law.b
+    aim = jnp.where(law.bfs, jax.nn.softmax(jnp.where(law.reached, xi, -jnp.inf)), law.target)
+    gap = aim - jax.nn.softmax(xi)
+    return jnp.stack([gap @ law.a / n, law.free * (gap @ law.b) / (n * (n - 1))])
+
+
+def solve(law: Law) -> tuple[Float[Array, "T two"], Int[Array, ""]]:
+    """Both numbers from zero at ``longtime.TIMES``, up to t = 1e12, by an implicit solver in log time; and the status."""
+    return longtime.solve(field, jnp.zeros(2, jnp.float64), law)
+
+
+def solve_short(law: Law, ts: Float[Array, " T"]) -> flow.Solution:
+    """Both numbers from zero at the times ``ts``, the first of them 0, by an explicit solver."""
+    return flow.solve(field, jnp.zeros(2, jnp.float64), ts, law, rtol=1e-9, atol=1e-11)
+
+
+def mean_degree(law: Law, mu: Scalar) -> Scalar:
+    r""":math:`E_P[a]` at nu = 0, which is :math:`F(\mu)/\sqrt K`."""
+    return jax.nn.softmax(law.prior + mu * law.a) @ law.a
+
+
+def root(law: Law, most: float = 200.0) -> Scalar:
+    r"""The root of :math:`F(\mu) = d_p` by bisection of :math:`[-most, most]`; an end of it where there is none."""
+
+    def halve(_: Any, ends: tuple[Scalar, Scalar]) -> tuple[Scalar, Scalar]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        below = mean_degree(law, middle) < law.target @ law.a
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    low, high = jax.lax.fori_loop(0, 70, halve, (jnp.float64(-most), jnp.float64(most)))
+    return 0.5 * (low + high)
+
+
+def growth(law: Law) -> tuple[Scalar, Scalar]:
+    r"""Slope of mu in :math:`\ln t` and the factor c of :math:`\mu \approx slope \cdot \ln(ct)`, where mu alone moves and grows."""
+    n, top = law.prior.size, jnp.max(law.a)
+    at_top = law.a > top - 1e-9
+    second = jnp.max(jnp.where(at_top, -jnp.inf, law.a))
+    delta = jnp.where(law.bfs, top, top - second)
+    rest = jnp.where(law.bfs, ~law.reached, jnp.abs(law.a - second) < 1e-9)
+    weight = jnp.exp(law.prior)
+    ratio = jnp.sum(jnp.where(rest, weight, 0.0)) / jnp.sum(jnp.where(at_top, weight, 0.0))
+    return 1 / delta, delta**2 * ratio / n
+
+
+def _differences(law: Law) -> tuple[Float[Array, "n two"], Bool[Array, " n"]]:
+    """(a_p - a_v, b_p - b_v) in the geometry of the full matrix, and where they are not zero."""
+    n = law.prior.size
+    x = jnp.stack([(law.target @ law.a - law.a) / n**0.5, (law.target @ law.b - law.b) / (n * (n - 1)) ** 0.5], -1)
+    return x, jnp.sum(x**2, -1) > 1e-12
+
+
+def hull_gap(law: Law) -> Scalar:
+    r"""Largest angle between neighbouring differences :math:`(a_p - a_v, b_p - b_v)`, less :math:`\pi`.
+
+    It is below 0 where p is inside the hull, and above 0 where a line separates p from all vertices with other features.
+    """
+    x, different = _differences(law)
+    angle = jnp.arctan2(x[:, 1], x[:, 0])
+    angle = jnp.sort(jnp.where(different, angle, jnp.max(jnp.where(different, angle, -jnp.inf))))
+    return jnp.max(jnp.append(jnp.diff(angle), angle[0] + 2 * jnp.pi - angle[-1])) - jnp.pi
+
+
+def margin_slope(law: Law) -> Scalar:
+    r"""Mu of the matrix of least norm whose margins are at least 1: the limit of :math:`\mu / \ln t` where p is separable.
+
+    The solution of least norm has one or two active margins; all candidates are tried.
+    """
+    x, different = _differences(law)
+    gram = x @ x.T
+    det = gram.diagonal()[:, None] * gram.diagonal()[None] - gram**2
+    safe = jnp.where(det > 1e-12, det, 1.0)
+    i, j = jnp.meshgrid(jnp.arange(x.shape[0]), jnp.arange(x.shape[0]), indexing="ij")
+    first = (gram.diagonal()[j] - gram) / safe
+    pair = first[..., None] * x[i] + first.T[..., None] * x[j]
+    single = x / jnp.where(different, gram.diagonal(), 1.0)[:, None]
+    theta = jnp.concatenate([pair.reshape(-1, 2), single])
+    known = jnp.concatenate([(det > 1e-12).ravel(), different])
+    feasible = known & jnp.all((theta @ x.T >= 1 - 1e-9) | ~different, 1)
+    best = theta[jnp.argmin(jnp.where(feasible, jnp.sum(theta**2, -1), jnp.inf))]
+    return best[0] / x.shape[0] ** 0.5

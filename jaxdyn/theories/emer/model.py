@@ -1,0 +1,72 @@
+r"""The layer in which a thought looks for edges: linear attention with one full matrix of queries and keys, and its losses.
+
+A thought holds vertices in superposition, :math:`h = \sum_{u \in N_c} \lambda_u e_u`. An edge (s, t) is a token with the key
+:math:`e_s` and the value :math:`e_t`. The logits of the next vertex are read off the residual stream:
+
+.. math:: \xi_v = \Bigl\langle e_v,\; h + \sum_{(s,t)} (h^\top W e_s)\, e_t \Bigr\rangle
+          \;=\; \lambda_v + \sum_{(s,v)} (\lambda^\top W)_s
+
+Coconut's loss is the cross-entropy of one demonstrated next vertex; Coconut-BFS's is :math:`-\ln P(N_{c+1})`. In the answering
+layer, the thought and the token that carries both candidates write through full matrices :math:`M_A, M_R`.
+Source: arXiv:2509.23365, section 4 (the simplified model). Letters: n vertices, d width, e_v orthonormal embeddings (columns of E),
+A[s, t] number of edges from s to t.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float
+
+__all__ = ["Answer", "answer_loss", "bfs_loss", "coconut_loss", "logits", "relabel", "relabellings"]
+
+
+class Answer(NamedTuple):
+    """Matrices of the answering layer, each moved from zero."""
+
+    thought: Float[Array, "n n"]  # M_A
+    candidates: Float[Array, "n n"]  # M_R
+
+
+def logits(
+    w: Float[Array, "d d"], embed: Float[Array, "d n"], thought: Float[Array, " n"], edges: Float[Array, "n n"]
+) -> Float[Array, " n"]:
+    """Logits of the next vertex: the residual stream at the thought, after linear attention to all edges."""
+    h = embed @ thought
+    score = h @ w @ embed  # by source
+    found = jnp.sum(score[:, None] * edges, 0)  # not a product of matrices: batched ones of this size are slow on CPU
+    return embed.T @ (h + embed @ found)
+
+
+def coconut_loss(xi: Float[Array, " n"], target: Float[Array, " n"]) -> Float[Array, ""]:
+    """Cross-entropy of the demonstrated vertex, given one-hot."""
+    return -jnp.sum(target * jax.nn.log_softmax(xi))
+
+
+def bfs_loss(xi: Float[Array, " n"], reached: Bool[Array, " n"]) -> Float[Array, ""]:
+    r""":math:`-\ln P(N_{c+1})`."""
+    return jax.nn.logsumexp(xi) - jax.nn.logsumexp(jnp.where(reached, xi, -jnp.inf))
+
+
+def answer_loss(
+    m: Answer, thought: Float[Array, " n"], candidates: Float[Array, " n"], label: Float[Array, " n"]
+) -> Float[Array, ""]:
+    r"""Cross-entropy of the answer from the logits :math:`\lambda^\top M_A + (e_{c_1} + e_{c_2})^\top M_R`."""
+    return coconut_loss(thought @ m.thought + candidates @ m.candidates, label)
+
+
+def relabellings(n: int) -> Float[Array, "g n"]:
+    r"""The relabellings :math:`v \mapsto xv + y \bmod n` of n vertices, n a prime; the first one changes nothing.
+
+    They carry any ordered pair to any other, each equally often. So their average of a matrix is the average over all n!
+    permutations, :math:`\mu I + \nu(\mathbb 1\mathbb 1^\top - I)`, from n(n - 1) of them.
+    """
+    x, y, v = jnp.arange(1, n), jnp.arange(n), jnp.arange(n)
+    return ((x[:, None, None] * v + y[None, :, None]) % n).reshape(-1, n)
+
+
+def relabel(array: Array, order: Array) -> Array:
+    """A vector over vertices, or a matrix over pairs, with its vertices renamed."""
+    return array[order] if array.ndim == 1 else array[order][:, order]
