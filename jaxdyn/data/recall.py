@@ -1,6 +1,6 @@
 r"""Recall over any distance: facts stated once in a sequence, which later tokens ask for, in a stream of Markov fillers.
 
-A fact is one token that stands for a key and a value; the value is drawn anew in every sequence, so that only the sequence tells it.
+A fact is one token that stands for a key and a value; the value is drawn anew in every sequence, so that only the sequence tells.
 
 .. math:: x_0 = 0, \qquad x_{t+1} = \text{answer}(\text{value}_k) \ \text{if } x_t \text{ asks for key } k; \qquad
    \text{else a new fact, a question, or a filler } x_{t+1} \sim \pi(\cdot \mid x_t)

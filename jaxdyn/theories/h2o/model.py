@@ -1,8 +1,8 @@
 r"""Decoding a whole text with a cache whose policy and size are traced: one program for all policies and budgets.
 
 Layer by layer, every query, key and value of the text is known; a scan over tokens then decides, head by head, which keys are kept,
-from scores that are products of all queries with all keys. Positions are those in the text ("absolute"), so that a layer's output is
-attention with the mask M of what was kept:
+from scores that are products of all queries with all keys. Positions are those in the text ("absolute"), so that a layer's output
+is attention with the mask M of what was kept:
 
 .. math:: b_{tj} = \frac{M_{tj} e^{s_{tj}}}{\sum_i M_{ti} e^{s_{ti}}}, \qquad F_j \leftarrow \gamma F_j + b_{tj}
 

@@ -137,11 +137,16 @@ def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
     every = s.steps // s.records
     start = train.init(tx, net.init(k_init))
     last, curves = train.record(step, start, lambda t: observe(s, t.params, held), samples=s.records, every=every)
+    even = jnp.tri(s.length, dtype=s.dtype) / jnp.arange(1, s.length + 1, dtype=s.dtype)[:, None]
     found = compare(s, last.params, held, k_luck)
     return jd.observables(
         predicted={},
         measured={name: jd.named(x, "policy budget") for name, x in found.items()} | {"top": jd.named(curves["top"], "step")},
-        recorded={"curve": jd.named(curves["nats"], "step"), "right": jd.named(curves["right"], "step")},
+        recorded={
+            "uniform": shares(even[None, None, None]),
+            "curve": jd.named(curves["nats"], "step"),
+            "right": jd.named(curves["right"], "step"),
+        },
         status=train.finite_status(last.params),
         coords={"policy": model.POLICIES, "budget": BUDGETS, "step": range(0, s.steps + 1, every)},
     )

@@ -1,0 +1,198 @@
+r"""Claims on trained networks that run in parts: contextual against static subsets, predictors, and streams that change slowly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, trial
+
+__all__ = ["CLAIMS", "judge_contextual", "judge_cosines", "judge_predictor", "static"]
+
+LABELS = {
+    "own": "the token's own",
+    "other": "another token's",
+    "mean": "largest on average",
+    "frequency": "most frequent",
+    "random": "random",
+    "same": "foreseen, same MLP's input",
+    "previous": "foreseen, previous MLP's input",
+    "shuffled": "foreseen for another token",
+}
+STATIC = ("mean", "frequency")
+NAMES = {"attention": "attention", "mlp": "MLP"}
+PLACES = (("attention", 0), ("mlp", 0), ("attention", 1), ("mlp", 1))
+
+
+def trained(ds: xr.Dataset) -> list[jd.Check]:
+    """Gates: the network has learned, and its MLPs matter."""
+    random = ds.measured_units.sel(mode="random", share=SHARES[-1])
+    return [
+        jd.gate("nats a byte that training saves, every run", ds.start - ds.whole, at_least=2.0),
+        jd.gate("nats a byte that random tenths of the units cost, every run", random - ds.whole, at_least=0.3),
+    ]
+
+
+def static(ds: xr.Dataset) -> xr.DataArray:
+    """Loss of the better of two subsets that are the same for all tokens, [.., share]: by mean activation, or by frequency."""
+    return ds.measured_units.sel(mode=list(STATIC)).min("mode")
+
+
+def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
+    """Losses by each token's own units and heads against those by subsets that are the same for all tokens."""
+    jd.need(ds, mode=("own", *STATIC), share=SHARES, head_mode=("own", "mean"), head_share=HEAD_SHARES)
+    own, heads = ds.measured_units.sel(mode="own", drop=True), ds.measured_heads
+    gap = heads.sel(head_mode="mean", drop=True) - heads.sel(head_mode="own", drop=True)
+    quarter, union = (own - ds.whole).sel(share=0.25), ds.measured_union.sel(share=0.1)
+    return [
+        *trained(ds),
+        jd.mean_within("loss, static units less each token's own", static(ds) - own, over="seed", low=0.05),
+        jd.mean_within("loss, a quarter of the units, each token's own, less the whole", quarter, over="seed", high=0.03),
+        jd.mean_within("loss, static heads less each token's own", gap, over="seed", low=0.03),
+        jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=4),
+    ]
+
+
+def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
+    """Recall of the predictors, and losses by what they name, against the units that are most frequent."""
+    jd.need(ds, mode=("same", "previous", *STATIC), share=SHARES, predictor=("same", "previous", "frequency"))
+    recall, units = ds.measured_recall, ds.measured_units
+    checks = trained(ds)
+    for source in ("same", "previous"):
+        more = recall.sel(predictor=source, drop=True) - recall.sel(predictor="frequency", drop=True)
+        saved = static(ds) - units.sel(mode=source, drop=True)
+        checks += [
+            jd.mean_within(f"recall, foreseen from the {source} MLP less the most frequent", more, over="seed", low=0.1),
+            jd.mean_within(f"loss, static units less those foreseen from the {source} MLP", saved, over="seed", low=0.03),
+        ]
+    return checks
+
+
+def judge_cosines(ds: xr.Dataset) -> list[jd.Check]:
+    """Cosines of streams before and after each half of a block, the room above their bound, and where there is none."""
+    checks = [*trained(ds), jd.at_least("cosine less its bound, every token with one", ds.measured_room, -1e-5)]
+    for half, layer in PLACES:
+        name, one = f"{NAMES[half]} {layer + 1}", ds.sel(half=half).isel(layer=layer)
+        checks += [
+            jd.mean_within(f"cosine across {name}", one.measured_cosine, over="seed", low=0.9),
+            jd.mean_within(f"share of tokens without a bound, {name}", one.measured_void, over="seed", high=0.01),
+        ]
+    return checks
+
+
+def replaced(mode: str, head_mode: str, predictor: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Each token's own units and heads, and those foreseen, do and name what another mode does and names."""
+
+    def breach(ds: xr.Dataset) -> xr.Dataset:
+        units, heads, recall = ds.measured_units, ds.measured_heads, ds.measured_recall
+        like = static(ds) if mode == "static" else units.sel(mode=mode, drop=True)
+        new = {
+            "units": xr.where(units["mode"].isin(["own", "same", "previous"]), like, units),
+            "heads": xr.where(heads.head_mode == "own", heads.sel(head_mode=head_mode, drop=True), heads),
+            "recall": xr.where(recall.predictor.isin(["same", "previous"]), recall.sel(predictor=predictor, drop=True), recall),
+        }
+        return ds.assign({f"measured_{name}": x.transpose(*ds[f"measured_{name}"].dims) for name, x in new.items()})
+
+    return breach
+
+
+def unchanging(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: all tokens of a text use the same units."""
+    return replaced("static", "mean", "frequency")(ds).assign(measured_union=0 * ds.measured_union + 1)
+
+
+def start(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: training moves no stream, cosines are those of the start, where every change is small."""
+    return ds.assign(measured_cosine=ds.start_cosine, measured_void=0 * ds.measured_void)
+
+
+def swapped(ds: xr.Dataset) -> xr.Dataset:
+    """The change in place of the stream: cosines of tokens without a bound count as if they had one."""
+    return ds.assign(measured_room=ds.measured_room - ds.measured_bound)
+
+
+def plot_units(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses less that of the whole network, over the shares of units and heads that run."""
+    left, right = fig.subplots(1, 2)
+    colors = ("theory", "control", "third", "fourth", "fifth", "measured", "band", "failed")
+    sides = ((left, ds.measured_units, "mode", "share"), (right, ds.measured_heads, "head_mode", "head_share"))
+    for ax, values, axis, share in sides:
+        for mode, color in zip(values[axis].values, colors, strict=False):
+            mean = (values.sel({axis: mode}) - ds.whole).mean("seed")
+            ax.plot(ds[share], mean, "o-", ms=3, color=plotting.COLORS[color], label=LABELS[str(mode)])
+        ax.set(xlabel=f"share of {'units' if axis == 'mode' else 'heads'} that run", ylabel="nats a byte more than the whole")
+        ax.legend(fontsize=7)
+
+
+def plot_recall(ds: xr.Dataset, fig: Figure) -> None:
+    """Recall of predictors over the shares of units."""
+    ax = fig.subplots()
+    for name, color in zip(ds.predictor.values, ("measured", "third", "control", "theory"), strict=True):
+        mean = ds.measured_recall.sel(predictor=name).mean("seed")
+        ax.plot(ds.share, mean, "o-", color=plotting.COLORS[color], label=LABELS[str(name)])
+    ax.set(xlabel="share of units that run", ylabel="share of the largest units named", ylim=(0, 1))
+    ax.legend()
+
+
+def plot_cosines(ds: xr.Dataset, fig: Figure) -> None:
+    """Cosines of tokens that have a bound against their bounds, means over tokens, by half of a block."""
+    ax = fig.subplots()
+    for half, color in zip(ds.half.values, ("measured", "third"), strict=True):
+        one = ds.sel(half=half)
+        ax.plot(one.measured_bound.values.ravel(), one.measured_inside.values.ravel(), ".", color=plotting.COLORS[color],
+                label=NAMES[str(half)])  # fmt: skip
+    ax.axline((1, 1), slope=1, linestyle="--", color=plotting.COLORS["theory"])
+    ax.set(xlabel=r"$\sqrt{1 - \rho^2}$", ylabel="cosine of a stream and the next one")
+    ax.legend()
+
+
+SETUP = (
+    "ReLU decoders (width 32, 2 layers of 4 heads and 128 units) trained by Adam for 300 steps of 512 bytes on the manual of the "
+    "Python interpreter"
+)
+OTHERS = {"units and heads of another token": replaced("other", "other", "shuffled")}
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Parts),
+    paper=jd.grid(Parts, width=128, hidden=512, layers=4, length=64, batch=32, steps=3000, fitted=128, fits=1000, texts=64),
+    seeds=8,
+    paper_seeds=8,
+    evidence="network",
+    source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
+)
+CLAIMS = (
+    STUDY.claim(
+        id="dejavu.contextual_gt_static",
+        statement=f"In {SETUP}, each token's own units and heads do better than the same ones for all tokens.",
+        bounds="derived",
+        judge=judge_contextual,
+        controls=OTHERS,
+        rivals={"all tokens use the same units and heads": unchanging},
+        plot=plot_units,
+        caption="x",
+    ),
+    STUDY.claim(
+        id="dejavu.predictor",
+        statement=f"In {SETUP}, x",
+        bounds="derived",
+        judge=judge_predictor,
+        controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
+        rivals={"the most frequent units are foreseen": replaced("static", "mean", "frequency")},
+        plot=plot_recall,
+        caption="x",
+    ),
+    STUDY.claim(
+        id="dejavu.cos_layers",
+        statement=f"In {SETUP}, x",
+        bounds="derived",
+        judge=judge_cosines,
+        controls={"tokens without a bound count as if they had one": swapped},
+        rivals={"training moves no stream": start},
+        plot=plot_cosines,
+        caption="x",
+    ),
+)
