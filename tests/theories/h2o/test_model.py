@@ -39,7 +39,9 @@ def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
     i = model.POLICIES.index(name)
     for j in range(2):
         size, recent, sinks = (int(x[i, j]) for x in (plans.size, plans.recent, plans.sinks))
-        policy = cache.Policy(size=size, positions="absolute", recent=recent, sinks=sinks if name == "streaming" else 0, **CACHES[name])
+        policy = cache.Policy(
+            size=size, positions="absolute", recent=recent, sinks=sinks if name == "streaming" else 0, **CACHES[name]
+        )
         extra = {"given": given} if name == "oracle" else {}
         loss = cache.losses(SHAPE, params, policy, tokens, **extra)[1]
         ours = -jnp.take_along_axis(jax.nn.log_softmax(logits[i, j]), tokens[1:, None], -1)[:, 0]

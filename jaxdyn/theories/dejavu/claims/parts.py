@@ -151,7 +151,7 @@ def plot_cosines(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SETUP = (
-    "ReLU decoders (width 32, 2 layers of 4 heads and 128 units) trained by Adam for 300 steps of 512 bytes on the manual of the "
+    "ReLU decoders (width 32, 2 layers of 4 heads and 128 units) trained by Adam for 240 steps of 256 bytes on the manual of the "
     "Python interpreter"
 )
 OTHERS = {"units and heads of another token": replaced("other", "other", "shuffled")}

@@ -39,10 +39,10 @@ class Parts:
     hidden: int = 128
     heads: int = 4
     length: int = 32
-    batch: int = 16
-    steps: int = 300
+    batch: int = 8
+    steps: int = 240
     fitted: int = 64  # texts from which averages and predictors are made
-    fits: int = 200  # steps of a predictor
+    fits: int = 150  # steps of a predictor
     texts: int = 16  # of the evaluation
     dtype: str = "float32"
 
@@ -76,7 +76,7 @@ def counts(s: Parts) -> Int[Array, " share"]:
 
 def largest(s: Parts, units: Float[Array, "*b f"]) -> Bool[Array, "share *b f"]:
     """Which units are a token's largest, at each share; units that are off are not."""
-    return jax.vmap(lambda count: model.top(units, count))(counts(s)) & (units > 0)
+    return (model.places(units) < counts(s).reshape(-1, *[1] * units.ndim)) & (units > 0)
 
 
 def fit(s: Parts, key: PRNGKeyArray, seen: model.Seen) -> Fit:
@@ -90,13 +90,12 @@ def fit(s: Parts, key: PRNGKeyArray, seen: model.Seen) -> Fit:
         jax.random.normal(k_high, (*size, rank, s.hidden), s.dtype) * rank**-0.5,
         jnp.zeros((*size, s.hidden), s.dtype),
     )
-    chunk = units.shape[1] // 8
+    labels, chunk = largest(s, units).astype(s.dtype), units.shape[1] // 8
 
     def loss(p: Fit, i: Array) -> Array:
-        x, u = (jax.lax.dynamic_slice_in_dim(a, (i % 8) * chunk, chunk, -2) for a in (sources, units))
+        x, label = (jax.lax.dynamic_slice_in_dim(a, (i % 8) * chunk, chunk, -2) for a in (sources, labels))
         logits = jnp.einsum("lsnd,klsdr,klsrf->klsnf", x, p.low, p.high) + p.bias[..., None, :]
-        label = largest(s, u)[:, :, None].astype(logits.dtype)
-        return jnp.sum(jnp.mean(optax.sigmoid_binary_cross_entropy(logits, label), (-2, -1)))
+        return jnp.sum(jnp.mean(optax.sigmoid_binary_cross_entropy(logits, label[:, :, None]), (-2, -1)))
 
     tx = optax.adam(optax.schedules.cosine_decay_schedule(s.predictor_lr, s.fits, 0.1))
     step = train.make_step(loss, tx, lambda i: i)
@@ -195,7 +194,8 @@ def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
 
     losses = jax.lax.map(run, (part, share))
     many = len(model.MODES) * len(SHARES)
-    union = jnp.sum(jnp.any(largest(s, seen.units), 3), -1) / jnp.mean(jnp.sum(largest(s, seen.units), -1), 3)
+    used = largest(s, seen.units)
+    union = jnp.sum(jnp.any(used, 3), -1) / jnp.mean(jnp.sum(used, -1), 3)
     ends = streams(seen)
     return jd.observables(
         predicted={},

@@ -71,9 +71,9 @@ def nats(logits: Float[Array, "*b T V"], tokens: Int[Array, "*b T1"]) -> Float[A
 
 
 def mean(values: Array, where: Array) -> Array:
-    """Mean over the last axis and the texts, [texts, ..., T], where something is true, [texts, T]; NaN where it never is."""
+    """Mean over the last axis and the texts, [texts, ..., T], where something is true, [texts, T]; 0 if it never is."""
     where = where.reshape(where.shape[0], *[1] * (values.ndim - 2), where.shape[1])
-    return jnp.sum(jnp.where(where, values, 0), (0, -1)) / jnp.sum(where)
+    return jnp.sum(jnp.where(where, values, 0), (0, -1)) / jnp.maximum(jnp.sum(where), 1).astype(values.dtype)
 
 
 def shares(b: Float[Array, "L texts h T T"]) -> Float[Array, ""]:
@@ -107,14 +107,14 @@ def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyA
 
         def each(plan: model.Plan) -> tuple[Array, Array, Array, Array]:
             logits, seen = model.decode(shape, params, plan, row[:-1], scores, noise, DECAY)
-            tight = jnp.where(seen.lost > 1e-3, seen.error / jnp.maximum(seen.bound, 1e-9), jnp.nan)
-            return nats(logits, row), *(jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error)), jnp.nanmax(tight, (0, 1))
+            tight = jnp.where(seen.lost > 1e-3, seen.error / jnp.maximum(seen.bound, 1e-9), 0)
+            return nats(logits, row), *(jnp.mean(x, (0, 1)) for x in (seen.lost, seen.error)), jnp.max(tight, (0, 1))
 
         return jax.vmap(jax.vmap(each))(plan)
 
     loss, lost, error, tight = jax.lax.map(text, (tokens, given, jax.random.split(key, s.texts)))
     found = {"nats": mean(loss, late), "copy": mean(loss, far), "lost": mean(lost, late), "error": mean(error, late)}
-    return found | {"tight": jnp.nanmax(tight, (0, -1))}
+    return found | {"tight": jnp.max(tight, (0, -1))}
 
 
 def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
