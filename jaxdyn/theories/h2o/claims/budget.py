@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -12,7 +13,7 @@ from jaxdyn import plotting
 from jaxdyn.stats import spearman
 from jaxdyn.theories.h2o.trials.budget import BUDGETS, Recall, trial
 
-__all__ = ["CLAIMS", "LABELS", "judge_budget", "judge_loss", "judge_order", "judge_share"]
+__all__ = ["CLAIMS", "LABELS", "judge_budget", "judge_loss", "judge_order", "judge_share", "over", "plot_budget"]
 
 LABELS = {
     "full": "everything",
@@ -25,9 +26,12 @@ LABELS = {
     "anti": "anti-H2O",
     "oracle": "oracle (not causal)",
 }
+COLORS = ("control", "theory", "failed", "fifth", "measured", "measured", "measured", "fourth", "third")
+STYLES = ("--", "-", "-", "-", "-", "--", ":", "-", "-")
 FIFTH = 0.2  # of the sequence: the budget that the paper names
 COMPARED = (0.1, 0.2, 0.4)
-LEAST = 0.05  # nats a token
+LEAST = 0.05  # in logs of perplexities: the 5% of what counts as no loss
+PAIRS = (("random", "recent", FIFTH), ("anti", "recent", FIFTH), ("recent", "sum", BUDGETS[0]), ("sum", "oracle", FIFTH))
 
 
 def trained(ds: xr.Dataset) -> jd.Check:
@@ -50,58 +54,52 @@ def judge_budget(ds: xr.Dataset) -> list[jd.Check]:
 
     return [
         trained(ds),
-        jd.mean_within("log perplexity, H2O less last keys", less("sum", "recent"), over="seed", high=-LEAST),
-        jd.mean_within("log perplexity, H2O less random and last keys", less("sum", "random"), over="seed", high=-LEAST),
+        jd.mean_within("log perplexity, last keys less H2O", less("recent", "sum"), over="seed", low=LEAST),
+        jd.mean_within("log perplexity, random and last keys less H2O", less("random", "sum"), over="seed", low=LEAST),
         jd.mean_within("log perplexity, anti-H2O less H2O", less("anti", "sum"), over="seed", low=LEAST),
     ]
 
 
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
-    """Perplexities at a fifth of the sequence over that with everything, and orders that were expected."""
+    """Perplexities at a fifth of the sequence over that with everything, and pairs of policies."""
     jd.need(ds, policy=tuple(LABELS), budget=BUDGETS)
     cost = [
-        jd.mean_within(
-            f"log perplexity at 20% less that with everything: {LABELS[name]}", over(ds, name, "full"), over="seed", high=0.05
-        )
-        for name in LABELS
+        jd.mean_within(f"log perplexity at 20% less that with everything: {label}", over(ds, name, "full"), over="seed", low=LEAST)
+        for name, label in LABELS.items()
         if name != "full"
     ]
-    pairs = (("random", "recent", FIFTH), ("anti", "recent", FIFTH), ("anti", "random", FIFTH), ("sum", "recent", 0.05))
-    order = [
-        jd.mean_within(f"log perplexity at {b:.0%}, {LABELS[a]} less {LABELS[c]}", over(ds, a, c, b), over="seed", low=0.0)
-        for a, c, b in pairs
+    pairs = [
+        jd.mean_within(f"log perplexity at {b:.0%}: {LABELS[a]} less {LABELS[c]}", over(ds, a, c, b), over="seed", low=LEAST)
+        for a, c, b in PAIRS
     ]
-    return [trained(ds), *cost, *order]
+    return [trained(ds), *cost, *pairs]
 
 
 def judge_share(ds: xr.Dataset) -> list[jd.Check]:
     """Share of the heaviest tokens: how it changes, and against that under uniform attention."""
-    jd.need(ds, step=tuple(ds.step.values[[0, -1]]))
-    end = ds.measured_top.isel(step=-1, drop=True)
+    end, first = (ds.measured_top.isel(step=i, drop=True) for i in (-1, 0))
     return [
         trained(ds),
-        jd.mean_within(
-            "share of the heaviest 5%, end less start", end - ds.measured_top.isel(step=0, drop=True), over="seed", low=0.0
-        ),
-        jd.mean_within("share of the heaviest 5%, end less uniform attention's", end - ds.uniform, over="seed", low=0.0),
-        jd.mean_within("share of the heaviest 5% at the end", end, over="seed", low=0.95),
+        jd.mean_within("share of the heaviest 5%, end less start", end - first, over="seed", low=LEAST),
+        jd.mean_within("share of the heaviest 5%, end less uniform attention's", end - ds.uniform, over="seed", low=LEAST),
     ]
 
 
 def judge_loss(ds: xr.Dataset) -> list[jd.Check]:
     """The bound on the change of a head's output, and the loss against the weight that is lost, over policies and budgets."""
     jd.need(ds, policy=tuple(LABELS), budget=BUDGETS)
-    part = ds.sel(policy=[p for p in LABELS if p != "full"], budget=[b for b in BUDGETS if b < 1])
-    cost = (part.measured_nats - ds.measured_nats.sel(policy="full", drop=True)).stack(case=("policy", "budget"))
-    lost = part.measured_lost.stack(case=("policy", "budget"))
-    tight = part.measured_tight.max(("policy", "budget"))
+    some = {"policy": [p for p in LABELS if p != "full"], "budget": [b for b in BUDGETS if b < 1]}
+    cost = (ds.measured_nats - ds.measured_nats.sel(policy="full", drop=True)).sel(some).stack(case=("policy", "budget"))
+    lost = ds.measured_lost.sel(some).stack(case=("policy", "budget"))
+    tight = ds.measured_tight.max(("policy", "budget"))
+    rank = spearman(cost.drop_vars(["case", *some]), lost.drop_vars(["case", *some]), "case").fillna(0)
     slope = xr.cov(cost, lost, "case") / lost.var("case", ddof=1)
     return [
         trained(ds),
         jd.at_most("change of a head's output over its bound, every run", tight, 1 + 1e-4),
-        jd.mean_within("the largest of these, mean over runs", tight, over="seed", low=0.8),
-        jd.mean_within("rank correlation of loss and lost weight", spearman(cost, lost, "case"), over="seed", low=0.8),
-        jd.mean_within("nats for each unit of lost weight", slope, over="seed", low=1.0),
+        jd.mean_within("the largest change of a head's output over its bound", tight, over="seed", low=0.8),
+        jd.mean_within("rank correlation of loss and lost weight", rank, over="seed", low=0.5),
+        jd.mean_within("nats a token for each unit of lost weight", slope, over="seed", low=0.5),
     ]
 
 
@@ -116,7 +114,7 @@ def alike(*policies: str, like: str) -> Callable[[xr.Dataset], xr.Dataset]:
     return rival
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
+def start(ds: xr.Dataset) -> xr.Dataset:
     """A rival: training moves no attention."""
     top = ds.measured_top
     return ds.assign(measured_top=top.isel(step=0, drop=True).broadcast_like(top).transpose(*top.dims))
@@ -128,23 +126,59 @@ def uniform(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(measured_top=ds.uniform.broadcast_like(top).transpose(*top.dims))
 
 
-def free(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: eviction costs nothing."""
-    nats = ds.measured_nats
-    return ds.assign(measured_nats=nats.sel(policy="full", drop=True).broadcast_like(nats).transpose(*nats.dims))
+def scaled(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: another factor in the bound."""
+    return lambda ds: ds.assign(measured_tight=factor * ds.measured_tight)
 
 
-def halved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the change of an output is at most half of its bound."""
-    return ds.assign(measured_tight=ds.measured_tight / 2)
+def permuted(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the losses of each policy stand beside the lost weight of another budget, in the opposite order."""
+    return ds.assign(measured_nats=ds.measured_nats.copy(data=ds.measured_nats.isel(budget=slice(None, None, -1)).data))
 
 
-def twice(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the change of an output is bounded by the lost weight times the largest value, without the factor 2."""
-    return ds.assign(measured_tight=2 * ds.measured_tight)
+FREE = alike(*LABELS, like="full")
+
+
+def plot_budget(ds: xr.Dataset, fig: Figure) -> None:
+    """Perplexity over that with everything, and loss at far questions, over budgets."""
+    left, right = fig.subplots(1, 2)
+    full = ds.measured_nats.sel(policy="full", drop=True)
+    for name, color, style in zip(LABELS, COLORS, STYLES, strict=True):
+        one = ds.sel(policy=name)
+        kind = {"color": plotting.COLORS[color], "linestyle": style, "marker": "o", "markersize": 3}
+        left.plot(100 * ds.budget, np.exp((one.measured_nats - full).mean("seed")), label=LABELS[name], **kind)
+        right.plot(100 * ds.budget, one.measured_copy.mean("seed"), **kind)
+    left.set(xscale="log", xlabel="budget, % of the sequence", ylabel="perplexity / that with everything")
+    right.set(xscale="log", xlabel="budget, % of the sequence", ylabel="nats an answer to a far question")
+    left.legend(fontsize=7)
+
+
+def plot_share(ds: xr.Dataset, fig: Figure) -> None:
+    """Share of the heaviest tokens along training."""
+    ax = fig.subplots()
+    plotting.band(ax, ds.step, ds.measured_top.transpose(..., "step"), "heaviest 5% of the tokens", "measured")
+    ax.axhline(float(ds.uniform.mean()), linestyle="--", color=plotting.COLORS["theory"])
+    ax.set(xlabel="step", ylabel="share of all attention", ylim=(0, None))
+
+
+def plot_loss(ds: xr.Dataset, fig: Figure) -> None:
+    """Loss more than with everything, over the weight that is lost, for policies and budgets."""
+    ax = fig.subplots()
+    more = ds.measured_nats - ds.measured_nats.sel(policy="full", drop=True)
+    for name, color in zip(LABELS, COLORS, strict=True):
+        if name not in ("full", "mean", "decay"):
+            x, y = (v.sel(policy=name).transpose("budget", ...).values.ravel() for v in (ds.measured_lost, more))
+            ax.plot(x, y, ".", color=plotting.COLORS[color], label=LABELS[name])
+    ax.set(
+        xlabel=r"weight $\epsilon$ that full attention gives to evicted keys, mean", ylabel="nats a token more than with everything"
+    )
 
 
 MARKOV = {"a Markov chain without facts and questions": {"stating": 0.0, "asking": 0.0}}
+SETUP = (
+    "decoders (width 32, 2 layers of 2 heads) trained by Adam for 400 steps on sequences of 40 tokens, in which 4 facts are stated "
+    "once and asked for again and again, at any distance, between fillers of a Markov chain"
+)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Recall),
@@ -157,10 +191,52 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="h2o.ppl_budget",
-        statement="x",
+        statement=f"In {SETUP}, a cache with the budget of 10%, 20% or 40% of the sequence, half of it for the last keys, has a "
+        "lower perplexity if the other half holds the keys with the most attention so far than if the cache holds the last keys alone, "
+        "random keys beside the last, or the keys with the least attention: by at least 5%, on average over runs.",
         bounds="derived",
         judge=judge_budget,
         controls=MARKOV,
         rivals={"all policies do as the last keys": alike("sum", "random", "anti", like="recent")},
+        plot=plot_budget,
+        caption="Left: perplexity over that with the whole cache, right: cross-entropy of answers to far questions (at least 8 "
+        "tokens after their facts), over the budget of the cache, by policy; means over the runs.",
+    ),
+    STUDY.claim(
+        id="h2o.ppl_order",
+        statement=f"What eviction costs {SETUP}: perplexity with a budget of 20% over that with everything, by policy, and between "
+        "policies.",
+        expected="measured",
+        judge=judge_order,
+        controls=MARKOV,
+        rivals={"eviction costs nothing": FREE},
+        plot=plot_budget,
+        caption="As for h2o.ppl_budget: perplexity and cross-entropy of far answers by budget and policy; means over the runs.",
+    ),
+    STUDY.claim(
+        id="h2o.powerlaw",
+        statement=f"Which share of all attention the 2 heaviest of 40 tokens get in {SETUP}: at the end less at random initial "
+        "weights, and less that of uniform causal attention (0.19).",
+        expected="measured",
+        judge=judge_share,
+        rivals={"training moves no attention": start, "attention is uniform": uniform},
+        plot=plot_share,
+        caption="Share of all attention that the 2 heaviest of 40 tokens get, along training (median and central 90% of the runs; "
+        "mean over layers, heads and texts); dashed: uniform causal attention.",
+    ),
+    STUDY.claim(
+        id="h2o.eviction_loss",
+        statement=f"x {SETUP}",
+        expected="measured",
+        judge=judge_loss,
+        controls=MARKOV | {"losses of other budgets": permuted},
+        rivals={
+            "lost weight costs nothing": FREE,
+            "half the bound holds as well": scaled(2.0),
+            "no output changes by more than half of its bound": scaled(0.5),
+        },
+        plot=plot_loss,
+        caption="Cross-entropy less that with the whole cache over the weight that full attention gives to evicted keys, mean over "
+        "layers, heads and queries: a point a run and budget, by policy.",
     ),
 )
