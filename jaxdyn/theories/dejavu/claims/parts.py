@@ -11,7 +11,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, trial
 
-__all__ = ["CLAIMS", "judge_contextual", "judge_cosines", "judge_predictor", "static"]
+__all__ = ["CLAIMS", "judge_contextual", "judge_cosines", "judge_heads", "judge_predictor", "static"]
 
 LABELS = {
     "own": "the token's own",
@@ -44,17 +44,34 @@ def static(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
-    """Losses by each token's own units and heads against those by subsets that are the same for all tokens."""
-    jd.need(ds, mode=("own", *STATIC), share=SHARES, head_mode=("own", "mean"), head_share=HEAD_SHARES)
-    own, heads = ds.measured_units.sel(mode="own", drop=True), ds.measured_heads
-    gap = heads.sel(head_mode="mean", drop=True) - heads.sel(head_mode="own", drop=True)
+    """Losses by each token's own units against those by units that are the same for all tokens."""
+    jd.need(ds, mode=("own", *STATIC), share=SHARES)
+    own = ds.measured_units.sel(mode="own", drop=True)
     quarter, union = (own - ds.whole).sel(share=0.25), ds.measured_union.sel(share=0.1)
     return [
         *trained(ds),
         jd.mean_within("loss, static units less each token's own", static(ds) - own, over="seed", low=LEAST),
         jd.mean_within("loss, a quarter of the units, each token's own, less the whole", quarter, over="seed", high=0.03),
-        jd.mean_within("loss, static heads less each token's own", gap, over="seed", low=LEAST),
         jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=4),
+    ]
+
+
+def judge_heads(ds: xr.Dataset) -> list[jd.Check]:
+    """Losses by each token's own heads against those by the same heads for all tokens, and by random ones."""
+    jd.need(ds, head_mode=("own", "mean", "random"), head_share=HEAD_SHARES)
+    heads = {str(mode): ds.measured_heads.sel(head_mode=mode, drop=True) for mode in ds.head_mode.values}
+    gaps = {
+        "static heads less each token's own": heads["mean"] - heads["own"],
+        "random heads less each token's own": heads["random"] - heads["own"],
+        "each token's own heads less the whole": heads["own"] - ds.whole,
+    }
+    return [
+        *trained(ds)[:1],
+        *(
+            jd.mean_within(f"loss, {name}, {share:.0%}", gap.sel(head_share=share, drop=True), over="seed", low=LEAST)
+            for name, gap in gaps.items()
+            for share in HEAD_SHARES
+        ),
     ]
 
 
@@ -106,6 +123,11 @@ def unchanging(ds: xr.Dataset) -> xr.Dataset:
     return replaced("static", "mean", "frequency")(ds).assign(measured_union=0 * ds.measured_union + 1)
 
 
+def idle(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: it does not matter which heads run."""
+    return ds.assign(measured_heads=(ds.whole + 0 * ds.measured_heads).transpose(*ds.measured_heads.dims))
+
+
 def start(ds: xr.Dataset) -> xr.Dataset:
     """A rival: training moves no stream, cosines are those of the start, where every change is small."""
     return ds.assign(measured_cosine=ds.start_cosine, measured_void=0 * ds.measured_void)
@@ -149,8 +171,8 @@ def plot_cosines(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for half, color in zip(ds.half.values, ("measured", "third"), strict=True):
         one = ds.sel(half=half)
-        ax.plot(one.measured_bound.values.ravel(), one.measured_inside.values.ravel(), ".", color=plotting.COLORS[color],
-                label=NAMES[str(half)])  # fmt: skip
+        x, y = one.measured_bound.values.ravel(), one.measured_inside.values.ravel()
+        ax.plot(x, y, ".", color=plotting.COLORS[color], label=NAMES[str(half)])
     ax.axline((1, 1), slope=1, linestyle="--", color=plotting.COLORS["theory"])
     ax.set(xlabel=r"$\sqrt{1 - \rho^2}$", ylabel="cosine of a stream and the next one")
     ax.legend()
@@ -173,32 +195,54 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_gt_static",
-        statement=f"In {SETUP}, each token's own units and heads do better than the same ones for all tokens.",
+        statement=f"In {SETUP}, with half, a quarter or a tenth of the units of every MLP, each token's own largest units give a lower "
+        "loss than the same units for all tokens (the better of two choices, the largest on average or the most frequent). With a "
+        "quarter of them, loss rises by at most 0.03 nats a byte. A text of 32 bytes uses more than 4 times as many units as one of "
+        "its tokens, if each has a tenth. (Means over runs.)",
         bounds="derived",
         judge=judge_contextual,
-        controls=OTHERS,
-        rivals={"all tokens use the same units and heads": unchanging},
+        controls={"units of another token": replaced("other", "other", "shuffled")},
+        rivals={"all tokens use the same units": unchanging},
         plot=plot_units,
-        caption="x",
+        caption="Loss more than that of the whole network, over the share of the units (left, all heads) or heads (right, all units) "
+        "that run, by how they are chosen; means over the runs.",
+    ),
+    STUDY.claim(
+        id="dejavu.contextual_heads",
+        statement=f"What it costs {SETUP} to run two of the four heads of every layer, or one: each token's own, by the norm of what "
+        "they write, the same for all tokens (the largest norms on average), or random ones.",
+        expected="measured",
+        judge=judge_heads,
+        controls={"heads of random tokens": replaced("random", "random", "shuffled")},
+        rivals={"it does not matter which heads run": idle},
+        plot=plot_units,
+        caption="As for dejavu.contextual_gt_static: loss over the share of units and heads that run, by how they are chosen.",
     ),
     STUDY.claim(
         id="dejavu.predictor",
-        statement=f"In {SETUP}, x",
+        statement=f"In {SETUP}, predictors of rank 8, fitted to which units are a token's largest, name more of them, by at least a "
+        "tenth, than the units that are most frequent, and the units that they name give a lower loss than the same units for all "
+        "tokens: with half, a quarter and a tenth of the units, from the MLP's own input, and from that of the MLP before. "
+        "(Means over runs; the first MLP's predecessor is the embedding.)",
         bounds="derived",
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": replaced("static", "mean", "frequency")},
         plot=plot_recall,
-        caption="x",
+        caption="Share of each token's largest units that are named by predictors from the MLP's own input, from that of the MLP before, "
+        "by predictors for another token, and by frequency, over the share of units; means over the runs.",
     ),
     STUDY.claim(
         id="dejavu.cos_layers",
-        statement=f"In {SETUP}, x",
+        statement=f"How slowly the residual streams of {SETUP} change: the cosine of a stream and the next one across attention and MLP "
+        r"of each layer, the share of tokens for which the change is larger than the stream ($\rho > 1$), so that $\sqrt{1 - \rho^2}$ "
+        "is no bound, and the bound for all others, in every run.",
         expected="measured",
         judge=judge_cosines,
         controls={"the change in place of the stream": swapped},
         rivals={"nothing is added to a stream": nothing, "training moves no stream": start},
         plot=plot_cosines,
-        caption="x",
+        caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; a point a run, layer and "
+        "half of a block.",
     ),
 )

@@ -192,8 +192,8 @@ CLAIMS = (
     STUDY.claim(
         id="h2o.ppl_budget",
         statement=f"In {SETUP}, a cache with the budget of 10%, 20% or 40% of the sequence, half of it for the last keys, has a "
-        "lower perplexity if the other half holds the keys with the most attention so far than if the cache holds the last keys alone, "
-        "random keys beside the last, or the keys with the least attention: by at least 5%, on average over runs.",
+        "lower perplexity if the other half holds the keys with the most attention so far than if the cache holds the last keys "
+        "alone, random keys beside the last, or the keys with the least attention: by at least 5%, on average over runs.",
         bounds="derived",
         judge=judge_budget,
         controls=MARKOV,
