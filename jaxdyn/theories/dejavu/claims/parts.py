@@ -187,7 +187,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Parts),
     paper=jd.grid(Parts, width=128, hidden=512, layers=4, length=64, batch=32, steps=3000, fitted=128, fits=1000, texts=64),
-    seeds=8,
+    seeds=16,
     paper_seeds=8,
     evidence="network",
     source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
