@@ -195,22 +195,22 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="dejavu.contextual_gt_static",
-        statement=f"In {SETUP}, with half, a quarter or a tenth of the units of every MLP, each token's own largest units give a lower "
-        "loss than the same units for all tokens (the better of two choices, the largest on average or the most frequent). With a "
-        "quarter of them, loss rises by at most 0.03 nats a byte. A text of 32 bytes uses more than 4 times as many units as one of "
-        "its tokens, if each has a tenth. (Means over runs.)",
+        statement=f"In {SETUP}, with half, a quarter or a tenth of the units of every MLP, each token's own largest units give a "
+        "lower loss than the same units for all tokens (the better of two choices, the largest on average or the most frequent). "
+        "With a quarter of them, loss rises by at most 0.03 nats a byte. A text of 32 bytes uses more than 4 times as many units "
+        "as one of its tokens, if each has a tenth. (Means over runs.)",
         bounds="derived",
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": unchanging},
         plot=plot_units,
-        caption="Loss more than that of the whole network, over the share of the units (left, all heads) or heads (right, all units) "
-        "that run, by how they are chosen; means over the runs.",
+        caption="Loss more than that of the whole network, over the share of the units (left, all heads) or heads (right, all "
+        "units) that run, by how they are chosen; means over the runs.",
     ),
     STUDY.claim(
         id="dejavu.contextual_heads",
-        statement=f"What it costs {SETUP} to run two of the four heads of every layer, or one: each token's own, by the norm of what "
-        "they write, the same for all tokens (the largest norms on average), or random ones.",
+        statement=f"What it costs {SETUP} to run two of the four heads of every layer, or one: each token's own, by the norm of "
+        "what they write, the same for all tokens (the largest norms on average), or random ones.",
         expected="measured",
         judge=judge_heads,
         controls={"heads of random tokens": replaced("random", "random", "shuffled")},
@@ -220,29 +220,29 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="dejavu.predictor",
-        statement=f"In {SETUP}, predictors of rank 8, fitted to which units are a token's largest, name more of them, by at least a "
-        "tenth, than the units that are most frequent, and the units that they name give a lower loss than the same units for all "
-        "tokens: with half, a quarter and a tenth of the units, from the MLP's own input, and from that of the MLP before. "
+        statement=f"In {SETUP}, predictors of rank 8, fitted to which units are a token's largest, name more of them, by at least "
+        "a tenth, than the units that are most frequent, and the units that they name give a lower loss than the same units for "
+        "all tokens: with half, a quarter and a tenth of the units, from the MLP's own input, and from that of the MLP before. "
         "(Means over runs; the first MLP's predecessor is the embedding.)",
         bounds="derived",
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": replaced("static", "mean", "frequency")},
         plot=plot_recall,
-        caption="Share of each token's largest units that are named by predictors from the MLP's own input, from that of the MLP before, "
-        "by predictors for another token, and by frequency, over the share of units; means over the runs.",
+        caption="Share of each token's largest units that are named by predictors from the MLP's own input, from that of the MLP "
+        "before, by predictors for another token, and by frequency, over the share of units; means over the runs.",
     ),
     STUDY.claim(
         id="dejavu.cos_layers",
-        statement=f"How slowly the residual streams of {SETUP} change: the cosine of a stream and the next one across attention and MLP "
-        r"of each layer, the share of tokens for which the change is larger than the stream ($\rho > 1$), so that $\sqrt{1 - \rho^2}$ "
-        "is no bound, and the bound for all others, in every run.",
+        statement=f"How slowly the residual streams of {SETUP} change: the cosine of a stream and the next one across attention "
+        r"and MLP of each layer, the share of tokens for which the change is larger than the stream ($\rho > 1$), so that $\sqrt{1 "
+        "- \rho^2}$ is no bound, and the bound for all others, in every run.",
         expected="measured",
         judge=judge_cosines,
         controls={"the change in place of the stream": swapped},
         rivals={"nothing is added to a stream": nothing, "training moves no stream": start},
         plot=plot_cosines,
-        caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; a point a run, layer and "
-        "half of a block.",
+        caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; a point a run, layer "
+        "and half of a block.",
     ),
 )

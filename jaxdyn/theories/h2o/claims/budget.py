@@ -207,9 +207,9 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="h2o.ppl_budget",
-        statement=f"In {SETUP}, a cache with half of its keys the last ones and half those with the most attention so far has a lower "
-        "perplexity than one with the last keys alone, with random keys beside the last, or with those of the least attention: by "
-        "at least 5% with a budget of 20% of the sequence, and by 20% with 40%, on average over runs.",
+        statement=f"In {SETUP}, a cache with half of its keys the last ones and half those with the most attention so far has a "
+        "lower perplexity than one with the last keys alone, with random keys beside the last, or with those of the least "
+        "attention: by at least 5% with a budget of 20% of the sequence, and by 20% with 40%, on average over runs.",
         bounds="derived",
         judge=judge_budget,
         controls=MARKOV,
@@ -236,8 +236,8 @@ CLAIMS = (
         judge=judge_markov,
         rivals={"eviction costs nothing": FREE},
         plot=plot_budget,
-        caption="Left: perplexity over that with the whole cache over the budget, by policy, on a Markov chain; means over the runs. "
-        "(Right: there are no questions.)",
+        caption="Left: perplexity over that with the whole cache over the budget, by policy, on a Markov chain; means over the "
+        "runs. (Right: there are no questions.)",
     ),
     STUDY.claim(
         id="h2o.powerlaw",
