@@ -40,9 +40,10 @@ def decided(checks):
 
 
 def test_heavy_hitters_against_the_rest():
-    assert decided(budget.judge_budget(made())) == [True] * 3
-    assert decided(budget.judge_budget(made(0.0))) == [False] * 3
-    assert decided(budget.judge_budget(budget.alike("sum", "random", "anti", like="recent")(made()))) == [False] * 3
+    assert decided(budget.judge_budget(made())) == [True] * 6
+    assert decided(budget.judge_budget(made(0.0))) == [False] * 6
+    assert decided(budget.judge_budget(budget.roomy(made()))) == [False] * 6
+    assert decided(budget.judge_budget(budget.alike("sum", "random", "anti", like="recent")(made()))) == [False] * 6
     poor = made().assign(right=0.5 * made().right)
     assert [c.passed for c in budget.judge_budget(poor) if c.gate] == [False]
 
@@ -53,6 +54,9 @@ def test_costs_of_every_policy():
     assert len(set(names)) == len(names) == 8 + len(budget.PAIRS)
     assert decided(checks)[:8] == [True] * 8
     assert decided(budget.judge_order(budget.FREE(made()))) == decided(budget.judge_order(made(0.0))) == [False] * len(names)
+    plain = made(0.1).assign(curve=(("seed", "step"), np.broadcast_to([4.0, 1.0], (8, 2))))
+    assert len(decided(budget.judge_markov(plain))) == 8 and [c.passed for c in budget.judge_markov(plain) if c.gate] == [True]
+    assert decided(budget.judge_markov(budget.FREE(plain))) == [False] * 8
     assert float(budget.over(made(), "sum", "full").mean()) == pytest.approx(0.5 * 0.8)
 
 
