@@ -74,7 +74,7 @@ def test_lost_weight():
     assert decided(budget.judge_loss(budget.scaled(0.5)(made())))[1] is False
 
 
-@pytest.mark.parametrize("plot", [budget.plot_budget, budget.plot_share, budget.plot_loss])
+@pytest.mark.parametrize("plot", [budget.plot_budget, budget.plot_markov, budget.plot_share, budget.plot_loss])
 def test_plots(plot):
     fig = Figure()
     plot(made(), fig)
