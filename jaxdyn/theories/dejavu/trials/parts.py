@@ -25,7 +25,6 @@ __all__ = ["HEAD_SHARES", "SHARES", "Parts", "trial"]
 
 SHARES = (0.5, 0.25, 0.1)  # of the units that run
 HEAD_SHARES = (0.5, 0.25)  # of the heads
-PIECES = 16  # of the fitted texts, one a step of the predictors
 HEAD_MODES = ("own", "other", "mean", "random")
 
 
@@ -53,7 +52,7 @@ class Parts:
         jd.require(self, self.width >= 4 and self.hidden >= 10, "width is at least 4, hidden at least 10", "width", "hidden")
         for name in ("layers", "batch", "steps", "fits", "texts"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.fitted * self.length >= PIECES, f"fitted texts have at least {PIECES} tokens", "fitted", "length")
+        jd.require(self, self.fitted >= 8, "fitted is at least 8", "fitted")
         jd.require(self, self.heads >= 4 and self.length >= 4, "heads and length are at least 4", "heads", "length")
 
 
@@ -91,10 +90,10 @@ def fit(s: Parts, key: PRNGKeyArray, seen: model.Seen) -> Fit:
         jax.random.normal(k_high, (*size, rank, s.hidden), s.dtype) * rank**-0.5,
         jnp.zeros((*size, s.hidden), s.dtype),
     )
-    labels, chunk = largest(s, units).astype(s.dtype), units.shape[1] // PIECES
+    labels, chunk = largest(s, units).astype(s.dtype), units.shape[1] // 8
 
     def loss(p: Fit, i: Array) -> Array:
-        x, label = (jax.lax.dynamic_slice_in_dim(a, (i % PIECES) * chunk, chunk, -2) for a in (sources, labels))
+        x, label = (jax.lax.dynamic_slice_in_dim(a, (i % 8) * chunk, chunk, -2) for a in (sources, labels))
         logits = jnp.einsum("lsnd,klsdr,klsrf->klsnf", x, p.low, p.high) + p.bias[..., None, :]
         return jnp.sum(jnp.mean(optax.sigmoid_binary_cross_entropy(logits, label[:, :, None]), (-2, -1)))
 

@@ -24,7 +24,7 @@ def test_short_runs():
     assert bool((ds.measured_void >= 0).all() and (ds.measured_void <= 1).all() and (ds.active < 1).all())
 
 
-@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"width": 30}, {"hidden": 8}, {"heads": 2}, {"fitted": 0}, {"steps": 0}])
+@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"width": 30}, {"hidden": 8}, {"heads": 2}, {"fitted": 4}, {"steps": 0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Parts(**wrong)
