@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.h2o.claims.budget import COLORS, LABELS, STYLES, over
+from jaxdyn.theories.h2o.claims.budget import COLORS, LABELS, STYLES, over, ticked
 from jaxdyn.theories.h2o.trials.budget import Recall, trial
 
 SCALES = {
@@ -49,12 +49,14 @@ def draw(worlds: dict[str, xr.Dataset], fig: Figure) -> None:
             label = LABELS[name] if world == "recall" else None
             ax.plot(100 * ds.budget, mean, style, marker="o", ms=3, color=plotting.COLORS[color], label=label)
             ax.fill_between(100 * ds.budget, low, high, color=plotting.COLORS[color], alpha=0.12, linewidth=0)
-        ax.set(xscale="log", yscale="log", xlabel="budget, % of the sequence", ylabel="perplexity / everything", title=world)
+        ticked(ax, ds)
+        ax.set(ylabel="perplexity / everything", title=world)
     axes[1].set_ylim(axes[0].get_ylim())
     for name, color, style in zip(LABELS, COLORS, STYLES, strict=True):
         one = worlds["recall"].measured_copy.sel(policy=name).mean("seed")
         axes[2].plot(100 * one.budget, one, style, marker="o", ms=3, color=plotting.COLORS[color])
-    axes[2].set(xscale="log", xlabel="budget, % of the sequence", ylabel="nats an answer to a far question", title="recall")
+    ticked(axes[2], one)
+    axes[2].set(ylabel="nats an answer to a far question", title="recall")
 
 
 def run(scale: str, out: Path, **chosen: object) -> None:

@@ -171,6 +171,7 @@ def plot_cosines(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for half, color in zip(ds.half.values, ("measured", "third"), strict=True):
         one = ds.sel(half=half)
+        one = one.where(one.measured_void < 1)
         x, y = one.measured_bound.values.ravel(), one.measured_inside.values.ravel()
         ax.plot(x, y, ".", color=plotting.COLORS[color], label=NAMES[str(half)])
     ax.axline((1, 1), slope=1, linestyle="--", color=plotting.COLORS["theory"])
