@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.dejavu.claims.parts import LABELS, plot_recall
+from jaxdyn.theories.dejavu.claims.parts import COLORS, LABELS, plot_recall
 from jaxdyn.theories.dejavu.trials.parts import Parts, trial
 
 SCALES = {
@@ -33,16 +33,6 @@ SCALES = {
     },
 }
 OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 8)"}}
-COLORS = {
-    "own": "measured",
-    "other": "control",
-    "mean": "theory",
-    "frequency": "fifth",
-    "random": "failed",
-    "same": "third",
-    "previous": "fourth",
-    "shuffled": "control",
-}
 SIDES = (("units", "mode", "share"), ("heads", "head_mode", "head_share"))
 
 

@@ -11,7 +11,7 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, trial
 
-__all__ = ["CLAIMS", "judge_contextual", "judge_cosines", "judge_heads", "judge_predictor", "static"]
+__all__ = ["CLAIMS", "COLORS", "LABELS", "judge_contextual", "judge_cosines", "judge_heads", "judge_predictor", "static"]
 
 LABELS = {
     "own": "the token's own",
@@ -22,6 +22,16 @@ LABELS = {
     "same": "foreseen, same MLP's input",
     "previous": "foreseen, previous MLP's input",
     "shuffled": "foreseen for another token",
+}
+COLORS = {
+    "own": "measured",
+    "other": "control",
+    "mean": "theory",
+    "frequency": "fifth",
+    "random": "failed",
+    "same": "third",
+    "previous": "fourth",
+    "shuffled": "control",
 }
 STATIC = ("mean", "frequency")
 NAMES = {"attention": "attention", "mlp": "MLP"}
@@ -146,12 +156,11 @@ def swapped(ds: xr.Dataset) -> xr.Dataset:
 def plot_units(ds: xr.Dataset, fig: Figure) -> None:
     """Losses less that of the whole network, over the shares of units and heads that run."""
     left, right = fig.subplots(1, 2)
-    colors = ("theory", "control", "third", "fourth", "fifth", "measured", "band", "failed")
     sides = ((left, ds.measured_units, "mode", "share"), (right, ds.measured_heads, "head_mode", "head_share"))
     for ax, values, axis, share in sides:
-        for mode, color in zip(values[axis].values, colors, strict=False):
-            mean = (values.sel({axis: mode}) - ds.whole).mean("seed")
-            ax.plot(ds[share], mean, "o-", ms=3, color=plotting.COLORS[color], label=LABELS[str(mode)])
+        for mode in map(str, values[axis].values):
+            mean, style = (values.sel({axis: mode}) - ds.whole).mean("seed"), ":" if mode == "shuffled" else "-"
+            ax.plot(ds[share], mean, style, marker="o", ms=3, color=plotting.COLORS[COLORS[mode]], label=LABELS[mode])
         ax.set(xlabel=f"share of {'units' if axis == 'mode' else 'heads'} that run", ylabel="nats a byte more than the whole")
         ax.legend(fontsize=7)
 
