@@ -1,0 +1,141 @@
+r"""Decoding a whole text with a cache whose policy and size are traced: one program for all policies and budgets.
+
+Layer by layer, every query, key and value of the text is known; a scan over tokens then decides, head by head, which keys are kept,
+from scores that are products of all queries with all keys. Positions are those in the text ("absolute"), so that a layer's output
+is attention with the mask M of what was kept:
+
+.. math:: b_{tj} = \frac{M_{tj} e^{s_{tj}}}{\sum_i M_{ti} e^{s_{ti}}}, \qquad F_j \leftarrow \gamma F_j + b_{tj}
+
+The numbers are those of :func:`jaxdyn.nn.cache.losses` with the same policy (tested), whose size decides the program.
+Source: arXiv:2306.14048, algorithm 1; policies as in :mod:`jaxdyn.nn.cache.policy`.
+Letters: h heads of e numbers, T tokens of V, L layers, p plans.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import Decoder, attention
+from jaxdyn.nn.decoder import embedded, heads, merged, read, rms_norm, turned
+
+__all__ = ["POLICIES", "Plan", "Seen", "decode", "plans", "received"]
+
+POLICIES = ("full", "recent", "random", "streaming", "sum", "mean", "decay", "anti", "oracle")
+
+
+class Plan(NamedTuple):
+    """A policy (its place in :data:`POLICIES`), the keys it may hold, and how many of them are the last ones or the first ones."""
+
+    kind: Int[Array, "*p"]
+    size: Int[Array, "*p"]
+    recent: Int[Array, "*p"]
+    sinks: Int[Array, "*p"]
+
+
+class Seen(NamedTuple):
+    """What a plan does to one layer's heads, at every query.
+
+    ``lost`` is the weight that full attention gives to the keys that are gone, ``error`` the size of the change of the output and
+    ``bound`` twice ``lost`` times the largest value.
+    """
+
+    kept: Bool[Array, "layers h T T"]
+    lost: Float[Array, "layers h T"]
+    error: Float[Array, "layers h T"]
+    bound: Float[Array, "layers h T"]
+
+
+def plans(budgets: tuple[float, ...], length: int) -> Plan:
+    """All policies with all budgets (shares of the length), [policy, budget]: half of a cache is for the last keys.
+
+    A streaming cache holds the first tokens in up to 4 of its places, half of them at most. "full" holds everything.
+    """
+    kind = jnp.arange(len(POLICIES), dtype=jnp.int32)[:, None]
+    size = jnp.maximum(2, jnp.round(jnp.asarray(budgets) * length)).astype(jnp.int32)[None]
+    kind, size = jnp.broadcast_arrays(kind, size)
+    size = jnp.where(kind == POLICIES.index("full"), length, size)
+    return Plan(kind, size, size // 2, jnp.minimum(4, size // 2))
+
+
+def received(b: Float[Array, "*b T T"]) -> Float[Array, "*b T"]:
+    """Attention that each token gets from all queries; not causal."""
+    return jnp.sum(b, -2)
+
+
+def keep(
+    plan: Plan, scores: Float[Array, "h T T"], given: Float[Array, "h T"], luck: Float[Array, "T h T"], decay: float
+) -> tuple[Float[Array, "h T T"], Bool[Array, "h T T"]]:
+    """Attention weights under a plan, and which keys each query still had."""
+    count = scores.shape[-1]
+    at = jnp.arange(count, dtype=jnp.int32)
+    gamma = jnp.where(plan.kind == POLICIES.index("decay"), decay, 1.0).astype(scores.dtype)
+
+    def step(state: tuple[Array, Array], now: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+        kept, total = state
+        t, row, noise = now
+        age = jnp.broadcast_to(t - at, total.shape)
+        old = jnp.broadcast_to(at, total.shape).astype(total.dtype)
+        first = jnp.where(old < plan.sinks, jnp.finfo(total.dtype).max, old)
+        mean = total / jnp.maximum(age, 1).astype(total.dtype)
+        worth = jax.lax.select_n(plan.kind, old, old, noise, first, total, mean, total, -total, given)
+        guarded = (age < plan.recent) & (plan.kind >= POLICIES.index("random")) & (plan.kind != POLICIES.index("streaming"))
+        victim = jnp.argmin(jnp.where(kept, jnp.where(guarded, jnp.finfo(worth.dtype).max, worth), jnp.inf), -1)
+        gone = (t >= plan.size) & (at == victim[:, None])
+        kept = (kept & ~gone) | (at == t)
+        b = attention.weights(row, "softmax", kept)
+        return (kept, gamma * total + b), (b, kept)
+
+    start = (jnp.zeros(given.shape, bool), jnp.zeros(given.shape, scores.dtype))
+    _, (b, kept) = jax.lax.scan(step, start, (at, jnp.moveaxis(scores, 1, 0), luck))
+    return jnp.moveaxis(b, 0, 1), jnp.moveaxis(kept, 0, 1)
+
+
+def decode(
+    shape: Decoder,
+    params: PyTree,
+    plan: Plan,
+    tokens: Int[Array, " T"],
+    given: Float[Array, "layers h T"],
+    key: PRNGKeyArray,
+    decay: float = 0.9,
+) -> tuple[Float[Array, "T V"], Seen]:
+    """Logits after each token under one plan, and what it does to attention.
+
+    Args:
+        shape: of the network, with rotary positions or none and a key for every head.
+        params: its weights.
+        plan: one policy with one size.
+        tokens: the text.
+        given: attention that each token gets in the whole text, for "oracle".
+        key: of "random".
+        decay: a query's weight over the next one's, for "decay".
+
+    Raises:
+        UsageError: for a network with other positions or with grouped keys.
+    """
+    if shape.position not in ("rotary", "none") or shape.key_heads != shape.heads or shape.attention != "softmax":
+        raise UsageError("policies in one program serve softmax decoders with rotary positions or none, and a key for every head")
+    at = jnp.arange(tokens.shape[0], dtype=jnp.int32)
+    causal = attention.causal_mask(at.size)
+    x = embedded(shape, params, tokens, at)
+    luck = jax.random.uniform(key, (shape.layers, at.size, shape.heads, at.size), x.dtype)
+
+    def one(x: Array, part: tuple[dict[str, Array], Array, Array]) -> tuple[Array, Seen]:
+        w, scores_given, noise = part
+        q, k, v = heads(shape, x, w)
+        scores = jnp.einsum("nhe,mhe->hnm", turned(shape, q), turned(shape, k)) * q.shape[-1] ** -0.5
+        b, kept = keep(plan, scores, scores_given, noise, decay)
+        dense = attention.weights(scores, "softmax", causal)
+        out, whole = (jnp.einsum("hnm,mhf->nhf", weights, v) for weights in (b, dense))
+        lost = jnp.maximum(1 - jnp.sum(jnp.where(kept, dense, 0), -1), 0)
+        largest = jax.lax.cummax(jnp.linalg.norm(v, axis=-1), axis=0).T  # [h, T]
+        error = jnp.linalg.norm(whole - out, axis=-1).T
+        return merged(shape, x, out, w), Seen(kept, lost, error, 2 * lost * largest)
+
+    x, seen = jax.lax.scan(one, x, (params["blocks"], given, luck))
+    return read(shape, params, rms_norm(x, params["norm"], shape.epsilon)), seen

@@ -1,0 +1,58 @@
+"""Recall over any distance: rules token by token, and statistics against the rates."""
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdyn.data import recall
+from jaxdyn.errors import UsageError
+
+SIZES = recall.Sizes(fillers=5, keys=3, values=2)
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    law = recall.chain(jax.random.key(0), SIZES)
+    draw = jax.jit(jax.vmap(lambda k, f, q: recall.draw(k, SIZES, law, 50, f, q), (0, None, None)))
+    keys = jax.random.split(jax.random.key(1), 300)
+    return np.asarray(law), np.asarray(draw(keys, 0.4, 0.25)), np.asarray(draw(keys, 0.0, 0.0))
+
+
+def test_every_token_follows_the_rules(drawn):
+    _, tokens, _ = drawn
+    assert (SIZES.facts, SIZES.questions, SIZES.answers, SIZES.vocabulary) == (6, 12, 15, 17)
+    assert np.all(tokens[:, 0] == 0) and np.all(tokens[:, 1:] > 0) and np.all(tokens < SIZES.vocabulary)
+    distance = np.asarray(recall.distance(SIZES, tokens))
+    for row, far in zip(tokens, distance, strict=True):
+        facts = {}
+        for t, token in enumerate(row):
+            if SIZES.facts <= token < SIZES.questions:
+                key, value = divmod(token - SIZES.facts, SIZES.values)
+                assert key not in facts
+                facts[key] = (t, value)
+            asks = SIZES.questions <= token < SIZES.answers
+            assert far[t] == (t - facts[token - SIZES.questions][0] if asks else 0)
+            if asks and t + 1 < row.size:
+                assert row[t + 1] == SIZES.answers + facts[token - SIZES.questions][1]
+            answered = t > 0 and SIZES.questions <= row[t - 1] < SIZES.answers
+            assert answered == (token >= SIZES.answers)
+
+
+def test_rates_and_the_chain(drawn):
+    law, tokens, plain = drawn
+    question = (tokens >= SIZES.questions) & (tokens < SIZES.answers)
+    late = question[:, 30:-1]
+    free = ~question[:, 29:-2]  # after a question comes its answer
+    assert abs(late[free].mean() - 0.25) < 0.02  # by then every fact was stated; 0.02 is 4 standard errors
+    assert plain.max() <= SIZES.fillers
+    for now in range(1, SIZES.fillers + 1):
+        after = plain[:, 1:][plain[:, :-1] == now] - 1
+        count = np.bincount(after, minlength=SIZES.fillers)
+        error = np.sqrt(after.size * law[now] * (1 - law[now]))
+        assert np.all(np.abs(count - after.size * law[now]) <= 5 * error + 1)
+
+
+@pytest.mark.parametrize("wrong", [{"sizes": recall.Sizes(fillers=0)}, {"sizes": SIZES, "concentration": 0.0}])
+def test_wrong_sizes_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        recall.chain(jax.random.key(0), **wrong)

@@ -1,0 +1,82 @@
+"""All policies in one program against the caches of fixed size, token by token."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import Decoder, cache, decoder
+from jaxdyn.theories.h2o import model
+
+SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=8, std=0.5)
+LENGTH = 20
+CACHES = {
+    "full": {"kind": "dense"},
+    "recent": {"kind": "window"},
+    "streaming": {"kind": "streaming"},
+    "sum": {"kind": "h2o"},
+    "mean": {"kind": "h2o", "score": "mean"},
+    "decay": {"kind": "h2o", "score": "decay", "decay": 0.9},
+    "anti": {"kind": "anti_h2o"},
+    "oracle": {"kind": "oracle_global"},
+}
+
+
+@pytest.fixture(scope="module")
+def world():
+    params = decoder(SHAPE).init(jax.random.key(0))
+    tokens = jax.random.randint(jax.random.key(1), (LENGTH + 1,), 0, 9)
+    given = cache.global_scores(SHAPE, params, tokens[:-1])
+    plans = model.plans((0.2, 0.4), LENGTH)
+    run = jax.jit(jax.vmap(jax.vmap(lambda plan: model.decode(SHAPE, params, plan, tokens[:-1], given, jax.random.key(2)))))
+    return params, tokens, given, plans, run(plans)
+
+
+@pytest.mark.parametrize("name", sorted(CACHES))
+def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
+    params, tokens, given, plans, (logits, _) = world
+    i = model.POLICIES.index(name)
+    for j in range(2):
+        size, recent, sinks = (int(x[i, j]) for x in (plans.size, plans.recent, plans.sinks))
+        policy = cache.Policy(
+            size=size, positions="absolute", recent=recent, sinks=sinks if name == "streaming" else 0, **CACHES[name]
+        )
+        extra = {"given": given} if name == "oracle" else {}
+        loss = cache.losses(SHAPE, params, policy, tokens, **extra)[1]
+        ours = -jnp.take_along_axis(jax.nn.log_softmax(logits[i, j]), tokens[1:, None], -1)[:, 0]
+        np.testing.assert_allclose(ours, loss, rtol=2e-4, atol=2e-5)  # float32, two layers
+
+
+def test_what_is_kept(world):
+    _, _, _, plans, (logits, seen) = world
+    kept = np.asarray(seen.kept).sum(-1)
+    query = np.arange(1, LENGTH + 1)
+    for i in range(len(model.POLICIES)):
+        for j in range(2):
+            expected = np.minimum(query, int(plans.size[i, j]))
+            np.testing.assert_array_equal(kept[i, j], np.broadcast_to(expected, kept[i, j].shape))
+    at = np.arange(LENGTH)
+    random = model.POLICIES.index("random")
+    recent = (at[:, None] - at < int(plans.recent[random, 1])) & (at <= at[:, None])
+    assert np.all(np.asarray(seen.kept)[random, 1][..., recent])
+    assert bool(jnp.all(jnp.isfinite(logits)))
+
+
+def test_the_error_is_within_its_bound(world):
+    seen = world[-1][1]
+    assert float(jnp.max(seen.error - seen.bound)) < 1e-5
+    np.testing.assert_allclose(seen.lost[model.POLICIES.index("full")], 0, atol=1e-6)
+    assert float(jnp.max(seen.lost)) > 0.5
+
+
+def test_received_attention():
+    b = jnp.tri(3) / jnp.arange(1, 4)[:, None]
+    np.testing.assert_allclose(model.received(b), [1 + 1 / 2 + 1 / 3, 1 / 2 + 1 / 3, 1 / 3], rtol=1e-6)
+
+
+def test_other_decoders_are_refused(world):
+    params, tokens, given, plans, _ = world
+    shape = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=8, position="alibi")
+    with pytest.raises(UsageError, match="rotary positions or none"):
+        model.decode(shape, params, jax.tree.map(lambda x: x[0, 0], plans), tokens, given, jax.random.key(0))
