@@ -1,8 +1,8 @@
 """StreamingLLM, figures 1 and 3, tables 2 and 3: perplexity over the position in a text by policy, in a decoder trained here.
 
 A decoder of 0.04M weights on the bytes of Python's own manual, with and without a learnable sink token, reads texts of 50 lengths
-of its training; `--scale paper` has d = 96, three layers and sequences of 64. `--text DIR --level bpe` reads a WikiText folder (needs
-the extra `text`). The published numbers are of models of 160M to 13B weights, which have sinks: a reference, not a target. An
+of its training; `--scale paper` has d = 96, three layers and sequences of 64. `--text DIR --level bpe` reads a WikiText folder
+(needs the extra `text`). The published numbers are of models of 160M to 13B weights, which have sinks: references, not targets. An
 interrupted run resumes. Paper: arXiv 2309.17453.
 """
 

@@ -53,7 +53,7 @@ CLAIMS = (
         evidence="network",
         source="arXiv:2410.10781, section 3 (metric; models of 60M weights and 5B tokens); the size is ours",
         plot=plot,
-        caption="Largest weight of a head on the first token along training, mean over queries: median and central 90% of the runs; "
+        caption="Largest mean weight of a head on the first token along training: median and central 90% of the runs; "
         "dashed: 0.3, from which a head counts as having a sink.",
     ).claim(
         id="sink.lm_emerge",

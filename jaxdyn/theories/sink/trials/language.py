@@ -97,7 +97,8 @@ class Language:
     def corpus(self) -> text.Corpus:
         """The text; a path that starts with ~ is in the user's home folder."""
         name = self.text if self.text in ("topics", "markov") else str(Path(self.text).expanduser())
-        return text.load(name, self.level, None if self.level == "bytes" else self.vocabulary)
+        with jax.ensure_compile_time_eval():  # the generated text is drawn while the trial is traced
+            return text.load(name, self.level, None if self.level == "bytes" else self.vocabulary)
 
 
 def begun(s: Language, own: int, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:

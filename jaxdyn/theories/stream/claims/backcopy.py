@@ -13,7 +13,7 @@ from jaxdyn import plotting
 from jaxdyn.theories.sink.trials.language import EDGES
 from jaxdyn.theories.stream.trials.backcopy import POLICIES, Streamed, trial
 
-__all__ = ["CLAIMS", "judge_breaks", "judge_count", "judge_holds", "judge_positions", "judge_replaced", "judge_stable", "ratio"]
+__all__ = ["CLAIMS", "judge_breaks", "judge_count", "judge_holds", "judge_replaced", "judge_stable", "ratio"]
 
 SHOWN = {"dense": "control", "window": "theory", "absolute": "fourth", "replaced": "third", "1 sink": "measured"}
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
@@ -72,14 +72,6 @@ def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
     return [
         *has_sink(ds),
         jd.mean_within("slope of log-perplexity a decade of positions", slope(ds, "1 sink"), over="seed", low=-0.01, high=0.01),
-    ]
-
-
-def judge_positions(ds: xr.Dataset) -> list[jd.Check]:
-    """Perplexity at positions of the text over that at positions within the cache, both with one sink."""
-    return [
-        *has_sink(ds),
-        jd.mean_within("perplexity, absolute over in-cache", ratio(ds, "absolute", "1 sink"), over="seed", low=1.0),
     ]
 
 
@@ -172,14 +164,6 @@ CLAIMS = (
         bounds="derived",
         controls={"dense": read_by("dense"), "positions of the text": read_by("absolute")},
         rivals={"dense again": read_by("dense")},
-    ),
-    STUDY.claim(
-        id="stream.positions",
-        statement=f"Positions. In {SETUP}.",
-        judge=judge_positions,
-        bounds="derived",
-        controls={"no weight decay": {"decay": 0.1}},
-        rivals={"what is kept does not matter": alike},
     ),
     STUDY.claim(
         id="stream.sink_count",
