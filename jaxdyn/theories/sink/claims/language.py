@@ -13,16 +13,14 @@ __all__ = ["CLAIMS", "judge"]
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Largest weight of a head on the first token at the end, by how sequences begin."""
+    """Largest weight of a head on the first token at the end, of all heads and runs, by how sequences begin."""
     jd.need(ds, begins=BEGINS)
     end = ds.isel(step=-1)
-    most = end.measured_alpha.max(["layer", "head"])
+    most = end.measured_alpha.max(["seed", "layer", "head"])
     return [
         jd.gate("validation loss at the end over that at the start", end.validation / ds.validation.isel(step=0), at_most=0.6),
         *(
-            jd.mean_within(
-                f"largest weight of a head on the first token, begins {name}", most.sel(begins=name), over="seed", low=EPSILON
-            )
+            jd.at_least(f"largest weight of a head on the first token, begins {name}", most.sel(begins=name), EPSILON)
             for name in BEGINS
         ),
     ]
@@ -58,11 +56,15 @@ CLAIMS = (
     ).claim(
         id="sink.lm_emerge",
         statement="Does a sink emerge in a small language model? In decoders of two layers with four heads and rotary positions, "
-        "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, no: the largest mean weight of a head on "
-        "the first token ends at ... to ... where sequences are cut out of the text anywhere, and at ... to ... where they begin "
-        "with a token of their own (intervals of the mean over 3 runs; uniform attention has 0.10, a sink above 0.3).",
+        "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not: the largest mean weight of a "
+        "head on the first token, of all heads and of two sets of 3 runs, is 0.08 where sequences are cut out of the text anywhere, "
+        "and 0.17 where they begin with a token of their own. (Uniform attention has 0.10; a sink is a weight above 0.3.)",
         expected="measured",
         judge=judge,
         rivals={"attention is uniform": uniform},
+        found={  # largest of the heads and runs of two sets of 3 seeds, 0:3 and 4000:4003, with room for others
+            "largest weight of a head on the first token, begins anywhere": (0.06, 0.12),
+            "largest weight of a head on the first token, begins token": (0.1, 0.25),
+        },
     ),
 )
