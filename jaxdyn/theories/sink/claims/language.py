@@ -57,8 +57,8 @@ CLAIMS = (
         id="sink.lm_emerge",
         statement="Does a sink emerge in a small language model? In decoders of two layers with four heads and rotary positions, "
         "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not: the largest mean weight of a "
-        "head on the first token, of all heads and of two sets of 3 runs, is 0.08 where sequences are cut out of the text anywhere, "
-        "and 0.17 where they begin with a token of their own. (Uniform attention has 0.10; a sink is a weight above 0.3.)",
+        "head on the first token, of all heads and of two sets of 3 runs, is 0.08 where sequences are cut out of the text "
+        "anywhere, and 0.17 where they begin with a token of their own. (Uniform attention has 0.10; a sink has more than 0.3.)",
         expected="measured",
         judge=judge,
         rivals={"attention is uniform": uniform},
