@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.sink.trials.language import EDGES
-from jaxdyn.theories.stream.trials.backcopy import POLICIES, Streamed, trial
+from jaxdyn.theories.stream.published import PRETRAINED
+from jaxdyn.theories.stream.trials.backcopy import Streamed, trial
 
-__all__ = ["CLAIMS", "judge_breaks", "judge_count", "judge_holds", "judge_replaced", "judge_stable", "ratio"]
+__all__ = ["CLAIMS", "judge_breaks", "judge_holds", "judge_stable", "ratio"]
 
 SHOWN = {"dense": "control", "window": "theory", "absolute": "fourth", "replaced": "third", "1 sink": "measured"}
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
@@ -51,43 +52,26 @@ def has_sink(ds: xr.Dataset) -> list[jd.Check]:
 def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
     """Perplexity of a window over that of a cache with one sink, in networks that have a sink."""
     lost = ratio(ds, "window", "1 sink")
-    return [
-        *has_sink(ds),
-        jd.mean_within("perplexity, 0 + L over 1 + (L - 1)", lost, over="seed", low=1.5),
-        jd.at_least("perplexity, 0 + L over 1 + (L - 1), largest of the runs", lost.max("seed"), 1.5),
-    ]
+    return [*has_sink(ds), jd.mean_within("perplexity, 0 + L over 1 + (L - 1)", lost, over="seed", low=1.5)]
 
 
 def judge_holds(ds: xr.Dataset) -> list[jd.Check]:
-    """The same in networks that have none: nothing changes, run by run."""
+    """The same, run by run, in networks that have a sink and in networks that have none."""
+    jd.need(ds, decay=(0.0, 0.1))
+    with_sink, without = ds.sel(decay=0.0), ds.sel(decay=0.1)
     return [
-        *trained(ds),
-        jd.gate("weight on token 0 at idle queries, largest of the runs", ds.idle, at_most=SINK),
-        jd.within("perplexity, 0 + L over 1 + (L - 1), every run", ratio(ds, "window", "1 sink"), 0.98, 1.02),
+        *has_sink(with_sink),
+        jd.gate("weight on token 0 at idle queries with weight decay, largest of the runs", without.idle, at_most=SINK / 2),
+        jd.within("perplexity with a sink, 0 + L over 1 + (L - 1), every run", ratio(with_sink, "window", "1 sink"), 0.98, 1.02),
+        jd.within("perplexity without one, 0 + L over 1 + (L - 1), every run", ratio(without, "window", "1 sink"), 0.98, 1.02),
     ]
 
 
 def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
-    """Slope of the perplexity with one sink."""
+    """Slope of the perplexity with one sink, run by run."""
     return [
         *has_sink(ds),
-        jd.mean_within("slope of log-perplexity a decade of positions", slope(ds, "1 sink"), over="seed", low=-0.01, high=0.01),
-    ]
-
-
-def judge_count(ds: xr.Dataset) -> list[jd.Check]:
-    """Perplexity with 1, 2 and 4 sinks over that with 8, run by run."""
-    return [
-        *has_sink(ds),
-        *(jd.within(f"perplexity, {name} over 8, every run", ratio(ds, name, "8 sinks"), 0.99, 1.01) for name in POLICIES[1:4]),
-    ]
-
-
-def judge_replaced(ds: xr.Dataset) -> list[jd.Check]:
-    """Perplexity with another token in the place of token 0 over that with token 0, and over a window's."""
-    return [
-        *has_sink(ds),
-        jd.mean_within("perplexity, replaced over token 0", ratio(ds, "replaced", "1 sink"), over="seed", high=1.05),
+        jd.within("slope of log-perplexity a decade of positions, every run", slope(ds, "1 sink"), -0.01, 0.01),
     ]
 
 
@@ -96,8 +80,8 @@ def read_by(policy: str) -> Callable[[xr.Dataset], xr.Dataset]:
 
     def breach(ds: xr.Dataset) -> xr.Dataset:
         other = ds.measured_lacks.sel(policy=policy, drop=True)
-        one = ds.policy.isin(["1 sink", "2 sinks", "4 sinks"])
-        return ds.assign(measured_lacks=xr.where(one, other, ds.measured_lacks).transpose(*ds.measured_lacks.dims))
+        changed = xr.where(ds.policy == "1 sink", other, ds.measured_lacks)
+        return ds.assign(measured_lacks=changed.transpose(*ds.measured_lacks.dims))
 
     return breach
 
@@ -106,6 +90,12 @@ def alike(ds: xr.Dataset) -> xr.Dataset:
     """A rival: what is kept does not matter."""
     one = ds.measured_lacks.sel(policy="1 sink", drop=True)
     return ds.assign(measured_lacks=one.broadcast_like(ds.measured_lacks).transpose(*ds.measured_lacks.dims))
+
+
+def broken(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a window loses what it loses in the published model of 160M weights."""
+    lost = np.log(PRETRAINED["vanilla"]["window"] / PRETRAINED["vanilla"]["4 sinks"])
+    return ds.assign(measured_lacks=ds.measured_lacks + lost * (ds.policy == "window"))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -121,10 +111,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="weight on token 0, idle", ylabel="perplexity, 0 + L over 1 + (L - 1)")
 
 
+LOOKED = jd.looked(at="0:6", confirmed="4000:4006")
 SETUP = (
-    "one-block decoders with one head and rotary positions, trained by Adam for 2500 steps on the Bigram-Backcopy task (17 tokens, "
-    "3 of them triggers, sequences of 32 that begin with token 0), which then read texts of 1600 tokens of the task through caches "
-    "of 32 keys; perplexities are of positions 64 to 1600"
+    "one-block decoders with one head and rotary positions, trained by Adam for 2500 steps on sequences of 32 tokens of the "
+    "Bigram-Backcopy task, which begin with token 0, and reading texts of 1200 tokens of it through caches of 24 keys"
 )
 STUDY = jd.Study(
     trial=trial,
@@ -133,52 +123,43 @@ STUDY = jd.Study(
     seeds=6,
     paper_seeds=32,
     evidence="network",
-    source="arXiv:2309.17453, sections 3.1 to 3.3 and 4.1 (policies, large language models); arXiv:2410.13835, section 2 (task)",
+    source="arXiv:2309.17453, sections 3.1 and 4.1 (policies, in large language models); arXiv:2410.13835, section 2 (task)",
     plot=plot,
     caption="Left: perplexity over the position in the text, by policy, median and central 90% of the runs with a sink. Right: "
     "perplexity of a window over that with one sink, against the weight of the sink, one point a run.",
 )
+BOTH = {"decay": [0.0, 0.1]}
 
 CLAIMS = (
     STUDY.claim(
         id="stream.window_breaks",
-        statement=f"Does a window break where a sink is? In {SETUP}.",
+        statement="Does a window break where a sink is? Not here: for "
+        f"{SETUP}, the head's mean weight on token 0 is above 0.25 where it has nothing to copy (uniform attention: 0.09), and the "
+        "perplexity of a window is that of a cache which keeps token 0, to 0.1% on average over 6 runs (positions 48 to 1200).",
         expected="measured",
         judge=judge_breaks,
         controls={"weight decay 0.1: no sink": {"decay": 0.1}},
         rivals={"what is kept does not matter": alike},
+        found={"perplexity, 0 + L over 1 + (L - 1)": (0.999, 1.001)},
     ),
     STUDY.claim(
         id="stream.window_holds",
-        statement=f"Without a sink a window breaks nothing. In {SETUP}.",
-        quick=jd.grid(Streamed, decay=0.1),
+        statement=f"For {SETUP}, the perplexity of a window is within 2% of that of a cache which keeps token 0, in every run, "
+        "both where the head has a sink on token 0 and where weight decay 0.1 has kept it from having one (positions 48 to 1200).",
+        quick=jd.grid(Streamed, **BOTH),
+        paper=jd.grid(Streamed, **BOTH, steps=10_000, streams=16),
         judge=judge_holds,
-        bounds="derived",
-        controls={"no weight decay: a sink": {"decay": 0.0}},
-        rivals={"the text is read by a dense cache": read_by("dense")},
+        bounds=LOOKED,
+        controls={"read by a dense cache": read_by("dense")},
+        rivals={"windows break as in the model of 160M weights": broken},
     ),
     STUDY.claim(
         id="stream.stable",
-        statement=f"A cache with one sink reads texts of any length. In {SETUP}.",
+        statement=f"For {SETUP}, the perplexity with token 0 kept, at positions within the cache, changes by less than 1% a decade "
+        "of positions between 48 and 1200, in every run.",
         judge=judge_stable,
-        bounds="derived",
-        controls={"dense": read_by("dense"), "positions of the text": read_by("absolute")},
-        rivals={"dense again": read_by("dense")},
-    ),
-    STUDY.claim(
-        id="stream.sink_count",
-        statement=f"One sink suffices. In {SETUP}.",
-        judge=judge_count,
-        bounds="derived",
-        controls={"none is kept": read_by("window")},
-        rivals={"dense": read_by("dense")},
-    ),
-    STUDY.claim(
-        id="stream.linebreak",
-        statement=f"Is it the place of the sink or its content? In {SETUP}.",
-        expected="measured",
-        judge=judge_replaced,
-        controls={"none is kept": read_by("window")},
-        rivals={"what is kept does not matter": alike},
+        bounds=LOOKED,
+        controls={"read by a dense cache": read_by("dense")},
+        rivals={"it grows as with a dense cache": read_by("dense")},
     ),
 )

@@ -55,3 +55,9 @@ def test_dense_caches_and_positions():
     assert decided(text.judge_dense(text.alike(made()))) == decided(text.judge_positions(text.alike(made()))) == [False]
     assert decided(text.judge_positions(text.exchanged(made()))) == [False]
     assert float(text.mean_ratio(made(), "dense", "dense").max()) == 1
+
+
+def test_more_first_tokens():
+    assert decided(text.judge_count(made())) == [True] * 3
+    assert decided(text.judge_count(text.helped(made()))) == [False] * 3
+    assert decided(text.judge_count(text.read_by("dense", instead=text.MORE)(made()))) == [False] * 3
