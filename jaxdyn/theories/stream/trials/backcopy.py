@@ -6,8 +6,8 @@ With weight decay it does not.
 The law of the task is known. So the cross-entropy of every position is taken in expectation over the next token, and what is
 recorded is what the network lacks, :math:`\mathrm{KL}(\pi(\cdot | x_{t-1}, x_t) \,\|\, p_t)`, beside the entropy of the law: the
 logarithm of the perplexity is their sum. Caches are those of :mod:`jaxdyn.nn.cache`, decoded token by token.
-Letters: L keys of the cache, fewer than the tokens of a sequence of training, so that no key but that of token 0 is as far away
-as none was in training; S sinks; T tokens of a text.
+Letters: L keys of the cache, fewer than the tokens of a sequence of training: at the largest distance in training there is token 0
+and no other, so that a window of that length has a key where the network has never seen it; S sinks; T tokens of a text.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Streamed:
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.steps >= 20, "steps is at least 20", "steps")
         most = max(SINKS.values())
-        jd.require(self, most < self.keys < self.length, f"keys is above {most} and below length", "keys", "length")
+        jd.require(self, most < self.keys <= self.length, f"keys is above {most} and at most length", "keys", "length")
 
     @property
     def shape(self) -> Decoder:

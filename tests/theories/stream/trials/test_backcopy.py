@@ -39,7 +39,7 @@ def test_short_runs():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"triggers": 16}, {"keys": 32}, {"keys": 8}, {"steps": 3}, {"width": 0}]
+    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"triggers": 16}, {"keys": 33}, {"keys": 8}, {"steps": 3}, {"width": 0}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
