@@ -1,13 +1,14 @@
 r"""A decoder trained on short sequences of the Bigram-Backcopy task, then a text of 50 lengths of a cache through caches.
 
-Sequences of training begin with token 0, which does not return, on which the head may put its idle weight; a text has it once.
-With weight decay it does not.
+Sequences of training begin with token 0, which does not return; so do the texts. The head may put its idle weight on it, and does
+so less with weight decay.
 
 The law of the task is known. So the cross-entropy of every position is taken in expectation over the next token, and what is
 recorded is what the network lacks, :math:`\mathrm{KL}(\pi(\cdot | x_{t-1}, x_t) \,\|\, p_t)`, beside the entropy of the law: the
 logarithm of the perplexity is their sum. Caches are those of :mod:`jaxdyn.nn.cache`, decoded token by token.
-Letters: L keys of the cache, fewer than the tokens of a sequence of training: at the largest distance in training there is token 0
-and no other, so that a window of that length has a key where the network has never seen it; S sinks; T tokens of a text.
+The caches are shorter than the sequences of training: at the largest distance in these, training has no key but that of token 0,
+and a window of that length would be judged where the network was never trained.
+Letters: L keys of a cache, S sinks, T tokens of a text, V of the vocabulary.
 """
 
 from __future__ import annotations
