@@ -4,8 +4,10 @@ r"""A LLaMA-style decoder as two pure functions of its weights, which are plain 
    N x = g \circ x / \sqrt{\overline{x^2} + \epsilon}
 
 A: softmax attention with rotary positions, causal, without biases; keys and values may have fewer heads than queries, which share
-them. Other kinds of attention and of positions are fields.
-Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); sizes and start: arXiv:2403.03507, table 5 and
+them. Other kinds of attention and of positions are fields, and so is a sink token: a trained embedding before every sequence, which
+passes through all layers and gives no logits.
+Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); arXiv:2309.17453, section 3.3 (the sink
+token); sizes and start: arXiv:2403.03507, table 5 and
 its code.
 Letters: b sequences of n tokens, L layers, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
 """
@@ -53,7 +55,8 @@ class Decoder:
     tied: bool = False  # the read-out is the embedding
     attention: str = "softmax"  # one of attention.KINDS
     position: str = "rotary"  # one of POSITIONS
-    length: int = 0  # largest number of positions, for learned ones
+    length: int = 0  # largest number of positions, for learned ones; the sink token takes one of them
+    sink_token: bool = False  # it is token number ``vocabulary``, at position 0
     epsilon: float = 1e-6
     base: float = 10_000.0  # of the rotary positions
     std: float = 0.02  # of all weights at the start
@@ -132,6 +135,8 @@ def init(shape: Decoder, key: PRNGKeyArray) -> PyTree:
     params = {"embed": normal(7, s.vocabulary, s.width), "blocks": blocks, "norm": jnp.ones(s.width, s.dtype)}
     if s.position == "learned":
         params["position"] = normal(9, s.length, s.width)
+    if s.sink_token:
+        params["sink_token"] = normal(10, s.width)
     return params if s.tied else params | {"head": normal(8, s.vocabulary, s.width)}
 
 
@@ -152,9 +157,23 @@ def read(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Ar
 def embedded(
     shape: Decoder, params: PyTree, tokens: Int[Array, "*rest n"], positions: Int[Array, " n"]
 ) -> Float[Array, "*rest n d"]:
-    """The residual stream before the first block."""
-    x = params["embed"][tokens]
+    """The residual stream before the first block; token number ``vocabulary`` is the sink token."""
+    x = params["embed"][jnp.minimum(tokens, shape.vocabulary - 1) if shape.sink_token else tokens]
+    if shape.sink_token:
+        x = jnp.where((tokens == shape.vocabulary)[..., None], params["sink_token"], x)
     return x + params["position"][positions] if shape.position == "learned" else x
+
+
+def with_sink(shape: Decoder, tokens: Int[Array, "*b n"]) -> Int[Array, "*b m"]:
+    """The tokens after the sink token, if the network has one; m is then n + 1, else n."""
+    if not shape.sink_token:
+        return tokens
+    return jnp.concatenate([jnp.full((*tokens.shape[:-1], 1), shape.vocabulary, tokens.dtype), tokens], -1)
+
+
+def without_sink(shape: Decoder, x: Float[Array, "*b m d"]) -> Float[Array, "*b n d"]:
+    """What a network gives after every token but the sink token."""
+    return x[..., 1:, :] if shape.sink_token else x
 
 
 def trunk(
@@ -162,16 +181,15 @@ def trunk(
 ) -> Any:
     """The last residual stream after its norm, [b, n, d], instead of logits.
 
+    What is observed has the sink token, too: as its first token, one more than n.
+
     Raises:
         UsageError: for a name that is none of :data:`OBSERVED`.
     """
     del key  # there is no dropout
     if unknown := set(observe) - set(OBSERVED):
         raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVED)}")
-    n = tokens.shape[-1]
-    if shape.position == "learned" and n > shape.length:
-        raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")
-    x = embedded(shape, params, tokens, jnp.arange(n, dtype=jnp.int32))
+    x = _entered(shape, params, tokens)
     step = functools.partial(_block, shape, tuple(observe))
     if shape.scan:
         x, seen = jax.lax.scan(step, x, params["blocks"])
@@ -181,8 +199,17 @@ def trunk(
             x, one = step(x, jax.tree.map(lambda w, i=layer: w[i], params["blocks"]))
             each.append(one)
         seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
-    x = rms_norm(x, params["norm"], shape.epsilon)
+    x = without_sink(shape, rms_norm(x, params["norm"], shape.epsilon))
     return (x, seen) if observe else x
+
+
+def _entered(shape: Decoder, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b m d"]:
+    """The residual stream of whole sequences before the first block, with the sink token."""
+    tokens = with_sink(shape, tokens)
+    n = tokens.shape[-1]
+    if shape.position == "learned" and n > shape.length:
+        raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")
+    return embedded(shape, params, tokens, jnp.arange(n, dtype=jnp.int32))
 
 
 def parts(shape: Decoder) -> tuple[Callable[..., Array], Callable[..., Array], Callable[..., Array]]:
@@ -192,10 +219,10 @@ def parts(shape: Decoder) -> tuple[Callable[..., Array], Callable[..., Array], C
     the parameters without the blocks.
     """
 
-    def read(rest: PyTree, x: Float[Array, "b n d"]) -> Float[Array, "b n V"]:
-        return rms_norm(x, rest["norm"], shape.epsilon) @ rest["embed" if shape.tied else "head"].T
+    def last(rest: PyTree, x: Float[Array, "b m d"]) -> Float[Array, "b n V"]:
+        return read(shape, rest, without_sink(shape, rms_norm(x, rest["norm"], shape.epsilon)))
 
-    return (lambda rest, tokens: rest["embed"][tokens]), (lambda w, x: _block(shape, (), x, w)[0]), read
+    return functools.partial(_entered, shape), (lambda w, x: _block(shape, (), x, w)[0]), last
 
 
 def rms_norm(x: Float[Array, "*rest d"], gain: Float[Array, " d"], epsilon: float) -> Float[Array, "*rest d"]:

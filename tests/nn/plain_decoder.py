@@ -35,7 +35,9 @@ def weights(kind, scores, sink):
 def logits(shape, params, tokens):
     """Logits of one sequence of tokens."""
     e, share = shape.width // shape.heads, shape.heads // shape.key_heads
-    stream = [params["embed"][t] + (params["position"][i] if "position" in params else 0) for i, t in enumerate(tokens)]
+    before = [params["sink_token"]] if shape.sink_token else []
+    stream = [*before, *(params["embed"][t] for t in tokens)]
+    stream = [x + (params["position"][i] if "position" in params else 0) for i, x in enumerate(stream)]
     for layer in range(shape.layers):
         w = {name: value[layer] for name, value in params["blocks"].items()}
         z = [norm(x, w["attention_norm"], shape.epsilon) for x in stream]
@@ -54,4 +56,4 @@ def logits(shape, params, tokens):
             gate = z_i @ w["gate"]
             stream[i] = x + (gate / (1 + np.exp(-gate)) * (z_i @ w["up"])) @ w["down"]
     head = params["embed"] if shape.tied else params["head"]
-    return np.stack([norm(x, params["norm"], shape.epsilon) @ head.T for x in stream])
+    return np.stack([norm(x, params["norm"], shape.epsilon) @ head.T for x in stream[len(before) :]])

@@ -9,7 +9,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import count
-from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, trunk
+from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, parts, trunk
 from jaxdyn.text import language
 from tests.nn import plain_decoder
 
@@ -21,6 +21,8 @@ KINDS = [  # of attention and positions
     {"position": "learned", "length": 9, "attention": "zero_sink"},
     {"position": "none", "attention": "sigmoid", "width": 9},
     {"attention": "relu"},
+    {"sink_token": True},
+    {"sink_token": True, "position": "learned", "length": 8, "tied": True, "scan": False},
 ]
 
 
@@ -51,6 +53,33 @@ def test_scanned_and_written_out_layers_are_one_network(x64):
     assert seen_a["attention"].shape == (3, 2, 3, 7, 7) and seen_a["inputs"].shape == (3, 2, 7, 12)
     np.testing.assert_allclose(jnp.sum(seen_a["attention"], -1), 1)
     np.testing.assert_array_equal(seen_a["inputs"][0], params["embed"][tokens()])
+
+
+def test_a_sink_token_is_a_trained_token_before_the_text(x64):
+    shape = dataclasses.replace(SMALL, sink_token=True)
+    params = init(shape, jax.random.key(0))
+    wider = dataclasses.replace(SMALL, vocabulary=12)
+    given = {name: x for name, x in params.items() if name != "sink_token"}
+    given |= {"embed": jnp.concatenate([params["embed"], params["sink_token"][None]])}
+    explicit = jnp.concatenate([jnp.full((2, 1), 11), tokens()], 1)
+    ours, seen = apply(shape, params, tokens(), observe=("attention",))
+    theirs, expected = apply(wider, given, explicit, observe=("attention",))
+    np.testing.assert_allclose(ours, theirs[:, 1:], atol=1e-12)
+    np.testing.assert_allclose(seen["attention"], expected["attention"], atol=1e-12)
+    assert seen["attention"].shape == (3, 2, 3, 8, 8)
+    gradient = jax.grad(lambda p: jnp.sum(apply(shape, p, tokens()) ** 2))(params)
+    assert float(jnp.max(jnp.abs(gradient["sink_token"]))) > 1e-6, "it is trained"
+
+
+@pytest.mark.parametrize("change", [{}, {"sink_token": True, "position": "learned", "length": 8}])
+def test_the_parts_are_the_whole(change, x64):
+    shape = dataclasses.replace(SMALL, **change)
+    params = init(shape, jax.random.key(0))
+    enter, block, last = parts(shape)
+    x = enter(params, tokens())
+    for layer in range(shape.layers):
+        x = block(jax.tree.map(lambda w, i=layer: w[i], params["blocks"]), x)
+    np.testing.assert_allclose(last(params, x), apply(shape, params, tokens()), atol=1e-12)
 
 
 def size_of_program(shape):

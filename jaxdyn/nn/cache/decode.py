@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.nn.cache.policy import Policy
 from jaxdyn.nn.cache.state import Layer, State, attend, start
-from jaxdyn.nn.decoder import Decoder, embedded, heads, merged, read, rms_norm
+from jaxdyn.nn.decoder import Decoder, embedded, heads, merged, read, rms_norm, with_sink
 
 __all__ = ["decode", "losses", "step"]
 
@@ -33,7 +33,8 @@ def step(
 ) -> tuple[State, Float[Array, " V"]]:
     """The cache with one token more, and the logits of the next one.
 
-    A learned position is the token's number in the cache when it comes (or in the text): later, its keys cannot change it.
+    A learned position is the token's number in the cache when it comes (or in the text): later, its keys cannot change it. The sink
+    token of a network that has one comes first, as token number ``shape.vocabulary``; a policy keeps it or not, as any first token.
 
     Args:
         shape: of the network.
@@ -70,7 +71,10 @@ def decode(
     given: Float[Array, "layers g T"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, "T V"]]:
-    """The cache after a text, and the logits after each of its tokens. Arguments as of :func:`step`."""
+    """The cache after a text, and the logits after each of its tokens. Arguments as of :func:`step`.
+
+    The sink token of a network that has one is read before the text; ``given`` then has it, too.
+    """
     return _scan(shape, params, policy, tokens, lambda logits, _: logits, tokens, given, key)
 
 
@@ -101,7 +105,8 @@ def _scan(
     given: Array | None,
     key: PRNGKeyArray | None,
 ) -> tuple[State, Any]:
-    count = tokens.shape[0]
+    inputs = with_sink(shape, tokens)
+    skipped, count = inputs.size - tokens.size, inputs.size
     if policy.kind == "dense" and count > policy.size:
         raise UsageError(f"size={policy.size} is not allowed: a dense cache has a place for each of {count} tokens")
     reach = count if policy.positions == "absolute" else min(count, policy.size)
@@ -112,4 +117,6 @@ def _scan(
         state, logits = step(shape, params, policy, state, pair[0], given=given, key=key)
         return state, reading(logits, pair[1])
 
-    return jax.lax.scan(one, start(shape, policy), (tokens, targets))
+    expected = jnp.concatenate([targets[:skipped], targets])
+    state, out = jax.lax.scan(one, start(shape, policy), (inputs, expected))
+    return state, out[skipped:]

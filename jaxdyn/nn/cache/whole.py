@@ -19,19 +19,22 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import Policy
-from jaxdyn.nn.decoder import Decoder, apply, embedded, heads, merged, read, rms_norm, turned
+from jaxdyn.nn.decoder import Decoder, apply, embedded, heads, merged, read, rms_norm, turned, with_sink, without_sink
 
 __all__ = ["global_scores", "prefill", "recompute"]
 
 
 def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "*b T"]) -> Float[Array, "*b T V"]:
-    """Logits of dense, window and streaming caches for whole texts; memory grows with the square of T.
+    """Logits of dense, window and streaming caches for whole texts, after the sink token of a network that has one.
+
+    Memory grows with the square of T.
 
     Raises:
         UsageError: for a policy that looks at attention.
     """
     if policy.kind not in ("dense", "window", "streaming"):
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
+    tokens = with_sink(shape, tokens)
     at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
     sinks = policy.sinks if policy.kind == "streaming" else 0
     first, seen = at < sinks, attention.causal_mask(at.size)
@@ -49,7 +52,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         return merged(shape, x, out, w), None
 
     x, _ = jax.lax.scan(one, x, params["blocks"])
-    return read(shape, params, rms_norm(x, params["norm"], shape.epsilon))
+    return read(shape, params, without_sink(shape, rms_norm(x, params["norm"], shape.epsilon)))
 
 
 def _scores(
@@ -76,9 +79,12 @@ def _dot(q: Float[Array, "*b T h e"], k: Float[Array, "*b T h e"], wide: jnp.dty
 
 
 def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"]) -> Float[Array, "T V"]:
-    """Logits of a window whose last ``size`` tokens are encoded from scratch at every step, at positions from 0 on."""
+    """Logits of a window whose last ``size`` tokens are encoded from scratch at every step, at positions from 0 on.
+
+    A sink token is the first of them in every window.
+    """
     length = tokens.shape[0]
-    size = min(size, length)
+    size = min(size - shape.sink_token, length)
 
     def one(i: Int[Array, ""]) -> Float[Array, " V"]:
         first = jnp.maximum(i - size + 1, 0)
@@ -89,7 +95,10 @@ def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"
 
 
 def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> Float[Array, "layers g T"]:
-    """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal."""
+    """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal.
+
+    The first is the sink token, if there is one.
+    """
     _, seen = apply(shape, params, tokens[None], observe=("attention",))
     received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
-    return jnp.sum(received.reshape(shape.layers, shape.key_heads, -1, tokens.shape[0]), 2)
+    return jnp.sum(received.reshape(shape.layers, shape.key_heads, -1, received.shape[-1]), 2)

@@ -25,9 +25,10 @@ def decoded(shape, params, tokens, policy, given=None):
     e, share = shape.width // shape.heads, shape.heads // shape.key_heads
     caches = [[[] for _ in range(shape.key_heads)] for _ in range(shape.layers)]
     out = []
-    for now, token in enumerate(tokens):
+    before = [params["sink_token"]] if shape.sink_token else []
+    for now, x in enumerate([*before, *(params["embed"][t] for t in tokens)]):
         at = min(now, policy.size - 1) if policy.positions == "cache" else now
-        x = params["embed"][token] + (params["position"][at] if "position" in params else 0)
+        x = x + (params["position"][at] if "position" in params else 0)
         for layer in range(shape.layers):
             w = {name: value[layer] for name, value in params["blocks"].items()}
             z, heads = norm(x, w["attention_norm"], shape.epsilon), []
@@ -51,4 +52,4 @@ def decoded(shape, params, tokens, policy, given=None):
             gate = z @ w["gate"]
             x = x + (gate / (1 + np.exp(-gate)) * (z @ w["up"])) @ w["down"]
         out.append(norm(x, params["norm"], shape.epsilon) @ (params["embed"] if shape.tied else params["head"]).T)
-    return np.stack(out), [[[c["born"] for c in cache] for cache in layer] for layer in caches]
+    return np.stack(out[len(before) :]), [[[c["born"] for c in cache] for cache in layer] for layer in caches]

@@ -26,6 +26,9 @@ CASES = {
     "means": ({"position": "none"}, {"kind": "h2o", "size": 6, "recent": 2, "score": "mean"}),
     "decay": ({"attention": "zero_sink"}, {"kind": "h2o", "size": 5, "recent": 2, "score": "decay", "decay": 0.6}),
     "anti": ({"attention": "sigmoid"}, {"kind": "anti_h2o", "size": 6, "recent": 3}),
+    "a sink token that is kept": ({"sink_token": True}, {"kind": "streaming", "size": 6, "sinks": 1}),
+    "a sink token that leaves": ({"sink_token": True, "position": "learned", "length": 6}, {"kind": "window", "size": 6}),
+    "a sink token, global": ({"sink_token": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
     "global": ({"tied": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
 }
 
@@ -40,17 +43,18 @@ def test_against_lists(name, x64):
     expected, kept = decoded(shape, jax.tree.map(np.asarray, params), np.asarray(tokens), policy, given)
     np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(np.sort(state.layers.born, -1), kept)
-    assert int(state.time) == len(tokens)
+    assert int(state.time) == len(tokens) + shape.sink_token
 
 
-@pytest.mark.parametrize("kind", ["dense", "random"])
-def test_with_room_for_all_tokens_it_is_the_network(kind, x64):
-    params, tokens = params_of(SMALL), text(9)
-    policy = Policy(kind=kind, size=9)
-    _, logits = jax.jit(lambda p, t: decode(SMALL, p, policy, t, key=jax.random.key(0)))(params, tokens)
-    whole = apply(SMALL, params, tokens[None])[0]
+@pytest.mark.parametrize(("kind", "token"), [("dense", False), ("random", False), ("dense", True)])
+def test_with_room_for_all_tokens_it_is_the_network(kind, token, x64):
+    shape = dataclasses.replace(SMALL, sink_token=token)
+    params, tokens = params_of(shape), text(9)
+    policy = Policy(kind=kind, size=9 + token)
+    _, logits = jax.jit(lambda p, t: decode(shape, p, policy, t, key=jax.random.key(0)))(params, tokens)
+    whole = apply(shape, params, tokens[None])[0]
     np.testing.assert_allclose(logits, whole, rtol=1e-10, atol=1e-10)
-    _, nats = losses(SMALL, params, policy, tokens, key=jax.random.key(0))
+    _, nats = losses(shape, params, policy, tokens, key=jax.random.key(0))
     expected = -jnp.take_along_axis(jax.nn.log_softmax(whole[:-1]), tokens[1:, None], -1)[:, 0]
     np.testing.assert_allclose(nats, expected, rtol=1e-10)
 

@@ -16,6 +16,8 @@ CASES = {
     "rotary": ({}, {"kind": "streaming", "sinks": 2}),
     "absolute": ({}, {"kind": "streaming", "sinks": 2, "positions": "absolute"}),
     "distances": ({"position": "alibi", "attention": "sink_bias"}, {"kind": "streaming", "sinks": 3}),
+    "a sink token": ({"sink_token": True}, {"kind": "streaming", "sinks": 1}),
+    "a sink token that leaves": ({"sink_token": True}, {"kind": "window"}),
     "learned": ({"position": "learned", "length": 7, "attention": "relu"}, {"kind": "window"}),
 }
 
@@ -54,6 +56,14 @@ def test_a_window_is_its_recomputation_in_one_layer_only(layers, x64):
     np.testing.assert_allclose(np.asarray(again)[[2, 4, 5, 15]], expected, rtol=1e-10, atol=1e-10)
     error = float(jnp.max(jnp.abs(window - again)))
     assert error < 1e-9 if layers == 1 else error > 0.1
+
+
+def test_recomputed_windows_begin_with_the_sink_token(x64):
+    shape = dataclasses.replace(SMALL, sink_token=True)
+    params, tokens = params_of(shape), text(12)
+    again = jax.jit(lambda t: recompute(shape, params, 5, t))(tokens)
+    expected = np.stack([apply(shape, params, tokens[None, max(0, i - 3) : i + 1])[0, -1] for i in (1, 3, 4, 11)])
+    np.testing.assert_allclose(np.asarray(again)[[1, 3, 4, 11]], expected, rtol=1e-10, atol=1e-10)
 
 
 def test_global_scores_are_column_sums_over_all_queries(x64):

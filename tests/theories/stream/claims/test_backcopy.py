@@ -1,0 +1,54 @@
+"""Judges of caches in networks with and without a sink, on made-up divergences."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.theories.sink.trials.language import places
+from jaxdyn.theories.stream.claims import backcopy
+from jaxdyn.theories.stream.trials.backcopy import POLICIES
+from tests.theories.galore.helpers import passed
+
+
+def made(idle=0.4, **more):
+    """Six runs whose policies lack nothing more than the network itself but what is given, in nats."""
+    rng = np.random.default_rng(0)
+    lacks = np.full((6, len(POLICIES), 7), 0.003) + 1e-5 * rng.normal(size=(6, len(POLICIES), 7))
+    for i, name in enumerate(POLICIES):
+        lacks[:, i, 1:] += {"dense": 1.0}.get(name, 0) * np.linspace(0.5, 1, 6) + more.get(name.replace(" ", "_"), 0)
+    scalars = {"idle": idle, "copy_lacks": 0.01, "idle_lacks": 0.01, "entropy": 2.0}
+    ds = {name: ("seed", np.full(6, value) * (1 + 0.01 * rng.normal(size=6))) for name, value in scalars.items()}
+    ds |= {"measured_lacks": (("seed", "policy", "stretch"), lacks)}
+    ds |= {"place": (("seed", "stretch"), np.tile(np.asarray(places(24, "float32")), (6, 1)))}
+    return xr.Dataset(ds, coords={"policy": list(POLICIES)})
+
+
+def decided(checks):
+    return passed([c for c in checks if not c.gate])
+
+
+def test_ratios_are_of_perplexities_after_two_lengths():
+    ds = made(window=np.log(2))
+    np.testing.assert_allclose(backcopy.ratio(ds, "window", "1 sink"), 2, rtol=1e-4)
+    np.testing.assert_allclose(backcopy.ratio(ds, "replaced", "1 sink"), 1, rtol=1e-4)
+    first = ds.copy(deep=True)
+    first.measured_lacks[:, :, :2] = 99
+    np.testing.assert_array_equal(backcopy.ratio(first, "window", "1 sink"), backcopy.ratio(ds, "window", "1 sink"))
+
+
+def both(**more):
+    parts = [made(**more), made(idle=0.1, **more)]
+    return xr.concat(parts, "decay").assign_coords(decay=[0.0, 0.1])
+
+
+def test_windows_that_break_and_windows_that_hold():
+    assert decided(backcopy.judge_breaks(made(window=0.7))) == [True]
+    assert decided(backcopy.judge_breaks(made())) == decided(backcopy.judge_breaks(backcopy.alike(made(window=0.7)))) == [False]
+    assert [c.passed for c in backcopy.judge_breaks(made(idle=0.1)) if c.gate] == [True, True, False]
+    assert decided(backcopy.judge_holds(both())) == [True, True]
+    assert decided(backcopy.judge_holds(backcopy.broken(both()))) == [False, False]
+    assert decided(backcopy.judge_holds(backcopy.read_by("dense")(both()))) == [False, False]
+
+
+def test_perplexity_that_stays_and_perplexity_that_grows():
+    assert decided(backcopy.judge_stable(made())) == [True]
+    assert decided(backcopy.judge_stable(backcopy.read_by("dense")(made()))) == [False]

@@ -1,0 +1,46 @@
+"""What a network lacks in the Bigram-Backcopy task, and short runs."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.data import backcopy
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.stream.trials.backcopy import POLICIES, Streamed, lacking, trial
+
+SMALL = {"vocabulary": 9, "length": 14, "keys": 10, "width": 8, "hidden": 8, "steps": 40, "streams": 2}
+
+
+def test_a_network_that_knows_the_law_lacks_nothing(x64):
+    law = backcopy.law(jax.random.key(0), 7, 2, dtype="float64")
+    tokens = backcopy.draw(jax.random.key(1), law, 200)
+    copied = jax.nn.one_hot(tokens[:-1], 7, dtype="float64")
+    pi = jnp.where(law.triggers[tokens[1:]][:, None], copied, law.chain[tokens[1:]])
+    logits = jnp.log(jnp.maximum(jnp.concatenate([pi[:1], pi]), 1e-300))
+    np.testing.assert_allclose(lacking(law, tokens, logits), 0, atol=1e-12)
+    uniform = lacking(law, tokens, jnp.zeros_like(logits))
+    np.testing.assert_allclose(uniform[1:], np.log(7) - backcopy.entropies(law)[tokens[1:]], rtol=1e-9)
+    other = lacking(law, tokens, 0.1 * logits)
+    assert float(jnp.min(other[1:])) >= 0 and float(jnp.max(other)) > 0.1
+    assert float(other[0]) == 0
+
+
+def test_short_runs():
+    ds = jd.sweep(trial, jd.grid(Streamed, decay=[0.0, 0.1], **SMALL), 2)
+    assert ds.sizes["policy"] == len(POLICIES) and ds.sizes["stretch"] == 7
+    assert bool((ds.measured_lacks > 0).all()) and bool((ds.status == 0).all())
+    first = ds.measured_lacks.isel(stretch=0)
+    np.testing.assert_allclose(first.sel(policy="window"), first.sel(policy="dense"), rtol=1e-4, err_msg="nothing has left yet")
+    assert np.ptp(ds.measured_lacks.isel(stretch=-1).values, axis=-1).min() > 1e-6
+    assert bool((ds.idle > 0).all()) and bool((ds.idle < 1).all())
+    np.testing.assert_allclose(ds.place.values[0, 0], [5, 15, 30, 60, 120, 240, 410])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"triggers": 16}, {"keys": 33}, {"keys": 8}, {"steps": 3}, {"width": 0}]
+)
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Streamed(**wrong)
