@@ -9,16 +9,17 @@ query to query. The loss is the mean cross-entropy over queries k,
    \dot\Delta = -\partial_\Delta L, \quad \dot\beta = -r\, \partial_\beta L.
 
 Late law (derived). At :math:`\ln\pi` the loss is least, so that small disturbances cost
-:math:`\tfrac12 \text{Var}_\pi(p\beta\xi + (1-p)\nu_k)`. Then :math:`\beta` decays exponentially, and what is left,
-:math:`\dot\Delta = \sigma^2 p (1 - p)^2` with :math:`\sigma^2 = \frac1K\sum_k \text{Var}_\pi(\nu_k)`, has the solution
+:math:`\tfrac12 \text{Var}_\pi(p\beta\xi + (1-p)\nu_k)`. The value then shrinks to :math:`-\frac{1-p}{p} c / a`, where
+:math:`a = \text{Var}_\pi(\xi)` and :math:`c = \text{Cov}_\pi(\xi, \bar\nu)`, and what is left,
+:math:`\dot\Delta = \sigma^2 p (1 - p)^2` with :math:`\sigma^2 = \frac1K\sum_k \text{Var}_\pi(\nu_k) - c^2 / a`, has the solution
 
 .. math:: \tfrac12 E^2 + 3 E + 3 \ln E - 1 / E = \sigma^2 t + \text{const}, \quad E = e^\Delta / n, \qquad
    \Delta \to \ln n + \tfrac12 \ln(2 \sigma^2 t):
 
 the margin grows with the logarithm of time, by one half for every factor e.
 
-Departure: the heuristic that the loss to be gained falls like :math:`e^{-\Delta}`, :math:`\dot\Delta = c e^{-\Delta}`, gives twice that
-slope; the loss above falls like :math:`e^{-2\Delta}`. Source: arXiv:2410.13835, section 2 (the two variables and their mutual
+Departure: the heuristic that the loss to be gained falls like :math:`e^{-\Delta}`, :math:`\dot\Delta = c e^{-\Delta}`, gives
+twice that slope; the loss above falls like :math:`e^{-2\Delta}`. Source: arXiv:2410.13835, section 2 (the two variables and their mutual
 reinforcement); the loss and its law: derived. The tests hold the flow against the closed solution.
 Letters: V tokens, K queries, n other keys, r rate of the value.
 """
@@ -33,7 +34,7 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow
 
-__all__ = ["Point", "Query", "heuristic_law", "late_law", "loss", "share", "solve", "variance"]
+__all__ = ["Point", "Query", "covariance", "heuristic_law", "late_law", "loss", "share", "solve", "variance"]
 
 Scalar = float | Float[Array, "*#t"]
 
@@ -66,14 +67,20 @@ def loss(at: Point, query: Query) -> Float[Array, ""]:
     return -jnp.mean(jax.nn.log_softmax(logits) @ query.target)
 
 
-def variance(target: Float[Array, " V"], written: Float[Array, "*k V"]) -> Float[Array, "*k"]:
-    r"""Variance :math:`\text{Var}_\pi` of logits under the next token's law."""
-    centred = written - (written @ target)[..., None]
-    return jnp.square(centred) @ target
+def covariance(target: Float[Array, " V"], x: Float[Array, "*k V"], y: Float[Array, "*k V"]) -> Float[Array, "*k"]:
+    r"""Covariance :math:`\text{Cov}_\pi` of logits under the next token's law."""
+    return ((x - (x @ target)[..., None]) * (y - (y @ target)[..., None])) @ target
+
+
+def variance(query: Query) -> Float[Array, ""]:
+    r"""The law's :math:`\sigma^2`: what the other keys write, less what the sink's value makes up for."""
+    target, sink, others = query.target, query.sink, query.others
+    overlap = covariance(target, sink, jnp.mean(others, 0))
+    return jnp.mean(covariance(target, others, others)) - overlap**2 / covariance(target, sink, sink)
 
 
 def solve(start: Point, query: Query, ts: Float[Array, " t"], rate: Float[Array, ""], rtol: float = 1e-8) -> flow.Solution:
-    """The flow at times ``ts`` > 0 from its start at ``ts[0]``, in log time by an implicit solver: the value's decay is stiff there.
+    """The flow at times ``ts`` > 0 from its start at ``ts[0]``, in log time, where the decay of the value is stiff.
 
     Args:
         start: the point at ``ts[0]``.

@@ -4,7 +4,8 @@ Observed on sequences that were not trained on, at queries from position 2 on; "
 those at triggers: the weight on token 0 (where weights do not sum to one, also its share of their sum); the margin
 :math:`\Delta` of its score over the mean score of the other keys; and the drain, the size of what its value writes into the
 stream over the mean of all other tokens'. Beside
-them the weights at idle queries on the query's own token and on the one before it.
+them the weights at idle queries on the query's own token and on the one before it, and all
+weights at the end on the first of those sequences.
 """
 
 from __future__ import annotations
@@ -36,8 +37,7 @@ class Backcopy:
     Args:
         attention: form of the weights.
         optimizer: of the training.
-        lr: its rate, at the start.
-        decay: share of the rate that is gone at the end, linearly in the steps.
+        lr: its rate.
         every: steps between two samples.
         triggers: their number; 0 leaves the head nothing to do.
         values: factor of the gradients of V and O; 0 freezes what maps a token to its value.
@@ -48,26 +48,25 @@ class Backcopy:
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
     lr: jd.Swept = 1.2e-2
-    decay: jd.Swept = 0.0
     every: jd.Swept = 25.0
     triggers: jd.Swept = 3.0
     values: jd.Swept = 1.0
     longest: int = 2400
     vocabulary: int = 17
-    length: int = 32
+    length: int = 16
     width: int = 32
     hidden: int = 64
-    batch: int = 8
+    batch: int = 16
     samples: int = 32
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.decay <= 1, "decay is between 0 and 1", "decay")
         jd.require(self, 0 <= self.triggers <= MOST, f"triggers is from 0 to {MOST}", "triggers")
         jd.require(self, self.vocabulary > MOST + 1, f"vocabulary is above {MOST + 1}", "vocabulary")
         jd.require(self, self.values >= 0, "values is at least 0", "values")
-        jd.require(self, 1 <= self.every * self.samples <= self.longest, "samples times every is at most longest", "every", "longest")
+        steps = self.every * self.samples
+        jd.require(self, self.every >= 1 and steps <= self.longest, "every is at least 1, samples times it at most longest", "every")
         for name in ("width", "hidden", "batch", "samples"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.length > FIRST + 1, f"length is above {FIRST + 1}", "length")
@@ -125,12 +124,7 @@ def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.G
         params = params._replace(qkv=params.qkv.at[2].set(held(params.qkv[2], s.values)), out=held(params.out, s.values))
         return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
 
-    total = s.every * s.samples
-
-    def rate(count: Int[Array, ""]) -> Float[Array, ""]:
-        return s.lr * (1 - s.decay * count.astype(s.lr.dtype) / total)
-
-    tx = train.switched(s.optimizer, {"adam": optax.adam(rate), "sgd": optax.sgd(rate)})
+    tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})
     return tx, train.make_step(loss, tx, lambda i: data[i])
 
 
@@ -154,12 +148,15 @@ def trial(s: Backcopy, key: PRNGKeyArray) -> jd.Observables:
     every = jnp.round(s.every).astype(jnp.int32)
     last, curves = train.record(step, start, lambda t: observe(s, law, t.params, tokens), samples=s.samples, every=every)
     names = {name: jd.named(curve, "step") for name, curve in curves.items()}
+    shown = nats(s, last.params, tokens[:1])[1].weights[0]
     return jd.observables(
         predicted={},
         measured={name: names[name] for name in MEASURED},
         recorded={name: names[name] for name in names if name not in MEASURED}
         | {
             "uniform": jnp.mean(1 / jnp.arange(FIRST + 1, s.length + 1).astype(s.dtype)),
+            "map": jd.named(shown, "query key"),
+            "text": jd.named(tokens[0, :-1].astype(s.dtype), "query"),
             "steps": jd.named((every * jnp.arange(s.samples + 1)).astype(s.dtype), "step"),
         },
         status=train.finite_status(last.params),

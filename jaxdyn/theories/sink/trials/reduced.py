@@ -56,7 +56,7 @@ def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
     solution = reduced.solve(start, query, ts, jnp.asarray(s.rate, jnp.float64))
     margin, value = solution.ys
     late = int(np.argmax(np.asarray(TIMES) > 0.999 * LATE))
-    sigma = jnp.mean(reduced.variance(query.target, query.others))
+    sigma = reduced.variance(query)
     law = reduced.late_law(ts, jnp.maximum(sigma, 1e-12), query.keys)
     return jd.observables(
         predicted={"margin": jd.named(jnp.stack([law, reduced.heuristic_law(ts, ts[late], margin[late])]), "form t")},
