@@ -23,7 +23,8 @@ def rows(ds: xr.Dataset) -> list[dict]:
     end = ds.isel(step=-1).mean("seed")
     names = {"token 0": "measured_idle", "share of token 0": "measured_share", "itself": "own", "the one before": "before"}
     return [
-        {"attention": form} | {label: float(end[name].sel(attention=form)) for label, name in names.items()}
+        {"attention": form}
+        | {label: float(end[name].sel(attention=form)) for label, name in names.items()}
         | {"token 0, at triggers": float(end.measured_copying.sel(attention=form))}
         for form in FORMS
     ]

@@ -23,7 +23,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
     difference = abs(slope(late.measured_margin) - slope(late.predicted_margin))
     return [
-        jd.gate("size of the value at the end, over that at the start", abs(ds.value.isel(t=-1) / ds.start), at_most=1e-3),
+        jd.gate("size of the value at the end, over that at the start", abs(ds["size"].isel(t=-1) / ds.start), at_most=1e-3),
         jd.at_most("margin, largest difference from the law", abs(late.measured_margin - late.predicted_margin), 0.1),
         jd.at_most("slope in the logarithm of time, largest difference from the law's", difference, 0.025),
     ]
@@ -38,7 +38,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         (axes[1], "share", "", "measured"),
         (axes[2], "size", "", "measured"),
     ):
-        values = abs(ds.value) if name == "size" else ds[name]
+        values = abs(ds[name])
         plotting.band(ax, ds.t, values.transpose(..., "t"), label, color)
     for ax, label in zip(axes, (r"margin $\Delta$", "weight of the sink", r"size of its value $\beta$"), strict=True):
         ax.set(xscale="log", xlabel="time", ylabel=label)
@@ -46,8 +46,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 LAW = jd.Study(
     trial=trial,
-    quick=jd.grid(Reduced, value=[0.3, 1.0], keys=[16.0, 64.0]),
-    paper=jd.grid(Reduced, value=[0.1, 0.3, 1.0, 2.0], keys=[4.0, 16.0, 64.0, 256.0], others=[0.5, 1.0, 2.0]),
+    quick=jd.grid(Reduced, value=[0.3, 1.0], number=[16.0, 64.0]),
+    paper=jd.grid(Reduced, value=[0.1, 0.3, 1.0, 2.0], number=[4.0, 16.0, 64.0, 256.0], others=[0.5, 1.0, 2.0]),
     seeds=8,
     paper_seeds=32,
     evidence="reduced",

@@ -19,8 +19,8 @@ Late law (derived). At :math:`\ln\pi` the loss is least, so that small disturban
 the margin grows with the logarithm of time, by one half for every factor e.
 
 Departure: the heuristic that the loss to be gained falls like :math:`e^{-\Delta}`, :math:`\dot\Delta = c e^{-\Delta}`, gives
-twice that slope; the loss above falls like :math:`e^{-2\Delta}`. Source: arXiv:2410.13835, section 2 (the two variables and their mutual
-reinforcement); the loss and its law: derived. The tests hold the flow against the closed solution.
+twice that slope; the loss above falls like :math:`e^{-2\Delta}`. Source: arXiv:2410.13835, section 2 (the two variables and their
+mutual reinforcement); the loss and its law: derived. The tests hold the flow against the closed solution.
 Letters: V tokens, K queries, n other keys, r rate of the value.
 """
 

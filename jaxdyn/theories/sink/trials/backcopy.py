@@ -66,7 +66,7 @@ class Backcopy:
         jd.require(self, self.vocabulary > MOST + 1, f"vocabulary is above {MOST + 1}", "vocabulary")
         jd.require(self, self.values >= 0, "values is at least 0", "values")
         steps = self.every * self.samples
-        jd.require(self, self.every >= 1 and steps <= self.longest, "every is at least 1, samples times it at most longest", "every")
+        jd.require(self, 1 <= self.every and steps <= self.longest, "every is from 1 to longest / samples", "every", "longest")
         for name in ("width", "hidden", "batch", "samples"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.length > FIRST + 1, f"length is above {FIRST + 1}", "length")

@@ -25,16 +25,16 @@ CONCENTRATION = 0.5
 
 @jd.setting
 class Reduced:
-    """Size of the sink's value at the start, of what the other keys write, number of these, and the value's rate (0: frozen)."""
+    """Size of the sink's value at the start, of what the other keys write, number of these keys, and the value's rate (0: frozen)."""
 
     value: jd.Swept = 1.0
     others: jd.Swept = 1.0
-    keys: jd.Swept = 16.0
+    number: jd.Swept = 16.0
     rate: jd.Swept = 1.0
     vocabulary: int = 16
 
     def __post_init__(self) -> None:
-        jd.require(self, self.keys > 0, "keys is positive", "keys")
+        jd.require(self, self.number > 0, "number is positive", "number")
         jd.require(self, self.others >= 0, "others is at least 0", "others")
         jd.require(self, self.rate >= 0, "rate is at least 0", "rate")
         jd.require(self, self.vocabulary >= 2, "vocabulary is at least 2", "vocabulary")
@@ -49,7 +49,7 @@ def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
         target=(1 - SHARE) * drawn + SHARE / size,
         sink=jax.random.normal(k_sink, (size,), jnp.float64),
         others=s.others * jax.random.normal(k_others, (QUERIES, size), jnp.float64),
-        keys=jnp.asarray(s.keys, jnp.float64),
+        keys=jnp.asarray(s.number, jnp.float64),
     )
     ts = jnp.asarray(TIMES, jnp.float64)
     start = reduced.Point(jnp.zeros((), jnp.float64), jnp.asarray(s.value, jnp.float64))
@@ -66,7 +66,7 @@ def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
             "root": jd.named(margin[late] + jnp.sqrt(ts) - jnp.sqrt(ts[late]), "t"),
             "linear": jd.named(margin[late] + ts / ts[late] - 1, "t"),
             "share": jd.named(reduced.share(margin, query.keys), "t"),
-            "value": jd.named(value, "t"),
+            "size": jd.named(value, "t"),
             "start": start.value,
         },
         status=solution.status,

@@ -15,11 +15,11 @@ def test_margins_follow_the_law_unless_the_value_is_frozen():
     law = end.predicted_margin.sel(form="derived")
     np.testing.assert_allclose(end.measured_margin.sel(rate=1.0), law.sel(rate=1.0), atol=0.05)
     assert float((law - end.measured_margin).sel(rate=0.0).min()) > 2
-    np.testing.assert_allclose(end.value.sel(rate=0.0), 1.0)
-    assert float(abs(end.value.sel(rate=1.0)).max()) < 1e-3
+    np.testing.assert_allclose(end["size"].sel(rate=0.0), 1.0)
+    assert float(abs(end["size"].sel(rate=1.0)).max()) < 1e-3
 
 
-@pytest.mark.parametrize("wrong", [{"keys": 0.0}, {"others": -1.0}, {"rate": -1.0}, {"vocabulary": 1}])
+@pytest.mark.parametrize("wrong", [{"number": 0.0}, {"others": -1.0}, {"rate": -1.0}, {"vocabulary": 1}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Reduced(**wrong)

@@ -1,0 +1,85 @@
+r"""How the margin of the sink's score grows along training, which law fits it, and how the size of its value falls with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.stats import spearman
+from jaxdyn.theories.sink.trials.backcopy import Backcopy, trial
+
+__all__ = ["CLAIMS", "explained", "judge_drain", "judge_growth", "judge_needed", "slopes"]
+
+START = 4  # record from which on laws are fitted: an eighth of the steps
+LAWS = {"ln t": np.log, "the square root of t": np.sqrt, "t": lambda t: t}
+
+
+def late(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Steps and margins from an eighth of the training on."""
+    part = ds.isel(step=slice(START, None))
+    return part.steps, part.measured_margin
+
+
+def slopes(x: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
+    """Least-squares slope of every run."""
+    x, y = x - x.mean("step"), y - y.mean("step")
+    return (x * y).sum("step") / (x * x).sum("step")
+
+
+def explained(x: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
+    """Share of the variance along the steps that a straight line in x explains, of every run."""
+    rest = (y - y.mean("step")) - slopes(x, y) * (x - x.mean("step"))
+    return 1 - (rest**2).sum("step") / ((y - y.mean("step")) ** 2).sum("step")
+
+
+def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
+    """Variance of the margins that each law explains, and the slope in the logarithm of the steps."""
+    steps, margin = late(ds)
+    jd.need(steps, step=8)
+    fits = [
+        jd.mean_within(f"variance of the margin explained by a line in {name}", explained(law(steps), margin), over="seed", low=0.0)
+        for name, law in LAWS.items()
+    ]
+    return [
+        *fits,
+        jd.mean_within("slope of the margin in ln t", slopes(np.log(steps), margin), over="seed", low=0.5),
+    ]
+
+
+def judge_drain(ds: xr.Dataset) -> list[jd.Check]:
+    """Rank correlation of the drain with the weight on token 0 along the steps, and the drain at the end."""
+    correlation = spearman(ds.measured_drain, ds.measured_idle, "step")
+    end = ds.measured_drain.isel(step=-1)
+    return [
+        jd.mean_within("rank correlation along the steps", correlation, over="seed", high=-0.5),
+        jd.mean_within("size of the value of token 0 over the mean of others, at the end", end, over="seed", high=0.5),
+    ]
+
+
+def judge_needed(ds: xr.Dataset) -> list[jd.Check]:
+    """Weight on token 0 where the head is idle and its drain, with triggers against without, in the same seeds."""
+    jd.need(ds, triggers=(0.0, 3.0))
+    end = ds.isel(step=-1)
+    more = end.measured_idle.sel(triggers=3.0) - end.measured_idle.sel(triggers=0.0)
+    less = end.measured_drain.sel(triggers=0.0) - end.measured_drain.sel(triggers=3.0)
+    ratio = (end.measured_idle / end.uniform).sel(triggers=0.0)
+    return [
+        jd.mean_within("weight on token 0 at idle queries, with triggers less without", more, over="seed", low=0.1),
+        jd.mean_within("size of its value over others, without triggers less with", less, over="seed", low=0.2),
+        jd.mean_within("weight on token 0 over that of uniform attention, without triggers", ratio, over="seed", high=1.3),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing moves, and all is as at the start."""
+    names = ("measured_idle", "measured_drain", "measured_margin")
+    return ds.assign({name: ds[name].isel(step=0, drop=True).broadcast_like(ds[name]).transpose(*ds[name].dims) for name in names})
+
+
+def shuffled(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the drains are those of other steps, in an order drawn once."""
+    order = np.random.default_rng(0).permutation(ds.sizes["step"])
+    return ds.assign(measured_drain=ds.measured_drain.isel(step=order).drop_vars("step", errors="ignore"))
