@@ -1,8 +1,8 @@
 """The claims on attention sinks, by topic."""
 
-from jaxdyn.theories.sink.claims import backcopy, reduced, variants
+from jaxdyn.theories.sink.claims import backcopy, growth, reduced, variants
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (variants, backcopy, reduced)
+TOPICS = (variants, backcopy, growth, reduced)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -51,6 +51,15 @@ def judge_own(ds: xr.Dataset) -> list[jd.Check]:
     return [
         *trained(ds),
         jd.mean_within("share of token 0 at idle queries over that of uniform attention", ratio, over="seed", low=LEAST),
+        jd.mean_within("size of the value of token 0 over the mean of others", end.measured_drain, over="seed", high=0.6),
+    ]
+
+
+def judge_relu(ds: xr.Dataset) -> list[jd.Check]:
+    """Weight on token 0 at idle queries at the end."""
+    return [
+        *trained(ds),
+        jd.mean_within("weight on token 0 at idle queries", ds.isel(step=-1).measured_idle, over="seed", high=0.05),
     ]
 
 
@@ -61,10 +70,7 @@ def judge_forms(ds: xr.Dataset) -> list[jd.Check]:
     ratio = end.measured_share / end.uniform
     return [
         *trained(ds),
-        *(
-            jd.mean_within(f"share of token 0, {form}", ratio.sel(attention=form), over="seed", low=low, high=high)
-            for form, (low, high) in ENDS.items()
-        ),
+        *(jd.mean_within(f"share of token 0, {form}", ratio.sel(attention=form), over="seed", low=LEAST) for form in FORMS),
     ]
 
 
@@ -97,8 +103,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Backcopy, attention=list(FORMS)),
-    paper=jd.grid(Backcopy, attention=list(FORMS), lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64, samples=8),
-    seeds=16,
+    paper=jd.grid(Backcopy, attention=list(FORMS), lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64),
+    seeds=12,
     paper_seeds=32,
     evidence="network",
     source="arXiv:2410.13835, section 2 (task and mechanism); arXiv:2410.10781 (forms of attention); sizes and bounds ours",

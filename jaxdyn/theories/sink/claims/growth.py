@@ -30,9 +30,10 @@ def slopes(x: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
 
 
 def explained(x: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
-    """Share of the variance along the steps that a straight line in x explains, of every run."""
-    rest = (y - y.mean("step")) - slopes(x, y) * (x - x.mean("step"))
-    return 1 - (rest**2).sum("step") / ((y - y.mean("step")) ** 2).sum("step")
+    """Share of the variance along the steps that a straight line in x explains, of every run; 0 of a constant."""
+    y = y - y.mean("step")
+    rest, total = y - slopes(x, y) * (x - x.mean("step")), (y**2).sum("step", min_count=1)
+    return (1 - (rest**2).sum("step") / total.where(total > 0)).where(total != 0, 0.0)
 
 
 def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
@@ -51,7 +52,8 @@ def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_drain(ds: xr.Dataset) -> list[jd.Check]:
     """Rank correlation of the drain with the weight on token 0 along the steps, and the drain at the end."""
-    correlation = spearman(ds.measured_drain, ds.measured_idle, "step")
+    moved = ds.measured_drain.std("step") * ds.measured_idle.std("step")
+    correlation = spearman(ds.measured_drain, ds.measured_idle, "step").where(moved != 0, 0.0)  # of a constant
     end = ds.measured_drain.isel(step=-1)
     return [
         jd.mean_within("rank correlation along the steps", correlation, over="seed", high=-0.5),
@@ -83,3 +85,57 @@ def shuffled(ds: xr.Dataset) -> xr.Dataset:
     """A control: the drains are those of other steps, in an order drawn once."""
     order = np.random.default_rng(0).permutation(ds.sizes["step"])
     return ds.assign(measured_drain=ds.measured_drain.isel(step=order).drop_vars("step", errors="ignore"))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Margin and drain along the logarithm of the steps."""
+    axes = fig.subplots(1, 3)
+    axis = next((name for name in ("lr", "triggers") if name in ds.dims), None)
+    for value, color in zip([None] if axis is None else ds[axis].values, ("measured", "third"), strict=False):
+        part = ds if value is None else ds.sel({axis: value})
+        label = "softmax" if value is None else f"{axis} {value:g}"
+        steps = part.steps.values.reshape(-1, ds.sizes["step"])[0]
+        for ax, name in zip(axes, ("idle", "margin", "drain"), strict=True):
+            plotting.band(ax, steps[1:], part[f"measured_{name}"].transpose(..., "step").values[..., 1:], label, color)
+    for ax, label in zip(axes, ("weight on token 0, idle", r"margin $\Delta$", "size of its value / others"), strict=True):
+        ax.set(xscale="log", xlabel="step", ylabel=label)
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Backcopy),
+    paper=jd.grid(Backcopy, lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64),
+    seeds=12,
+    paper_seeds=32,
+    evidence="network",
+    source="arXiv:2410.13835, section 2 (task and mechanism); sizes and bounds ours",
+    rivals={"nothing moves": still},
+    plot=plot,
+    caption="Weight on token 0 at idle queries, margin of its score and size of its value along training: median and central 90% "
+    "of the runs.",
+)
+CLAIMS = (
+    STUDY.claim(
+        id="sink.bb_log_growth",
+        statement="TODO",
+        expected="measured",
+        judge=judge_growth,
+        quick=jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=75.0),
+        seeds=8,
+    ),
+    STUDY.claim(
+        id="sink.value_drain",
+        statement="TODO",
+        expected="measured",
+        judge=judge_drain,
+        controls={"frozen values": {"values": 0.0}, "steps of the drain permuted": shuffled},
+    ),
+    STUDY.claim(
+        id="sink.bb_needed",
+        statement="TODO",
+        expected="measured",
+        judge=judge_needed,
+        quick=jd.grid(Backcopy, triggers=[0.0, 3.0]),
+        controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
+    ),
+)
