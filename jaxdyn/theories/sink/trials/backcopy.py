@@ -53,10 +53,10 @@ class Backcopy:
     values: jd.Swept = 1.0
     longest: int = 2400
     vocabulary: int = 17
-    length: int = 16
+    length: int = 32
     width: int = 32
     hidden: int = 64
-    batch: int = 16
+    batch: int = 8
     samples: int = 32
     dtype: str = "float32"
 

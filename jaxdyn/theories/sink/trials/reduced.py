@@ -25,7 +25,7 @@ CONCENTRATION = 0.5
 
 @jd.setting
 class Reduced:
-    """Size of the sink's value at the start, of what the other keys write, number of these keys, and the value's rate (0: frozen)."""
+    """Size of the sink's value at the start, of what the other keys write, their number, and the value's rate (0: frozen)."""
 
     value: jd.Swept = 1.0
     others: jd.Swept = 1.0

@@ -38,7 +38,9 @@ def test_a_held_array_passes_a_part_of_its_gradient():
     np.testing.assert_allclose(slope, [0.5, 1.0])
 
 
-@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"triggers": 4.0}, {"values": -1.0}, {"length": 3}, {"width": 0}, {"every": 0.0}, {"longest": 9}])
+@pytest.mark.parametrize(
+    "wrong", [{"lr": 0.0}, {"triggers": 4.0}, {"values": -1.0}, {"length": 3}, {"width": 0}, {"every": 0.0}, {"longest": 9}]
+)
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Backcopy(**wrong)
