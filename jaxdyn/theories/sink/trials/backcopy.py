@@ -40,7 +40,7 @@ class Backcopy:
         lr: its rate.
         every: steps between two samples.
         triggers: their number; 0 leaves the head nothing to do.
-        values: factor of the gradients of V and O; 0 freezes what maps a token to its value.
+        value_rate: factor of the gradients of V and O; 0 freezes what maps a token to its value.
         longest: steps for which sequences are drawn, at least samples times every.
         vocabulary, length, width, hidden, batch, samples, dtype: sizes.
     """
@@ -50,7 +50,7 @@ class Backcopy:
     lr: jd.Swept = 1.2e-2
     every: jd.Swept = 25.0
     triggers: jd.Swept = 3.0
-    values: jd.Swept = 1.0
+    value_rate: jd.Swept = 1.0
     longest: int = 2400
     vocabulary: int = 17
     length: int = 32
@@ -64,7 +64,7 @@ class Backcopy:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
         jd.require(self, 0 <= self.triggers <= MOST, f"triggers is from 0 to {MOST}", "triggers")
         jd.require(self, self.vocabulary > MOST + 1, f"vocabulary is above {MOST + 1}", "vocabulary")
-        jd.require(self, self.values >= 0, "values is at least 0", "values")
+        jd.require(self, self.value_rate >= 0, "value_rate is at least 0", "value_rate")
         steps = self.every * self.samples
         jd.require(self, 1 <= self.every and steps <= self.longest, "every is from 1 to longest / samples", "every", "longest")
         for name in ("width", "hidden", "batch", "samples"):
@@ -121,7 +121,7 @@ def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.G
     data = jax.vmap(row)(jnp.arange(s.longest))
 
     def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Float[Array, ""]:
-        params = params._replace(qkv=params.qkv.at[2].set(held(params.qkv[2], s.values)), out=held(params.out, s.values))
+        params = params._replace(qkv=params.qkv.at[2].set(held(params.qkv[2], s.value_rate)), out=held(params.out, s.value_rate))
         return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
 
     tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})

@@ -24,11 +24,11 @@ def test_short_runs():
 
 
 def test_frozen_values_and_a_world_without_triggers():
-    ds = jd.sweep(trial, jd.grid(Backcopy, values=[0.0, 1.0], triggers=[0.0, 3.0], **SMALL), 1)
+    ds = jd.sweep(trial, jd.grid(Backcopy, value_rate=[0.0, 1.0], triggers=[0.0, 3.0], **SMALL), 1)
     assert float(abs(ds.measured_copying.sel(triggers=0.0)).max()) == 0
     assert float(ds.measured_copying.sel(triggers=3.0).min()) > 0
     moved = abs(ds.measured_drain.isel(step=-1) - ds.measured_drain.isel(step=0)).sel(triggers=3.0)
-    assert moved.sel(values=0.0).item() != moved.sel(values=1.0).item()
+    assert moved.sel(value_rate=0.0).values[0] != moved.sel(value_rate=1.0).values[0]
     np.testing.assert_allclose(ds.map.sum("key"), 1, rtol=1e-5)
 
 
@@ -39,7 +39,7 @@ def test_a_held_array_passes_a_part_of_its_gradient():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"triggers": 4.0}, {"values": -1.0}, {"length": 3}, {"width": 0}, {"every": 0.0}, {"longest": 9}]
+    "wrong", [{"lr": 0.0}, {"triggers": 4.0}, {"value_rate": -1.0}, {"length": 3}, {"width": 0}, {"every": 0.0}, {"longest": 9}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
