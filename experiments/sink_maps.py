@@ -35,7 +35,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     axes = fig.subplots(1, len(FORMS), sharey=True)
     for form, ax in zip(FORMS, axes, strict=True):
         one = ds.sel(attention=form).isel(seed=0)
-        weights = one.map.values
+        weights = one.pattern.values
         shown = weights / max(1.0, float(weights.sum(-1).max()))
         ax.imshow(shown, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
         copies = np.flatnonzero((one.text.values >= 1) & (one.text.values <= MOST))

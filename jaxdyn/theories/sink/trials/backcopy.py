@@ -155,7 +155,7 @@ def trial(s: Backcopy, key: PRNGKeyArray) -> jd.Observables:
         recorded={name: names[name] for name in names if name not in MEASURED}
         | {
             "uniform": jnp.mean(1 / jnp.arange(FIRST + 1, s.length + 1).astype(s.dtype)),
-            "map": jd.named(shown, "query key"),
+            "pattern": jd.named(shown, "query key"),
             "text": jd.named(tokens[0, :-1].astype(s.dtype), "query"),
             "steps": jd.named((every * jnp.arange(s.samples + 1)).astype(s.dtype), "step"),
         },

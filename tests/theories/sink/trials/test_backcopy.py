@@ -29,7 +29,7 @@ def test_frozen_values_and_a_world_without_triggers():
     assert float(ds.measured_copying.sel(triggers=3.0).min()) > 0
     moved = abs(ds.measured_drain.isel(step=-1) - ds.measured_drain.isel(step=0)).sel(triggers=3.0)
     assert moved.sel(value_rate=0.0).values[0] != moved.sel(value_rate=1.0).values[0]
-    np.testing.assert_allclose(ds.map.sum("key"), 1, rtol=1e-5)
+    np.testing.assert_allclose(ds.pattern.sum("key"), 1, rtol=1e-5)
 
 
 def test_a_held_array_passes_a_part_of_its_gradient():
