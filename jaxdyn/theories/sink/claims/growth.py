@@ -120,7 +120,8 @@ CLAIMS = (
         statement=r"How does the margin of the sink's score grow? "
         rf"In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 and 1, a line in $\ln t$ explains from an eighth of the "
         r"steps on 88% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% "
-        r"or more (means of 8 runs at the worse rate of each), and the slope in $\ln t$ is about 1.2 or more.",
+        r"or more (means of 8 runs at the worse rate of each). The slope in $\ln t$ is 1.2 on average; runs differ so much that its "
+        r"interval contains 0 at the rate 0.3.",
         expected="measured",
         judge=judge_growth,
         quick=SGD,
@@ -145,8 +146,8 @@ CLAIMS = (
     STUDY.claim(
         id="sink.bb_needed",
         statement=f"Is there a sink where the head has nothing to do at all? In {SETUP}, trained by Adam for 800 steps, token 0 "
-        "has 0.2 to 0.5 more weight at idle queries with three triggers than without any, and its value is smaller by 0.4 to 1.2 "
-        "of what the others write (means of 8 runs).",
+        "has 0.34 more weight at idle queries with three triggers than without any (8 runs, interval -0.04 to 0.71), and its "
+        "value is smaller by 0.81 of what the others write (0.10 to 1.51).",
         expected="measured",
         judge=judge_needed,
         quick=jd.grid(Backcopy, triggers=[0.0, 3.0]),
