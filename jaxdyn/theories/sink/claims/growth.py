@@ -120,8 +120,8 @@ CLAIMS = (
         statement=r"How does the margin of the sink's score grow? "
         rf"In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 and 1, a line in $\ln t$ explains from an eighth of the "
         r"steps on 88% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% "
-        r"or more (means of 8 runs at the worse rate of each). The slope in $\ln t$ is 1.2 on average; runs differ so much that its "
-        r"interval contains 0 at the rate 0.3.",
+        r"or more (means of 8 runs at the worse rate of each). The slope in $\ln t$ is 1.2 on average; runs differ so much that "
+        r"its interval contains 0 at the rate 0.3.",
         expected="measured",
         judge=judge_growth,
         quick=SGD,
