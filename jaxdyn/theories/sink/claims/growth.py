@@ -39,7 +39,7 @@ def explained(x: xr.DataArray, y: xr.DataArray) -> xr.DataArray:
 def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
     """Variance of the margins that each law explains, and the slope in the logarithm of the steps."""
     steps, margin = late(ds)
-    jd.need(steps, step=8)
+    jd.need(ds, step=8)
     fits = [
         jd.mean_within(f"variance of the margin explained by a line in {name}", explained(law(steps), margin), over="seed", low=0.5)
         for name, law in LAWS.items()
