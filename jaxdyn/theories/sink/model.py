@@ -10,6 +10,7 @@ Letters: T tokens of V, d width, f units.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -73,8 +74,11 @@ def forward(params: Params, tokens: Int[Array, " T"], form: Code) -> tuple[Float
     q, k, v = jnp.einsum("td,cde->cte", rms_norm(x, params.gains[0], 1e-6), params.qkv)
     scores = q @ k.T * q.shape[-1] ** -0.5
     mask, sink = attention.causal_mask(tokens.size), jnp.broadcast_to(params.sink, tokens.shape)
-    each = [attention.weights(scores, name, mask, sink if name == "sink_bias" else None) for name in FORMS]
-    b = jax.lax.select_n(form.index, *each)
+
+    def weigh(name: str) -> Callable[[], Float[Array, "T T"]]:
+        return lambda: attention.weights(scores, name, mask, sink if name == "sink_bias" else None)
+
+    b = jax.lax.switch(form.index, [weigh(name) for name in FORMS])
     written = v @ params.out
     x = x + b @ written
     x = x + jax.nn.relu(rms_norm(x, params.gains[1], 1e-6) @ params.inner) @ params.outer

@@ -3,10 +3,14 @@ r"""A one-block transformer trained on the Bigram-Backcopy task, and where its h
 Observed on sequences that were not trained on, at queries from position 2 on; "idle" are those whose token is no trigger, "copy"
 those at triggers: the weight on token 0 (where weights do not sum to one, also its share of their sum); the margin
 :math:`\Delta` of its score over the mean score of the other keys; and the drain, the size of what its value writes into the
-stream over the mean of all other tokens'.
+stream over the mean of all other tokens'. Beside
+them the weights at idle queries on the query's own token and on the one before it, and all
+weights at the end on the first of those sequences.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -21,30 +25,49 @@ from jaxdyn.theories.sink import model
 __all__ = ["FIRST", "Backcopy", "trial"]
 
 FIRST = 2  # position from which the loss counts
+MEASURED = ("idle", "copying", "drain", "margin", "share")
 HELD_OUT = 32  # sequences
+MOST = 3  # triggers
 
 
 @jd.setting
 class Backcopy:
-    """A network and its training; ``triggers`` = 0 leaves the head nothing to do."""
+    """A network and its training.
+
+    Args:
+        attention: form of the weights.
+        optimizer: of the training.
+        lr: its rate.
+        every: steps between two samples.
+        triggers: their number; 0 leaves the head nothing to do.
+        value_rate: factor of the gradients of V and O; 0 freezes what maps a token to its value.
+        longest: steps for which sequences are drawn, at least samples times every.
+        vocabulary, length, width, hidden, batch, samples, dtype: sizes.
+    """
 
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
     lr: jd.Swept = 1.2e-2
-    triggers: int = 3
+    every: jd.Swept = 25.0
+    triggers: jd.Swept = 3.0
+    value_rate: jd.Swept = 1.0
+    longest: int = 2400
     vocabulary: int = 17
     length: int = 32
     width: int = 32
     hidden: int = 64
     batch: int = 8
-    samples: int = 4
-    every: int = 150  # steps between two samples
+    samples: int = 32
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.triggers < self.vocabulary - 1, "triggers is at least 0 and below vocabulary - 1", "triggers")
-        for name in ("width", "hidden", "batch", "samples", "every"):
+        jd.require(self, 0 <= self.triggers <= MOST, f"triggers is from 0 to {MOST}", "triggers")
+        jd.require(self, self.vocabulary > MOST + 1, f"vocabulary is above {MOST + 1}", "vocabulary")
+        jd.require(self, self.value_rate >= 0, "value_rate is at least 0", "value_rate")
+        steps = self.every * self.samples
+        jd.require(self, 1 <= self.every and steps <= self.longest, "every is from 1 to longest / samples", "every", "longest")
+        for name in ("width", "hidden", "batch", "samples"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.length > FIRST + 1, f"length is above {FIRST + 1}", "length")
 
@@ -58,7 +81,8 @@ def nats(s: Backcopy, params: model.Params, tokens: Int[Array, "b T1"]) -> tuple
 def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Array, "b T1"]) -> dict[str, Array]:
     """Losses and what the head does, at idle queries and at those that copy."""
     loss, seen = nats(s, params, tokens)
-    late = jnp.arange(s.length) >= FIRST
+    at = jnp.arange(s.length)
+    late = at >= FIRST
     copy = backcopy.due(law, tokens[:, :-1])
 
     def mean(values: Float[Array, "b T"], where: Array) -> Array:
@@ -66,7 +90,7 @@ def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Ar
         return jnp.sum(jnp.where(chosen, values, 0)) / jnp.maximum(jnp.sum(chosen), 1).astype(values.dtype)
 
     first, others = seen.weights[..., 0], jnp.tril(seen.scores)[..., 1:]
-    margin = seen.scores[..., 0] - jnp.sum(others, -1) / jnp.maximum(jnp.arange(s.length), 1).astype(others.dtype)
+    margin = seen.scores[..., 0] - jnp.sum(others, -1) / jnp.maximum(at, 1).astype(others.dtype)
     size = jnp.linalg.norm(seen.written, axis=-1)
     floor = backcopy.entropies(law)[tokens[:, :-1]]
     return {
@@ -77,32 +101,63 @@ def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Ar
         "share": mean(first / jnp.maximum(jnp.sum(seen.weights, -1), 1e-12), ~copy),
         "margin": mean(margin, ~copy),
         "drain": jnp.mean(size[:, 0]) / jnp.mean(size[:, FIRST:]),
+        "own": mean(seen.weights[:, at, at], ~copy),
+        "before": mean(seen.weights[:, at, jnp.maximum(at - 1, 0)], ~copy),
     }
+
+
+def task(s: Backcopy, key: PRNGKeyArray) -> backcopy.Law:
+    """A random chain; tokens above ``triggers`` go on by the chain."""
+    law = backcopy.law(key, s.vocabulary, MOST, dtype=s.dtype)
+    return law._replace(triggers=law.triggers & (jnp.arange(s.vocabulary) <= s.triggers))
+
+
+def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.GradientTransformation, Callable[..., train.State]]:
+    """The optimizer and a step; all sequences are drawn ahead."""
+
+    def row(i: Int[Array, ""]) -> Int[Array, "b T1"]:
+        return sequences(s, law, jax.random.fold_in(key, i), s.batch)
+
+    data = jax.vmap(row)(jnp.arange(s.longest))
+
+    def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Float[Array, ""]:
+        params = params._replace(qkv=params.qkv.at[2].set(held(params.qkv[2], s.value_rate)), out=held(params.out, s.value_rate))
+        return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
+
+    tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})
+    return tx, train.make_step(loss, tx, lambda i: data[i])
+
+
+def held(x: Array, factor: Float[Array, ""]) -> Array:
+    """The same array, with its gradient times a factor."""
+    return factor * x + (1 - factor) * jax.lax.stop_gradient(x)
+
+
+def sequences(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
+    """Sequences of the task, one token longer than the context."""
+    return jax.vmap(lambda k: backcopy.draw(k, law, s.length + 1))(jax.random.split(key, count))
 
 
 def trial(s: Backcopy, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch; losses and what the head does along it."""
     k_law, k_init, k_data, k_held = jax.random.split(key, 4)
-    law = backcopy.law(k_law, s.vocabulary, s.triggers, dtype=s.dtype)
-
-    def batch(key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
-        return jax.vmap(lambda k: backcopy.draw(k, law, s.length + 1))(jax.random.split(key, count))
-
-    def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Float[Array, ""]:
-        return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
-
-    tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})
-    step = train.make_step(loss, tx, lambda i: batch(jax.random.fold_in(k_data, i), s.batch))
-    held = batch(k_held, HELD_OUT)
+    law = task(s, k_law)
+    tx, step = training(s, law, k_data)
+    tokens = sequences(s, law, k_held, HELD_OUT)
     start = train.init(tx, model.init(k_init, s.vocabulary, s.length, s.width, s.hidden, s.dtype))
-    last, curves = train.record(step, start, lambda t: observe(s, law, t.params, held), samples=s.samples, every=s.every)
-    steps = s.every * jnp.arange(s.samples + 1)
+    every = jnp.round(s.every).astype(jnp.int32)
+    last, curves = train.record(step, start, lambda t: observe(s, law, t.params, tokens), samples=s.samples, every=every)
     names = {name: jd.named(curve, "step") for name, curve in curves.items()}
-    uniform = jnp.mean(1 / jnp.arange(FIRST + 1, s.length + 1).astype(s.dtype))
+    shown = nats(s, last.params, tokens[:1])[1].weights[0]
     return jd.observables(
         predicted={},
-        measured={name: names[name] for name in ("idle", "copying", "drain", "margin", "share")},
-        recorded={name: names[name] for name in ("excess", "copy_loss")}
-        | {"uniform": uniform, "steps": jd.named(steps.astype(s.dtype), "step")},
+        measured={name: names[name] for name in MEASURED},
+        recorded={name: names[name] for name in names if name not in MEASURED}
+        | {
+            "uniform": jnp.mean(1 / jnp.arange(FIRST + 1, s.length + 1).astype(s.dtype)),
+            "pattern": jd.named(shown, "query key"),
+            "text": jd.named(tokens[0, :-1].astype(s.dtype), "query"),
+            "steps": jd.named((every * jnp.arange(s.samples + 1)).astype(s.dtype), "step"),
+        },
         status=train.finite_status(last.params),
     )
