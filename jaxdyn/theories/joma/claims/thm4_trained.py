@@ -19,6 +19,7 @@ from jaxdyn.theories.joma.trials.converge import Converge, trial
 __all__ = ["CLAIMS", "exponent", "judge_separate", "judge_trained"]
 
 LEARNED = 0.5  # of the loss at the start: the targets' noise is about a quarter of it
+TYPICAL = 0.04  # error of the log distance, geometric mean over runs; single runs miss by 0.11
 DECADES = 2.0  # fewer than these show no decay
 ONE = {"context": "one", "attention": "exp", "activation": "id", "queries": 1.0, "residual": 0.0, "eta": 0.04, "span": 0.8}
 LATE = {"late": 1e-6, "low": 0.8, "high": 1.5}  # then the faster mode of each row is gone
@@ -32,11 +33,14 @@ def exponent(ds: xr.Dataset) -> xr.DataArray:
 
 def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
     """Distances over the last decades against the linear descent of the Hessian, and how speeds grow with the norm."""
+    far = ds.decades >= DECADES  # NaN is a run outside
+    share = far.where(ds.decades.notnull()).mean("seed")
+    ds = ds.assign({name: ds[name].where(far) for name in ("measured_distance", "measured_speed")})
     miss = np.sqrt((np.log(ds.measured_distance / ds.predicted_distance) ** 2).mean(["window", "token"]))
     return [
         jd.gate("loss in the end over loss at the start", ds.loss.isel(end=-1) / ds.loss.isel(end=0), at_most=LEARNED),
-        jd.gate("decades in which the rows approach their limit", ds.decades, at_least=DECADES),
-        jd.at_most("logarithm of the distance from the limit, rms error over tokens and times", miss, 0.08),
+        jd.gate("share of runs whose rows approach their limit over two decades or more", share, at_least=0.8),
+        jd.mean_within("ln of the rms error of the log distance from the limit", np.log(miss), over="seed", high=np.log(TYPICAL)),
         jd.mean_within("growth of ln speed with half the squared norm", exponent(ds), over="seed", low=-0.2, high=0.2),
     ]
 
@@ -82,10 +86,12 @@ STUDY = jd.Study(
 
 trained = STUDY.claim(
     id="joma.thm4_trained",
+    seeds=24,
+    bounds=jd.looked(at="0:24", confirmed="6000:6024"),
     statement=r"A block with softmax self-attention over 8 tokens and 3 tanh nodes, trained by gradient descent on squared error "
     r"to convergence: over the last decades (distances from $10^{-2}$ to $10^{-5}$ of the limit $\mu$) the rows of $V$ approach "
-    r"$\mu$ as the Hessian of the loss at the limit says, to 8% (root mean square over tokens and times). Their speeds do not "
-    r"grow with $\|\mu_l\|^2/2$: the slope of their logarithm is within .2 of zero, mean over runs.",
+    r"$\mu$ as the Hessian of the loss at the limit says, to 4% (root mean square over tokens and times, geometric mean over "
+    r"runs). Their speeds do not grow with $\|\mu_l\|^2/2$: the slope of their logarithm is within .2 of zero, mean over runs.",
     form="hessian",
     judge=judge_trained,
     assumes=(jd.below("unconverged", 1e-4),),

@@ -1,4 +1,4 @@
-"""The claims on sinks, by topic."""
+"""The claims on attention sinks, by topic."""
 
 from jaxdyn.theories.sink.claims import backcopy, growth, language, reduced, variants
 
