@@ -36,7 +36,7 @@ def logits(shape, params, tokens):
     """Logits of one sequence of tokens."""
     e, share = shape.width // shape.heads, shape.heads // shape.key_heads
     stream = [params["embed"][t] + (params["position"][i] if "position" in params else 0) for i, t in enumerate(tokens)]
-    for layer in range(shape.layers):
+    for layer in shape.walk:
         w = {name: value[layer] for name, value in params["blocks"].items()}
         z = [norm(x, w["attention_norm"], shape.epsilon) for x in stream]
         cut = lambda x, h: x[h * e : (h + 1) * e]  # noqa: E731

@@ -49,15 +49,18 @@ def step(
     x = embedded(shape, params, token[None], at[None])[0]
     now = None if key is None else jax.random.fold_in(key, time)
 
-    def one(x: Array, part: tuple[dict[str, Array], Layer, Array, Array | None]) -> tuple[Array, Layer]:
+    def one(x: Array, part: tuple[Any, Layer, Array, Array | None]) -> tuple[Array, Layer]:
         w, layer, number, scores = part
+        if shape.repeats > 1:  # a block is read where it is used: copies of all weights for every token would cost more
+            w = jax.tree.map(lambda every: every[w], params["blocks"])
         q, k, v = heads(shape, x, w)
         random = None if now is None else jax.random.fold_in(now, number)
         out, layer = attend(shape, policy, layer, time, q, k, v, sink=w.get("sink"), given=scores, random=random)
         return merged(shape, x, out, w), layer
 
-    numbers = jnp.arange(shape.layers, dtype=jnp.int32)
-    x, layers = jax.lax.scan(one, x, (params["blocks"], state.layers, numbers, given))
+    numbers = jnp.arange(shape.depth, dtype=jnp.int32)
+    blocks = params["blocks"] if shape.repeats == 1 else jnp.asarray(shape.walk, jnp.int32)
+    x, layers = jax.lax.scan(one, x, (blocks, state.layers, numbers, given))
     return State(layers, time + 1), read(shape, params, rms_norm(x, params["norm"], shape.epsilon))
 
 

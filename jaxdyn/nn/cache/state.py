@@ -50,7 +50,7 @@ class Bytes(NamedTuple):
 
 def start(shape: Decoder, policy: Policy) -> State:
     """The empty cache of one stream."""
-    places = (shape.layers, shape.key_heads, policy.size)
+    places = (shape.depth, shape.key_heads, policy.size)
     key = jnp.zeros((*places, shape.entries), shape.dtype)
     born = jnp.full(places, -1, jnp.int32)
     score = jnp.zeros(places, jnp.promote_types(shape.dtype, jnp.float32))
@@ -58,7 +58,7 @@ def start(shape: Decoder, policy: Policy) -> State:
 
 
 def bytes_held(shape: Decoder, policy: Policy) -> Bytes:
-    r"""Bytes of one stream's cache: keys and values are :math:`2 \cdot \text{layers} \cdot g\, e\, L` numbers."""
+    r"""Bytes of one stream's cache: keys and values are :math:`2 \cdot \text{depth} \cdot g\, e\, L` numbers."""
     layers = jax.eval_shape(lambda: start(shape, policy)).layers
     size = {name: x.size * x.dtype.itemsize for name, x in layers._asdict().items()}
     return Bytes(size["key"] + size["value"], size["born"] + size["position"] + size["score"])

@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import Policy
-from jaxdyn.nn.decoder import Decoder, apply, embedded, heads, merged, read, rms_norm, turned
+from jaxdyn.nn.decoder import Decoder, apply, embedded, expanded, heads, merged, read, rms_norm, turned
 
 __all__ = ["global_scores", "prefill", "recompute"]
 
@@ -48,7 +48,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         out = jnp.einsum("...hnm,...mhf->...nhf", b.astype(v.dtype), v, preferred_element_type=b.dtype).astype(v.dtype)
         return merged(shape, x, out, w), None
 
-    x, _ = jax.lax.scan(one, x, params["blocks"])
+    x, _ = jax.lax.scan(one, x, expanded(shape, params["blocks"]))
     return read(shape, params, rms_norm(x, params["norm"], shape.epsilon))
 
 
@@ -92,4 +92,4 @@ def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> F
     """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal."""
     _, seen = apply(shape, params, tokens[None], observe=("attention",))
     received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
-    return jnp.sum(received.reshape(shape.layers, shape.key_heads, -1, tokens.shape[0]), 2)
+    return jnp.sum(received.reshape(shape.depth, shape.key_heads, -1, tokens.shape[0]), 2)

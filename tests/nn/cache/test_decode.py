@@ -26,6 +26,8 @@ CASES = {
     "means": ({"position": "none"}, {"kind": "h2o", "size": 6, "recent": 2, "score": "mean"}),
     "decay": ({"attention": "zero_sink"}, {"kind": "h2o", "size": 5, "recent": 2, "score": "decay", "decay": 0.6}),
     "anti": ({"attention": "sigmoid"}, {"kind": "anti_h2o", "size": 6, "recent": 3}),
+    "blocks used twice": ({"repeats": 2}, {"kind": "streaming", "size": 6, "sinks": 2}),
+    "all blocks used again": ({"repeats": 2, "order": "all"}, {"kind": "h2o", "size": 6, "recent": 3}),
     "global": ({"tied": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
 }
 

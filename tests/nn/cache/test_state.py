@@ -22,6 +22,13 @@ def test_bytes(dtype, item):
     assert state.layers.key.nbytes + state.layers.value.nbytes == held.keys_values
 
 
+def test_blocks_that_are_used_twice_keep_twice_the_keys():
+    policy = Policy(kind="streaming", size=10, sinks=2)
+    for order in ("immediate", "all"):
+        shape = dataclasses.replace(SMALL, repeats=2, order=order)
+        assert bytes_held(shape, policy) == tuple(2 * x for x in bytes_held(SMALL, policy))
+
+
 def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):
     shape = dataclasses.replace(SMALL, layers=1, position="none")
     policy = Policy(kind="h2o", size=4, recent=2)

@@ -16,6 +16,7 @@ CASES = {
     "rotary": ({}, {"kind": "streaming", "sinks": 2}),
     "absolute": ({}, {"kind": "streaming", "sinks": 2, "positions": "absolute"}),
     "distances": ({"position": "alibi", "attention": "sink_bias"}, {"kind": "streaming", "sinks": 3}),
+    "blocks used twice": ({"repeats": 2}, {"kind": "streaming", "sinks": 2}),
     "learned": ({"position": "learned", "length": 7, "attention": "relu"}, {"kind": "window"}),
 }
 
