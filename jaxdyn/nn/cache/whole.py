@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
-from jaxdyn.nn.cache.policy import Policy
+from jaxdyn.nn.cache.policy import BLIND, Policy
 from jaxdyn.nn.decoder import Decoder, apply, embedded, expanded, heads, merged, read, rms_norm, turned
 
 __all__ = ["global_scores", "prefill", "recompute"]
@@ -30,7 +30,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     Raises:
         UsageError: for a policy that looks at attention.
     """
-    if policy.kind not in ("dense", "window", "streaming"):
+    if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
     at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
     sinks = policy.sinks if policy.kind == "streaming" else 0

@@ -34,7 +34,7 @@ from jaxdyn import nn
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import embedded, init, parts, rms_norm
 
-__all__ = ["VARIANTS", "Variant", "bytes_of", "variant", "read_out", "shape_of", "trunk", "weights_of", "wide"]
+__all__ = ["VARIANTS", "Variant", "bytes_of", "variant", "read_out", "shape_of", "started", "trunk", "weights_of", "wide"]
 
 VARIANTS = ("base", "untied", "half", "one", "twice", "again", "deep")
 
@@ -86,6 +86,16 @@ def wide(base: nn.Decoder) -> nn.Decoder:
         std=base.std,
         dtype=base.dtype,
     )
+
+
+def started(params: PyTree, depth: int | Int[Array, ""]) -> PyTree:
+    r"""Weights at the start: the two matrices that write into the residual stream are divided by :math:`\sqrt{2 \cdot depth}`.
+
+    Source: Radford et al. 2019, section 2.3.
+    """
+    factor = jax.lax.rsqrt(2 * jnp.asarray(depth, params["norm"].dtype))
+    blocks = {name: w * factor if name in ("o", "down") else w for name, w in params["blocks"].items()}
+    return params | {"blocks": blocks}
 
 
 def trunk(base: nn.Decoder, f: Variant, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b n d"]:

@@ -58,13 +58,12 @@ class Depth(Training):
 def trial(s: Depth, key: PRNGKeyArray) -> jd.Observables:
     """Train; losses along training."""
     k_init, k_data = jax.random.split(key)
-    net = nn.decoder(s.decoder())
+    net, (layers, _) = nn.decoder(s.decoder()), s.sizes()
 
     def loss(params: PyTree, tokens: Int[Array, "b n1"]) -> Float[Array, ""]:
         return language.loss(net, params, tokens[:, :-1], tokens[:, 1:])
 
-    last, curve = trained(s, loss, net.init(k_init), k_data)
-    layers, _ = s.sizes()
+    last, curve = trained(s, loss, model.started(net.init(k_init), layers), k_data)
     return jd.observables(
         predicted={},
         measured={"loss": curve[-1, 1]},

@@ -54,7 +54,7 @@ def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
         shift = jnp.zeros(head.shape[0], head.dtype)
         return language.cross_entropy(x.reshape(-1, x.shape[-1]), head, shift, tokens[:, 1:].reshape(-1))
 
-    last, curve = trained(s, loss, nn.decoder(model.wide(base)).init(k_init), k_data)
+    last, curve = trained(s, loss, model.started(nn.decoder(model.wide(base)).init(k_init), f.depth), k_data)
     shapes = [model.shape_of(name, base) for name in model.VARIANTS]
     cost = {"weights": [model.weights_of(x) for x in shapes], "cache_bytes": [model.bytes_of(x, s.length) for x in shapes]}
     return jd.observables(
