@@ -105,10 +105,9 @@ def _written(
     """All layers written out, each with its weights and its cache: nothing is copied, and caches are changed in place."""
     x, now, plan = _enter(shape, params, policy, layers[0], time, token, key)
     new = []
-    for number, (block, layer) in enumerate(zip(shape.walk, layers, strict=True)):
-        x, layer = _through(
-            shape, policy, plan, time, now, x, blocks[block], layer, number, None if given is None else given[number]
-        )
+    scores = (None,) * shape.depth if given is None else tuple(given)
+    for number, (block, layer, score) in enumerate(zip(shape.walk, layers, scores, strict=True)):
+        x, layer = _through(shape, policy, plan, time, now, x, blocks[block], layer, number, score)
         new.append(layer)
     return tuple(new), _read(shape, params, x)
 
@@ -136,11 +135,15 @@ def decode(
     policy: Policy,
     tokens: Int[Array, " T"],
     *,
+    state: State | None = None,
     given: Float[Array, "layers g T"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, "T V"]]:
-    """The cache after a text, and the logits after each of its tokens. Arguments as of :func:`step`."""
-    return _scan(shape, params, policy, tokens, lambda logits, _: logits, tokens, given, key)
+    """The cache after a text, and the logits after each of its tokens.
+
+    ``state`` is the cache after what came before the text (nothing by default); other arguments are as of :func:`step`.
+    """
+    return _scan(shape, params, policy, tokens, lambda logits, _: logits, tokens, state, given, key)
 
 
 def losses(
@@ -149,6 +152,7 @@ def losses(
     policy: Policy,
     tokens: Int[Array, " T1"],
     *,
+    state: State | None = None,
     given: Float[Array, "layers g T"] | None = None,
     key: PRNGKeyArray | None = None,
 ) -> tuple[State, Float[Array, " T"]]:
@@ -157,7 +161,7 @@ def losses(
     def nats(logits: Float[Array, " V"], target: Int[Array, ""]) -> Float[Array, ""]:
         return -jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))[target]
 
-    return _scan(shape, params, policy, tokens[:-1], nats, tokens[1:], given, key)
+    return _scan(shape, params, policy, tokens[:-1], nats, tokens[1:], state, given, key)
 
 
 def _scan(
@@ -167,6 +171,7 @@ def _scan(
     tokens: Int[Array, " T"],
     reading: Callable[..., Any],
     targets: Int[Array, " T"],
+    state: State | None,
     given: Array | None,
     key: PRNGKeyArray | None,
 ) -> tuple[State, Any]:
@@ -177,7 +182,7 @@ def _scan(
     if shape.position == "learned" and reach > shape.length:
         raise UsageError(f"this network has learned {shape.length} positions (length), the policy uses {reach}")
 
-    first = start(shape, policy)
+    first = start(shape, policy) if state is None else state
     if shape.scan:
 
         def one(state: State, pair: tuple[Array, Array]) -> tuple[State, Any]:

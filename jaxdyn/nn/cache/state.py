@@ -1,7 +1,8 @@
 r"""The cache: arrays of fixed size, and attention of one query to what is in them.
 
-Keys are stored before rotation; a key's position is its number among the keys that are kept (0 for the oldest), the query's is that
-of the current token, n - 1 of n keys. A new key takes its victim's place; whatever came after the victim moves down by one.
+A key's position is its number among the keys that are kept (0 for the oldest), the query's is that of the current token, n - 1 of n
+keys. A new key takes its victim's place; whatever came after the victim moves down by one. Keys are stored before rotation; in
+caches where positions never change, after it.
 
 .. math:: o_h = \sum_{j \in \text{cache}} b_{hj} v_j, \qquad F_j \leftarrow \gamma F_j + \sum_{h \in \text{group}} b_{hj}
 
@@ -21,7 +22,7 @@ from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, SCORED, Policy, victim
 from jaxdyn.nn.decoder import Decoder, turned
 
-__all__ = ["Bytes", "Layer", "Plan", "State", "attend", "bytes_held", "planned", "start"]
+__all__ = ["Bytes", "Layer", "Plan", "State", "attend", "bytes_held", "planned", "start", "stays"]
 
 
 class Layer(NamedTuple):
@@ -47,7 +48,7 @@ class Plan(NamedTuple):
     place: Int[Array, " rows"]  # that the token takes
     born: Int[Array, "rows L"]  # afterwards
     position: Int[Array, "rows L"]  # afterwards
-    angles: tuple[Float[Array, "rows L half"], Float[Array, "rows L half"]] | None  # cosines and sines, of rotary positions
+    angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]] | None  # cosines and sines of rotary positions
 
 
 class Bytes(NamedTuple):
@@ -103,12 +104,13 @@ def attend(
         random: a key for ``random``.
     """
     plan = planned(shape, policy, layer, time, given=given, random=random) if plan is None else plan
-    layer = _inserted(layer, plan, key, value)
+    new = _turned(key[:, None], plan.angles)[:, 0] if plan.angles is not None and stays(policy) else key
+    layer = _inserted(layer, plan, new, value)
     here = jnp.minimum(time, policy.size - 1) if policy.positions == "cache" else time
     g, share = key.shape[0], query.shape[0] // key.shape[0]
     one = jnp.broadcast_to(here, (g, share))
     q = turned(shape, query.reshape(g, share, 1, -1), one)[:, :, 0]
-    k = layer.key if plan.angles is None else _turned(layer.key, plan.angles)
+    k = layer.key if plan.angles is None or stays(policy) else _turned(layer.key, plan.angles)
     scores = jnp.einsum("gse,gle->gsl", q, k, preferred_element_type=layer.score.dtype) * q.shape[-1] ** -0.5
     if shape.position == "alibi":
         slope = attention.slopes(shape.heads, shape.dtype).reshape(g, share, 1)
@@ -138,30 +140,35 @@ def planned(
     one plan serves all layers.
     """
     born, position = (x[:1] if policy.kind in BLIND else x for x in (layer.born, layer.position))
-    chosen = victim(policy, born, layer.score, time, given=given, key=random)
-    full = time >= policy.size
-    place = jnp.where(full, chosen, time.astype(jnp.int32))
+    full, place = time >= policy.size, time.astype(jnp.int32)[None]
+    if policy.kind != "dense":
+        place = jnp.where(full, victim(policy, born, layer.score, time, given=given, key=random), place)
     here = jnp.arange(policy.size, dtype=jnp.int32) == place[:, None]  # [rows, L]
     gone = jnp.take_along_axis(position, place[:, None], 1)
     moved = jnp.where(full & (position > gone), position - 1, position)
     born = jnp.where(here, time, born).astype(born.dtype)
     position = jnp.where(here, jnp.minimum(time, policy.size - 1), moved).astype(position.dtype)
-    return Plan(place, born, position, _angles(shape, policy, born, position))
+    return Plan(place, born, position, _angles(shape, policy, time, position))
 
 
-def _angles(shape: Decoder, policy: Policy, born: Array, position: Array) -> tuple[Array, Array] | None:
-    """Cosines and sines at the positions of all places; those in the cache are few, and looked up in a table."""
+def stays(policy: Policy) -> bool:
+    """Whether a key's position never changes; then it is turned once, when it comes."""
+    return policy.kind == "dense" or policy.positions == "absolute"
+
+
+def _angles(shape: Decoder, policy: Policy, time: Array, position: Array) -> tuple[Array, Array] | None:
+    """Cosines and sines at the positions of all places, from a table; of the current token alone, if positions stay."""
     if shape.position != "rotary":
         return None
     wide = jnp.promote_types(shape.dtype, jnp.float32)
-    if policy.positions != "cache":
-        return attention.angles(born, shape.entries, shape.base, wide)
+    if stays(policy):
+        return attention.angles(time[None, None], shape.entries, shape.base, wide)
     table = attention.angles(jnp.arange(policy.size, dtype=jnp.int32), shape.entries, shape.base, wide)
     cos, sin = (x.at[position].get(mode="promise_in_bounds") for x in table)
     return cos, sin
 
 
-def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, "rows L half"], Float[Array, "rows L half"]]) -> Array:
+def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]]) -> Array:
     """All keys of a layer with their positions."""
     wide = key.astype(angles[0].dtype)[:, :, None]
     return attention.turn(wide, *angles)[:, :, 0].astype(key.dtype)

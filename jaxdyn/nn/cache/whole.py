@@ -19,7 +19,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, Policy
-from jaxdyn.nn.decoder import Decoder, apply, embedded, expanded, heads, merged, read, rms_norm, turned
+from jaxdyn.nn.decoder import Decoder, apply, embedded, expanded, heads, merged, read, rms_norm, trunk, turned
 
 __all__ = ["global_scores", "prefill", "recompute"]
 
@@ -83,7 +83,7 @@ def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"
     def one(i: Int[Array, ""]) -> Float[Array, " V"]:
         first = jnp.maximum(i - size + 1, 0)
         window = jax.lax.dynamic_slice(tokens, (first,), (size,))
-        return apply(shape, params, window[None])[0, i - first]
+        return read(shape, params, trunk(shape, params, window[None])[0, i - first])
 
     return jax.lax.map(one, jnp.arange(length, dtype=jnp.int32))
 

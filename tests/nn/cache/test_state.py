@@ -23,10 +23,10 @@ def test_bytes(dtype, item):
 
 
 def test_blocks_that_are_used_twice_keep_twice_the_keys():
-    policy = Policy(kind="streaming", size=10, sinks=2)
+    once, policy = dataclasses.replace(SMALL, dtype="float32"), Policy(kind="streaming", size=10, sinks=2)
     for order in ("immediate", "all"):
-        shape = dataclasses.replace(SMALL, repeats=2, order=order)
-        assert bytes_held(shape, policy) == tuple(2 * x for x in bytes_held(SMALL, policy))
+        shape = dataclasses.replace(once, repeats=2, order=order)
+        assert bytes_held(shape, policy) == tuple(2 * x for x in bytes_held(once, policy))
 
 
 def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):

@@ -42,14 +42,14 @@ class Training:
         dtype: of the network.
     """
 
-    lr: jd.Swept = 8e-3
+    lr: jd.Swept = 6e-3
     text: str = "topics"
     digest: str = ""
     level: str = "bytes"
     vocabulary: int = 256
     batch: int = 4
     length: int = 32
-    steps: int = 200
+    steps: int = 120
     records: int = 2
     windows: int = 16
     std: float = 0.1

@@ -56,12 +56,19 @@ def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
 
     last, curve = trained(s, loss, model.started(nn.decoder(model.wide(base)).init(k_init), f.depth), k_data)
     shapes = [model.shape_of(name, base) for name in model.VARIANTS]
-    cost = {"weights": [model.weights_of(x) for x in shapes], "cache_bytes": [model.bytes_of(x, s.length) for x in shapes]}
+
+    def of_variant(values: list[int]) -> Float[Array, ""]:
+        return jnp.asarray(values, jnp.float64)[s.variant.index]
+
+    size = jnp.dtype(s.dtype).itemsize
     return jd.observables(
-        predicted={},
-        measured={"loss": curve[-1, 1]},
-        recorded={"curve": jd.named(curve, "step part")}
-        | {name: jnp.asarray(values, jnp.float64)[s.variant.index] for name, values in cost.items()},
+        predicted={"bytes": of_variant([2 * x.depth * x.key_heads * x.entries * s.length * size for x in shapes])},
+        measured={"loss": curve[-1, 1], "bytes": of_variant([model.bytes_of(x, s.length) for x in shapes])},
+        recorded={
+            "curve": jd.named(curve, "step part"),
+            "weights": of_variant([model.weights_of(x) for x in shapes]),
+            "every_head": of_variant([2 * x.depth * x.width * s.length * size for x in shapes]),
+        },
         status=train.finite_status(last.params),
         coords={"part": PARTS, "step": steps_of(s)},
     )
