@@ -63,15 +63,15 @@ CLAIMS = (
         trial=trial,
         quick=QUICK,
         paper=PAPER,
-        seeds=3,
+        seeds=6,
         paper_seeds=4,
         evidence="network",
         source="arXiv:2402.14905, section 2.2 (depth against width)",
     ).claim(
         id="mobile.depth",
         statement="Which depth does best at equal numbers of weights? Decoders of 33 thousand weights with tied read-out, of "
-        "one layer (width 48), three (32) and six (24), trained for 120 steps of 128 bytes on the manual of the Python interpreter, "
-        "each at the best of three rates: layers of the best by validation loss, and test losses of deeper ones less that of one.",
+        "one layer (width 48), three (32) or six (24), trained for 120 steps of 128 bytes on the Python interpreter's manual, "
+        "each at the better of two rates: layers of the best by validation loss, and test losses of deeper ones less that of one.",
         expected="measured",
         judge=judge,
         rivals={

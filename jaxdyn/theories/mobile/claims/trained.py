@@ -11,8 +11,8 @@ import jaxdyn as jd
 
 __all__ = ["RATES", "equal", "learned", "margin", "tuned", "unlearnt"]
 
-RATES = [3e-3, 6e-3, 1.2e-2]
-LEVEL = 0.95  # of each interval: three seeds
+RATES = [4e-3, 8e-3]
+LEVEL = 0.95  # of each interval: six seeds
 MARGIN = 0.01  # nats
 
 

@@ -96,15 +96,16 @@ PAPER = jd.grid(
 )
 WHERE = (
     "decoders of 33 thousand weights (width 32, three blocks, 4 heads, tied read-out) trained for 120 steps of 128 bytes on the "
-    "manual of the Python interpreter, each at the best of three rates"
+    "manual of the Python interpreter, each at the better of two rates"
 )
 STUDY = jd.Study(
     trial=trial,
     quick=QUICK,
     paper=PAPER,
-    seeds=3,
+    seeds=6,
     paper_seeds=4,
     evidence="network",
+    source="arXiv:2402.14905, sections 2.2 and 2.3",
     plot=plot,
     caption="Test loss of each variant at its own rate; a dot a seed.",
 )

@@ -1,7 +1,7 @@
 r"""Training a small decoder on a text, and its cross-entropy on parts that are not trained on.
 
-Source: arXiv:2402.14905, section 2, at a size for CPUs. Departure: the optimizer is ours (Adam with a linear warm-up of a tenth of
-the steps and a cosine to a tenth), and a network is judged by its cross-entropy, not by tasks.
+Source: arXiv:2402.14905, section 2, at a size for CPUs. Departure: the optimizer is ours (Adam on gradients of norm 1 at most, a
+linear warm-up of a tenth of the steps and a cosine to a tenth), and a network is judged by its cross-entropy, not by tasks.
 """
 
 from __future__ import annotations
