@@ -30,7 +30,7 @@ from common import RESULTS, Children, matmul_peak, publish
 
 MODEL, VOCABULARY, SIZE, SINKS = "9M", 256, 256, 4
 LENGTHS, QUICK = (1024, 4096, 16_384, 65_536), (512, 1024)
-SEGMENT, DENSE, WINDOWS = 256, 32, 8  # tokens of a timed piece
+SEGMENT, DENSE, WINDOWS = 128, 32, 8  # tokens of a timed piece
 EPSILON, BASE = 1e-6, 10_000.0
 NAMES = {"stream": "streaming", "dense": "dense", "recompute": "recomputed window"}
 

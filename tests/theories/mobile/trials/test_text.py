@@ -23,7 +23,7 @@ def test_sequences_are_pieces_of_their_parts():
     held = np.asarray(held_out(c, s))
     assert held.shape == (len(PARTS), 3, 2, 9)
     np.testing.assert_array_equal(held[1, 0, 0], c.test[:9])
-    np.testing.assert_array_equal(held[0, -1, -1], c.valid[-10:-1])
+    np.testing.assert_array_equal(held[0, -1, -1], c.valid[-9:])
     drawn = np.asarray(batch(jnp.arange(50), s, jax.random.key(0)))
     np.testing.assert_array_equal(np.diff(drawn, axis=1), 1)
 
