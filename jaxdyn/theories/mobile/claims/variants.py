@@ -122,7 +122,7 @@ CLAIMS = (
     STUDY.claim(
         id="mobile.tie",
         statement=f"Among {WHERE}: by how much does the test loss of three blocks whose read-out is the embedding differ from that "
-        "of two blocks with a read-out of its own, which are as many weights? Six runs of each do not tell them apart.",
+        "of two blocks with a read-out of its own, which are as many weights? Six runs do not tell them apart.",
         source="arXiv:2402.14905, section 2.2 (input-output embedding sharing)",
         quick=QUICK.replace(variant=["base", "untied"]),
         paper=PAPER.replace(variant=["base", "untied"]),
@@ -137,7 +137,7 @@ CLAIMS = (
     STUDY.claim(
         id="mobile.gqa",
         statement=rf"Among {WHERE}: keys and values that two heads, or all four, share take $2 L g\,e$ numbers a token in "
-        "$L$ blocks with $g$ heads of them, to the byte. By how much does the test loss change? Six runs of each show no difference.",
+        "$L$ blocks with $g$ heads of them, to the byte. By how much does the test loss change? Six runs show no difference.",
         source="arXiv:2402.14905, section 2.2 (number of heads); arXiv:2305.13245",
         quick=QUICK.replace(variant=["base", "half", "one"]),
         paper=PAPER.replace(variant=["base", "half", "one"]),
@@ -152,8 +152,8 @@ CLAIMS = (
     STUDY.claim(
         id="mobile.ls",
         statement=f"Among {WHERE}: by how much does the test loss differ if each block is used twice in a row, from that of the "
-        "network without (the same weights), from that with all blocks once more in their order, and from that with six blocks? So short "
-        "a training is better without: by 0.12 to 0.27 nats. The other two differences are not told from zero (six runs of each).",
+        "network without (the same weights), from that with all blocks once more in their order, and from that with six blocks? So "
+        "short a training is better without, by 0.12 to 0.27 nats; six runs do not tell the other two differences from zero.",
         source="arXiv:2402.14905, section 2.3 (immediate block-wise sharing)",
         quick=QUICK.replace(variant=["base", "twice", "again", "deep"]),
         paper=PAPER.replace(variant=["base", "twice", "again", "deep"]),
