@@ -14,9 +14,9 @@ __all__ = ["CLAIMS", "judge", "optimum"]
 
 SHAPES = ["1x48", "3x32", "6x24"]
 
-FOUND = {  # intervals of seeds 0:6
+FOUND = {  # intervals of seeds 0:6 and 4000:4006
     "layers of the best shape": (1.0, 1.0),
-    "loss, 3x32 less 1x48": (0.11, 0.23),
+    "loss, 3x32 less 1x48": (-0.07, 0.33),
     "loss, 6x24 less 1x48": (0.08, 0.57),
 }
 
@@ -76,7 +76,7 @@ CLAIMS = (
         statement="Which depth does best at equal numbers of weights? Decoders of 33 thousand weights with tied read-out, of "
         "one layer (width 48), three (32) or six (24), trained for 120 steps of 128 bytes on the Python interpreter's manual, "
         "each at the better of two rates: layers of the best by validation loss, and test losses of deeper ones less that of one. "
-        "So short a training prefers one layer (six runs of each).",
+        "So short a training prefers one layer, in two sets of six runs.",
         expected="measured",
         judge=judge,
         rivals={
