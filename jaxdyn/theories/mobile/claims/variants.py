@@ -153,8 +153,8 @@ CLAIMS = (
         id="mobile.ls",
         statement=f"Among {WHERE}: by how much does the test loss differ if each block is used twice in a row, from that of the "
         "network without (the same weights), from that with all blocks once more in their order, and from that with six blocks? So "
-        "short a training is better without, by 0.12 to 0.27 nats in two sets of six runs. These do not tell the orders apart, and one "
-        "of them the network with six blocks, which is better in the other.",
+        "short a training is better without, by 0.12 to 0.27 nats in two sets of six runs. The orders are not told apart; six "
+        "blocks of their own are better in one of the sets.",
         source="arXiv:2402.14905, section 2.3 (immediate block-wise sharing)",
         quick=QUICK.replace(variant=["base", "twice", "again", "deep"]),
         paper=PAPER.replace(variant=["base", "twice", "again", "deep"]),
