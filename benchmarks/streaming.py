@@ -1,12 +1,11 @@
 """Streaming decode: tokens per second with a cache of fixed size, against dense caches and a window that is encoded from scratch.
 
 One network (4 layers, width 128, bytes), one stream, float32, given tokens, of each of which the cross-entropy is found; a cache of
-256 keys, 4 of them sinks. Our streams really run to each length T,
-PyTorch's to 4096. A dense cache of T places holds random keys but for the last 16; a
-window with recomputation costs the same for every token. PyTorch (inference mode, denormals flushed, the better of one and two
-threads) has the same weights: its streaming loop drops the oldest key by a concatenation, as the released code does, and turns all
-keys by their positions in the cache; its dense loop has one array for all keys and turns each once. That both sides give the same
-logits is checked first.
+256 keys, 4 of them sinks. Our streams really run to each length T, PyTorch's to 4096. A dense cache of T places holds random
+keys but for the last 16; a window with recomputation costs the same for every token. PyTorch (inference mode, denormals flushed, the
+better of one and two threads) has the same weights: its streaming loop drops the oldest key by a concatenation, as the released code
+does, and turns all keys by their positions in the cache; its dense loop has one array for all keys and turns each once. That both
+sides give the same logits is checked first.
 
 ``of peak``: floating-point operations of all products over time, over the machine's matrix-product rate, which products of matrices
 and vectors cannot reach; ``weights GB/s``: how fast the weights are read.
@@ -388,10 +387,12 @@ def draw(rows: list[dict[str, Any]]) -> None:
     for name, color in zip(NAMES.values(), ("C0", "C1", "C2"), strict=True):
         part = [r for r in rows if r["decoding"] == name]
         for side, style in (("ours", "-"), ("torch", "--")):
-            rate = [r[f"{side} (tokens/s)"] for r in part]
-            if None not in rate:
-                at, rate = (lengths, rate * len(lengths)) if name == NAMES["recompute"] else ([r["T"] for r in part], rate)
-                ax.plot(at, [1e3 / x for x in rate], style, marker="o", ms=3, color=color, label=f"{name}, {side}")
+            pairs = [(r["T"], r[f"{side} (tokens/s)"]) for r in part if r[f"{side} (tokens/s)"] is not None]
+            if name == NAMES["recompute"]:
+                pairs = [(t, rate) for _, rate in pairs for t in lengths]
+            if pairs:
+                at, rates = zip(*pairs, strict=True)
+                ax.plot(at, [1e3 / x for x in rates], style, marker="o", ms=3, color=color, label=f"{name}, {side}")
     ax.set(xscale="log", yscale="log", xlabel="tokens read, T", ylabel="milliseconds per token")
     ax.legend(fontsize=8)
     fig.savefig(RESULTS / "streaming.svg", metadata={"Date": None})
