@@ -2,10 +2,10 @@
 
 One network (4 layers, width 128, bytes), one stream, float32, given tokens, of each of which the cross-entropy is found; a cache of
 256 keys, 4 of them sinks. Our streams really run to each length T, PyTorch's to 4096. A dense cache of T places holds random
-keys but for the last 16; a window with recomputation costs the same for every token. PyTorch (inference mode, denormals flushed, the
-better of one and two threads) has the same weights: its streaming loop drops the oldest key by a concatenation, as the released code
-does, and turns all keys by their positions in the cache; its dense loop has one array for all keys and turns each once. That both
-sides give the same logits is checked first.
+keys but for the last 16; a window with recomputation costs the same for every token. PyTorch (inference mode, denormals
+flushed, the better of one and two threads) has the same weights: its streaming loop drops the oldest key by a concatenation, as
+the released code does, and turns all keys by their positions in the cache; its dense loop has one array for all keys and turns
+each once. That both sides give the same logits is checked first.
 
 ``of peak``: floating-point operations of all products over time, over the machine's matrix-product rate, which products of matrices
 and vectors cannot reach; ``weights GB/s``: how fast the weights are read.
