@@ -28,11 +28,12 @@ from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["KINDS", "alibi", "attend", "causal_mask", "rotate", "slopes", "weights"]
+__all__ = ["KINDS", "alibi", "angles", "attend", "causal_mask", "rotate", "slopes", "turn", "weights"]
 
 KINDS = ("softmax", "exp", "linear", "zero_sink", "sink_bias", "sigmoid", "relu")
 
@@ -134,13 +135,30 @@ def rotate(
     Raises:
         UsageError: if e is odd.
     """
-    n, e = x.shape[-3], x.shape[-1]
-    if e % 2:
-        raise UsageError(f"rotary positions need an even number of entries per head, got {e}")
-    rate = base ** (-jnp.arange(0, e, 2, dtype=x.dtype) / e)
-    at = jnp.arange(n, dtype=x.dtype) if positions is None else positions.astype(x.dtype)
-    angle = (at[..., None] * rate)[..., None, :]
-    cos, sin = jnp.cos(angle), jnp.sin(angle)
+    at = jnp.arange(x.shape[-3], dtype=jnp.int32) if positions is None else positions
+    return turn(x, *angles(at, x.shape[-1], base, x.dtype))
+
+
+def angles(
+    positions: Int[Array, "*batch n"], entries: int, base: float = 10_000.0, dtype: DTypeLike = "float32"
+) -> tuple[Float[Array, "*batch n half"], Float[Array, "*batch n half"]]:
+    """Cosines and sines of the angles of :func:`rotate`.
+
+    Raises:
+        UsageError: if the number of entries is odd.
+    """
+    if entries % 2:
+        raise UsageError(f"rotary positions need an even number of entries per head, got {entries}")
+    rate = base ** (-jnp.arange(0, entries, 2, dtype=dtype) / entries)
+    angle = positions.astype(dtype)[..., None] * rate
+    return jnp.cos(angle), jnp.sin(angle)
+
+
+def turn(
+    x: Float[Array, "*batch n h e"], cos: Float[Array, "*#batch n half"], sin: Float[Array, "*#batch n half"]
+) -> Float[Array, "*batch n h e"]:
+    """Queries or keys turned by the angles of their positions."""
+    cos, sin = cos[..., None, :], sin[..., None, :]
     a, b = jnp.split(x, 2, -1)
     return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], -1)
 

@@ -6,9 +6,8 @@ r"""A LLaMA-style decoder as two pure functions of its weights, which are plain 
 A: softmax attention with rotary positions, causal, without biases; keys and values may have fewer heads than queries, which share
 them. Other kinds of attention and of positions are fields, and so is a sink token: a trained embedding before every sequence, which
 passes through all layers and gives no logits.
-Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); arXiv:2309.17453, section 3.3 (the sink
-token); sizes and start: arXiv:2403.03507, table 5 and
-its code.
+Source: arXiv:2302.13971 (LLaMA), section 2.2; arXiv:2305.13245 (grouped queries); arXiv:2309.17453, section 3.3 (the sink token);
+arXiv:2402.14905, section 2.3 (blocks that are used again); sizes and start: arXiv:2403.03507, table 5 and its code.
 Letters: b sequences of n tokens, L layers, h heads of e numbers, k heads of keys and values, d width, f units of the MLP, V tokens.
 """
 
@@ -28,14 +27,15 @@ from jaxdyn.errors import UsageError, require
 from jaxdyn.nn import attention
 from jaxdyn.nn.transformer import Network
 
-__all__ = ["LLAMA", "OBSERVED", "Decoder", "apply", "decoder", "init", "llama", "parts", "trunk"]
+__all__ = ["LLAMA", "OBSERVED", "Decoder", "apply", "decoder", "expanded", "init", "llama", "parts", "trunk"]
 
 OBSERVED = {
-    "attention": "attention weights, [L, b, h, n, n]",
-    "entropy": "entropy in nats of every query's attention, [L, b, h, n]",
-    "inputs": "residual stream before each block, [L, b, n, d]",
+    "attention": "attention weights, [depth, b, h, n, n]",
+    "entropy": "entropy in nats of every query's attention, [depth, b, h, n]",
+    "inputs": "residual stream before each block, [depth, b, n, d]",
 }
 POSITIONS = ("rotary", "alibi", "learned", "none")
+ORDERS = ("immediate", "all")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,8 @@ class Decoder:
     hidden: int  # units of the MLP
     groups: int | None = None  # heads of keys and values; None: one for each head
     tied: bool = False  # the read-out is the embedding
+    repeats: int = 1  # how often each block's weights are used
+    order: str = "immediate"  # of repeated blocks: 1, 1, 2, 2, ... ("immediate") or 1, 2, ..., 1, 2, ... ("all")
     attention: str = "softmax"  # one of attention.KINDS
     position: str = "rotary"  # one of POSITIONS
     length: int = 0  # largest number of positions, for learned ones; the sink token takes one of them
@@ -64,8 +66,9 @@ class Decoder:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "width", "layers", "heads", "hidden", "key_heads"):
+        for name in ("vocabulary", "width", "layers", "heads", "hidden", "key_heads", "repeats"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        require(self, self.order in ORDERS, f"order is one of {', '.join(ORDERS)}", "order")
         require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
         require(self, self.attention in attention.KINDS, f"attention is one of {', '.join(attention.KINDS)}", "attention")
         require(self, self.position in POSITIONS, f"position is one of {', '.join(POSITIONS)}", "position")
@@ -84,6 +87,16 @@ class Decoder:
     def key_heads(self) -> int:
         """Heads of keys and values."""
         return self.heads if self.groups is None else self.groups
+
+    @property
+    def depth(self) -> int:
+        """Blocks that a token passes, each with keys and values of its own."""
+        return self.layers * self.repeats
+
+    @property
+    def walk(self) -> tuple[int, ...]:
+        """Which block's weights are used at each depth."""
+        return tuple(i // self.repeats if self.order == "immediate" else i % self.layers for i in range(self.depth))
 
     @property
     def weights(self) -> dict[str, tuple[int, ...]]:
@@ -192,10 +205,10 @@ def trunk(
     x = _entered(shape, params, tokens)
     step = functools.partial(_block, shape, tuple(observe))
     if shape.scan:
-        x, seen = jax.lax.scan(step, x, params["blocks"])
+        x, seen = jax.lax.scan(step, x, expanded(shape, params["blocks"]))
     else:
         each = []
-        for layer in range(shape.layers):
+        for layer in shape.walk:
             x, one = step(x, jax.tree.map(lambda w, i=layer: w[i], params["blocks"]))
             each.append(one)
         seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
@@ -210,6 +223,11 @@ def _entered(shape: Decoder, params: PyTree, tokens: Int[Array, "b n"]) -> Float
     if shape.position == "learned" and n > shape.length:
         raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")
     return embedded(shape, params, tokens, jnp.arange(n, dtype=jnp.int32))
+
+
+def expanded(shape: Decoder, blocks: dict[str, Array]) -> dict[str, Array]:
+    """The weights of every depth: those of the blocks, again where they are used again."""
+    return blocks if shape.repeats == 1 else jax.tree.map(lambda w: w[jnp.asarray(shape.walk)], blocks)
 
 
 def parts(shape: Decoder) -> tuple[Callable[..., Array], Callable[..., Array], Callable[..., Array]]:

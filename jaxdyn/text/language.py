@@ -118,6 +118,6 @@ def evaluate(
         return jax.tree.map(jnp.add, sums, one)
 
     dtype = net.shape.dtype
-    zero = Evaluation(jnp.zeros((), dtype), jnp.zeros(net.shape.layers, dtype))
+    zero = Evaluation(jnp.zeros((), dtype), jnp.zeros(getattr(net.shape, "depth", net.shape.layers), dtype))
     sums = jax.lax.fori_loop(0, windows, add, zero)
     return jax.tree.map(lambda x: x / jnp.asarray(windows, dtype), sums)

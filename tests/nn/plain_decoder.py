@@ -38,7 +38,7 @@ def logits(shape, params, tokens):
     before = [params["sink_token"]] if shape.sink_token else []
     stream = [*before, *(params["embed"][t] for t in tokens)]
     stream = [x + (params["position"][i] if "position" in params else 0) for i, x in enumerate(stream)]
-    for layer in range(shape.layers):
+    for layer in shape.walk:
         w = {name: value[layer] for name, value in params["blocks"].items()}
         z = [norm(x, w["attention_norm"], shape.epsilon) for x in stream]
         cut = lambda x, h: x[h * e : (h + 1) * e]  # noqa: E731

@@ -23,6 +23,8 @@ KINDS = [  # of attention and positions
     {"attention": "relu"},
     {"sink_token": True},
     {"sink_token": True, "position": "learned", "length": 8, "tied": True, "scan": False},
+    {"repeats": 2},
+    {"repeats": 3, "order": "all", "scan": False, "layers": 2},
 ]
 
 
@@ -80,6 +82,32 @@ def test_the_parts_are_the_whole(change, x64):
     for layer in range(shape.layers):
         x = block(jax.tree.map(lambda w, i=layer: w[i], params["blocks"]), x)
     np.testing.assert_allclose(last(params, x), apply(shape, params, tokens()), atol=1e-12)
+
+
+def test_the_order_of_repeated_blocks():
+    assert dataclasses.replace(SMALL, repeats=2).walk == (0, 0, 1, 1, 2, 2)
+    assert dataclasses.replace(SMALL, repeats=2, order="all").walk == (0, 1, 2, 0, 1, 2)
+    assert SMALL.walk == (0, 1, 2) and SMALL.depth == 3
+
+
+def test_repeated_blocks_are_an_unrepeated_network_with_equal_weights(x64):
+    shape = dataclasses.replace(SMALL, repeats=2)
+    params = init(shape, jax.random.key(0))
+    assert count(params) == count(init(SMALL, jax.random.key(0)))
+    twice = params | {"blocks": jax.tree.map(lambda w: jnp.repeat(w, 2, 0), params["blocks"])}
+    deep = dataclasses.replace(SMALL, layers=6)
+
+    def loss(shape, p):
+        return language.loss(decoder(shape), p, tokens(), tokens())
+
+    (a, da), (b, db) = (jax.value_and_grad(lambda p, s=s: loss(s, p))(p) for s, p in ((shape, params), (deep, twice)))
+    np.testing.assert_allclose(a, b, rtol=1e-12)
+    for name, w in da["blocks"].items():
+        both = db["blocks"][name].reshape(w.shape[0], 2, *w.shape[1:]).sum(1)
+        np.testing.assert_allclose(w, both, rtol=1e-9, atol=1e-14)
+    other = dataclasses.replace(shape, order="all")
+    assert float(jnp.max(jnp.abs(apply(shape, params, tokens()) - apply(other, params, tokens())))) > 1e-3
+    assert language.evaluate(decoder(shape), params, tokens(), 3).entropy.shape == (6,)
 
 
 def size_of_program(shape):
@@ -153,7 +181,10 @@ def test_it_serves_as_a_language_model():
 WRONG_KINDS = [{"attention": "cosine"}, {"position": "polar"}, {"position": "learned"}]
 
 
-@pytest.mark.parametrize("wrong", [*WRONG_KINDS, {"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [*WRONG_KINDS, {"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}, {"repeats": 0}, {"order": "random"}],
+)
 def test_wrong_shapes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         dataclasses.replace(SMALL, **wrong)

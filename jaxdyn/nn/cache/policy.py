@@ -35,6 +35,7 @@ __all__ = ["KINDS", "SCORES", "Policy", "victim"]
 KINDS = ("dense", "window", "streaming", "h2o", "anti_h2o", "random", "oracle_global")
 SCORES = ("sum", "mean", "decay")
 SCORED = ("h2o", "anti_h2o")
+BLIND = ("dense", "window", "streaming")  # they do not look at attention
 
 
 @jax.tree_util.register_dataclass
@@ -95,7 +96,7 @@ def victim(
     Raises:
         UsageError: without the scores or the key that the policy needs.
     """
-    if policy.kind in ("dense", "window", "streaming"):
+    if policy.kind in BLIND:
         kept = born < policy.sinks if policy.kind == "streaming" else jnp.zeros(born.shape, bool)
         return jnp.argmin(jnp.where(kept, jnp.iinfo(born.dtype).max, born), -1).astype(jnp.int32)
     age = time - born

@@ -1,7 +1,8 @@
 r"""The cache: arrays of fixed size, and attention of one query to what is in them.
 
-Keys are stored before rotation; a key's position is its number among the keys that are kept (0 for the oldest), the query's is that
-of the current token, n - 1 of n keys. A new key takes its victim's place; whatever came after the victim moves down by one.
+A key's position is its number among the keys that are kept (0 for the oldest), the query's is that of the current token, n - 1 of n
+keys. A new key takes its victim's place; whatever came after the victim moves down by one. Keys are stored before rotation; in
+caches where positions never change, after it.
 
 .. math:: o_h = \sum_{j \in \text{cache}} b_{hj} v_j, \qquad F_j \leftarrow \gamma F_j + \sum_{h \in \text{group}} b_{hj}
 
@@ -18,10 +19,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.nn import attention
-from jaxdyn.nn.cache.policy import SCORED, Policy, victim
+from jaxdyn.nn.cache.policy import BLIND, SCORED, Policy, victim
 from jaxdyn.nn.decoder import Decoder, turned
 
-__all__ = ["Bytes", "Layer", "State", "attend", "bytes_held", "start"]
+__all__ = ["Bytes", "Layer", "Plan", "State", "attend", "bytes_held", "planned", "start", "stays"]
 
 
 class Layer(NamedTuple):
@@ -41,6 +42,15 @@ class State(NamedTuple):
     time: Int[Array, ""]
 
 
+class Plan(NamedTuple):
+    """What a policy does with the current token; one row for all heads of keys, or one for each."""
+
+    place: Int[Array, " rows"]  # that the token takes
+    born: Int[Array, "rows L"]  # afterwards
+    position: Int[Array, "rows L"]  # afterwards
+    angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]] | None  # cosines and sines of rotary positions
+
+
 class Bytes(NamedTuple):
     """Bytes of keys and values, and of what says which they are."""
 
@@ -50,7 +60,7 @@ class Bytes(NamedTuple):
 
 def start(shape: Decoder, policy: Policy) -> State:
     """The empty cache of one stream."""
-    places = (shape.layers, shape.key_heads, policy.size)
+    places = (shape.depth, shape.key_heads, policy.size)
     key = jnp.zeros((*places, shape.entries), shape.dtype)
     born = jnp.full(places, -1, jnp.int32)
     score = jnp.zeros(places, jnp.promote_types(shape.dtype, jnp.float32))
@@ -58,7 +68,7 @@ def start(shape: Decoder, policy: Policy) -> State:
 
 
 def bytes_held(shape: Decoder, policy: Policy) -> Bytes:
-    r"""Bytes of one stream's cache: keys and values are :math:`2 \cdot \text{layers} \cdot g\, e\, L` numbers."""
+    r"""Bytes of one stream's cache: keys and values are :math:`2 \cdot \text{depth} \cdot g\, e\, L` numbers."""
     layers = jax.eval_shape(lambda: start(shape, policy)).layers
     size = {name: x.size * x.dtype.itemsize for name, x in layers._asdict().items()}
     return Bytes(size["key"] + size["value"], size["born"] + size["position"] + size["score"])
@@ -73,6 +83,7 @@ def attend(
     key: Float[Array, "g e"],
     value: Float[Array, "g e"],
     *,
+    plan: Plan | None = None,
     sink: Float[Array, " h"] | None = None,
     given: Float[Array, "g T"] | None = None,
     random: PRNGKeyArray | None = None,
@@ -87,20 +98,23 @@ def attend(
         query: its queries, without positions.
         key: its keys, without positions.
         value: its values.
+        plan: what the policy does now, from :func:`planned`; by default it is found here.
         sink: the sink's logit of every head, for ``sink_bias``.
         given: scores for ``oracle_global``.
         random: a key for ``random``.
     """
-    layer = _inserted(policy, layer, time, key, value, given, random)
+    plan = planned(shape, policy, layer, time, given=given, random=random) if plan is None else plan
+    new = _turned(key[:, None], plan.angles)[:, 0] if plan.angles is not None and stays(policy) else key
+    layer = _inserted(layer, plan, new, value)
     here = jnp.minimum(time, policy.size - 1) if policy.positions == "cache" else time
-    at = layer.position if policy.positions == "cache" else layer.born
     g, share = key.shape[0], query.shape[0] // key.shape[0]
     one = jnp.broadcast_to(here, (g, share))
-    k = turned(shape, layer.key[:, :, None], at)[:, :, 0]
     q = turned(shape, query.reshape(g, share, 1, -1), one)[:, :, 0]
+    k = layer.key if plan.angles is None or stays(policy) else _turned(layer.key, plan.angles)
     scores = jnp.einsum("gse,gle->gsl", q, k, preferred_element_type=layer.score.dtype) * q.shape[-1] ** -0.5
     if shape.position == "alibi":
         slope = attention.slopes(shape.heads, shape.dtype).reshape(g, share, 1)
+        at = plan.position if policy.positions == "cache" else plan.born
         scores = scores - slope * (here - at)[:, None].astype(slope.dtype)
     full = jnp.arange(policy.size, dtype=jnp.int32) <= time
     mask = jnp.broadcast_to(full, (share, policy.size))
@@ -111,27 +125,68 @@ def attend(
     return out.astype(value.dtype).reshape(query.shape), layer._replace(score=score)
 
 
-def _inserted(
+def planned(
+    shape: Decoder,
     policy: Policy,
     layer: Layer,
     time: Int[Array, ""],
-    key: Float[Array, "g e"],
-    value: Float[Array, "g e"],
-    given: Float[Array, "g T"] | None,
-    random: PRNGKeyArray | None,
-) -> Layer:
-    """The cache with the current token, in the place of its victim if it was full."""
-    chosen = victim(policy, layer.born, layer.score, time, given=given, key=random)
-    full = time >= policy.size
-    place = jnp.where(full, chosen, time.astype(jnp.int32))
-    here = jnp.arange(policy.size, dtype=jnp.int32) == place[:, None]  # [g, L]
-    gone = jnp.take_along_axis(layer.position, place[:, None], 1)
-    moved = jnp.where(full & (layer.position > gone), layer.position - 1, layer.position)
-    rows = jnp.arange(key.shape[0])
+    *,
+    given: Float[Array, "g T"] | None = None,
+    random: PRNGKeyArray | None = None,
+) -> Plan:
+    """Where the current token goes, what the places then hold, and the angles of their positions.
+
+    Policies that do not look at attention (:data:`BLIND`) do the same in all layers and heads: their plan has one row for all, and
+    one plan serves all layers.
+    """
+    born, position = (x[:1] if policy.kind in BLIND else x for x in (layer.born, layer.position))
+    full, place = time >= policy.size, time.astype(jnp.int32)[None]
+    if policy.kind != "dense":
+        place = jnp.where(full, victim(policy, born, layer.score, time, given=given, key=random), place)
+    here = jnp.arange(policy.size, dtype=jnp.int32) == place[:, None]  # [rows, L]
+    gone = jnp.take_along_axis(position, place[:, None], 1)
+    moved = jnp.where(full & (position > gone), position - 1, position)
+    born = jnp.where(here, time, born).astype(born.dtype)
+    position = jnp.where(here, jnp.minimum(time, policy.size - 1), moved).astype(position.dtype)
+    return Plan(place, born, position, _angles(shape, policy, time, position))
+
+
+def stays(policy: Policy) -> bool:
+    """Whether a key's position never changes; then it is turned once, when it comes."""
+    return policy.kind == "dense" or policy.positions == "absolute"
+
+
+def _angles(shape: Decoder, policy: Policy, time: Array, position: Array) -> tuple[Array, Array] | None:
+    """Cosines and sines at the positions of all places, from a table; of the current token alone, if positions stay."""
+    if shape.position != "rotary":
+        return None
+    wide = jnp.promote_types(shape.dtype, jnp.float32)
+    if stays(policy):
+        return attention.angles(time[None, None], shape.entries, shape.base, wide)
+    table = attention.angles(jnp.arange(policy.size, dtype=jnp.int32), shape.entries, shape.base, wide)
+    cos, sin = (x.at[position].get(mode="promise_in_bounds") for x in table)
+    return cos, sin
+
+
+def _turned(key: Float[Array, "g L e"], angles: tuple[Float[Array, "rows #L half"], Float[Array, "rows #L half"]]) -> Array:
+    """All keys of a layer with their positions."""
+    wide = key.astype(angles[0].dtype)[:, :, None]
+    return attention.turn(wide, *angles)[:, :, 0].astype(key.dtype)
+
+
+def _inserted(layer: Layer, plan: Plan, key: Float[Array, "g e"], value: Float[Array, "g e"]) -> Layer:
+    """The cache with the current token in its place."""
+    here = jnp.arange(layer.key.shape[1], dtype=jnp.int32) == plan.place[:, None]
+
+    def written(old: Float[Array, "g L e"], new: Float[Array, "g e"]) -> Array:
+        if plan.place.shape[0] == 1:  # one place in all heads: a slice
+            return jax.lax.dynamic_update_slice_in_dim(old, new[:, None].astype(old.dtype), plan.place[0], 1)
+        return old.at[jnp.arange(new.shape[0]), plan.place].set(new.astype(old.dtype))
+
     return Layer(
-        key=layer.key.at[rows, place].set(key.astype(layer.key.dtype)),
-        value=layer.value.at[rows, place].set(value.astype(layer.value.dtype)),
-        born=jnp.where(here, time, layer.born).astype(layer.born.dtype),
-        position=jnp.where(here, jnp.minimum(time, policy.size - 1), moved).astype(layer.position.dtype),
+        key=written(layer.key, key),
+        value=written(layer.value, value),
+        born=jnp.broadcast_to(plan.born, layer.born.shape),
+        position=jnp.broadcast_to(plan.position, layer.position.shape),
         score=jnp.where(here, 0, layer.score),
     )

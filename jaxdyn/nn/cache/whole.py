@@ -18,8 +18,21 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
-from jaxdyn.nn.cache.policy import Policy
-from jaxdyn.nn.decoder import Decoder, apply, embedded, heads, merged, read, rms_norm, turned, with_sink, without_sink
+from jaxdyn.nn.cache.policy import BLIND, Policy
+from jaxdyn.nn.decoder import (
+    Decoder,
+    apply,
+    embedded,
+    expanded,
+    heads,
+    merged,
+    read,
+    rms_norm,
+    trunk,
+    turned,
+    with_sink,
+    without_sink,
+)
 
 __all__ = ["global_scores", "prefill", "recompute"]
 
@@ -32,7 +45,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     Raises:
         UsageError: for a policy that looks at attention.
     """
-    if policy.kind not in ("dense", "window", "streaming"):
+    if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
     tokens = with_sink(shape, tokens)
     at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
@@ -51,7 +64,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         out = jnp.einsum("...hnm,...mhf->...nhf", b.astype(v.dtype), v, preferred_element_type=b.dtype).astype(v.dtype)
         return merged(shape, x, out, w), None
 
-    x, _ = jax.lax.scan(one, x, params["blocks"])
+    x, _ = jax.lax.scan(one, x, expanded(shape, params["blocks"]))
     return read(shape, params, without_sink(shape, rms_norm(x, params["norm"], shape.epsilon)))
 
 
@@ -89,7 +102,7 @@ def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"
     def one(i: Int[Array, ""]) -> Float[Array, " V"]:
         first = jnp.maximum(i - size + 1, 0)
         window = jax.lax.dynamic_slice(tokens, (first,), (size,))
-        return apply(shape, params, window[None])[0, i - first]
+        return read(shape, params, trunk(shape, params, window[None])[0, i - first])
 
     return jax.lax.map(one, jnp.arange(length, dtype=jnp.int32))
 
@@ -101,4 +114,4 @@ def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> F
     """
     _, seen = apply(shape, params, tokens[None], observe=("attention",))
     received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
-    return jnp.sum(received.reshape(shape.layers, shape.key_heads, -1, received.shape[-1]), 2)
+    return jnp.sum(received.reshape(shape.depth, shape.key_heads, -1, received.shape[-1]), 2)

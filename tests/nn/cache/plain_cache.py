@@ -23,14 +23,14 @@ def evict(cache, policy, now, given):
 def decoded(shape, params, tokens, policy, given=None):
     """Logits after every token, and the times of the tokens that each layer and head of keys keeps at the end."""
     e, share = shape.width // shape.heads, shape.heads // shape.key_heads
-    caches = [[[] for _ in range(shape.key_heads)] for _ in range(shape.layers)]
+    caches = [[[] for _ in range(shape.key_heads)] for _ in shape.walk]
     out = []
     before = [params["sink_token"]] if shape.sink_token else []
     for now, x in enumerate([*before, *(params["embed"][t] for t in tokens)]):
         at = min(now, policy.size - 1) if policy.positions == "cache" else now
         x = x + (params["position"][at] if "position" in params else 0)
-        for layer in range(shape.layers):
-            w = {name: value[layer] for name, value in params["blocks"].items()}
+        for layer, block in enumerate(shape.walk):
+            w = {name: value[block] for name, value in params["blocks"].items()}
             z, heads = norm(x, w["attention_norm"], shape.epsilon), []
             for g, cache in enumerate(caches[layer]):
                 part = slice(g * e, (g + 1) * e)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.cache import Policy, decode, global_scores, losses
+from jaxdyn.nn.cache import Policy, decode, global_scores, losses, step
 from jaxdyn.nn.decoder import apply
 from tests.nn.cache.helpers import SMALL, params_of, text
 from tests.nn.cache.plain_cache import decoded
@@ -29,6 +29,8 @@ CASES = {
     "a sink token that is kept": ({"sink_token": True}, {"kind": "streaming", "size": 6, "sinks": 1}),
     "a sink token that leaves": ({"sink_token": True, "position": "learned", "length": 6}, {"kind": "window", "size": 6}),
     "a sink token, global": ({"sink_token": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
+    "blocks used twice": ({"repeats": 2}, {"kind": "streaming", "size": 6, "sinks": 2}),
+    "all blocks used again": ({"repeats": 2, "order": "all"}, {"kind": "h2o", "size": 6, "recent": 3}),
     "global": ({"tied": True}, {"kind": "oracle_global", "size": 6, "recent": 3}),
 }
 
@@ -44,6 +46,35 @@ def test_against_lists(name, x64):
     np.testing.assert_allclose(logits, expected, rtol=1e-9, atol=1e-9)
     np.testing.assert_array_equal(np.sort(state.layers.born, -1), kept)
     assert int(state.time) == len(tokens) + shape.sink_token
+
+
+@pytest.mark.parametrize(
+    "name", ["streaming", "absolute positions, sinks of the softmax", "sums", "all blocks used again", "global"]
+)
+def test_layers_written_out_give_the_same(name, x64):
+    change, fields = CASES[name]
+    shape, policy = dataclasses.replace(SMALL, **change), Policy(**fields)
+    plain, params, tokens = dataclasses.replace(shape, scan=False), params_of(shape), text()
+    given = global_scores(shape, params, tokens) if policy.kind == "oracle_global" else None
+    (a, one), (b, other) = (jax.jit(lambda p, t, s=s: decode(s, p, policy, t, given=given))(params, tokens) for s in (shape, plain))
+    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12), a, b)
+    c, next_ = step(plain, params, policy, a, tokens[3], given=given)
+    d, same = step(shape, params, policy, b, tokens[3], given=given)
+    np.testing.assert_allclose(next_, same, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(c.layers.born, d.layers.born)
+
+
+@pytest.mark.parametrize("scan", [True, False])
+@pytest.mark.parametrize("kind", ["streaming", "h2o", "dense"])
+def test_a_text_in_two_parts(kind, scan, x64):
+    shape, tokens = dataclasses.replace(SMALL, scan=scan), text()
+    params, policy = params_of(shape), Policy(kind=kind, size=20 if kind == "dense" else 6, recent=2)
+    run = jax.jit(lambda t, state: decode(shape, params, policy, t, state=state))
+    whole, (state, first) = run(tokens, None), run(tokens[:9], None)
+    end, second = run(tokens[9:], state)
+    np.testing.assert_allclose(np.concatenate([first, second]), whole[1], rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(end.layers.born, whole[0].layers.born)
 
 
 @pytest.mark.parametrize(("kind", "token"), [("dense", False), ("random", False), ("dense", True)])

@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from jaxdyn.nn import attention
 from jaxdyn.nn.cache import Policy, attend, bytes_held, losses, start
+from jaxdyn.nn.cache.state import planned, stays
 from jaxdyn.nn.decoder import Decoder
 from tests.nn.cache.helpers import SMALL, params_of, text
 
@@ -20,6 +22,33 @@ def test_bytes(dtype, item):
     assert held.books == 3 * 2 * 10 * (4 + 4 + 4)
     state = start(shape, Policy(kind="window", size=10))
     assert state.layers.key.nbytes + state.layers.value.nbytes == held.keys_values
+
+
+def test_blocks_that_are_used_twice_keep_twice_the_keys():
+    once, policy = dataclasses.replace(SMALL, dtype="float32"), Policy(kind="streaming", size=10, sinks=2)
+    for order in ("immediate", "all"):
+        shape = dataclasses.replace(once, repeats=2, order=order)
+        assert bytes_held(shape, policy) == tuple(2 * x for x in bytes_held(once, policy))
+
+
+def test_one_plan_serves_all_heads_of_policies_that_do_not_look_at_attention():
+    shape = dataclasses.replace(SMALL, dtype="float32")
+    for kind, rows in (("streaming", 1), ("dense", 1), ("h2o", 2)):
+        policy = Policy(kind=kind, size=6)
+        layer = jax.tree.map(lambda x: x[0], start(shape, policy).layers)
+        plan = planned(shape, policy, layer, jnp.int32(2))
+        assert plan.place.tolist() == [2] * rows and plan.born[0].tolist() == [-1, -1, 2, -1, -1, -1]
+
+
+@pytest.mark.parametrize(("kind", "positions"), [("dense", "cache"), ("window", "absolute"), ("window", "cache")])
+def test_keys_whose_positions_never_change_are_kept_turned(kind, positions):
+    shape, policy = dataclasses.replace(SMALL, layers=1, dtype="float32"), Policy(kind=kind, size=6, positions=positions)
+    layer = jax.tree.map(lambda x: x[0], start(shape, policy).layers)
+    q, k = jnp.ones((4, 4)), jnp.arange(8.0).reshape(2, 4)
+    _, layer = attend(shape, policy, layer, jnp.int32(3), q, k, k)
+    assert stays(policy) == (positions == "absolute" or kind == "dense")
+    kept = attention.rotate(k[None], positions=jnp.full(1, 3)) if stays(policy) else k
+    np.testing.assert_allclose(layer.key[:, 3], kept.reshape(2, 4), rtol=1e-6)
 
 
 def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):

@@ -18,6 +18,7 @@ CASES = {
     "distances": ({"position": "alibi", "attention": "sink_bias"}, {"kind": "streaming", "sinks": 3}),
     "a sink token": ({"sink_token": True}, {"kind": "streaming", "sinks": 1}),
     "a sink token that leaves": ({"sink_token": True}, {"kind": "window"}),
+    "blocks used twice": ({"repeats": 2}, {"kind": "streaming", "sinks": 2}),
     "learned": ({"position": "learned", "length": 7, "attention": "relu"}, {"kind": "window"}),
 }
 

@@ -1,0 +1,24 @@
+"""The script on depth at a tiny size."""
+
+import csv
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn import experiment
+from jaxdyn.theories.mobile.trials.depth import Depth
+
+TINY = {"batch": 2, "length": 8, "steps": 10, "records": 1, "windows": 2, "weights": 4_000}
+
+
+@pytest.mark.slow
+def test_it_trains_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
+    module = script("mobile_depth")
+    grid = jd.grid(Depth, shape=["1x8", "2x8"], lr=[1e-2, 2e-2], **TINY)
+    monkeypatch.setattr(module, "SCALES", {"quick": (grid, 2)})
+    assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
+    with open(tmp_path / "depth.csv", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert [line["layers"] for line in lines] == ["1", "2", "30"]
+    assert (tmp_path / "mobile_depth.png").stat().st_size > 8_000
+    capsys.readouterr()
