@@ -107,6 +107,7 @@ CLAIMS = (
         r"namings a step, learning rates of which either is up to 3.3 times the other): at t = 100 and 1000 $\mu_A$ and $\mu_R$ "
         "are those of the two equations within 3% of 1 plus their size, on average over runs.",
         evidence="network",
+        bounds=jd.looked(at="0:8", confirmed="7000:7008"),
         judge=judge_sgd,
         controls={"both matrices exchanged": exchanged},
         rivals={"nothing moves": still, "the learning rates set the proportion": by_rates},

@@ -143,6 +143,7 @@ CLAIMS = (
         statement=rf"In the gradient flow of the searching layer's full matrix from zero, {SETUP}, the matrix stays "
         r"$\mu I + \nu(\mathbb{1}\mathbb{1}^\top - I)$ within $10^{-4}$, and its two numbers follow their own two equations within "
         r"$10^{-4}$, relative to 1 plus their size, up to $t = 10^{12}$, for Coconut's loss and for that of Coconut-BFS.",
+        bounds=jd.looked(at="0:4", confirmed="7000:7004"),
         judge=judge_flow,
         controls={
             "every example has the same names": {"renaming": 0.0, "loss": "coconut"},

@@ -56,15 +56,16 @@ CLAIMS = (
     ).claim(
         id="sink.lm_emerge",
         statement="Does a sink emerge in a small language model? In decoders of two layers with four heads and rotary positions, "
-        "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not: the largest mean weight of a "
-        "head on the first token, of all heads and of two sets of 3 runs, is 0.08 where sequences are cut out of the text "
-        "anywhere, and 0.17 where they begin with a token of their own. (Uniform attention has 0.10; a sink has more than 0.3.)",
+        "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not where they are cut "
+        "out of the text anywhere: the largest mean weight of a head on the first token, of all heads and of three sets of 3 runs, "
+        "is 0.08. Where they begin with a token of their own it is 0.17, 0.18 and 0.34. (Uniform attention has 0.10; a sink has "
+        "more than 0.3.)",
         expected="measured",
         judge=judge,
         rivals={"attention is uniform": uniform},
-        found={  # largest of the heads and runs of two sets of 3 seeds, 0:3 and 4000:4003, with room for others
+        found={  # largest of the heads and runs of three sets of 3 seeds, 0:3, 4000:4003 and 7000:7003, with room for others
             "largest weight of a head on the first token, begins anywhere": (0.06, 0.12),
-            "largest weight of a head on the first token, begins token": (0.1, 0.25),
+            "largest weight of a head on the first token, begins token": (0.1, 0.4),
         },
     ),
 )

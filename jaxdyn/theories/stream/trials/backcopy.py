@@ -169,7 +169,9 @@ def trial(s: Streamed, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         predicted={},
         measured={"lacks": jd.named(stretches(missing, s.keys), "policy stretch")},
-        recorded=seen | {"entropy": floor, "place": jd.named(places(s.keys, s.dtype), "stretch")},
+        recorded={n: x for n, x in seen.items() if n != "copy_lacks"}
+        | {"entropy": floor, "place": jd.named(places(s.keys, s.dtype), "stretch")},
+        assumed={"copy_lacks": seen["copy_lacks"]},
         coords={"policy": POLICIES},
         status=train.finite_status((params, missing)),
     )

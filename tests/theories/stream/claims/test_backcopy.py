@@ -15,7 +15,7 @@ def made(idle=0.4, **more):
     lacks = np.full((6, len(POLICIES), 7), 0.003) + 1e-5 * rng.normal(size=(6, len(POLICIES), 7))
     for i, name in enumerate(POLICIES):
         lacks[:, i, 1:] += {"dense": 1.0}.get(name, 0) * np.linspace(0.5, 1, 6) + more.get(name.replace(" ", "_"), 0)
-    scalars = {"idle": idle, "copy_lacks": 0.01, "idle_lacks": 0.01, "entropy": 2.0}
+    scalars = {"idle": idle, "idle_lacks": 0.01, "entropy": 2.0}
     ds = {name: ("seed", np.full(6, value) * (1 + 0.01 * rng.normal(size=6))) for name, value in scalars.items()}
     ds |= {"measured_lacks": (("seed", "policy", "stretch"), lacks)}
     ds |= {"place": (("seed", "stretch"), np.tile(np.asarray(places(24, "float32")), (6, 1)))}
