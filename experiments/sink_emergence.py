@@ -21,7 +21,7 @@ from jaxdyn.theories.sink.trials import backcopy, reduced
 
 SEEDS = {"quick": 8, "paper": 8}
 SGD = (1.0, 0.3)
-COLORS = ("measured", "third", "theory", "control", "rival")
+COLORS = ("measured", "third", "theory", "control", "fourth")
 
 
 def rows(ds: xr.Dataset) -> list[dict]:

@@ -85,6 +85,22 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
     verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
+    _add_map(commands, load)
+
+    new = commands.add_parser("new", **_told("Write a working claim of your own to start from."))
+    new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
+
+    report = commands.add_parser("report", **_told("Build the report again from stored results."))
+    report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
+    report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+
+    completion = commands.add_parser("completion", **_told("Print a script that completes jaxdyn's words in your shell."))
+    completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
+    return parser
+
+
+def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
+    """The words of ``jaxdyn map``."""
     map_ = commands.add_parser("map", parents=[load], **_told("Map where a claim holds over one or two fields."))
     map_.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
     map_.add_argument(
@@ -103,17 +119,6 @@ def _parser() -> argparse.ArgumentParser:
     map_.add_argument("--out", metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
     map_.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
-
-    new = commands.add_parser("new", **_told("Write a working claim of your own to start from."))
-    new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
-
-    report = commands.add_parser("report", **_told("Build the report again from stored results."))
-    report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
-    report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
-
-    completion = commands.add_parser("completion", **_told("Print a script that completes jaxdyn's words in your shell."))
-    completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
-    return parser
 
 
 def _whole(text: str, name: str, least: int) -> int:

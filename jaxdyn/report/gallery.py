@@ -29,6 +29,14 @@ SHOWN = (  # one a theory
     "lyu.dichotomy",
     "omnigrok.shell",
     "nanda.progress",
+    "galore.ppl_order",
+    "sink.bb_forms",
+    "stream.text_dense",
+    "h2o.ppl_budget",
+    "dejavu.contextual_gt_static",
+    "mobile.depth",
+    "sup.superposition",
+    "emer.bounded",
 )
 INTRO = """# Gallery
 

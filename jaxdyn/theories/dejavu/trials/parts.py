@@ -158,6 +158,21 @@ def streams(seen: model.Seen) -> dict[str, Array]:
     return {"cosine": jnp.mean(cosine, axes), "inside": mean(cosine), "bound": mean(bound), "room": least, "void": void}
 
 
+def losses_in_parts(
+    s: Parts, params: model.Params, held: Int[Array, "b T1"], one: model.Signs, key: PRNGKeyArray
+) -> Float[Array, " part"]:
+    """Mean cross-entropy of held-out texts with each part of the network, in the order of :func:`parts`."""
+
+    def run(choice: tuple[model.Part, Array]) -> Array:
+        kind, share = choice
+        own = jax.tree.map(lambda x: x[share], one)
+        keys = jax.random.split(key, s.texts)
+        rows = jax.vmap(lambda row, k: model.forward(params, row[:-1], s.heads, (kind, own, k))[0])(held, keys)
+        return jnp.mean(nats(rows, held))
+
+    return jax.lax.map(run, parts(s))
+
+
 def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch, averages and predictors, and losses of all parts."""
     k_init, k_data, k_fit, k_luck = jax.random.split(key, 4)
@@ -183,16 +198,7 @@ def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
     _, seen = apply(params, batch(jax.random.fold_in(k_data, s.steps), s.fitted))
     one = signs(s, seen, fit(s, k_fit, seen))
     logits, seen = apply(params, held)
-    part, share = parts(s)
-
-    def run(choice: tuple[model.Part, Array]) -> Array:
-        kind, share = choice
-        own = jax.tree.map(lambda x: x[share], one)
-        keys = jax.random.split(k_luck, s.texts)
-        rows = jax.vmap(lambda row, k: model.forward(params, row[:-1], s.heads, (kind, own, k))[0])(held, keys)
-        return jnp.mean(nats(rows, held))
-
-    losses = jax.lax.map(run, (part, share))
+    losses = losses_in_parts(s, params, held, one, k_luck)
     many = len(model.MODES) * len(SHARES)
     used = largest(s, seen.units)
     union = jnp.sum(jnp.any(used, 3), -1) / jnp.mean(jnp.sum(used, -1), 3)

@@ -42,7 +42,7 @@ def judge_logits(ds: xr.Dataset) -> list[jd.Check]:
     """Gamma at small logits, and the order of the remainder in the size of the logits."""
     jd.need(ds, size=SIZES)
     gamma, rest = residual(ds)
-    slopes = stats.loglog_slope(ds.remaining, rest, "size")
+    slopes = stats.loglog_slope(ds["size"], rest, "size")
     return [
         jd.mean_within("best gamma at logits of size 0.01", gamma.sel(size=0.01), over="seed", low=0.99, high=1.01),
         jd.mean_within("order of the remainder in the size of the logits", slopes, over="seed", low=0.9, high=1.1),
@@ -70,7 +70,7 @@ def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
     """The remainder over the size of the logits, and gamma."""
     left, right = fig.subplots(1, 2)
     gamma, rest = residual(ds)
-    size = ds.remaining.values
+    size = ds["size"].values
     plotting.band(left, size, rest.transpose(..., "size"), "remainder", "measured")
     left.plot(size, 0.4 * size, "--", color=plotting.COLORS["theory"], label="slope 1")
     left.set(xscale="log", yscale="log", xlabel="standard deviation of the logits", ylabel="remainder / linear term")

@@ -86,10 +86,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     axes = fig.subplots(1, 3)
     forms = [str(f) for f in ds.attention.values] if "attention" in ds.dims else ["all runs"]
     steps = ds.steps.values.reshape(-1, ds.sizes["step"])[0]
-    for form, color in zip(forms, ("measured", "third", "theory", "control", "rival"), strict=False):
+    for form, color in zip(forms, ("measured", "third", "theory", "control", "fourth"), strict=False):
         part = ds.sel(attention=form) if "attention" in ds.dims else ds
         for ax, name in zip(axes, ("measured_idle", "measured_margin", "measured_drain"), strict=True):
-            plotting.band(ax, steps, part[name].transpose(..., "step"), form, color if color in plotting.COLORS else None)
+            plotting.band(ax, steps, part[name].transpose(..., "step"), form, color)
     for ax, label in zip(axes, ("weight on token 0, idle", r"margin $\Delta$", "size of its value / others"), strict=True):
         ax.set(xlabel="step", ylabel=label)
     axes[0].axhline(float(ds.uniform.mean()), linestyle="--", color=plotting.COLORS["theory"])
