@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
@@ -50,6 +51,7 @@ def draw(forms: xr.Dataset, sgd: xr.Dataset, flow: xr.Dataset, fig: Figure) -> N
         for form, color in zip(FORMS, COLORS, strict=True):
             curve(ax, forms.sel(attention=form), f"measured_{name}", form, color)
         ax.set(xscale="log", xlabel="step (Adam)", ylabel=label)
+        ax.xaxis.set_minor_formatter(NullFormatter())
     axes[0].axhline(float(forms.uniform.mean()), linestyle="--", color=plotting.COLORS["control"], label="uniform")
     for ax, name, label in ((axes[3], "margin", r"margin $\Delta$"), (axes[4], "drain", "drain")):
         for rate, color in zip(SGD, COLORS, strict=False):

@@ -38,6 +38,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
         weights = one.pattern.values
         shown = weights / max(1.0, float(weights.sum(-1).max()))
         ax.imshow(shown, cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
+        ax.grid(visible=False)
         copies = np.flatnonzero((one.text.values >= 1) & (one.text.values <= MOST))
         ax.plot(np.full(len(copies), -1.2), copies, ">", ms=4, clip_on=False, color="black")
         ax.set(title=form.replace("_", " "), xlabel="key", xticks=[0, 10, 20, 30])
