@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn import linalg
 from jaxdyn.theories.sup.model import Layer, Params, Rotary
 
 __all__ = ["BASE", "HEADS", "SPECIAL", "Knobs", "Sizes", "build", "narrow", "orthogonal", "prompt", "safe"]
@@ -100,7 +101,7 @@ def safe(sizes: Sizes, rotary: Rotary | None = None, dtype: str = "float64") -> 
 
 def orthogonal(key: PRNGKeyArray, size: int, dtype: str = "float64") -> Float[Array, "V V"]:
     """A random orthogonal matrix."""
-    q, r = jnp.linalg.qr(jax.random.normal(key, (size, size), dtype))
+    q, r = linalg.qr(jax.random.normal(key, (size, size), dtype))
     return q * jnp.sign(jnp.diag(r))
 
 

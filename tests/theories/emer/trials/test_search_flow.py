@@ -11,7 +11,7 @@ from jaxdyn.theories.emer.trials.search_flow import SearchFlow, off_structure, t
 def test_flow_and_theory():
     grid = jd.grid(SearchFlow, target=["middle", "top"], train=["diagonal", "full"], density=0.2)
     ds = jd.sweep(trial, grid, 1)
-    assert int(ds.status.max()) == 0 and float(ds.rest.max()) < 1e-10
+    assert int(ds.status.max()) == 0 and float(ds.rest.max()) < 1e-5  # the solver's tolerance at t = 1e12
     np.testing.assert_allclose(ds.measured_mu, ds.predicted_mu, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(ds.measured_nu, ds.predicted_nu, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(ds.measured_rate, ds.predicted_rate, atol=1e-12)
