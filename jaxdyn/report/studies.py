@@ -71,7 +71,11 @@ def keep(folder: Path, target: Path = FOLDER) -> list[str]:
     drawn: set[str] = set()
     for entry in entries:
         svg = figures.get(entry["id"])
-        told = svg if svg and svg not in drawn and _shows_more(entry, claims.get(entry["id"])) else None
+        told = (
+            svg
+            if svg and svg.lstrip().startswith("<svg") and svg not in drawn and _shows_more(entry, claims.get(entry["id"]))
+            else None
+        )
         drawn |= {told} if told else set()
         content = {"claim": _slim(entry), "environment": whole["environment"], "figure": _packed(told)}
         atomic_write(target / f"{entry['id']}.json", json.dumps(content, ensure_ascii=False) + "\n")

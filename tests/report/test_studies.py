@@ -34,6 +34,10 @@ def test_what_came_out_is_kept(tmp_path):
     assert found["claim"] == {k: v for k, v in CLAIM.items() if k != "statement"}, "the statement is the package's"
     assert found["environment"]["jax"] == "0.10.2" and figure(found) == "<svg/>"
     assert study("toy.quick", tmp_path / "kept") is None
+    keep(
+        verified(tmp_path / "out", CLAIM, figures={"toy.law": "<p>The figure could not be drawn: KeyError</p>"}), tmp_path / "kept"
+    )
+    assert figure(study("toy.law", tmp_path / "kept")) is None, "a message is no figure"
 
 
 def test_of_opponents_the_outcome_is_kept(tmp_path):

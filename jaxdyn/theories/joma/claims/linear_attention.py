@@ -52,7 +52,7 @@ def zero_plot(ds: xr.Dataset, fig: Figure) -> None:
     """Norm of V at the last time over the size of z(0)."""
     ax = fig.subplots()
     size = np.sqrt((ds.measured_v.isel(time=-1) ** 2).sum(("token", "node")))
-    plotting.order(ax, ds.depth, size.transpose("seed", "depth"), 1.0, label="runs")
+    plotting.order(ax, ds.depth, size.transpose(..., "depth"), 1.0, label="runs")
     ax.set(xlabel="size of z(0)", ylabel=r"$\|V\|$ at the last time")
 
 

@@ -134,7 +134,7 @@ def plot_clock(ds: xr.Dataset, fig: Figure) -> None:
     """The clock, and the probability of the next token."""
     left, right = fig.subplots(1, 2)
     ds = ds.isel(eta=0) if "eta" in ds.dims else ds
-    one, color = ds.isel(seed=0), plotting.COLORS
+    one, color = plotting.first_run(ds), plotting.COLORS
     plotting.band(
         left, one.time.values, ds.advantage.transpose(..., "time"), "trained decoder", "measured", linestyle="none", marker="o"
     )
