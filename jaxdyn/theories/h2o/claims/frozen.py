@@ -40,7 +40,7 @@ CLAIMS = (
         statement="A cache of 8 keys that evicts the token with the least summed attention, and protects no recent token but the "
         "current one, is frozen: after 96 tokens with uniform attention, or random logits of standard deviation 0.2, it still "
         "holds the first 7 tokens, in at least 95% of runs. (The policy on random queries and keys; no training.)",
-        bounds=jd.looked(at="0:256", confirmed="7000:7512"),
+        bounds=jd.looked(at="7000:7512", confirmed="8000:8512"),
         judge=judge,
         controls={"the last 4 tokens are kept": {"recent": 4.0}, "logits of standard deviation 3": {"spread": 3.0}},
         rivals={"the last 8 tokens are left": jd.swap(predicted_kept="newest")},
