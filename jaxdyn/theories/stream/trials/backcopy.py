@@ -1,7 +1,7 @@
 r"""A decoder trained on short sequences of the Bigram-Backcopy task, then a text of 50 lengths of a cache through caches.
 
 Sequences of training begin with token 0, which does not return; so do the texts. The head may put its idle weight on it, and does
-so less with weight decay.
+so less with weight decay. With the front of all sequences cut off, no network ever sees token 0.
 
 The law of the task is known. So the cross-entropy of every position is taken in expectation over the next token, and what is
 recorded is what the network lacks, :math:`\mathrm{KL}(\pi(\cdot | x_{t-1}, x_t) \,\|\, p_t)`, beside the entropy of the law: the
@@ -30,6 +30,8 @@ __all__ = ["POLICIES", "Streamed", "trial"]
 
 SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4, "8 sinks": 8, "replaced": 1}  # by name of a policy
 POLICIES = (*SINKS, "absolute", "dense")
+FORMS = ("token", "place")  # what makes a sink
+SPARE = 3  # tokens beyond the length that are drawn
 FIRST = 2  # position from which the loss of training counts
 HELD_OUT = 32  # sequences on which attention is observed
 
@@ -41,6 +43,7 @@ class Streamed:
     Args:
         lr: peak of the rate of Adam, after a linear warm-up of a twentieth of the steps; a cosine then leads to a tenth of it.
         decay: of the weights, decoupled from Adam.
+        cut: tokens that are left out at the front of every sequence and text, token 0 first; at most :data:`SPARE`.
         attention: form of the attention.
         triggers: tokens after which the token before them is copied.
         vocabulary: V.
@@ -55,6 +58,7 @@ class Streamed:
 
     lr: jd.Swept = 2e-2
     decay: jd.Swept = 0.0
+    cut: jd.Swept = 0
     attention: str = "softmax"
     triggers: int = 3
     vocabulary: int = 17
@@ -70,6 +74,7 @@ class Streamed:
 
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0 and self.decay >= 0, "lr is positive, decay at least 0", "lr", "decay")
+        jd.require(self, 0 <= self.cut <= SPARE, f"cut is 0 to {SPARE}", "cut")
         jd.require(self, 0 <= self.triggers < self.vocabulary - 1, "triggers is at least 0 and below vocabulary - 1", "triggers")
         for name in ("layers", "width", "hidden", "batch", "streams"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
@@ -84,9 +89,13 @@ class Streamed:
         return Decoder(heads=1, std=0.2, **sizes)
 
 
-def drawn(law: backcopy.Law, key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:
-    """Sequences of the task."""
-    return jax.vmap(lambda k: backcopy.draw(k, law, length))(jax.random.split(key, count))
+def drawn(law: backcopy.Law, cut: int | Int[Array, ""], key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:
+    """Sequences of the task, without their first tokens."""
+
+    def one(key: PRNGKeyArray) -> Int[Array, " n"]:
+        return jax.lax.dynamic_slice_in_dim(backcopy.draw(key, law, length + SPARE), jnp.asarray(cut, jnp.int32), length)
+
+    return jax.vmap(one)(jax.random.split(key, count))
 
 
 def lacking(law: backcopy.Law, tokens: Int[Array, "*b n"], logits: Float[Array, "*b n V"]) -> Float[Array, "*b n"]:
@@ -111,7 +120,7 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
         logits = jax.nn.log_softmax(apply(s.shape, params, tokens[:, :-1]))
         return -jnp.mean(jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[:, FIRST:])
 
-    step = train.make_step(loss, tx, lambda i: drawn(law, jax.random.fold_in(k_data, i), s.batch, s.length + 1))
+    step = train.make_step(loss, tx, lambda i: drawn(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))
     params = init(s.shape, k_init)
     start = train.init(tx, params | {"embed": 5 * params["embed"]})
     return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), start).params
@@ -157,21 +166,25 @@ def trial(s: Streamed, key: PRNGKeyArray) -> jd.Observables:
 
     The KL divergence is averaged over the texts and over stretches of them between
     :data:`~jaxdyn.theories.sink.trials.language.EDGES`; the entropy is that of what comes after two lengths of training.
+    Predicted is the share of the nats lost with a window that are lost with another token in the place of token 0: all, if the
+    token makes the sink, and none, if its place does.
     """
     k_law, k_init, k_data, k_held = jax.random.split(key, 4)
     law = backcopy.law(k_law, s.vocabulary, s.triggers, concentration=1.0, dtype=s.dtype)
     params = trained(s, law, k_init, k_data)
     k_held, k_text = jax.random.split(k_held)
-    seen = looked(s, law, params, drawn(law, k_held, HELD_OUT, s.length))
-    tokens = drawn(law, k_text, s.streams, EDGES[-1] * s.keys)
+    seen = looked(s, law, params, drawn(law, s.cut, k_held, HELD_OUT, s.length))
+    tokens = drawn(law, s.cut, k_text, s.streams, EDGES[-1] * s.keys)
     missing = jnp.mean(read(s, law, params, tokens), 1)
+    late = dict(zip(POLICIES, jnp.mean(missing[:, 2 * s.keys :], 1), strict=True))
+    share = (late["replaced"] - late["1 sink"]) / (late["window"] - late["1 sink"])
     floor = jnp.mean(backcopy.entropies(law)[tokens[:, 2 * s.keys :]])
     return jd.observables(
-        predicted={},
-        measured={"lacks": jd.named(stretches(missing, s.keys), "policy stretch")},
+        predicted={"share": jd.named(jnp.asarray([1.0, 0.0], s.dtype), "form")},
+        measured={"lacks": jd.named(stretches(missing, s.keys), "policy stretch"), "share": share},
         recorded={n: x for n, x in seen.items() if n != "copy_lacks"}
         | {"entropy": floor, "place": jd.named(places(s.keys, s.dtype), "stretch")},
         assumed={"copy_lacks": seen["copy_lacks"]},
-        coords={"policy": POLICIES},
+        coords={"policy": POLICIES, "form": FORMS},
         status=train.finite_status((params, missing)),
     )

@@ -35,18 +35,32 @@ def test_ratios_are_of_perplexities_after_two_lengths():
     np.testing.assert_array_equal(backcopy.ratio(first, "window", "1 sink"), backcopy.ratio(ds, "window", "1 sink"))
 
 
-def both(**more):
-    parts = [made(**more), made(idle=0.1, **more)]
-    return xr.concat(parts, "decay").assign_coords(decay=[0.0, 0.1])
+def worlds(without=0.0, **more):
+    """Networks with token 0, and the same without, of which a window loses ``without`` nats."""
+    parts = [made(**more), made(idle=0.05, window=without)]
+    return xr.concat(parts, "cut").assign_coords(cut=[0, backcopy.CUT])
 
 
 def test_windows_that_break_and_windows_that_hold():
-    assert decided(backcopy.judge_breaks(made(window=0.7))) == [True]
-    assert decided(backcopy.judge_breaks(made())) == decided(backcopy.judge_breaks(backcopy.alike(made(window=0.7)))) == [False]
-    assert [c.passed for c in backcopy.judge_breaks(made(idle=0.1)) if c.gate] == [True, False]
-    assert decided(backcopy.judge_holds(both())) == [True, True]
-    assert decided(backcopy.judge_holds(backcopy.broken(both()))) == [False, False]
-    assert decided(backcopy.judge_holds(backcopy.read_by("dense")(both()))) == [False, False]
+    assert decided(backcopy.judge_breaks(worlds(window=0.7))) == [True, True]
+    assert decided(backcopy.judge_breaks(worlds())) == [False, True]
+    assert decided(backcopy.judge_breaks(worlds(without=0.7, window=0.7))) == [True, False]
+    assert decided(backcopy.judge_breaks(backcopy.alike(worlds(window=0.7)))) == [False, True]
+    assert decided(backcopy.judge_breaks(backcopy.broken(worlds()))) == [True, False]
+    assert decided(backcopy.judge_breaks(backcopy.exchanged(worlds(window=0.7)))) == [False, False]
+    assert [c.passed for c in backcopy.judge_breaks(worlds(idle=0.1)) if c.gate] == [True, False, True, True]
+    assert decided(backcopy.judge_holds(made())) == [True]
+    assert decided(backcopy.judge_holds(backcopy.broken(made()))) == [False]
+    assert decided(backcopy.judge_holds(backcopy.read_by("dense")(made()))) == [False]
+
+
+def test_the_token_and_its_place():
+    ds = xr.concat([made(window=0.7)] * 3, "seed").assign(measured_share=("seed", np.full(18, 0.97)), predicted_share=1.0)
+    assert decided(backcopy.judge_token(ds)) == [True]
+    assert decided(backcopy.judge_token(ds.assign(predicted_share=0.0))) == [False]
+    assert decided(backcopy.judge_token(backcopy.placed(ds))) == [False]
+    assert decided(backcopy.judge_token(backcopy.both_count(ds.assign(predicted_share=xr.ones_like(ds.measured_share))))) == [False]
+    assert [c.passed for c in backcopy.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
 
 
 def test_perplexity_that_stays_and_perplexity_that_grows():

@@ -4,11 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.data import backcopy
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.stream.trials.backcopy import POLICIES, Streamed, lacking, trial
+from jaxdyn.theories.sink.trials.language import EDGES
+from jaxdyn.theories.stream.trials.backcopy import POLICIES, SPARE, Streamed, drawn, lacking, trial
 
 SMALL = {"vocabulary": 9, "length": 14, "keys": 10, "width": 8, "hidden": 8, "steps": 40, "streams": 2}
 
@@ -27,6 +29,21 @@ def test_a_network_that_knows_the_law_lacks_nothing(x64):
     assert float(other[0]) == 0
 
 
+def test_fronts_are_cut_off():
+    law = backcopy.law(jax.random.key(0), 9, 2)
+    whole, cut = (np.asarray(drawn(law, n, jax.random.key(1), 5, 20)) for n in (0, SPARE))
+    assert whole.shape == cut.shape == (5, 20) and (whole[:, 0] == 0).all() and (cut > 0).all()
+    np.testing.assert_array_equal(whole[:, SPARE:], cut[:, :-SPARE])
+
+
+def test_shares_of_what_is_lost():
+    ds = jd.sweep(trial, jd.grid(Streamed, **SMALL), 2)
+    late = (ds.measured_lacks * xr.DataArray(np.diff(EDGES), dims="stretch")).isel(stretch=slice(2, None)).sum("stretch")
+    lost = {name: late.sel(policy=name) - late.sel(policy="1 sink") for name in ("replaced", "window")}
+    np.testing.assert_allclose(ds.measured_share.squeeze(), (lost["replaced"] / lost["window"]).squeeze(), rtol=0.02)
+    np.testing.assert_array_equal(ds.predicted_share.isel(seed=0).squeeze(), [1, 0])
+
+
 def test_short_runs():
     ds = jd.sweep(trial, jd.grid(Streamed, decay=[0.0, 0.1], **SMALL), 2)
     assert ds.sizes["policy"] == len(POLICIES) and ds.sizes["stretch"] == 7
@@ -39,7 +56,7 @@ def test_short_runs():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"triggers": 16}, {"keys": 33}, {"keys": 8}, {"steps": 3}, {"width": 0}]
+    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"cut": 4}, {"triggers": 16}, {"keys": 33}, {"keys": 8}, {"steps": 3}, {"width": 0}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
