@@ -14,7 +14,7 @@ from jaxdyn.theories.sink.trials.language import EDGES
 from jaxdyn.theories.stream.published import PRETRAINED
 from jaxdyn.theories.stream.trials.backcopy import Streamed, trial
 
-__all__ = ["CLAIMS", "judge_breaks", "judge_holds", "judge_stable", "judge_token", "ratio"]
+__all__ = ["CLAIMS", "judge_breaks", "judge_emerges", "judge_holds", "judge_stable", "judge_token", "ratio"]
 
 SHOWN = {"dense": "control", "window": "theory", "absolute": "fourth", "replaced": "third", "1 sink": "measured"}
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
@@ -48,6 +48,14 @@ def trained(ds: xr.Dataset) -> list[jd.Check]:
 def has_sink(ds: xr.Dataset, least: float = SINK) -> list[jd.Check]:
     """Gates: trained, and a sink."""
     return [*trained(ds), jd.gate("weight on token 0 at idle queries, mean over runs", ds.idle.mean("seed"), at_least=least)]
+
+
+def judge_emerges(ds: xr.Dataset) -> list[jd.Check]:
+    """Weight on token 0 where nothing is to be copied, less that at triggers."""
+    return [
+        *trained(ds),
+        jd.mean_within("weight on the first token, idle less at triggers", ds.idle - ds.copying, over="seed", low=SINK),
+    ]
 
 
 def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
@@ -110,6 +118,11 @@ def alike(ds: xr.Dataset) -> xr.Dataset:
     """A rival: what is kept does not matter."""
     one = ds.measured_lacks.sel(policy="1 sink", drop=True)
     return ds.assign(measured_lacks=one.broadcast_like(ds.measured_lacks).transpose(*ds.measured_lacks.dims))
+
+
+def uniform(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: heads look at the first token as much at triggers as elsewhere."""
+    return ds.assign(copying=ds.idle)
 
 
 def broken(ds: xr.Dataset) -> xr.Dataset:
@@ -175,7 +188,8 @@ TOKEN = STUDY.claim(
     statement=f"What makes a sink is here the token, not its place: for {NARROW}, another token in the place of token 0 loses as "
     "many nats as a window without either, to a fifth of them, in most runs (positions 24 to 600).",
     judge=judge_token,
-    bounds=LOOKED,
+    seeds=24,
+    bounds=jd.looked(at="0:24", confirmed="4000:4024"),
     controls={"what another token loses is read with token 0": placed},
     rivals={"half of it is the place": both_count},
 )
@@ -189,6 +203,16 @@ BEYOND = TOKEN.as_printed(
 )
 
 CLAIMS = (
+    STUDY.claim(
+        id="stream.sink_emerges",
+        statement=f"A sink emerges where the head has nothing to do: for {NARROW}, the weight on token 0 at tokens that are no "
+        "triggers is on average at least 0.25 larger than at triggers.",
+        judge=judge_emerges,
+        source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
+        bounds=LOOKED,
+        controls={"trained and read without token 0": {"cut": CUT}},
+        rivals={"triggers make no difference": uniform},
+    ),
     TOKEN,
     BEYOND,
     STUDY.claim(

@@ -54,6 +54,13 @@ def test_windows_that_break_and_windows_that_hold():
     assert decided(backcopy.judge_holds(backcopy.read_by("dense")(made()))) == [False]
 
 
+def test_a_sink_that_emerges():
+    ds = made().assign(copying=("seed", np.full(6, 0.02)))
+    assert decided(backcopy.judge_emerges(ds)) == [True]
+    assert decided(backcopy.judge_emerges(backcopy.uniform(ds))) == [False]
+    assert decided(backcopy.judge_emerges(made(idle=0.1).assign(copying=ds.copying))) == [False]
+
+
 def test_the_token_and_its_place():
     ds = xr.concat([made(window=0.7)] * 3, "seed").assign(measured_share=("seed", np.full(18, 0.97)), predicted_share=1.0)
     assert decided(backcopy.judge_token(ds)) == [True]
