@@ -24,7 +24,7 @@ from jaxdyn import linalg
 from jaxdyn.data.graphs import Edges
 from jaxdyn.theories.sln.dynamics.line import incidence
 
-__all__ = ["TIE", "chance", "costs", "ground_states", "success", "tied"]
+__all__ = ["TIE", "chance", "costs", "ground_states", "reach", "success", "tied"]
 
 TIE = 1e-9  # of squared distances
 SQUARES = 24  # of the inverse Laplacian
@@ -52,7 +52,7 @@ def ground_states(graph: Bool[Array, "N N"], dtype: str = "float64") -> Float[Ar
     def at(t: Int[Array, ""]) -> Float[Array, "i j"]:
         here = jnp.arange(size) == t
         out = here | here[:, None]
-        joined = _reach(graph & ~out)
+        joined = reach(graph & ~out)
         start = jnp.where(out, 0, linalg.inv(jnp.where(out, jnp.eye(size, dtype=a.dtype), laplacian)))
 
         def square(_: int, r: Float[Array, "N N"]) -> Float[Array, "N N"]:
@@ -67,7 +67,7 @@ def ground_states(graph: Bool[Array, "N N"], dtype: str = "float64") -> Float[Ar
     return jnp.moveaxis(jax.vmap(at)(jnp.arange(size)), 0, 2)
 
 
-def _reach(graph: Bool[Array, "N N"]) -> Bool[Array, "N N"]:
+def reach(graph: Bool[Array, "N N"]) -> Bool[Array, "N N"]:
     """Which vertices are joined by a path."""
     start = graph | jnp.eye(len(graph), dtype=bool)
     double = lambda _, r: r.astype(jnp.float32) @ r.astype(jnp.float32) > 0  # noqa: E731

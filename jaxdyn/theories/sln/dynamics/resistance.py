@@ -2,7 +2,7 @@ r"""Effective resistances of the line graph, and their closed form on trees.
 
 .. math:: R_{ef} = (1_e - 1_f)^\top (D - A)^+ (1_e - 1_f), \qquad (D - A)^+ = (D - A + J/m)^{-1} - J/m
 
-with J the matrix of ones. The line graph of a tree is a chain of cliques :math:`K_{\deg v}` joined at edges, each of resistance
+with J the matrix of ones (on each component, if there are several). The line graph of a tree is a chain of cliques :math:`K_{\deg v}` joined at edges, each of resistance
 :math:`2 / \deg v` between any two of its vertices, so that
 
 .. math:: R_{ef} = \sum_{v} 2 / \deg v
@@ -20,16 +20,18 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxdyn import linalg
 from jaxdyn.data.graphs import Edges
 from jaxdyn.theories.sln.dynamics.line import adjacency
+from jaxdyn.theories.sln.dynamics.navigate import reach
 
 __all__ = ["along", "resistances", "steps"]
 
 
 def resistances(edges: Edges, size: int, dtype: str = "float64") -> Float[Array, "m m"]:
-    """Resistances between edges by the inverse of a matrix, without a spectrum; 0 for padding."""
+    """Resistances between edges by the inverse of a matrix, without a spectrum; 0 for padding and between components."""
+    joined = reach(adjacency(edges, size))
     a = adjacency(edges, size).astype(dtype)
-    both = edges.real[:, None] & edges.real
+    both = edges.real[:, None] & edges.real & joined
     laplacian = jnp.diag(jnp.where(edges.real, jnp.sum(a, 1), 1.0)) - a
-    inverse = linalg.inv(laplacian + jnp.where(both, 1 / jnp.sum(edges.real), 0).astype(dtype))
+    inverse = linalg.inv(laplacian + jnp.where(both, 1 / jnp.sum(both, 1), 0).astype(dtype))
     at = jnp.diagonal(inverse)
     return jnp.where(both, at[:, None] + at - 2 * inverse, 0)
 

@@ -19,7 +19,7 @@ __all__ = ["BEST", "FEW", "FORMS", "LITERAL", "Random", "trial"]
 
 LITERAL = ("sym, 1, 2", "sym, 1, 3", "sym, 1, 4", "sym, 1, 5")
 BEST = "rw, 1/lam, all"
-FEW = (*LITERAL, BEST)
+FEW = (*LITERAL, BEST, "rw, 1/sqrt, all", "sym, 1/lam, all")
 FORMS = ("printed", "derived")  # the best of LITERAL in each run; BEST
 
 
