@@ -125,7 +125,12 @@ def relabelled(adjacency: Bool[Array, "N N"], order: Int[Array, " N"]) -> Bool[A
 
 
 def draw(
-    key: PRNGKeyArray, kind: Int[Array, ""] | int, vertices: Float[Array, ""] | float, density: Float[Array, ""] | float, *, size: int
+    key: PRNGKeyArray,
+    kind: Int[Array, ""] | int,
+    vertices: Float[Array, ""] | float,
+    density: Float[Array, ""] | float,
+    *,
+    size: int,
 ) -> Bool[Array, "N N"]:
     r"""One random graph of a kind.
 

@@ -81,12 +81,12 @@ def problem(key: PRNGKeyArray, graph: Bool[Array, "N N"], most: int) -> Problem:
     at = jnp.where(i < count, 1 + 3 * i, size)
     tokens = jnp.full(size, special + END, jnp.int32).at[0].set(special + BOS)
     for offset, part in enumerate((listed[:, 0], listed[:, 1], jnp.full(most, special + EDGE))):
-        tokens = tokens.at[at + offset].set(part, mode="drop")
+        tokens = tokens.at[at + offset].set(part.astype(jnp.int32), mode="drop")
     rest = jnp.stack([special + QUERY, source, target, special + PATH, source]).astype(jnp.int32)
     tokens = tokens.at[1 + 3 * count + jnp.arange(5)].set(rest)
     start = 1 + 3 * count + 4
     k = jnp.arange(names - 1)
-    tokens = tokens.at[jnp.where(k < steps, start + 1 + k, size)].set(path, mode="drop")
+    tokens = tokens.at[jnp.where(k < steps, start + 1 + k, size)].set(path.astype(jnp.int32), mode="drop")
     place = jnp.arange(size)
     return Problem(tokens, start, (place > start) & (place <= start + steps + 1), named, away, jnp.stack([source, target]))
 

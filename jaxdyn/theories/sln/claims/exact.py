@@ -86,7 +86,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 STUDY = jd.Study(trial=trial, quick=jd.grid(Atlas), seeds=1, evidence="algebra", bounds="derived", plot=plot, source="derived")
-CAPTION = "Pairs that are not adjacent for which a shortest path is taken, over the number of vertices: mean over graphs, by embedding."
+CAPTION = (
+    "Pairs that are not adjacent for which a shortest path is taken, over the number of vertices: mean over graphs, by embedding."
+)
 WORLDS = {
     "normalised Laplacian, no weights, all eigenvectors": instead("sym, 1, all"),
     r"normalised Laplacian, weights $1/\lambda$": instead("sym, 1/lam, all"),

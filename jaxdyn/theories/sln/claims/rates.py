@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.sln import model
-from jaxdyn.theories.sln.trials.random import BEST, LITERAL, Random, trial
+from jaxdyn.theories.sln.trials.random import BEST, Random, trial
 
 __all__ = ["CLAIMS", "instead", "judge_rate", "judge_scaling", "judge_trees", "judge_unweighted"]
 
@@ -49,9 +49,7 @@ def judge_unweighted(ds: xr.Dataset) -> list[jd.Check]:
     """The best number of eigenvectors of every run, by size."""
     jd.need(ds, nodes=2)
     large = ds.sel(nodes=ds.nodes[ds.nodes >= 5])
-    return [
-        jd.mean_within("pairs with a shortest path", counted(large, large.measured_routed), over=(*OVER, "density"), high=0.99)
-    ]
+    return [jd.mean_within("pairs with a shortest path", counted(large, large.measured_routed), over=(*OVER, "density"), high=0.99)]
 
 
 def judge_trees(ds: xr.Dataset) -> list[jd.Check]:

@@ -86,7 +86,7 @@ def spectrum(edges: Edges, size: int, dtype: str = "float64") -> Spectrum:
 
 
 def factors(s: Spectrum, e: Embedding) -> Float[Array, " k"]:
-    """f of every eigenvector; 0 for the trivial one, for padding, and beyond the cut."""
+    """F of every eigenvector; 0 for the trivial one, for padding, and beyond the cut."""
     at = jnp.arange(s.values.size)
     used = (at > 0) & (s.values < PADDED / 2) & (s.values > 1e-12)
     linked = jnp.concatenate([jnp.zeros(1, bool), jnp.diff(s.values) < CLUSTER])

@@ -25,7 +25,15 @@ from jaxdyn.theories.sln.dynamics import line, navigate
 
 __all__ = ["METRICS", "Learning", "embedded", "listed", "loss", "network", "solve", "table", "training", "trial"]
 
-METRICS = ("sym, 1, 3", "sym, 1, all", "sym, 1/sqrt, all", "sym, 1/lam, all", "rw, 1/sqrt, all", "rw, 1/lam, all", "rw, 1/lam^2, all")
+METRICS = (
+    "sym, 1, 3",
+    "sym, 1, all",
+    "sym, 1/sqrt, all",
+    "sym, 1/lam, all",
+    "rw, 1/sqrt, all",
+    "rw, 1/lam, all",
+    "rw, 1/lam^2, all",
+)
 
 
 @jd.setting
