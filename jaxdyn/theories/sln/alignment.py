@@ -2,8 +2,8 @@ r"""Embeddings of edges beside the eigenvectors of a line graph: matched correla
 
 .. math:: \rho = \max_\pi \frac1q \sum_{a \le q} |\langle p_a, v_{\pi(a)} \rangle|
 
-with :math:`p_a` the leading principal components of the centred embedding (of norm 1 over edges), :math:`v_b` the leading non-trivial
-eigenvectors, :math:`\pi` injective. Under the null, edges are permuted.
+with :math:`p_a` the leading principal components of the centred embedding (of norm 1 over edges), :math:`v_b` the leading
+non-trivial eigenvectors, :math:`\pi` injective. Under the null, edges are permuted.
 Source: arXiv:2502.08794, section 4 (correlation above 0.9); null and matching: ours. All in NumPy and SciPy, for judges.
 Letters: e edges, d entries, q components, b modes.
 """

@@ -129,8 +129,8 @@ CLAIMS = (
         form="printed",
         printed=r"talks on arXiv:2502.08794: $\arg\min_j \min_k \|x_{ij} - x_{kt}\|$ with the leading eigenvectors of the line "
         "graph's normalised Laplacian, more than 99% for fewer than 10 vertices",
-        statement="Edges embedded by the leading eigenvectors of the line graph's normalised Laplacian, without weights, lead along "
-        "a shortest path for at least 99% of the ordered pairs that are not adjacent, with the best number of 2 to 5 eigenvectors "
+        statement="Edges embedded by the leading eigenvectors of the line graph's normalised Laplacian, without weights, lead "
+        "along a shortest path for at least 99% of the ordered pairs that are not adjacent, with the best number of 2 to 5 eigenvectors "
         f"in each run. ({GRAPHS}, $n = 4$ to 10.)",
     ),
     STUDY.claim(
@@ -163,10 +163,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.scaling",
-        statement="How does the share of shortest paths change with size? On random recursive trees with 3 more edges, of 10, 20 and "
-        "30 vertices: share of ordered pairs that are not adjacent for which the path is shortest, by the random-walk and the "
-        r"normalised Laplacian of the line graph (all eigenvectors, weights $1/\lambda$) and by 4 eigenvectors of the latter without "
-        "weights. (100 graphs of each size; no training.)",
+        statement="How does the share of shortest paths change with size? On random recursive trees with 3 more edges, of 10, 20 "
+        "and 30 vertices: share of ordered pairs that are not adjacent for which the path is shortest, by the random-walk and the "
+        r"normalised Laplacian of the line graph (all eigenvectors, weights $1/\lambda$) and by 4 eigenvectors of the latter "
+        "without weights. (100 graphs of each size; no training.)",
         quick=jd.grid(Random, kind="tree+3", **LARGE),
         paper=jd.grid(Random, kind="tree+3", nodes=[10.0, 20.0, 30.0, 50.0], largest=50, most=53),
         seeds=4,

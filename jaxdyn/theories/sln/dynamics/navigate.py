@@ -9,8 +9,8 @@ Vertices within ``TIE`` of the minimum tie, and one of them is taken uniformly. 
 .. math:: P(t, t) = 1, \qquad P(i, t) = \overline{\mathbb 1\{D(j, t) = D(i, t) - 1\}\, P(j, t)} \text{ over the tied } j
 
 is the probability of a shortest path, without sampling; with the minimum instead of the mean, whether every choice is good.
-Source: arXiv:2502.08794, section 4; rule for ties: ours. The baseline is arXiv:2004.01163: the ground state of the Laplacian without
-the target's row and column; the next vertex has the smallest entry.
+Source: arXiv:2502.08794, section 4; rule for ties: ours. The baseline is arXiv:2004.01163: the ground state of the Laplacian
+without the target's row and column; the next vertex has the smallest entry.
 Letters: m edges, N vertices i, j, t.
 """
 

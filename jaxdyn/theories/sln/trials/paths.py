@@ -1,9 +1,9 @@
 r"""A small decoder is trained on shortest paths of all connected graphs but those held out.
 
 It is read greedily on new problems of graphs that were held out; a shortest path counts as right whichever it is. After its first
-layer, the residual stream at ``<e>`` is averaged over random orders of edges: an embedding of edges. The network before training is
-read in the same ways.
-Source: arXiv:2502.08794, sections 3 and 4 (graphs of 3 to 10 vertices, width 512); here a size for CPUs. Optimizer settings are ours.
+layer, the residual stream at ``<e>`` is averaged over random orders of edges: an embedding of edges. The network before training
+is read in the same ways.
+Source: arXiv:2502.08794, sections 3 and 4 (graphs of 3 to 10 vertices, width 512); here a size for CPUs. Optimizer: ours.
 Letters: b problems, N names, M edges for which there is room, g graphs, d width, e edges, r orders of edges.
 """
 
@@ -153,7 +153,7 @@ def solve(net: nn.Network, params: PyTree, p: sequences.Problem) -> Int[Array, "
 
 
 def table(s: Learning) -> np.ndarray:
-    """Graphs whose edges are embedded: of the most vertices and at least 7 edges, leading eigenvalues apart; held out ones first."""
+    """Graphs whose edges are embedded: of the most vertices and some cycle, leading eigenvalues apart; held out ones first."""
     every = graphs.connected(s.largest)
     _, outside = sequences.split((s.largest,) * len(every))
     order = [*outside, *(i for i in range(len(every)) if i not in outside)]

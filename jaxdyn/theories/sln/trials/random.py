@@ -1,7 +1,7 @@
 r"""Navigation on random graphs: shares of ordered pairs for which it takes a shortest path, by embedding.
 
-Means over pairs are exact under ties. Beside them one pair that is not adjacent is drawn a graph, and one walk by each method, so that
-intervals of a share hold for independent graphs.
+Means over pairs are exact under ties. Beside them one pair that is not adjacent is drawn a graph, and one walk by each method, so
+that intervals of a share hold for independent graphs.
 """
 
 from __future__ import annotations
