@@ -130,8 +130,8 @@ CLAIMS = (
         printed=r"talks on arXiv:2502.08794: $\arg\min_j \min_k \|x_{ij} - x_{kt}\|$ with the leading eigenvectors of the line "
         "graph's normalised Laplacian, more than 99% for fewer than 10 vertices",
         statement="Edges embedded by the leading eigenvectors of the line graph's normalised Laplacian, without weights, lead "
-        "along a shortest path for at least 99% of the ordered pairs that are not adjacent, with the best number of 2 to 5 eigenvectors "
-        f"in each run. ({GRAPHS}, $n = 4$ to 10.)",
+        "along a shortest path for at least 99% of the ordered pairs that are not adjacent, with the best number of 2 to 5 "
+        f"eigenvectors in each run. ({GRAPHS}, $n = 4$ to 10.)",
     ),
     STUDY.claim(
         id="sln.unweighted_fails",

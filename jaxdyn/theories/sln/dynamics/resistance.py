@@ -3,7 +3,7 @@ r"""Effective resistances of the line graph, and their closed form on trees.
 .. math:: R_{ef} = (1_e - 1_f)^\top (D - A)^+ (1_e - 1_f), \qquad (D - A)^+ = (D - A + J/m)^{-1} - J/m
 
 with J the matrix of ones (on each component, if there are several). The line graph of a tree is a chain of cliques
-:math:`K_{\\deg v}` joined at edges, each of resistance
+:math:`K_{\deg v}` joined at edges, each of resistance
 :math:`2 / \deg v` between any two of its vertices, so that
 
 .. math:: R_{ef} = \sum_{v} 2 / \deg v

@@ -62,7 +62,7 @@ class Learning:
     width: int = 64
     heads: int = 4
     batch: int = 32
-    steps: int = 800
+    steps: int = 480
     problems: int = 384
     looked: int = 24
     orders: int = 16
@@ -193,21 +193,9 @@ def embedded(s: Learning, net: nn.Network, params: PyTree, graph: Bool[Array, "N
     return jnp.mean(back, 0) * (jnp.arange(most) < jnp.sum(graph) // 2)[:, None]
 
 
-def _first(answer: Int[Array, " k"], p: sequences.Problem, most: int) -> tuple[Array, Array, Array]:
-    """Whether the first vertex is one that navigation takes; the same for a random closer vertex; whether the two can differ."""
-    edges = graphs.edges_of(p.graph, most)
-    between = line.squared_distances(line.spectrum(edges, len(p.graph)), line.EMBEDDINGS["rw, 1/lam, all"])
-    source, target = p.ends
-    taken = navigate.tied(navigate.costs(between, edges, len(p.graph)))[source, :, target]
-    closer = p.graph[source] & (p.away[:, target] == p.away[source, target] - 1)
-    chosen = jnp.minimum(answer[0], len(p.graph) - 1)
-    usable = jnp.any(closer & ~taken) & closer[chosen] & (answer[0] < len(p.graph))
-    return taken[chosen], jnp.sum(closer & taken) / jnp.maximum(jnp.sum(closer), 1), usable
-
-
 def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     """Train; answers to problems on graphs held out, and embeddings of edges beside the spectrum of the line graph."""
-    k_init, k_data, k_problem, k_order = jax.random.split(key, 4)
+    k_init, k_data, k_problem, k_order, k_walk = jax.random.split(key, 5)
     found, net = listed(s), network(s)
     tx, step = training(s, net, found.trained, k_data)
     start = net.init(k_init)
@@ -217,8 +205,8 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     )
     answers, before = (solve(net, params, problems) for params in (last.params, start))
     right, guess = (jax.vmap(sequences.valid)(problems, a).astype("float64") for a in (answers, before))
-    agree, baseline, usable = jax.vmap(lambda a, p: _first(a, p, found.most))(answers, problems)
-    random = jax.vmap(lambda p: navigate.chance(p.graph, p.away)[p.ends[0], p.ends[1]])(problems)
+    chance = jax.vmap(lambda p: navigate.chance(p.graph, p.away)[p.ends[0], p.ends[1]])(problems)
+    random = (jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance).astype(chance.dtype)
     away = jax.vmap(lambda p: p.away[p.ends[0], p.ends[1]])(problems)
     looked = jnp.asarray(table(s))
     keys = jax.random.split(k_order, len(looked))
@@ -234,12 +222,9 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
         measured={"right": jd.named(right, "problem")},
         recorded={
             "untrained": jd.named(guess, "problem"),
-            "chance": jd.named(random, "problem"),
+            "random": jd.named(random, "problem"),
             "distance": jd.named(double(away), "problem"),
             "vertices": jd.named(double(jnp.sum(jnp.any(problems.graph, 1), 1)), "problem"),
-            "agree": jd.named(double(agree), "problem"),
-            "baseline": jd.named(double(baseline), "problem"),
-            "usable": jd.named(double(usable), "problem"),
             "curve": jd.named(curve, "record"),
             "embedding": jd.named(double(h), "graph edge unit"),
             "unlearned": jd.named(double(h0), "graph edge unit"),
