@@ -23,7 +23,12 @@ def data(weights, noise=0.0):
         each["vectors"].append(vectors)
         each["values"].append(values)
         each["squared"].append(((h[:, None] - h) ** 2).sum(-1)[None])
-    axes = {"embedding": "graph edge unit", "vectors": "graph edge mode", "values": "graph mode", "squared": "graph metric edge other"}
+    axes = {
+        "embedding": "graph edge unit",
+        "vectors": "graph edge mode",
+        "values": "graph mode",
+        "squared": "graph metric edge other",
+    }
     both = {name: (("seed", *axes[name].split()), np.stack([np.stack(x)] * 2)) for name, x in each.items()}
     ds = xr.Dataset(both).assign_coords(seed=[0, 1])
     return ds.assign(real=xr.ones_like(ds.embedding.isel(unit=0)), unlearned=ds.embedding * 0 + rng.normal(size=ds.embedding.shape))

@@ -67,7 +67,11 @@ def test_an_embedding_is_the_residual_stream_of_its_edge():
 
 
 def test_settings_that_are_refused():
-    for fields, why in (({"largest": 9}, "least <= largest"), ({"steps": 5}, "steps is at least"), ({"lr": 0.0}, "both are positive")):
+    for fields, why in (
+        ({"largest": 9}, "least <= largest"),
+        ({"steps": 5}, "steps is at least"),
+        ({"lr": 0.0}, "both are positive"),
+    ):
         with pytest.raises(UsageError, match=why):
             Learning(**fields)
     with pytest.raises(UsageError, match="graphs to look at"):
