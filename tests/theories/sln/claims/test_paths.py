@@ -49,9 +49,8 @@ def test_accuracy_apart_by_distance():
     right = xr.DataArray(np.ones((2, 400)), dims=("seed", "problem"), coords={"seed": [0, 1]})
     distance = xr.DataArray(np.tile([1.0, 2.0], (2, 200)), dims=("seed", "problem"))
     ds = xr.Dataset({"measured_right": right, "distance": distance})
-    assert [c.passed for c in paths.judge_accuracy(ds.assign(measured_right=right.where(distance == 1, 0)))] == [None, False] or [
-        c.passed for c in paths.judge_accuracy(ds)
-    ][0] is not False
+    assert [c.value for c in paths.judge_accuracy(ds.assign(measured_right=right.where(distance == 1, 0)))] == [1, 0]
+    assert [c.value for c in paths.judge_accuracy(ds)] == [1, 1]
 
 
 def test_claims_are_measured_and_have_opponents():
