@@ -260,8 +260,8 @@ THEORIES = {
     "sln": Theory(
         "Spectral line navigation: shortest paths by the spectrum of the line graph",
         "A small transformer that learns shortest paths is said to embed edges by the spectrum of the line graph. Navigation goes "
-        "to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of eigenvectors "
-        "decide how often this is a shortest path.",
+        "to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of "
+        "eigenvectors decide how often this is a shortest path.",
         (SPECTRAL, STEINERBERGER),
     ),
     "mobile": Theory(

@@ -9,7 +9,7 @@ Letters: b problems, N names, M edges for which there is room, g graphs, d width
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,7 +23,7 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln import model, sequences
 from jaxdyn.theories.sln.dynamics import line, navigate
 
-__all__ = ["METRICS", "Learning", "embedded", "listed", "loss", "network", "solve", "table", "training", "trial"]
+__all__ = ["METRICS", "Learning", "embedded", "listed", "loss", "network", "observed", "solve", "table", "training", "trial"]
 
 METRICS = (
     "sym, 1, 3",
@@ -193,9 +193,44 @@ def embedded(s: Learning, net: nn.Network, params: PyTree, graph: Bool[Array, "N
     return jnp.mean(back, 0) * (jnp.arange(most) < jnp.sum(graph) // 2)[:, None]
 
 
+def observed(
+    s: Learning, net: nn.Network, first: PyTree, last: PyTree, problems: sequences.Problem, key: PRNGKeyArray
+) -> dict[str, Any]:
+    """What is read off a network and its start: answers to problems, and embeddings of edges beside the spectrum."""
+    k_order, k_walk = jax.random.split(key)
+    most = s.largest * (s.largest - 1) // 2
+    double = lambda x: jnp.asarray(x, "float64")  # noqa: E731
+    right, guess = (double(jax.vmap(sequences.valid)(problems, solve(net, w, problems))) for w in (last, first))
+    chance, away = jax.vmap(lambda p: (navigate.chance(p.graph, p.away)[tuple(p.ends)], p.away[tuple(p.ends)]))(problems)
+    random = double(jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance)
+    looked = jnp.asarray(table(s))
+    keys = jax.random.split(k_order, len(looked))
+    h, h0 = (jax.vmap(lambda g, k, w=w: embedded(s, net, w, g, k))(looked, keys) for w in (last, first))
+    edges = jax.vmap(lambda g: graphs.edges_of(g, most))(looked)
+    spectra = jax.lax.map(lambda e: line.spectrum(e, s.largest), edges)
+    squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(model.stack(METRICS)))(spectra)
+    both = edges.real[:, :, None] & edges.real[:, None]
+    return {
+        "right": jd.named(right, "problem"),
+        "untrained": jd.named(guess, "problem"),
+        "random": jd.named(random, "problem"),
+        "distance": jd.named(double(away), "problem"),
+        "vertices": jd.named(double(jnp.sum(jnp.any(problems.graph, 1), 1)), "problem"),
+        "embedding": jd.named(h, "graph edge unit"),
+        "unlearned": jd.named(h0, "graph edge unit"),
+        "vectors": jd.named(spectra.vectors, "graph edge mode"),
+        "values": jd.named(spectra.values, "graph mode"),
+        "real": jd.named(double(edges.real), "graph edge"),
+        "squared": jd.named(jnp.where(both[:, None], squared, 0), "graph metric edge other"),
+    }
+
+
 def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
-    """Train; answers to problems on graphs held out, and embeddings of edges beside the spectrum of the line graph."""
-    k_init, k_data, k_problem, k_order, k_walk = jax.random.split(key, 5)
+    """Train; answers to problems on graphs held out, and embeddings of edges beside the spectrum of the line graph.
+
+    Some 40 s of CPU: a decoder of two layers has to be trained for hundreds of steps before it finds any path of two edges.
+    """
+    k_init, k_data, k_problem, k_read = jax.random.split(key, 4)
     found, net = listed(s), network(s)
     tx, step = training(s, net, found.trained, k_data)
     start = net.init(k_init)
@@ -203,36 +238,11 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     last, curve = train.record(
         step, train.init(tx, start), lambda state: loss(net, state.params, problems), samples=4, every=s.steps // 4
     )
-    answers, before = (solve(net, params, problems) for params in (last.params, start))
-    right, guess = (jax.vmap(sequences.valid)(problems, a).astype("float64") for a in (answers, before))
-    chance = jax.vmap(lambda p: navigate.chance(p.graph, p.away)[p.ends[0], p.ends[1]])(problems)
-    random = (jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance).astype(chance.dtype)
-    away = jax.vmap(lambda p: p.away[p.ends[0], p.ends[1]])(problems)
-    looked = jnp.asarray(table(s))
-    keys = jax.random.split(k_order, len(looked))
-    h, h0 = (jax.vmap(lambda g, k, w=w: embedded(s, net, w, g, k))(looked, keys) for w in (last.params, start))
-    edges = jax.vmap(lambda g: graphs.edges_of(g, found.most))(looked)
-    spectra = jax.lax.map(lambda e: line.spectrum(e, s.largest), edges)
-    rows = model.stack(METRICS)
-    squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(rows))(spectra)
-    both = edges.real[:, :, None] & edges.real[:, None]
-    double = lambda x: jnp.asarray(x, "float64")  # noqa: E731
+    recorded = observed(s, net, start, last.params, problems, k_read)
     return jd.observables(
         predicted={"right": jd.named(jnp.ones(s.problems, "float64"), "problem")},
-        measured={"right": jd.named(right, "problem")},
-        recorded={
-            "untrained": jd.named(guess, "problem"),
-            "random": jd.named(random, "problem"),
-            "distance": jd.named(double(away), "problem"),
-            "vertices": jd.named(double(jnp.sum(jnp.any(problems.graph, 1), 1)), "problem"),
-            "curve": jd.named(curve, "record"),
-            "embedding": jd.named(double(h), "graph edge unit"),
-            "unlearned": jd.named(double(h0), "graph edge unit"),
-            "vectors": jd.named(spectra.vectors, "graph edge mode"),
-            "values": jd.named(spectra.values, "graph mode"),
-            "real": jd.named(double(edges.real), "graph edge"),
-            "squared": jd.named(jnp.where(both[:, None], squared, 0), "graph metric edge other"),
-        },
+        measured={"right": recorded.pop("right")},
+        recorded=recorded | {"curve": jd.named(curve, "record")},
         status=train.finite_status(last.params),
         coords={"metric": METRICS, "record": range(0, 4 * (s.steps // 4) + 1, s.steps // 4)},
     )
