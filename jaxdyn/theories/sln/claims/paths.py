@@ -58,7 +58,7 @@ def each_graph(ds: xr.Dataset, embedding: xr.DataArray) -> xr.DataArray:
         embedding,
         ds.vectors,
         ds["values"],
-        ds.real,
+        ds["real"],
         number,
         input_core_dims=axes,
         output_core_dims=[["quantity"]],
@@ -89,7 +89,7 @@ def permuted(ds: xr.Dataset) -> xr.Dataset:
         return h
 
     axes = [["edge", "unit"], ["edge"]]
-    moved = xr.apply_ufunc(shuffle, ds.embedding, ds.real, input_core_dims=axes, output_core_dims=axes[:1], vectorize=True)
+    moved = xr.apply_ufunc(shuffle, ds.embedding, ds["real"], input_core_dims=axes, output_core_dims=axes[:1], vectorize=True)
     return ds.assign(embedding=moved.transpose(*ds.embedding.dims))
 
 
@@ -104,7 +104,7 @@ def distance_correlations(ds: xr.Dataset, embedding: str = "embedding") -> xr.Da
 
     axes = [["edge", "unit"], ["metric", "edge", "other"], ["edge"]]
     return xr.apply_ufunc(
-        one, ds[embedding], ds.squared, ds.real, input_core_dims=axes, output_core_dims=[["metric"]], vectorize=True
+        one, ds[embedding], ds.squared, ds["real"], input_core_dims=axes, output_core_dims=[["metric"]], vectorize=True
     )
 
 

@@ -19,7 +19,7 @@ def test_a_trial():
     ds = jd.sweep(trial, jd.grid(Learning, **SMALL), 1)
     assert float(ds.curve[..., -1].max()) < float(ds.curve[..., 0].min())
     assert set(np.unique(ds.measured_right)) <= {0.0, 1.0}
-    assert not ds.embedding.where(ds.real == 0, 0).any()
+    assert not ds.embedding.where(ds["real"] == 0, 0).any()
     assert float(abs(ds.embedding - ds.unlearned).max()) > 0
 
 
