@@ -1,7 +1,8 @@
 """A decoder learns shortest paths: accuracy on held-out graphs, and its embeddings of edges beside the line graph's spectrum.
 
 Two layers and one, on all connected graphs of 3 to 6 vertices but one in five; `--scale paper` has up to 7 vertices and width 256
-(the paper, arXiv 2502.08794: 3 to 10 vertices, width 512, 99% of shortest paths, correlations above 0.9). Any shortest path is right.
+(the paper, arXiv 2502.08794: 3 to 10 vertices, width 512, 99% of shortest paths, correlations above 0.9). Any shortest path is
+right.
 An interrupted run resumes.
 """
 

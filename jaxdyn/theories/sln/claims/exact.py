@@ -12,7 +12,7 @@ import jaxdyn as jd
 from jaxdyn.theories.sln import model
 from jaxdyn.theories.sln.trials.atlas import Atlas, trial
 
-__all__ = ["BEST", "CLAIMS", "instead", "judge_graphs", "judge_labels", "judge_trees", "shares"]
+__all__ = ["BEST", "CLAIMS", "instead", "judge_failures", "judge_graphs", "judge_labels", "judge_trees", "shares"]
 
 BEST = "rw, 1/lam, all"
 TREE = (BEST, "rw, 1/sqrt, all")
@@ -55,6 +55,12 @@ def judge_trees(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("trees", ds["pair"].sizes["graph"], at_least=92, at_most=92),
         jd.at_most("probability of a detour, worst pair", failing(ds, TREE), 1e-12),
     ]
+
+
+def judge_failures(ds: xr.Dataset) -> list[jd.Check]:
+    """The worst pair of each graph, which is never routed well."""
+    worst = ds.measured_success.sel(embedding=BEST).min(("source", "target"))
+    return [jd.at_most("probability of a shortest path, worst pair of a graph", worst, 1e-12)]
 
 
 def judge_labels(ds: xr.Dataset) -> list[jd.Check]:
@@ -104,6 +110,17 @@ CLAIMS = (
         source="arXiv:2502.08794, section 4, with weights that it does not state; enumeration: ours",
         judge=judge_graphs,
         controls=WORLDS,
+        rivals={"ground states without the target (Steinerberger)": instead(model.GROUND)},
+        caption=CAPTION,
+    ),
+    STUDY.claim(
+        id="sln.counterexamples",
+        statement=r"With 8 vertices it fails: on each of five connected graphs with 8 vertices and 10 edges, listed with the trial, "
+        r"all eigenvectors of the line graph's random-walk Laplacian with weights $1/\lambda$ lead astray from some vertex to another, "
+        "whichever of tied vertices is next. (Enumeration, no training.)",
+        quick=jd.grid(Atlas, graphs="counterexamples", least=8, largest=8),
+        judge=judge_failures,
+        controls={r"weights $1/\sqrt\lambda$": instead("rw, 1/sqrt, all")},
         rivals={"ground states without the target (Steinerberger)": instead(model.GROUND)},
         caption=CAPTION,
     ),

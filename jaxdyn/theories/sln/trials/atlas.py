@@ -16,9 +16,27 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln import model
 from jaxdyn.theories.sln.dynamics import line
 
-__all__ = ["Atlas", "collection", "trial"]
+__all__ = ["Atlas", "collection", "counterexamples", "trial"]
 
-COLLECTIONS = {"connected": graphs.connected, "trees": graphs.trees}
+COUNTEREXAMPLES = (  # 8 vertices; edges of the graphs with the fewest on which weights 1/lambda fail for some pair
+    "01 12 13 14 25 26 47 56 57 67",
+    "01 12 13 14 25 26 37 47 56 67",
+    "01 02 04 05 14 17 23 36 37 47",
+    "01 04 12 14 23 27 36 45 57 67",
+    "04 07 12 13 25 26 34 56 57 67",
+)
+
+
+def counterexamples(vertices: int) -> tuple[np.ndarray, ...]:
+    """Graphs with 8 vertices and 10 edges, by their edges."""
+    found = np.zeros((len(COUNTEREXAMPLES), 8, 8), bool)
+    for graph, edges in zip(found, COUNTEREXAMPLES, strict=True):
+        for u, v in edges.split():
+            graph[int(u), int(v)] = graph[int(v), int(u)] = True
+    return tuple(found) if vertices == 8 else ()
+
+
+COLLECTIONS = {"connected": graphs.connected, "trees": graphs.trees, "counterexamples": counterexamples}
 
 
 @jd.setting
@@ -27,7 +45,7 @@ class Atlas:
 
     Args:
         complete: 1: cuts after k eigenvectors are completed to whole clusters of eigenvalues; 0: they are not.
-        graphs: "connected" or "trees".
+        graphs: "connected", "trees" or "counterexamples".
         least: fewest vertices of a graph.
         largest: most vertices.
     """
@@ -41,8 +59,10 @@ class Atlas:
     def __post_init__(self) -> None:
         """Refuse collections that there are not."""
         jd.require(self, self.graphs in COLLECTIONS, f"graphs is one of {', '.join(COLLECTIONS)}", "graphs")
-        most = 8 if self.graphs == "connected" else 12
+        most = 12 if self.graphs == "trees" else 8
         ordered = 3 <= self.least <= self.largest <= most
+        some = self.graphs != "counterexamples" or self.largest == 8
+        jd.require(self, some, "counterexamples have 8 vertices: largest=8", "graphs", "largest")
         jd.require(self, ordered, f"3 <= least <= largest <= {most}", "least", "largest")
 
 
