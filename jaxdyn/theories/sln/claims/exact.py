@@ -115,9 +115,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.counterexamples",
-        statement=r"Weights $1/\lambda$ are not exact with 8 vertices: on each of five connected graphs with 8 vertices and 10 edges, "
-        "listed with the trial, all eigenvectors of the line graph's random-walk Laplacian with these weights lead astray from some "
-        "vertex to another, whichever of tied vertices is next. (Enumeration, no training.)",
+        statement=r"Weights $1/\lambda$ are not exact with 8 vertices: on each of five connected graphs with 8 vertices and 10 "
+        "edges, listed with the trial, all eigenvectors of the line graph's random-walk Laplacian with these weights lead astray "
+        "from some vertex to another, whichever of tied vertices is next. (Enumeration, no training.)",
         quick=jd.grid(Atlas, graphs="counterexamples", least=8, largest=8),
         judge=judge_failures,
         controls={r"weights $1/\sqrt\lambda$": instead("rw, 1/sqrt, all")},
