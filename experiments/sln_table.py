@@ -67,8 +67,9 @@ def rows(found: dict[str, xr.Dataset]) -> list[dict]:
             one = ds.sel(embedding=method)
             line_ = {"embedding": method, "graphs": name, "count": ds.sizes["graph"]}
             for pairs in ("every", "far"):
-                mean, low, high = (100 * float(x) for x in mean_interval(one[pairs], "graph"))
-                line_ |= {f"{pairs}, %": mean} | ({} if name.startswith("n=") else {f"{pairs} low": low, f"{pairs} high": high})
+                mean, *ends = (100 * float(x) for x in mean_interval(one[pairs], "graph"))
+                low, high = (None, None) if name.startswith("n=") else (ends[0], min(ends[1], 100.0))
+                line_ |= {f"{pairs}, %": mean, f"{pairs} low": low, f"{pairs} high": high}
             lines.append(line_ | {"earlier, every": published.TABLE.get(method, (None,) * 10)[column]})
     return lines
 
