@@ -115,7 +115,7 @@ def draw(each: dict[int, xr.Dataset], runs: dict[int, longrun.Run], fig: Figure)
     axes[1].plot(np.unique(first.distance), random, "--", color=plotting.COLORS["theory"], label="random neighbours")
     axes[2].plot([0.4, 1], [0.4, 1], "--", color=plotting.COLORS["theory"])
     axes[0].set(xlabel="step", ylabel="loss on held-out graphs, nats a token")
-    axes[1].set(xlabel="distance", ylabel="solved on held-out graphs, %", ylim=(0, 102))
+    axes[1].set(xlabel="distance", ylabel="solved on held-out graphs, %", ylim=(0, 102), xticks=np.unique(first.distance))
     axes[2].set(xlabel="99% quantile, edges permuted", ylabel="matched correlation", xlim=(0.4, 1), ylim=(0.2, 1))
     axes[3].set(xlabel=r"eigenvalue $\lambda$", ylabel="weight, of the sum")
     for ax in axes:

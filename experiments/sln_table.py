@@ -123,6 +123,7 @@ def draw_sizes(ds: xr.Dataset, fig: Figure) -> None:
             mean, low, high = (100 * x for x in mean_interval(part, "run"))
             ax.errorbar(ds.nodes, mean, [mean - low, high - mean], fmt="o-", ms=4, capsize=2, label=name)
         ax.set(xlabel="vertices", title={"tree": "trees", "tree+3": "trees with 3 more edges"}[kind], ylim=(0, 103))
+        ax.set_xticks(ds.nodes)
     fig.axes[0].set(ylabel="shortest path taken, %, pairs that are not adjacent")
     fig.axes[0].legend()
 
@@ -140,7 +141,9 @@ def draw_walk(one: tuple[np.ndarray, np.ndarray, np.ndarray, list[int]], fig: Fi
         color = plotting.COLORS["measured" if taken else "control"]
         left.plot(*zip(at[u], at[v], strict=True), color=color, lw=3 if taken else 1, zorder=1)
         right.plot(*place, "o", color=color, ms=8 if taken else 5)
-        right.annotate(f"{u}-{v}", place, textcoords="offset points", xytext=(5, 4), fontsize=8)
+    for place in np.unique(x.round(6), axis=0):  # edges that coincide share a label
+        names = [f"{u}-{v}" for (u, v), other in zip(ends.tolist(), x, strict=True) if np.allclose(other, place, atol=1e-5)]
+        right.annotate(", ".join(names), place, textcoords="offset points", xytext=(-5, 4), fontsize=8, ha="right")
     for v, place in at.items():
         left.text(*place, str(v), ha="center", va="center", fontsize=8, bbox={"boxstyle": "circle", "fc": "white", "ec": "grey"})
     left.set_axis_off()
