@@ -147,6 +147,7 @@ def draw_walk(one: tuple[np.ndarray, np.ndarray, np.ndarray, list[int]], fig: Fi
     for v, place in at.items():
         left.text(*place, str(v), ha="center", va="center", fontsize=8, bbox={"boxstyle": "circle", "fc": "white", "ec": "grey"})
     left.set_axis_off()
+    right.margins(x=0.12)
     left.set(title=f"walk from {path[0]} to {path[-1]}: {' '.join(map(str, path))}")
     places = np.array([x[[set(e) == set(p) for e in ends.tolist()]][0] for p in zip(path, path[1:], strict=False)])
     right.plot(*places.T, color=plotting.COLORS["measured"], lw=1)
