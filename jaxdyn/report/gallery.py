@@ -37,6 +37,7 @@ SHOWN = (  # one a theory
     "mobile.depth",
     "sup.superposition",
     "emer.bounded",
+    "sln.exact_small",
 )
 INTRO = """# Gallery
 

@@ -31,6 +31,13 @@ class Theory:
     papers: tuple[Paper, ...] = ()
 
 
+SPECTRAL = Paper(
+    "2502.08794",
+    "Spectral Journey: How Transformers Predict the Shortest Path",
+    "A. Cohen, A. Gromov, K. Yang, Y. Tian",
+    "2025",
+)
+STEINERBERGER = Paper("2004.01163", "A Spectral Approach to the Shortest Path Problem", "S. Steinerberger", "2021")
 SAXE = Paper(
     "1312.6120",
     "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks",
@@ -249,6 +256,13 @@ THEORIES = {
         "$c$ holds all vertices within $c$ steps of the root at once, so that as many thoughts are needed as the target is steps "
         "away. Its weights are written down, not trained.",
         (SUP, COCONUT),
+    ),
+    "sln": Theory(
+        "Spectral line navigation: shortest paths by the spectrum of the line graph",
+        "A small transformer that learns shortest paths is said to embed edges by the spectrum of the line graph. Navigation goes "
+        "to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of "
+        "eigenvectors decide how often this is a shortest path.",
+        (SPECTRAL, STEINERBERGER),
     ),
     "mobile": Theory(
         "MobileLLM",

@@ -1,0 +1,1 @@
+"""Line graphs, their spectra, and where navigation by them leads."""

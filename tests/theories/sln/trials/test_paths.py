@@ -1,0 +1,78 @@
+"""The loss, greedy answers and embeddings on small networks, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.data import graphs
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.sln import sequences
+from jaxdyn.theories.sln.trials import paths
+from jaxdyn.theories.sln.trials.paths import Learning, trial
+
+SMALL = {"largest": 5, "width": 8, "heads": 2, "batch": 2, "steps": 12, "problems": 6, "looked": 2, "orders": 3}
+
+
+def test_a_trial():
+    ds = jd.sweep(trial, jd.grid(Learning, **SMALL), 1)
+    assert float(ds.curve[..., -1].max()) < float(ds.curve[..., 0].min())
+    assert set(np.unique(ds.measured_right)) <= {0.0, 1.0}
+    assert not ds.embedding.where(ds["real"] == 0, 0).any()
+    assert float(abs(ds.embedding - ds.unlearned).max()) > 0
+
+
+def test_graphs_are_parted():
+    s = Learning(**SMALL)
+    found = paths.listed(s)
+    assert len(found.trained) + len(found.held) == 2 + 6 + 21 and found.most == 10
+    looked = paths.table(s)
+    assert looked.shape == (2, 5, 5)
+    inside = {a.tobytes() for a in np.asarray(found.trained)}
+    assert looked[0].tobytes() not in inside
+
+
+def test_loss_and_answers_by_hand():
+    """The loss is that of the path's tokens alone; answers are the likeliest tokens, one after the other."""
+    s = Learning(**SMALL)
+    net = paths.network(s)
+    params = net.init(jax.random.key(0))
+    p = paths.drawn(s, paths.listed(s).held, jax.random.key(1), 4)
+    logits = np.asarray(jax.nn.log_softmax(net.apply(params, p.tokens)))
+    each = [-logits[b, i - 1, p.tokens[b, i]] for b in range(4) for i in np.flatnonzero(p.learned[b])]
+    np.testing.assert_allclose(float(paths.loss(net, params, p)), np.mean(each), rtol=1e-5)
+    answers = np.asarray(jax.jit(lambda p: paths.solve(net, params, p))(p))
+    for b in range(4):
+        tokens = p.tokens[b, : p.start[b] + 1].tolist()
+        for token in answers[b]:
+            assert token == int(jnp.argmax(net.apply(params, jnp.array([tokens]))[0, -1]))
+            tokens.append(int(token))
+
+
+def test_an_embedding_is_the_residual_stream_of_its_edge():
+    """With one order and one layer: read at the <e> of the edge, wherever it stands."""
+    s = Learning(**(SMALL | {"orders": 1}))
+    net = paths.network(s)
+    params = net.init(jax.random.key(0))
+    graph = jnp.asarray(graphs.connected(5)[9])
+    h = np.asarray(paths.embedded(s, net, params, graph, jax.random.key(3)))
+    pairs, _ = sequences.edge_tokens(jax.random.split(jax.random.key(3), 1)[0], graph, 10)
+    tokens = [5 + sequences.BOS, *(t for u, v in np.asarray(pairs).tolist() for t in (u, v, 5 + sequences.EDGE))]
+    stream = np.asarray(net.trunk(params, jnp.array([tokens]), observe=("inputs",))[1]["inputs"])[1, 0]
+    edges = graphs.edges_of(graph, 10)
+    for place, pair in enumerate(np.sort(pairs, 1)[: int(edges.real.sum())].tolist()):
+        number = np.asarray(edges.ends).tolist().index(pair)
+        np.testing.assert_allclose(h[number], stream[3 + 3 * place], atol=1e-6)
+
+
+def test_settings_that_are_refused():
+    for fields, why in (
+        ({"largest": 9}, "least <= largest"),
+        ({"steps": 5}, "steps is at least"),
+        ({"lr": 0.0}, "both are positive"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            Learning(**fields)
+    with pytest.raises(UsageError, match="graphs to look at"):
+        paths.table(Learning(looked=500))
