@@ -52,7 +52,7 @@ class Forest:
 
     @property
     def names(self) -> int:
-        """N."""
+        """Vertices of both trees."""
         return 2 * self.tree
 
     @property
@@ -62,7 +62,7 @@ class Forest:
 
     @property
     def trace(self) -> int:
-        """t."""
+        """Tokens of a trace."""
         return self.inner * (1 + self.children)
 
     @property

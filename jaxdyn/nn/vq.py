@@ -3,8 +3,8 @@ r"""Vector quantisation: the nearest of K vectors in the place of each vector, a
 .. math:: q(x) = e_{k(x)}, \quad k(x) = \arg\min_k \|x - e_k\|, \qquad
    L = -\log p(\text{chunk} \mid q(x)) + \|\mathrm{sg}[x] - e\|^2 + \beta \|x - \mathrm{sg}[e]\|^2
 
-sg: no gradient passes; the gradient of the first term passes the quantiser unchanged (straight-through). Instead of the gradient of the
-second term, vectors can move as exponential averages of what is assigned to them.
+sg: no gradient passes; the gradient of the first term passes the quantiser unchanged (straight-through). Instead of the gradient
+of the second term, vectors can move as exponential averages of what is assigned to them.
 
 .. math:: x = W_2\,\mathrm{relu}(W_1 [t_1, \dots, t_r]), \qquad
    \text{logits} = U_2\,\mathrm{relu}(U_1 [q(x)] + G\,g), \quad t_i: \text{a token's embedding at place } i
@@ -46,7 +46,7 @@ __all__ = [
 
 
 def nearest(x: Float[Array, "*n d"], codebook: Float[Array, "K d"]) -> Int[Array, "*n"]:
-    r"""The number of the nearest vector of the codebook, by :math:`\|x - e\|^2 = \|x\|^2 - 2 x \cdot e + \|e\|^2`; of equals the first."""
+    r"""The number of the nearest vector, by :math:`\|x - e\|^2 = \|x\|^2 - 2 x \cdot e + \|e\|^2`; of equals the first."""
     return jnp.argmin(jnp.sum(jnp.square(codebook), -1) - 2 * x @ codebook.T, -1).astype(jnp.int32)
 
 
@@ -113,7 +113,7 @@ class Chunks:
 
     @property
     def per_chunk(self) -> int:
-        """c."""
+        """Codes of a chunk."""
         return self.length // self.rate
 
 
@@ -164,7 +164,7 @@ def decode(
 
 
 def spread(shape: Chunks, params: Params, chunks: Int[Array, "K L"]) -> Params:
-    """The same weights with a codebook of what the encoder makes of these chunks (the first code of each), so that all codes start in use."""
+    """The same weights, with the first vectors that the encoder makes of these chunks for a codebook: all codes start in use."""
     return params._replace(codebook=encode(shape, params, chunks)[:, 0])
 
 

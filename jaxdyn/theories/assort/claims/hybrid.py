@@ -50,8 +50,8 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="assort.hybrid",
-        statement=r"If the first $m$ of $t$ trace tokens give way to codes of $r$ tokens each between two delimiters, there are $k = "
-        r"\lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and with the texts of the codes the trace is restored "
+        statement=r"If the first $m$ of $t$ trace tokens give way to codes of $r$ tokens each between two delimiters, there are "
+        r"$k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and with the codes' texts the trace is restored "
         "token by token, also where $m$ is no multiple of $r$ or above $t$. (Logs of searches in binary trees, $t = 21$, $r = 4$, "
         "$m$ from 0 to 40; no training.)",
         judge=judge_hybrid,

@@ -1,6 +1,6 @@
 r"""How many chunks K codes can restore: an autoencoder built by hand, and all choices of what its codes stand for.
 
-The encoder writes a chunk as the sum of unit vectors, one for each of its (place, token) pairs; the codebook holds the vectors of the
+The encoder writes a chunk as the sum of unit vectors, one for each of its (place, token) pairs; the codebook holds those of the
 K most frequent chunks; the decoder reads the unit vectors. A chunk is restored if it is in the codebook. No code can stand for two
 chunks, so the share of restored chunks is at most the sum of the K largest frequencies, which this attains.
 Letters: V tokens, L tokens of a chunk, K codes, D different chunks.
@@ -23,7 +23,7 @@ FEW = 8  # chunks of which all sets are tried
 
 @jd.setting
 class Capacity:
-    """A source of ``distinct`` chunks with random frequencies, and a codebook; ``kept`` is whether it holds the most frequent ones."""
+    """A source of ``distinct`` chunks with random frequencies, and whether the codebook holds the most frequent of them."""
 
     distinct: jd.Swept = 16.0
     kept: jd.Code = jd.code("frequent", "rare")

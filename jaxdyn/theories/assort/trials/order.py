@@ -1,7 +1,7 @@
 r"""A small decoder trained from scratch on traces in which codes of a trained autoencoder replace the first tokens.
 
-A run trains the autoencoder on chunks of traces, then the decoder on sequences of one kind, with codes from the trained encoder, and
-lets it go on greedily after the prompts of problems that were not trained on. Kinds of sequences:
+A run trains the autoencoder on chunks of traces, then the decoder on sequences of one kind, with codes of the trained encoder,
+and lets it go on greedily after the prompts of problems that were not trained on. Kinds of sequences:
 
 - "solution": the solution alone, no trace;
 - "text": the trace as text, without delimiters;
@@ -247,7 +247,10 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
 
     step = train.make_step(loss, tx, lambda i: sequences(s, coder, i, jax.random.fold_in(k_data, i)))
     held = problems(s, k_held, s.held_out)
-    observe = lambda t: score(s, generate(s, net, t.params, held.prompt), held.target)
+
+    def observe(state: train.State) -> dict[str, Array]:
+        return score(s, generate(s, net, state.params, held.prompt), held.target)
+
     last, seen = train.record(step, train.init(tx, net.init(k_init)), observe, samples=s.samples, every=s.steps // s.samples)
     chunk, prompt = held.trace.reshape(-1, s.rate), jnp.repeat(held.prompt, s.forest().trace // s.rate, 0)
     codes = recode(s, coder, held.trace)
