@@ -15,8 +15,6 @@ Source: arXiv:2502.03275, sections 3 and 4. Departure: sizes, tasks and the auto
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import optax
@@ -24,46 +22,32 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import nn, train
-from jaxdyn.data import traces
 from jaxdyn.nn import vq
 from jaxdyn.theories.assort import model
+from jaxdyn.theories.assort.coder import Coding, fitted, problems, recode, restored
 
-__all__ = ["KINDS", "Assorted", "Coder", "fitted", "generate", "recode", "score", "trial"]
+__all__ = ["KINDS", "Assorted", "generate", "score", "sequences", "trial"]
 
 KINDS = ("solution", "text", "all", "curriculum", "random", "permuted")
-BOOKS = ("gradient", "averages")
 
 
 @jd.setting
-class Assorted:
-    """Task, autoencoder, decoder and their trainings.
+class Assorted(Coding):
+    """A kind of sequences, the decoder, and its training.
 
     Args:
         kind: of the sequences, one of KINDS.
-        book: how the codebook moves, by its gradient or as averages.
         lr: peak of the decoder's rate.
-        vq_lr: rate of the autoencoder.
-        beta: factor of its commitment.
-        decay: of the averages.
         ramp: share of the steps before the curriculum's last stage.
-        vq_steps: steps of the autoencoder; 0 leaves it as it starts.
+        width, layers, heads, hidden, std: of the decoder.
+        batch, steps: of its training.
+        samples: how often it generates along it.
+        held_out: problems that it is asked.
     """
 
     kind: jd.Code = jd.code(*KINDS)
-    book: jd.Code = jd.code(*BOOKS)
     lr: jd.Swept = 1e-2
-    vq_lr: jd.Swept = 3e-3
-    beta: jd.Swept = 0.25
-    decay: jd.Swept = 0.95
     ramp: jd.Swept = 0.6
-    vq_steps: jd.Swept = 300.0
-    children: int = 1
-    height: int = 4
-    rate: int = 2
-    codes: int = 32
-    code_width: int = 16
-    vq_hidden: int = 64
-    vq_batch: int = 128
     width: int = 32
     layers: int = 2
     heads: int = 2
@@ -71,41 +55,18 @@ class Assorted:
     batch: int = 32
     steps: int = 300
     samples: int = 1
-    held_out: int = 64
+    held_out: int = 128
     std: float = 0.1
-    dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0 and self.vq_lr > 0, "both are positive", "lr", "vq_lr")
-        jd.require(self, self.forest().trace % self.rate == 0, "the trace is a multiple of rate", "rate", "height", "children")
-        jd.require(self, 0 <= self.ramp < 1 and 0 <= self.decay < 1, "both are at least 0 and below 1", "ramp", "decay")
-        for name in ("batch", "vq_batch", "held_out", "samples"):
+        Coding.__post_init__(self)
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, 0 <= self.ramp < 1, "ramp is at least 0 and below 1", "ramp")
+        for name in ("batch", "held_out", "samples"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(
-            self,
-            self.steps >= 10 and self.steps % self.samples == 0,
-            "steps is at least 10 and a multiple of samples",
-            "steps",
-            "samples",
-        )
-        self.chunks(), self.decoder()
-
-    def forest(self) -> traces.Forest:
-        """The task."""
-        return traces.Forest(children=self.children, height=self.height)
-
-    def chunks(self) -> vq.Chunks:
-        """The autoencoder; its chunks are those of one code."""
-        f = self.forest()
-        return vq.Chunks(
-            vocabulary=f.text,
-            length=self.rate,
-            rate=self.rate,
-            codes=self.codes,
-            width=self.code_width,
-            hidden=self.vq_hidden,
-            dtype=self.dtype,
-        )
+        whole = self.steps >= 10 and self.steps % self.samples == 0
+        jd.require(self, whole, "steps is at least 10 and a multiple of samples", "steps", "samples")
+        self.decoder()
 
     def decoder(self) -> nn.Decoder:
         """The decoder, with the codes in its vocabulary."""
@@ -121,55 +82,6 @@ class Assorted:
             std=self.std,
             dtype=self.dtype,
         )
-
-
-class Coder(NamedTuple):
-    """An autoencoder along its training."""
-
-    params: vq.Params
-    averages: vq.Averages
-
-
-def problems(s: Assorted, key: PRNGKeyArray, count: int) -> traces.Problem:
-    """Problems, [count, ...] each."""
-    return jax.vmap(lambda k: traces.draw(k, s.forest()))(jax.random.split(key, count))
-
-
-def pieces(s: Assorted, key: PRNGKeyArray, count: int) -> tuple[Int[Array, "count r"], Int[Array, "count p"]]:
-    """A chunk of each of ``count`` problems, at a random place, and the prompts."""
-    k_draw, k_at = jax.random.split(key)
-    some = problems(s, k_draw, count)
-    parts = some.trace.reshape(count, -1, s.rate)
-    at = jax.random.randint(k_at, (count,), 0, parts.shape[1], jnp.int32)
-    return jnp.take_along_axis(parts, at[:, None, None], 1)[:, 0], some.prompt
-
-
-def fitted(s: Assorted, key: PRNGKeyArray) -> vq.Params:
-    """The autoencoder after its training."""
-    shape = s.chunks()
-    k_init, k_first, k_data = jax.random.split(key, 3)
-    params = vq.spread(shape, vq.init(shape, k_init), pieces(s, k_first, s.codes)[0])
-    moving = (s.book == "gradient").astype(s.dtype)
-    tx = optax.adam(s.vq_lr)
-
-    def step(i: Int[Array, ""], carry: tuple[Coder, PyTree]) -> tuple[Coder, PyTree]:
-        (params, averages), opt = carry
-        chunk, prompt = pieces(s, jax.random.fold_in(k_data, i), s.vq_batch)
-        gradient = jax.grad(lambda p: vq.loss(shape, p, chunk, prompt, s.beta, moving))(params)
-        updates, opt = tx.update(gradient, opt, params)
-        new = optax.apply_updates(params, updates)
-        x = vq.encode(shape, params, chunk).reshape(-1, s.code_width)
-        averages, book = vq.averaged(averages, x, vq.nearest(x, params.codebook), s.decay)
-        return Coder(new._replace(codebook=jnp.where(moving > 0, new.codebook, book)), averages), opt
-
-    start = (Coder(params, vq.started(params.codebook)), tx.init(params))
-    return jax.lax.fori_loop(0, jnp.round(s.vq_steps).astype(jnp.int32), step, start)[0].params
-
-
-def recode(s: Assorted, coder: vq.Params, trace: Int[Array, "*b t"]) -> Int[Array, "*b c"]:
-    """The codes of traces."""
-    parts = trace.reshape(*trace.shape[:-1], -1, s.rate)
-    return vq.nearest(vq.encode(s.chunks(), coder, parts)[..., 0, :], coder.codebook)
 
 
 def sequences(s: Assorted, coder: vq.Params, i: Int[Array, ""], key: PRNGKeyArray) -> model.Sequence:
@@ -252,15 +164,13 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
         return score(s, generate(s, net, state.params, held.prompt), held.target)
 
     last, seen = train.record(step, train.init(tx, net.init(k_init)), observe, samples=s.samples, every=s.steps // s.samples)
-    chunk, prompt = held.trace.reshape(-1, s.rate), jnp.repeat(held.prompt, s.forest().trace // s.rate, 0)
     codes = recode(s, coder, held.trace)
-    back = jnp.argmax(vq.decode(s.chunks(), coder, coder.codebook[codes.reshape(-1, 1)], prompt), -1)
     return jd.observables(
         predicted={},
         measured={name: jd.named(seen[name], "step") for name in ("accuracy", "length")},
         recorded={
             "used": jd.named(seen["used"], "step"),
-            "restored": jnp.mean((back == chunk).astype(s.dtype)),
+            "restored": jnp.mean(restored(s, coder, held.trace, held.prompt, codes).astype(s.dtype)),
             "perplexity": vq.perplexity(codes, s.codes, s.dtype),
         },
         status=train.finite_status(last.params),
