@@ -107,7 +107,7 @@ def fitted(s: Coding, key: PRNGKeyArray) -> vq.Params:
     shape = s.chunks()
     k_init, k_data = jax.random.split(key)
     params = begun(s, k_init)
-    moving = (s.book == "gradient").astype(s.dtype)
+    moving = jnp.asarray(s.book == "gradient", s.dtype)
     tx = optax.adam(s.vq_lr)
 
     def step(i: Int[Array, ""], carry: tuple[Coder, PyTree]) -> tuple[Coder, PyTree]:

@@ -46,17 +46,17 @@ class Assorted(Coding):
     """
 
     kind: jd.Code = jd.code(*KINDS)
-    lr: jd.Swept = 1e-2
+    lr: jd.Swept = 6e-3
     ramp: jd.Swept = 0.6
     width: int = 32
     layers: int = 2
     heads: int = 2
     hidden: int = 64
     batch: int = 32
-    steps: int = 300
+    steps: int = 360
     samples: int = 1
     held_out: int = 128
-    std: float = 0.1
+    std: float = 0.2
 
     def __post_init__(self) -> None:
         Coding.__post_init__(self)
@@ -163,13 +163,15 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
     def observe(state: train.State) -> dict[str, Array]:
         return score(s, generate(s, net, state.params, held.prompt), held.target)
 
-    last, seen = train.record(step, train.init(tx, net.init(k_init)), observe, samples=s.samples, every=s.steps // s.samples)
+    every = s.steps // s.samples
+    last, seen = train.record(step, train.init(tx, net.init(k_init)), observe, samples=s.samples, every=every)
     codes = recode(s, coder, held.trace)
     return jd.observables(
         predicted={},
-        measured={name: jd.named(seen[name], "step") for name in ("accuracy", "length")},
+        measured={name: jd.named(value, "step") for name, value in seen.items()},
         recorded={
-            "used": jd.named(seen["used"], "step"),
+            "steps": jd.named(every * jnp.arange(s.samples + 1, dtype=jnp.float64), "step"),
+            "asked": jnp.asarray(s.held_out, jnp.float64),
             "restored": jnp.mean(restored(s, coder, held.trace, held.prompt, codes).astype(s.dtype)),
             "perplexity": vq.perplexity(codes, s.codes, s.dtype),
         },
