@@ -299,9 +299,9 @@ THEORIES = {
     ),
     "assort": Theory(
         "Token Assorted",
-        "A trace of reasoning can be shortened before a network is trained on it: an autoencoder with a codebook turns chunks of its "
-        "tokens into codes, which replace the first part of the trace, of random length. Quantiser, sequences and what a codebook can "
-        "restore are exact facts; which way to replace tokens serves training best is measured.",
+        "A trace of reasoning can be shortened before a network is trained on it: an autoencoder with a codebook turns chunks of "
+        "its tokens into codes, which replace the first part of the trace, of random length. Quantiser, sequences and what a "
+        "codebook can restore are exact facts; which way to replace tokens serves training best is measured.",
         (ASSORTED,),
     ),
 }
