@@ -52,8 +52,8 @@ class Assorted(Coding):
     layers: int = 2
     heads: int = 2
     hidden: int = 64
-    batch: int = 32
-    steps: int = 360
+    batch: int = 12
+    steps: int = 600
     samples: int = 1
     held_out: int = 128
     std: float = 0.2
