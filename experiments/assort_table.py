@@ -20,13 +20,13 @@ from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
 from jaxdyn.theories.assort.trials.order import KINDS, Assorted, trial
 
 QUICK = jd.grid(Assorted, kind=list(KINDS), steps=2000, samples=10)
-SCALES = {"quick": (QUICK, 6), "paper": (PAPER, 8)}
+SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 8)}
 OPTIONS = {
     "--height": {"type": int, "metavar": "N", "help": "edges between a root and its leaf (default: 4)"},
     "--codes": {"type": int, "metavar": "N", "help": "of the autoencoder (default: 32)"},
     "--rate": {"type": int, "metavar": "N", "help": "tokens of a code (default: 2)"},
     "--steps": {"type": int, "metavar": "N", "help": "of training (default: 2000), a multiple of 10"},
-    "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 6)"},
+    "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 4)"},
 }
 COLORS = ("control", "theory", "third", "fourth", "measured", "control")
 

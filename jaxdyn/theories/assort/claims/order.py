@@ -105,7 +105,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Assorted, kind=list(KINDS)),
     paper=PAPER,
-    seeds=4,
+    seeds=3,
     paper_seeds=8,
     evidence="network",
     source="arXiv:2502.03275, sections 3.2 and 4, and its ablation of replacement; task and sizes ours",
@@ -114,7 +114,7 @@ STUDY = jd.Study(
     "them, by kind of sequences: a point a run.",
 )
 SETUP = (
-    "decoders of two layers trained from scratch for 600 steps of Adam on searches in chains of 10 names (traces of 8 tokens, "
+    "decoders of two layers trained from scratch for 1000 steps of Adam on searches in chains of 10 names (traces of 8 tokens, "
     "codes of a trained autoencoder for 2 tokens each)"
 )
 

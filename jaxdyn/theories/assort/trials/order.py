@@ -46,14 +46,14 @@ class Assorted(Coding):
     """
 
     kind: jd.Code = jd.code(*KINDS)
-    lr: jd.Swept = 6e-3
+    lr: jd.Swept = 5e-3
     ramp: jd.Swept = 0.6
     width: int = 32
     layers: int = 2
     heads: int = 2
     hidden: int = 64
     batch: int = 12
-    steps: int = 600
+    steps: int = 1000
     samples: int = 1
     held_out: int = 128
     std: float = 0.2
