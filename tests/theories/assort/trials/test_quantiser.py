@@ -9,8 +9,8 @@ from jaxdyn.theories.assort.trials.quantiser import Quantiser, brute, trial
 
 
 def test_formulas_hold_and_breaches_break_them():
-    grid = jd.grid(Quantiser, choice=["nearest", "product"], passing=["straight", "hard"], stopped=[1.0, 0.0], vectors=16)
-    ds = jd.sweep(trial, grid, 1)
+    grid = jd.grid(Quantiser, choice=["nearest", "product"], passing=["straight", "hard"], stopped=[1.0, 0.0])
+    ds = jd.sweep(trial, grid, 4)
     plain = {"choice": "nearest", "passing": "straight", "stopped": 1.0}
     for name, breach in (
         ("code", {"choice": "product"}),
