@@ -139,14 +139,18 @@ STUDY = jd.Study(
     "them, by kind of sequences: a point a run.",
 )
 SETUP = (
-    "decoders of two layers trained from scratch for 1000 steps of Adam on searches in chains of 10 names (traces of 8 tokens, "
-    "codes of a trained autoencoder for 2 tokens each)"
+    "decoders of two layers and width 32, trained from scratch for 1000 steps of Adam on searches in chains of 10 names (traces of 8 "
+    "tokens, codes of a trained autoencoder for 2 tokens each)"
 )
 
 CLAIMS = (
     STUDY.claim(
         id="assort.order",
-        statement=f"{SETUP}",
+        statement="Which way to replace tokens of a trace by codes serves training best? The paper has random $m$ above a curriculum "
+        f"and above replacing all of the trace. In {SETUP}, that order is not seen: random $m$ solves 36% and 50% of new problems, "
+        "the curriculum 39% and 45%, all replaced 46% and 69%, random $m$ with permuted codes 33% and 51%, against 99% and 100% "
+        "with the trace as text and 50% and 54% with the solution alone, where a coin has 50% (two sets of three runs). The "
+        "intervals of the differences between random $m$ and the other two contain 0.",
         expected="measured",
         judge=judge_order,
         controls={"kinds exchanged": jd.rolled(measured_accuracy="kind")},
@@ -155,19 +159,35 @@ CLAIMS = (
             "all kinds are as right as with text": kinds_as(**dict.fromkeys(KINDS, "text")),
             "the paper's order, at its sharpest": kinds_as(random="text", all=0.5, curriculum=0.5),
         },
-        found={"right solutions, all replaced": (0.0, 1.0)},
+        found={  # two sets of seeds, 0:3 and 4000:4003
+            "right solutions, solution alone": (0.45, 0.59),
+            "right solutions, all replaced": (0.41, 0.74),
+            "right solutions, curriculum": (0.34, 0.50),
+            "right solutions, random m": (0.31, 0.55),
+            "right solutions, random m, codes permuted": (0.28, 0.57),
+            "trace as text less random m": (0.40, 0.75),
+            "random m less all replaced": (-0.40, 0.10),
+            "random m less curriculum": (-0.10, 0.10),
+        },
     ),
     STUDY.claim(
         id="assort.used",
-        statement=f"{SETUP}",
+        statement="Does a network that was trained with a random number of codes write codes when it is free to? With codes of a "
+        "trained autoencoder, 1.0 and 1.1 of 4 on average (two sets of three runs), with which it is done a token earlier; with "
+        f"codes renamed at random in each example, none: it closes the codes at once and writes text. (In {SETUP}; $m$ is 0, 2, 4, "
+        "6 or 8 in training.)",
         expected="measured",
         judge=judge_used,
         controls={"kinds exchanged": jd.rolled(measured_used="kind", measured_length="kind")},
         rivals={
             "no code is written": jd.swap(measured_used=0.0),
             "codes are written as often as in training": jd.swap(measured_used=2.0),
-            "all traces are as long": jd.swap(measured_length=13.0),
+            "all sequences are as long": jd.swap(measured_length=13.0),
         },
-        found={"codes, random m": (0.0, 4.0)},
+        found={  # two sets of seeds, 0:3 and 4000:4003
+            "codes, random m": (0.6, 1.6),
+            "codes, random m, codes permuted": (0.0, 0.05),
+            "tokens that codes save": (0.5, 1.5),
+        },
     ),
 )
