@@ -139,15 +139,15 @@ STUDY = jd.Study(
     "them, by kind of sequences: a point a run.",
 )
 SETUP = (
-    "decoders of two layers and width 32, trained from scratch for 1000 steps of Adam on searches in chains of 10 names (traces of 8 "
-    "tokens, codes of a trained autoencoder for 2 tokens each)"
+    "decoders of two layers and width 32, trained from scratch for 1000 steps of Adam on searches in chains of 10 names (traces of "
+    "8 tokens, codes of a trained autoencoder for 2 tokens each)"
 )
 
 CLAIMS = (
     STUDY.claim(
         id="assort.order",
-        statement="Which way to replace tokens of a trace by codes serves training best? The paper has random $m$ above a curriculum "
-        f"and above replacing all of the trace. In {SETUP}, that order is not seen: random $m$ solves 36% and 50% of new problems, "
+        statement="Which way to replace tokens of a trace by codes serves training best? The paper has random $m$ above a "
+        f"curriculum and above replacing all of the trace. In {SETUP}, that order is not seen: random $m$ solves 36% and 50% of new problems, "
         "the curriculum 39% and 45%, all replaced 46% and 69%, random $m$ with permuted codes 33% and 51%, against 99% and 100% "
         "with the trace as text and 50% and 54% with the solution alone, where a coin has 50% (two sets of three runs). The "
         "intervals of the differences between random $m$ and the other two contain 0.",
