@@ -147,10 +147,11 @@ CLAIMS = (
     STUDY.claim(
         id="assort.order",
         statement="Which way to replace tokens of a trace by codes serves training best? The paper has random $m$ above a "
-        f"curriculum and above replacing all of the trace. In {SETUP}, that order is not seen: random $m$ solves 36% and 50% of new problems, "
-        "the curriculum 39% and 45%, all replaced 46% and 69%, random $m$ with permuted codes 33% and 51%, against 99% and 100% "
-        "with the trace as text and 50% and 54% with the solution alone, where a coin has 50% (two sets of three runs). The "
-        "intervals of the differences between random $m$ and the other two contain 0.",
+        f"curriculum and above replacing all of the trace. In {SETUP}, "
+        "that order is not seen: random $m$ solves 36% and 50% of new problems, the curriculum 39% and 45%, all replaced 46% and "
+        "69%, random $m$ with permuted codes 33% and 51%, against 99% and 100% with the trace as text and 50% and 54% with the "
+        "solution alone, where a coin has 50% (two sets of three runs). The intervals of the differences between random $m$ and "
+        "the other two contain 0.",
         expected="measured",
         judge=judge_order,
         controls={"kinds exchanged": jd.rolled(measured_accuracy="kind")},
