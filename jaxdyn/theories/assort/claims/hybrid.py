@@ -32,7 +32,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     ax.plot(ds.replaced, ds.measured_length.mean(over), "o", color=plotting.COLORS["measured"], label="sequences")
     ax.plot(ds.replaced, ds.predicted_length.mean(over), "--", color=plotting.COLORS["theory"], label="formula")
     ax.plot(ds.replaced, ds.fraction_length.mean(over), ":", color=plotting.COLORS["control"], label="$m/r$ codes")
-    ax.set(xlabel="tokens to replace $m$", ylabel="tokens between prompt and solution")
+    ax.set(xlabel="tokens to replace $m$", ylabel="tokens before the solution")
     ax.legend()
 
 

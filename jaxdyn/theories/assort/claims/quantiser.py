@@ -57,7 +57,7 @@ def plot_averages(ds: xr.Dataset, fig: Figure) -> None:
         for decay in np.atleast_1d(ds.decay.values):
             one = moved.sel(decay=decay) if "decay" in moved.dims else moved
             ax.plot(ds.record, one, style, color=plotting.COLORS[color])
-    ax.set(xscale="log", xlabel="steps", ylabel="distance of the codebook from its start")
+    ax.set(xscale="log", xlabel="steps", ylabel="distance from the start")
 
 
 STUDY = jd.Study(
