@@ -72,7 +72,7 @@ def judge_used(ds: xr.Dataset) -> list[jd.Check]:
     shorter = length.sel(kind="permuted") - length.sel(kind="random")
     return [
         learned(ds),
-        jd.mean_within("codes, random m", used.sel(kind="random"), over="seed", low=0.1, level=LEVEL),
+        jd.mean_within("codes, random m", used.sel(kind="random"), over="seed", low=0.1, high=2, level=LEVEL),
         jd.mean_within("codes, random m, codes permuted", used.sel(kind="permuted"), over="seed", high=0.1, level=LEVEL),
         jd.mean_within("tokens that codes save", shorter, over="seed", low=0.1, level=LEVEL),
     ]
