@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.stats import mean_interval
 from jaxdyn.theories.assort.claims.order import LABELS, PAPER, right
 from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
 from jaxdyn.theories.assort.trials.order import KINDS, Assorted, trial
@@ -46,16 +45,16 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 
 def draw(ds: xr.Dataset, fig: Figure) -> None:
-    """Right solutions and generated tokens along training, by kind."""
+    """Right solutions and generated tokens along training, by kind: means of the runs, and each run (thin)."""
     axes = fig.subplots(1, 2)
     steps = ds.steps.values.reshape(-1, ds.sizes["step"])[0]
     for kind, color in zip(ds.kind.values, COLORS, strict=True):
         style = "--" if kind == "permuted" else "-"
         for ax, name in zip(axes, ("measured_accuracy", "measured_length"), strict=True):
-            mean, low, high = mean_interval(ds[name].sel(kind=kind), "seed")
+            curves = ds[name].sel(kind=kind).transpose("step", "seed")[1:]
             label = LABELS[str(kind)] if ax is axes[0] else None
-            ax.plot(steps[1:], mean[1:], style, color=plotting.COLORS[color], label=label)
-            ax.fill_between(steps[1:], low[1:], high[1:], color=plotting.COLORS[color], alpha=0.1, linewidth=0)
+            ax.plot(steps[1:], curves.mean("seed"), style, color=plotting.COLORS[color], label=label)
+            ax.plot(steps[1:], curves, style, color=plotting.COLORS[color], lw=0.5, alpha=0.5)
     axes[0].axhline(0.5, linestyle=":", color=plotting.COLORS["control"])
     axes[0].set(xlabel="step", ylabel="right solutions", ylim=(0, 1.02))
     axes[1].set(xlabel="step", ylabel="generated tokens", ylim=(0, None))
