@@ -162,6 +162,12 @@ MOBILE = Paper(
     "ICML 2024",
 )
 
+ASSORTED = Paper(
+    "2502.03275",
+    "Token Assorted: Mixing Latent and Text Tokens for Improved Language Model Reasoning",
+    "D. Su, H. Zhu, Y. Xu, J. Jiao, Y. Tian, Q. Zheng",
+    "ICML 2025",
+)
 EMERGENCE = Paper(
     "2509.23365",
     "Emergence of Superposition: Unveiling the Training Dynamics of Chain of Continuous Thought",
@@ -304,6 +310,13 @@ THEORIES = {
         "its vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, as the loss "
         "decides.",
         (EMERGENCE,),
+    ),
+    "assort": Theory(
+        "Token Assorted",
+        "A trace of reasoning can be shortened before a network is trained on it: an autoencoder with a codebook turns chunks of "
+        "its tokens into codes, which replace the first part of the trace, of random length. Quantiser, sequences and what a "
+        "codebook can restore are exact facts; which way to replace tokens serves training best is measured.",
+        (ASSORTED,),
     ),
 }
 

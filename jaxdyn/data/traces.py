@@ -1,0 +1,103 @@
+r"""Reachability with its search written out: two trees, two leaves to choose between, and the log of a breadth-first search.
+
+Two complete trees, of which every inner vertex has b children and every leaf is h edges below its root, have random names. The
+prompt lists the children of every name in the order of names, then the two candidates (one leaf of each tree, in random order) and
+the root of the search:
+
+.. math:: \langle s\rangle\ c_{1,1} \dots c_{1,b}\ \dots\ c_{N,1} \dots c_{N,b}\ x\ y\ r.
+
+The trace is the log of the search: for each inner vertex, in the order in which they are found, its name and its children. The
+solution is the candidate that the search has found. Tokens: the N names, then :data:`SPECIAL`.
+Source: arXiv:2412.06769 (the question); arXiv:2502.03275, section 4.1 (traces of a search before a solution); the trees are ours:
+every prompt and every trace has one length, no candidate is nearer to a root than the other, and its number of parents is equal.
+Letters: N names, b children, h height, t tokens of a trace.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Int, PRNGKeyArray
+
+from jaxdyn.errors import require
+
+__all__ = ["SPECIAL", "Forest", "Problem", "draw"]
+
+SPECIAL = ("start", "none", "answer", "end", "begin latent", "end latent")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Forest:
+    """Sizes of the two trees."""
+
+    children: int = 1
+    height: int = 8
+
+    def __post_init__(self) -> None:
+        require(self, self.children >= 1, "children is at least 1", "children")
+        require(self, self.height >= 1, "height is at least 1", "height")
+
+    @property
+    def inner(self) -> int:
+        """Inner vertices of a tree."""
+        return sum(self.children**i for i in range(self.height))
+
+    @property
+    def tree(self) -> int:
+        """Vertices of a tree."""
+        return self.inner + self.children**self.height
+
+    @property
+    def names(self) -> int:
+        """Vertices of both trees."""
+        return 2 * self.tree
+
+    @property
+    def prompt(self) -> int:
+        """Tokens of a prompt."""
+        return 1 + self.names * self.children + 3
+
+    @property
+    def trace(self) -> int:
+        """Tokens of a trace."""
+        return self.inner * (1 + self.children)
+
+    @property
+    def text(self) -> int:
+        """Tokens of the vocabulary: names and special ones."""
+        return self.names + len(SPECIAL)
+
+    def special(self, name: str) -> int:
+        """The number of a special token."""
+        return self.names + SPECIAL.index(name)
+
+
+class Problem(NamedTuple):
+    """A prompt, the log of the search, and the candidate that it finds."""
+
+    prompt: Int[Array, " p"]
+    trace: Int[Array, " t"]
+    target: Int[Array, ""]
+
+
+def draw(key: PRNGKeyArray, forest: Forest) -> Problem:
+    """One problem.
+
+    Vertices are numbered level by level before they are named, so that in each tree the children of vertex i are
+    :math:`ib + 1` to :math:`ib + b` and the order of names in the log is that in which a queue gives them.
+    """
+    f, b = forest, forest.children
+    k_name, k_leaf, k_order = jax.random.split(key, 3)
+    named = jax.random.permutation(k_name, f.names).astype(jnp.int32).reshape(2, f.tree)
+    at = jnp.arange(f.inner, dtype=jnp.int32)[:, None] * b + 1 + jnp.arange(b, dtype=jnp.int32)
+    children = jnp.full((f.names, b), f.special("none"), jnp.int32).at[named[:, : f.inner]].set(named[:, at])
+    leaf = jax.random.randint(k_leaf, (2, 1), f.inner, f.tree, jnp.int32)
+    both = jnp.take_along_axis(named, leaf, 1)[:, 0]
+    shown = jnp.where(jax.random.bernoulli(k_order), both, both[::-1])
+    start = jnp.full((1,), f.special("start"), jnp.int32)
+    prompt = jnp.concatenate([start, children.ravel(), shown, named[0, :1]])
+    trace = jnp.concatenate([named[0, : f.inner, None], named[0, at]], 1).ravel()
+    return Problem(prompt, trace, both[0])

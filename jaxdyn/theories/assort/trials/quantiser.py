@@ -1,0 +1,134 @@
+r"""The quantiser on random vectors: its choice beside all distances, and its gradients beside finite differences and formulas.
+
+Downstream of the quantiser is :math:`f(z) = \sum_i \tanh(A z_i) \cdot w`. Recorded beside them are averages of a fixed assignment
+after some steps of :func:`jaxdyn.nn.vq.averaged`, and their closed form, for decay :math:`\gamma`, n steps and sums m from
+:math:`m_0` on:
+
+.. math:: e_k = \frac{\gamma^n m_{0,k} + (1 - \gamma^n) \sum_{k(x) = k} x}{\gamma^n N_{0,k} + (1 - \gamma^n)\, n_k}
+
+Letters: n vectors of d numbers, K codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.nn import vq
+
+__all__ = ["STEPS", "Quantiser", "brute", "trial"]
+
+STEPS = (1, 4, 16, 64)  # of the averages
+SMALL = 1e-6  # step of the finite differences
+
+
+@jd.setting
+class Quantiser:
+    """Vectors, a codebook, and breaches.
+
+    Args:
+        choice: "nearest", or the code with the largest inner product.
+        passing: "straight" through, or "hard": the gradient of the choice itself, which is zero.
+        stopped: 1, or 0 for penalties in which no gradient is stopped.
+        beta: factor of the commitment.
+        decay: of the averages.
+    """
+
+    choice: jd.Code = jd.code("nearest", "product")
+    passing: jd.Code = jd.code("straight", "hard")
+    stopped: jd.Swept = 1.0
+    beta: jd.Swept = 0.25
+    decay: jd.Swept = 0.9
+    vectors: int = 64
+    width: int = 6
+    codes: int = 16
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        for name in ("vectors", "width", "codes"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.beta >= 0, "beta is at least 0", "beta")
+        jd.require(self, 0 <= self.decay < 1, "decay is at least 0 and below 1", "decay")
+
+
+def brute(x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Float[Array, "n K"]:
+    """All distances, from differences."""
+    return jnp.sqrt(jnp.sum(jnp.square(x[:, None] - codebook), -1))
+
+
+def differences(f: Callable[[Array], Array], z: Float[Array, "n d"]) -> Float[Array, "n d"]:
+    """The gradient of f at z by central differences."""
+    along = SMALL * jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
+    return (jax.vmap(lambda h: (f(z + h) - f(z - h)) / (2 * SMALL))(along)).reshape(z.shape)
+
+
+def selected(s: Quantiser, x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Int[Array, " n"]:
+    """The code of each vector."""
+    product = jnp.argmax(x @ codebook.T, -1).astype(jnp.int32)
+    return jnp.where(s.choice == "nearest", vq.nearest(x, codebook), product)
+
+
+def penalty(s: Quantiser, x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Float[Array, ""]:
+    """Both penalties, with what the setting stops."""
+    e = codebook[selected(s, x, codebook)]
+    book, commitment = vq.penalties(x, e)
+    free = jnp.sum(jnp.square(x - e), -1)
+    return jnp.sum(jnp.where(s.stopped > 0, book + s.beta * commitment, (1 + s.beta) * free))
+
+
+def averages(
+    s: Quantiser, x: Float[Array, "n d"], codes: Int[Array, " n"], codebook: Float[Array, "K d"]
+) -> tuple[Float[Array, "record K d"], Float[Array, "record K d"]]:
+    """The codebook by closed form, and by steps."""
+
+    def advance(state: vq.Averages, _: None) -> tuple[vq.Averages, Float[Array, "K d"]]:
+        return vq.averaged(state, x, codes, s.decay)
+
+    moved = jax.lax.scan(advance, vq.started(codebook), None, STEPS[-1])[1][jnp.asarray(STEPS) - 1]
+    left = (s.decay ** jnp.asarray(STEPS, s.dtype))[:, None, None]
+    hits = (codes[:, None] == jnp.arange(s.codes)).astype(s.dtype)
+    expected = (left * codebook + (1 - left) * (hits.T @ x)) / (left + (1 - left) * jnp.sum(hits, 0)[:, None])
+    return expected, moved
+
+
+def trial(s: Quantiser, key: PRNGKeyArray) -> jd.Observables:
+    """Choices, gradients, averages."""
+    k_x, k_book, k_a, k_w = jax.random.split(key, 4)
+    x = jax.random.normal(k_x, (s.vectors, s.width), s.dtype)
+    codebook = jax.random.normal(k_book, (s.codes, s.width), s.dtype)
+    a = jax.random.normal(k_a, (s.width, s.width), s.dtype)
+    w = jax.random.normal(k_w, (s.width,), s.dtype)
+    f = lambda z: jnp.sum(jnp.tanh(z @ a.T) @ w)  # noqa: E731
+    away, codes = brute(x, codebook), selected(s, x, codebook)
+    e = codebook[codes]
+    passed = lambda x: jnp.where(s.passing == "straight", vq.straight(x, e), codebook[selected(s, x, codebook)])  # noqa: E731
+    to_x, to_book = jax.grad(lambda x, book: penalty(s, x, book), argnums=(0, 1))(x, codebook)
+    pull = jnp.zeros_like(codebook).at[codes].add(2 * (e - x))
+    expected, moved = averages(s, x, codes, codebook)
+    numbers, entry, book = (lambda v: jd.named(v.astype(s.dtype), "vector")), "vector coordinate", "code coordinate"
+    return jd.observables(
+        predicted={
+            "distance": numbers(jnp.min(away, 1)),
+            "code": numbers(jnp.argmin(away, 1)),
+            "again": numbers(codes),
+            "gradient": jd.named(differences(f, e), entry),
+            "commitment": jd.named(2 * s.beta * (x - e), entry),
+            "pull": jd.named(pull, book),
+            "average": jd.named(expected, f"record {book}"),
+        },
+        measured={
+            "distance": numbers(jnp.take_along_axis(away, codes[:, None], 1)[:, 0]),
+            "code": numbers(codes),
+            "again": numbers(selected(s, e, codebook)),
+            "gradient": jd.named(jax.grad(lambda x: f(passed(x)))(x), entry),
+            "commitment": jd.named(to_x, entry),
+            "pull": jd.named(to_book, book),
+            "average": jd.named(moved, f"record {book}"),
+        },
+        recorded={"start": jd.named(jnp.broadcast_to(codebook, moved.shape), f"record {book}")},
+        coords={"record": STEPS},
+    )

@@ -1,0 +1,103 @@
+"""The quantiser, its gradients and averages; the autoencoder through it."""
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import vq
+
+SHAPE = vq.Chunks(vocabulary=5, length=4, rate=2, codes=6, width=8, hidden=16)
+
+
+def drawn(key: int, *size: int) -> jax.Array:
+    return jax.random.normal(jax.random.key(key), size)
+
+
+def test_the_nearest_vector_is_that_of_all_differences():
+    x, book = drawn(0, 3, 7, 4), drawn(1, 9, 4)
+    away = np.linalg.norm(np.asarray(x)[..., None, :] - np.asarray(book), axis=-1)
+    np.testing.assert_array_equal(vq.nearest(x, book), away.argmin(-1))
+    np.testing.assert_array_equal(vq.nearest(book, book), np.arange(9))
+
+
+def test_of_equal_vectors_the_first_is_chosen():
+    np.testing.assert_array_equal(vq.nearest(jnp.zeros((1, 2)), jnp.ones((3, 2))), [0])
+
+
+def test_gradients_pass_and_stop_where_they_should():
+    x, e = drawn(0, 5, 3), drawn(1, 5, 3)
+    np.testing.assert_allclose(vq.straight(x, e), e, rtol=1e-6)
+    to_x, to_e = jax.grad(lambda x, e: jnp.sum(vq.straight(x, e) ** 2), argnums=(0, 1))(x, e)
+    np.testing.assert_allclose(to_x, 2 * e, rtol=1e-5)
+    np.testing.assert_array_equal(to_e, 0)
+    book, pull = (jax.grad(lambda x, e, i=i: jnp.sum(vq.penalties(x, e)[i]), argnums=(0, 1))(x, e) for i in range(2))
+    np.testing.assert_array_equal(book[0], 0)
+    np.testing.assert_allclose(book[1], 2 * (e - x), rtol=1e-5)
+    np.testing.assert_allclose(pull[0], 2 * (x - e), rtol=1e-5)
+    np.testing.assert_array_equal(pull[1], 0)
+
+
+def test_perplexity_counts_the_codes_in_use():
+    assert float(vq.perplexity(jnp.array([0, 1, 2, 3]), 8)) == pytest.approx(4, rel=1e-6)
+    assert float(vq.perplexity(jnp.array([5, 5, 5]), 8)) == pytest.approx(1, rel=1e-6)
+
+
+def test_averages_tend_to_the_means_of_what_is_assigned():
+    x, book = drawn(0, 12, 3), drawn(1, 4, 3)
+    codes = jnp.array([0] * 4 + [1] * 8)
+    state = vq.started(book)
+    for _ in range(200):
+        state, now = vq.averaged(state, x, codes, 0.9)
+    np.testing.assert_allclose(now[0], x[:4].mean(0), atol=1e-5)
+    np.testing.assert_allclose(now[1], x[4:].mean(0), atol=1e-5)
+    np.testing.assert_allclose(now[2:], book[2:], rtol=1e-4)
+
+
+def test_shapes_and_what_a_code_sees():
+    params = vq.init(SHAPE, jax.random.key(0))
+    chunk = jnp.array([[0, 1, 2, 3], [4, 4, 2, 3]])
+    x = vq.encode(SHAPE, params, chunk)
+    assert x.shape == (2, 2, 8)
+    np.testing.assert_allclose(x[0, 1], x[1, 1], rtol=1e-6)  # the second code sees its own tokens alone
+    assert float(jnp.abs(x[0, 0] - x[1, 0]).max()) > 1e-3
+    logits = vq.decode(SHAPE, params, x)
+    assert logits.shape == (2, 4, 5)
+    np.testing.assert_allclose(vq.decode(SHAPE, params, x, jnp.zeros((2, 3), jnp.int32)), logits, rtol=1e-6)  # no prompt yet
+    moved = params._replace(prompt=params.prompt.at[1].set(1.0))
+    assert float(jnp.abs(vq.decode(SHAPE, moved, x, jnp.ones((2, 3), jnp.int32)) - logits).max()) > 1e-3
+    np.testing.assert_allclose(vq.spread(SHAPE, params, chunk[:1].repeat(6, 0)).codebook, x[:1, 0].repeat(6, 0), rtol=1e-6)
+
+
+def test_training_restores_few_chunks():
+    shape = dataclasses.replace(SHAPE, length=2, rate=2)
+    chunk = jnp.array([[0, 1], [1, 2], [3, 3], [4, 0]])
+    params = vq.spread(shape, vq.init(shape, jax.random.key(0)), chunk[jnp.arange(6) % 4])
+    tx = optax.adam(1e-2)
+    opt = tx.init(params)
+    step = jax.jit(jax.value_and_grad(lambda p: vq.loss(shape, p, chunk)))
+    first = float(step(params)[0])
+    for _ in range(150):
+        gradient = step(params)[1]
+        updates, opt = tx.update(gradient, opt, params)
+        params = optax.apply_updates(params, updates)
+    e = params.codebook[vq.nearest(vq.encode(shape, params, chunk), params.codebook)]
+    np.testing.assert_array_equal(jnp.argmax(vq.decode(shape, params, e), -1), chunk)
+    assert float(step(params)[0]) < 0.2 * first
+
+
+def test_a_codebook_that_moves_as_averages_has_no_gradient():
+    params = vq.init(SHAPE, jax.random.key(0))
+    chunk = jnp.array([[0, 1, 2, 3]])
+    assert float(jnp.abs(jax.grad(lambda p: vq.loss(SHAPE, p, chunk, moving=0.0))(params).codebook).max()) == 0
+    assert float(jnp.abs(jax.grad(lambda p: vq.loss(SHAPE, p, chunk))(params).codebook).max()) > 0
+
+
+@pytest.mark.parametrize("wrong", [{"rate": 3}, {"codes": 0}, {"width": 0}])
+def test_wrong_sizes_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        dataclasses.replace(SHAPE, **wrong)

@@ -1,0 +1,9 @@
+"""The claims on capacity come out as expected on a few runs, with all their controls and rivals."""
+
+import jaxdyn as jd
+from jaxdyn.theories.assort.claims import capacity
+
+
+def test_verdicts():
+    results = jd.verify_many(list(capacity.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in capacity.CLAIMS}
