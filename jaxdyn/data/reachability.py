@@ -1,9 +1,9 @@
 r"""Small balanced reachability problems, drawn on the device, as symbolic tokens.
 
-Two families of nodes, trees by levels: a root, then ``breadth`` nodes at each of the levels 1 to ``hops``, each below a random node of
-the level before. The root asked for is that of one family; the target is a random node of its last level, the negative one of the
-other family's. So both candidates are equally far from their own roots and have one parent each, and names are random: no rule that
-looks at fewer than all steps of a path tells them apart. A prompt is
+Two families of nodes, trees by levels: a root, then ``breadth`` nodes at each of the levels 1 to ``hops``, each below a random
+node of the level before. The root asked for is that of one family; the target is a random node of its last level, the negative one
+of the other family's. So both candidates are equally far from their own roots and have one parent each, and names are random: no
+rule that looks at fewer than all steps of a path tells them apart. A prompt is
 
 ``<eos> a b | a b | ... | a b [Q] x y [R] r``
 
@@ -26,10 +26,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.data import prosqa
-from jaxdyn.errors import UsageError, require
+from jaxdyn.errors import require
 
-__all__ = ["SPECIAL", "Problem", "Sizes", "draw", "exchanged", "levels", "redirected", "render", "rendered", "token"]
+__all__ = ["SPECIAL", "Problem", "Sizes", "draw", "exchanged", "levels", "redirected", "render", "token"]
 
 SPECIAL = ("<eos>", "|", "[Q]", "[R]", "[A]", "<latent>")
 
@@ -67,7 +66,7 @@ class Sizes:
 
 
 class Problem(NamedTuple):
-    """A graph, its roots (that asked for first), candidates (the target first), whether they are shown in that order, and the path."""
+    """A graph, its roots (that asked for first), candidates (the target first; whether they are shown in that order), the path."""
 
     edges: Int[Array, "m 2"]
     roots: Int[Array, " 2"]
@@ -141,19 +140,19 @@ def redirected(problem: Problem) -> Problem:
     """The edge into the target leads to the negative instead: the other candidate is right, with one edge changed."""
     target, negative = problem.candidates
     end = jnp.where(problem.edges[:, 1] == target, negative, problem.edges[:, 1])
-    return _turned(problem, problem.edges.at[:, 1].set(end))
+    return _turned(problem, jnp.stack([problem.edges[:, 0], end], 1))
 
 
 def exchanged(problem: Problem) -> Problem:
     """The candidates' parents are swapped: the other candidate is right, and all in-degrees are as before."""
     end, (target, negative) = problem.edges[:, 1], problem.candidates
     swapped = jnp.where(end == target, negative, jnp.where(end == negative, target, end))
-    return _turned(problem, problem.edges.at[:, 1].set(swapped))
+    return _turned(problem, jnp.stack([problem.edges[:, 0], swapped], 1))
 
 
 def _turned(problem: Problem, edges: Int[Array, "m 2"]) -> Problem:
     """The same problem with other edges and the other candidate right; what is shown stays."""
     candidates = problem.candidates[::-1]
     return problem._replace(
-        edges=edges, candidates=candidates, straight=~problem.straight, path=problem.path.at[-1].set(candidates[0])
+        edges=edges, candidates=candidates, straight=~problem.straight, path=jnp.append(problem.path[:-1], candidates[0])
     )

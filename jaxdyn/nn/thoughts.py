@@ -2,9 +2,9 @@ r"""Continuous thoughts: the last hidden state of a decoder is its next input, a
 
 .. math:: x_{n+1} = N h_n, \qquad h = \text{blocks}(x_1, \dots, x_n)
 
-with N the last norm. The prompt is read once, but for its last token, which is the first input of the loop; each input reads the cache
-of keys and values of all that came before. A learned position is added to a thought as to any input. What is fed back may be something else (``feed``): a pause token, the
-embedding of the likeliest token, a thought of another example.
+with N the last norm. The prompt is read once, but for its last token, which is the first input of the loop; each input reads the
+cache of keys and values of all that came before. A learned position is added to a thought as to any input. What is fed back may be
+something else (``feed``): a pause token, the embedding of the likeliest token, a thought of another example.
 
 Layers are written out.
 Source: arXiv:2412.06769, section 3 (the decoding); arXiv:2505.12514, section 2.

@@ -54,7 +54,7 @@ def test_gradients_run_through_thoughts(x64):
         return float(sum(jax.tree.leaves(parts)))
 
     at = lambda h: float(loss(jax.tree.map(lambda p, d: p + h * d, params, direction), lambda hidden, _: hidden))  # noqa: E731
-    finite = (at(1e-5) - at(-1e-5)) / 2e-5
+    finite = (at(1e-6) - at(-1e-6)) / 2e-6
     assert slope(lambda hidden, _: hidden) == pytest.approx(finite, rel=1e-7)
     stopped = slope(lambda hidden, _: jax.lax.stop_gradient(hidden))
     assert abs(stopped - finite) > 0.01 * abs(finite)

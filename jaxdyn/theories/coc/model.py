@@ -1,13 +1,13 @@
 r"""One decoder, and the methods that train it to reach a target: what is fed between question and answer, and what the loss is on.
 
-After a question the network takes up to l further inputs, one a step of the path of length l; after each number j of them two things
-can be read: the next token (logits of the last hidden state), and the answer (logits after a token [A] that is put there and
+After a question the network takes up to l further inputs, one a step of the path of length l; after each number j of them two
+things can be read: the next token (logits of the last hidden state), and the answer (logits after a token [A] that is put there and
 forgotten). A method is a table: in stage s of its curriculum the loss is
 
 .. math:: \sum_{jk} w_{sjk}\,\mathrm{CE}(\text{logits}_j, v_{k+1}) + \sum_j u_{sj}\,\mathrm{CE}(\text{answer}_j, c^*)
 
-with :math:`v_1 \dots v_l = c^*` the path, and the inputs are the hidden state itself (a thought), a trained pause token, or the path as
-text from node s + 1 on. So all methods and stages are one program.
+with :math:`v_1 \dots v_l = c^*` the path, and the inputs are the hidden state itself (a thought), a trained pause token, or the
+path as text from node s + 1 on. So all methods and stages are one program.
 
 =================  =======  ====================================================================================
 method             input    loss in stage s < l; in stage l

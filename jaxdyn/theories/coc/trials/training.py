@@ -1,14 +1,16 @@
 r"""Training on small reachability problems by every method, and what happens to answers if thoughts are changed.
 
-A run trains one decoder from scratch: one program for all methods, stages and seeds. At the end, on graphs that were not trained on:
+A run trains one decoder from scratch: one program for all methods, stages and seeds. At the end, on graphs that were not trained
+on:
 
-- ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered`` after 0 to l;
-- ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by the
-  pause token; or left out;
+- ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered``: after
+  0 to l inputs;
+- ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
+  the pause token; or left out;
 - ``edited``: share of answers that follow an edit after which the other candidate is right;
 - ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group:
-  "optimal" is node i of the path, "frontier" the other nodes at distance i from the root, "reachable" those nearer, and "unreachable"
-  all that are not within i steps; as mean and as Student's t; ``shuffled``: with thoughts of other examples;
+  "optimal" is node i of the path, "frontier" the other nodes at distance i from the root, "reachable" those nearer, and
+  "unreachable" all that are not within i steps; as mean and as Student's t; ``shuffled``: with thoughts of other examples;
 - ``entropy``: of the next node, among all names, after 0 to l inputs; its difference before and after one input as Student's t.
 
 Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours. Departure: groups are
@@ -120,8 +122,11 @@ def chosen(s: Training) -> model.Method:
     """The tables of the method, by the traced switch."""
     tables = [[model.method(name, s.hops, mixing) for name in model.METHODS] for mixing in (0.0, 1.0)]
     plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.method.index], *t) for t in tables)
-    node, answer = ((1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype) for a, b in zip(plain[2:], mixed[2:], strict=True))
-    return model.Method(plain.feed, plain.shift, node, answer)
+
+    def between(a: Array, b: Array) -> Array:
+        return (1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype)
+
+    return model.Method(plain.feed, plain.shift, between(plain.node, mixed.node), between(plain.answer, mixed.answer))
 
 
 def stage(s: Training, step: Int[Array, ""]) -> Int[Array, ""]:
