@@ -45,10 +45,10 @@ def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[
     return rms_norm(x, params["norm"], shape.epsilon)
 
 
-def remember(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> list[Memory]:
-    """What every layer remembers of the first tokens of a sequence; nothing is read of the last layer but its keys and values."""
-    at, past = jnp.arange(tokens.shape[-1], dtype=jnp.int32), []
-    x = embedded(shape, params, tokens, at)
+def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
+    """What every layer remembers of the first inputs of a sequence, given without positions; the last layer ends there."""
+    at, past = jnp.arange(x.shape[-2], dtype=jnp.int32), []
+    x = x + params["position"][at] if shape.position == "learned" else x
     for number, w in enumerate(_blocks(shape, params), 1):
         past.append(_remembered(shape, w, x, at))
         if number < shape.depth:
@@ -102,15 +102,15 @@ def think(
     """
     tokens = with_sink(shape, tokens)
     fits(shape, tokens.shape[-1] + count)
-    past = remember(shape, params, tokens[..., :-1])
+    x = entered(shape, params, tokens)
+    past = remember(shape, params, x[..., :-1, :])
 
     def one(carry: tuple[Array, list[Memory]], c: Int[Array, ""]) -> tuple[tuple[Array, list[Memory]], Array]:
         x, recent = carry
         out, recent = step(shape, params, past, recent, x[..., None, :], c)
         return (feed(out[..., 0, :], c), recent), out[..., 0, :]
 
-    first = entered(shape, params, tokens[..., -1])
-    return jax.lax.scan(one, (first, room(past, count + 1)), jnp.arange(count + 1, dtype=jnp.int32))[1]
+    return jax.lax.scan(one, (x[..., -1, :], room(past, count + 1)), jnp.arange(count + 1, dtype=jnp.int32))[1]
 
 
 def fits(shape: Decoder, places: int) -> None:
@@ -119,10 +119,10 @@ def fits(shape: Decoder, places: int) -> None:
         raise UsageError(f"this network has learned {shape.length} positions (length), prompt and thoughts take {places}")
 
 
-def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b"]) -> Float[Array, "*b d"]:
+def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
     """Embeddings without positions."""
     plain = dataclasses.replace(shape, position="none")
-    return embedded(plain, params, tokens[..., None], jnp.zeros(1, jnp.int32))[..., 0, :]
+    return embedded(plain, params, tokens, jnp.arange(tokens.shape[-1], dtype=jnp.int32))
 
 
 def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:

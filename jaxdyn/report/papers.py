@@ -250,6 +250,13 @@ THEORIES = {
         "away. Its weights are written down, not trained.",
         (SUP, COCONUT),
     ),
+    "coc": Theory(
+        "Coconut: training with continuous thoughts",
+        "A language model that reasons without words: its last hidden state is its next input. A curriculum replaces the steps "
+        "of a written path by thoughts, one by one. Networks trained from scratch on small balanced graphs show what the "
+        "curriculum, the thoughts and their feedback are worth.",
+        (COCONUT, SUP),
+    ),
     "mobile": Theory(
         "MobileLLM",
         "Small language models do better deep and thin than shallow and wide, with tied embeddings and queries that share keys.",

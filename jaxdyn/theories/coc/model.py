@@ -94,7 +94,8 @@ def outputs(
     ask: int,
 ) -> Outputs:
     """Next tokens and answers after 0 to ``count`` inputs; ``ask`` is the number of [A]."""
-    past = thoughts.remember(shape, params, tokens[:, :-1])
+    asked = jax.nn.one_hot(tokens, shape.vocabulary, dtype=shape.dtype) @ params["embed"]  # a gather's gradient is slow here
+    past = thoughts.remember(shape, params, asked[:, :-1])
     marked = jnp.broadcast_to(params["embed"][ask], (len(tokens), 1, shape.width))
 
     def one(carry: tuple[Array, list], j: Int[Array, ""]) -> tuple[tuple[Array, list], tuple[Array, Array]]:
@@ -102,7 +103,7 @@ def outputs(
         out, recent = thoughts.step(shape, params, past, recent, jnp.concatenate([x[:, None], marked], 1), j)
         return (feed(out[:, 0], j), recent), (out[:, 0], out[:, 1])
 
-    first = params["embed"][tokens[:, -1]], thoughts.room(past, count + 2)
+    first = asked[:, -1], thoughts.room(past, count + 2)
     _, (hidden, answers) = jax.lax.scan(one, first, jnp.arange(count + 1, dtype=jnp.int32))
     return Outputs(hidden, read(shape, params, hidden), read(shape, params, answers))
 

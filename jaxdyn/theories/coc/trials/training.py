@@ -8,13 +8,13 @@ on:
 - ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
   the pause token; or left out;
 - ``edited``: share of answers that follow an edit after which the other candidate is right;
-- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group:
-  "optimal" is node i of the path, "frontier" the other nodes at distance i from the root, "reachable" those nearer, and
-  "unreachable" all that are not within i steps; as mean and as Student's t; ``shuffled``: with thoughts of other examples;
+- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
+  mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those within
+  i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the reachable
+  nodes without both; ``shuffled``: with thoughts of other examples;
 - ``entropy``: of the next node, among all names, after 0 to l inputs; its difference before and after one input as Student's t.
 
-Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours. Departure: groups are
-disjoint.
+Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
 Letters: g graphs, l hops, n nodes, i thoughts, d width.
 """
 
@@ -189,18 +189,19 @@ def student(values: Float[Array, "*rest g"]) -> Float[Array, "*rest"]:
     return jnp.mean(values, -1) / jnp.maximum(jnp.std(values, -1, ddof=1), 1e-9) * values.shape[-1] ** 0.5
 
 
-def gaps(products: Float[Array, "i g names"], held: Held) -> Float[Array, "i order g"]:
-    """Mean inner product of a group less that of the next one, for every graph."""
+def gaps(products: Float[Array, "i g names"], held: Held) -> Float[Array, "kind i order g"]:
+    """Mean inner product of a group less that of the next one, for every graph: nested groups, then disjoint ones."""
     count = len(products)
     i = jnp.arange(1, count + 1, dtype=jnp.int32)[:, None, None]
     optimal = jnp.moveaxis(held.problem.path[:, 1 : count + 1], 1, 0)[..., None] == jnp.arange(products.shape[-1])
-    groups = optimal, (held.away == i) & ~optimal, held.away < i, held.away > i
+    front, near, far = held.away == i, held.away < i, held.away > i
 
     def mean(group: Bool[Array, "i g names"]) -> Float[Array, "i g"]:
         return jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(products.dtype)
 
-    means = jnp.stack([mean(group) for group in groups], 1)
-    return means[:, :-1] - means[:, 1:]
+    kinds = (optimal, front, front | near, far), (optimal, front & ~optimal, near, far)
+    means = jnp.stack([jnp.stack([mean(group) for group in groups], 1) for groups in kinds])
+    return means[:, :, :-1] - means[:, :, 1:]
 
 
 def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
@@ -222,7 +223,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     answer = jnp.argmax(out.answer, -1).reshape(s.hops + 1, len(tokens), s.graphs)
     hits = jnp.mean(answer == right, -1, dtype=s.dtype)  # [j, block]
     products = out.logits[:, : s.graphs, : sizes(s).nodes]
-    gap, mixed = (gaps(p, held) for p in (products[: s.hops], jnp.roll(products[: s.hops], 1, 1)))
+    (gap, apart), (mixed, _) = (gaps(p, held) for p in (products[: s.hops], jnp.roll(products[: s.hops], 1, 1)))
     entropy = metrics.entropy(jax.nn.softmax(products, -1))
     measured = {
         "accuracy": final(s, hits[:, 0]),
@@ -231,6 +232,8 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         "edited": jd.named(hits[-1, 4:], "edit"),
         "gaps": jd.named(jnp.mean(gap, -1), "thought order"),
         "gaps_t": jd.named(student(gap), "thought order"),
+        "apart": jd.named(jnp.mean(apart, -1), "thought order"),
+        "apart_t": jd.named(student(apart), "thought order"),
         "entropy": jd.named(jnp.mean(entropy, -1), "inputs"),
         "entropy_t": student(entropy[0] - entropy[1]),
     }

@@ -42,9 +42,12 @@ def test_gaps_by_hand():
         for g in range(3):
             away, best = held.away[g], held.problem.path[g, i]
             nodes = np.arange(away.size)
-            groups = [nodes == best, (away == i) & (nodes != best), away < i, away > i]
-            means = [products[i - 1, g][group].mean() for group in groups]
-            np.testing.assert_allclose(got[i - 1, :, g], -np.diff(means), rtol=1e-4, atol=1e-5)
+            front, near, far = away == i, away < i, away > i
+            nested = [nodes == best, front, front | near, far]
+            disjoint = [nodes == best, front & (nodes != best), near, far]
+            for kind, groups in enumerate((nested, disjoint)):
+                means = [products[i - 1, g][group].mean() for group in groups]
+                np.testing.assert_allclose(got[kind, i - 1, :, g], -np.diff(means), rtol=1e-4, atol=1e-5)
 
 
 def test_wrong_settings_are_refused():
