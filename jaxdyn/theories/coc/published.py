@@ -1,8 +1,8 @@
 """Published numbers on ProsQA: accuracies in percent, and inner products of thoughts with embeddings.
 
 Accuracies: arXiv:2412.06769, table 1 (GPT-2 small, pretrained, released graphs), with generated tokens. Inner products: means over
-problems, lowest and highest of three seeds, arXiv:2505.12514, section 5 (two layers, 768 wide, from scratch); its groups are nested:
-"reachable" holds the frontier, the frontier the optimal node.
+problems, lowest and highest of three seeds, arXiv:2505.12514, section 5 (two layers, 768 wide, from scratch); its groups are
+nested: "reachable" holds the frontier, the frontier the optimal node.
 """
 
 from __future__ import annotations

@@ -21,13 +21,13 @@ SETUP = (
 
 def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy of Coconut, and by how much it exceeds that of its ablations: means over seeds, paired."""
-    jd.need(ds, method=("coconut", "no_curriculum", "pause_as_thought"))
-    full = ds.measured_accuracy.sel(method="coconut", drop=True)
+    jd.need(ds, recipe=("coconut", "no_curriculum", "pause_as_thought"))
+    full = ds.measured_accuracy.sel(recipe="coconut", drop=True)
     return [
         jd.gate("accuracy of Coconut, mean over runs", full.mean("seed"), at_least=0.8),
         *(
             jd.mean_within(
-                f"accuracy of Coconut less that of {name}", full - ds.measured_accuracy.sel(method=name), over="seed", low=0
+                f"accuracy of Coconut less that of {name}", full - ds.measured_accuracy.sel(recipe=name), over="seed", low=0
             )
             for name in ("no_curriculum", "pause_as_thought")
         ),
@@ -36,16 +36,16 @@ def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
 
 def alike(ds: xr.Dataset) -> xr.Dataset:
     """A rival: what is fed and the curriculum do not matter, all methods end alike."""
-    mean = ds.measured_accuracy.mean("method")
+    mean = ds.measured_accuracy.mean("recipe")
     return ds.assign(measured_accuracy=mean.broadcast_like(ds.measured_accuracy).transpose(*ds.measured_accuracy.dims))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Accuracy by method: every run."""
     ax = fig.subplots()
-    names = [str(m) for m in ds.method.values]
+    names = [str(m) for m in ds.recipe.values]
     for at, name in enumerate(names):
-        values = ds.measured_accuracy.sel(method=name).values.ravel()
+        values = ds.measured_accuracy.sel(recipe=name).values.ravel()
         ax.plot([at] * values.size, values, "o", color=plotting.COLORS["measured"], alpha=0.6)
     ax.axhline(0.5, linestyle="--", color=plotting.COLORS["theory"])
     ax.set_xticks(range(len(names)), [n.replace("_", " ") for n in names], rotation=20)
@@ -54,8 +54,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, method=COMPARED),
-    paper=jd.grid(Training, method=COMPARED, hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
+    quick=jd.grid(Training, recipe=COMPARED),
+    paper=jd.grid(Training, recipe=COMPARED, hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
     seeds=SEEDS,
     paper_seeds=SEEDS,
     evidence="network",
@@ -72,7 +72,7 @@ CLAIMS = (
         statement=f"In {SETUP}, Coconut answers more often right than the same training without the curriculum (the last stage "
         "from the start), and than the same curriculum with a pause token in the place of thoughts.",
         judge=judge_curriculum,
-        controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="method")},
+        controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         bounds="derived",
     ),
 )

@@ -118,8 +118,8 @@ def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, method="coconut"),
-    paper=jd.grid(Training, method="coconut", hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
+    quick=jd.grid(Training, recipe="coconut"),
+    paper=jd.grid(Training, recipe="coconut", hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
     seeds=4,
     paper_seeds=4,
     evidence="network",
@@ -135,7 +135,7 @@ CLAIMS = (
         statement=f"In {SETUP}, at least 0.3 of all answers are lost if thoughts are left out, replaced by noise of their size, or "
         "taken from another example.",
         judge=judge_ablation,
-        controls={"trained with a pause token as thought": {"method": "pause_as_thought"}},
+        controls={"trained with a pause token as thought": {"recipe": "pause_as_thought"}},
         rivals={"thoughts are passed over": useless, "any content serves": time_alone},
         bounds="derived",
     ),

@@ -9,9 +9,9 @@ on:
   the pause token; or left out;
 - ``edited``: share of answers that follow an edit after which the other candidate is right;
 - ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
-  mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those within
-  i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the reachable
-  nodes without both; ``shuffled``: with thoughts of other examples;
+  mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those
+  within i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the
+  reachable nodes without both; ``shuffled``: with thoughts of other examples;
 - ``entropy``: of the next node, among all names, after 0 to l inputs; its difference before and after one input as Student's t.
 
 Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
@@ -47,7 +47,7 @@ class Training:
     """A network, its task, and how it is trained.
 
     Args:
-        method: one of :data:`model.METHODS`.
+        recipe: the method, one of :data:`model.METHODS`.
         lr: largest rate of Adam.
         every: steps between two records; 0: the network is not trained.
         first: share of the steps in stage 0; later stages share the rest equally.
@@ -57,7 +57,7 @@ class Training:
         batch, samples, graphs, dtype: problems a step, records, held-out problems.
     """
 
-    method: jd.Code = jd.code(*model.METHODS)
+    recipe: jd.Code = jd.code(*model.METHODS)
     lr: jd.Swept = 4e-3
     every: jd.Swept = 100.0
     first: jd.Swept = 0.5
@@ -121,7 +121,7 @@ def marks(s: Training) -> tuple[int, int]:
 def chosen(s: Training) -> model.Method:
     """The tables of the method, by the traced switch."""
     tables = [[model.method(name, s.hops, mixing) for name in model.METHODS] for mixing in (0.0, 1.0)]
-    plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.method.index], *t) for t in tables)
+    plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.recipe.index], *t) for t in tables)
 
     def between(a: Array, b: Array) -> Array:
         return (1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype)
@@ -207,7 +207,7 @@ def gaps(products: Float[Array, "i g names"], held: Held) -> Float[Array, "kind 
 def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
     """Accuracy after as many inputs as the answer has in the last stage."""
     ends = jnp.asarray([int(model.method(name, s.hops).answer[-1].argmax()) for name in model.METHODS])
-    return answered[ends[s.method.index]]
+    return answered[ends[s.recipe.index]]
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:

@@ -41,9 +41,9 @@ def judge_frontier(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_accuracy(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy of Coconut less that of chains of text and of plain answers, paired by seed."""
-    jd.need(ds, method=("coconut", "cot", "no_cot"))
-    full = ds.measured_accuracy.sel(method="coconut", drop=True)
-    rest = {name: full - ds.measured_accuracy.sel(method=name) for name in ("cot", "no_cot")}
+    jd.need(ds, recipe=("coconut", "cot", "no_cot"))
+    full = ds.measured_accuracy.sel(recipe="coconut", drop=True)
+    rest = {name: full - ds.measured_accuracy.sel(recipe=name) for name in ("cot", "no_cot")}
     return [
         jd.gate("accuracy of Coconut, mean over runs", full.mean("seed"), at_least=0.8),
         *(jd.mean_within(f"accuracy of Coconut less that of {name}", gap, over="seed", low=AHEAD) for name, gap in rest.items()),
@@ -62,7 +62,7 @@ def one_node(ds: xr.Dataset) -> xr.Dataset:
 
 def alike(ds: xr.Dataset) -> xr.Dataset:
     """A rival: thoughts do not matter, all methods end alike."""
-    mean = ds.measured_accuracy.mean("method")
+    mean = ds.measured_accuracy.mean("recipe")
     return ds.assign(measured_accuracy=mean.broadcast_like(ds.measured_accuracy).transpose(*ds.measured_accuracy.dims))
 
 
@@ -84,19 +84,19 @@ def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
 def plot_accuracy(ds: xr.Dataset, fig: Figure) -> None:
     """Accuracy by method: a point a run."""
     ax = fig.subplots()
-    for at, name in enumerate(ds.method.values):
-        values = ds.measured_accuracy.sel(method=name).values.ravel()
+    for at, name in enumerate(ds.recipe.values):
+        values = ds.measured_accuracy.sel(recipe=name).values.ravel()
         ax.plot([at] * values.size, values, "o", color=plotting.COLORS["measured"], alpha=0.6)
     ax.axhline(0.5, linestyle="--", color=plotting.COLORS["theory"])
-    ax.set_xticks(range(ds.sizes["method"]), [str(m).replace("_", " ") for m in ds.method.values], rotation=20)
+    ax.set_xticks(range(ds.sizes["recipe"]), [str(m).replace("_", " ") for m in ds.recipe.values], rotation=20)
     ax.set(ylabel="right answers", ylim=(-0.03, 1.03))
 
 
 LARGE = {"hops": 3, "width": 128, "heads": 4, "hidden": 256, "lr": 1e-3, "every": 1000.0, "samples": 40, "batch": 128}
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, method=METHODS),
-    paper=jd.grid(Training, method=METHODS, **LARGE),
+    quick=jd.grid(Training, recipe=METHODS),
+    paper=jd.grid(Training, recipe=METHODS, **LARGE),
     seeds=4,
     paper_seeds=4,
     evidence="network",
@@ -107,12 +107,12 @@ CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
         statement=r"In two-layer decoders of width 32 trained by Coconut (problems of two steps, two thoughts), the inner products "
-        r"$\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path than on average over all nodes "
-        "at distance $i$ from the root, larger there than on average over all nodes within $i$ steps, and larger there than for all "
-        "others, in every run (paired over 256 graphs).",
+        r"$\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path than on average over all "
+        "nodes at distance $i$ from the root, larger there than on average over all nodes within $i$ steps, and larger there than "
+        "for all others, in every run (paired over 256 graphs).",
         judge=judge_frontier,
-        quick=jd.grid(Training, method="coconut"),
-        paper=jd.grid(Training, method="coconut", **LARGE),
+        quick=jd.grid(Training, recipe="coconut"),
+        paper=jd.grid(Training, recipe="coconut", **LARGE),
         controls={
             "thoughts of other examples": jd.swap(measured_gaps_t="shuffled_t"),
             "not trained": {"every": 0.0},
@@ -128,7 +128,7 @@ CLAIMS = (
         statement=f"In {SETUP}, Coconut answers right at least 0.2 more often than chains of text and than answers "
         "without any step.",
         judge=judge_accuracy,
-        controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="method")},
+        controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         rivals={"all methods end alike": alike},
         bounds="derived",
         plot=plot_accuracy,

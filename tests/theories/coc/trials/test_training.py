@@ -15,14 +15,14 @@ TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs
 
 
 def test_every_method_runs_in_one_program():
-    ds = jd.sweep(trial, jd.grid(Training, method=list(model.METHODS), **TINY), 2)
+    ds = jd.sweep(trial, jd.grid(Training, recipe=list(model.METHODS), **TINY), 2)
     assert bool(np.isfinite(ds.loss).all()) and ds.measured_ablated.dims[-1] == "way"
     none = {"no_thoughts", "icot", "no_cot"}
     for name in model.METHODS:
-        run = ds.sel(method=name)
+        run = ds.sel(recipe=name)
         own = run.measured_answered.isel(inputs=0 if name in none else -1)
         np.testing.assert_array_equal(run.measured_accuracy, own)
-    ablated = ds.sel(method="pause_as_thought").measured_ablated
+    ablated = ds.sel(recipe="pause_as_thought").measured_ablated
     for way in ("another's", "pause"):  # a pause is the same in all examples
         np.testing.assert_array_equal(ablated.sel(way="kept"), ablated.sel(way=way))
 

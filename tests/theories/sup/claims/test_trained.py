@@ -22,7 +22,7 @@ def thoughts(t):
 
 def methods(**means):
     data = np.array([m + WAVE * (1 + k) for k, m in enumerate(means.values())])
-    return xr.Dataset({"measured_accuracy": (("method", "seed"), data)}, {"method": list(means), "seed": range(4)})
+    return xr.Dataset({"measured_accuracy": (("recipe", "seed"), data)}, {"recipe": list(means), "seed": range(4)})
 
 
 def test_an_order_holds_only_if_all_differences_are_certain():
