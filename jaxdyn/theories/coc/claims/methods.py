@@ -13,6 +13,7 @@ __all__ = ["CLAIMS", "COMPARED", "SEEDS", "SETUP", "judge_curriculum"]
 
 COMPARED = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]
 SEEDS = 4
+LEAST = 0.05
 SETUP = (
     "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
     "two steps from their roots, random names)"
@@ -27,7 +28,7 @@ def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("accuracy of Coconut, mean over runs", full.mean("seed"), at_least=0.8),
         *(
             jd.mean_within(
-                f"accuracy of Coconut less that of {name}", full - ds.measured_accuracy.sel(recipe=name), over="seed", low=0
+                f"accuracy of Coconut less that of {name}", full - ds.measured_accuracy.sel(recipe=name), over="seed", low=LEAST
             )
             for name in ("no_curriculum", "pause_as_thought")
         ),

@@ -1,4 +1,4 @@
-"""The judge of methods on made-up accuracies: which orders it upholds, refutes, and leaves open."""
+"""The judge of methods on made-up accuracies: which orders it upholds and which not."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,6 @@ def verdict(ds):
     [
         ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5}, (True, True)),
         ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.99}, (True, False)),
-        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.949}, (True, None)),
         ({"coconut": 0.5, "no_curriculum": 0.2, "pause_as_thought": 0.2}, (False, True)),
     ],
 )
