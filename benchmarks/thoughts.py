@@ -1,8 +1,8 @@
 """Continuous thoughts: prompts answered per second, with a cache in one compiled program, and by the published loop in PyTorch.
 
 The same decoder (4 layers, 256 wide, 4 heads, rotary positions, weights N(0, 0.02)), prompts (107 tokens) and thoughts (6),
-float32, no gradients. The published loop feeds the last hidden state back in Python: with everything computed again for every thought, or
-with PyTorch's keys and values kept in growing tensors. That all hidden states agree is checked first.
+float32, no gradients. The published loop feeds the last hidden state back in Python: with everything computed again for every
+thought, or with PyTorch's keys and values kept in growing tensors. That all hidden states agree is checked first.
 """
 
 from __future__ import annotations
