@@ -2,8 +2,8 @@
 
 Networks trained by Coconut on small balanced graphs. Groups are nested, as published: the optimal node, the frontier (nodes at this
 distance from the root), reachable nodes (within this distance), and those that are not. The histograms are of disjoint groups: the
-frontier without the optimal node, and nodes nearer to the root. `--scale paper` trains wider networks on three steps. An interrupted
-run resumes. Paper: arXiv 2505.12514.
+frontier without the optimal node, and nodes nearer to the root. `--scale paper` trains wider networks on three steps. An
+interrupted run resumes. Paper: arXiv 2505.12514.
 """
 
 import sys

@@ -6,23 +6,24 @@ forgotten). A method is a table: in stage s of its curriculum the loss is
 
 .. math:: \sum_{jk} w_{sjk}\,\mathrm{CE}(\text{logits}_j, v_{k+1}) + \sum_j u_{sj}\,\mathrm{CE}(\text{answer}_j, c^*)
 
-with :math:`v_1 \dots v_l = c^*` the path. The inputs of a stage are hidden states (thoughts), trained pause tokens, or the path as
-text, input by input, so all methods and stages are one program.
+with :math:`v_1 \dots v_l = c^*` the path, and the inputs are the hidden state itself (a thought), a trained pause token, or the
+path as text from node s + 1 on. So all methods and stages are one program.
 
-=================  =====================================  =============================================
-method             inputs in stage s                      loss, of equal weights
-=================  =====================================  =============================================
-coconut            s thoughts, then the path from s + 1   later nodes of the path, and the answer
-pause_as_thought   s pauses, then the path from s + 1     as coconut
-icot               the path from s + 1                    as coconut
-cot                the path, in all stages                all nodes, and the answer
-no_curriculum      l thoughts, in all stages              the answer
-pause              l pauses, in all stages                the answer
-no_cot             none                                   the answer
-=================  =====================================  =============================================
+=================  =======  ====================================================================================
+method             input    loss in stage s < l; in stage l
+=================  =======  ====================================================================================
+coconut            hidden   next node after s thoughts; the answer after l
+no_curriculum      hidden   the answer after l thoughts in all stages
+pause_as_thought   pause    as coconut
+pause              pause    the answer after l pauses in all stages
+no_thoughts        none     node s + 1 right after the question; the answer there
+icot               text     nodes s + 1 to l and the answer, after the question; the answer there
+cot                text     all nodes and the answer, in all stages
+no_cot             none     the answer right after the question, in all stages
+=================  =======  ====================================================================================
 
-Source: arXiv:2412.06769, sections 3 and 4 (methods, curriculum). Departure: no marks around thoughts, as in arXiv:2505.12514. A
-step is one token here, so the ablation "without thoughts" of the paper is icot.
+Source: arXiv:2412.06769, sections 3 and 4 (methods, curriculum); arXiv:2505.12514, section 5 (one target token a stage, no marks
+around thoughts). Departure: where stages are mixed, each example has the expected loss instead of one drawn stage.
 Letters: b problems, n tokens of a prompt, l hops, j inputs after it, k nodes, d width, V tokens.
 """
 
@@ -41,15 +42,15 @@ from jaxdyn.nn.decoder import Decoder, read
 
 __all__ = ["FEEDS", "METHODS", "Method", "Outputs", "method", "objective", "outputs"]
 
-METHODS = ("coconut", "no_curriculum", "pause_as_thought", "pause", "icot", "cot", "no_cot")
+METHODS = ("coconut", "no_curriculum", "pause_as_thought", "pause", "no_thoughts", "icot", "cot", "no_cot")
 FEEDS = ("hidden", "pause", "text")
-STAGED = ("coconut", "pause_as_thought", "icot", "cot")  # with text after what is fed
+FED = {"cot": "text", "icot": "text", "pause": "pause", "pause_as_thought": "pause"}
 
 
 class Method(NamedTuple):
-    """What is fed (numbers of feeds), where in the path the text starts, and weights of losses, by stage s."""
+    """What is fed (number of a feed), from which node of the path the text starts, and weights of losses, by stage s."""
 
-    feed: Int[Array, "s j"]
+    feed: Int[Array, ""]
     shift: Int[Array, " s"]
     node: Float[Array, "s j k"]
     answer: Float[Array, "s j"]
@@ -63,21 +64,25 @@ class Outputs(NamedTuple):
     answer: Float[Array, "j b V"]
 
 
-def method(name: str, hops: int) -> Method:
-    """The tables of a method."""
-    stages, j = np.arange(hops + 1)[:, None], np.arange(hops + 1)
-    own = FEEDS.index("pause" if name.startswith("pause") else "hidden")
-    shift = np.arange(hops + 1) if name == "icot" else np.zeros(hops + 1, int)
-    fed = np.broadcast_to(stages if name in ("coconut", "pause_as_thought") else 0, (hops + 1, 1))  # before the text
-    feed = np.where((j < fed) | (name not in STAGED), own, FEEDS.index("text"))
+def method(name: str, hops: int, mixing: float = 0.0) -> Method:
+    """The tables of a method; with ``mixing`` that share of the loss is spread over the stages so far (not for icot)."""
     node, answer = np.zeros((hops + 1, hops + 1, hops)), np.zeros((hops + 1, hops + 1))
+    shift = np.arange(hops + 1) if name == "icot" else np.zeros(hops + 1, int)
+    last = hops if FED.get(name, "hidden") != "text" and name not in ("no_cot", "no_thoughts") else 0
     for s in range(hops + 1):
-        if name in STAGED:
-            at = np.arange(fed[s, 0], hops - shift[s])
-            node[s, at, at + shift[s]] = answer[s, hops - shift[s]] = 1 / (at.size + 1)
+        if name in ("coconut", "pause_as_thought", "no_thoughts") and s < hops:
+            node[s, 0 if name == "no_thoughts" else s, s] = 1
+        elif name in ("icot", "cot"):
+            left = hops - shift[s]
+            node[s, np.arange(left), shift[s] + np.arange(left)] = 1 / (left + 1)
+            answer[s, left] = 1 / (left + 1)
         else:
-            answer[s, 0 if name == "no_cot" else hops] = 1
-    return Method(feed.astype(np.int32), shift.astype(np.int32), node, answer)
+            answer[s, last] = 1
+    if name != "icot":
+        below = np.tril(np.ones((hops + 1, hops + 1))) / np.arange(1, hops + 2)[:, None]
+        spread = (1 - mixing) * np.eye(hops + 1) + mixing * below
+        node, answer = np.einsum("st,tjk->sjk", spread, node), spread @ answer
+    return Method(np.int32(FEEDS.index(FED.get(name, "hidden"))), shift.astype(np.int32), node, answer)
 
 
 def outputs(
@@ -109,7 +114,7 @@ def fed(params: PyTree, how: Method, stage: Int[Array, ""], path: Int[Array, "b 
     def feed(hidden: Float[Array, "b d"], c: Int[Array, ""]) -> Float[Array, "b d"]:
         text = params["embed"][path[:, jnp.minimum(1 + c + how.shift[stage], path.shape[1] - 1)]]
         rest = jnp.broadcast_to(params["embed"][pause], hidden.shape)
-        return jax.lax.select_n(how.feed[stage, c], hidden, rest, text)
+        return jax.lax.select_n(how.feed, hidden, rest, text)
 
     return feed
 

@@ -20,8 +20,8 @@ def params(x64):
     return init(SHAPE, jax.random.key(0))
 
 
-def arrays(name):
-    return jax.tree.map(jnp.asarray, model.method(name, HOPS))
+def arrays(name, mixing=0.0):
+    return jax.tree.map(jnp.asarray, model.method(name, HOPS, mixing))
 
 
 def nats(logits, target):
@@ -29,15 +29,16 @@ def nats(logits, target):
 
 
 @pytest.mark.parametrize("name", model.METHODS)
-def test_weights_of_a_stage_sum_to_one(name):
-    how = model.method(name, 3)
+@pytest.mark.parametrize("mixing", [0.0, 0.3, 1.0])
+def test_weights_of_a_stage_sum_to_one(name, mixing):
+    how = model.method(name, 3, mixing)
     np.testing.assert_allclose(how.node.sum((1, 2)) + how.answer.sum(1), 1)
 
 
-def test_feeds_of_coconut():
-    feed = model.method("coconut", 2).feed
-    hidden, text = model.FEEDS.index("hidden"), model.FEEDS.index("text")
-    assert feed[:, :2].tolist() == [[text, text], [hidden, text], [hidden, hidden]]
+def test_mixing_spreads_over_the_stages_so_far():
+    how = model.method("coconut", 2, 0.3)
+    np.testing.assert_allclose(how.node[1], [[0.15, 0], [0, 0.85], [0, 0]])
+    np.testing.assert_allclose(how.answer[2], [0, 0, 0.8])
 
 
 def objective(params, name, stage):
@@ -60,7 +61,7 @@ def test_chains_of_text(params):
     assert objective(params, "icot", 1) == pytest.approx(float(expected))
 
 
-@pytest.mark.parametrize(("name", "stage"), [("no_cot", 0), ("icot", 2)])
+@pytest.mark.parametrize(("name", "stage"), [("no_cot", 0), ("no_thoughts", 2), ("icot", 2)])
 def test_answers_without_inputs(params, name, stage):
     expected = nats(text(params, ASK)[:, 1], PATH[:, 2]).mean()
     assert objective(params, name, stage) == pytest.approx(float(expected))
@@ -72,13 +73,14 @@ def test_pauses(params, name, stage):
     assert objective(params, name, stage) == pytest.approx(float(expected))
 
 
-def test_thoughts_before_text_in_each_stage(params):
-    prompt, asked = params["embed"][TOKENS], jnp.broadcast_to(params["embed"][ASK], (len(TOKENS), 1, 8))
-    for stage in range(HOPS + 1):
-        hidden = jnp.moveaxis(thoughts.whole(SHAPE, params, TOKENS, stage)[:stage], 0, 1)
-        x = jnp.concatenate([prompt, hidden, params["embed"][PATH[:, 1 + stage :]], asked], 1)
-        logits = read(SHAPE, params, thoughts.forward(SHAPE, params, x))[:, TOKENS.shape[1] - 1 :]
-        losses = [nats(logits[:, j], PATH[:, j + 1]) for j in range(stage, HOPS)] + [nats(logits[:, -1], PATH[:, -1])]
-        assert objective(params, "coconut", stage) == pytest.approx(float(jnp.stack(losses).mean()))
-        if stage == HOPS:
-            assert objective(params, "no_curriculum", 0) == pytest.approx(float(losses[-1].mean()))
+def test_thoughts_of_each_stage(params):
+    hidden = thoughts.whole(SHAPE, params, TOKENS, HOPS)
+    for stage in range(HOPS):
+        expected = nats(read(SHAPE, params, hidden[stage]), PATH[:, stage + 1]).mean()
+        assert objective(params, "coconut", stage) == pytest.approx(float(expected))
+    prompt = params["embed"][TOKENS]
+    asked = jnp.broadcast_to(params["embed"][ASK], (len(TOKENS), 1, 8))
+    x = jnp.concatenate([prompt, jnp.moveaxis(hidden[:HOPS], 0, 1), asked], 1)
+    expected = nats(read(SHAPE, params, thoughts.forward(SHAPE, params, x)[:, -1]), PATH[:, 2]).mean()
+    for name, stage in (("coconut", 2), ("no_curriculum", 0)):
+        assert objective(params, name, stage) == pytest.approx(float(expected))

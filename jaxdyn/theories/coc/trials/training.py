@@ -52,6 +52,7 @@ class Training:
         lr: largest rate of Adam.
         every: steps between two records; 0: the network is not trained.
         first: share of the steps in stage 0; later stages share the rest equally.
+        mixing: share of the loss that is spread over the stages so far.
         hops, breadth: sizes of graphs.
         width, heads, hidden, layers, std: of the decoder.
         batch, samples, graphs, dtype: problems a step, records, held-out problems.
@@ -61,6 +62,7 @@ class Training:
     lr: jd.Swept = 4e-3
     every: jd.Swept = 100.0
     first: jd.Swept = 0.5
+    mixing: jd.Swept = 0.1
     hops: int = 2
     breadth: int = 2
     width: int = 32
@@ -76,7 +78,8 @@ class Training:
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
         jd.require(self, self.every >= 0, "every is at least 0", "every")
-        jd.require(self, 0 <= self.first <= 1, "first is from 0 to 1", "first")
+        for name in ("first", "mixing"):
+            jd.require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
         jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
         for name in ("batch", "samples", "hops"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
@@ -118,9 +121,13 @@ def marks(s: Training) -> tuple[int, int]:
 
 def chosen(s: Training) -> model.Method:
     """The tables of the method, by the traced switch."""
-    tables = [model.method(name, s.hops) for name in model.METHODS]
-    one = jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.recipe.index], *tables)
-    return one._replace(node=one.node.astype(s.dtype), answer=one.answer.astype(s.dtype))
+    tables = [[model.method(name, s.hops, mixing) for name in model.METHODS] for mixing in (0.0, 1.0)]
+    plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.recipe.index], *t) for t in tables)
+
+    def between(a: Array, b: Array) -> Array:
+        return (1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype)
+
+    return model.Method(plain.feed, plain.shift, between(plain.node, mixed.node), between(plain.answer, mixed.answer))
 
 
 def stage(s: Training, step: Int[Array, ""]) -> Int[Array, ""]:
@@ -169,7 +176,7 @@ def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Ca
         names = (hidden @ params["embed"].T)[:, : sizes(s).nodes]
         text = params["embed"][jnp.argmax(names, -1)]
         pause = jnp.broadcast_to(params["embed"][marks(s)[1]], hidden.shape)
-        own = jax.lax.select_n(how.feed[-1, j], hidden, pause, text).reshape(-1, s.graphs, s.width)
+        own = jax.lax.select_n(how.feed, hidden, pause, text).reshape(-1, s.graphs, s.width)
         noise = jax.random.normal(jax.random.fold_in(key, j), (s.graphs, s.width), s.dtype)
         noise = noise * (jnp.linalg.norm(own[2], axis=-1) / jnp.linalg.norm(noise, axis=-1))[:, None]
         blocks = (own[0], jnp.roll(own[1], 1, 0), noise, pause[: s.graphs], *own[4:])

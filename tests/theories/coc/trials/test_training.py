@@ -17,7 +17,7 @@ TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs
 def test_every_method_runs_in_one_program():
     ds = jd.sweep(trial, jd.grid(Training, recipe=list(model.METHODS), **TINY), 2)
     assert bool(np.isfinite(ds.loss).all()) and ds.measured_ablated.dims[-1] == "way"
-    none = {"icot", "no_cot"}
+    none = {"no_thoughts", "icot", "no_cot"}
     for name in model.METHODS:
         run = ds.sel(recipe=name)
         own = run.measured_answered.isel(inputs=0 if name in none else -1)
