@@ -16,60 +16,54 @@ SETUP = (
     "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
     "candidates two steps from their roots, random names; two thoughts)"
 )
+LEARNED = 0.8  # accuracy from which a network has learned the task
 LOST = 0.3
 LEAST = 0.05  # nats
 
 
-def learned(ds: xr.Dataset) -> jd.Check:
-    """The gate: the network answers with all its thoughts."""
-    return jd.gate("accuracy with all thoughts, mean over runs", ds.measured_answered.isel(inputs=-1).mean("seed"), at_least=0.8)
+def learned(ds: xr.Dataset) -> tuple[jd.Check, xr.Dataset]:
+    """The gate, and the runs that answer with all their thoughts; the others are passed over."""
+    able = ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
+    return jd.gate("networks that learned the task", able.sum("seed"), at_least=2), ds.where(able)
 
 
 def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy with thoughts less that with other inputs in their place, paired by seed."""
+    """Accuracy with thoughts less that with other inputs in their place, of every network that learned."""
+    gate, ds = learned(ds)
     kept = ds.measured_ablated.sel(way="kept", drop=True)
     ways = {"another's": "of another example", "noise": "replaced by noise", "left out": "left out"}
     return [
-        learned(ds),
+        gate,
         *(
-            jd.mean_within(f"accuracy lost by thoughts {words}", kept - ds.measured_ablated.sel(way=way), over="seed", low=LOST)
-            for way, words in ways.items()
+            jd.at_least(f"accuracy lost, thoughts {words}", kept - ds.measured_ablated.sel(way=w), LOST)
+            for w, words in ways.items()
         ),
     ]
 
 
 def judge_count(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy by the number of thoughts at inference."""
+    """Accuracy by the number of thoughts at inference, of every network that learned."""
+    gate, ds = learned(ds)
     full = ds.measured_answered.isel(inputs=-1, drop=True)
+    fewer = ds.inputs.values[:-1].tolist()
     return [
-        learned(ds),
-        *(
-            jd.mean_within(
-                f"accuracy lost with {j} of all thoughts", full - ds.measured_answered.sel(inputs=j), over="seed", low=LOST
-            )
-            for j in ds.inputs.values[:-1].tolist()
-        ),
+        gate,
+        *(jd.at_least(f"accuracy lost with {j} thoughts", full - ds.measured_answered.sel(inputs=j), LOST) for j in fewer),
     ]
 
 
 def judge_edit(ds: xr.Dataset) -> list[jd.Check]:
-    """Answers that follow edits of the graph."""
-    return [
-        learned(ds),
-        *(
-            jd.mean_within(f"answers that follow, edges {edit}", ds.measured_edited.sel(edit=edit), over="seed", low=0.5)
-            for edit in ds.edit.values.tolist()
-        ),
-    ]
+    """Answers that follow edits of the graph, of every network that learned."""
+    gate, ds = learned(ds)
+    edits = ds.edit.values.tolist()
+    return [gate, *(jd.at_least(f"answers that follow, edge {e}", ds.measured_edited.sel(edit=e), 0.7) for e in edits)]
 
 
 def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
-    """Entropy of the next node: before the first thought less after it."""
-    drop = ds.measured_entropy.isel(inputs=0) - ds.measured_entropy.isel(inputs=1)
-    return [
-        learned(ds),
-        jd.mean_within("entropy of the next node, less that after one thought (nats)", drop, over="seed", low=LEAST),
-    ]
+    """Entropy of the next node: before the first thought less after it, of every network that learned."""
+    gate, ds = learned(ds)
+    drop = ds.measured_entropy.isel(inputs=0, drop=True) - ds.measured_entropy.isel(inputs=1, drop=True)
+    return [gate, jd.at_least("entropy of the next node, less that after one thought (nats)", drop, LEAST)]
 
 
 def useless(ds: xr.Dataset) -> xr.Dataset:
@@ -98,6 +92,12 @@ def level(ds: xr.Dataset) -> xr.Dataset:
     """A rival: a thought changes nothing in how open the next node is."""
     first = ds.measured_entropy.isel(inputs=0, drop=True)
     return ds.assign(measured_entropy=first.broadcast_like(ds.measured_entropy).transpose(*ds.measured_entropy.dims))
+
+
+def exchanged(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the entropies before and after the first thought change places."""
+    turned = ds.measured_entropy.isel(inputs=[1, 0, *range(2, ds.sizes["inputs"])])
+    return ds.assign(measured_entropy=turned.assign_coords(inputs=ds.inputs))
 
 
 def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
@@ -133,41 +133,45 @@ STUDY = jd.Study(
     "graph. A point is a run.",
 )
 
+LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
+
 CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
-        statement=f"In {SETUP}, at least 0.3 of all answers are lost if thoughts are left out, replaced by noise of their size, or "
-        "taken from another example.",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) loses at least 0.3 of all answers if "
+        "its thoughts are left out, replaced by noise of their size, or taken from another example.",
         judge=judge_ablation,
-        controls={"trained with a pause token as thought": {"recipe": "pause_as_thought"}},
+        controls={"ways exchanged": jd.rolled(measured_ablated="way")},
         rivals={"thoughts are passed over": useless, "any content serves": time_alone},
-        bounds="derived",
+        bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.thoughts_inference",
-        statement=f"In {SETUP}, answers need as many thoughts as the path has steps: with fewer, at least 0.3 of all answers are "
-        "lost.",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) needs as many thoughts as the path has "
+        "steps: with none or one at inference it loses at least 0.3 of all answers.",
         judge=judge_count,
-        controls={"not trained": {"every": 0.0}},
+        controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
         rivals={"thoughts are passed over": useless},
-        bounds="derived",
+        bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.edit",
-        statement=f"In {SETUP}, most answers follow an edit of the graph after which the other candidate is right: one edge led to "
-        "the other candidate, or the candidates' parents exchanged.",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) follows edits of the graph after which "
+        "the other candidate is right, in at least 0.7 of all graphs: the edge into the target leads to the other candidate "
+        "instead, or the candidates exchange their parents.",
         judge=judge_edit,
-        controls={"not trained": {"every": 0.0}},
+        controls={"right candidates exchanged": lambda ds: ds.assign(measured_edited=1 - ds.measured_edited)},
         rivals={"the answer stays as it was": unmoved},
-        bounds="derived",
+        bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.parallelism",
-        statement=f"In {SETUP}, the next node is more open before the first thought than after it: its entropy among all names is "
-        "larger.",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) has more than one next node in view "
+        "before its first thought: the entropy of the next node, among all names, is larger there than after one thought, by at "
+        "least 0.05 nats.",
         judge=judge_entropy,
-        controls={"numbers of thoughts exchanged": jd.rolled(measured_entropy="inputs")},
+        controls={"before and after exchanged": exchanged},
         rivals={"thoughts change nothing": level},
-        bounds="derived",
+        bounds=LOOKED,
     ),
 )

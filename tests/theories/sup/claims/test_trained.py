@@ -38,3 +38,22 @@ def test_accuracies():
     assert all_passed(trained.judge_accuracy(ahead)) is True
     assert all_passed(trained.judge_accuracy(methods(coconut=0.95, cot=0.94, no_cot=0.5))) is False
     assert all_passed(trained.judge_accuracy(trained.alike(ahead))) is False
+
+
+def test_passed_nodes():
+    ds = thoughts([[9, 8, 7], [9, 8, 7]])
+    low = np.array([[1.5, 4.5, -2.4], [4.9, 0.5, -0.6]]) + WAVE[:, None, None]
+    ds = ds.assign(measured_apart=(("seed", "thought", "order"), low))
+    assert all_passed(trained.judge_apart(ds)) is True
+    for rival in (trained.flat, trained.construction):
+        assert all_passed(trained.judge_apart(rival(ds))) is False
+
+
+def test_networks_that_did_not_learn_are_passed_over():
+    ds = thoughts([[9, 8, 7], [9, 8, 7]])
+    ds.measured_answered[0] = 0.5
+    ds.measured_gaps_t[0] = -5.0
+    checks = trained.judge_frontier(ds)
+    assert checks[0].passed and all_passed(checks) is True
+    ds.measured_answered[1:3] = 0.5
+    assert not trained.judge_frontier(ds)[0].passed
