@@ -29,7 +29,7 @@ def test_every_method_runs_in_one_program():
 
 def test_stages():
     s = Training(every=10.0, samples=10, first=0.4)
-    steps = jnp.asarray([0, 39, 40, 69, 70, 99, 150])
+    steps = jnp.asarray([0, 39, 40, 69, 71, 99, 150])
     assert [int(training.stage(s, i)) for i in steps] == [0, 0, 1, 1, 2, 2, 2]
 
 
