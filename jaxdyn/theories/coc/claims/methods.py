@@ -54,9 +54,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe=COMPARED),
-    paper=jd.grid(Training, recipe=COMPARED, hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
     seeds=SEEDS,
-    paper_seeds=SEEDS,
     evidence="network",
     source="arXiv:2412.06769, table 1 and section 4 (methods); arXiv:2505.12514, section 5 (from scratch); sizes and bounds ours",
     rivals={"all methods end alike": alike},

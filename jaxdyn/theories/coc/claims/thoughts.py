@@ -123,9 +123,7 @@ def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe="coconut"),
-    paper=jd.grid(Training, recipe="coconut", hops=3, width=128, heads=4, hidden=256, lr=1e-3, every=1000.0, samples=40, batch=128),
     seeds=4,
-    paper_seeds=4,
     evidence="network",
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
     plot=plot_bars,

@@ -119,13 +119,10 @@ def plot_accuracy(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(ylabel="right answers", ylim=(-0.03, 1.03))
 
 
-LARGE = {"hops": 3, "width": 128, "heads": 4, "hidden": 256, "lr": 1e-3, "every": 1000.0, "samples": 40, "batch": 128}
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe=METHODS),
-    paper=jd.grid(Training, recipe=METHODS, **LARGE),
     seeds=4,
-    paper_seeds=4,
     evidence="network",
     source="arXiv:2505.12514, section 5; sizes and bounds ours",
 )
@@ -141,7 +138,6 @@ CLAIMS = (
         "larger there than for all others (paired over 256 graphs).",
         judge=judge_frontier,
         quick=jd.grid(Training, recipe="coconut"),
-        paper=jd.grid(Training, recipe="coconut", **LARGE),
         controls={"thoughts of other examples": jd.swap(measured_gaps_t="shuffled_t")},
         rivals={"thoughts hold no nodes": nothing, "a thought is one node": one_node},
         bounds="derived",
@@ -156,7 +152,6 @@ CLAIMS = (
         r"$i$ steps have smaller inner products with thought $i$ than nodes out of its reach, by 0.2 at least on average.",
         judge=judge_apart,
         quick=jd.grid(Training, recipe="coconut"),
-        paper=jd.grid(Training, recipe="coconut", **LARGE),
         controls={"groups exchanged": jd.rolled(measured_apart="order")},
         rivals={"thoughts hold no nodes": flat, "all nodes within reach alike": construction},
         bounds=LOOKED,
