@@ -66,10 +66,15 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
-        statement=f"In {SETUP}, Coconut answers more often right than the same training without the curriculum (the last stage "
-        "from the start), and than the same curriculum with a pause token in the place of thoughts.",
+        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Of two networks trained by Coconut one learned the "
+        "task and answers 0.93 of all problems right; the same training without the curriculum (the last stage from the start), or "
+        "with a pause token in the place of thoughts, leaves both networks at a coin between the two candidates (0.48 to 0.55).",
+        expected="measured",
         judge=judge_curriculum,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
-        bounds="derived",
+        found={
+            "accuracy of Coconut less that of no_curriculum": (0.42, 0.47),
+            "accuracy of Coconut less that of pause_as_thought": (0.42, 0.47),
+        },
     ),
 )

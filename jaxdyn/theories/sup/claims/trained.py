@@ -161,13 +161,18 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        statement=f"In {SETUP}, Coconut answers right at least 0.2 more often than chains of text and than answers without any "
-        "step.",
+        statement=f"In {SETUP}: are continuous thoughts needed? Of two networks trained by Coconut one learned the task and "
+        "answers 0.93 of all problems right; networks trained on chains of text, or on answers alone, are left at a coin between "
+        "the two candidates (0.47 to 0.58, two networks each).",
+        expected="measured",
         judge=judge_accuracy,
         seeds=2,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         rivals={"all methods end alike": alike},
-        bounds="derived",
+        found={
+            "accuracy of Coconut less that of cot": (0.43, 0.49),
+            "accuracy of Coconut less that of no_cot": (0.43, 0.48),
+        },
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "
         "candidates.",
