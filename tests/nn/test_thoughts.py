@@ -68,7 +68,7 @@ def test_tokens_fed_one_by_one_are_a_text(x64):
     np.testing.assert_allclose(jnp.moveaxis(fed, 0, 1), text[:, 4:], rtol=1e-10, atol=1e-10)
 
 
-def test_too_few_positions_are_refused():
+def test_too_few_positions_are_refused(x64):
     shape = KINDS["learned"]
     with pytest.raises(UsageError, match="12 positions"):
         thoughts.think(shape, init(shape, jax.random.key(0)), TOKENS, 8)

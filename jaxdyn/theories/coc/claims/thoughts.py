@@ -14,7 +14,7 @@ __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entro
 
 SETUP = (
     "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
-    "candidates two steps from their roots, random names; two thoughts)"
+    "candidates two steps from their roots, random names; two thoughts; 5 of 8 networks learn the task)"
 )
 LEARNED = 0.8  # accuracy from which a network has learned the task
 LOST = 0.3

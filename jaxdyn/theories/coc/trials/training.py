@@ -212,7 +212,11 @@ def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """Training from scratch, and everything that is read from the trained network."""
+    """Training from scratch, and everything that is read from the trained network.
+
+    A run takes about 17 s: pointing from an edge's source to its target is learned after some 400 steps of 64 problems, one token
+    of each, and only then can a second step be.
+    """
     k_init, k_data, k_held, k_noise = jax.random.split(key, 4)
     how = chosen(s)
     params, losses = trained(s, how, k_data, init(shape(s), k_init))
