@@ -73,8 +73,8 @@ CLAIMS = (
         judge=judge_curriculum,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         found={
-            "accuracy of Coconut less that of no_curriculum": (0.42, 0.47),
-            "accuracy of Coconut less that of pause_as_thought": (0.42, 0.47),
+            "accuracy of Coconut less that of no_curriculum": (0.4, 0.5),
+            "accuracy of Coconut less that of pause_as_thought": (0.4, 0.5),
         },
     ),
 )
