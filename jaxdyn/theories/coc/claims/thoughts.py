@@ -164,8 +164,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.parallelism",
-        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) is less sure of the next node before its "
-        "first thought than after one thought: the entropy of the next node, among all names, is larger there by at least 0.05 nats.",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) is less sure of the next node before "
+        "its first thought than after one thought: the entropy of the next node, among all names, is larger there by at least 0.05 "
+        "nats.",
         judge=judge_entropy,
         controls={"before and after exchanged": exchanged},
         rivals={"thoughts change nothing": level},
