@@ -260,7 +260,7 @@ THEORIES = {
         "Superposition: continuous thoughts that search a graph",
         "A two-layer transformer that is fed its own last outputs decides whether a vertex of a digraph is within reach: thought "
         "$c$ holds all vertices within $c$ steps of the root at once, so that as many thoughts are needed as the target is steps "
-        "away. Its weights are written down, not trained.",
+        "away. Its weights are written down; what trained networks hold in their thoughts is measured beside it.",
         (SUP, COCONUT),
     ),
     "sln": Theory(
@@ -269,6 +269,13 @@ THEORIES = {
         "to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of "
         "eigenvectors decide how often this is a shortest path.",
         (SPECTRAL, STEINERBERGER),
+    ),
+    "coc": Theory(
+        "Coconut: training with continuous thoughts",
+        "A language model that reasons without words: its last hidden state is its next input. A curriculum replaces the steps "
+        "of a written path by thoughts, one by one. Networks trained from scratch on small balanced graphs show what the "
+        "curriculum, the thoughts and their feedback are worth.",
+        (COCONUT, SUP),
     ),
     "mobile": Theory(
         "MobileLLM",

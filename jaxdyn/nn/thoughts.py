@@ -1,0 +1,170 @@
+r"""Continuous thoughts: the last hidden state of a decoder is its next input, and so on, without a token in between.
+
+.. math:: x_{n+1} = N h_n, \qquad h = \text{blocks}(x_1, \dots, x_n)
+
+with N the last norm. The prompt is read once, but for its last token, which is the first input of the loop; each input reads the
+cache of keys and values of all that came before. A learned position is added to a thought as to any input. What is fed back may be
+something else (``feed``): a pause token, the embedding of the likeliest token, a thought of another example.
+
+Layers are written out.
+Source: arXiv:2412.06769, section 3 (the decoding); arXiv:2505.12514, section 2.
+Letters: b prompts of n tokens, c thoughts, d width, h heads of e numbers, k heads of keys and values, m places.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PyTree
+
+from jaxdyn.errors import UsageError
+from jaxdyn.nn import attention
+from jaxdyn.nn.decoder import Decoder, embedded, heads, merged, rms_norm, turned, with_sink, without_sink
+
+__all__ = ["Feed", "Memory", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
+
+Feed = Callable[[Float[Array, "b d"], Int[Array, ""]], Float[Array, "b d"]]
+
+
+class Memory(NamedTuple):
+    """Keys (with their positions) and values of one layer."""
+
+    key: Float[Array, "*b m k e"]
+    value: Float[Array, "*b m k e"]
+
+
+def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
+    """Hidden states after the last norm for a whole sequence of inputs, positions included, in one causal pass without a cache."""
+    at = jnp.arange(x.shape[-2], dtype=jnp.int32)
+    for w in _blocks(shape, params):
+        x = _block(shape, w, x, at, [_remembered(shape, w, x, at)])
+    return rms_norm(x, params["norm"], shape.epsilon)
+
+
+def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
+    """What every layer remembers of the first inputs of a sequence, given without positions; the last layer ends there."""
+    at, past = jnp.arange(x.shape[-2], dtype=jnp.int32), []
+    x = x + params["position"][at] if shape.position == "learned" else x
+    for number, w in enumerate(_blocks(shape, params), 1):
+        past.append(_remembered(shape, w, x, at))
+        if number < shape.depth:
+            x = _block(shape, w, x, at, [past[-1]])
+    return past
+
+
+def room(past: list[Memory], places: int) -> list[Memory]:
+    """Empty places for what follows the prompt."""
+    return jax.tree.map(lambda old: jnp.zeros((*old.shape[:-3], places, *old.shape[-2:]), old.dtype), past)
+
+
+def step(
+    shape: Decoder, params: PyTree, past: list[Memory], recent: list[Memory], x: Float[Array, "*b n d"], slot: Int[Array, ""] | int
+) -> tuple[Float[Array, "*b n d"], list[Memory]]:
+    """Hidden states for n inputs that follow one another, and the memory with them.
+
+    Args:
+        shape: of the network.
+        params: its weights.
+        past: what is remembered of the prompt; it does not change.
+        recent: what is remembered of the places after it, from :func:`room`.
+        x: embeddings or thoughts, without positions.
+        slot: number of the first one's place after the prompt; what stood there and in the next ones is overwritten.
+    """
+    at = past[0].key.shape[-3] + slot + jnp.arange(x.shape[-2], dtype=jnp.int32)
+    x = x + params["position"][at] if shape.position == "learned" else x
+    after = []
+    for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
+        new = _remembered(shape, w, x, at)
+        grown = jax.tree.map(lambda to, one: jax.lax.dynamic_update_slice_in_dim(to, one, slot, to.ndim - 3), memory, new)
+        x = _block(shape, w, x, at, [old, grown])
+        after.append(grown)
+    return rms_norm(x, params["norm"], shape.epsilon), after
+
+
+def think(
+    shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int, *, feed: Feed = lambda hidden, _: hidden
+) -> Float[Array, "c1 *b d"]:
+    """Hidden states after the prompt and after each of ``count`` thoughts: the last token of the prompt is read as thought 0 is.
+
+    Args:
+        shape: of the network.
+        params: its weights.
+        tokens: the prompts.
+        count: thoughts.
+        feed: ``feed(hidden, c)``, what is the next input when c thoughts were read; by default the hidden state itself.
+
+    Raises:
+        UsageError: if there are more places than learned positions.
+    """
+    tokens = with_sink(shape, tokens)
+    fits(shape, tokens.shape[-1] + count)
+    x = entered(shape, params, tokens)
+    past = remember(shape, params, x[..., :-1, :])
+
+    def one(carry: tuple[Array, list[Memory]], c: Int[Array, ""]) -> tuple[tuple[Array, list[Memory]], Array]:
+        x, recent = carry
+        out, recent = step(shape, params, past, recent, x[..., None, :], c)
+        return (feed(out[..., 0, :], c), recent), out[..., 0, :]
+
+    return jax.lax.scan(one, (x[..., -1, :], room(past, count + 1)), jnp.arange(count + 1, dtype=jnp.int32))[1]
+
+
+def fits(shape: Decoder, places: int) -> None:
+    """Raises UsageError if there are more places than learned positions."""
+    if shape.position == "learned" and places > shape.length:
+        raise UsageError(f"this network has learned {shape.length} positions (length), prompt and thoughts take {places}")
+
+
+def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
+    """Embeddings without positions."""
+    plain = dataclasses.replace(shape, position="none")
+    return embedded(plain, params, tokens, jnp.arange(tokens.shape[-1], dtype=jnp.int32))
+
+
+def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
+    """What :func:`think` gives, with everything computed again for every thought: the published loop, for comparison."""
+    at = jnp.arange(tokens.shape[-1] + shape.sink_token + count, dtype=jnp.int32)
+    places = params["position"][at] if shape.position == "learned" else jnp.zeros((at.size, shape.width), shape.dtype)
+    tokens = with_sink(shape, tokens)
+    x, hidden = embedded(shape, params, tokens, at[: tokens.shape[-1]]), []
+    for c in range(count + 1):
+        hidden.append(without_sink(shape, forward(shape, params, x))[..., -1, :])
+        if c < count:
+            x = jnp.concatenate([x, (hidden[-1] + places[x.shape[-2]])[..., None, :]], -2)
+    return jnp.stack(hidden)
+
+
+def _blocks(shape: Decoder, params: PyTree) -> list[dict[str, Array]]:
+    """The weights of every depth."""
+    return [jax.tree.map(lambda w, i=i: w[i], params["blocks"]) for i in shape.walk]
+
+
+def _remembered(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> Memory:
+    _, key, value = heads(shape, x, w)
+    return Memory(turned(shape, key, at), value)
+
+
+def _block(
+    shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"], parts: list[Memory]
+) -> Float[Array, "*b n d"]:
+    """One block for inputs at these positions; places of the parts are numbered through, later ones than a query's are not seen."""
+    share = shape.heads // shape.key_heads
+    query = turned(shape, heads(shape, x, w)[0], at)
+    query = query.reshape(*query.shape[:-2], shape.key_heads, share, shape.entries)
+    scores = jnp.concatenate([jnp.einsum("...nkse,...mke->...ksnm", query, part.key) for part in parts], -1) * shape.entries**-0.5
+    keys = jnp.arange(scores.shape[-1], dtype=jnp.int32)
+    if shape.position == "alibi":
+        slopes = attention.alibi(at, keys, shape.heads, shape.dtype)
+        scores = scores + slopes.reshape(shape.key_heads, share, *slopes.shape[-2:])
+    sink = None if "sink" not in w else w["sink"].reshape(shape.key_heads, share, 1)
+    b = attention.weights(scores, shape.attention, keys <= at[:, None], sink)
+    out, first = jnp.zeros((), x.dtype), 0
+    for part in parts:
+        last = first + part.value.shape[-3]
+        out = out + jnp.einsum("...ksnm,...mke->...nkse", b[..., first:last], part.value)
+        first = last
+    return merged(shape, x, out.reshape(*x.shape[:-1], shape.heads, shape.entries), w)

@@ -1,0 +1,175 @@
+"""Claims on the thoughts of networks trained by Coconut: what answers lose without them, and what they follow."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.coc.trials.training import Training, trial
+
+__all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy"]
+
+SETUP = (
+    "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
+    "candidates two steps from their roots, random names; two thoughts; 5 of 8 networks learn the task)"
+)
+LEARNED = 0.8  # accuracy from which a network has learned the task
+LOST = 0.3
+LEAST = 0.05  # nats
+
+
+def learned(ds: xr.Dataset) -> tuple[jd.Check, xr.Dataset]:
+    """The gate, and the runs that answer with all their thoughts; the others are passed over."""
+    able = ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
+    return jd.gate("networks that learned the task", able.sum("seed"), at_least=2), ds.where(able)
+
+
+def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
+    """Accuracy with thoughts less that with other inputs in their place, of every network that learned."""
+    gate, ds = learned(ds)
+    kept = ds.measured_ablated.sel(way="kept", drop=True)
+    ways = {"another's": "of another example", "noise": "replaced by noise", "left out": "left out"}
+    return [
+        gate,
+        *(
+            jd.at_least(f"accuracy lost, thoughts {words}", kept - ds.measured_ablated.sel(way=w), LOST)
+            for w, words in ways.items()
+        ),
+    ]
+
+
+def judge_count(ds: xr.Dataset) -> list[jd.Check]:
+    """Accuracy by the number of thoughts at inference, of every network that learned."""
+    gate, ds = learned(ds)
+    full = ds.measured_answered.isel(inputs=-1, drop=True)
+    fewer = ds.inputs.values[:-1].tolist()
+    return [
+        gate,
+        *(jd.at_least(f"accuracy lost with {j} thoughts", full - ds.measured_answered.sel(inputs=j), LOST) for j in fewer),
+    ]
+
+
+def judge_edit(ds: xr.Dataset) -> list[jd.Check]:
+    """Answers that follow edits of the graph, of every network that learned."""
+    gate, ds = learned(ds)
+    edits = ds.edit.values.tolist()
+    return [gate, *(jd.at_least(f"answers that follow, edge {e}", ds.measured_edited.sel(edit=e), 0.7) for e in edits)]
+
+
+def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
+    """Entropy of the next node: before the first thought less after it, of every network that learned."""
+    gate, ds = learned(ds)
+    drop = ds.measured_entropy.isel(inputs=0, drop=True) - ds.measured_entropy.isel(inputs=1, drop=True)
+    return [gate, jd.at_least("entropy of the next node, less that after one thought (nats)", drop, LEAST)]
+
+
+def useless(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: thoughts are passed over, and the answer is the same without them."""
+    none = ds.measured_answered.isel(inputs=0, drop=True)
+    return ds.assign(
+        measured_ablated=none.broadcast_like(ds.measured_ablated).transpose(*ds.measured_ablated.dims),
+        measured_answered=none.broadcast_like(ds.measured_answered).transpose(*ds.measured_answered.dims),
+    )
+
+
+def time_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: only the number of inputs counts, and any content serves."""
+    kept = ds.measured_ablated.sel(way="kept", drop=True)
+    same = kept.broadcast_like(ds.measured_ablated).transpose(*ds.measured_ablated.dims)
+    return ds.assign(measured_ablated=same)
+
+
+def unmoved(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the answer does not look at the graph, and stays as it was before the edit."""
+    before = 1 - ds.measured_ablated.sel(way="kept", drop=True)
+    return ds.assign(measured_edited=before.broadcast_like(ds.measured_edited).transpose(*ds.measured_edited.dims))
+
+
+def level(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a thought changes nothing in how open the next node is."""
+    first = ds.measured_entropy.isel(inputs=0, drop=True)
+    return ds.assign(measured_entropy=first.broadcast_like(ds.measured_entropy).transpose(*ds.measured_entropy.dims))
+
+
+def exchanged(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the entropies before and after the first thought change places."""
+    turned = ds.measured_entropy.isel(inputs=[1, 0, *range(2, ds.sizes["inputs"])])
+    return ds.assign(measured_entropy=turned.assign_coords(inputs=ds.inputs))
+
+
+def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
+    """Accuracy with thoughts kept and changed, by number of thoughts, and after edits: a point a run."""
+    axes = fig.subplots(1, 3, sharey=True)
+    for ax, (name, dim, label) in zip(
+        axes,
+        (
+            ("measured_ablated", "way", "thoughts"),
+            ("measured_answered", "inputs", "number of thoughts"),
+            ("measured_edited", "edit", "edit of the graph"),
+        ),
+        strict=True,
+    ):
+        values = ds[name].transpose(..., dim).values.reshape(-1, ds.sizes[dim])
+        for at, column in enumerate(values.T):
+            ax.plot(np.full(column.size, at), column, "o", color=plotting.COLORS["measured"], alpha=0.6)
+        ax.set_xticks(range(values.shape[1]), [str(v) for v in ds[dim].values], rotation=20)
+        ax.set(xlabel=label, ylim=(-0.03, 1.03))
+    axes[0].set(ylabel="right answers")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Training, recipe="coconut"),
+    seeds=4,
+    evidence="network",
+    source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
+    plot=plot_bars,
+    caption="Share of right answers with thoughts kept, changed or left out; by the number of thoughts; and after edits of the "
+    "graph. A point is a run.",
+)
+
+LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
+
+CLAIMS = (
+    STUDY.claim(
+        id="coc.latent_ablation",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) loses at least 0.3 of all answers if "
+        "its thoughts are left out, replaced by noise of their size, or taken from another example.",
+        judge=judge_ablation,
+        controls={"ways exchanged": jd.rolled(measured_ablated="way")},
+        rivals={"thoughts are passed over": useless, "any content serves": time_alone},
+        bounds=LOOKED,
+    ),
+    STUDY.claim(
+        id="coc.thoughts_inference",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) needs as many thoughts as the path has "
+        "steps: with none or one at inference it loses at least 0.3 of all answers.",
+        judge=judge_count,
+        controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
+        rivals={"thoughts are passed over": useless},
+        bounds=LOOKED,
+    ),
+    STUDY.claim(
+        id="coc.edit",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) follows edits of the graph after which "
+        "the other candidate is right, in at least 0.7 of all graphs: the edge into the target leads to the other candidate "
+        "instead, or the candidates exchange their parents.",
+        judge=judge_edit,
+        controls={"right candidates exchanged": lambda ds: ds.assign(measured_edited=1 - ds.measured_edited)},
+        rivals={"the answer stays as it was": unmoved},
+        bounds=LOOKED,
+    ),
+    STUDY.claim(
+        id="coc.parallelism",
+        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) is less sure of the next node before "
+        "its first thought than after one thought: the entropy of the next node, among all names, is larger there by at least 0.05 "
+        "nats.",
+        judge=judge_entropy,
+        controls={"before and after exchanged": exchanged},
+        rivals={"thoughts change nothing": level},
+        bounds=LOOKED,
+    ),
+)

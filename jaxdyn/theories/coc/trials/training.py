@@ -1,0 +1,258 @@
+r"""Training on small reachability problems by every method, and what happens to answers if thoughts are changed.
+
+A run trains one decoder from scratch: one program for all methods, stages and seeds. At the end, on graphs that were not trained
+on:
+
+- ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered``: after
+  0 to l inputs;
+- ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
+  the pause token; or left out;
+- ``edited``: share of answers that follow an edit after which the other candidate is right;
+- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
+  mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those
+  within i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the
+  reachable nodes without both; ``shuffled``: with thoughts of other examples;
+- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, and ``path``;
+- ``entropy``: of the next node, among all names, after 0 to l inputs; its difference before and after one input as Student's t.
+
+Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
+Letters: g graphs, l hops, n nodes, i thoughts, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+
+import jaxdyn as jd
+from jaxdyn import metrics, train
+from jaxdyn.data import reachability
+from jaxdyn.nn.decoder import Decoder, init
+from jaxdyn.theories.coc import model
+
+__all__ = ["EDITS", "ORDERS", "WAYS", "Training", "trial"]
+
+WAYS = ("kept", "another's", "noise", "pause", "left out")
+EDITS = ("redirected", "exchanged")
+ORDERS = ("optimal - frontier", "frontier - reachable", "reachable - unreachable")
+WARM = 50  # steps of a rising rate
+
+
+@jd.setting
+class Training:
+    """A network, its task, and how it is trained.
+
+    Args:
+        recipe: the method, one of :data:`model.METHODS`.
+        lr: largest rate of Adam.
+        every: steps between two records; 0: the network is not trained.
+        first: share of the steps in stage 0; later stages share the rest equally.
+        mixing: share of the loss that is spread over the stages so far.
+        hops, breadth: sizes of graphs.
+        width, heads, hidden, layers, std: of the decoder.
+        batch, samples, graphs, dtype: problems a step, records, held-out problems.
+    """
+
+    recipe: jd.Code = jd.code(*model.METHODS)
+    lr: jd.Swept = 4e-3
+    every: jd.Swept = 100.0
+    first: jd.Swept = 0.5
+    mixing: jd.Swept = 0.1
+    hops: int = 2
+    breadth: int = 2
+    width: int = 32
+    heads: int = 2
+    hidden: int = 64
+    layers: int = 2
+    std: float = 0.1
+    batch: int = 64
+    samples: int = 15
+    graphs: int = 256
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, self.every >= 0, "every is at least 0", "every")
+        for name in ("first", "mixing"):
+            jd.require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
+        jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
+        for name in ("batch", "samples", "hops"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.breadth >= 2, "breadth is at least 2: a frontier has more than the optimal node", "breadth")
+
+
+class Held(NamedTuple):
+    """Problems, their prompts, and steps from the root to every node."""
+
+    problem: reachability.Problem
+    tokens: Int[Array, "g n"]
+    away: Int[Array, "g names"]
+
+
+def sizes(s: Training) -> reachability.Sizes:
+    """Sizes of the graphs."""
+    return reachability.Sizes(s.hops, s.breadth)
+
+
+def shape(s: Training) -> Decoder:
+    """The decoder; its read-out is the embedding, so that logits are inner products with embeddings."""
+    return Decoder(
+        vocabulary=sizes(s).vocabulary,
+        width=s.width,
+        layers=s.layers,
+        heads=s.heads,
+        hidden=s.hidden,
+        tied=True,
+        std=s.std,
+        scan=False,
+        dtype=s.dtype,
+    )
+
+
+def marks(s: Training) -> tuple[int, int]:
+    """The numbers of [A] and of the pause token."""
+    return reachability.token(sizes(s).nodes, "[A]"), reachability.token(sizes(s).nodes, "<latent>")
+
+
+def chosen(s: Training) -> model.Method:
+    """The tables of the method, by the traced switch."""
+    tables = [[model.method(name, s.hops, mixing) for name in model.METHODS] for mixing in (0.0, 1.0)]
+    plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.recipe.index], *t) for t in tables)
+
+    def between(a: Array, b: Array) -> Array:
+        return (1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype)
+
+    return model.Method(plain.feed, plain.shift, between(plain.node, mixed.node), between(plain.answer, mixed.answer))
+
+
+def stage(s: Training, step: Int[Array, ""]) -> Int[Array, ""]:
+    """The stage of a step: 0 for the first share of the steps, then 1 to l for equally long."""
+    share = step.astype(s.dtype) / jnp.maximum(s.every * s.samples, 1)
+    later = jnp.floor((share - s.first) / jnp.maximum(1 - s.first, 1e-6) * s.hops).astype(jnp.int32)
+    return jnp.where(share < s.first, 0, jnp.clip(1 + later, 1, s.hops))
+
+
+def drawn(s: Training, key: PRNGKeyArray, count: int) -> Held:
+    """Problems."""
+    problem = jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count))
+    tokens = jax.vmap(lambda p: reachability.render(p, sizes(s)))(problem)
+    return Held(problem, tokens, jax.vmap(lambda p: reachability.levels(p, sizes(s)))(problem))
+
+
+def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -> tuple[PyTree, Float[Array, " samples"]]:
+    """The weights at the end, and the loss of the last step before each record."""
+    tx = optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.scale_by_adam(b2=0.95),
+        optax.scale_by_schedule(lambda i: -s.lr * jnp.minimum(1, (i + 1) / WARM).astype(s.dtype)),
+    )
+
+    def step(state: tuple[train.State, Array]) -> tuple[train.State, Array]:
+        now, _ = state
+        held = drawn(s, jax.random.fold_in(key, now.step), s.batch)
+
+        def loss(params: PyTree) -> Float[Array, ""]:
+            return model.objective(shape(s), params, how, stage(s, now.step), held.tokens, held.problem.path, marks(s))
+
+        value, gradient = jax.value_and_grad(loss)(now.params)
+        updates, opt = tx.update(gradient, now.opt, now.params)
+        return train.State(optax.apply_updates(now.params, updates), opt, now.step + 1), value
+
+    start = train.init(tx, params), jnp.zeros((), s.dtype)
+    every = jnp.round(s.every).astype(jnp.int32)
+    (last, _), losses = train.record(step, start, lambda state: state[1], samples=s.samples, every=every)
+    return last.params, losses[1:]
+
+
+def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Callable[[Array, Int[Array, ""]], Array]:
+    """What is fed to the held-out prompts, one block of g for each of kept, another's, noise, pause, and the two edits."""
+
+    def feed(hidden: Float[Array, "all d"], j: Int[Array, ""]) -> Float[Array, "all d"]:
+        names = (hidden @ params["embed"].T)[:, : sizes(s).nodes]
+        text = params["embed"][jnp.argmax(names, -1)]
+        pause = jnp.broadcast_to(params["embed"][marks(s)[1]], hidden.shape)
+        own = jax.lax.select_n(how.feed, hidden, pause, text).reshape(-1, s.graphs, s.width)
+        noise = jax.random.normal(jax.random.fold_in(key, j), (s.graphs, s.width), s.dtype)
+        noise = noise * (jnp.linalg.norm(own[2], axis=-1) / jnp.linalg.norm(noise, axis=-1))[:, None]
+        blocks = (own[0], jnp.roll(own[1], 1, 0), noise, pause[: s.graphs], *own[4:])
+        return jnp.concatenate(blocks)
+
+    return feed
+
+
+def student(values: Float[Array, "*rest g"]) -> Float[Array, "*rest"]:
+    """Student's t of the mean over graphs."""
+    return jnp.mean(values, -1) / jnp.maximum(jnp.std(values, -1, ddof=1), 1e-9) * values.shape[-1] ** 0.5
+
+
+def gaps(products: Float[Array, "i g names"], held: Held) -> Float[Array, "kind i order g"]:
+    """Mean inner product of a group less that of the next one, for every graph: nested groups, then disjoint ones."""
+    count = len(products)
+    i = jnp.arange(1, count + 1, dtype=jnp.int32)[:, None, None]
+    optimal = jnp.moveaxis(held.problem.path[:, 1 : count + 1], 1, 0)[..., None] == jnp.arange(products.shape[-1])
+    front, near, far = held.away == i, held.away < i, held.away > i
+
+    def mean(group: Bool[Array, "i g names"]) -> Float[Array, "i g"]:
+        return jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(products.dtype)
+
+    kinds = (optimal, front, front | near, far), (optimal, front & ~optimal, near, far)
+    means = jnp.stack([jnp.stack([mean(group) for group in groups], 1) for groups in kinds])
+    return means[:, :, :-1] - means[:, :, 1:]
+
+
+def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
+    """Accuracy after as many inputs as the answer has in the last stage."""
+    ends = jnp.asarray([int(model.method(name, s.hops).answer[-1].argmax()) for name in model.METHODS])
+    return answered[ends[s.recipe.index]]
+
+
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """Training from scratch, and everything that is read from the trained network.
+
+    A run takes about 17 s: pointing from an edge's source to its target is learned after some 400 steps of 64 problems, one token
+    of each, and only then can a second step be.
+    """
+    k_init, k_data, k_held, k_noise = jax.random.split(key, 4)
+    how = chosen(s)
+    params, losses = trained(s, how, k_data, init(shape(s), k_init))
+    held = drawn(s, k_held, s.graphs)
+    edits = [jax.vmap(edit)(held.problem) for edit in (reachability.redirected, reachability.exchanged)]
+    tokens = [held.tokens] * 4 + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
+    right = jnp.stack([p.candidates[:, 0] for p in [held.problem] * 4 + edits])
+    out = model.outputs(shape(s), params, jnp.concatenate(tokens), fed(s, params, how, k_noise), s.hops, marks(s)[0])
+    answer = jnp.argmax(out.answer, -1).reshape(s.hops + 1, len(tokens), s.graphs)
+    hits = jnp.mean(answer == right, -1, dtype=s.dtype)  # [j, block]
+    products = out.logits[:, : s.graphs, : sizes(s).nodes]
+    (gap, apart), (mixed, _) = (gaps(p, held) for p in (products[: s.hops], jnp.roll(products[: s.hops], 1, 1)))
+    entropy = metrics.entropy(jax.nn.softmax(products, -1))
+    measured = {
+        "accuracy": final(s, hits[:, 0]),
+        "answered": jd.named(hits[:, 0], "inputs"),
+        "ablated": jd.named(jnp.append(hits[-1, :4], hits[0, 0]), "way"),
+        "edited": jd.named(hits[-1, 4:], "edit"),
+        "gaps": jd.named(jnp.mean(gap, -1), "thought order"),
+        "gaps_t": jd.named(student(gap), "thought order"),
+        "apart": jd.named(jnp.mean(apart, -1), "thought order"),
+        "apart_t": jd.named(student(apart), "thought order"),
+        "entropy": jd.named(jnp.mean(entropy, -1), "inputs"),
+        "entropy_t": student(entropy[0] - entropy[1]),
+    }
+    return jd.observables(
+        predicted={},
+        measured=measured,
+        recorded={
+            "shuffled": jd.named(jnp.mean(mixed, -1), "thought order"),
+            "shuffled_t": jd.named(student(mixed), "thought order"),
+            "loss": jd.named(losses, "sample"),
+            "products": jd.named(products[: s.hops], "thought graph node"),
+            "nearest": jd.named(held.away.astype(s.dtype), "graph node"),
+            "path": jd.named(held.problem.path[:, 1:].astype(s.dtype), "graph thought"),
+        },
+        coords={"way": WAYS, "edit": EDITS, "order": ORDERS, "thought": range(1, s.hops + 1), "inputs": range(s.hops + 1)},
+        status=train.finite_status(params),
+    )

@@ -1,0 +1,71 @@
+"""Small problems against a queue: which candidate is reached, levels, tokens, and edits that turn the answer."""
+
+import collections
+
+import jax
+import numpy as np
+import pytest
+
+from jaxdyn.data import digraphs, reachability
+from jaxdyn.data.reachability import Sizes
+from jaxdyn.errors import UsageError
+
+SIZES = Sizes(3, 2)
+
+
+def problems(count=40, sizes=SIZES):
+    return [jax.device_get(reachability.draw(jax.random.key(i), sizes)) for i in range(count)]
+
+
+@pytest.mark.parametrize("edit", [None, reachability.redirected, reachability.exchanged])
+def test_a_queue_reaches_the_target_alone(edit):
+    for before in problems():
+        p = before if edit is None else edit(before)
+        away = digraphs.distances(p.edges, int(p.roots[0]))
+        target, negative = (int(v) for v in p.candidates)
+        assert away[target] == SIZES.hops and negative not in away
+        if edit is not None:
+            assert target == int(before.candidates[1])
+            changed = int(np.sum(np.any(np.asarray(p.edges) != before.edges, 1)))
+            assert changed == (1 if edit is reachability.redirected else 2)
+
+
+def test_both_candidates_look_alike():
+    for p in problems():
+        away = digraphs.distances(p.edges, int(p.roots[1]))
+        assert away[int(p.candidates[1])] == SIZES.hops and int(p.candidates[0]) not in away
+        parents = collections.Counter(p.edges[:, 1].tolist())
+        assert set(parents.values()) == {1} and len(parents) == SIZES.nodes - 2
+        assert sorted({*parents, *p.roots.tolist()}) == list(range(SIZES.nodes))
+
+
+def test_path_and_levels():
+    for p in problems():
+        edges = {tuple(e) for e in p.edges.tolist()}
+        assert p.path[0] == p.roots[0] and p.path[-1] == p.candidates[0]
+        assert all(pair in edges for pair in zip(p.path[:-1].tolist(), p.path[1:].tolist(), strict=True))
+        away = digraphs.distances(p.edges, int(p.roots[0]))
+        expected = [away.get(v, SIZES.hops + 1) for v in range(SIZES.nodes)]
+        assert np.asarray(reachability.levels(p, SIZES)).tolist() == expected
+
+
+def test_tokens():
+    sizes = Sizes(1, 1)  # two edges, four names
+    p = reachability.draw(jax.random.key(3), sizes)
+    (a, b), (c, d) = p.edges.tolist()
+    x, y = p.candidates.tolist() if bool(p.straight) else p.candidates.tolist()[::-1]
+    tokens = reachability.render(p, sizes).tolist()
+    assert tokens == [4, a, b, 5, c, d, 6, x, y, 7, int(p.roots[0])] and len(tokens) == sizes.prompt
+    assert reachability.token(4, "[A]") == 8 and sizes.vocabulary == 10
+
+
+def test_shown_order_and_place_of_the_answer_say_nothing():
+    some = problems(200)
+    assert 70 < sum(bool(p.straight) for p in some) < 130
+    larger = sum(int(p.candidates[0]) > int(p.candidates[1]) for p in some)
+    assert 70 < larger < 130
+
+
+def test_wrong_sizes_are_refused():
+    with pytest.raises(UsageError, match="hops is at least 1"):
+        Sizes(0, 2)
