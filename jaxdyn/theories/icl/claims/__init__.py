@@ -1,1 +1,8 @@
-CLAIMS = ()
+"""The claims on in-context regression, by topic."""
+
+from jaxdyn.theories.icl.claims import limit, plateaus
+
+__all__ = ["CLAIMS"]
+
+TOPICS = (limit, plateaus)
+CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

@@ -51,7 +51,7 @@ def field(t: Any, y: Blocks, args: tuple[Array, Array]) -> Blocks:
 
 def solve(start: Blocks, covariance: Array, length: Scalar, ts: Float[Array, " T"]) -> flow.Solution:
     """Both blocks at the times ``ts``."""
-    return flow.solve(field, start, ts, (covariance, length), solver="dopri8", rtol=1e-11, atol=1e-13, max_steps=20_000)
+    return flow.solve(field, start, ts, (covariance, length), solver="dopri8", rtol=1e-10, atol=1e-12, max_steps=20_000)
 
 
 def corner(covariance: Float[Array, "d d"], length: Scalar, imbalance: Scalar) -> Float[Array, ""]:

@@ -33,8 +33,8 @@ def merged_start(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: 
     r"""The layer at the start, without heads.
 
     "paper": :math:`U = \sigma\Theta\Theta^\top` of norm :math:`\sigma` for a Gaussian :math:`\Theta`, and
-    :math:`u = \sqrt{\sigma^2 + c}`; "white": the same with :math:`\Theta\Theta^\top \propto I`; "zero": the same with
-    :math:`\Theta = 0`; "dense": all entries Gaussian of standard deviation :math:`\sigma/\sqrt d`.
+    :math:`u = \sqrt{\sigma^2 + c}`; "white": the same with :math:`\Theta\Theta^\top \propto I`; "zero": no entry
+    differs from zero; "dense": all entries Gaussian of standard deviation :math:`\sigma/\sqrt d`.
     """
     k_theta, k_pv, k_kq = jax.random.split(key, 3)
     d, zeros = inputs, jnp.zeros((inputs + 1, inputs + 1), jnp.float64)
@@ -51,7 +51,7 @@ def merged_start(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: 
         pv, kq = (size / d**0.5 * jax.random.normal(k, (d + 1, d + 1), jnp.float64) for k in (k_pv, k_kq))
         return pv, kq
 
-    ways = [structured(normed(theta @ theta.T)), structured(jnp.eye(d) / d**0.5), structured(jnp.zeros((d, d))), dense]
+    ways = [structured(normed(theta @ theta.T)), structured(jnp.eye(d) / d**0.5), lambda: (zeros, zeros), dense]
     pv, kq = jax.lax.switch(start.index, ways)
     return model.Params(pv, kq, *(jnp.zeros((heads, d + 1), jnp.float64) for _ in range(3)))
 
