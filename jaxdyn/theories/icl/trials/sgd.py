@@ -2,8 +2,8 @@ r"""The layer trained by SGD on prompts drawn anew at every step, in all entries
 
 Along training both blocks are read beside the theory's equations from the same start. The layer that is tested has the mean
 weights of the second half of the records. It meets prompts of four laws, of which the theory's errors are those of
-:math:`P = \Gamma^{-1}`, the limit of gradient flow: that of training; one whose inputs have the same eigenvalues in reverse order; one whose
-tasks have the covariance :math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
+:math:`P = \Gamma^{-1}`, the limit of gradient flow: that of training; one whose inputs have the same eigenvalues in reverse order;
+one whose tasks have the covariance :math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Sgd:
     tails: jd.Swept = 0.0
     length: int = 20
     inputs: int = 3
-    batch: int = 32
+    batch: int = 64
     records: int = 20
     dtype: str = "float32"
 
