@@ -20,7 +20,9 @@ def test_moments(x64):
 
 def test_noise_and_tails(x64):
     root = jnp.eye(2, dtype=jnp.float64)
-    plain, noisy, heavy = (prompts.draw(jax.random.key(1), 20_000, 3, root, **more) for more in ({}, {"noise": 0.5}, {"tails": 1.0}))
+    plain, noisy, heavy = (
+        prompts.draw(jax.random.key(1), 20_000, 3, root, **more) for more in ({}, {"noise": 0.5}, {"tails": 1.0})
+    )
     np.testing.assert_array_equal(plain.target, noisy.target)
     np.testing.assert_allclose(np.std(noisy.tokens[..., 2] - plain.tokens[..., 2]), 0.5, rtol=0.02)
     fourth = [float(jnp.mean(p.tokens[..., 0] ** 4)) for p in (plain, heavy)]

@@ -53,7 +53,9 @@ def forward(
     for layer, share in enumerate((first, 1.0)):
         q, k, v = jnp.einsum("btd,cde->cbte", x, params.qkv[layer])
         bias = params.position[layer][distance]
-        out, b = attention.attend(q[..., None, :], k[..., None, :], v[..., None, :], mask=attention.causal_mask(place.size), bias=bias)
+        out, b = attention.attend(
+            q[..., None, :], k[..., None, :], v[..., None, :], mask=attention.causal_mask(place.size), bias=bias
+        )
         x = x + share * out[..., 0, :]
         seen.append(b[:, 0])
     return x @ params.head.T, jnp.stack(seen)

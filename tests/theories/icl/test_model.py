@@ -71,7 +71,5 @@ def test_effective_predictor_is_the_part_that_is_odd_in_the_task(x64):
     odd = (at(1) - at(-1)) / 2
     second = x.T @ x / 6
     t = np.asarray(model.tensor(p))
-    by_hand = sum(
-        (t[3, a, j] + t[a, 3, j]) * second[a, b] * w[b] * query[j] for a in range(3) for b in range(3) for j in range(3)
-    )
+    by_hand = sum((t[3, a, j] + t[a, 3, j]) * second[a, b] * w[b] * query[j] for a in range(3) for b in range(3) for j in range(3))
     np.testing.assert_allclose((odd, w @ second @ model.effective(p) @ query), (by_hand, by_hand), rtol=1e-12)

@@ -1,6 +1,5 @@
 """The direction of descent against automatic differentiation, and far out, where the naive form cancels, against exact sums."""
 
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,8 +30,7 @@ def test_no_cancellation_far_out(x64):
     features = [[[3, 0], [0, 1], [1, 1]], [[0, 2], [1, 0], [0, 1]]]
     d = model.Data(jnp.asarray(features, jnp.float64), jnp.asarray([[1.0, 0.25, 0.25], [1.0, 0.25, 0.25]]))
     p = jnp.asarray([60.0, 60.0])
-    # two scores only: each sequence pulls along best minus other, weighted by e^{p.(other - best)}: exponents -120 (0, 1), -60 (1, 1)
-    # and -60 (1, 0), -60 (0, 1)
+    # two scores only: each sequence pulls along best minus other, weighted by e^{p.(other - best)}
     pull = np.array([1.0, 1.0])  # both margins are 1, so that sigma(-m) is common
     exponents = np.array([[-120.0, -60.0], [-60.0, -60.0]]) + 60.0
     differences = np.array([[[3, -1], [2, -1]], [[-1, 2], [0, 1]]], float)

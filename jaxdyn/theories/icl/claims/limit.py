@@ -56,7 +56,7 @@ def drifting(ds: xr.Dataset) -> xr.Dataset:
 
 
 def plot_path(ds: xr.Dataset, fig: Figure) -> None:
-    """u of every run along time, and the error of its prediction."""
+    """U of every run along time, and the error of its prediction."""
     left, right = fig.subplots(1, 2)
     for side, color, style, label in (("measured", "measured", "-", "flow"), ("predicted", "theory", "--", "two blocks")):
         runs = ds[f"{side}_u"].isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
@@ -67,7 +67,7 @@ def plot_path(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_invariant(ds: xr.Dataset, fig: Figure) -> None:
-    """u at the end against its limit."""
+    """U at the end against its limit."""
     plotting.scatter(fig.subplots(), ds.predicted_u_end, ds.measured_u_end, "u at the end")
 
 
@@ -109,7 +109,9 @@ CLAIMS = (
         controls={"a start of zeros": {"start": "zero"}, **DENSE},
         rivals={
             "nothing moves": still,
-            r"the limit is that of endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u_end="u_long", predicted_block_end="block_long"),
+            r"the limit is that of endless prompts, $\Gamma = \Lambda$": jd.swap(
+                predicted_u_end="u_long", predicted_block_end="block_long"
+            ),
         },
     ),
     STUDY.claim(

@@ -1,6 +1,6 @@
 r"""Gradient flow from small random starts, of heads with separate keys and queries or of merged ones: where the loss rests.
 
-The flow is by automatic differentiation of the exact population loss in all entries, to t = 2000. A plateau is sought between the
+The flow is by automatic differentiation of the exact population loss in all entries, to t = 794. A plateau is sought between the
 levels of the theory: among the records whose loss is between the middles of neighbouring levels, the one at which the loss falls
 most slowly in :math:`\ln t`. For the level of no learning it is the start's side of the first middle.
 """
@@ -19,7 +19,7 @@ from jaxdyn.theories.icl.trials import starts
 
 __all__ = ["TIMES", "Plateaus", "resting", "separate_start", "trial"]
 
-TIMES = (0.0, *(10 ** (-0.5 + 3.8 * i / 100) for i in range(101)))
+TIMES = (0.0, *(10 ** (-0.5 + 3.4 * i / 100) for i in range(101)))
 
 
 @jd.setting
@@ -37,7 +37,7 @@ class Plateaus:
     """
 
     keys: jd.Code = jd.code("separate", "merged")
-    size: jd.Swept = 0.02
+    size: jd.Swept = 0.05
     first: jd.Swept = 2.0
     ratio: jd.Swept = 0.5
     length: jd.Swept = 50.0

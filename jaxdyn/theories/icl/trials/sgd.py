@@ -24,7 +24,7 @@ __all__ = ["LAWS", "LENGTHS", "Sgd", "trial"]
 
 LAWS = ("training", "inputs", "tasks", "noise")
 LENGTHS = (5, 20, 80)
-TESTS = 2048  # prompts of every law
+TESTS = 8192  # prompts of every law
 
 
 @jd.setting

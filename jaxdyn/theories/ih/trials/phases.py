@@ -9,6 +9,8 @@ position ``FIRST`` on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -31,14 +33,12 @@ class Phases:
 
     Args:
         chain: rows from the Dirichlet law, or scaled until the stationary law is uniform.
-        order: sequences as drawn, or shuffled, which leaves no transitions to learn.
         lr: of Adam.
         first: share of the first layer's output that is written; 0 leaves a network of one layer.
         tokens, length, width, batch, every, samples, dtype: sizes.
     """
 
     chain: jd.Code = jd.code("dirichlet", "doubly_stochastic")
-    order: jd.Code = jd.code("drawn", "shuffled")
     lr: jd.Swept = 0.03
     first: jd.Swept = 1.0
     tokens: int = 3
@@ -57,16 +57,14 @@ class Phases:
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
 
 
-def draw(s: Phases, key: PRNGKeyArray, count: int) -> tuple[Int[Array, "b T1"], Float[Array, "b k k"]]:
-    """Sequences one token longer than the context, and their transition matrices."""
+def draw(s: Phases, key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
+    """Sequences one token longer than the context."""
 
-    def one(key: PRNGKeyArray) -> tuple[Array, Array]:
-        k_matrix, k_tokens, k_order = jax.random.split(key, 3)
+    def one(key: PRNGKeyArray) -> Int[Array, " T1"]:
+        k_matrix, k_tokens = jax.random.split(key)
         matrix = chains.transitions(k_matrix, s.tokens, s.dtype)
         matrix = jnp.where(s.chain == "dirichlet", matrix, chains.doubly_stochastic(matrix))
-        tokens = chains.sample(k_tokens, matrix, s.length + 1)
-        shuffled = tokens[jnp.argsort(jax.random.uniform(k_order, tokens.shape))]
-        return jnp.where(s.order == "drawn", tokens, shuffled), matrix
+        return chains.sample(k_tokens, matrix, s.length + 1)
 
     return jax.vmap(one)(jax.random.split(key, count))
 
@@ -107,7 +105,7 @@ def floors(s: Phases, rows: Int[Array, "b T1"]) -> dict[str, Array]:
     """Cross-entropies of the predictors by counts, on the sequences of :func:`observe`."""
     late = slice(FIRST, None)
 
-    def loss(predict: object) -> Array:
+    def loss(predict: Callable[..., Array]) -> Array:
         q = jax.vmap(lambda r: predict(r, s.tokens, s.dtype))(rows[:, :-1])
         return jnp.mean(entropies(jnp.log(q), rows[:, 1:])[:, late])
 
@@ -117,13 +115,13 @@ def floors(s: Phases, rows: Int[Array, "b T1"]) -> dict[str, Array]:
 def trial(s: Phases, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch, and what is observed along it."""
     k_init, k_data, k_held = jax.random.split(key, 3)
-    rows = draw(s, k_held, HELD_OUT)[0]
+    rows = draw(s, k_held, HELD_OUT)
 
     def loss(params: model.Params, rows: Int[Array, "b T1"]) -> Float[Array, ""]:
         return jnp.mean(entropies(model.forward(params, rows[:, :-1], s.first)[0], rows[:, 1:]))
 
     tx = optax.adam(s.lr)
-    drawn = jax.vmap(lambda i: draw(s, jax.random.fold_in(k_data, i), s.batch)[0])(jnp.arange(s.every * s.samples))
+    drawn = jax.vmap(lambda i: draw(s, jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.every * s.samples))
     step = train.make_step(loss, tx, lambda i: drawn[i])
     start = train.init(tx, model.init(k_init, s.tokens, s.length, s.width, s.dtype))
     last, curves = train.record(step, start, lambda t: observe(s, t.params, rows), samples=s.samples, every=s.every)

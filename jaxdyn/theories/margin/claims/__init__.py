@@ -1,1 +1,7 @@
-CLAIMS = ()
+"""The claims on max-margin token selection."""
+
+from jaxdyn.theories.margin.claims import select
+
+__all__ = ["CLAIMS"]
+
+CLAIMS = select.CLAIMS

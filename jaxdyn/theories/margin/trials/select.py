@@ -101,6 +101,10 @@ def trial(s: Select, key: PRNGKeyArray) -> jd.Observables:
             "largest": jnp.linalg.norm(solved.p),
             "naive": jd.named(jax.vmap(lambda p: jnp.linalg.norm(jax.grad(model.loss)(p, data)))(path), "record"),
         },
-        assumed={"selected": picked, "optimality": jnp.nan_to_num(solved.error, nan=1.0), "hardness": jnp.nan_to_num(jnp.linalg.norm(solved.p), nan=1e9)},
+        assumed={
+            "selected": picked,
+            "optimality": jnp.nan_to_num(solved.error, nan=1.0),
+            "hardness": jnp.nan_to_num(jnp.linalg.norm(solved.p), nan=1e9),
+        },
         status=train.finite_status(path),
     )
