@@ -1,4 +1,4 @@
-"""Claims on SGD with fresh prompts: it follows the two blocks' equations, and the trained layer errs on other prompts as predicted."""
+"""Claims on SGD with fresh prompts: it follows the two equations, and the trained layer errs on other prompts as predicted."""
 
 from __future__ import annotations
 
@@ -105,9 +105,10 @@ SOFTMAX = {"softmax attention": {"attention": "softmax"}}
 CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
-        statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength $\mathrm{{tr}}(\Gamma uU)/d$, "
-        r"extrapolated to small steps, are those of their own two equations within 8% on average over runs, at five times until "
-        r"t = 6, and the root mean square of the entries that the equations leave at zero is below 0.02 at the step size 0.0025.",
+        statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength "
+        r"$\mathrm{{tr}}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 8% on average "
+        r"over runs, at five times until t = 6, and the root mean square of the entries that the equations leave at zero is "
+        r"below 0.02 at the step size 0.0025.",
         quick=jd.grid(Sgd, lr=[0.01, 0.005, 0.0025]),
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         judge=judge_path,
@@ -142,7 +143,7 @@ CLAIMS = (
         statement=rf"For {SETUP} until t = 30, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
         r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within 15% on average "
         r"over runs: for inputs with the eigenvalues in reverse order (it stays above 2 "
-        r"for the longest prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the examples' labels.",
+        r"for the longest prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the labels.",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
@@ -152,7 +153,7 @@ CLAIMS = (
             r"the layer has $\Gamma = \Lambda$": jd.swap(predicted_risk="endless"),
         },
         plot=make_plot_risk(("inputs", "tasks", "noise")),
-        caption="Mean squared error of trained layers on prompts of other laws by their length, and the theory's: median and central "
-        "90% of the runs.",
+        caption="Mean squared error of trained layers on prompts of other laws by their length, and the theory's: median and "
+        "central 90% of the runs.",
     ),
 )

@@ -87,8 +87,8 @@ def risk(
 ) -> Float[Array, ""]:
     r"""Mean squared error of :math:`w^\top S P x_q` on prompts of another law, against the label without noise.
 
-    .. math:: \mathrm{tr}\,\Lambda\, E[(P^\top S - I)\Omega(SP - I)] + \tfrac{\sigma^2}{M}\mathrm{tr}\,\Lambda P^\top\Lambda P, \quad
-              E[S\Omega S] = (1 + \tfrac1M)\Lambda\Omega\Lambda + \tfrac1M\mathrm{tr}(\Omega\Lambda)\Lambda
+    .. math:: \mathrm{tr}\,\Lambda\, E[(P^\top S - I)\Omega(SP - I)] + \tfrac{\sigma^2}{M}\mathrm{tr}\,\Lambda P^\top\Lambda P,
+              \quad E[S\Omega S] = (1 + \tfrac1M)\Lambda\Omega\Lambda + \tfrac1M\mathrm{tr}(\Omega\Lambda)\Lambda
 
     Args:
         predictor: P.

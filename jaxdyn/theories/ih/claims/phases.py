@@ -111,25 +111,25 @@ STUDY = jd.Study(
 )
 ONE_LAYER = {"no first layer": {"first": 0.0}}
 SETUP = (
-    "networks of two layers of attention without anything else (width 16, learned relative positions), trained by Adam for 600 steps "
-    "on sequences of 64 tokens from chains with 3 states whose transition rows are uniform on the simplex"
+    "networks of two layers of attention without anything else (width 16, learned relative positions), trained by Adam for 600 "
+    "steps on sequences of 64 tokens from chains with 3 states whose transition rows are uniform on the simplex"
 )
 
 CLAIMS = (
     STUDY.claim(
         id="ih.phases",
-        statement=f"In {SETUP}, the divergence of the predictions from those by counts of tokens falls to a least value, on average "
-        "over runs below 0.65 times that at the end and below 0.9 times the divergence from the uniform prediction at that moment; "
-        "at the end less than half of the gap between the loss by counts of tokens and that by counts of pairs is left.",
+        statement=f"In {SETUP}, the divergence of the predictions from those by counts of tokens falls to a least value, on "
+        "average over runs below 0.65 times that at the end and below 0.9 times the divergence from the uniform prediction at that "
+        "moment; at the end less than half of the gap between the loss by counts of tokens and that by counts of pairs is left.",
         bounds=jd.looked(at="0:3", confirmed="4000:4006"),
         judge=judge_phases,
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
     ),
     STUDY.claim(
         id="ih.circuit",
-        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than 0.7 of its weight on the token before "
-        "the query's, and the second one more than 0.75 on tokens that come right after one equal to the query's, at queries from "
-        "position 8 on.",
+        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than 0.7 of its weight on the token "
+        "before the query's, and the second one more than 0.75 on tokens that come right after one equal to the query's, at "
+        "queries from position 8 on.",
         bounds=jd.looked(at="0:3", confirmed="4000:4006"),
         judge=judge_circuit,
         controls=ONE_LAYER,

@@ -1,0 +1,41 @@
+"""Starts of every kind: their norms, and which entries differ from zero."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.theories.icl.trials import starts
+
+CODE = jd.code(*starts.STARTS)
+
+
+def test_spectrum_and_basis(x64):
+    np.testing.assert_allclose(starts.spectrum(2.0, 0.5, 3), (2, 1, 0.5))
+    q = starts.basis(jax.random.key(0), 4)
+    np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-12)
+
+
+@pytest.mark.parametrize("start", ["paper", "white"])
+def test_start_of_two_blocks(x64, start):
+    p = starts.merged_start(CODE.at(start) if hasattr(CODE, "at") else _code(start), jax.random.key(1), 3, 2, 0.3, 0.5)
+    found, rest = starts.blocks(p.pv, p.kq)
+    np.testing.assert_allclose((jnp.linalg.norm(found.block), found.u**2), (0.3, 0.59), rtol=1e-12)
+    assert float(rest) == 0 and min(np.linalg.eigvalsh(found.block)) > 0
+    assert float(jnp.sum(jnp.abs(p.pv))) == float(found.u) and p.value.shape == (2, 4)
+    assert start == "paper" or np.allclose(found.block, found.block[0, 0] * np.eye(3))
+
+
+def test_other_starts(x64):
+    zero = starts.merged_start(_code("zero"), jax.random.key(1), 3, 1, 0.3, 0.5)
+    assert all(float(jnp.sum(jnp.abs(x))) == 0 for x in zero)
+    dense = starts.merged_start(_code("dense"), jax.random.key(1), 3, 1, 0.3, 0.5)
+    assert float(starts.blocks(dense.pv, dense.kq)[1]) > 0.01
+
+
+def _code(name):
+    """The switch as a trial sees it."""
+    from jaxdyn.theories.icl.trials.limit import Limit
+
+    return Limit(start=name).start
