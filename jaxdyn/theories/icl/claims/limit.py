@@ -102,8 +102,8 @@ CLAIMS = (
         id="icl.gf_limit",
         statement=rf"{SETUP} (4 inputs, $\Lambda$ with eigenvalues 2, 1.2, 0.72, 0.432 and random eigenvectors, 10 or 40 "
         r"examples), from a start in which only the corner u and the block $U = \sigma\Theta\Theta^\top$ differ from zero, "
-        r"with equal norms, the other entries that act on predictions stay zero, both blocks follow their own two equations to $10^{-6}$, and at "
-        r"$t = 100$ they are at $u = (\mathrm{tr}\,\Gamma^{-2})^{1/4}$, $U = \Gamma^{-1}/u$, with the loss "
+        r"with equal norms, the other entries that act on predictions stay zero, both blocks follow their own two equations to "
+        r"$10^{-6}$, and at $t = 100$ they are at $u = (\mathrm{tr}\,\Gamma^{-2})^{1/4}$, $U = \Gamma^{-1}/u$, with the loss "
         r"$\frac12(\mathrm{tr}\Lambda - \mathrm{tr}\Lambda^2\Gamma^{-1})$, to a relative $10^{-6}$.",
         judge=judge_limit,
         controls={"a start of zeros": {"start": "zero"}, **DENSE},

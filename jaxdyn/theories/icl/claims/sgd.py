@@ -29,8 +29,8 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     ratios = [limit(ds, name).isel(record=READ) for name in ("u", "strength")]
     rest = ds.sortby("lr").rest.isel(lr=0).isel(record=READ)
     return [
-        jd.mean_within("u over its equation's, extrapolated to small steps", ratios[0], over="seed", low=0.92, high=1.08),
-        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.92, high=1.08),
+        jd.mean_within("u over its equation's, extrapolated to small steps", ratios[0], over="seed", low=0.9, high=1.1),
+        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.9, high=1.1),
         jd.mean_within("other entries at the smallest step size, root mean square", rest, over="seed", high=0.02),
     ]
 
@@ -46,7 +46,7 @@ def judge_shift(ds: xr.Dataset) -> list[jd.Check]:
     ratio = limit(ds, "risk").sel(law=["inputs", "tasks", "noise"])
     longest = limit(ds, "risk").sel(law="inputs").isel(shown=-1) * ds.predicted_risk.sel(law="inputs").isel(shown=-1, lr=0)
     return [
-        jd.mean_within("error over its prediction, by law and length", ratio, over="seed", low=0.85, high=1.15),
+        jd.mean_within("error over its prediction, by law and length", ratio, over="seed", low=0.8, high=1.2),
         jd.mean_within("error on inputs of another covariance, longest prompts", longest, over="seed", low=2.0),
     ]
 
@@ -94,8 +94,8 @@ SETUP = (
 )
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Sgd, lr=[0.01, 0.005], span=1.5),
-    seeds=8,
+    quick=jd.grid(Sgd, lr=[0.01, 0.005], span=0.75),
+    seeds=10,
     paper_seeds=32,
     evidence="network",
     source="arXiv:2306.09927, Theorem 4.1 and section 4.3; step sizes and bounds ours",
@@ -106,11 +106,11 @@ CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
         statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength "
-        r"$\mathrm{{tr}}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 8% on average "
+        r"$\mathrm{{tr}}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 10% on average "
         r"over runs, at five times until t = 6, and the root mean square of the entries that the equations leave at zero is "
-        r"below 0.02 at the step size 0.0025.",
-        quick=jd.grid(Sgd, lr=[0.01, 0.005, 0.0025]),
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        r"below 0.02 at the step size 0.005.",
+        quick=jd.grid(Sgd, lr=[0.01, 0.005]),
+        bounds=jd.looked(at="0:10", confirmed="4000:4010"),
         judge=judge_path,
         controls={"a start with all entries": {"start": "dense"}},
         rivals={
@@ -118,15 +118,15 @@ CLAIMS = (
             r"endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u="u_long", predicted_strength="strength_long"),
         },
         plot=plot_path,
-        caption="u, and the root mean square of the entries that the theory leaves at zero, along SGD for three step sizes: median "
+        caption="u, and the root mean square of the entries that the theory leaves at zero, along SGD for two step sizes: median "
         "and central 90% of the runs; dashed line of theory: the two equations.",
     ),
     STUDY.claim(
         id="icl.test_length",
-        statement=rf"For {SETUP} until t = 30, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
+        statement=rf"For {SETUP} until t = 15, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
         r"examples, extrapolated to small steps, is $\mathrm{tr}\Lambda - 2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + "
         r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15% on average over runs.",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:10", confirmed="4000:4010"),
         judge=judge_lengths,
         controls={**SOFTMAX, "errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
         rivals={
@@ -140,11 +140,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="icl.cov_shift",
-        statement=rf"For {SETUP} until t = 30, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
-        r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within 15% on average "
+        statement=rf"For {SETUP} until t = 15, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
+        r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within 20% on average "
         r"over runs: for inputs with the eigenvalues in reverse order (it stays above 2 "
         r"for the longest prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the labels.",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:10", confirmed="4000:4010"),
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
         rivals={

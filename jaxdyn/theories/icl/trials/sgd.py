@@ -23,8 +23,8 @@ from jaxdyn.theories.icl.trials import starts
 __all__ = ["LAWS", "LENGTHS", "Sgd", "trial"]
 
 LAWS = ("training", "inputs", "tasks", "noise")
-LENGTHS = (5, 20, 80)
-TESTS = 8192  # prompts of every law
+LENGTHS = (5, 20, 40)
+TESTS = 4096  # prompts of every law
 
 
 @jd.setting

@@ -5,21 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import jaxdyn as jd
 from jaxdyn.theories.icl.trials import starts
-
-CODE = jd.code(*starts.STARTS)
-
-
-def test_spectrum_and_basis(x64):
-    np.testing.assert_allclose(starts.spectrum(2.0, 0.5, 3), (2, 1, 0.5))
-    q = starts.basis(jax.random.key(0), 4)
-    np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-12)
+from jaxdyn.theories.icl.trials.limit import Limit
 
 
 @pytest.mark.parametrize("start", ["paper", "white"])
 def test_start_of_two_blocks(x64, start):
-    p = starts.merged_start(CODE.at(start) if hasattr(CODE, "at") else _code(start), jax.random.key(1), 3, 2, 0.3, 0.5)
+    p = starts.merged_start(_code(start), jax.random.key(1), 3, 2, 0.3, 0.5)
     found, rest = starts.blocks(p.pv, p.kq)
     np.testing.assert_allclose((jnp.linalg.norm(found.block), found.u**2), (0.3, 0.59), rtol=1e-12)
     assert float(rest) == 0 and min(np.linalg.eigvalsh(found.block)) > 0
@@ -36,6 +28,4 @@ def test_other_starts(x64):
 
 def _code(name):
     """The switch as a trial sees it."""
-    from jaxdyn.theories.icl.trials.limit import Limit
-
     return Limit(start=name).start
