@@ -26,7 +26,7 @@ class Limit:
     """A layer with merged keys and queries, and its flow.
 
     Args:
-        start: as in ``starts.merged_start``.
+        start: as in ``starts.first_weights``.
         size: of U at the start.
         imbalance: c.
         first: largest eigenvalue of the inputs' covariance.
@@ -57,7 +57,7 @@ def trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
     ts, d = jnp.asarray(TIMES, jnp.float64), s.inputs
     vectors = starts.basis(k_basis, d)
     lam = (vectors * starts.spectrum(s.first, s.ratio, d)) @ vectors.T
-    start = starts.merged_start(s.start, k_start, d, 1, s.size, s.imbalance)
+    start = starts.first_weights(s.start, k_start, d, 1, s.size, s.imbalance)
     options = {"solver": "dopri8", "rtol": 1e-9, "atol": 1e-11, "max_steps": 20_000}
     solution = flow.gradient_flow(model.population_loss, start, ts, lam, s.length, **options)
     found, rest = starts.blocks(solution.ys.pv, solution.ys.kq)

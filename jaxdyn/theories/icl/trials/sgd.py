@@ -32,7 +32,7 @@ class Sgd:
     """A layer, its training, and its test.
 
     Args:
-        start: as in ``starts.merged_start``, with c = 0.
+        start: as in ``starts.first_weights``, with c = 0.
         attention: of training and test.
         lr: step size.
         span: time from one record to the next, at least ``lr``.
@@ -102,7 +102,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     d, vectors = s.inputs, starts.basis(k_basis, s.inputs)
     values = starts.spectrum(s.first, s.ratio, d)
     lam = (vectors * values) @ vectors.T
-    start = starts.merged_start(s.start, k_start, d, 1, s.size, 0.0)
+    start = starts.first_weights(s.start, k_start, d, d, s.size, 0.0)
     path, mean, ts = trained(s, start, (vectors * jnp.sqrt(values)).astype(s.dtype), k_data)
     found, rest = starts.blocks(path.pv, path.kq)
     gamma = merged.gamma(lam, s.length)
@@ -114,6 +114,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
         return u * jnp.einsum("ij,tji->t", gamma, block) / d
 
     limit = linalg.inv(gamma)
+    losses = jax.vmap(lambda p: model.population_loss(jax.tree.map(lambda x: x.astype(jnp.float64), p), lam, s.length))(path)
     exact, risk, endless = {}, {}, {}
     for i, (law, (root, task, noise)) in enumerate(tests(s, vectors, values).items()):
         low = [x.astype(s.dtype) for x in (root, task)]
@@ -146,6 +147,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
         recorded={
             "rest": jd.named(rest.astype(wide), "record"),
             "t": jd.named(ts, "record"),
+            "loss": jd.named(losses, "record"),
             "u_long": jd.named(long.ys.u, "record"),
             "strength_long": jd.named(strength(long.ys.u, long.ys.block), "record"),
             "endless": table(endless),

@@ -13,10 +13,10 @@ from jaxdyn.engine.setting import Code
 from jaxdyn.theories.icl import model
 from jaxdyn.theories.icl.dynamics import merged
 
-__all__ = ["STARTS", "basis", "blocks", "merged_start", "spectrum"]
+__all__ = ["STARTS", "basis", "blocks", "first_weights", "spectrum"]
 
 Scalar = float | Float[Array, ""]
-STARTS = ("paper", "white", "zero", "dense")
+STARTS = ("paper", "white", "zero", "dense", "heads")
 
 
 def basis(key: PRNGKeyArray, inputs: int) -> Float[Array, "d d"]:
@@ -29,14 +29,15 @@ def spectrum(first: Scalar, ratio: Scalar, inputs: int) -> Float[Array, " d"]:
     return first * ratio ** jnp.arange(inputs, dtype=jnp.float64)
 
 
-def merged_start(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: Scalar, imbalance: Scalar) -> model.Params:
-    r"""The layer at the start, without heads.
+def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: Scalar, imbalance: Scalar) -> model.Params:
+    r"""The layer at the start; but for "heads" it has none.
 
     "paper": :math:`U = \sigma\Theta\Theta^\top` of norm :math:`\sigma` for a Gaussian :math:`\Theta`, and
     :math:`u = \sqrt{\sigma^2 + c}`; "white": the same with :math:`\Theta\Theta^\top \propto I`; "zero": no entry
-    differs from zero; "dense": all entries Gaussian of standard deviation :math:`\sigma/\sqrt d`.
+    differs from zero; "dense": all entries Gaussian of standard deviation
+    :math:`\sigma/\sqrt d`; "heads": separate keys and queries, all their entries Gaussian of standard deviation :math:`\sigma`.
     """
-    k_theta, k_pv, k_kq = jax.random.split(key, 3)
+    k_theta, k_pv, k_kq, k_heads = jax.random.split(key, 4)
     d, zeros = inputs, jnp.zeros((inputs + 1, inputs + 1), jnp.float64)
     theta = jax.random.normal(k_theta, (d, d), jnp.float64)
 
@@ -51,9 +52,16 @@ def merged_start(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: 
         pv, kq = (size / d**0.5 * jax.random.normal(k, (d + 1, d + 1), jnp.float64) for k in (k_pv, k_kq))
         return pv, kq
 
-    ways = [structured(normed(theta @ theta.T)), structured(jnp.eye(d) / d**0.5), lambda: (zeros, zeros), dense]
+    ways = [
+        structured(normed(theta @ theta.T)),
+        structured(jnp.eye(d) / d**0.5),
+        lambda: (zeros, zeros),
+        dense,
+        lambda: (zeros, zeros),
+    ]
     pv, kq = jax.lax.switch(start.index, ways)
-    return model.Params(pv, kq, *(jnp.zeros((heads, d + 1), jnp.float64) for _ in range(3)))
+    drawn = size * jax.random.normal(k_heads, (3, heads, d + 1), jnp.float64)
+    return model.Params(pv, kq, *jnp.where(start == "heads", drawn, 0.0))
 
 
 def blocks(pv: Float[Array, "*T d1 d1"], kq: Float[Array, "*T d1 d1"]) -> tuple[merged.Blocks, Float[Array, " *T"]]:

@@ -98,8 +98,9 @@ def trial(s: Select, key: PRNGKeyArray) -> jd.Observables:
             "size": jd.named(size, "record"),
             "first": jd.named(first, "entry"),
             "mean": jd.named(mean / jnp.linalg.norm(mean), "entry"),
-            "largest": jnp.linalg.norm(solved.p),
-            "naive": jd.named(jax.vmap(lambda p: jnp.linalg.norm(jax.grad(model.loss)(p, data)))(path), "record"),
+            "tokens": jd.named(data.features.reshape(*data.scores.shape, s.inputs, s.inputs), "sequence token input query"),
+            "attention": jd.named(jax.nn.softmax(data.features @ last, -1), "sequence token"),
+            "best": jd.named(best.astype(jnp.float64), "sequence"),
         },
         assumed={
             "selected": picked,
