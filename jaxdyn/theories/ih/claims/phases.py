@@ -137,4 +137,13 @@ CLAIMS = (
         caption="Weights of the first layer on the token before, and of the second layer on tokens that come right after one equal "
         "to the query's, along training: median and central 90% of the runs.",
     ),
+    STUDY.claim(
+        id="ih.excess",
+        statement=f"In {SETUP}, which share of the gap between the losses by counts of tokens and by counts of pairs is left at "
+        "the end? About a quarter on average over runs (two sets of 6 runs); less than a twentieth is not reached at this size.",
+        expected="measured",
+        judge=judge_excess,
+        controls=ONE_LAYER,
+        found={"share of the gap between both predictors that is left": (0.05, 0.5)},
+    ),
 )
