@@ -51,16 +51,17 @@ STUDY = jd.Study(
     evidence="algebra",
     source="arXiv:2402.11004, section 2 (predictors); losses from an independent computation; the entropy is exact",
     plot=plot,
-    caption="Losses of four predictors on sequences of 100 tokens, one point a run of 1000 sequences, and those of the table (bars).",
+    caption="Losses of four predictors on sequences of 100 tokens, one point a run of 1000 sequences, and the table's (bars).",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="ih.baselines",
-        statement=r"On sequences of 100 tokens from chains with 2 or 3 states whose transition rows are uniform on the simplex, the "
-        r"mean losses by nothing ($\ln k$), counts of tokens $(n_j + 1)/(t + k)$, counts of pairs $(n_{ij} + 1)/(n_i + k)$ and "
-        "the chain itself are within 0.01 nats of 0.6931, 0.5745, 0.5090, 0.479 (k = 2) and 1.0986, 1.0048, 0.8850, 0.8175 (k = 3), "
-        r"and the mean entropy of a row is $\sum_{j=2}^k 1/j$ within 0.01. (By sampling; no network is trained.)",
+        statement=r"On sequences of 100 tokens from chains with 2 or 3 states whose transition rows are uniform on the simplex, "
+        r"the mean losses by nothing ($\ln k$), counts of tokens $(n_j + 1)/(t + k)$, counts of pairs "
+        r"$(n_{ij} + 1)/(n_i + k)$ and the chain itself are within 0.01 nats of 0.6931, 0.5745, 0.5090, 0.479 (k = 2) and "
+        r"1.0986, 1.0048, 0.8850, 0.8175 (k = 3), and the mean entropy of a row is $\sum_{j=2}^k 1/j$ within 0.01. "
+        "(By sampling; no network is trained.)",
         bounds="derived",  # errors of sampling, here and in the table
         judge=judge,
         controls={"chains that stay where they are more often": {"sticky": 0.5}},
