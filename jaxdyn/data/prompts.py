@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 __all__ = ["Prompts", "draw"]
 
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 
 
 class Prompts(NamedTuple):

@@ -21,13 +21,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from jaxdyn.data.prompts import Prompts
 
 __all__ = ["Params", "batch_loss", "effective", "population_loss", "predict", "risks", "tensor"]
 
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 
 
 class Params(NamedTuple):
@@ -65,12 +65,12 @@ def batch_loss(params: Params, prompts: Prompts, softmax: Bool[Array, ""] | bool
 
 
 def risks(
-    params: Params, prompts: Prompts, lengths: Float[Array, " M"], softmax: Bool[Array, ""] | bool = False
+    params: Params, prompts: Prompts, lengths: Int[Array, " M"], softmax: Bool[Array, ""] | bool = False
 ) -> Float[Array, " M"]:
     """Mean squared error where only so many examples of every prompt are shown."""
     place, dtype = jnp.arange(prompts.tokens.shape[1]), prompts.tokens.dtype
 
-    def one(length: Float[Array, ""]) -> Float[Array, ""]:
+    def one(length: Int[Array, ""]) -> Float[Array, ""]:
         weight = jnp.where(place < length, 1 / length.astype(dtype), jnp.zeros((), dtype))
         label = jax.vmap(lambda z, q: predict(params, z, q, weight, softmax))(prompts.tokens, prompts.query)
         return jnp.mean(jnp.square(label - prompts.target))

@@ -24,7 +24,7 @@ from jaxdyn import flow, linalg
 
 __all__ = ["Blocks", "corner", "field", "gamma", "least_loss", "limit", "logistic", "risk", "solve"]
 
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 
 
 class Blocks(NamedTuple):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 __all__ = ["levels", "strengths"]
 
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 
 
 def levels(eigenvalues: Float[Array, " d"], length: Scalar) -> Float[Array, " d1"]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import flow
@@ -60,7 +60,7 @@ def separate_start(s: Plateaus, key: PRNGKeyArray) -> model.Params:
     return model.Params(*(jnp.where(where, x, 0.0) for where, x in zip(here, draws, strict=True)))
 
 
-def resting(losses: Float[Array, " T"], times: Float[Array, " T"], levels: Float[Array, " d1"]) -> Float[Array, " d1"]:
+def resting(losses: Float[Array, " T"], times: Float[Array, " T"], levels: Float[Array, " d1"]) -> Int[Array, " d1"]:
     """Index of the record of every plateau; times begin with 0, which is no record of a plateau."""
     middle = (levels[1:] + levels[:-1]) / 2
     high, low = jnp.append(jnp.inf, middle), jnp.append(middle, -jnp.inf)

@@ -15,7 +15,7 @@ from jaxdyn.theories.icl.dynamics import merged
 
 __all__ = ["STARTS", "basis", "blocks", "first_weights", "spectrum"]
 
-Scalar = float | Float[Array, ""]
+Scalar = float | int | Float[Array, ""]
 STARTS = ("paper", "white", "zero", "dense", "heads")
 
 
