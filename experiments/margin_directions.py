@@ -17,7 +17,7 @@ from jaxdyn import experiment, plotting
 from jaxdyn.theories.margin.trials.select import Select, trial
 
 SEEDS = {"quick": 24, "paper": 128}
-PLANE = {"inputs": 2, "sequences": 3, "shown": 4, "every": 40, "records": 16}
+PLANE = {"inputs": 2, "sequences": 2, "shown": 3, "every": 40, "records": 16}
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
@@ -37,20 +37,21 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 def plane(ds: xr.Dataset, ax: object) -> None:
     """One run in the plane: tokens by their attention at the end, and directions."""
-    run = ds.isel(seed=int(np.argmin(ds.assumed_hardness.values)))
+    usable = (ds.assumed_optimality < 1e-6) & (ds.assumed_selected > 0.99)
+    run = ds.isel(seed=int(np.argmin(np.where(usable, ds.assumed_hardness, np.inf))))
     tokens, weight = run.tokens.values[..., :, 0], run.attention.values
-    for color, x, a, best in zip(("measured", "third", "fourth"), tokens, weight, run.best.values.astype(int), strict=True):
+    for color, x, a, best in zip(("measured", "third"), tokens, weight, run.best.values.astype(int), strict=True):
         ax.scatter(x[:, 0], x[:, 1], s=20 + 120 * a, color=plotting.COLORS[color], alpha=0.8)
         ax.scatter(*x[best], s=260, facecolors="none", edgecolors=plotting.COLORS[color], linewidth=1.5)
     reach = 1.1 * abs(tokens).max()
     for values, color, style, label in (
+        (run.measured_direction.values, "control", "-", "p after 640 steps"),
         (run.predicted_direction.values, "theory", "--", "largest margin"),
-        (run["first"].values, "control", ":", "first step"),
-        (run.measured_direction.values, "measured", "-", "p after 640 steps"),
+        (run["first"].values, "failed", ":", "first step"),
     ):
         d = values.reshape(2, 2)[:, 0]
         ax.plot([0, reach * d[0]], [0, reach * d[1]], style, color=plotting.COLORS[color], linewidth=2, label=label)
-    ax.set(xlabel=r"$x_1$", ylabel=r"$x_2$", aspect="equal", title="tokens of 3 sequences (by colour) and directions")
+    ax.set(xlabel=r"$x_1$", ylabel=r"$x_2$", aspect="equal", title="tokens of 2 sequences (by colour) and directions")
 
 
 def draw(flat: xr.Dataset, ds: xr.Dataset, fig: Figure) -> None:
