@@ -64,7 +64,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     loss.set(xlabel="step + 1", ylabel="loss", ylim=(0.85, 1.2))
     divergences(full, "two layers", two)
     divergences(ds.sel(first=0.0), "one layer", one)
-    best = full.isel(seed=int(end(full, "measured_before").argmax()))
+    best = full.isel(seed=int(np.argmax(end(full, "measured_before").values)))
     text = best.text.values[:SHOWN].astype(int)
     for layer, ax in ((0, map1), (1, map2)):
         ax.imshow(best.pattern.isel(layer=layer).values[:SHOWN, :SHOWN], cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")

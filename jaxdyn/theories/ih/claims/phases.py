@@ -140,7 +140,8 @@ CLAIMS = (
     STUDY.claim(
         id="ih.excess",
         statement=f"In {SETUP}, which share of the gap between the losses by counts of tokens and by counts of pairs is left at "
-        "the end? About a quarter on average over runs (two sets of 6 runs); the predictions do not become those of counts of pairs at this size.",
+        "the end? About a quarter on average over runs (two sets of 6 runs): the predictions do not become those of counts of "
+        "pairs at this size.",
         expected="measured",
         judge=judge_excess,
         controls=ONE_LAYER,

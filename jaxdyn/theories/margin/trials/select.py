@@ -104,6 +104,7 @@ def trial(s: Select, key: PRNGKeyArray) -> jd.Observables:
         },
         assumed={
             "selected": picked,
+            "norm": size[-1],
             "optimality": jnp.nan_to_num(solved.error, nan=1.0),
             "hardness": jnp.nan_to_num(jnp.linalg.norm(solved.p), nan=1e9),
         },
