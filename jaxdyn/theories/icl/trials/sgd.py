@@ -115,7 +115,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
 
     limit = linalg.inv(gamma)
     losses = jax.vmap(lambda p: model.population_loss(jax.tree.map(lambda x: x.astype(jnp.float64), p), lam, s.length))(path)
-    exact, risk, endless = {}, {}, {}
+    exact, risk, endless, at_training = {}, {}, {}, {}
     for i, (law, (root, task, noise)) in enumerate(tests(s, vectors, values).items()):
         low = [x.astype(s.dtype) for x in (root, task)]
         sample = prompts.draw(
@@ -126,12 +126,12 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
         exact[law], endless[law] = (
             jnp.stack([merged.risk(p, laws[0], m, laws[1], laws[2]) for m in LENGTHS]) for p in (limit, linalg.inv(lam))
         )
+        at_training[law] = jnp.full(len(LENGTHS), merged.risk(limit, laws[0], s.length, laws[1], laws[2]))
 
     def table(rows: dict[str, Array]) -> Array:
         return jd.named(jnp.stack([rows[law] for law in LAWS]).astype(jnp.float64), "law shown")
 
     blind = jnp.stack([jnp.sum((r @ r.T) * (t @ t.T)) for r, t, _ in tests(s, vectors, values).values()])
-    at_training = {law: jnp.broadcast_to(row[LENGTHS.index(s.length)], row.shape) for law, row in exact.items()}
     wide = jnp.float64
     return jd.observables(
         predicted={

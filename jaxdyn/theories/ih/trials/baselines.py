@@ -26,7 +26,7 @@ class Baselines:
     sticky: jd.Swept = 0.0
     tokens: int = 3
     length: int = 100
-    count: int = 1000
+    count: int = 4000
 
     def __post_init__(self) -> None:
         allowed = ", ".join(map(str, published.LOSSES))
