@@ -4,6 +4,9 @@ Along training both blocks are read beside the theory's equations from the same 
 weights of the second half of the records. It meets prompts of four laws, of which the theory's errors are those of
 :math:`P = \Gamma^{-1}`, the limit of gradient flow: that of training; one whose inputs have the same eigenvalues in reverse order;
 one whose tasks have the covariance :math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
+
+Cost: about 30 s of CPU for 80 runs of 600 to 3000 steps, each on 64 new prompts; errors on other laws are small differences, so that
+training has to be long, and at two step sizes, to be free of the bias of its noise.
 """
 
 from __future__ import annotations
