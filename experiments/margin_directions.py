@@ -51,7 +51,8 @@ def plane(ds: xr.Dataset, ax: object) -> None:
     ):
         d = values.reshape(2, 2)[:, 0]
         ax.plot([0, reach * d[0]], [0, reach * d[1]], style, color=plotting.COLORS[color], linewidth=2, label=label)
-    ax.set(xlabel=r"$x_1$", ylabel=r"$x_2$", aspect="equal", title="tokens of 2 sequences (by colour) and directions")
+    ax.set_aspect("equal", adjustable="datalim")
+    ax.set(xlabel=r"$x_1$", ylabel=r"$x_2$", title="tokens of 2 sequences (by colour) and directions")
 
 
 def draw(flat: xr.Dataset, ds: xr.Dataset, fig: Figure) -> None:

@@ -5,8 +5,8 @@ weights of the second half of the records. It meets prompts of four laws, of whi
 :math:`P = \Gamma^{-1}`, the limit of gradient flow: that of training; one whose inputs have the same eigenvalues in reverse order;
 one whose tasks have the covariance :math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
 
-Cost: about 30 s of CPU for 80 runs of 600 to 3000 steps, each on 64 new prompts; errors on other laws are small differences, so that
-training has to be long, and at two step sizes, to be free of the bias of its noise.
+Cost: about 30 s of CPU for 80 runs of 600 to 3000 steps, each on 64 new prompts: at two step sizes, and long, so that the bias of
+the steps' noise can be taken out of the errors on other laws.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ CLAIMS = (
             order="",
         ),
         assumes=(jd.above("norm", 200.0), jd.above("selected", 0.99), jd.below("optimality", 1e-6), jd.below("hardness", 5.0)),
-        bounds=jd.looked(at="0:16", confirmed="4000:4016"),
+        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
         controls=BREACHES,
     ),
     STUDY.claim(
@@ -94,7 +94,7 @@ CLAIMS = (
         judge=judge_order,
         quick=jd.grid(Select, weights="matrix", spread=[0.0, 0.15]),
         assumes=(jd.above("norm", 200.0), jd.above("selected", 0.99), jd.below("optimality", 1e-6), jd.below("hardness", 5.0)),
-        bounds=jd.looked(at="0:16", confirmed="4000:4016"),
+        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
         controls=BREACHES,
     ),
 )
