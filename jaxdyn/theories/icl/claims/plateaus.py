@@ -15,7 +15,7 @@ __all__ = ["CLAIMS", "judge"]
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Losses of the plateaus, and what is learned on each."""
     return [
-        jd.at_most("loss of every plateau, relative", jd.relative_error(ds, "level"), 0.01),
+        jd.at_most("loss of every plateau, relative", jd.relative_error(ds, "level"), 0.02),
         jd.at_most("strength of every eigenvalue on every plateau", abs(ds.measured_strength - ds.predicted_strength), 0.05),
     ]
 
@@ -62,10 +62,10 @@ CLAIMS = (
         id="icl.plateaus",
         statement=r"In the gradient flow of linear attention with three heads of rank one and separate keys and queries, in all "
         r"entries, from random starts of standard deviation 0.05, on in-context regression (3 inputs, $\Lambda$ with eigenvalues "
-        r"2, 1, 0.5 and random eigenvectors, 50 examples), the loss rests within 1% of "
+        r"2, 1, 0.5 and random eigenvectors, 50 examples), the loss rests within 2% of "
         r"$L_m = \frac12[\mathrm{tr}\Lambda - \sum_{i\le m}\lambda_i^2/\Gamma_i]$ for m = 0, 1, 2, 3 before t = 794, and there "
         "the m largest eigenvalues are learned and the others are not, within 0.05.",
-        bounds=jd.looked(at="0:3", confirmed="4000:4004"),
+        bounds=jd.looked(at="0:4", confirmed="8000:8004"),
         judge=judge,
         controls={"merged keys and queries": {"keys": "merged"}, "equal eigenvalues": {"ratio": 1.0}},
         rivals={
