@@ -141,9 +141,9 @@ CLAIMS = (
     STUDY.claim(
         id="icl.cov_shift",
         statement=rf"For {SETUP} until t = 15, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
-        r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within 20% on average over lengths "
-        r"and runs: for inputs with the eigenvalues in reverse order (it stays above 2 "
-        r"for the longest prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the labels.",
+        r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within "
+        r"20% on average over lengths and runs: for inputs with the eigenvalues in reverse order (it stays above 2 for the longest "
+        r"prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the labels.",
         bounds=jd.looked(at="0:10", confirmed="8000:8010"),
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
