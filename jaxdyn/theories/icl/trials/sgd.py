@@ -19,6 +19,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.data import prompts
+from jaxdyn.engine.claim import Named
 from jaxdyn.theories.icl import model
 from jaxdyn.theories.icl.dynamics import merged
 from jaxdyn.theories.icl.trials import starts
@@ -99,6 +100,11 @@ def tests(s: Sgd, vectors: Array, values: Array) -> dict[str, tuple[Array, Array
     return {"training": (root, eye, 0.0), "inputs": (turned, eye, 0.0), "tasks": (root, task, 0.0), "noise": (root, eye, 1.0)}
 
 
+def table(rows: dict[str, Array]) -> Named:
+    """Errors by law and length."""
+    return jd.named(jnp.stack([rows[law] for law in LAWS]).astype(jnp.float64), "law shown")
+
+
 def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     """Both blocks along training, the entries that the theory leaves at zero, and errors on prompts of every law."""
     k_basis, k_start, k_data, k_test = jax.random.split(key, 4)
@@ -130,9 +136,6 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
             jnp.stack([merged.risk(p, laws[0], m, laws[1], laws[2]) for m in LENGTHS]) for p in (limit, linalg.inv(lam))
         )
         at_training[law] = jnp.full(len(LENGTHS), merged.risk(limit, laws[0], s.length, laws[1], laws[2]))
-
-    def table(rows: dict[str, Array]) -> Array:
-        return jd.named(jnp.stack([rows[law] for law in LAWS]).astype(jnp.float64), "law shown")
 
     blind = jnp.stack([jnp.sum((r @ r.T) * (t @ t.T)) for r, t, _ in tests(s, vectors, values).values()])
     wide = jnp.float64
