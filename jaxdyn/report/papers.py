@@ -175,6 +175,38 @@ EMERGENCE = Paper(
     "ICLR 2026",
 )
 
+LINEAR_MODELS = Paper(
+    "2306.09927",
+    "Trained Transformers Learn Linear Models In-Context",
+    "R. Zhang, S. Frei, P. Bartlett",
+    "JMLR 2024",
+)
+PLATEAUS = Paper(
+    "2501.16265",
+    "Training Dynamics of In-Context Learning in Linear Attention",
+    "Y. Zhang, A. K. Singh, P. E. Latham, A. Saxe",
+    "ICML 2025",
+)
+INDUCTION = Paper(
+    "2402.11004",
+    "The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
+    "B. Edelman, E. Edelman, S. Goel, E. Malach, N. Tsilivis",
+    "NeurIPS 2024",
+)
+TOKENS = Paper(
+    "2306.13596",
+    "Max-Margin Token Selection in Attention Mechanism",
+    "D. Ataee Tarzanagh, Y. Li, X. Zhang, S. Oymak",
+    "NeurIPS 2023",
+)
+VECTOR_MACHINES = Paper(
+    "2308.16898",
+    "Transformers as Support Vector Machines",
+    "D. Ataee Tarzanagh, Y. Li, C. Thrampoulidis, S. Oymak",
+    "arXiv 2023",
+)
+
+
 THEORIES = {
     "cal": Theory(
         "Calibration",
@@ -324,6 +356,24 @@ THEORIES = {
         "its tokens into codes, which replace the first part of the trace, of random length. Quantiser, sequences and what a "
         "codebook can restore are exact facts; which way to replace tokens serves training best is measured.",
         (ASSORTED,),
+    ),
+    "icl": Theory(
+        "In-context regression",
+        "One layer of linear attention learns regression from the examples in its prompt. The limit of its training, its error on "
+        "prompts of other lengths and laws, and the plateaus of its loss all have closed forms.",
+        (LINEAR_MODELS, PLATEAUS),
+    ),
+    "ih": Theory(
+        "Induction heads",
+        "A transformer of two layers that is trained on Markov chains, a new one in every sequence, first predicts by counts of "
+        "tokens and then, once an induction head has formed, by counts of pairs.",
+        (INDUCTION,),
+    ),
+    "margin": Theory(
+        "Max-margin token selection",
+        "Attention trained on tokens of fixed scores grows without end, in the direction of the support vector machine that "
+        "separates the best token of every sequence from the others.",
+        (TOKENS, VECTOR_MACHINES),
     ),
 }
 

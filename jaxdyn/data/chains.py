@@ -1,0 +1,80 @@
+r"""Sequences of Markov chains, each with a transition matrix of its own, and what can be predicted of them in context.
+
+.. math:: P_{i\cdot} \sim \text{Dirichlet}(1), \qquad x_1 \sim \pi(P), \qquad x_{t+1} \sim P_{x_t \cdot}
+
+The next token after t tokens, by what a predictor knows:
+
+- nothing: :math:`1/k`;
+- counts of tokens: :math:`(n_j + 1)/(t + k)`;
+- counts of pairs: :math:`(n_{ij} + 1)/(n_i + k)`, i the current token: Bayes optimal up to what the first token tells;
+- P itself.
+
+Source: arXiv:2402.11004, section 2. Letters: k tokens, T length of a sequence.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+
+__all__ = ["bigram", "doubly_stochastic", "followers", "sample", "stationary", "transitions", "unigram"]
+
+
+def transitions(key: PRNGKeyArray, tokens: int, dtype: str = "float32") -> Float[Array, "k k"]:
+    """A transition matrix whose rows are uniform on the simplex."""
+    return jax.random.dirichlet(key, jnp.ones(tokens, dtype), (tokens,), dtype)
+
+
+def doubly_stochastic(matrix: Float[Array, "k k"], rounds: int = 30) -> Float[Array, "k k"]:
+    """The same with rows and columns scaled until both sum to one (Sinkhorn's method): its stationary law is uniform."""
+
+    def once(_: Int[Array, ""], p: Float[Array, "k k"]) -> Float[Array, "k k"]:
+        p = p / jnp.sum(p, 0)
+        return p / jnp.sum(p, 1, keepdims=True)
+
+    return jax.lax.fori_loop(0, rounds, once, matrix)
+
+
+def stationary(matrix: Float[Array, "k k"], doublings: int = 14) -> Float[Array, " k"]:
+    r""":math:`\pi = \pi P`, the mean row of a high power of P, by squaring."""
+
+    def square(_: Int[Array, ""], p: Float[Array, "k k"]) -> Float[Array, "k k"]:
+        p = jnp.sum(p[:, :, None] * p[None], 1)  # not a product of matrices: batched ones of this size are slow on CPU
+        return p / jnp.sum(p, 1, keepdims=True)
+
+    return jnp.mean(jax.lax.fori_loop(0, doublings, square, matrix), 0)
+
+
+def sample(key: PRNGKeyArray, matrix: Float[Array, "k k"], length: int) -> Int[Array, " T"]:
+    """A sequence from its stationary law on."""
+    u = jax.random.uniform(key, (length,), matrix.dtype)
+    limits = jnp.concatenate([stationary(matrix)[None], matrix]).cumsum(1)
+
+    def step(row: Int[Array, ""], number: Float[Array, ""]) -> tuple[Int[Array, ""], Int[Array, ""]]:
+        token = jnp.sum(limits[row, :-1] <= number).astype(jnp.int32)
+        return token + 1, token
+
+    return jax.lax.scan(step, jnp.zeros((), jnp.int32), u)[1]
+
+
+def unigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Float[Array, "T k"]:
+    """Probabilities of the next token after every token, from counts of tokens."""
+    seen = jnp.cumsum(jax.nn.one_hot(tokens, count, dtype=dtype), 0)
+    return (seen + 1) / (jnp.sum(seen, 1, keepdims=True) + count)
+
+
+def bigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Float[Array, "T k"]:
+    """Probabilities of the next token after every token, from counts of pairs."""
+    one = jax.nn.one_hot(tokens, count, dtype=dtype)
+    pairs = jnp.cumsum(one[:, :, None] * jnp.roll(one, -1, 0)[:, None, :], 0)  # pairs that begin at or before t
+    before = jnp.concatenate([jnp.zeros((1, count, count), dtype), pairs[:-1]])
+    rows = jnp.take_along_axis(before, tokens[:, None, None], 1)[:, 0]
+    return (rows + 1) / (jnp.sum(rows, 1, keepdims=True) + count)
+
+
+def followers(tokens: Int[Array, " T"]) -> Bool[Array, "T T"]:
+    """Which keys (columns) come right after a token equal to the query's (rows), the query itself included."""
+    same = tokens[:, None] == jnp.roll(tokens, 1)[None]
+    place = jnp.arange(tokens.size)
+    return same & (place[None] >= 1) & (place[None] <= place[:, None])

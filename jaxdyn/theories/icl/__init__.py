@@ -1,0 +1,5 @@
+"""In-context linear regression by one layer of linear attention."""
+
+from jaxdyn.theories.icl.claims import CLAIMS
+
+__all__ = ["CLAIMS"]

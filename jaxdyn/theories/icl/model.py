@@ -1,0 +1,114 @@
+r"""One layer of linear attention that reads a prompt of examples and predicts the label of a query.
+
+Tokens are :math:`z_i = (x_i, y_i)`, the query is :math:`e_q = (x_q, 0)`, and the prediction is the label entry of what the layer
+writes at the query,
+
+.. math:: \hat y = \frac1N \sum_{i=1}^N (W^{PV} z_i)_{d+1}\; z_i^\top W^{KQ} e_q \;+\;
+          \frac1N \sum_h \sum_{i=1}^N (v_h \cdot z_i)(k_h \cdot z_i)(q_h \cdot e_q)
+
+Either part may be absent (zero): full matrices in which keys and queries are merged, or heads of rank one in which they are
+separate. All entries train. Source: arXiv:2306.09927, section 2 (merged); arXiv:2501.16265, sections 2 and 4 (separate).
+Departure: the query is no key of its own; with the paper's starts its value is zero anyway.
+
+With :math:`\beta_j = \sum_{ab} T_{abj} G_{ab}`, :math:`G = \frac1N\sum_i z_i z_i^\top`, the prediction is
+:math:`\beta \cdot x_q`; :func:`population_loss` is its exact mean over Gaussian prompts. Letters: d inputs, N examples, h heads,
+n prompts; S the inputs' second moments in a prompt.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Bool, Float, Int
+
+from jaxdyn.data.prompts import Prompts
+
+__all__ = ["Params", "batch_loss", "effective", "population_loss", "predict", "risks", "tensor"]
+
+Scalar = float | int | Float[Array, ""]
+
+
+class Params(NamedTuple):
+    """All weights; d1 = d + 1."""
+
+    pv: Float[Array, "d1 d1"]
+    kq: Float[Array, "d1 d1"]
+    value: Float[Array, "h d1"]
+    key: Float[Array, "h d1"]
+    query: Float[Array, "h d1"]
+
+
+def predict(
+    params: Params,
+    tokens: Float[Array, "N d1"],
+    query: Float[Array, " d"],
+    weight: Float[Array, " N"],
+    softmax: Bool[Array, ""] | bool = False,
+) -> Float[Array, ""]:
+    """The label of a query; ``weight`` is 1/N, or 0 for an example that is left out. Softmax attention is a breach."""
+    e = jnp.append(query, jnp.zeros((), query.dtype))
+
+    def mix(scores: Float[Array, "*h N"]) -> Float[Array, "*h N"]:
+        return jnp.where(softmax, jax.nn.softmax(jnp.where(weight > 0, scores, -jnp.inf), -1), weight * scores)
+
+    merged = mix(tokens @ (params.kq @ e)) @ (tokens @ params.pv[-1])
+    heads = mix((params.query @ e)[:, None] * (params.key @ tokens.T)) * (params.value @ tokens.T)
+    return merged + jnp.sum(heads)
+
+
+def batch_loss(params: Params, prompts: Prompts, softmax: Bool[Array, ""] | bool = False) -> Float[Array, ""]:
+    """Half the mean squared error over a batch of prompts."""
+    length = prompts.tokens.shape[1]
+    return risks(params, prompts, jnp.asarray([length]), softmax)[0] / 2
+
+
+def risks(
+    params: Params, prompts: Prompts, lengths: Int[Array, " M"], softmax: Bool[Array, ""] | bool = False
+) -> Float[Array, " M"]:
+    """Mean squared error where only so many examples of every prompt are shown."""
+    place, dtype = jnp.arange(prompts.tokens.shape[1]), prompts.tokens.dtype
+
+    def one(length: Int[Array, ""]) -> Float[Array, ""]:
+        weight = jnp.where(place < length, 1 / length.astype(dtype), jnp.zeros((), dtype))
+        label = jax.vmap(lambda z, q: predict(params, z, q, weight, softmax))(prompts.tokens, prompts.query)
+        return jnp.mean(jnp.square(label - prompts.target))
+
+    return jax.vmap(one)(lengths)
+
+
+def tensor(params: Params) -> Float[Array, "d1 d1 d"]:
+    """T: how the prediction's coefficient of every input depends on the moments of the examples."""
+    heads = jnp.einsum("ha,hb,hj->abj", params.value, params.key, params.query[:, :-1])
+    return params.pv[-1][:, None, None] * params.kq[:, :-1] + heads
+
+
+def effective(params: Params) -> Float[Array, "d d"]:
+    r"""P of :math:`\hat y = w^\top S P x_q + \dots`: the part of the prediction that is linear in the task."""
+    t = tensor(params)
+    return t[-1, :-1] + t[:-1, -1]
+
+
+def population_loss(params: Params, covariance: Float[Array, "d d"], length: Scalar) -> Float[Array, ""]:
+    r"""Half the mean squared error over tasks :math:`w \sim N(0, I)`, by the second moments of Wishart matrices.
+
+    .. math:: \beta - w = (P^\top S - I)w + \langle A, S\rangle + c\, w^\top S w
+
+    The first term is odd in w, the others even. :math:`E[S^2] = (1 + \frac1N)\Lambda^2 + \frac{\mathrm{tr}\Lambda}{N}\Lambda`,
+    :math:`E[\langle A_i, S\rangle\langle A_j, S\rangle] = \langle A_i, \Lambda\rangle\langle A_j, \Lambda\rangle +
+    \frac1N \mathrm{tr}(A_i\Lambda(A_j + A_j^\top)\Lambda)`, and :math:`w^\top S w` has the moments
+    :math:`E_w = \mathrm{tr} S`, :math:`E_w[\cdot^2] = 2\,\mathrm{tr}S^2 + (\mathrm{tr}S)^2`.
+    """
+    lam, t = covariance, tensor(params)
+    p, a, c = t[-1, :-1] + t[:-1, -1], t[:-1, :-1], t[-1, -1]
+    trace = jnp.trace(lam)
+    square = (1 + 1 / length) * lam @ lam + trace / length * lam
+    odd = jnp.sum(lam * (p.T @ square @ p)) - 2 * jnp.sum(lam * (lam @ p)) + trace
+    mean = jnp.einsum("abj,ab->j", a, lam)
+    turned = jnp.einsum("abj,bc,ad->dcj", a, lam, lam)
+    pairs = jnp.outer(mean, mean) + jnp.einsum("dci,dcj->ij", turned, a + a.transpose(1, 0, 2)) / length
+    mixed = mean * trace + 2 / length * jnp.einsum("abj,ab->j", a, lam @ lam)
+    fourth = 2 * jnp.trace(square) + trace**2 + 2 / length * jnp.sum(lam * lam)
+    even = jnp.sum(lam * pairs) + 2 * c @ lam @ mixed + fourth * (c @ lam @ c)
+    return 0.5 * (odd + even)

@@ -1,0 +1,1 @@
+"""What the theory predicts: the direction of the largest margin."""

@@ -1,0 +1,9 @@
+"""The claims come out as expected, with all their controls and rivals."""
+
+import jaxdyn as jd
+from jaxdyn.theories.icl.claims import limit
+
+
+def test_verdicts():
+    results = jd.verify_many(list(limit.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in limit.CLAIMS}
