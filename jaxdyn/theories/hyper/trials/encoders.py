@@ -22,7 +22,7 @@ from jaxdyn.theories.hyper.dynamics import codes
 
 __all__ = ["Contrastive", "trial"]
 
-BATCHES = 16  # new ones for every record of the loss
+BATCHES = 64  # new ones for every record of the loss
 
 
 @jd.setting
@@ -49,21 +49,21 @@ class Contrastive:
     encoder: jd.Code = jd.code("linear", "mlp")
     optimizer: jd.Code = jd.code("adam", "sgd")
     factor: jd.Code = jd.code("scalar", "coordinate")
-    lr: jd.Swept = 1e-2
+    lr: jd.Swept = 3e-3
     decoupled: jd.Swept = 0.0
     coupled: jd.Swept = 0.0
     relevant: jd.Swept = 5.0
     dim: jd.Swept = 10.0
     normalised: jd.Swept = 1.0
     temperature: jd.Swept = 0.5
-    every: jd.Swept = 250.0
-    records: int = 8
-    inputs: int = 20
-    width: int = 10
+    every: jd.Swept = 1000.0
+    records: int = 4
+    inputs: int = 10
+    width: int = 32
     hidden: int = 64
     batch: int = 32
     tasks: int = 8
-    examples: int = 1000
+    examples: int = 500
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
