@@ -30,9 +30,7 @@ def view(key: PRNGKeyArray, x: Float[Array, "n D"], relevant: Any, scalar: Any) 
     return jnp.where(jnp.arange(x.shape[1]) < relevant, x, factor * x)
 
 
-def pair(
-    key: PRNGKeyArray, count: int, dims: int, relevant: Any, scalar: Any, dtype: Any = "float32"
-) -> Float[Array, "views n D"]:
+def pair(key: PRNGKeyArray, count: int, dims: int, relevant: Any, scalar: Any, dtype: Any = "float32") -> Float[Array, "views n D"]:
     """Both views of ``count`` new points."""
     k_points, k_first, k_second = jax.random.split(key, 3)
     x = points(k_points, count, dims, dtype)

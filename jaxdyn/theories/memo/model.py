@@ -22,9 +22,7 @@ def init(key: PRNGKeyArray, sizes: tuple[int, ...], dtype: Any = "float32") -> l
     """He's start: normal entries with variance 2 over a layer's inputs, biases zero."""
     keys = jax.random.split(key, len(sizes) - 1)
     shapes = pairwise(sizes)
-    return [
-        (jax.random.normal(k, s, dtype) * (2 / s[0]) ** 0.5, jnp.zeros(s[1], dtype)) for k, s in zip(keys, shapes, strict=True)
-    ]
+    return [(jax.random.normal(k, s, dtype) * (2 / s[0]) ** 0.5, jnp.zeros(s[1], dtype)) for k, s in zip(keys, shapes, strict=True)]
 
 
 def apply(params: list[Layer], x: Float[Array, "n d"], active: Any) -> Float[Array, "n K"]:

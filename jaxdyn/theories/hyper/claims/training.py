@@ -23,7 +23,9 @@ def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     over = [str(d) for d in ds.status.dims]
     end = ds.measured_accuracy.isel(step=-1)
     return [
-        jd.mean_within("loss less that of the relevant bits", ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01),
+        jd.mean_within(
+            "loss less that of the relevant bits", ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01
+        ),
         jd.mean_within("downstream accuracy", end, over=over, low=0.99),
     ]
 
@@ -87,11 +89,8 @@ def still(ds: xr.Dataset) -> xr.Dataset:
 
 
 def early(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the accuracy falls with the loss, early; the fall is that of the first record after the start."""
-    names = ("measured_loss", "measured_accuracy")
-    return ds.assign({n: ds[n].roll(step=1, roll_coords=False) if ds.sizes["step"] > 2 else ds[n] for n in names}).isel(
-        step=[0, 1, 2]
-    )
+    """A rival: whatever happens to the accuracy happens early, while the loss falls: between the start and the first record."""
+    return ds.isel(step=[0, 0, 1])
 
 
 def published_gain(ds: xr.Dataset) -> xr.Dataset:
@@ -167,7 +166,7 @@ CLAIMS = (
         paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
         judge=judge_late,
         controls={"a linear encoder": {"encoder": "linear"}},
-        rivals={"nothing moves": still, "the accuracy falls early, with the loss": early},
+        rivals={"nothing moves": still, "the accuracy changes early, while the loss falls": early},
     ),
     STUDY.claim(
         id="hyper.mlp_relevant",

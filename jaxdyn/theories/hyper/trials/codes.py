@@ -89,6 +89,12 @@ def trial(s: Codes, key: PRNGKeyArray) -> jd.Observables:
     low = codes.jensen(negatives, moment, codes.bit_variance(k, temperature), temperature)
     return jd.observables(
         predicted={"tie": jd.named(f, "part"), "mean": codes.loss(negatives, moment, temperature) - low},
-        measured={"tie": jd.named(g, "part"), "mean": jnp.mean(f), "other": jnp.mean(own), "relevant": accuracy(first), "irrelevant": accuracy(second)},
+        measured={
+            "tie": jd.named(g, "part"),
+            "mean": jnp.mean(f),
+            "other": jnp.mean(own),
+            "relevant": accuracy(first),
+            "irrelevant": accuracy(second),
+        },
         recorded={"without": codes.loss(negatives, moment, temperature)},
     )

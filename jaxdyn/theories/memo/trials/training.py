@@ -28,7 +28,7 @@ class Memory:
     Args:
         condition: of images and labels (``model.CONDITIONS``).
         corruption: share of training labels that are drawn anew.
-        clashing: share of training images that are replaced by the image before, each with the next class as its label.
+        clashing: share of training images that stand in pairs: two of the same image, the second with the next class as its label.
         active: hidden units in use, at most ``hidden``.
         lr: rate of Adam.
         decay: decoupled weight decay, times the rate.
@@ -41,15 +41,15 @@ class Memory:
     condition: jd.Code = jd.code(*model.CONDITIONS)
     corruption: jd.Swept = 0.0
     clashing: jd.Swept = 0.0
-    active: jd.Swept = 256.0
+    active: jd.Swept = 128.0
     lr: jd.Swept = 3e-3
     decay: jd.Swept = 0.0
     noise: jd.Swept = 0.0
     every: jd.Swept = 10.0
-    records: int = 24
+    records: int = 20
     layers: int = 1
-    hidden: int = 256
-    images: int = 400
+    hidden: int = 128
+    images: int = 300
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
@@ -70,8 +70,7 @@ def data(s: Memory, key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple[Array
     x, y = x[order].astype(s.dtype), y[order]
     changed, labels = model.condition(k_condition, x, y, s.condition, s.corruption, digits.CLASSES)
     n = s.images
-    twin = jnp.arange(n) % 2 * jnp.arange(n) < s.clashing * n  # of the odd places, in order
-    twin = twin & (jnp.arange(n) % 2 == 1)
+    twin = (jnp.arange(n) % 2 == 1) & (jnp.arange(n) < s.clashing * n)
     before = jnp.maximum(jnp.arange(n) - 1, 0)
     seen = jnp.where(twin[:, None], changed[before], changed[:n])
     told = jnp.where(twin, (labels[before] + 1) % digits.CLASSES, labels[:n])

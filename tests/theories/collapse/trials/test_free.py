@@ -13,7 +13,9 @@ SMALL = {"most": 4, "width": 5, "dim": 5.0, "each": 2, "decay": 0.05, "steps": 2
 def test_balanced_classes_reach_the_minimum():
     ds = jd.sweep(trial, jd.grid(Unconstrained, classes=[3.0, 4.0], **SMALL), 2)
     for name in ("cosines", "gaps", "objective"):
-        np.testing.assert_allclose(ds[f"measured_{name}"], ds[f"predicted_{name}"].broadcast_like(ds[f"measured_{name}"]), atol=1e-3)
+        np.testing.assert_allclose(
+            ds[f"measured_{name}"], ds[f"predicted_{name}"].broadcast_like(ds[f"measured_{name}"]), atol=1e-3
+        )
     assert float(ds.measured_within.max()) < 1e-4 < float(ds.start_within.min())
     np.testing.assert_allclose(ds.measured_gaps_descent, ds.measured_gaps, atol=1e-3)
 

@@ -31,7 +31,8 @@ def test_clashing_twins_cannot_be_fitted():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"corruption": 1.5}, {"clashing": -0.1}, {"active": 300.0}, {"lr": 0.0}, {"noise": -1.0}, {"images": 1700}, {"records": 0}]
+    "wrong",
+    [{"corruption": 1.5}, {"clashing": -0.1}, {"active": 129.0}, {"lr": 0.0}, {"noise": -1.0}, {"images": 1700}, {"records": 0}],
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
