@@ -1,7 +1,7 @@
 """Handwritten digits that ship with scikit-learn: 1797 images of 8 x 8 pixels in ten classes.
 
-Source: the test part of UCI's optical recognition of handwritten digits (E. Alpaydin, C. Kaynak 1998), ``sklearn.datasets.load_digits``.
-Letters: n images.
+Source: the test part of UCI's optical recognition of handwritten digits (E. Alpaydin, C. Kaynak 1998),
+``sklearn.datasets.load_digits``. Letters: n images.
 """
 
 from __future__ import annotations

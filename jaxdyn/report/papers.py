@@ -312,19 +312,22 @@ THEORIES = {
     ),
     "hyper": Theory(
         "Boolean hypercube",
-        "Encoders with the same contrastive loss, or a lower one, may serve a downstream task well or not at all: which, the class of "
+        "Encoders with the same contrastive loss, or a lower one, may serve a downstream task well or not at all: which, the "
+        "class of "
         "encoders and the optimizer decide. On the hypercube, losses of codes have closed forms.",
         (SAUNSHI,),
     ),
     "memo": Theory(
         "Memorisation",
-        "Networks that know new images when trained on true labels fit random labels as well. A network of $2n + d$ weights through any "
+        "Networks that know new images when trained on true labels fit random labels as well. A network of $2n + d$ weights "
+        "through any "
         "$n$ points is written down.",
         (ZHANG,),
     ),
     "collapse": Theory(
         "Neural collapse",
-        "At the end of training, the features of a class coincide, class means form a simplex, and the classifier is proportional to "
+        "At the end of training, the features of a class coincide, class means form a simplex, and the classifier is "
+        "proportional to "
         "them. With features as free parameters and weight decay, this minimum has a closed form.",
         (PAPYAN,),
     ),

@@ -8,7 +8,7 @@ K classes, of which some may be out of use.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int

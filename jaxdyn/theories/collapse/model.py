@@ -1,7 +1,7 @@
 r"""The unconstrained-features model, whose features are free parameters, with weight decay on features and classifier.
 
-.. math:: L(W, H) = \sum_k \pi_k \operatorname{mean}_{i \in k} \Bigl[\operatorname{CE}(W h_i, k) + \tfrac{K\lambda}{2} \|h_i\|^2\Bigr]
-   + \tfrac{\lambda}{2} \|W\|^2
+.. math:: L(W, H) = \sum_k \pi_k \operatorname{mean}_{i \in k} \Bigl[\operatorname{CE}(W h_i, k) + \tfrac{K\lambda}{2}
+   \|h_i\|^2\Bigr] + \tfrac{\lambda}{2} \|W\|^2
 
 with class weights :math:`\pi_k`, 1/K for classes of equal size. Classes out of use have no logit.
 Letters: K classes, m features each, d dimensions.

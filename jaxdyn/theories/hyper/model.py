@@ -3,8 +3,8 @@ r"""Encoders of the hypercube onto a sphere, the contrastive loss (NT-Xent) of a
 .. math:: z = h(x)/\|h(x)\|, \qquad L = \operatorname{mean}_i \Bigl[\operatorname{lse}_{j \ne i} z_i \cdot z_j / T - z_i \cdot
    z_{p(i)} / T\Bigr]
 
-over the 2B views of a batch, p(i) the other view of the same point. The encoder is linear or has one hidden layer of ReLUs; one set of
-parameters holds both, so that they share a program. Outputs from ``dim`` on are masked.
+over the 2B views of a batch, p(i) the other view of the same point. The encoder is linear or has one hidden layer of ReLUs; one
+set of parameters holds both, so that they share a program. Outputs from ``dim`` on are masked.
 Letters: D inputs, f hidden units, d outputs, B points of a batch, n examples of a probe, w tasks.
 """
 

@@ -47,7 +47,7 @@ def hits(params: list[Layer], x: Float[Array, "n d"], y: Int[Array, " n"], activ
 def condition(
     key: PRNGKeyArray, x: Float[Array, "n d"], y: Int[Array, " n"], kind: Any, share: Any, classes: int
 ) -> tuple[Float[Array, "n d"], Int[Array, " n"]]:
-    """Images and labels in one of the conditions (a ``jd.Code``); ``share`` of the labels is drawn anew, all of them in one of them.
+    """Images and labels in one of the conditions (a ``jd.Code``), with a ``share`` of the labels drawn anew.
 
     "shuffled pixels" has one permutation of the pixels for all images, "random pixels" one an image, "gaussian" has noise with
     the images' mean and standard deviation in their place.

@@ -100,7 +100,8 @@ STUDY = jd.Study(
 )
 MODEL = "the unconstrained-features model (3 or 10 classes of 4 features in 12 dimensions, weight decay 0.01), from a random start"
 END = (
-    r"the features of a class coincide, all cosines of two centred class means are $-1/(K-1)$, the classifier is proportional to the class "
+    r"the features of a class coincide, all cosines of two centred class means are $-1/(K-1)$, the classifier is proportional "
+    r"to the class "
     r"means, every right logit exceeds every other one by $\ln(1/\lambda - K + 1)$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
@@ -127,7 +128,8 @@ CLAIMS = (
     STUDY.claim(
         id="collapse.narrow",
         statement="Where a simplex of 10 class means has no room, in 5 dimensions, what does the gradient flow of the "
-        "unconstrained-features model (4 features a class, weight decay 0.01) end at? A cross: the least cosine of two class means is -1 "
+        "unconstrained-features model (4 features a class, weight decay 0.01) end at? A cross: the least cosine of two class "
+        "means is -1 "
         "and the largest 0.",
         expected="measured",
         quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),

@@ -60,12 +60,15 @@ CLAIMS = (
         evidence="network",
         source="arXiv:2008.08186 (there deep networks on seven data sets); sizes ours",
         plot=plot,
-        caption="Scatter of the last hidden layer within classes over that between them, least and largest cosine of two centred class "
-        "means (dotted: -1/(K - 1)) and distance of the classifier from the class means along training: median and central 90% of the "
+        caption="Scatter of the last hidden layer within classes over that between them, least and largest cosine of two "
+        "centred class "
+        "means (dotted: -1/(K - 1)) and distance of the classifier from the class means along training: median and central 90% "
+        "of the "
         "runs.",
     ).claim(
         id="collapse.network",
-        statement="How far does the last hidden layer of a perceptron (two layers of 64 ReLUs, 3 or 10 classes of 15 handwritten digits) "
+        statement="How far does the last hidden layer of a perceptron (two layers of 64 ReLUs, 3 or 10 classes of 15 "
+        "handwritten digits) "
         "collapse in 2000 steps of gradient descent with momentum and weight decay?",
         expected="measured",
         judge=judge,

@@ -1,11 +1,11 @@
 r"""The minimum of the unconstrained-features model with weight decay, for K classes of equal size.
 
-.. math:: L(W, H) = \frac1K \sum_k \operatorname{mean}_{i \in k} \Bigl[\operatorname{CE}(W h_i, k) + \tfrac{K\lambda}{2} \|h_i\|^2\Bigr]
-   + \tfrac{\lambda}{2} \|W\|^2
+.. math:: L(W, H) = \frac1K \sum_k \operatorname{mean}_{i \in k} \Bigl[\operatorname{CE}(W h_i, k) + \tfrac{K\lambda}{2}
+   \|h_i\|^2\Bigr] + \tfrac{\lambda}{2} \|W\|^2
 
 With d >= K - 1 the features of a class coincide, class means and rows of W are one regular simplex, and the logits are
-:math:`c\,(I - 11^\top/K)`. The least :math:`\frac\lambda2 (\|W\|^2 + \|H\|^2)` of a product of logits is :math:`\lambda` times its nuclear
-norm :math:`c (K - 1)`, so that c minimises :math:`\ln(1 + (K - 1) e^{-c}) + \lambda c (K - 1)`:
+:math:`c\,(I - 11^\top/K)`. The least :math:`\frac\lambda2 (\|W\|^2 + \|H\|^2)` of a product of logits is :math:`\lambda` times
+its nuclear norm :math:`c (K - 1)`, so that c minimises :math:`\ln(1 + (K - 1) e^{-c}) + \lambda c (K - 1)`:
 
 .. math:: c = \ln(1/\lambda - K + 1), \qquad \|w_k\|^2 = \|h_k\|^2 = c\,(K - 1)/K
 

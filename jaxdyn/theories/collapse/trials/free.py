@@ -1,7 +1,8 @@
 """The unconstrained-features model from a random start, by gradient flow or by gradient descent, to its end.
 
-"Measured" is the model's own loss, by automatic differentiation. Both numbers of classes and all dimensions share a program by masks.
-Features move K m times as fast as the mean of the loss would have it, so that a feature's rate does not depend on their number.
+"Measured" is the model's own loss, by automatic differentiation. Both numbers of classes and all dimensions share a program by
+masks. Features move K m times as fast as the mean of the loss would have it, so that a feature's rate does not depend on their
+number.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, flow, train
+from jaxdyn import draw, flow
 from jaxdyn.theories.collapse import measures, model
 from jaxdyn.theories.collapse.dynamics import minimum
 

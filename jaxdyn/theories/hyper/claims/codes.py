@@ -51,7 +51,8 @@ STUDY = jd.Study(
     judge=judge,
     source="arXiv:2202.14037 (why the same loss may mean different accuracies); closed form derived",
     plot=plot,
-    caption="Left: loss of g, blocks exchanged, against that of f, one point a batch. Right: accuracy of linear probes, one point a run.",
+    caption="Left: loss of g, blocks exchanged, against that of f, one point a batch. Right: accuracy of linear probes, one "
+    "point a run.",
 )
 
 CLAIMS = (

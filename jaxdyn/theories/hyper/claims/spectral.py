@@ -63,7 +63,10 @@ STUDY = jd.Study(
     caption="Left: squared weights of a flow that starts aligned (points) and the logistic (lines), one line a coordinate. Right: "
     "loss at the end of the flow from a random start against the minimum; one point a run.",
 )
-SETUP = "In the gradient flow of the spectral contrastive loss of a linear encoder of the hypercube (3 relevant bits of 8, from a random start"
+SETUP = (
+    "In the gradient flow of the spectral contrastive loss of a linear encoder of the hypercube (3 relevant bits of 8, from a "
+    "random start"
+)
 
 CLAIMS = (
     STUDY.claim(
@@ -76,7 +79,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.spectral_selects",
-        statement=rf"{SETUP}, as many outputs as relevant bits), the irrelevant bits have a share below $10^{{-8}}$ of the energy of "
+        statement=rf"{SETUP}, as many outputs as relevant bits), the irrelevant bits have a share below $10^{{-8}}$ of the "
+        rf"energy of "
         "the outputs at t = 400.",
         quick=jd.grid(Spectral, dim=3.0),
         judge=judge_selection,

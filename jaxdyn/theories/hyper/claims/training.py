@@ -128,7 +128,8 @@ STUDY = jd.Study(
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     rivals={"nothing moves": still},
     plot=plot,
-    caption="Downstream accuracy against contrastive loss along training, mean over runs, first record after the start to the last; "
+    caption="Downstream accuracy against contrastive loss along training, mean over runs, first record after the start to the "
+    "last; "
     "vertical lines: loss of the code of the relevant bits (dotted) and least loss on the sphere (dashed).",
 )
 CUBE = (
@@ -140,7 +141,8 @@ LINEAR, MLP = "A linear encoder of", "An encoder with one hidden layer (64 ReLUs
 CLAIMS = (
     STUDY.claim(
         id="hyper.table_linear",
-        statement=f"{LINEAR} {CUBE} ends at the contrastive loss of the code of the relevant bits, within 0.01 on average over runs; "
+        statement=f"{LINEAR} {CUBE} ends at the contrastive loss of the code of the relevant bits, within 0.01 on average over "
+        f"runs; "
         "linear probes on it have an accuracy of 99% or more on average.",
         quick=jd.grid(Contrastive, encoder="linear"),
         paper=jd.grid(Contrastive, encoder="linear", lr=1e-2, every=400.0, **published.CONSTANTS, **(SIZE | {"records": 2})),
@@ -187,7 +189,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.wd",
-        statement=f"Does weight decay give {MLP.lower()} {CUBE} its accuracy back at equal loss, as published? Decoupled decay of 0.1 "
+        statement=f"Does weight decay give {MLP.lower()} {CUBE} its accuracy back at equal loss, as published? Decoupled decay "
+        f"of 0.1 "
         "does not, and decay of 1 does at the price of a loss that is higher by 0.02 to 0.05.",
         expected="measured",
         quick=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0]),

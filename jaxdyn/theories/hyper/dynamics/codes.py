@@ -33,7 +33,7 @@ def jensen(negatives: Any, moment: Any, variance: Any, temperature: Any) -> Floa
 
 
 def bit_moment(bits: Any, temperature: Any) -> Float[Array, ""]:
-    r"""c of the code :math:`x_{1:k}/\sqrt k`, whose coordinates are independent signs: :math:`\cosh(1/Tk)^k`."""
+    r"""C of the code :math:`x_{1:k}/\sqrt k`, whose coordinates are independent signs: :math:`\cosh(1/Tk)^k`."""
     return jnp.cosh(1 / (temperature * bits)) ** bits
 
 
@@ -43,7 +43,7 @@ def bit_variance(bits: Any, temperature: Any) -> Float[Array, ""]:
 
 
 def sphere_moment(dims: Any, temperature: Any) -> Float[Array, ""]:
-    r"""c of the uniform law on the unit sphere of d dimensions, the least that any code there has.
+    r"""C of the uniform law on the unit sphere of d dimensions, the least that any code there has.
 
     .. math:: c = \Gamma(d/2)\,(2T)^{d/2-1} I_{d/2-1}(1/T) = \sum_m \frac{\Gamma(d/2)}{m!\,\Gamma(m + d/2)} (2T)^{-2m}
     """
@@ -54,10 +54,10 @@ def sphere_moment(dims: Any, temperature: Any) -> Float[Array, ""]:
 
 
 def simplex_moment(words: Any, temperature: Any) -> Float[Array, ""]:
-    """c of a regular simplex with M codewords, equally often."""
+    """C of a regular simplex with M codewords, equally often."""
     return (jnp.exp(1 / temperature) + (words - 1) * jnp.exp(-1 / (temperature * (words - 1)))) / words
 
 
 def one_hot_moment(words: Any, temperature: Any) -> Float[Array, ""]:
-    """c of M orthogonal codewords, equally often; 1 for infinitely many."""
+    """C of M orthogonal codewords, equally often; 1 for infinitely many."""
     return (jnp.exp(1 / temperature) + words - 1) / words

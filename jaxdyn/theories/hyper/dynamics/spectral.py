@@ -3,8 +3,8 @@ r"""The spectral contrastive loss of linear encoders on the hypercube: its minim
 .. math:: L(W) = -2 \operatorname{tr} W C_+ W^\top + \operatorname{tr} (W C W^\top)^2, \qquad C_+ = \operatorname{diag}(1_k,
    (E\tau)^2 1), \quad C = \operatorname{diag}(1_k, E\tau^2\, 1)
 
-Whitened, the relevant bits have eigenvalue 1, all others :math:`\mu = (E\tau)^2 / E\tau^2 < 1`: with d <= k dimensions, only relevant
-bits are used. In a coordinate with which one row of W is aligned, :math:`p = w^2` obeys the logistic
+Whitened, the relevant bits have eigenvalue 1, all others :math:`\mu = (E\tau)^2 / E\tau^2 < 1`: with d <= k dimensions, only
+relevant bits are used. In a coordinate with which one row of W is aligned, :math:`p = w^2` obeys the logistic
 :math:`\dot p = 8 (c_+ p - c^2 p^2)`.
 Source: arXiv:2202.14037, analysis of the spectral loss; minimum and path derived. Letters: d dimensions, D coordinates, k relevant.
 """

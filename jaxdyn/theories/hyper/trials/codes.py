@@ -2,7 +2,8 @@ r"""Encoders written down, not trained: the code f of the relevant bits, and the
 
 .. math:: f(x) = x_{1:k} / \sqrt k, \qquad g(x) = \operatorname{sign}(x_{k+1:2k}) / \sqrt k
 
-g sees the bits that augmentation shrinks; their signs survive. With the two blocks of a batch exchanged, g has the similarities of f.
+g sees the bits that augmentation shrinks; their signs survive. With the two blocks of a batch exchanged, g has the similarities
+of f.
 """
 
 from __future__ import annotations

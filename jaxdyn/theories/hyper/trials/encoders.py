@@ -7,8 +7,6 @@ The paper's scale (constants reconstructed from its losses): k = 10, D = 50, d =
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import optax

@@ -37,10 +37,12 @@ CLAIMS = (
         evidence="algebra",
         source="arXiv:1611.03530, Theorem 1 (finite-sample expressivity)",
         plot=plot,
-        caption="Largest difference between the constructed network and its points against their number, in float64; one point a run.",
+        caption="Largest difference between the constructed network and its points against their number, in float64; one point "
+        "a run.",
     ).claim(
         id="memo.finite_sample",
-        statement="A network with one hidden layer of ReLUs and 2n + d weights, written down, not trained, takes n random values at n "
+        statement="A network with one hidden layer of ReLUs and 2n + d weights, written down, not trained, takes n random "
+        "values at n "
         "random points of 10 dimensions to $10^{-6}$ in float64, for n = 50, 200 and 500.",
         judge=judge,
         bounds="derived",

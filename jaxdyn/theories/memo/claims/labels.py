@@ -96,7 +96,8 @@ STUDY = jd.Study(
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     rivals={"nothing is learned": still},
     plot=plot,
-    caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one point a "
+    caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one "
+    "point a "
     "run (dotted: chance).",
 )
 SETUP = "A perceptron with one hidden layer of 128 ReLUs, trained by Adam for 200 steps on 300 handwritten digits,"
@@ -105,7 +106,8 @@ NARROW = {"4 hidden units": {"active": 4.0}}
 CLAIMS = (
     STUDY.claim(
         id="memo.random_labels",
-        statement=f"{SETUP} whose labels are drawn at random, ends with every training label right; its test accuracy, on average over "
+        statement=f"{SETUP} whose labels are drawn at random, ends with every training label right; its test accuracy, on "
+        f"average over "
         "runs, is between 7% and 13%, where chance is 10%.",
         judge=judge_random,
         controls=NARROW | {"true labels": {"condition": "true"}},
@@ -113,7 +115,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.corruption_curve",
-        statement=f"{SETUP} of which a share of 0, 20, 50 or 80% have labels drawn at random, ends with every training label right, "
+        statement=f"{SETUP} of which a share of 0, 20, 50 or 80% have labels drawn at random, ends with every training label "
+        f"right, "
         "whatever the share; its test accuracy falls from each share to the next by more than 5 points, on average over runs.",
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
@@ -123,7 +126,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.regularisation",
-        statement=f"{SETUP} with weight decay, with noise on the images at every step (half of their standard deviation), with both, "
+        statement=f"{SETUP} with weight decay, with noise on the images at every step (half of their standard deviation), with "
+        f"both, "
         "and with neither, ends with every training label right; test accuracies differ by less than 10 points from those with "
         "neither, on average over runs.",
         quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),

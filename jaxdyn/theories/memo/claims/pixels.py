@@ -77,7 +77,8 @@ STUDY = jd.Study(
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     rivals={"nothing is learned": still},
     plot=plot,
-    caption="Left: training accuracy along training by condition, median and central 90% of the runs. Right: first record with every "
+    caption="Left: training accuracy along training by condition, median and central 90% of the runs. Right: first record with "
+    "every "
     "training label right, one point a run.",
 )
 SETUP = "A perceptron with one hidden layer of 128 ReLUs, trained by Adam for 200 steps on 300 handwritten digits,"
@@ -85,7 +86,8 @@ SETUP = "A perceptron with one hidden layer of 128 ReLUs, trained by Adam for 20
 CLAIMS = (
     STUDY.claim(
         id="memo.input_corruptions",
-        statement=f"{SETUP} ends with every training label right if the labels are drawn at random, if the pixels are shuffled by one "
+        statement=f"{SETUP} ends with every training label right if the labels are drawn at random, if the pixels are shuffled "
+        f"by one "
         "permutation or by one an image, and if the images are Gaussian noise; random labels take 1.6 to 5 times as many steps "
         "as true ones, in the geometric mean over runs.",
         judge=judge,
@@ -96,7 +98,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.times",
-        statement=f"{SETUP} how many steps does it need to fit true labels of images with shuffled pixels, with pixels shuffled anew in "
+        statement=f"{SETUP} how many steps does it need to fit true labels of images with shuffled pixels, with pixels "
+        f"shuffled anew in "
         "each image, and of Gaussian noise, over those of true images? About as many: 0.7 to 1.4 times.",
         expected="measured",
         judge=judge_times,

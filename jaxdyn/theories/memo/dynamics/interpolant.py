@@ -3,7 +3,8 @@ r"""A network with one hidden layer of n ReLUs and 2n + d weights that takes any
 .. math:: c(x) = \sum_j w_j \max(a \cdot x - b_j, 0), \qquad b_1 < z_1 < b_2 < z_2 < \dots, \quad z_i = a \cdot x_i \text{ sorted}
 
 with b_1 = z_1 - 1 and the others halfway. The matrix max(z_i - b_j, 0) is lower triangular with a positive diagonal, so that
-the weights follow one after another: on the i-th piece the function is s_i z - t_i with s_i = sum of w_j, t_i = sum of w_j b_j, j <= i.
+the weights follow one after another: on the i-th piece the function is s_i z - t_i with s_i = sum of w_j, t_i = sum of w_j b_j,
+j <= i.
 Source: arXiv:1611.03530, Theorem 1 and its proof. Letters: n points, d inputs.
 """
 
