@@ -110,7 +110,7 @@ CLAIMS = (
         f"average over "
         "runs, is between 7% and 13%, where chance is 10%.",
         judge=judge_random,
-        controls=NARROW | {"true labels": {"condition": "true"}},
+        controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
         rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
     ),
     STUDY.claim(
@@ -121,7 +121,7 @@ CLAIMS = (
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
-        controls=NARROW | {"shares exchanged": jd.rolled(measured_test="corruption")},
+        controls={"shares exchanged": jd.rolled(measured_test="corruption")},
         rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
     ),
     STUDY.claim(
@@ -132,6 +132,7 @@ CLAIMS = (
         "neither, on average over runs.",
         quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
         paper=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5], **FULL),
+        seeds=4,
         judge=judge_regular,
         controls=NARROW,
         rivals={"nothing is learned": still, "without a regulariser, new images are at chance": needed},

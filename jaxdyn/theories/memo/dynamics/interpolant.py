@@ -2,9 +2,9 @@ r"""A network with one hidden layer of n ReLUs and 2n + d weights that takes any
 
 .. math:: c(x) = \sum_j w_j \max(a \cdot x - b_j, 0), \qquad b_1 < z_1 < b_2 < z_2 < \dots, \quad z_i = a \cdot x_i \text{ sorted}
 
-with b_1 = z_1 - 1 and the others halfway. The matrix max(z_i - b_j, 0) is lower triangular with a positive diagonal, so that
-the weights follow one after another: on the i-th piece the function is s_i z - t_i with s_i = sum of w_j, t_i = sum of w_j b_j,
-j <= i.
+with b_1 = z_1 - 1 and the others a tenth of the way from one z to the next (halfway, rounding errors grow from piece to piece).
+The matrix max(z_i - b_j, 0) is lower triangular with a positive diagonal, so that the weights follow one after another: on the
+i-th piece the function is s_i z - t_i with s_i = sum of w_j, t_i = sum of w_j b_j, j <= i.
 Source: arXiv:1611.03530, Theorem 1 and its proof. Letters: n points, d inputs.
 """
 
@@ -17,6 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
 __all__ = ["Interpolant", "apply", "construct", "weights"]
+
+
+PLACE = 0.1  # of a bias between the two values of z around it
 
 
 class Interpolant(NamedTuple):
@@ -34,8 +37,7 @@ def construct(
     z = jnp.where(used, x @ a, jnp.inf)
     order = jnp.argsort(z)
     z, y = z[order], y[order]
-    halfway = (z[1:] + z[:-1]) / 2
-    b = jnp.concatenate([z[:1] - 1, halfway])
+    b = jnp.concatenate([z[:1] - 1, (1 - PLACE) * z[:-1] + PLACE * z[1:]])
     free = jnp.isfinite(z) & (jnp.arange(z.size) != dropped)
     z, b = jnp.where(jnp.isfinite(z), z, 0), jnp.where(jnp.isfinite(b), b, 0)
 
