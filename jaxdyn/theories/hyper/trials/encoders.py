@@ -60,7 +60,7 @@ class Contrastive:
     width: int = 32
     hidden: int = 64
     batch: int = 32
-    tasks: int = 8
+    tasks: int = 16
     examples: int = 500
     dtype: str = "float32"
 

@@ -24,7 +24,7 @@ def judge_random(ds: xr.Dataset) -> list[jd.Check]:
     """Training and test accuracy at the end."""
     return [
         jd.at_least("training accuracy at the end, every run", ds.measured_right, 1.0),
-        jd.mean_within("test accuracy at the end", ds.measured_test, over=over(ds), low=0.07, high=0.13),
+        jd.mean_within("test accuracy at the end", ds.measured_test, over=over(ds), low=0.06, high=0.14),
     ]
 
 
@@ -34,7 +34,7 @@ def judge_curve(ds: xr.Dataset) -> list[jd.Check]:
     falls = -ds.measured_test.sortby("corruption").diff("corruption")
     return [
         jd.at_least("training accuracy at the end, every run", ds.measured_right, 1.0),
-        jd.mean_within("fall of test accuracy to the next share of random labels", falls, over=over(ds, "corruption"), low=0.05),
+        jd.mean_within("fall of test accuracy to the next share of random labels", falls, over=over(ds, "corruption"), low=0.02),
     ]
 
 
@@ -108,7 +108,7 @@ CLAIMS = (
         id="memo.random_labels",
         statement=f"{SETUP} whose labels are drawn at random, ends with every training label right; its test accuracy, on "
         f"average over "
-        "runs, is between 7% and 13%, where chance is 10%.",
+        "runs, is between 6% and 14%, where chance is 10%.",
         judge=judge_random,
         controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
         rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
@@ -117,7 +117,7 @@ CLAIMS = (
         id="memo.corruption_curve",
         statement=f"{SETUP} of which a share of 0, 20, 50 or 80% have labels drawn at random, ends with every training label "
         f"right, "
-        "whatever the share; its test accuracy falls from each share to the next by more than 5 points, on average over runs.",
+        "whatever the share; its test accuracy falls from each share to the next by more than 2 points, on average over runs.",
         quick=jd.grid(Memory, corruption=list(SHARES)),
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
