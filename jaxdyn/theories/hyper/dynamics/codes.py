@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-__all__ = ["bit_moment", "bit_variance", "jensen", "loss", "one_hot_moment", "simplex_moment", "sphere_moment"]
+__all__ = ["bit_moment", "bit_variance", "critical", "jensen", "loss", "one_hot_moment", "simplex_moment", "sphere_moment"]
 
 TERMS = 80  # of the series of the sphere; enough for T >= 0.05
 
@@ -61,3 +61,18 @@ def simplex_moment(words: Any, temperature: Any) -> Float[Array, ""]:
 def one_hot_moment(words: Any, temperature: Any) -> Float[Array, ""]:
     """C of M orthogonal codewords, equally often; 1 for infinitely many."""
     return (jnp.exp(1 / temperature) + words - 1) / words
+
+
+def critical(bits: Any, temperature: Any, mean: Any = 0.5, second: Any = 1 / 3) -> Float[Array, ""]:
+    r"""What a linear encoder gains from a little weight on irrelevant bits, in units in which its sign alone matters.
+
+    A representation with energy e per relevant energy in irrelevant bits, :math:`z \propto (x_{1:k}, \sqrt{e}\, \tau u)`, has to
+    first order in e positives with similarity :math:`1 - e \operatorname{Var} \tau` and negatives with similarity
+    :math:`s (1 - e\, E\tau^2)`, so that its loss changes in proportion to
+
+    .. math:: \operatorname{Var} \tau - E\tau^2 \tanh(1/Tk)
+
+    Returned is :math:`\tanh(1/Tk) - 1 + \mu`, :math:`\mu = (E\tau)^2/E\tau^2`: positive where irrelevant bits help. Source:
+    derived.
+    """
+    return jnp.tanh(1 / (temperature * bits)) - 1 + mean**2 / second

@@ -42,7 +42,7 @@ class Codes:
     batch: int = 512
     batches: int = 8
     tasks: int = 10
-    examples: int = 2000
+    examples: int = 5000
 
     def __post_init__(self) -> None:
         jd.require(self, 1 <= self.first <= self.relevant, "first is from 1 to relevant", "first", "relevant")

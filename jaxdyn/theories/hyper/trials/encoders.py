@@ -161,5 +161,6 @@ def trial(s: Contrastive, key: PRNGKeyArray) -> jd.Observables:
             "irrelevant": names["irrelevant"],
             "steps": jd.named((every * jnp.arange(s.records + 1)).astype(s.dtype), "step"),
         },
+        assumed={"critical": codes.critical(bits, temperature)},
         status=train.finite_status(last.params),
     )

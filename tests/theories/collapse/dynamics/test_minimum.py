@@ -20,6 +20,7 @@ def test_against_descent(classes, decay):
     best = scipy.optimize.minimize(loss, start, tol=1e-12)
     with jax.enable_x64(True):
         least, gap, size = (float(f(classes, decay)) for f in (minimum.least, minimum.gap, minimum.size))
+        cosine = float(minimum.cosine(classes))
     assert best.fun == pytest.approx(least, abs=1e-8)
     w, h = best.x.reshape(2, classes, classes)
     z = h @ w.T
@@ -27,6 +28,6 @@ def test_against_descent(classes, decay):
     np.testing.assert_allclose((h**2).sum(-1), size, atol=1e-3)
     if size > 0:
         cos = (h @ h.T / size)[~np.eye(classes, dtype=bool)]
-        np.testing.assert_allclose(cos, float(minimum.cosine(classes)), atol=1e-3)
+        np.testing.assert_allclose(cos, cosine, atol=1e-3)
     else:
         assert decay > 1 / classes

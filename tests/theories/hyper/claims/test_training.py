@@ -61,3 +61,12 @@ def test_weight_decay():
     ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
     assert passed(training.judge_decay(ds)) == [True, True, True]
     assert passed(training.judge_decay(training.published_gain(ds))) == [False, True, False]
+
+
+def test_threshold():
+    runs = made().rename(encoder="temperature").assign_coords(temperature=[0.65, 0.9])
+    sign = xr.DataArray([0.05, -0.03], dims="temperature", coords={"temperature": [0.65, 0.9]})
+    ds = runs.assign(assumed_critical=sign.broadcast_like(runs.status))
+    assert passed(training.judge_threshold(ds)) == [True] * 4
+    assert passed(training.judge_threshold(training.used(ds)))[2:] == [True, False]
+    assert passed(training.judge_threshold(training.still(ds)))[3] is False

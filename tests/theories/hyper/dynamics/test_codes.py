@@ -47,3 +47,22 @@ def test_values_of_the_paper_s_scale():
     assert found == [5.1322, 5.06, 5.0356, 4.9987, 4.9764, 4.9566]
     assert [round(loss(f(1024.0, 0.5)), 4) for f in (codes.one_hot_moment, codes.simplex_moment)] == [4.9429, 4.941]
     assert loss(jnp.float64(1)) == pytest.approx(4.9367, abs=5e-5)
+
+
+@pytest.mark.parametrize("bits", [3, 5])
+@pytest.mark.parametrize("temperature", [0.3, 2.0])
+def test_the_sign_of_a_little_irrelevant_weight(bits, temperature):
+    e, tau = 1e-3, (np.arange(40) + 0.5) / 40
+    words = np.array(list(itertools.product([-1, 1], repeat=bits)))
+    s = words @ words[0] / bits  # similarities of independent points
+    first, second = np.meshgrid(tau, tau)
+    size = np.sqrt((1 + e * first**2) * (1 + e * second**2))
+    u = np.array([-1.0, 1.0])[:, None, None, None]  # one irrelevant bit against another
+    negative = np.exp((s[:, None, None] + e * u * first * second) / size / temperature).mean()
+    positive = (1 + e * first * second) / size / temperature
+
+    def loss(negative, positive):
+        return np.mean(np.log(62 * negative + np.exp(positive)) - positive)
+
+    change = loss(negative, positive) - loss(np.exp(s / temperature).mean(), np.array(1 / temperature))
+    assert np.sign(change) == -np.sign(float(codes.critical(bits, temperature)))

@@ -28,7 +28,7 @@ def test_outputs_that_are_masked_and_an_optimizer_that_decays():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"relevant": 99.0}, {"dim": 11.0}, {"normalised": 0.5}, {"lr": 0.0}, {"coupled": -1.0}, {"batch": 1}, {"records": 0}]
+    "wrong", [{"relevant": 99.0}, {"dim": 33.0}, {"normalised": 0.5}, {"lr": 0.0}, {"coupled": -1.0}, {"batch": 1}, {"records": 0}]
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
