@@ -182,10 +182,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="hyper.linear_threshold",
-        statement=rf"{LINEAR} {ANY}, reads irrelevant bits where $\\tanh(1/Tk) > 1 - \\mu$, with "
-        r"$\mu = (E\tau)^2/E\tau^2 = 3/4$, that is for $Tk < 3.9$: at the end they have more than 10% of the squared change of the "
-        "representation over single bits turned at temperature 0.65 (Tk = 3.25), and less than 1% at 0.9 (Tk = 4.5), on average "
-        "over runs.",
+        statement=rf"{LINEAR} {ANY}, reads irrelevant bits below the temperature at which $\tanh(1/Tk) = 1 - \mu$, with "
+        r"$\mu = (E\tau)^2/E\tau^2 = 3/4$ and hence $Tk = 3.9$, and not above: at the end they have more than 10% of the squared "
+        "change of the representation over single bits turned at T = 0.65 (Tk = 3.25), and less than 1% at T = 0.9 (Tk = 4.5), on "
+        "average over runs.",
         quick=jd.grid(Contrastive, encoder="linear", temperature=[0.65, 0.9]),
         paper=jd.grid(Contrastive, encoder="linear", temperature=[0.65, 0.9], every=4000.0),
         judge=judge_threshold,
