@@ -40,7 +40,7 @@ class Codes:
     temperature: jd.Swept = 0.5
     inputs: int = 50
     batch: int = 512
-    batches: int = 8
+    batches: int = 4
     tasks: int = 10
     examples: int = 5000
 

@@ -54,7 +54,7 @@ class Contrastive:
     dim: jd.Swept = 10.0
     normalised: jd.Swept = 1.0
     temperature: jd.Swept = 0.5
-    every: jd.Swept = 1000.0
+    every: jd.Swept = 750.0
     records: int = 4
     inputs: int = 10
     width: int = 32
