@@ -128,7 +128,8 @@ CLAIMS = (
     STUDY.claim(
         id="collapse.narrow",
         statement="Where a simplex of 10 class means has no room, in 5 dimensions, what does the gradient flow of the "
-        "unconstrained-features model (4 features a class, weight decay 0.01) end at? A cross: the least cosine of two class "
+        "unconstrained-features model (4 features a class, weight decay 0.01) end at? A cross-polytope: the least cosine of "
+        "two class "
         "means is -1 "
         "and the largest 0.",
         expected="measured",

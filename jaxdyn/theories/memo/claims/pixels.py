@@ -95,9 +95,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="memo.times",
-        statement=f"{SETUP} how many steps does it need to fit true labels of images with shuffled pixels, with pixels "
-        f"shuffled anew in "
-        "each image, and of Gaussian noise, over those of true images? About as many: 0.7 to 1.4 times.",
+        statement="How many steps does a perceptron with one hidden layer of 128 ReLUs (Adam, 300 handwritten digits) need to "
+        "fit true "
+        "labels of images with shuffled pixels, with pixels shuffled anew in each image, and of Gaussian noise, over those of true "
+        "images? About as many: 0.7 to 1.5 times, in the geometric mean over runs.",
         expected="measured",
         judge=judge_times,
         controls={"conditions exchanged": jd.rolled(measured_first="condition")},
