@@ -98,7 +98,7 @@ CLAIMS = (
         statement="How many steps does a perceptron with one hidden layer of 128 ReLUs (Adam, 300 handwritten digits) need to "
         "fit true "
         "labels of images with shuffled pixels, with pixels shuffled anew in each image, and of Gaussian noise, over those of true "
-        "images? About as many: 0.7 to 1.5 times, in the geometric mean over runs.",
+        "images? About as many: 0.67 to 1.5 times, in the geometric mean over runs.",
         expected="measured",
         judge=judge_times,
         controls={"conditions exchanged": jd.rolled(measured_first="condition")},
