@@ -197,6 +197,8 @@ CLAIMS = (
         statement=f"{MLP} {CUBE} ends with a contrastive loss that is lower by 0.1 or more than that of a linear encoder from the "
         "same seed, and with a downstream accuracy that is lower by a point or more, on average over runs.",
         judge=judge_mlp,
+        seeds=10,
+        bounds=jd.looked(at="0:10", confirmed="9000:9010"),
         controls={
             "32 dimensions, one a pattern of the relevant bits": {"dim": 32.0},
             "encoders exchanged": jd.rolled(measured_loss="encoder", measured_accuracy="encoder"),
