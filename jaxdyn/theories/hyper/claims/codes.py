@@ -18,7 +18,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     difference = ds.measured_other - ds.measured_mean
     return [
         jd.at_most("loss of g with blocks exchanged less that of f, every batch", abs(ds.measured_tie - ds.predicted_tie), 1e-6),
-        jd.mean_within("loss of g less that of f on the same batches", difference, over=over, low=-0.002, high=0.002),
+        jd.mean_within("loss of g less that of f on the same batches", difference, over=over, low=-0.003, high=0.003),
         jd.mean_within("loss of f less its closed form", ds.measured_mean - ds.predicted_mean, over=over, low=-0.003, high=0.003),
         jd.mean_within("downstream accuracy of f", ds.measured_relevant, over=over, low=0.98),
         jd.mean_within("downstream accuracy of g", ds.measured_irrelevant, over=over, low=0.47, high=0.53),
@@ -60,9 +60,10 @@ CLAIMS = (
         id="hyper.tie",
         statement=r"Two encoders written down, not trained: f reads the 10 relevant bits of 50, g the signs of 10 others, both at "
         r"the scale of the paper (temperature 0.5, batches of 512). On every batch of which the two blocks of bits are exchanged, "
-        r"the contrastive loss of g is that of f to $10^{-6}$; on the same batches it is the same on average within 0.002, and "
-        r"within 0.003 that of the closed form $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ less Jensen's term. A linear probe on f has "
-        "an accuracy of 98% at least, on g of 47% to 53%, on average over runs.",
+        r"the contrastive loss of g is that of f to $10^{-6}$. On average over runs, the losses of both on the same batches "
+        r"differ by "
+        r"less than 0.003, that of f is within 0.003 of the closed form $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ less Jensen's term, "
+        "and linear probes have an accuracy of 98% at least on f, of 47% to 53% on g.",
         bounds="derived",
         controls={"f reads 9 of the 10 bits": {"first": 9.0}, "accuracies exchanged": exchanged},
         rivals={},
