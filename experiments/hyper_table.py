@@ -57,7 +57,8 @@ def train(scale: str, out: Path, fields: dict, only: str | None) -> dict[str, xr
 def written(out: Path, fields: dict) -> xr.Dataset:
     """Both codes that are written down."""
     same = {name: fields[name] for name in ("relevant", "temperature", "inputs", "batch")}
-    return experiment.sweep(out, "codes", codes.trial, jd.grid(codes.Codes, first=same["relevant"], **same), 4)
+    batches = max(4, 4096 // fields["batch"])
+    return experiment.sweep(out, "codes", codes.trial, jd.grid(codes.Codes, first=same["relevant"], batches=batches, **same), 4)
 
 
 def cells(loss: xr.DataArray, right: xr.DataArray) -> dict:
