@@ -133,6 +133,7 @@ CLAIMS = (
         quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
         paper=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5], **FULL),
         seeds=4,
+        bounds=jd.looked(at="0:8", confirmed="4000:4004"),
         judge=judge_regular,
         controls=NARROW,
         rivals={"nothing is learned": still, "without a regulariser, new images are at chance": needed},
