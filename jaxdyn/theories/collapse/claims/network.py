@@ -65,7 +65,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Perceptron, classes=[3.0, 10.0]),
         paper=jd.grid(Perceptron, classes=[3.0, 10.0], each=100, hidden=256, every=2000.0),
-        seeds=4,
+        seeds=8,
         paper_seeds=8,
         evidence="network",
         source="arXiv:2008.08186 (there deep networks on seven data sets); sizes ours",
