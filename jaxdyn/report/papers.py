@@ -207,6 +207,25 @@ VECTOR_MACHINES = Paper(
 )
 
 
+SAUNSHI = Paper(
+    "2202.14037",
+    "Understanding Contrastive Learning Requires Incorporating Inductive Biases",
+    "N. Saunshi, J. Ash, S. Goel, D. Misra, C. Zhang, S. Arora, S. Kakade, A. Krishnamurthy",
+    "ICML 2022",
+)
+ZHANG = Paper(
+    "1611.03530",
+    "Understanding deep learning requires rethinking generalization",
+    "C. Zhang, S. Bengio, M. Hardt, B. Recht, O. Vinyals",
+    "ICLR 2017",
+)
+PAPYAN = Paper(
+    "2008.08186",
+    "Prevalence of Neural Collapse during the terminal phase of deep learning training",
+    "V. Papyan, X. Y. Han, D. L. Donoho",
+    "PNAS 2020",
+)
+
 THEORIES = {
     "cal": Theory(
         "Calibration",
@@ -374,6 +393,27 @@ THEORIES = {
         "Attention trained on tokens of fixed scores grows without end, in the direction of the support vector machine that "
         "separates the best token of every sequence from the others.",
         (TOKENS, VECTOR_MACHINES),
+    ),
+    "hyper": Theory(
+        "Boolean hypercube",
+        "Encoders with the same contrastive loss, or a lower one, may serve a downstream task well or not at all: which, the "
+        "class of "
+        "encoders and the optimizer decide. On the hypercube, losses of codes have closed forms.",
+        (SAUNSHI,),
+    ),
+    "memo": Theory(
+        "Memorisation",
+        "Networks that know new images when trained on true labels fit random labels as well. A network of $2n + d$ weights "
+        "through any "
+        "$n$ points is written down.",
+        (ZHANG,),
+    ),
+    "collapse": Theory(
+        "Neural collapse",
+        "At the end of training, the features of a class coincide, class means form a simplex, and the classifier is "
+        "proportional to "
+        "them. With features as free parameters and weight decay, this minimum has a closed form.",
+        (PAPYAN,),
     ),
 }
 

@@ -1,0 +1,1 @@
+"""What the theory predicts: the minimum of the unconstrained-features model in closed form."""

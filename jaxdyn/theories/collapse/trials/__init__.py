@@ -1,0 +1,1 @@
+"""Settings and trials of the claims on neural collapse."""

@@ -1,0 +1,9 @@
+"""The claims on free features come out as expected, with all their controls and rivals."""
+
+import jaxdyn as jd
+from jaxdyn.theories.collapse.claims import free
+
+
+def test_verdicts():
+    results = jd.verify_many(list(free.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in free.CLAIMS}

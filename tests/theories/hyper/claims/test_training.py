@@ -1,0 +1,72 @@
+"""Judges of trained encoders, on made-up curves."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.theories.hyper.claims import training
+from tests.theories.galore.helpers import passed
+
+ENDS = {"loss": ((2.69, 2.582, 2.581), (3.4, 2.462, 2.448)), "accuracy": ((0.88, 0.999, 0.999), (0.89, 0.99, 0.87))}
+
+
+def made():
+    """Eight runs of both encoders at three records."""
+    rng = np.random.default_rng(0)
+
+    def curve(rows):
+        return ("encoder", "seed", "step"), np.array(rows)[:, None, :] + 1e-3 * rng.normal(size=(2, 8, 3))
+
+    ds = {f"measured_{name}": curve(rows) for name, rows in ENDS.items()}
+    ds["irrelevant"] = curve(((0.5, 0.4, 0.4), (0.5, 0.005, 0.002)))
+    ds["error"] = ("encoder", "seed", "step"), np.full((2, 8, 3), 0.004)
+    ds["status"] = ("encoder", "seed"), np.zeros((2, 8))
+    ds["predicted_least"] = ("encoder", "seed"), np.full((2, 8), 2.417)
+    ds = xr.Dataset(ds, coords={"encoder": ["linear", "mlp"]})
+    end = ds.measured_loss.isel(step=-1)
+    return ds.assign(measured_final=end, measured_least=end, predicted_final=xr.full_like(end, 2.5812))
+
+
+def test_linear():
+    ds = made().sel(encoder="linear")
+    assert passed(training.judge_linear(ds)) == [True, True]
+    assert passed(training.judge_linear(training.still(ds))) == [False, False]
+    assert passed(training.judge_linear(made().sel(encoder="mlp"))) == [False, False]
+
+
+def test_mlp_against_linear():
+    ds = made()
+    assert passed(training.judge_mlp(ds)) == passed(training.judge_share(ds)) == [True, True]
+    swapped = ds.roll(encoder=1, roll_coords=False)
+    assert passed(training.judge_mlp(swapped)) == passed(training.judge_share(swapped)) == [False, False]
+
+
+def test_late_fall():
+    ds = made().sel(encoder="mlp")
+    assert passed(training.judge_late(ds)) == [True, True]
+    assert passed(training.judge_late(made().sel(encoder="linear")))[0] is False
+    assert passed(training.judge_late(training.still(ds)))[0] is False
+    shown = training.early(ds)
+    assert passed(training.judge_late(shown)) == [False, False]
+
+
+def test_bound():
+    ds = made()
+    assert passed(training.judge_bound(ds)) == [True]
+    assert passed(training.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False]
+
+
+def test_weight_decay():
+    ds = made().sel(encoder="mlp", drop=True)
+    gain = xr.DataArray([0.0, 0.0, 0.12], dims="decoupled", coords={"decoupled": [0.0, 0.1, 1.0]})
+    ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
+    assert passed(training.judge_decay(ds)) == [True, True, True]
+    assert passed(training.judge_decay(training.published_gain(ds))) == [False, True, False]
+
+
+def test_threshold():
+    runs = made().rename(encoder="temperature").assign_coords(temperature=[0.65, 0.9])
+    sign = xr.DataArray([0.05, -0.03], dims="temperature", coords={"temperature": [0.65, 0.9]})
+    ds = runs.assign(assumed_critical=sign.broadcast_like(runs.status))
+    assert passed(training.judge_threshold(ds)) == [True] * 4
+    assert passed(training.judge_threshold(training.used(ds)))[2:] == [True, False]
+    assert passed(training.judge_threshold(training.still(ds)))[3] is False
