@@ -38,6 +38,14 @@ SHOWN = (  # one a theory
     "sup.superposition",
     "emer.bounded",
     "sln.exact_small",
+    "coc.edit",
+    "assort.capacity",
+    "icl.plateaus",
+    "ih.phases",
+    "margin.vector",
+    "hyper.linear_threshold",
+    "memo.finite_sample",
+    "collapse.descent",
 )
 INTRO = """# Gallery
 
