@@ -136,7 +136,7 @@ def plan(
             wanted.setdefault((Program(trial, setting, static, executor), request.seeds), {})[swept] = None
     known = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
-    for (program, seeds), cells in wanted.items():
+    for (program, seeds), cells in _once(wanted).items():
         facts = known[program]
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
         chosen = facts["executor"] if executor == "auto" else executor
@@ -144,11 +144,25 @@ def plan(
         most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
         most = min(most, chunk)
         seed_parts = _split(seeds, max(1, most))
-        cell_parts = _split(list(cells), max(1, most // len(seed_parts[0])))
+        cell_parts = _split(cells, max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
         job.chunks += [Chunk(program, part, block, folder, program_id) for block in seed_parts for part in cell_parts]
     return list(jobs.values())
+
+
+def _once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
+    """What is wanted, without cells that are wanted with more seeds as well, these among them."""
+    groups: dict[Program, list[tuple[int, ...]]] = {}
+    for program, seeds in wanted:
+        groups.setdefault(program, []).append(seeds)
+    left = {}
+    for (program, seeds), cells in wanted.items():
+        own = set(seeds)
+        larger = [wanted[program, more] for more in groups[program] if len(more) > len(own) and own <= set(more)]
+        if kept := [cell for cell in cells if not any(cell in other for other in larger)]:
+            left[program, seeds] = kept
+    return left
 
 
 def _split(items: Sequence[T], most: int) -> list[tuple[T, ...]]:

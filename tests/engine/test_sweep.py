@@ -228,6 +228,23 @@ def test_split_covers_all_in_order_with_one_size(items, most):
     assert len(parts) == -(-len(items) // len(parts[0]))
 
 
+def test_a_cell_is_planned_once_with_the_most_of_its_seeds():
+    wanted = {
+        ("p", (0, 1)): dict.fromkeys("ab"),
+        ("p", (0, 1, 2)): dict.fromkeys("bc"),
+        ("p", (2, 0, 1, 3)): dict.fromkeys("c"),
+        ("p", (7, 8)): dict.fromkeys("bc"),
+        ("q", (0, 1)): dict.fromkeys("b"),
+    }
+    assert sweep_module._once(wanted) == {
+        ("p", (0, 1)): ["a"],
+        ("p", (0, 1, 2)): ["b"],
+        ("p", (2, 0, 1, 3)): ["c"],
+        ("p", (7, 8)): ["b", "c"],
+        ("q", (0, 1)): ["b"],
+    }
+
+
 def test_equal_runs_of_two_requests_are_planned_once(toys):
     grid = jd.grid(toys.Toy, rate=[0.5, 1.0])
     requests = [

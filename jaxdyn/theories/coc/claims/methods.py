@@ -9,10 +9,9 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.coc.trials.training import Training, trial
 
-__all__ = ["CLAIMS", "COMPARED", "SEEDS", "SETUP", "judge_curriculum"]
+__all__ = ["CLAIMS", "COMPARED", "SETUP", "judge_curriculum"]
 
 COMPARED = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]
-SEEDS = 2
 LEARNED = 0.8  # accuracy from which a network has learned the task
 LEAST = 0.2
 SETUP = (
@@ -54,7 +53,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe=COMPARED),
-    seeds=SEEDS,
+    paper=jd.grid(Training, recipe=COMPARED),
+    seeds=1,
+    paper_seeds=8,
     evidence="network",
     source="arXiv:2412.06769, table 1 and section 4 (methods); arXiv:2505.12514, section 5 (from scratch); sizes and bounds ours",
     rivals={"all methods end alike": alike},
@@ -66,9 +67,9 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
-        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Of two networks trained by Coconut one learned the "
-        "task and answers 0.93 of all problems right; the same training without the curriculum (the last stage from the start), or "
-        "with a pause token in the place of thoughts, leaves both networks at a coin between the two candidates (0.48 to 0.55).",
+        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Where a network trained by Coconut answers 0.93 of "
+        "all problems right, the same training without the curriculum (the last stage from the start), or with a pause token in "
+        "the place of thoughts, leaves it at a coin between the two candidates (one network each, from one start).",
         expected="measured",
         judge=judge_curriculum,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},

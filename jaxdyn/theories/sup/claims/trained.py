@@ -161,12 +161,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        statement=f"In {SETUP}: are continuous thoughts needed? Of two networks trained by Coconut one learned the task and "
-        "answers 0.93 of all problems right; networks trained on chains of text, or on answers alone, are left at a coin between "
-        "the two candidates (0.47 to 0.58, two networks each).",
+        statement=f"In {SETUP}: are continuous thoughts needed? Where a network trained by Coconut answers 0.93 of all "
+        "problems right, training on chains of text, or on answers alone, leaves it at a coin between the two candidates (one "
+        "network each, from one start).",
         expected="measured",
         judge=judge_accuracy,
-        seeds=2,
+        seeds=1,
+        paper_seeds=8,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         rivals={"all methods end alike": alike},
         found={
