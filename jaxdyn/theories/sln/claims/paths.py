@@ -131,7 +131,7 @@ def plot_embedding(ds: xr.Dataset, fig: Figure) -> None:
 
 
 NETWORK = (
-    "decoders with rotary positions and width 64, trained for 480 steps of 32 problems on four in five of the connected graphs of "
+    "Decoders with rotary positions and width 64, trained for 480 steps of 32 problems on four in five of the connected graphs of "
     "3 to 6 vertices, two runs"
 )
 STUDY = jd.Study(

@@ -146,13 +146,13 @@ CLAIMS = (
         "graph's normalised Laplacian, more than 99% for fewer than 10 vertices",
         statement="Edges embedded by the leading eigenvectors of the line graph's normalised Laplacian, without weights, lead "
         "along a shortest path for at least 99% of the ordered pairs that are not adjacent, with the best number of 2 to 5 "
-        f"eigenvectors in each run. ({GRAPHS}, $n = 4$ to 10.)",
+        f"eigenvectors in each run. (On {GRAPHS}, $n = 4$ to 10.)",
     ),
     STUDY.claim(
         id="sln.unweighted_fails",
         statement="Leading eigenvectors of the line graph's normalised Laplacian, without weights, lead along a shortest path for "
         "less than 99% of the ordered pairs that are not adjacent, for every number of vertices $n = 5$ to 10 over three densities "
-        f"and with the best number of 2 to 5 eigenvectors in each run. ({GRAPHS}; no training.)",
+        f"and with the best number of 2 to 5 eigenvectors in each run. (On {GRAPHS}; no training.)",
         form="printed",
         judge=judge_unweighted,
         controls={r"random-walk Laplacian, all eigenvectors, weights $1/\lambda$": instead(BEST)},
