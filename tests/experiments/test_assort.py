@@ -2,6 +2,8 @@
 
 import csv
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.theories.assort.trials.order import KINDS, Assorted
@@ -9,6 +11,7 @@ from jaxdyn.theories.assort.trials.order import KINDS, Assorted
 TINY = {"height": 2, "codes": 8, "vq_steps": 2.0, "width": 8, "heads": 1, "hidden": 8, "batch": 4, "held_out": 8}
 
 
+@pytest.mark.slow
 def test_the_script_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
     module = script("assort_table")
     grid = jd.grid(Assorted, kind=list(KINDS), **TINY)

@@ -3,6 +3,7 @@
 import csv
 
 import numpy as np
+import pytest
 
 from jaxdyn import experiment
 
@@ -12,6 +13,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 def test_the_table_beside_an_earlier_one(script, monkeypatch, tmp_path, capsys):
     module = script("sln_table")
     monkeypatch.setattr(module, "GRAPHS", {"quick": 4})
@@ -30,6 +32,7 @@ def test_a_walk_is_a_shortest_path(script):
     assert all(graph[u, v] for u, v in zip(path, path[1:], strict=False)) and x.shape == (len(ends), 2)
 
 
+@pytest.mark.slow
 def test_a_network_resumes(script, monkeypatch, tmp_path, capsys):
     module = script("sln_model")
     small = {"largest": 5, "width": 8, "heads": 2, "batch": 2, "steps": 20, "problems": 12, "looked": 3, "orders": 2}

@@ -3,10 +3,12 @@
 import csv
 
 import numpy as np
+import pytest
 
 from jaxdyn import experiment
 
 
+@pytest.mark.slow
 def test_the_script_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
     module = script("sup_construction")
     small = {"nodes": [8.0], "names": 12, "edges": 14, "thoughts": 5, "graphs": 4, "rows": 17.0}
