@@ -49,9 +49,10 @@ def test_workers_that_are_left_by_an_exception_end_at_once():
         assert isinstance(executor, cf.ProcessPoolExecutor)
         executor.submit(time.sleep, 60)
         raise KeyError("a bug")
-    for child in set(multiprocessing.active_children()) - before:
-        child.join(10)
-    assert time.monotonic() - start < 30 and set(multiprocessing.active_children()) <= before
+    # not joined here: the pool's own thread waits for the same processes, and who comes second learns nothing of their end
+    while set(multiprocessing.active_children()) - before and time.monotonic() - start < 30:
+        time.sleep(0.01)
+    assert time.monotonic() - start < 30
 
 
 def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(monkeypatch):
