@@ -80,6 +80,7 @@ def test_score():
     assert float(seen["used"]) == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_a_short_run_learns_the_form_of_text():
     fields = SMALL | {"steps": 120, "width": 16, "batch": 16}
     ds = jd.sweep(trial, jd.grid(Assorted, kind=["solution", "text"], lr=1e-2, vq_steps=2.0, **fields), 1)

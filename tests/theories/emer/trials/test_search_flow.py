@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.emer.trials.search_flow import SearchFlow, off_structure, trial
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_flow_and_theory():
     grid = jd.grid(SearchFlow, target=["middle", "top"], train=["diagonal", "full"], density=0.2)
     ds = jd.sweep(trial, grid, 1)

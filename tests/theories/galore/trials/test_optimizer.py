@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore.trials import optimizer
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_optimizers():
     ds = jd.sweep(optimizer.full_rank_trial, jd.grid(optimizer.FullRank, steps=6, depth=2), 3)
     assert float(jd.relative_error(ds, "sgd", "place row col").max()) < 1e-9

@@ -10,6 +10,7 @@ from jaxdyn.theories.h2o.trials.budget import BUDGETS, Recall, shares, trial
 SMALL = {"length": 20, "width": 8, "hidden": 8, "fillers": 4, "keys": 2, "values": 2, "steps": 20, "records": 2, "texts": 4}
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_short_runs():
     ds = jd.sweep(trial, jd.grid(Recall, asking=[0.0, 0.25], **SMALL), 2)
     assert ds.sizes["policy"] == 9 and ds.budget.values.tolist() == list(BUDGETS) and ds.step.values.tolist() == [0, 10, 20]

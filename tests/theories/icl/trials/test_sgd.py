@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.icl.trials.sgd import LAWS, LENGTHS, Sgd, trial
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_training_and_test():
     ds = jd.sweep(trial, jd.grid(Sgd, lr=0.01, span=0.5, records=8), 2)
     assert int(ds.status.max()) == 0

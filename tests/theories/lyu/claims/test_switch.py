@@ -18,6 +18,7 @@ def rejects(judge, ds, name, factor):
     return not all(c.passed for c in judge(jd.scaled(**{f"predicted_{name}": factor})(ds)))
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_judges_hold_and_reject_a_tenth(small):
     for name, judge in (("switch", switch.judge_switch), ("error", switch.judge_path), ("product", switch.judge_path)):
         assert all(c.passed for c in judge(small)), [c for c in judge(small) if not c.passed]

@@ -40,6 +40,7 @@ def test_sequences_begin_with_a_token_of_their_own():
         np.testing.assert_array_equal(begun(s, 9, tokens)[:, 1:], tokens[:, 1:])
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_short_runs():
     ds = jd.sweep(trial, jd.grid(Language, begins=["anywhere", "token"], sink_token=[False, True], **SMALL), 2)
     assert bool((ds.status == 0).all()) and ds.sizes["policy"] == len(POLICIES) and ds.sizes["step"] == 3

@@ -15,6 +15,7 @@ from jaxdyn.theories.sln.trials.paths import Learning, trial
 SMALL = {"largest": 5, "width": 8, "heads": 2, "batch": 2, "steps": 12, "problems": 6, "looked": 2, "orders": 3}
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_a_trial():
     ds = jd.sweep(trial, jd.grid(Learning, **SMALL), 1)
     assert float(ds.curve[..., -1].max()) < float(ds.curve[..., 0].min())

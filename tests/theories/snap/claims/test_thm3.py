@@ -45,6 +45,7 @@ def test_the_published_residuals(flow_runs):
     np.testing.assert_allclose(residual, [published.RESIDUALS[r] for r in ds.ratio.values], atol=2e-3)
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_judges_of_the_flow(laws_flow_runs):
     ds = laws_flow_runs["alone"]
     inside, slow = ds.sel(ratio=[100.0, 1000.0]), ds.sel(ratio=[0.1])
