@@ -14,7 +14,7 @@ __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entro
 
 SETUP = (
     "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
-    "candidates two steps from their roots, random names; two thoughts; 5 of 8 networks learn the task)"
+    "candidates two steps from their roots, random names; two thoughts)"
 )
 LEARNED = 0.8  # accuracy from which a network has learned the task
 LOST = 0.3
@@ -128,7 +128,7 @@ STUDY = jd.Study(
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
     plot=plot_bars,
     caption="Share of right answers with thoughts kept, changed or left out; by the number of thoughts; and after edits of the "
-    "graph. A point is a run.",
+    "graph. A point is a run. (Of 8 networks, on two sets of seeds, 5 learned the task.)",
 )
 
 LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
