@@ -151,7 +151,7 @@ CLAIMS = (
         f"apart, where any shortest path counts. ({NETWORK}: far from the published 99%.)",
         expected="measured",
         judge=judge_accuracy,
-        controls={"one layer": {"layers": 1}},
+        controls={"distances of other problems": jd.rolled(distance="problem")},
         rivals={
             "the network before training": jd.swap(measured_right="untrained"),
             "random neighbours": jd.swap(measured_right="random"),

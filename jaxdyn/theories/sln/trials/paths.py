@@ -200,16 +200,17 @@ def observed(
     k_order, k_walk = jax.random.split(key)
     most = s.largest * (s.largest - 1) // 2
     double = lambda x: jnp.asarray(x, "float64")  # noqa: E731
-    right, guess = (double(jax.vmap(sequences.valid)(problems, solve(net, w, problems))) for w in (last, first))
+    both = jax.tree.map(lambda *w: jnp.stack(w), last, first)
+    right, guess = double(jax.lax.map(lambda w: jax.vmap(sequences.valid)(problems, solve(net, w, problems)), both))
     chance, away = jax.vmap(lambda p: (navigate.chance(p.graph, p.away)[tuple(p.ends)], p.away[tuple(p.ends)]))(problems)
     random = double(jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance)
     looked = jnp.asarray(table(s))
     keys = jax.random.split(k_order, len(looked))
-    h, h0 = (jax.vmap(lambda g, k, w=w: embedded(s, net, w, g, k))(looked, keys) for w in (last, first))
+    h, h0 = jax.lax.map(lambda w: jax.vmap(lambda g, k: embedded(s, net, w, g, k))(looked, keys), both)
     edges = jax.vmap(lambda g: graphs.edges_of(g, most))(looked)
     spectra = jax.lax.map(lambda e: line.spectrum(e, s.largest), edges)
     squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(model.stack(METRICS)))(spectra)
-    both = edges.real[:, :, None] & edges.real[:, None]
+    pairs = edges.real[:, :, None] & edges.real[:, None]
     return {
         "right": jd.named(right, "problem"),
         "untrained": jd.named(guess, "problem"),
@@ -221,7 +222,7 @@ def observed(
         "vectors": jd.named(spectra.vectors, "graph edge mode"),
         "values": jd.named(spectra.values, "graph mode"),
         "real": jd.named(double(edges.real), "graph edge"),
-        "squared": jd.named(jnp.where(both[:, None], squared, 0), "graph metric edge other"),
+        "squared": jd.named(jnp.where(pairs[:, None], squared, 0), "graph metric edge other"),
     }
 
 
