@@ -18,6 +18,7 @@ from jaxdyn.theories.li2.claims import (
     similar,
     stages,
     suppression,
+    variants,
     width,
     zero_init,
 )
@@ -42,6 +43,7 @@ TOPICS = (
     phase,
     stages,
     zero_init,
+    variants,
     diversity,
     suppression,
 )

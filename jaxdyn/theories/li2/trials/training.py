@@ -13,7 +13,7 @@ Source: arXiv:2509.21519, section 3 and the settings of its code. Letters: M ele
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -169,32 +169,51 @@ def train(
     def record(now: model.Params, before: model.Params) -> dict[str, Array]:
         return observe(now, d, s) | ({} if watch is None else watch(now, before, d))
 
+    p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
+    state, curves = along(step, training_loop.init(tx, p), record, s.epochs // s.every, s.every, known)
+    return Run(state.params, curves)
+
+
+def along(
+    step: Callable[[training_loop.State], training_loop.State],
+    start: training_loop.State,
+    record: Callable[[Any, Any], dict[str, Array]],
+    samples: int,
+    every: int,
+    known: float,
+) -> tuple[training_loop.State, dict[str, Float[Array, "t ..."]]]:
+    """Train until the test accuracy is ``known``: the last state, and records of the weights and those at the record before.
+
+    Among the records is ``test_accuracy``.
+    """
+
     def advance(carry: tuple[training_loop.State, Array], _: None) -> tuple[tuple[training_loop.State, Array], dict[str, Array]]:
         before, accuracy = carry
-        state = jax.lax.fori_loop(0, jnp.where(accuracy >= known, 0, s.every), lambda _, x: step(x), before)
+        state = jax.lax.fori_loop(0, jnp.where(accuracy >= known, 0, every), lambda _, x: step(x), before)
         now = record(state.params, before.params)
         return (state, now["test_accuracy"]), now
 
-    p = p._replace(v=ridge_top(p.w, d, s)) if s.ridge else p
-    first = record(p, p)
-    start = training_loop.init(tx, p), first["test_accuracy"]
-    (state, _), later = jax.lax.scan(advance, start, length=s.epochs // s.every)
-    curves = jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later)
-    return Run(state.params, curves)
+    first = record(start.params, start.params)
+    (state, _), later = jax.lax.scan(advance, (start, first["test_accuracy"]), length=samples)
+    return state, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later)
 
 
 def observe(p: model.Params, d: Data, s: Training) -> dict[str, Float[Array, ""]]:
     """Losses and accuracies on pairs that are trained on, and on all others."""
-    o = outputs(p, d, s.activation)
-    if s.objective == "mse":
+    return scores(outputs(p, d, s.activation), d, s.objective)
+
+
+def scores(o: Float[Array, "b r M"], d: Data, objective: str = "mse") -> dict[str, Float[Array, ""]]:
+    """The same from centred outputs for all pairs."""
+    if objective == "mse":
         each = jnp.sum(jnp.square(_residual(o, d.labels, "mse")), -1)
     else:
         each = -jnp.take_along_axis(jax.nn.log_softmax(o, -1), d.labels[..., None], -1)[..., 0]
-    right = (jnp.argmax(o, -1) == d.labels).astype(s.dtype)
-    learned, real = d.number < d.count, d.number < (p.w.shape[0] // 2) ** 2
+    right = (jnp.argmax(o, -1) == d.labels).astype(o.dtype)
+    learned, real = d.number < d.count, d.number < o.shape[-1] ** 2
     parts = {}
     for name, only in (("train", learned), ("test", real & ~learned)):
-        number = jnp.sum(only).astype(s.dtype)
+        number = jnp.sum(only).astype(o.dtype)
         parts[f"{name}_loss"] = jnp.sum(jnp.where(only, each, 0)) / number
         parts[f"{name}_accuracy"] = jnp.sum(jnp.where(only, right, 0)) / number
     return parts

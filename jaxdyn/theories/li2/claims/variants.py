@@ -1,0 +1,183 @@
+"""Claims on two variants of the network in training: complex weights, and residual blocks before the top layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.li2.trials.variants import Variant, trial
+from jaxdyn.theories.li2.trials.zero_init import KNOWN
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge_complex", "judge_delay", "judge_purity", "judge_start"]
+
+
+def judge_complex(ds: xr.Dataset) -> list[jd.Check]:
+    """How much sooner complex weights generalise, on few pairs, and that they gain less on many."""
+    jd.need(ds, imaginary=(0.0, 1.0), share=2)
+    gain = np.log(ds.measured_time.sel(imaginary=0.0, drop=True) / ds.measured_time.sel(imaginary=1.0, drop=True))
+    few, many = (gain.sel(share=share, drop=True) for share in (ds.share.min(), ds.share.max()))
+    return [
+        jd.gate("final test accuracy", ds.test_accuracy.isel(epoch=-1), at_least=KNOWN),
+        jd.mean_within("ln of epochs with real weights over those with complex ones, few pairs, mean", few, over="seed", low=0.2),
+        jd.mean_within("the same less that on many pairs, mean", few - many, over="seed", low=0.1),
+    ]
+
+
+def judge_delay(ds: xr.Dataset) -> list[jd.Check]:
+    """How much later a network with a residual block generalises, from the normal start."""
+    jd.need(ds, blocks=(0.0, 1.0), top=(0.0, 1.0))
+    time = np.log(ds.measured_time.clip(max=float(ds.epoch[-1]))).sel(top=1.0, drop=True)
+    delay = time.sel(blocks=1.0, drop=True) - time.sel(blocks=0.0, drop=True)
+    return [
+        jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
+        jd.mean_within("ln of epochs with a block over those without, mean", delay, over="seed", low=np.log(3)),
+    ]
+
+
+def judge_purity(ds: xr.Dataset) -> list[jd.Check]:
+    """How pure the nodes of the lowest layer are at the end, beside their start."""
+    pure = ds.measured_purity
+    return [
+        jd.mean_within("purity of nodes at the end, mean", pure, over="seed", low=0.3),
+        jd.mean_within("the same less that at the start, mean", pure - ds.random_purity, over="seed", low=0.1),
+    ]
+
+
+def judge_start(ds: xr.Dataset) -> list[jd.Check]:
+    """How much sooner networks generalise from V = 0, and what it gains with a block."""
+    jd.need(ds, blocks=(0.0, 1.0), top=(0.0, 1.0))
+    time, last = np.log(ds.measured_time), ds.test_accuracy.isel(epoch=-1)
+    flat = (time.sel(top=1.0, drop=True) - time.sel(top=0.0, drop=True)).sel(blocks=0.0, drop=True)
+    deep = (last.sel(top=0.0, drop=True) - last.sel(top=1.0, drop=True)).sel(blocks=1.0, drop=True)
+    return [
+        jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
+        jd.mean_within("ln of epochs from the normal start over those from V = 0, no block, mean", flat, over="seed", low=0.05),
+        jd.mean_within("final test accuracy from V = 0 less that from the normal start, a block", deep, over="seed", low=0.1),
+    ]
+
+
+def same(field: str, value: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the field does not matter."""
+
+    def rival(ds: xr.Dataset) -> xr.Dataset:
+        alike = ds.sel({field: value}, drop=True)
+        return ds.assign({name: xr.zeros_like(ds[name]) + alike[name] for name in ("measured_time", "test_accuracy")})
+
+    return rival
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nodes stay as pure as they were."""
+    return ds.assign(measured_purity=ds.random_purity)
+
+
+def even(ds: xr.Dataset) -> xr.Dataset:
+    """A control: a node has as much of each of the 11 irreps of Z_23."""
+    return ds.assign(measured_purity=xr.zeros_like(ds.measured_purity) + 1 / 11)
+
+
+def exchanged(field: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A control: what was found for the values of a field in reverse order."""
+
+    def control(ds: xr.Dataset) -> xr.Dataset:
+        other = ds.isel({field: slice(None, None, -1)}).assign_coords({field: ds[field]})
+        return ds.assign({name: other[name] for name in ("measured_time", "test_accuracy")})
+
+    return control
+
+
+def plot_complex(ds: xr.Dataset, fig: Figure) -> None:
+    """Test accuracy along training with real and complex weights, a panel per share."""
+    shares = np.atleast_1d(ds.share)
+    for ax, share in zip(np.atleast_1d(fig.subplots(1, len(shares), sharey=True)), shares, strict=True):
+        for imaginary, label, color in ((0.0, "real", "measured"), (1.0, "complex", "third")):
+            part = ds.test_accuracy.sel(share=share, imaginary=imaginary).transpose("seed", "epoch")
+            plotting.band(ax, ds.epoch, part, label, plotting.COLORS[color])
+        ax.set(xlabel="epoch", ylabel="test accuracy", title=f"{share:.0%} of the pairs")
+
+
+def plot_blocks(ds: xr.Dataset, fig: Figure) -> None:
+    """Test accuracy along training with and without a residual block, a panel per start."""
+    for ax, top, title in zip(fig.subplots(1, 2, sharey=True), (1.0, 0.0), ("normal start", "V = 0"), strict=True):
+        for blocks, color in zip(np.atleast_1d(ds.blocks), ("measured", "third", "fourth"), strict=False):
+            part = ds.test_accuracy.sel(blocks=blocks, top=top).transpose("seed", "epoch")
+            plotting.band(ax, ds.epoch, part, f"{blocks:.0f} block{'' if blocks == 1 else 's'}", plotting.COLORS[color])
+        ax.set(xlabel="epoch", ylabel="test accuracy", title=title)
+
+
+COMPLEX = jd.Study(
+    trial=trial,
+    quick=jd.grid(Variant, imaginary=[0.0, 1.0], share=[0.7, 0.9], lr=0.01, epochs=600),
+    paper=jd.grid(Variant, imaginary=[0.0, 1.0], share=[0.7, 0.9], group="41", epochs=2000),
+    seeds=6,
+    paper_seeds=15,
+    evidence="network",
+    source="arXiv:2509.21519, figures 10-13",
+)
+DEEP = jd.grid(Variant, kind="residual", top=[0.0, 1.0], share=0.9, decay=1e-4)
+BLOCKS = jd.Study(
+    trial=trial,
+    quick=DEEP.replace(blocks=[0.0, 1.0], lr=0.01, hidden=128, epochs=600),
+    paper=DEEP.replace(blocks=[0.0, 1.0, 2.0], epochs=4000, every=10),
+    seeds=8,
+    source="arXiv:2509.21519, figure 9",
+    evidence="network",
+    plot=plot_blocks,
+    caption="Test accuracy along training with and without residual blocks, from the normal start and from V = 0; median and "
+    "central 90% of the runs.",
+)
+NETWORKS = "ReLU networks of 128 nodes on 0.9 of the pairs of $Z_{23}$, rate .01, 600 epochs"
+
+CLAIMS = (
+    COMPLEX.claim(
+        id="li2.complex_faster",
+        bounds=jd.looked(at="0:4", confirmed="4000:4006"),
+        statement=r"Networks with $\sigma = x^2$ and complex weights, whose outputs' real part is fitted, generalise sooner than "
+        r"real ones where pairs are scarce: on 0.7 of the pairs of $Z_{23}$ they need on average fewer epochs to a test accuracy "
+        r"of .95, by a factor of 1.2 at least, and one that is larger by 1.1 at least than on 0.9 of the pairs.",
+        judge=judge_complex,
+        controls={"times of real and complex weights exchanged": exchanged("imaginary")},
+        rivals={"complex weights do not matter": same("imaginary", 0.0)},
+        plot=plot_complex,
+        caption="Test accuracy along training with real and complex weights, a panel per share of the pairs; median and central "
+        "90% of the runs.",
+    ),
+    BLOCKS.claim(
+        id="li2.block_delay",
+        bounds=jd.looked(at="0:4", confirmed="4000:4008"),
+        statement="A residual block between the hidden layer and the top delays generalisation: from the normal start networks "
+        "that fit their pairs need on average at least three times as many epochs to a test accuracy of .95; those that do not get "
+        f"there count with all epochs. ({NETWORKS}.)",
+        judge=judge_delay,
+        controls={"times with and without the block exchanged": exchanged("blocks")},
+        rivals={"the block does not matter": same("blocks", 0.0)},
+    ),
+    BLOCKS.claim(
+        id="li2.lowest_features",
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        statement="Below a residual block, too, the nodes of the lowest layer turn towards single irreps: the largest share "
+        "that one irrep has of a node's squared weights is at the end on average at least .3, with a block and without, and larger "
+        f"by .1 at least than at the start. ({NETWORKS}, from $V = 0$ and from the normal start.)",
+        judge=judge_purity,
+        controls={"every irrep has the same share": even},
+        rivals={"training leaves the nodes as they are": still},
+    ),
+    BLOCKS.claim(
+        id="li2.zero_init_relu",
+        bounds=jd.looked(at="4000:4008", confirmed="8000:8008"),
+        source="arXiv:2509.21519, figure 17 (up to ten times faster)",
+        statement="From $V = 0$ ReLU networks, too, generalise sooner than from the normal start: in at least 5% fewer epochs on "
+        f"average; with a residual block their test accuracy at the end is higher by .1 at least on average. ({NETWORKS}.)",
+        judge=judge_start,
+        controls={"both starts exchanged": exchanged("top")},
+        rivals={"the start does not matter": same("top", 1.0)},
+    ),
+)
