@@ -107,7 +107,7 @@ def _fitted(found: Mapping[str, Any], ax: Axes) -> None:
 def _assumptions(found: Mapping[str, Any], ax: Axes, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
     """Where the mean of an assumed quantity meets its bound."""
     for assumption in found["assumes"]:
-        values = np.array([cell["assumed"].get(assumption["name"], math.nan) for cell in found["cells"]])
+        values = np.array([cell["assumed"].get(assumption["name"]) for cell in found["cells"]], float)  # nan for None
         ok = np.isfinite(values)
         if ok.sum() < 4 or len(set(x[ok])) < 2 or len(set(y[ok])) < 2:
             continue

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from jaxdyn import plotting
 from jaxdyn.engine.contract import EVIDENCE
-from jaxdyn.report import checks, studies
+from jaxdyn.report import checks, maps, studies
 from jaxdyn.report import map as map_figure
 from jaxdyn.report.figures import Figures, Stored
 from jaxdyn.report.mathml import name, typeset
@@ -77,6 +77,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
         "study": _study(claim, figures),
+        "atlas": [plate for plate in maps.of_claim(claim_id) if maps.kept(plate.name)],
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},

@@ -20,9 +20,10 @@ from markupsafe import Markup
 
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import mathml, papers, studies, words
+from jaxdyn.report import maps, mathml, papers, studies, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
+from jaxdyn.report.plates import PLATES
 
 __all__ = ["headline", "page", "write"]
 
@@ -66,10 +67,22 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             columns=COLUMNS,
             rows=[_row(c) for c in claims],
             chapters=chapters,
+            maps=_atlas({str(c.get("id")) for c in claims}, stored),
             kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
             stored=stored,
         )
     )
+
+
+def _atlas(ids: set[str], figures: Figures) -> list[dict[str, Any]]:
+    """The maps of these claims."""
+    shown = []
+    for plate in PLATES:
+        if plate.claim in ids and (content := maps.kept(plate.name)) is not None:
+            told = f"{len(content['map']['cells'])} cells: {maps.counts(content['map'])}; {maps.made(content)}."
+            facts = " ".join(filter(None, (told, maps.border(content["map"]))))
+            shown.append({"plate": plate, "facts": facts, "figure": figures.add(content["figure"]), "command": maps.command(plate)})
+    return shown
 
 
 def _asset(name: str) -> str:
