@@ -137,9 +137,8 @@ NETWORK = (
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Learning),
-    paper=jd.grid(Learning, largest=7, width=256, heads=8, batch=256, steps=20_000, problems=2000, looked=100, lr=1e-3),
+    paper=jd.grid(Learning, steps=30_000, problems=600),
     seeds=2,
-    paper_seeds=3,
     evidence="network",
     source="arXiv:2502.08794, sections 3 and 4 (12 million graphs of up to 10 vertices, width 512)",
 )
