@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 
 from jaxdyn.plotting import COLORS
 
-__all__ = ["VERDICTS", "draw"]
+__all__ = ["VERDICTS", "draw", "has_law"]
 
 VERDICTS = {  # colour and symbol, so that neither is needed
     "upheld": (COLORS["measured"], "o"),
@@ -84,11 +84,17 @@ def _plane(found: Mapping[str, Any], ax: Axes) -> None:
         if there.any():
             ax.plot(x[there], y[there], symbol, color=color, markersize=4, linestyle="", label=verdict)
     _assumptions(found, ax, x, y)
-    if found["border"] is not None:
+    if has_law(found):
         _fitted(found, ax)
     _label(ax, across, "x")
     _label(ax, up, "y")
     ax.grid(visible=False)
+
+
+def has_law(found: Mapping[str, Any]) -> bool:
+    """Whether the border has a power law whose exponent is known: ends of its interval that are not finite are null in JSON."""
+    border = found["border"]
+    return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
 
 
 def _fitted(found: Mapping[str, Any], ax: Axes) -> None:

@@ -1,6 +1,6 @@
 """The atlas: maps of where claims hold, made once, kept with the package, and shown in the report and in the documents.
 
-``python -m jaxdyn.cli.atlas DIR`` makes them. One file a map is kept in ``jaxdyn/maps``: the verdict of every cell, the border, date,
+``python -m jaxdyn.cli.atlas DIR`` makes them. One file a map is kept in ``jaxdyn/maps``: verdicts of all cells, the border, date,
 versions and machine, and the figure. ``python -m jaxdyn.report.maps docs`` renews the page of them.
 """
 
@@ -90,8 +90,8 @@ def made(content: Mapping[str, Any]) -> str:
 
 
 def border(found: Mapping[str, Any]) -> str:
-    """The fitted border in words; empty if none was fitted."""
-    if found["border"] is None:
+    """The fitted border in words; empty if there is no law."""
+    if not atlas.has_law(found):
         return ""
     (across, up), b = (axis["field"] for axis in found["over"]), found["border"]
     low, high = b["interval"]

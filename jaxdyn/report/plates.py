@@ -35,3 +35,158 @@ class Plate:
 
 
 PLATES: tuple[Plate, ...] = ()
+PLATES = (
+    Plate(
+        name="snap-commons",
+        title="Scan & Snap, Theorem 2: common tokens lose",
+        claim="snap.common_down_flow",
+        over=("ratio=.1:1e4:log", "common=.005:.8:log"),
+        finding=(
+            r"Common tokens lose at every point, at learning rates $\eta_Y/\eta_Z$ (ratio) from .1 to 10,000 and weights of "
+            r"the common token from .005 to .8, far beyond the assumption $K\|E\| < 1$: the overlap reaches 7.5 at the upper "
+            "end. There is no border: this half of Theorem 2 needs neither a small overlap nor a fast decoder."
+        ),
+        cells=96,
+    ),
+    Plate(
+        name="snap-unequal",
+        title="Scan & Snap, Theorem 2 where commons are unequal",
+        claim="snap.unequal_flow",
+        over=("ratio=.05:1e3:log", "unequal=.1:5:log"),
+        finding=(
+            r"Two common tokens whose frequencies differ by $e^u$ between classes ($u$: unequal): at $\eta_Y/\eta_Z$ above 1 "
+            "one of them gains for some time in more than a quarter of the runs once $u$ is above 2.4, at smaller ratios from "
+            "about 1 on. Below (grey) too few runs show it to tell. The assumption of equal frequencies is what decides, and "
+            "a fast decoder hides small differences."
+        ),
+        cells=150,
+    ),
+    Plate(
+        name="snap-theorem3",
+        title="Scan & Snap, Theorem 3: relative gains",
+        claim="snap.theorem3",
+        over=("ratio=.1:1e4:log", "common=.005:.8:log"),
+        finding=(
+            r"Theorem 3 holds in one corner, and its assumptions draw it: from $\eta_Y/\eta_Z$ = 93 on (assumed: 50; in "
+            "between the mean growth is too close to 90% to tell), and up to a weight of the common token of .32, an overlap "
+            "of 2.4 where 1 is assumed. The upper border is flat: a faster decoder does not help against overlap."
+        ),
+    ),
+    Plate(
+        name="snap-theorem4",
+        title="Scan & Snap, Theorem 4: the law of B",
+        claim="snap.B_law_flow",
+        over=("ratio=1e-3:1e3:log", "odds=.002:.3:log"),
+        finding=(
+            r"The law of $B$ needs a fast decoder and a rare common token: for $\eta_Y/\eta_Z$ below 30 the odds that it bears "
+            "grow with the ratio, .013 at ratio 1; above they stay at .05 to .06, whatever the ratio, since the overlap is "
+            "left. One power law does not describe both parts, and its interval is wide. To the left it is the decoder's "
+            "memory that breaks the law, above the overlap alone."
+        ),
+    ),
+    Plate(
+        name="joma-softmax",
+        title="JoMA: the softmax law beside networks",
+        claim="joma.softmax_invariant",
+        over=("ratio=.01:100:log", "lr=.005:10:log"),
+        finding=(),
+        cells=100,
+    ),
+    Plate(
+        name="joma-order",
+        title="JoMA: the drift of the invariant in discrete steps",
+        claim="joma.linear_invariant",
+        over=("lr=.0003:.5:log", "ratio=.01:100:log"),
+        finding=(),
+        sets={"phi": ["tanh"], "loss": ["squared"], "depth": [2.0]},
+    ),
+    Plate(
+        name="galore-bound",
+        title="GaLore: the bound on the stable rank",
+        claim="galore.stable_rank_bound",
+        over=("step=.25:1.5", "bend=0:.2"),
+        finding=(
+            "The bound holds up to the largest step that the theorem allows (dotted) and not beyond, and only while $A$ does "
+            r"not depend on $W$: a bend of .02 (the share of $A$ that follows $\tanh W$) breaks it for steps above half of the "
+            "limit, about .1 at a quarter. Shorter steps are not shown: there the other modes have not decayed by the end of "
+            "the runs."
+        ),
+        cells=200,
+    ),
+    Plate(
+        name="galore-varying",
+        title="GaLore: coefficients that depend on the weights",
+        claim="galore.fixed_proj_varying",
+        over=("step=.005:.9:log", "lip_a=.01:3:log"),
+        finding=(
+            "The bound on each step holds everywhere, also for $L_A$ = 3 (lip_a). What stops is its tightness: the steepest "
+            r"step stays within half of the room $\eta L_B L_C D^2$ only for $L_A$ below .45 to .7, hardly depending on the "
+            "step size (exponent .09). For a steep $A$ the bound is loose."
+        ),
+        cells=200,
+    ),
+    Plate(
+        name="galore-noise",
+        title="GaLore: noise against singular vectors",
+        claim="galore.noise_counterexample",
+        over=("lr=1e-4:.1:log", "noise=.03:30:log"),
+        finding=(),
+        cells=100,
+        seeds=64,
+    ),
+    Plate(
+        name="emer-bounded",
+        title="Superposition's emergence: bounded growth",
+        claim="emer.bounded",
+        over=("density=.05:.95", "inside=2,3"),
+        finding=(),
+        cells=60,
+    ),
+    Plate(
+        name="joma-hblt",
+        title="JoMA: saliency in hierarchical latents",
+        claim="joma.hblt_cancellation",
+        over=("rho=.05:.995", "depth=2,3,4,5,6"),
+        finding=(
+            r"The identity holds in exact arithmetic at every $\rho$ and depth; what stops is float64. The saliency is "
+            r"proportional to $\rho^{L-1}$ and found as a difference of numbers near one, so that its relative error passes "
+            r"the bound of $10^{-12}$ where $\rho^{L-1}$ falls below about $10^{-2}$: at depth 6 below $\rho$ = .36, at depth "
+            "3 below .07."
+        ),
+        cells=75,
+    ),
+    Plate(
+        name="rev-loss",
+        title="The reversal curse: the bound on the reverse loss",
+        claim="rev.bil_lower",
+        over=("d=10,20,40,80,120,160,200", "sigma=1e-4:1:log"),
+        finding=(),
+        cells=84,
+    ),
+    Plate(
+        name="li2-stages",
+        title="Li2: the stages of grokking",
+        claim="li2.stages",
+        over=("share=.2:.95", "lr=.001:.1:log"),
+        finding=(),
+        cells=45,
+        seeds=2,
+    ),
+    Plate(
+        name="sink-families",
+        title="Attention sinks over families of attention",
+        claim="sink.bb_emerge",
+        over=("attention=softmax,zero_sink,sink_bias,sigmoid,relu", "every=10:150:log"),
+        finding=(),
+        cells=25,
+    ),
+    Plate(
+        name="joma-embeddings",
+        title="JoMA where embeddings are not orthogonal",
+        claim="orth.joma_sensitivity",
+        over=("ratio=.01:100:log", "horizon=.05:5:log"),
+        finding=(),
+        cells=60,
+        seeds=16,
+    ),
+)

@@ -1,0 +1,78 @@
+"""Maps are kept, shown in the report and the documents, and told of where their claim is."""
+
+from pathlib import Path
+
+import pytest
+
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.report import maps
+from jaxdyn.report.page import page
+from jaxdyn.report.plates import PLATES, Plate
+
+ROOT = Path(__file__).parents[2]
+FOUND = {
+    "claim": "toy.law",
+    "over": [{"field": "rate", "low": 0.1, "high": 10.0, "log": True}, {"field": "kind", "values": ["a", "b"]}],
+    "cells": [
+        {"at": {"rate": r, "kind": k}, "verdict": v, "inside": True, "assumed": {}, "checks": [{"name": "c", "value": 1.0}]}
+        for r, k, v in ((0.1, "a", "upheld"), (10.0, "a", "refuted"), (0.1, "b", "upheld"))
+    ],
+    "edges": [],
+    "border": None,
+    "assumes": [],
+    "runs": 6,
+    "programs": 1,
+    "seconds": 12.0,
+}
+PLATE = Plate("toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]})
+
+
+def test_a_map_is_kept_without_its_checks(tmp_path):
+    maps.keep(PLATE, FOUND, tmp_path)
+    content = maps.kept("toy", tmp_path)
+    assert content["figure"].startswith("<svg") and content["environment"]["jax"]
+    assert all("checks" not in cell for cell in content["map"]["cells"]) and content["map"]["runs"] == 6
+    assert maps.counts(content["map"]) == "2 upheld, 1 refuted"
+    assert maps.made(content).startswith("6 runs in 12.0 s, 20")
+    assert maps.kept("nothing", tmp_path) is None
+
+
+def test_the_command_is_what_a_user_types():
+    assert maps.command(PLATE) == "jaxdyn map toy.law --over rate=.1:10:log --over kind=a,b --cells 9 --set size=3 --seeds 2"
+
+
+def test_a_border_in_words():
+    border = {"exponent": 0.5, "factor": 1.0, "interval": [0.4, 0.6], "points": 12}
+    axes = [{"field": "rate"}, {"field": "width"}]
+    assert maps.border({"border": border, "over": axes}) == (
+        "Border: width ∝ rate^0.50, 95% interval 0.40 to 0.60, from 12 points."
+    )
+    assert maps.border(FOUND) == maps.border({"border": border | {"interval": [0.4, None]}, "over": axes}) == ""
+
+
+@pytest.mark.parametrize("plate", PLATES, ids=lambda p: p.name)
+def test_every_map_is_there_and_of_a_claim_that_is(plate):
+    content = maps.kept(plate.name)
+    assert content is not None and content["map"]["claim"] == plate.claim
+    assert plate.claim in all_claims(theories={plate.claim.split(".")[0]})
+    assert [axis["field"] for axis in content["map"]["over"]] == [item.split("=")[0] for item in plate.over]
+    assert len(plate.finding) > 80 and plate.finding.endswith(".")
+
+
+def test_the_page_is_up_to_date():
+    assert (ROOT / "docs" / "atlas.md").read_text() == maps.page()
+    drawn = {f.name for f in (ROOT / "docs" / "figures").glob("map.*.svg")}
+    assert drawn == {f"map.{plate.name}.svg" for plate in PLATES}
+
+
+def test_the_report_shows_the_maps_of_its_claims():
+    plate = PLATES[0]
+    claim = {"id": plate.claim, "verdict": "upheld", "expected": "upheld", "statement": "s"}
+    html = page({"claims": [claim]}, {})
+    assert f'id="map-{plate.name}"' in html and f'href="#map-{plate.name}"' in html and 'href="#atlas"' in html
+    other = page({"claims": [claim | {"id": "toy.law"}]}, {})
+    assert 'id="atlas"' not in other and "map-" not in other.split("<body>")[1].split("<script>")[0]
+
+
+def test_names_are_unique():
+    assert len({plate.name for plate in PLATES}) == len(PLATES) >= 12
