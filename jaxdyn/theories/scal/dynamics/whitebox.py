@@ -15,15 +15,22 @@ from typing import Any
 
 import jax.numpy as jnp
 from jax.scipy.special import gammaln, zeta
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-__all__ = ["exponent", "large", "late", "loss"]
+__all__ = ["MOST", "exponent", "large", "late", "loss"]
+
+MOST = 2048  # features of the largest model
 
 
-def loss(count: Any, time: Any, p: Any, q: Any, most: int) -> Float[Array, ""]:
-    """The loss of ``count`` features (at most ``most``) at a time."""
-    j = jnp.arange(1, most + 1, dtype=jnp.float64)
-    return jnp.sum(jnp.where(j <= count, j**-q * jnp.exp(-2 * j**-p * time), 0)) + zeta(q, count + 1.0)
+def loss(sizes: Int[Array, " s"], time: Any, p: Any, q: Any, rate: float = 0.0) -> Float[Array, " s"]:
+    r"""The losses of the models of the first N features at a time, for N in ``sizes``.
+
+    With a ``rate`` they are those of gradient descent after t/rate steps, :math:`(1 - \eta\lambda)^{2t/\eta}` in place of
+    :math:`e^{-2\lambda t}`.
+    """
+    j = jnp.arange(1, MOST + 1, dtype=jnp.float64)
+    decay = jnp.exp(-2 * time * (-jnp.log1p(-rate * j**-p) / rate if rate else j**-p))
+    return jnp.cumsum(j**-q * decay)[sizes - 1] + zeta(q, sizes + 1.0)
 
 
 def late(count: Any, q: Any) -> Any:

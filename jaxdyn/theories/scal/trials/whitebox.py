@@ -18,13 +18,13 @@ import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.theories.scal import fits, model, optima
 from jaxdyn.theories.scal.dynamics import laws, whitebox
+from jaxdyn.theories.scal.dynamics.whitebox import MOST
 
 __all__ = ["APPROACHES", "BUDGETS", "Whitebox", "trial"]
 
 APPROACHES = ("envelope", "parabolas", "additive fit")
 RATE = 0.5  # of gradient descent; the largest eigenvalue is 1
-MOST = 2048  # features
-SIZES = tuple(int(round(2 ** (i / 8))) for i in range(40, 89))  # 32 to 2048
+SIZES = tuple(int(round(2 ** (i / 8))) for i in range(24, 89))  # 8 to 2048
 BUDGETS = tuple(10 ** (4 + i / 8) for i in range(17))
 STEPS = tuple(int(s) for s in np.unique(np.round(2 ** (np.arange(0, 129) / 8))))  # steps at which the loss is recorded
 NEAR = float(np.log(4.0))
@@ -74,10 +74,13 @@ def trial(s: Whitebox, key: PRNGKeyArray) -> jd.Observables:
     at = jax.vmap(lambda x, curve: jnp.interp(x, jnp.log(t), jnp.log(curve)), (1, 1), 1)(due, curves)
     middle = optima.vertices(n, at, NEAR)
     lowest = optima.envelope(n, at)
-    p = fits.Points(jnp.tile(n, len(BUDGETS)), due.ravel(), at.ravel(), jnp.ones(at.size))
+    used = (due <= jnp.log(t[-1])) & (due >= jnp.log(t[0]))
+    used1 = used & (jnp.abs(n - middle[:, None]) <= NEAR)
+    p = fits.Points(jnp.tile(n, len(BUDGETS)), due.ravel(), at.ravel(), used.ravel().astype(float))
+    law1 = fits.as_law(fits.fitted(p._replace(weight=used1.ravel().astype(float))))
     law = fits.as_law(fits.fitted(p))
-    predicted = jax.vmap(lambda time: jax.vmap(lambda count: whitebox.loss(count, time, s.p, s.q, MOST))(jnp.exp(n)))(t)
-    slopes = [optima.slope(budget, lowest), optima.slope(budget, middle), laws.exponent(law)]
+    predicted = jax.lax.map(lambda time: whitebox.loss(jnp.asarray(SIZES), time, s.p, s.q, RATE), t)
+    slopes = [optima.slope(budget, lowest), optima.slope(budget, middle), laws.exponent(law1)]
     return jd.observables(
         predicted={
             "exponent": jd.named(jnp.full(3, whitebox.exponent(s.p)), "approach"),
@@ -89,9 +92,8 @@ def trial(s: Whitebox, key: PRNGKeyArray) -> jd.Observables:
             "isoflop": jd.named(jnp.exp(at), "budget size"),
             "sum_of_limits": jd.named(whitebox.late(jnp.exp(n), s.q) + whitebox.large(t[:, None], s.p, s.q), "time size"),
             "start": jd.named(jnp.full_like(curves, zeta(s.q, 1.0)), "time size"),
-            "parameters": jd.named(jnp.stack([law.e, law.a, law.b, law.alpha, law.beta]), "parameter"),
+            "other": laws.exponent(law),"parameters": jd.named(jnp.stack([law.e, law.a, law.b, law.alpha, law.beta]), "parameter"),
         },
-        assumed={"latest": jnp.exp(jnp.max(due)) / t[-1]},
         coords={
             "approach": APPROACHES,
             "time": tuple(float(RATE * x) for x in STEPS),
