@@ -1,7 +1,7 @@
 r"""The three approaches of Hoffmann on a table of losses: sizes times budgets, every budget :math:`C = 6ND` at every size.
 
 1. The lowest of all curves: at every one of many budgets the size with the lowest loss, interpolated along the budgets.
-2. At each budget the vertex of a parabola through ln L over ln N.
+2. At each budget the vertex of a parabola through ln L over ln N, sizes within a factor of 5 of the best.
 3. The parametric fit.
 
 Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r resamples; x are logarithms.
@@ -23,6 +23,7 @@ __all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "resampled"]
 
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
+NEAR = float(np.log(5.0))  # parabolas go through the sizes within this of the best
 
 
 class Estimate(NamedTuple):
@@ -47,7 +48,7 @@ def estimate(n: Float[Array, " s"], budgets: Float[Array, " k"], losses: Float[A
     fine = jnp.linspace(c[0], c[-1], BUDGETS)
     curves = jax.vmap(lambda row: jnp.interp(fine, c, row), 0, 1)(y)
     lowest = optima.envelope(x, curves)
-    vertices = jax.vmap(lambda row: optima.vertex(x, row, jnp.ones_like(row)))(y.T)
+    vertices = optima.vertices(x, y.T, NEAR)
     d = c - jnp.log(laws.COST) - x[:, None]
     points = fits.Points(jnp.broadcast_to(x[:, None], d.shape).ravel(), d.ravel(), y.ravel(), jnp.ones(d.size))
     theta = fits.fitted(points)
@@ -64,7 +65,7 @@ def estimates(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> Estimat
     with jax.enable_x64(True):
         tables = jnp.asarray(losses.reshape(-1, *losses.shape[-2:]), jnp.float64)
         found = jax.device_get(_several(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables))
-    return jax.tree.map(lambda x: x.reshape(*losses.shape[:-2], *x.shape[1:]), found)
+    return jax.tree.map(lambda x: np.reshape(x, (*losses.shape[:-2], *x.shape[1:])), found)
 
 
 _several = jax.jit(jax.vmap(estimate, (None, None, 0)))
