@@ -1,7 +1,7 @@
 r"""The three approaches of Hoffmann on a table of losses: sizes times budgets, every budget :math:`C = 6ND` at every size.
 
 1. The lowest of all curves: at every one of many budgets the size with the lowest loss, interpolated along the budgets.
-2. At each budget the vertex of a parabola through ln L over ln N, sizes within a factor of 5 of the best.
+2. At each budget the vertex of a parabola through ln L over ln N, sizes within a factor of 8 of the best.
 3. The parametric fit.
 
 Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r resamples; x are logarithms.
@@ -23,7 +23,7 @@ __all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "resampled"]
 
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
-NEAR = float(np.log(5.0))  # parabolas go through the sizes within this of the best
+NEAR = float(np.log(8.0))  # parabolas go through the sizes within this of the best
 
 
 class Estimate(NamedTuple):
@@ -69,16 +69,17 @@ def estimates(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> Estimat
 
 
 _several = jax.jit(jax.vmap(estimate, (None, None, 0)))
+_exponents = jax.jit(jax.vmap(lambda n, c, y: estimate(n, c, y).exponents, (None, None, 0)))
 
 
-def resampled(
-    n: np.ndarray, budgets: np.ndarray, losses: np.ndarray, count: int, seed: int = 0
-) -> Float[np.ndarray, "count three"]:
-    """Exponents on tables whose every loss is that of a run drawn from its seeds ``losses[seed, s, k]`` with replacement, mean.
+def resampled(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray, count: int, seed: int = 0) -> Float[np.ndarray, "r three"]:
+    """Exponents on tables of means over runs drawn with replacement, as many for each size as there are in ``losses[seed, s, k]``.
 
-    As many runs are drawn for each size as there are seeds; all budgets of a run stay together, since they share their start.
+    All budgets of a run stay together: its models share their start and the first part of their training.
     """
     rng = np.random.default_rng(seed)
     runs, sizes, _ = losses.shape
     drawn = rng.integers(0, runs, (count, runs, sizes))
-    return estimates(n, budgets, losses[drawn, np.arange(sizes)].mean(1)).exponents
+    with jax.enable_x64(True):
+        tables = jnp.asarray(losses[drawn, np.arange(sizes)].mean(1), jnp.float64)
+        return np.asarray(jax.device_get(_exponents(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables)))

@@ -154,7 +154,7 @@ def fitted(p: Points, steps: int = 60) -> Theta:
     return levenberg(project(p), p, steps)
 
 
-def resampled(key: Array, theta: Theta, p: Points, count: int, steps: int = 30) -> Float[Array, "count 5"]:
+def resampled(key: Array, theta: Theta, p: Points, count: int, steps: int = 20) -> Float[Array, "count 5"]:
     """Fits to points drawn with replacement, each started from the fit of all points."""
     size = p.n.size
 

@@ -1,3 +1,137 @@
-"""Claim on a ladder of language models trained here: exponents of the best size by three approaches."""
+"""Claim on a ladder of language models trained here: exponents of the best size by three approaches, and what one schedule changes."""
 
-CLAIMS = ()
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.scal import approaches
+from jaxdyn.theories.scal.approaches import APPROACHES
+from jaxdyn.theories.scal.trials.ladder import Rung, trial
+
+__all__ = ["CLAIMS", "interval", "judge", "one_schedule", "sizes", "table", "tuned"]
+
+WIDTHS, RATES = [6, 8, 12, 16, 20], [8e-3, 1.6e-2]
+LEVEL, RESAMPLES = 95, 200
+FOUND: dict[str, tuple[float, float]] = {}
+
+
+def tuned(ds: xr.Dataset) -> xr.Dataset:
+    """Every size and budget at the rate with the lowest validation loss, mean over seeds."""
+    if "lr" not in ds.dims:
+        return ds
+    valid = ds.measured_loss.sel(part="valid", drop=True).mean("seed")
+    return ds.isel(lr=valid.fillna(np.inf).argmin("lr"))
+
+
+def table(ds: xr.Dataset, name: str = "measured_loss") -> np.ndarray:
+    """Test losses [seed, size, budget], each model at its own rate."""
+    return tuned(ds)[name].sel(part="test").transpose("seed", "width", "budget").values
+
+
+def sizes(ds: xr.Dataset) -> np.ndarray:
+    """Weights of each size."""
+    return ds.weights.max([d for d in ds.weights.dims if d != "width"]).values
+
+
+def one_schedule(ds: xr.Dataset) -> np.ndarray:
+    """Losses as with one schedule made for the largest budget: at the others the rate has not fallen yet."""
+    losses = table(ds, "measured_undecayed").copy()
+    losses[..., -1] = table(ds)[..., -1]
+    return losses
+
+
+def interval(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Percentiles of resampled values."""
+    low, high = np.percentile(draws, [50 - LEVEL / 2, 50 + LEVEL / 2], axis=0)
+    return low, high
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Exponents, their differences, a budget that was not fitted, and what one schedule for all budgets changes."""
+    jd.need(ds, width=3, budget=4, seed=2)
+    n, budgets, losses = sizes(ds), ds.budget.values, table(ds)
+    best = approaches.estimates(n, budgets, losses.mean(0))
+    draws = approaches.resampled(n, budgets, losses, RESAMPLES)
+    single = approaches.estimates(n, budgets, one_schedule(ds).mean(0)).exponents - best.exponents
+    single_draws = approaches.resampled(n, budgets, one_schedule(ds), RESAMPLES) - draws
+
+    def check(name: str, value: np.ndarray, drawn: np.ndarray, low: float, high: float) -> jd.Check:
+        return jd.interval_within(name, float(value), interval(drawn), low=low, high=high)
+
+    start = tuned(ds).start.sel(part="test", drop=True)
+    end = tuned(ds).measured_loss.sel(part="test", drop=True).isel(budget=-1, drop=True)
+    a = best.exponents
+    return [
+        jd.gate("loss at the start less that at the largest budget", start - end, at_least=1.0),
+        *(check(f"exponent of the best size, {name}", a[i], draws[:, i], 0.3, 0.7) for i, name in enumerate(APPROACHES)),
+        *(
+            check(f"exponent, {APPROACHES[i]} less parametric fit", a[i] - a[2], draws[:, i] - draws[:, 2], -0.3, 0.3)
+            for i in range(2)
+        ),
+        jd.at_most("loss at the largest budget by a fit to the others, relative error", float(best.held_out), 0.05),
+        check("exponent of the parametric fit, one schedule less own schedules", single[2], single_draws[:, 2], -0.3, 0.3),
+    ]
+
+
+def replaced(f: Callable[[xr.DataArray, xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Losses of both kinds replaced by a function of them."""
+
+    def breach(ds: xr.Dataset) -> xr.Dataset:
+        names = ("measured_loss", "measured_undecayed")
+        return ds.assign({name: f(ds[name], ds).transpose(*ds[name].dims) for name in names})
+
+    return breach
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """IsoFLOP curves with their parabolas' vertices, and best sizes over budgets."""
+    left, right = fig.subplots(1, 2)
+    n, budgets, losses = sizes(ds), ds.budget.values, table(ds).mean(0)
+    found = approaches.estimates(n, budgets, losses)
+    plotting.lines(left, n, list(losses.T), color_by=[f"{c:.1e}" for c in budgets], name="operations", marker="o", ms=3)
+    left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token")
+    right.loglog(budgets, np.exp(found.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
+    fine = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
+    right.loglog(fine, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
+    law = approaches.fits.as_law(found.theta)
+    best = np.asarray(approaches.laws.optimum(law, budgets)[0])
+    right.loglog(budgets, best, "--", color=plotting.COLORS["theory"], label="parametric fit")
+    right.set(xlabel="budget, operations", ylabel="best size N")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Rung, width=WIDTHS, lr=RATES),
+        paper=jd.grid(Rung, width=[16, 24, 32, 48, 64, 96], lr=[4e-3, 8e-3, 1.6e-2], least=10.3, budgets=6, layers=2, batch=16, length=64),
+        seeds=3,
+        paper_seeds=5,
+        evidence="network",
+        source="arXiv:2203.15556, section 3; arXiv:2404.10102",
+        plot=plot,
+        caption="Left: test loss over the number of weights at each budget, mean over seeds. Right: best size over the budget by the three "
+        "approaches.",
+    ).claim(
+        id="scal.trained",
+        statement="How does the best size of a language model grow with compute? A ladder of 25 decoders, five sizes (834 to 6120 "
+        r"weights, read-out included) at five budgets $6ND$ from $2 \cdot 10^8$ to $3.2 \cdot 10^9$ operations, on the Python interpreter's "
+        "manual, each with a schedule of its own length and the better of two rates: exponents by the minimum over curves, by isoFLOP "
+        "parabolas and by the parametric fit, with 95% bootstrap intervals over three seeds; the differences between them; how "
+        "far a fit to the four smaller budgets misses the losses of the three best sizes at the largest; and by how much the parametric "
+        "fit's exponent changes when one schedule, made for the largest budget, serves all.",
+        expected="measured",
+        judge=judge,
+        controls={"sizes in reverse": replaced(lambda x, ds: x.isel(width=slice(None, None, -1)).assign_coords(width=x.width))},
+        rivals={
+            "nothing is learned": replaced(lambda x, ds: ds.start + 0 * x),
+            "tokens do not matter: every budget has the losses of the largest": replaced(lambda x, ds: x.isel(budget=-1, drop=True) + 0 * x),
+        },
+        found=FOUND,
+    ),
+)

@@ -43,8 +43,8 @@ class Exact:
     objective: jd.Code = jd.code("sum", "mean")
     stops: jd.Code = jd.code("strict", "default")
     digit: jd.Swept = 0.0
-    sizes: int = 8
-    starts: int = 8
+    sizes: int = 7
+    starts: int = 6
 
     def __post_init__(self) -> None:
         jd.require(self, self.digit >= 0, "digit is not negative", "digit")

@@ -35,7 +35,7 @@ class Rung:
 
     Args:
         lr: rate of Adam, after the first steps.
-        width: of the decoder; its MLP has 8/3 of it, its heads half.
+        width: of the decoder; its MLP has 8/3 of it.
         least: logarithm to base ten of the smallest budget in operations.
         budgets: their number; each is twice the one before.
         vocabulary: the commonest bytes of the text, and one token for all others.
@@ -48,7 +48,7 @@ class Rung:
 
     lr: jd.Swept = 8e-3
     width: int = 16
-    least: float = 8.0
+    least: float = 8.3
     budgets: int = 5
     text: str = "topics"
     digest: str = ""
@@ -56,7 +56,7 @@ class Rung:
     layers: int = 1
     batch: int = 4
     length: int = 32
-    windows: int = 32
+    windows: int = 16
     std: float = 0.1
     dtype: str = "float32"
 
@@ -64,7 +64,7 @@ class Rung:
         for name in ("layers", "batch", "length", "windows", "budgets"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.lr > 0 and self.std > 0, "both are positive", "lr", "std")
-        jd.require(self, self.width % 4 == 0, "width is a multiple of 4", "width")
+        jd.require(self, self.width % 2 == 0, "width is even", "width")
         jd.require(self, self.text != "markov", "the text is in bytes: topics, or a path", "text")
         enough = counts(self)[0][0] >= 1
         jd.require(self, enough, "the smallest budget is enough for some steps", "least", "width")
@@ -75,7 +75,7 @@ class Rung:
         """The decoder."""
         hidden = round(8 * self.width / 3)
         common = {"vocabulary": self.vocabulary, "tied": True, "std": self.std, "dtype": self.dtype, "scan": self.layers > 2}
-        return nn.Decoder(width=self.width, layers=self.layers, heads=2, hidden=hidden, **common)
+        return nn.Decoder(width=self.width, layers=self.layers, heads=1, hidden=hidden, **common)
 
     @property
     def operations(self) -> tuple[float, ...]:
@@ -161,7 +161,7 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
             return step(state, jnp.where(kind == 1, 1 - (i + 1) / (count + 1), 1.0).astype(s.dtype))
 
         state = jax.lax.fori_loop(0, count, one, state)
-        return (state, saved), losses(state.params)
+        return (state, saved), jax.lax.cond((kind == 0) & (count > 0), lambda _: jnp.zeros(len(PARTS), s.dtype), losses, state.params)
 
     start = train.init(tx, net.init(k_init))
     (last, _), curve = jax.lax.scan(phase, (start, start), tuple(jnp.asarray(x) for x in phases(s)))
