@@ -1,6 +1,6 @@
 """Scaling laws: isoFLOP curves of a ladder of language models trained here, and the best size by the three approaches.
 
-Sizes times budgets, 36 decoders of 834 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of its
+Sizes times budgets, 36 decoders of 464 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of its
 own length and the best of the rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has two layers
 and up to 0.2 million weights. Left: losses over sizes, one curve a budget, with the parabolas' vertices. Middle: best size over the
 budget by each approach. Right: exponents with 95% bootstrap intervals over seeds, with schedules of their own and with one schedule
@@ -22,10 +22,10 @@ from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.trials.ladder import Rung, trial
 
 SCALES = {
-    "quick": {"width": [6, 8, 12, 16, 24, 32], "lr": [4e-3, 8e-3, 1.6e-2], "least": 8.3, "budgets": 6, "windows": 32},
+    "quick": {"width": [4, 8, 12, 16, 24, 32], "factor": [0.5, 1.0, 2.0], "least": 8.3, "budgets": 6, "windows": 32},
     "paper": {
         "width": [16, 24, 32, 48, 64, 96],
-        "lr": [4e-3, 8e-3, 1.6e-2],
+        "factor": [0.5, 1.0, 2.0],
         "least": 10.3,
         "budgets": 6,
         "layers": 2,
@@ -49,7 +49,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
             "weights": int(n[i]),
             "budget": float(budget),
             "tokens": float(best.tokens.sel(width=width, budget=budget).max()),
-            "rate": float(best.lr.sel(width=width, budget=budget)),
+            "rate": float(best.rate.sel(width=width, budget=budget).max()),
             "test loss": float(best.measured_loss.sel(width=width, budget=budget, part="test").mean()),
             "sd over seeds": float(best.measured_loss.sel(width=width, budget=budget, part="test").std()),
             "one schedule": float(best.measured_undecayed.sel(width=width, budget=budget, part="test").mean()),
@@ -104,7 +104,7 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
 def run(scale: str, out: Path, text: str = "topics", seeds: int = 3) -> None:
     """Sweep, print, draw and save."""
     grid = jd.grid(Rung, text=text, **SCALES[scale])
-    ds = experiment.sweep(out, "runs", trial, grid, seeds, chunk=len(SCALES[scale]["lr"]))
+    ds = experiment.sweep(out, "runs", trial, grid, seeds, chunk=len(SCALES[scale]["factor"]))
     experiment.table(out, "losses", rows(ds), f"Test losses, {seeds} seeds, each model at its own rate")
     lines = exponents(ds)
     experiment.table(out, "exponents", lines, "Exponents of the best size, 95% bootstrap intervals over seeds")

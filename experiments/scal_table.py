@@ -16,17 +16,17 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.scal import approaches, published
-from jaxdyn.theories.scal.claims.trained import RATES, WIDTHS, interval, sizes, table
+from jaxdyn.theories.scal.claims.trained import WIDTHS, interval, sizes, table
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.trials.fitted import Exact
 from jaxdyn.theories.scal.trials.fitted import trial as exact
 from jaxdyn.theories.scal.trials.ladder import Rung
 from jaxdyn.theories.scal.trials.ladder import trial as ladder
 
-SCALES = {"quick": {"seeds": 3, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
+SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
 BUDGETS, SIZES, NOISE = np.geomspace(6e18, 3e21, 9), np.geomspace(7e7, 1.6e10, 15), 0.005  # of Hoffmann, section 3.2
 NAMES = dict(zip(approaches.APPROACHES, published.APPROACHES, strict=True))
-OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "seeds of the trained models (default: 3)"}}
+OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "seeds of the trained models (default: 4)"}}
 
 
 def parameters() -> list[dict]:
@@ -115,7 +115,7 @@ def draw(lines: list[dict], ds: xr.Dataset, fig: Figure) -> None:
 def run(scale: str, out: Path, seeds: int | None = None) -> None:
     """Sweep, print, draw and save."""
     chosen = SCALES[scale]
-    ds = experiment.sweep(out, "ladder", ladder, jd.grid(Rung, width=WIDTHS, lr=RATES), seeds or chosen["seeds"])
+    ds = experiment.sweep(out, "ladder", ladder, jd.grid(Rung, width=WIDTHS), seeds or chosen["seeds"])
     found = experiment.sweep(out, "searches", exact, jd.grid(Exact, objective=["sum", "mean"], stops=["default", "strict"]), chosen["laws"])
     experiment.table(out, "parameters", parameters(), "What follows from published parameters")
     lines = rows(ds, chosen["repeats"])

@@ -27,6 +27,7 @@ __all__ = ["Rung", "counts", "trial", "weights"]
 PARTS = ("valid", "test")
 COOL = 0.3  # share of a model's tokens in which its rate falls
 WARM = 8  # steps
+RATE = 0.04  # over the square root of the width
 
 
 @jd.setting
@@ -34,7 +35,7 @@ class Rung:
     """A size and its training.
 
     Args:
-        lr: rate of Adam, after the first steps.
+        factor: of the rate of Adam after the first steps, 0.04 over the square root of the width.
         width: of the decoder; its MLP has 8/3 of it.
         least: logarithm to base ten of the smallest budget in operations.
         budgets: their number; each is twice the one before.
@@ -46,7 +47,7 @@ class Rung:
         std: of all weights at the start.
     """
 
-    lr: jd.Swept = 8e-3
+    factor: jd.Swept = 1.0
     width: int = 16
     least: float = 8.3
     budgets: int = 5
@@ -63,7 +64,7 @@ class Rung:
     def __post_init__(self) -> None:
         for name in ("layers", "batch", "length", "windows", "budgets"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.lr > 0 and self.std > 0, "both are positive", "lr", "std")
+        jd.require(self, self.factor > 0 and self.std > 0, "both are positive", "factor", "std")
         jd.require(self, self.width % 2 == 0, "width is even", "width")
         jd.require(self, self.text != "markov", "the text is in bytes: topics, or a path", "text")
         enough = counts(self)[0][0] >= 1
@@ -143,7 +144,7 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
     def step(state: train.State, factor: Float[Array, ""]) -> train.State:
         gradient = jax.grad(loss)(state.params, batch(state.step))
         updates, opt = tx.update(gradient, state.opt)
-        rate = s.lr * factor * jnp.minimum(1, (state.step + 1) / WARM)
+        rate = s.factor * (RATE / s.width**0.5) * factor * jnp.minimum(1, (state.step + 1) / WARM)
         params = jax.tree.map(lambda w, u: w - (rate * u).astype(w.dtype), state.params, updates)
         return train.State(params, opt, state.step + 1)
 
@@ -173,6 +174,7 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
         measured={"loss": jd.named(own, "budget part"), "undecayed": jd.named(undecayed, "budget part")},
         recorded={
             "start": jd.named(curve[0], "part"),
+            "rate": jnp.asarray(s.factor * (RATE / s.width**0.5), jnp.float64),
             "weights": jnp.asarray(size, jnp.float64),
             "tokens": jd.named(jnp.asarray(steps, jnp.float64) * s.batch * s.length, "budget"),
         },
