@@ -1,10 +1,10 @@
 """Scaling laws: isoFLOP curves of a ladder of language models trained here, and the best size by the three approaches.
 
 Sizes times budgets, 36 decoders of 464 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of its
-own length and the best of the rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has two layers
-and up to 0.2 million weights. Left: losses over sizes, one curve a budget, with the parabolas' vertices. Middle: best size over the
-budget by each approach. Right: exponents with 95% bootstrap intervals over seeds, with schedules of their own and with one schedule
-for all budgets. An interrupted run resumes. Paper: arXiv 2203.15556, sections 3.1 to 3.3.
+own length and the best of three rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has
+two layers and up to 0.2 million weights. Left: losses over sizes, one curve a budget, and the parametric fit. Middle: best size
+over the budget by each approach. Right: exponents with 95% bootstrap intervals over seeds, with schedules of their own and with
+one schedule for all budgets. An interrupted run resumes. Paper: arXiv 2203.15556, sections 3.1 to 3.3.
 """
 
 import sys
@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
@@ -67,7 +68,14 @@ def exponents(ds: xr.Dataset) -> list[dict]:
         low, high = interval(approaches.resampled(n, budgets, losses, RESAMPLES))
         law = fits.as_law(found.theta)
         for i, (approach, paper) in enumerate(zip(approaches.APPROACHES, published.APPROACHES.values(), strict=True)):
-            line = {"schedules": name, "approach": approach, "a": float(found.exponents[i]), "2.5%": low[i], "97.5%": high[i], "paper a": paper[0]}
+            line = {
+                "schedules": name,
+                "approach": approach,
+                "a": float(found.exponents[i]),
+                "2.5%": low[i],
+                "97.5%": high[i],
+                "paper a": paper[0],
+            }
             last = i == 2
             line |= {"alpha": float(law.alpha) if last else None, "beta": float(law.beta) if last else None}
             lines.append(line | {"E": float(law.e) if last else None, "held-out error": float(found.held_out) if last else None})
@@ -90,6 +98,8 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
     middle.loglog(steps, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
     middle.loglog(budgets, laws.optimum(law, budgets)[0], "--", color=plotting.COLORS["theory"], label="parametric fit")
     middle.set(xlabel="budget, operations", ylabel="best size N")
+    for axis in (middle.xaxis, middle.yaxis):
+        axis.set_minor_formatter(NullFormatter())
     for (name, color), shift in zip({"own schedules": "measured", "one schedule": "control"}.items(), (-0.1, 0.1), strict=True):
         part = [r for r in lines if r["schedules"] == name]
         at = np.arange(len(part)) + shift
@@ -98,7 +108,7 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
     right.plot([r["paper a"] for r in lines[:3]], np.arange(3), "x", color=plotting.COLORS["theory"], label="Hoffmann")
     right.axvline(published.KAPLAN[0], linestyle=":", color=plotting.COLORS["theory"], label="Kaplan")
     right.set_yticks(np.arange(3), ["minimum", "parabolas", "fit"])
-    right.set(xlabel="exponent a of the best size", ylim=(2.5, -0.5))
+    right.set(xlabel="exponent a of the best size", ylim=(2.5, -0.5), xlim=(0, 1.25))
 
 
 def run(scale: str, out: Path, text: str = "topics", seeds: int = 3) -> None:

@@ -1,9 +1,9 @@
-"""Scaling laws: published estimates of the best size's exponent beside ours, on losses of published laws and on models trained here.
+"""Scaling laws: published estimates of the best size's exponent beside ours, on a published law and on models trained here.
 
-First table: exponents and best sizes that follow from published parameters, and the published exponents with their ranges. Second:
-the three approaches on losses of the law with Besiroglu's parameters, without and with noise of 0.5% (95% bootstrap intervals over
-repeats), and on the ladder of language models of the claim `scal.trained` (over seeds). Third: L-BFGS on the law's losses, summed and
-averaged, with strict and default tolerances. An interrupted run resumes. Papers: arXiv 2203.15556, 2404.10102, 2001.08361.
+First table: exponents and best sizes that follow from published parameters. Second: published exponents with their ranges, and the
+three approaches on losses of the law with Besiroglu's parameters, without and with noise of 0.5% (95% of repeats), and on the
+ladder of language models of the claim `scal.trained` (95% bootstrap intervals over seeds). Third: L-BFGS on losses of random laws,
+summed and averaged, with strict and default tolerances. An interrupted run resumes. Papers: arXiv 2203.15556, 2404.10102, 2001.08361.
 """
 
 import sys
@@ -68,7 +68,11 @@ def rows(ds: xr.Dataset, repeats: int) -> list[dict]:
         lines.append(line | {"trained": trained[i], "trained 2.5%": draws[0][i], "trained 97.5%": draws[1][i]})
     truth = float(laws.exponent(published.LAWS["Besiroglu"]))
     empty = dict.fromkeys(list(lines[0])[1:])
-    return [*lines, {**empty, "approach": "the law's own", "law, exact": truth}, {**empty, "approach": "Kaplan", "paper a": published.KAPLAN[0]}]
+    return [
+        *lines,
+        {**empty, "approach": "the law's own", "law, exact": truth},
+        {**empty, "approach": "Kaplan", "paper a": published.KAPLAN[0]},
+    ]
 
 
 def searches(ds: xr.Dataset) -> list[dict]:
@@ -105,9 +109,18 @@ def draw(lines: list[dict], ds: xr.Dataset, fig: Figure) -> None:
     left.set_yticks(np.arange(len(shown)), list(NAMES))
     left.set(xlabel="exponent a of the best size")
     left.invert_yaxis()
-    for (o, s), color in zip((("sum", "default"), ("mean", "default"), ("sum", "strict")), ("third", "control", "measured"), strict=True):
+    for (o, s), color in zip(
+        (("sum", "default"), ("mean", "default"), ("sum", "strict")), ("third", "control", "measured"), strict=True
+    ):
         part = ds.sel(objective=o, stops=s)
-        right.plot(part.predicted_exponent.values.ravel(), part.measured_exponent.values.ravel(), "o", ms=4, color=plotting.COLORS[color], label=f"{o}, {s}")
+        right.plot(
+            part.predicted_exponent.values.ravel(),
+            part.measured_exponent.values.ravel(),
+            "o",
+            ms=4,
+            color=plotting.COLORS[color],
+            label=f"{o}, {s}",
+        )
     right.axline((0.5, 0.5), slope=1, color=plotting.COLORS["theory"], lw=1)
     right.set(xlabel="exponent a of the law", ylabel="exponent a found by L-BFGS")
 
@@ -116,7 +129,9 @@ def run(scale: str, out: Path, seeds: int | None = None) -> None:
     """Sweep, print, draw and save."""
     chosen = SCALES[scale]
     ds = experiment.sweep(out, "ladder", ladder, jd.grid(Rung, width=WIDTHS), seeds or chosen["seeds"])
-    found = experiment.sweep(out, "searches", exact, jd.grid(Exact, objective=["sum", "mean"], stops=["default", "strict"]), chosen["laws"])
+    found = experiment.sweep(
+        out, "searches", exact, jd.grid(Exact, objective=["sum", "mean"], stops=["default", "strict"]), chosen["laws"]
+    )
     experiment.table(out, "parameters", parameters(), "What follows from published parameters")
     lines = rows(ds, chosen["repeats"])
     experiment.table(out, "exponents", lines, "Exponent a of the best size in the budget")

@@ -425,8 +425,9 @@ THEORIES = {
     "scal": Theory(
         "Scaling laws",
         "Three ways to find the best size of a language model for a budget of compute: the lowest of all curves, parabolas through "
-        "models of equal compute, and the fit of a law. On exact laws their errors have closed forms, searches that end early and "
-        "intervals that are too narrow can be told, and a linear model has a law that no sum of powers fits; on models trained here "
+        "models of equal compute, and the fit of a law. On exact laws their errors have closed forms, searches that end early "
+        "and intervals that are too narrow can be told, and a linear model has a law that no sum of powers "
+        "fits; on models trained here "
         "they are compared.",
         (HOFFMANN, KAPLAN, BESIROGLU, CZECH),
     ),

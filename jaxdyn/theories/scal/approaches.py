@@ -1,8 +1,10 @@
 r"""The three approaches of Hoffmann on a table of losses: sizes times budgets, every budget :math:`C = 6ND` at every size.
 
 1. The lowest of all curves: at every one of many budgets the size with the lowest loss, interpolated along the budgets.
-2. At each budget the vertex of a parabola through ln L over ln N, sizes within a factor of 8 of the best.
+2. At each budget the vertex of a parabola through ln L over ln N.
 3. The parametric fit.
+
+The last two use the sizes within a factor of 5.5 of the best at each budget; models far from it have seen too few tokens for a law.
 
 Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r resamples; x are logarithms.
 """
@@ -23,7 +25,7 @@ __all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "resampled"]
 
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
-NEAR = float(np.log(8.0))  # parabolas go through the sizes within this of the best
+NEAR = float(np.log(5.5))  # parabolas and the fit use the sizes within this of a budget's best
 
 
 class Estimate(NamedTuple):
@@ -50,10 +52,11 @@ def estimate(n: Float[Array, " s"], budgets: Float[Array, " k"], losses: Float[A
     lowest = optima.envelope(x, curves)
     vertices = optima.vertices(x, y.T, NEAR)
     d = c - jnp.log(laws.COST) - x[:, None]
-    points = fits.Points(jnp.broadcast_to(x[:, None], d.shape).ravel(), d.ravel(), y.ravel(), jnp.ones(d.size))
+    used = jax.vmap(lambda row: optima.near(x, row, NEAR), 1, 1)(y).ravel()
+    points = fits.Points(jnp.broadcast_to(x[:, None], d.shape).ravel(), d.ravel(), y.ravel(), used)
     theta = fits.fitted(points)
     last = jnp.broadcast_to(jnp.arange(c.size) == c.size - 1, d.shape).ravel()
-    rest = fits.as_law(fits.fitted(points._replace(weight=jnp.where(last, 0.0, 1.0))))
+    rest = fits.as_law(fits.fitted(points._replace(weight=jnp.where(last, 0.0, used))))
     near = jnp.argsort(y[:, -1])[:3]
     error = jnp.abs(laws.loss(rest, n, jnp.exp(d[:, -1])) / losses[:, -1] - 1)[near]
     a = jnp.stack([optima.slope(fine, lowest), optima.slope(c, vertices), laws.exponent(fits.as_law(theta))])

@@ -1,8 +1,10 @@
 r"""Fits of the additive law to losses at pairs of size N and tokens D, as arrays of one program.
 
-.. math:: \min_\theta\ s \sum_i w_i\, H_\delta\Bigl(\ln\bigl(e^{a - \alpha \ln N_i} + e^{b - \beta \ln D_i} + e^{e}\bigr) - \ln L_i\Bigr)
+.. math:: \min_\theta\ s \sum_i w_i\,
+   H_\delta\Bigl(\ln\bigl(e^{a - \alpha \ln N_i} + e^{b - \beta \ln D_i} + e^{e}\bigr) - \ln L_i\Bigr)
 
-with Huber's loss :math:`H_\delta`, :math:`\theta = (a, b, e, \alpha, \beta)`, :math:`A = e^a` and so on; s = 1 sums, s = 1/n averages.
+with Huber's loss :math:`H_\delta`, :math:`\theta = (a, b, e, \alpha, \beta)`, :math:`A = e^a` and so on; s = 1 sums, s = 1/n
+averages.
 Source: arXiv:2203.15556, section 3.3 (L-BFGS from a grid of 4500 starts); arXiv:2404.10102 (sum against mean); variable
 projection as in arXiv:2603.22339. Departures: of the grid, the starts with the least objective are used; resampled fits go on by
 Levenberg-Marquardt with Huber's weights, which needs tens of steps where L-BFGS needs hundreds (|r| has a kink on this scale).
@@ -23,10 +25,25 @@ from jaxtyping import Array, Bool, Float, Int
 from jaxdyn import linalg
 from jaxdyn.theories.scal.dynamics.laws import Law
 
-__all__ = ["DELTA", "GRID", "Points", "Stops", "as_law", "fitted", "lbfgs", "levenberg", "objective", "project", "resampled", "starts"]
+__all__ = [
+    "DELTA",
+    "GRID",
+    "Points",
+    "Stops",
+    "as_law",
+    "fitted",
+    "lbfgs",
+    "levenberg",
+    "objective",
+    "project",
+    "resampled",
+    "starts",
+]
 
 DELTA = 1e-3
-GRID = np.array(list(product(range(0, 26, 5), range(0, 26, 5), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2), (0, 0.5, 1, 1.5, 2))), float)
+GRID = np.array(
+    list(product(range(0, 26, 5), range(0, 26, 5), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2), (0, 0.5, 1, 1.5, 2))), float
+)
 EXPONENTS = 24  # of each kind, in the grid of variable projection
 Theta = Float[Array, "5"]
 
@@ -46,6 +63,9 @@ class Stops(NamedTuple):
     gain: Any = 1e-15
     slope: Any = 1e-12
     steps: int = 500
+
+
+STRICT = Stops()
 
 
 def terms(theta: Theta, p: Points) -> Float[Array, "3 n"]:
@@ -76,8 +96,8 @@ def starts(p: Points, count: int) -> Float[Array, "count 5"]:
     return grid[jnp.argsort(jax.lax.map(lambda theta: objective(theta, p), grid, batch_size=500))[:count]]
 
 
-def lbfgs(theta: Theta, p: Points, scale: Any = 1.0, stops: Stops = Stops()) -> tuple[Theta, Int[Array, ""]]:
-    """optax's L-BFGS with a zoom line search from one start, ended as L-BFGS-B is; the result and the steps made."""
+def lbfgs(theta: Theta, p: Points, scale: Any = 1.0, stops: Stops = STRICT) -> tuple[Theta, Int[Array, ""]]:
+    """L-BFGS of optax with a zoom line search from one start, ended as L-BFGS-B is; the result and the steps made."""
     tx = optax.lbfgs(memory_size=10, linesearch=optax.scale_by_zoom_linesearch(max_linesearch_steps=20))
 
     def f(theta: Theta) -> Float[Array, ""]:

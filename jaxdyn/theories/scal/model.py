@@ -3,7 +3,8 @@ r"""A linear model whose features have a power-law spectrum, trained by gradient
 .. math:: L(w) = \sum_{j \le N} \lambda_j (w_j - w_j^*)^2 + \sum_{j > N} \lambda_j (w_j^*)^2, \qquad
    \lambda_j = j^{-p} e^{-cj}, \quad \lambda_j (w_j^*)^2 = j^{-q}
 
-Its features are uncorrelated, so that the model of the first N of them is a part of the largest one: each weight's path is the same in all.
+Its features are uncorrelated, so that the model of the first N of them is a part of the largest one: each weight's path is the same
+in all.
 With c > 0 the spectrum is no power law. Letters: j features, N of them in a model, t time = rate times steps.
 """
 

@@ -31,7 +31,9 @@ def judge_trap(ds: xr.Dataset) -> list[jd.Check]:
     wrong = error(ds)
     trapped = (wrong.sel(stops="default", drop=True) > 0.005).where(ds.status.sel(stops="default", drop=True) == 0)
     return [
-        jd.share_within("share of laws whose exponent is off by more than 0.005, default tolerances", trapped, over=over(trapped), low=0.5),
+        jd.share_within(
+            "share of laws whose exponent is off by more than 0.005, default tolerances", trapped, over=over(trapped), low=0.5
+        ),
         jd.at_most("exponent less the law's, strict tolerances", wrong.sel(stops="strict"), 1e-3),
     ]
 
@@ -39,7 +41,9 @@ def judge_trap(ds: xr.Dataset) -> list[jd.Check]:
 def judge_default(ds: xr.Dataset) -> list[jd.Check]:
     """How often default tolerances end too early with sums as well."""
     trapped = (error(ds) > 0.001).where(ds.status == 0)
-    return [jd.share_within("share of laws with an exponent off by more than 0.001", trapped, over=over(trapped), low=0.25, level=0.95)]
+    return [
+        jd.share_within("share of laws with an exponent off by more than 0.001", trapped, over=over(trapped), low=0.25, level=0.95)
+    ]
 
 
 def judge_coverage(ds: xr.Dataset) -> list[jd.Check]:
@@ -90,7 +94,13 @@ def plot_exponents(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for name, color in zip(ds.stops.values, ("measured", "control"), strict=False):
         part = ds.sel(stops=name)
-        ax.plot(part.predicted_exponent.values.ravel(), part.measured_exponent.values.ravel(), "o", label=str(name), color=plotting.COLORS[color])
+        ax.plot(
+            part.predicted_exponent.values.ravel(),
+            part.measured_exponent.values.ravel(),
+            "o",
+            label=str(name),
+            color=plotting.COLORS[color],
+        )
     ax.axline((0.5, 0.5), slope=1, color=plotting.COLORS["theory"], lw=1)
     ax.set(xlabel="exponent a of the law", ylabel="exponent a of the fit")
 
@@ -101,7 +111,9 @@ def plot_intervals(ds: xr.Dataset, fig: Figure) -> None:
     flat = {name: ds[name].values.ravel() for name in ("predicted_exponent", "measured_exponent", "low", "high")}
     order = (flat["measured_exponent"] - flat["predicted_exponent"]).argsort()
     truth, mid, low, high = (flat[name][order] for name in flat)
-    ax.errorbar(range(truth.size), mid - truth, yerr=[mid - low, high - mid], fmt=".", ms=3, lw=0.7, color=plotting.COLORS["measured"])
+    ax.errorbar(
+        range(truth.size), mid - truth, yerr=[mid - low, high - mid], fmt=".", ms=3, lw=0.7, color=plotting.COLORS["measured"]
+    )
     ax.axhline(0, color=plotting.COLORS["theory"], lw=1)
     ax.set(xlabel="repeat, in order", ylabel="exponent a less the law's")
 
@@ -115,7 +127,8 @@ STUDY = jd.Study(
     bounds="derived",
     source="arXiv:2203.15556, section 3.3; arXiv:2404.10102",
     plot=plot_exponents,
-    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point a law and tolerance.",
+    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point "
+    "a law and tolerance.",
 )
 DATA = r"losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 7 sizes times 7 numbers of tokens, over two decades each"
 START = "the best 6 of the published grid of 4500 starts"
@@ -124,7 +137,9 @@ CLAIMS = (
         id="scal.recover",
         statement=rf"From {DATA}, without noise, the parametric fit (Huber's losses of the errors in $\ln L$, summed; L-BFGS from "
         rf"{START}, strict tolerances) recovers all five parameters to a relative $10^{{-3}}$ and the exponent "
-        r"$a = \beta/(\alpha+\beta)$ to $10^{-4}$, for each of 6 laws; so does variable projection, which needs no start, followed by "
+        rf""
+        r"$a = \beta/(\alpha+\beta)$ to $10^{-4}$, for each of 6 laws; so does variable projection, which needs "
+        r"no start, followed by "
         "Levenberg-Marquardt, for the parameters. (Formulas; no training.)",
         judge=judge_recover,
         controls={
@@ -136,7 +151,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="scal.mean_trap",
-        statement=rf"When Huber's losses are averaged instead of summed, L-BFGS with the default tolerances of L-BFGS-B (from {START}, on "
+        statement=rf"When Huber's losses are averaged instead of summed, L-BFGS with the default tolerances of "
+        rf"L-BFGS-B (from {START}, on "
         rf"{DATA}, without noise) ends too early: for more than half of the laws the exponent a is off by more than 0.005. With "
         r"strict tolerances the same search finds it to $10^{-3}$ for each law. (Formulas; no training.)",
         quick=jd.grid(Exact, objective="mean", stops=["strict", "default"]),
@@ -168,9 +184,11 @@ CLAIMS = (
         caption="Exponent a of the fit less that of the law with its 95% bootstrap interval; one bar a repeat, in order.",
     ).claim(
         id="scal.noise",
-        statement=r"From losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 8 sizes times 8 numbers of tokens, over two decades "
+        statement=r"From losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 8 sizes times 8 numbers of "
+        r"tokens, over two decades "
         "each, with noise of 0.5% that is independent from model to model, the 95% bootstrap interval of the "
-        r"exponent $a = \beta/(\alpha+\beta)$ (100 resamples of the 64 points, variable projection and Levenberg-Marquardt) holds the "
+        r"exponent $a = \beta/(\alpha+\beta)$ (100 resamples of the 64 points, variable projection and "
+        r"Levenberg-Marquardt) holds the "
         "law's own in more than 85% of 96 repeats. (Simulated losses; no training.)",
         judge=judge_coverage,
         bounds=jd.looked(at="0:64", confirmed="4000:4096"),

@@ -66,11 +66,14 @@ CLAIMS = (
         bounds="derived",  # half a unit of the last printed digit
         source="arXiv:2203.15556, Table 2 and appendix D.3; arXiv:2404.10102",
         plot=plot,
-        caption="The exponent $a = \\beta/(\\alpha+\\beta)$ that follows from published parameters, and the range printed for the first.",
+        caption="The exponent $a = \\beta/(\\alpha+\\beta)$ that follows from published parameters, and the "
+        "range printed for the first.",
     ).claim(
         id="scal.rounding",
-        statement=r"Published figures against each other: the parametric fit's exponent, printed as $a = 0.46$, follows from the "
-        r"parameters with all their digits and not from those that are printed; at $5.76 \cdot 10^{23}$ operations the two give best "
+        statement=r"Published figures against each other: the parametric fit's exponent, printed as $a = 0.46$, "
+        r"follows from the "
+        r"parameters with all their digits and not from those that are printed; at $5.76 \cdot 10^{23}$ "
+        r"operations the two give best "
         r"sizes that differ by a factor of at least 1.2; and the range printed for $a$, 0.454 to 0.455, holds neither of the two "
         "exponents, by 0.001 or more.",
         judge=judge,

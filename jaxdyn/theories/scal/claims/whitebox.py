@@ -73,7 +73,8 @@ STUDY = jd.Study(
     bounds="derived",
     source="derived; the model of arXiv:2402.01092 without its noise",
     plot=plot,
-    caption="Left: loss over the number of features at budgets from $10^4$ to $10^6$, each four times the one before. Right: exponent "
+    caption="Left: loss over the number of features at budgets from $10^4$ to $10^6$, each four times the one "
+    "before. Right: exponent "
     "of the best number of features by approach, and the law's.",
 )
 MODEL = (
@@ -97,7 +98,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="scal.whitebox_additive",
-        statement=rf"{MODEL} how far is the exponent that the fit of $E + AN^{{-\alpha}} + Bt^{{-\beta}}$ gives, to losses within a "
+        statement=rf"{MODEL} how far is the exponent that the fit of $E + AN^{{-\alpha}} + Bt^{{-\beta}}$ gives, "
+        rf"to losses within a "
         r"factor of 4 of the best N at compute from $10^4$ to $10^6$, from the true $1/(1+p)$, and how large is its floor E, which "
         "the law does not have? The law is no sum of powers; the exponent is too small at each p, by more for larger p.",
         expected="measured",

@@ -32,8 +32,8 @@ class Exact:
     Args:
         law: "additive", or "kaplan": then no additive law is true.
         objective: Huber's losses are summed, or averaged.
-        stops: "default", those of L-BFGS-B: the search ends when a step gains less than 2.2e-9 max(|f|, 1) or no derivative is above
-            1e-5; "strict": 1e-15 and 1e-12.
+        stops: "default", those of L-BFGS-B: the search ends when a step gains less than 2.2e-9 max(|f|, 1) or no derivative is
+            above 1e-5; "strict": 1e-15 and 1e-12.
         digit: losses are rounded to multiples of it; 0: not at all.
         sizes: number of sizes, and of numbers of tokens.
         starts: the best of the grid's that are used.

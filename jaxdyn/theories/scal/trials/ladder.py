@@ -1,9 +1,9 @@
 r"""One size of a ladder of language models: a small decoder trained on a text for every budget of the ladder.
 
 At budget C a model of N weights sees :math:`D = C / (6N)` tokens. The rate rises over the first steps and stays; for each budget a
-branch leaves the constant rate at 70% of its tokens, and its rate falls linearly to zero at the end. So each model has a schedule of
-its own length, and a run makes 1.3 times the steps of its longest model. Beside them, the losses of the constant rate at the same
-tokens ("undecayed"): what one schedule, made for the largest budget, has at the others.
+branch leaves the constant rate at 70% of its tokens, and its rate falls linearly to zero at the end. So each model has a
+schedule of its own length. Beside them, the losses of the constant rate at the same tokens ("undecayed"): what one schedule, made
+for the largest budget, has at the others.
 
 N counts all weights: the read-out is the embedding, so that each takes part in a product for each token.
 Sources: arXiv:2203.15556, section 3 and appendix B (schedules matched to tokens); arXiv:2405.18392 (branches that cool down).
@@ -109,7 +109,7 @@ def counts(s: Rung) -> tuple[tuple[int, int], ...]:
 
 
 def phases(s: Rung) -> tuple[np.ndarray, np.ndarray]:
-    """Steps of each phase, and its kind: 0 goes on, 1 leaves for a branch, 2 is back at the constant rate; the first has no steps."""
+    """Steps of each phase, and its kind: 0 goes on, 1 is a branch, 2 is back at the constant rate; the first has no steps."""
     steps, kinds, at = [0], [0], 0
     for stem, branch in counts(s):
         steps += [max(stem - at, 0), branch, branch]
@@ -162,7 +162,9 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
             return step(state, jnp.where(kind == 1, 1 - (i + 1) / (count + 1), 1.0).astype(s.dtype))
 
         state = jax.lax.fori_loop(0, count, one, state)
-        return (state, saved), jax.lax.cond((kind == 0) & (count > 0), lambda _: jnp.zeros(len(PARTS), s.dtype), losses, state.params)
+        return (state, saved), jax.lax.cond(
+            (kind == 0) & (count > 0), lambda _: jnp.zeros(len(PARTS), s.dtype), losses, state.params
+        )
 
     start = train.init(tx, net.init(k_init))
     (last, _), curve = jax.lax.scan(phase, (start, start), tuple(jnp.asarray(x) for x in phases(s)))

@@ -19,7 +19,9 @@ def test_the_closed_form_needs_six_operations_a_weight_and_token():
     ds = jd.sweep(trial, jd.grid(Optimum, law=list(LAWS), power=[1.0, 1.1]), 3)
     error = abs(ds.measured_n / ds.predicted_n - 1).max(["law", "seed", "budget"])
     assert float(error.sel(power=1.0)) < 1e-12 < 0.1 < float(error.sel(power=1.1))
-    np.testing.assert_allclose(ds.predicted_n * ds.predicted_d * 6, ds.budget.broadcast_like(ds.predicted_n).transpose(*ds.predicted_n.dims))
+    np.testing.assert_allclose(
+        ds.predicted_n * ds.predicted_d * 6, ds.budget.broadcast_like(ds.predicted_n).transpose(*ds.predicted_n.dims)
+    )
 
 
 def test_parabolas_keep_the_slope_unless_sizes_drift():
