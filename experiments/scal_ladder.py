@@ -1,7 +1,7 @@
 """Scaling laws: isoFLOP curves of a ladder of language models trained here, and the best size by the three approaches.
 
-Sizes times budgets, 36 decoders of 464 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of its
-own length and the best of three rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has
+Sizes times budgets, 36 decoders of 464 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of
+its own length and the best of three rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has
 two layers and up to 0.2 million weights. Left: losses over sizes, one curve a budget, and the parametric fit. Middle: best size
 over the budget by each approach. Right: exponents with 95% bootstrap intervals over seeds, with schedules of their own and with
 one schedule for all budgets. An interrupted run resumes. Paper: arXiv 2203.15556, sections 3.1 to 3.3.
@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
@@ -98,8 +97,7 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
     middle.loglog(steps, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
     middle.loglog(budgets, laws.optimum(law, budgets)[0], "--", color=plotting.COLORS["theory"], label="parametric fit")
     middle.set(xlabel="budget, operations", ylabel="best size N")
-    for axis in (middle.xaxis, middle.yaxis):
-        axis.set_minor_formatter(NullFormatter())
+    middle.minorticks_off()
     for (name, color), shift in zip({"own schedules": "measured", "one schedule": "control"}.items(), (-0.1, 0.1), strict=True):
         part = [r for r in lines if r["schedules"] == name]
         at = np.arange(len(part)) + shift

@@ -3,7 +3,8 @@
 First table: exponents and best sizes that follow from published parameters. Second: published exponents with their ranges, and the
 three approaches on losses of the law with Besiroglu's parameters, without and with noise of 0.5% (95% of repeats), and on the
 ladder of language models of the claim `scal.trained` (95% bootstrap intervals over seeds). Third: L-BFGS on losses of random laws,
-summed and averaged, with strict and default tolerances. An interrupted run resumes. Papers: arXiv 2203.15556, 2404.10102, 2001.08361.
+summed and averaged, with strict and default tolerances. An interrupted run resumes.
+Papers: arXiv 2203.15556, 2404.10102, 2001.08361.
 """
 
 import sys

@@ -12,13 +12,22 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.scal import approaches
 from jaxdyn.theories.scal.approaches import APPROACHES
+from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.trials.ladder import Rung, trial
 
 __all__ = ["CLAIMS", "interval", "judge", "one_schedule", "sizes", "table", "tuned"]
 
 WIDTHS = [4, 8, 12, 16, 20]
 LEVEL, RESAMPLES = 95, 200
-FOUND: dict[str, tuple[float, float]] = {}
+FOUND = {  # seeds 0:4 and 4000:4004, with room
+    "exponent of the best size, minimum over curves": (0.4, 0.75),
+    "exponent of the best size, isoFLOP parabolas": (0.45, 0.8),
+    "exponent of the best size, parametric fit": (0.45, 0.65),
+    "exponent, minimum over curves less parametric fit": (-0.15, 0.25),
+    "exponent, isoFLOP parabolas less parametric fit": (-0.15, 0.3),
+    "loss at the largest budget by a fit to the others, relative error": (0.0, 0.02),
+    "loss before the rate falls less after, same tokens, mean over models": (0.004, 0.036),
+}
 
 
 def tuned(ds: xr.Dataset) -> xr.Dataset:
@@ -73,7 +82,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
             check(f"exponent, {APPROACHES[i]} less parametric fit", a[i] - a[2], draws[:, i] - draws[:, 2], -0.3, 0.3)
             for i in range(2)
         ),
-        jd.at_most("loss at the largest budget by a fit to the others, relative error", float(best.held_out), 0.05),
+        jd.at_most("loss at the largest budget by a fit to the others, relative error", float(best.held_out), 0.02),
         jd.mean_within(
             "loss before the rate falls less after, same tokens, mean over models", late, over="seed", low=0.002, level=0.95
         ),
@@ -81,13 +90,25 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def replaced(f: Callable[[xr.DataArray, xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
-    """Losses of both kinds replaced by a function of them."""
+    """Losses of both kinds replaced by a function of their means over seeds."""
 
     def breach(ds: xr.Dataset) -> xr.Dataset:
         names = ("measured_loss", "measured_undecayed")
-        return ds.assign({name: f(ds[name], ds).transpose(*ds[name].dims) for name in names})
+        new = {name: f(ds[name].mean("seed"), ds) + 0 * ds[name] for name in names}
+        return ds.assign({name: x.transpose(*ds[name].dims) for name, x in new.items()})
 
     return breach
+
+
+def kaplan(x: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
+    """Losses by a law whose best size grows with the budget to the power 0.73."""
+    tokens = ds.budget / (laws.COST * ds.weights)
+    return laws.loss(laws.Law(1.8, 3e3**0.27, 4e4**0.73, 0.27, 0.73), ds.weights, tokens) + 0 * x
+
+
+def stopped(x: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
+    """Models at the largest budget are those of the one before."""
+    return x.where(x.budget < x.budget.max(), x.shift(budget=1))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -101,9 +122,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     fine = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
     right.loglog(fine, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
     law = approaches.fits.as_law(found.theta)
-    best = np.asarray(approaches.laws.optimum(law, budgets)[0])
+    best = np.asarray(laws.optimum(law, budgets)[0])
     right.loglog(budgets, best, "--", color=plotting.COLORS["theory"], label="parametric fit")
     right.set(xlabel="budget, operations", ylabel="best size N")
+    right.minorticks_off()
 
 
 CLAIMS = (
@@ -125,14 +147,17 @@ CLAIMS = (
         statement="How does the best size of a language model grow with compute? A ladder of 25 decoders, five sizes (464 to 6120 "
         r"weights, read-out included) at five budgets $6ND$ from $2 \cdot 10^8$ to $3.2 \cdot 10^9$ operations, "
         "on the Python interpreter's manual, each with a schedule of its own length at a rate of 0.04 over the root of its width: "
-        "exponents by the minimum over curves, by isoFLOP parabolas and by the parametric fit, with 95% bootstrap intervals over four seeds; the differences between them; how "
-        "far a fit to the four smaller budgets misses the losses of the three best sizes at the largest; and by how much a "
+        "exponents by the minimum over curves, by isoFLOP parabolas and by the parametric fit, "
+        "with 95% bootstrap intervals over four seeds; the differences between them; how far a fit to the four "
+        "smaller budgets misses the losses of the three best sizes at the largest; and by how much a "
         "loss falls, mean over models, when its rate falls to zero over the last 30% of the same tokens.",
         expected="measured",
         judge=judge,
         controls={"sizes in reverse": replaced(lambda x, ds: x.isel(width=slice(None, None, -1)).assign_coords(width=x.width))},
         rivals={
-            "nothing is learned": replaced(lambda x, ds: ds.start + 0 * x),
+            "nothing is learned": replaced(lambda x, ds: ds.start.mean("seed") + 0 * x),
+            "the best size grows with the budget to the power 0.73": replaced(kaplan),
+            "the last doubling of the budget changes nothing": replaced(stopped),
             "tokens do not matter: every budget has the losses of the largest": replaced(
                 lambda x, ds: x.isel(budget=-1, drop=True) + 0 * x
             ),
