@@ -26,6 +26,7 @@ from jaxdyn.theories.scal.trials.ladder import trial as ladder
 
 SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
 BUDGETS, SIZES, NOISE = np.geomspace(6e18, 3e21, 9), np.geomspace(7e7, 1.6e10, 15), 0.005  # of Hoffmann, section 3.2
+LADDER = {"width": WIDTHS}
 NAMES = dict(zip(approaches.APPROACHES, published.APPROACHES, strict=True))
 OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "seeds of the trained models (default: 4)"}}
 
@@ -129,7 +130,7 @@ def draw(lines: list[dict], ds: xr.Dataset, fig: Figure) -> None:
 def run(scale: str, out: Path, seeds: int | None = None) -> None:
     """Sweep, print, draw and save."""
     chosen = SCALES[scale]
-    ds = experiment.sweep(out, "ladder", ladder, jd.grid(Rung, width=WIDTHS), seeds or chosen["seeds"])
+    ds = experiment.sweep(out, "ladder", ladder, jd.grid(Rung, **LADDER), seeds or chosen["seeds"])
     found = experiment.sweep(
         out, "searches", exact, jd.grid(Exact, objective=["sum", "mean"], stops=["default", "strict"]), chosen["laws"]
     )

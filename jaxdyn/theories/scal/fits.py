@@ -44,7 +44,7 @@ DELTA = 1e-3
 GRID = np.array(
     list(product(range(0, 26, 5), range(0, 26, 5), (-1, -0.5, 0, 0.5, 1), (0, 0.5, 1, 1.5, 2), (0, 0.5, 1, 1.5, 2))), float
 )
-EXPONENTS = 24  # of each kind, in the grid of variable projection
+EXPONENTS = 16  # of each kind, in the grid of variable projection
 Theta = Float[Array, "5"]
 
 

@@ -191,7 +191,7 @@ CLAIMS = (
         r"Levenberg-Marquardt) holds the "
         "law's own in more than 85% of 96 repeats. (Simulated losses; no training.)",
         judge=judge_coverage,
-        bounds=jd.looked(at="0:64", confirmed="4000:4096"),
+        bounds=jd.looked(at="0:96", confirmed="4000:4096"),
         controls={"all models of a size share their noise": {"shared": 1.0}},
         rivals={"the fit is as precise as the range that was printed, ±0.0005": narrow},
     ),
