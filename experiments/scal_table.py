@@ -69,7 +69,7 @@ def rows(ds: xr.Dataset, repeats: int) -> list[dict]:
         line |= {"law, exact": law[0, i], "law, noise 2.5%": noisy[0][i], "law, noise 97.5%": noisy[1][i]}
         lines.append(line | {"trained": trained[i], "trained 2.5%": draws[0][i], "trained 97.5%": draws[1][i]})
     truth = float(laws.exponent(published.LAWS["Besiroglu"]))
-    empty = dict.fromkeys(list(lines[0])[1:])
+    empty = dict.fromkeys(lines[0])
     return [
         *lines,
         {**empty, "approach": "the law's own", "law, exact": truth},
