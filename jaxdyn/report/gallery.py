@@ -45,6 +45,7 @@ SHOWN = (  # one a theory
     "margin.vector",
     "hyper.linear_threshold",
     "memo.finite_sample",
+    "scal.whitebox",
     "collapse.descent",
 )
 INTRO = """# Gallery

@@ -219,6 +219,20 @@ ZHANG = Paper(
     "C. Zhang, S. Bengio, M. Hardt, B. Recht, O. Vinyals",
     "ICLR 2017",
 )
+HOFFMANN = Paper(
+    "2203.15556",
+    "Training Compute-Optimal Large Language Models",
+    "J. Hoffmann, S. Borgeaud, A. Mensch and others",
+    "NeurIPS 2022",
+)
+KAPLAN = Paper("2001.08361", "Scaling Laws for Neural Language Models", "J. Kaplan, S. McCandlish and others", "2020")
+BESIROGLU = Paper(
+    "2404.10102",
+    "Chinchilla Scaling: A replication attempt",
+    "T. Besiroglu, E. Erdil, M. Barnett, J. You",
+    "2024",
+)
+CZECH = Paper("2603.22339", "Problems with Chinchilla Approach 2", "E. Czech and others", "2026")
 PAPYAN = Paper(
     "2008.08186",
     "Prevalence of Neural Collapse during the terminal phase of deep learning training",
@@ -407,6 +421,15 @@ THEORIES = {
         "through any "
         "$n$ points is written down.",
         (ZHANG,),
+    ),
+    "scal": Theory(
+        "Scaling laws",
+        "Three ways to find the best size of a language model for a budget of compute: the lowest of all curves, parabolas through "
+        "models of equal compute, and the fit of a law. On exact laws their errors have closed forms, searches that end early "
+        "and intervals that are too narrow can be told, and a linear model has a law that no sum of powers "
+        "fits; on models trained here "
+        "they are compared.",
+        (HOFFMANN, KAPLAN, BESIROGLU, CZECH),
     ),
     "collapse": Theory(
         "Neural collapse",
