@@ -137,7 +137,6 @@ CLAIMS = (
         id="scal.recover",
         statement=rf"From {DATA}, without noise, the parametric fit (Huber's losses of the errors in $\ln L$, summed; L-BFGS from "
         rf"{START}, strict tolerances) recovers all five parameters to a relative $10^{{-3}}$ and the exponent "
-        rf""
         r"$a = \beta/(\alpha+\beta)$ to $10^{-4}$, for each of 6 laws; so does variable projection, which needs "
         r"no start, followed by "
         "Levenberg-Marquardt, for the parameters. (Formulas; no training.)",
