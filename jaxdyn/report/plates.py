@@ -112,9 +112,9 @@ PLATES = (
         over=("step=.25:1.5", "bend=0:.2"),
         finding=(
             "The bound holds up to the largest step that the theorem allows (dotted) and not beyond, and only while $A$ does "
-            r"not depend on $W$: a bend of .02 (the share of $A$ that follows $\tanh W$) breaks it for steps above half of the "
-            "limit, about .1 at a quarter. Shorter steps are not shown: there the other modes have not decayed by the end of "
-            "the runs."
+            r"not depend on $W$: where it does (bend: the share of $A$ that follows $\tanh W$) .11 breaks it at a quarter of "
+            "the limit, .015 at .4 of it, and anything at larger steps. Shorter steps are not shown: there the other modes "
+            "have not decayed by the end of the runs."
         ),
         cells=200,
     ),
@@ -188,7 +188,12 @@ PLATES = (
         title="Li2: the stages of grokking",
         claim="li2.stages",
         over=("share=.2:.95", "lr=.001:.1:log"),
-        finding=(),
+        finding=(
+            "The stages are in order wherever networks of 256 nodes generalise: at none of the 25 points where the gates are "
+            "met does a check fail. What ends the region is the gate: below a share of pairs of .86 at a rate of .001, of .57 "
+            "at .05, test accuracy stays under .95 in the epochs given; where rates are .05 and pairs many, nodes overlap "
+            "more than the claim allows. No point refutes the order of stages."
+        ),
         cells=45,
         seeds=2,
     ),
@@ -196,7 +201,7 @@ PLATES = (
         name="sink-families",
         title="Attention sinks over families of attention",
         claim="sink.bb_emerge",
-        over=("attention=softmax,zero_sink,sink_bias,sigmoid,relu", "every=10:150:log"),
+        over=("attention=softmax,zero_sink,sink_bias,sigmoid,relu", "every=40:150:log"),
         finding=(),
         cells=25,
     ),
