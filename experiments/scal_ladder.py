@@ -91,12 +91,14 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
     fine = np.geomspace(n[0], n[-1], 60)
     for budget in budgets:
         left.plot(fine, laws.loss(law, fine, budget / (laws.COST * fine)), "--", lw=0.6, color=plotting.COLORS["theory"])
-    left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token")
+    left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token", ylim=(0.97 * losses.min(), 1.03 * losses.max()))
     middle.loglog(budgets, np.exp(found.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
     steps = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
     middle.loglog(steps, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
     middle.loglog(budgets, laws.optimum(law, budgets)[0], "--", color=plotting.COLORS["theory"], label="parametric fit")
     middle.set(xlabel="budget, operations", ylabel="best size N")
+    middle.set_xticks(budgets[::2], [f"{c:.1e}" for c in budgets[::2]])
+    middle.set_yticks(n, [f"{size:.0f}" for size in n])
     middle.minorticks_off()
     for (name, color), shift in zip({"own schedules": "measured", "one schedule": "control"}.items(), (-0.1, 0.1), strict=True):
         part = [r for r in lines if r["schedules"] == name]

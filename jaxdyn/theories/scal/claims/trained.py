@@ -125,6 +125,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     best = np.asarray(laws.optimum(law, budgets)[0])
     right.loglog(budgets, best, "--", color=plotting.COLORS["theory"], label="parametric fit")
     right.set(xlabel="budget, operations", ylabel="best size N")
+    right.set_xticks(budgets[::2], [f"{c:.1e}" for c in budgets[::2]])
+    right.set_yticks(n, [f"{size:.0f}" for size in n])
     right.minorticks_off()
 
 
