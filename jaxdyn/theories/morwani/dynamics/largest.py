@@ -3,10 +3,10 @@ r"""The largest margin of a network of unit (2,3)-norm on addition modulo a prim
 .. math:: \gamma^* = \sqrt{\tfrac{2}{27}}\;\frac{1}{\sqrt p\,(p-1)}
 
 Nodes are :math:`u_a = \lambda\cos(\omega a + \varphi)`, :math:`v_b = \lambda\cos(\omega b + \psi)`,
-:math:`w_c = \lambda\cos(\omega c + \varphi + \psi)` with :math:`\omega = 2\pi\zeta/p`. With the eight phases below, the nodes of one
-frequency, of cubes that sum to A, add :math:`\frac12(2/3p)^{3/2}A\cos\omega(a + b - c)` to the outputs and nothing else. The margin
-over the class d further is then :math:`\frac12(2/3p)^{3/2}\sum_\zeta A_\zeta(1 - \cos\omega d)`; its least value over d is at most
-its mean over d, and reaches it only if all :math:`A_\zeta` are equal.
+:math:`w_c = \lambda\cos(\omega c + \varphi + \psi)` with :math:`\omega = 2\pi\zeta/p`. With the eight phases below, the nodes of
+one frequency, of cubes that sum to A, add :math:`\frac12(2/3p)^{3/2}A\cos\omega(a + b - c)` to the outputs and nothing else. The
+margin over the class d further is then :math:`\frac12(2/3p)^{3/2}\sum_\zeta A_\zeta(1 - \cos\omega d)`; its least
+value over d is at most its mean, and reaches it only if all :math:`A_\zeta` are equal.
 
 Source: arXiv:2311.07568, theorem 7 (margin, one frequency a node, phases, every frequency); that the shares are equal follows as
 above. Letters: k = (p-1)/2 frequencies, m = 8k nodes.
