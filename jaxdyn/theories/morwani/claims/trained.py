@@ -55,7 +55,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Trained),
-    paper=jd.grid(Trained, modulus=[23, 59], nodes=256, steps=40_000, weight=1e-5),
+    paper=jd.grid(Trained, modulus=23, nodes=256, steps=40_000, weight=1e-5),
     seeds=16,
     paper_seeds=8,
     evidence="network",
