@@ -82,10 +82,10 @@ def spectrum(params: Params) -> tuple[Float[Array, " k"], Float[Array, ""]]:
     """Share of the cubes at each frequency 1 ... (p-1)/2, and how pure nodes are, both weighted with the cubes.
 
     A node counts at the frequency that holds most of its power; its purity is the share of its power there, constants included
-    in the whole.
+    in the whole. A node without weights has no share.
     """
     power = sum(jnp.abs(jnp.fft.rfft(x, axis=0)) ** 2 * 2 for x in params).at[0].divide(2)
     chief = jnp.argmax(power[1:], 0)
-    cube, pure = cubes(params), jnp.max(power[1:], 0) / jnp.sum(power, 0)
+    cube, pure = cubes(params), jnp.max(power[1:], 0) / jnp.maximum(jnp.sum(power, 0), 1e-30)
     share = jax.ops.segment_sum(cube, chief, len(power) - 1)
     return share / jnp.sum(cube), jnp.sum(cube * pure) / jnp.sum(cube)

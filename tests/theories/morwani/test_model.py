@@ -46,3 +46,7 @@ def test_spectrum_finds_the_frequencies_of_waves(x64):
     assert float(purity) == pytest.approx(1)
     flat = model.Params(wave + 1, wave + 1, wave + 1)
     assert float(model.spectrum(flat)[1]) < 0.7
+    dead = jnp.concatenate([wave, jnp.zeros((7, 1))], 1)
+    share, purity = model.spectrum(model.Params(dead, dead, dead))
+    np.testing.assert_allclose(share, [1 / 9, 0, 8 / 9], atol=1e-12)
+    assert float(purity) == pytest.approx(1)
