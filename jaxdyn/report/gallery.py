@@ -29,6 +29,7 @@ SHOWN = (  # one a theory
     "lyu.dichotomy",
     "omnigrok.shell",
     "nanda.progress",
+    "morwani.margin",
     "galore.ppl_order",
     "sink.bb_forms",
     "stream.text_dense",

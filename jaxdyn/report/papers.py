@@ -100,6 +100,12 @@ NANDA = Paper(
     "N. Nanda, L. Chan, T. Lieberum, J. Smith, J. Steinhardt",
     "ICLR 2023",
 )
+MORWANI = Paper(
+    "2311.07568",
+    "Feature emergence via margin maximization: case studies in algebraic tasks",
+    "D. Morwani, B. Edelman, C.-A. Oncescu, R. Zhao, S. Kakade",
+    "ICLR 2024",
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -374,6 +380,12 @@ THEORIES = {
         "to the shell of norms on "
         "which solutions generalise.",
         (OMNIGROK,),
+    ),
+    "morwani": Theory(
+        "Largest margins on groups",
+        "Which networks of squares classify sums modulo a prime with the largest margin: those that use every frequency, in equal "
+        "shares. A small penalty on the cubes of the nodes' norms leads training there.",
+        (MORWANI,),
     ),
     "emer": Theory(
         "Emergence of superposition",

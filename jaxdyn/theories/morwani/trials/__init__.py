@@ -1,0 +1,1 @@
+"""Constructed and perturbed networks, and networks trained with a penalty."""
