@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxdyn.data.cayley import Group
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy

@@ -71,12 +71,15 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     size = jnp.sum(jnp.square(run.params.w), 0) * jnp.linalg.norm(run.params.v, axis=1)
     places = jnp.argmax(told.forms, -1)
     return jd.observables(
-        predicted={"place": jd.named(places, "form node"), "use": jd.named(_counts(places, len(peaks)), "form irrep")},
-        measured={"place": jd.named(jnp.argmax(end, 1), "node"), "use": jd.named(size @ end, "irrep")},
+        predicted={
+            "place": jd.named(places.astype(jnp.float32), "form node"),
+            "use": jd.named(_counts(places, len(peaks)), "form irrep"),
+        },
+        measured={"place": jd.named(jnp.argmax(end, 1).astype(jnp.float32), "node"), "use": jd.named(size @ end, "irrep")},
         recorded={
-            "start_place": jd.named(jnp.argmax(told.start, 1), "node"),
+            "start_place": jd.named(jnp.argmax(told.start, 1).astype(jnp.float32), "node"),
             "start_use": jd.named(jnp.sum(told.start, 0), "irrep"),
-            "other_place": jd.named(jnp.argmax(told.other, 1), "node"),
+            "other_place": jd.named(jnp.argmax(told.other, 1).astype(jnp.float32), "node"),
             "other_use": jd.named(_counts(jnp.argmax(told.other, 1), len(peaks)), "irrep"),
             "purity": jd.named(jnp.max(end, 1), "node"),
             "train_accuracy": run.curves["train_accuracy"][-1],
