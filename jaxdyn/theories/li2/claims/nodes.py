@@ -87,7 +87,7 @@ NODES = STUDY.claim(
     r"the node alone, towards the "
     r"targets, names it for more than half of the nodes of a network on average, and for a tenth of them more than the largest "
     r"irrep of the start does.",
-    bounds=jd.looked(at="0:64", confirmed="4000:4064"),
+    bounds=jd.looked(at="0:64", confirmed="6000:6064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 DIHEDRAL = STUDY.claim(
@@ -100,7 +100,7 @@ DIHEDRAL = STUDY.claim(
     quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
     paper=STUDY.paper.replace(group="D11", share=0.9),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 ADAM = STUDY.claim(
@@ -113,7 +113,7 @@ ADAM = STUDY.claim(
     quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
     paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
     seeds=32,
-    bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
 )
 
