@@ -1,0 +1,132 @@
+r"""Claims on single nodes of networks that train until they generalise: which irrep each ends in, forecast from the start.
+
+Forms, as in ``dynamics/nodes.py``: ``node`` follows both layers of a node from where they start, ``energy`` lets w climb E(w) from
+its start, as if the top layer had none. What is recorded: ``trials/nodes.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.li2.trials.nodes import trial
+from jaxdyn.theories.li2.trials.training import Training
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge", "right"]
+
+GENERAL = 0.95  # test accuracy that counts as generalising
+
+
+def right(ds: xr.Dataset, name: str = "predicted_place") -> xr.DataArray:
+    """The share of a network's nodes that end in the irrep named."""
+    return (abs(ds[name] - ds.measured_place) < 0.5).where(ds.measured_place.notnull()).mean("node")
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Networks generalise; half of the nodes are forecast, more than by the largest irrep of the start."""
+    own = right(ds)
+    return [
+        jd.gate("final test accuracy, mean", float(ds.test_accuracy.mean()), at_least=GENERAL),
+        jd.mean_within("share of a network's nodes forecast correctly, mean", own, over="seed", low=0.5),
+        jd.mean_within(
+            "its excess over the largest irrep of the start, mean", own - right(ds, "start_place"), over="seed", low=0.1
+        ),
+    ]
+
+
+def frequent(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: every node is in the irrep that most nodes of its trained network hold."""
+    counts = (ds.measured_place == ds.irrep).sum("node")
+    return ds.assign(predicted_place=(counts.argmax("irrep") + 0 * ds.measured_place).transpose(*ds.measured_place.dims))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Left: share of nodes that are in the irrep forecast, along training; right: energy over the maximum, and test accuracy."""
+    left, side = fig.subplots(1, 2)
+    plotting.band(left, ds.epoch, ds.curve_right.transpose("seed", "epoch"), "forecast", plotting.COLORS["theory"])
+    start = float(right(ds, "start_place").mean())
+    left.axhline(start, color=plotting.COLORS["control"], linestyle=":", label="largest irrep of the start")
+    left.set(xlabel="epoch", ylabel="share of nodes forecast correctly", ylim=(0, 1))
+    plotting.band(side, ds.epoch, ds.curve_energy.mean("node").transpose("seed", "epoch"), "energy", plotting.COLORS["measured"])
+    plotting.band(side, ds.epoch, ds.curve_test.transpose("seed", "epoch"), "test accuracy", plotting.COLORS["third"])
+    side.set(xlabel="epoch", ylabel="energy over its maximum; accuracy", ylim=(-0.03, 1.03))
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Training, share=0.8, lr=1.0, decay=1e-4, hidden=64, epochs=120, every=5, optimizer="sgd"),
+    paper=jd.grid(Training, group="41", share=0.8, lr=1.0, decay=1e-4, hidden=512, epochs=600, every=10, optimizer="sgd"),
+    seeds=64,
+    paper_seeds=64,
+    judge=judge,
+    form="node",
+    evidence="network",
+    source="arXiv:2509.21519, section 4",
+    plot=plot,
+    rivals={
+        "every node keeps the largest irrep of its start": jd.swap(predicted_place="start_place"),
+        "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
+        "the irrep that most nodes of the network hold": frequent,
+    },
+    caption="Left: share of nodes whose largest irrep along training is the one forecast from the start; dotted: mean share that "
+    "ends in the largest irrep of its start. Right: energy of nodes on the unit sphere over the maximum "
+    "in their irrep, mean over the "
+    "nodes, and test accuracy. Median and central 90% of the runs.",
+)
+
+NODES = STUDY.claim(
+    id="li2.stage2_nodes",
+    statement=r"In networks of 64 nodes with $\sigma = x^2$ on $Z_{23}$ that gradient descent with momentum trains until they "
+    r"generalise, the irrep in which a node ends is forecast from its start: the flow of both layers of "
+    r"the node alone, towards the "
+    r"targets, names it for more than half of the nodes of a network on average, and for a tenth of them more than the largest "
+    r"irrep of the start does.",
+    bounds=jd.looked(at="0:64", confirmed="6000:6064"),
+    controls={"the nodes of another network": jd.rolled(measured_place="seed")},
+)
+DIHEDRAL = STUDY.claim(
+    id="li2.stage2_nodes_dihedral",
+    statement=r"In networks of 64 nodes with $\sigma = x^2$ on the dihedral group $D_7$, not commutative, "
+    r"that gradient descent with "
+    r"momentum trains until they generalise, the flow of both layers of a node alone names the irrep in "
+    r"which it ends for more than "
+    r"half of the nodes of a network on average, and for a tenth of them more than the largest irrep of the start does.",
+    quick=STUDY.quick.replace(group="D7", share=0.9, epochs=200),
+    paper=STUDY.paper.replace(group="D11", share=0.9),
+    seeds=32,
+    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
+    controls={"the nodes of another network": jd.rolled(measured_place="seed")},
+)
+ADAM = STUDY.claim(
+    id="li2.stage2_nodes_adam",
+    statement=r"In networks of 64 nodes with $\sigma = x^2$ on $Z_{23}$ that Adam trains until they "
+    r"generalise, the gradient flow of "
+    r"both layers of a node alone names the irrep in which it ends for more than half of the nodes of a "
+    r"network on average, and for "
+    r"a tenth of them more than the largest irrep of the start does.",
+    quick=STUDY.quick.replace(lr=0.01, optimizer="adam", epochs=100),
+    paper=STUDY.paper.replace(lr=0.005, optimizer="adam"),
+    seeds=32,
+    bounds=jd.looked(at="0:32", confirmed="6000:6032"),
+    controls={"the nodes of another network": jd.rolled(measured_place="seed")},
+)
+
+CLAIMS = (
+    NODES,
+    NODES.as_printed(
+        id="li2.stage2_nodes_naive",
+        form="energy",
+        statement=r"In the same networks the irrep in which a node ends is that of the maximum to which "
+        r"$E(w)$ climbs from the node's "
+        r"start, as if its top layer had none: for more than half of the nodes, and a tenth more than by the largest irrep of the "
+        r"start.",
+    ),
+    DIHEDRAL,
+    ADAM,
+)

@@ -1,0 +1,25 @@
+"""The judge of single nodes, on planted places."""
+
+import numpy as np
+import xarray as xr
+
+from jaxdyn.theories.li2.claims import nodes
+from tests.theories.li2.helpers import passes, refuses_opponents
+
+
+def planted(seed=0):
+    """Nodes of which nine in ten end where the forecast puts them, one in three in the largest irrep of the start."""
+    rng = np.random.default_rng(seed)
+    end = rng.integers(11, size=(16, 64)).astype(float)
+
+    def mostly(share):
+        return np.where(rng.random(end.shape) < share, end, rng.integers(11, size=end.shape))
+
+    places = {"measured_place": end, "predicted_place": mostly(0.9), "start_place": mostly(0.3), "other_place": mostly(0.0)}
+    ds = xr.Dataset({name: (("seed", "node"), value) for name, value in places.items()})
+    return ds.assign(test_accuracy=("seed", np.ones(16))).assign_coords(seed=np.arange(16), irrep=np.arange(11))
+
+
+def test_the_judge_upholds_what_is_planted_and_refuses_others():
+    assert passes(nodes.CLAIMS[0], planted())
+    refuses_opponents(nodes.CLAIMS[0], planted())
