@@ -18,15 +18,16 @@ from scipy.special import softmax
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.coc import published
+from jaxdyn.theories.coc.learned import learners
 from jaxdyn.theories.coc.trials.training import Training, trial
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**published.SIZES, "seeds": 3}}
 COLORS = ("measured", "third", "fourth", "control")
 
 
-def able(ds: xr.Dataset) -> xr.Dataset:
-    """The networks that answer at least 0.8 of all problems right; all of them if none does."""
-    learned = np.flatnonzero(ds.measured_accuracy.values.ravel() >= 0.8)
+def shown(ds: xr.Dataset) -> xr.Dataset:
+    """The networks that learned the task; all of them if none did."""
+    learned = np.flatnonzero(learners(ds).values.ravel())
     return ds.isel(seed=learned) if learned.size else ds
 
 
@@ -76,11 +77,9 @@ def run(scale: str, out: Path) -> None:
     fields = dict(SCALES[scale])
     seeds = fields.pop("seeds")
     ds = experiment.sweep(out, "coconut", trial, jd.grid(Training, recipe="coconut", **fields), seeds, chunk=1)
-    shown = able(ds)
-    experiment.table(
-        out, "values", rows(shown), f"Values of candidates for the next node, {shown.sizes['seed']} of {seeds} networks"
-    )
-    experiment.figure(out, "coc_probability_tree", lambda fig: draw(shown, fig), (11, 3.5))
+    best = shown(ds)
+    experiment.table(out, "values", rows(best), f"Values of candidates for the next node, {best.sizes['seed']} of {seeds} networks")
+    experiment.figure(out, "coc_probability_tree", lambda fig: draw(best, fig), (11, 3.5))
     experiment.save(out, "coconut", ds)
 
 

@@ -7,17 +7,13 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.coc.learned import LEARNED, SETUP
 from jaxdyn.theories.coc.trials.training import Training, trial
 
-__all__ = ["CLAIMS", "COMPARED", "SETUP", "judge_curriculum"]
+__all__ = ["CLAIMS", "COMPARED", "judge_curriculum"]
 
 COMPARED = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]
-LEARNED = 0.8  # accuracy from which a network has learned the task
 LEAST = 0.2
-SETUP = (
-    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
-    "two steps from their roots, random names)"
-)
 
 
 def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:

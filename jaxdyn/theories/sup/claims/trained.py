@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
+from jaxdyn.theories.coc.learned import LEARNED, SETUP, able
 from jaxdyn.theories.coc.trials.training import ORDERS, Training, trial
 
 __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier"]
@@ -19,17 +20,6 @@ __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier"]
 METHODS = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]  # those of coc.curriculum, whose runs these are
 AHEAD = 0.2
 PASSED = -0.2
-LEARNED = 0.8  # accuracy from which a network has learned the task
-SETUP = (
-    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
-    "two steps from their roots, random names)"
-)
-
-
-def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
-    """The gate, and which runs answer with all their thoughts."""
-    flags = ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
-    return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
 
 
 def judge_frontier(ds: xr.Dataset) -> list[jd.Check]:
@@ -132,8 +122,8 @@ LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        statement=f"In {SETUP} by Coconut, with two thoughts: in every network that learned the task (accuracy at least 0.8) "
-        r"the inner products $\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path "
+        statement=f"In {SETUP} by Coconut, with two thoughts: in every network that learned the task (accuracy at least "
+        rf"{LEARNED}) the inner products $\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path "
         "than on average over the nodes at distance $i$ from the root, larger there than on average over all nodes within $i$ "
         "steps, and larger there than for all others (paired over 256 graphs).",
         judge=judge_frontier,
@@ -148,7 +138,7 @@ CLAIMS = (
     STUDY.claim(
         id="sup.trained_passed",
         statement=f"In {SETUP} by Coconut, with two thoughts: trained thoughts are not those of the construction, which hold all "
-        "nodes within reach alike. In every network that learned the task (accuracy at least 0.8), nodes nearer to the "
+        f"nodes within reach alike. In every network that learned the task (accuracy at least {LEARNED}), nodes nearer to the "
         "root than $i$ steps have smaller inner products with thought $i$ than nodes out of its reach, by 0.2 at least on average.",
         judge=judge_apart,
         quick=jd.grid(Training, recipe="coconut"),
