@@ -21,6 +21,12 @@ from jaxdyn.theories.coc.trials.training import Training, trial
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**published.SIZES, "seeds": 3}}
 COLORS = ("measured", "third", "fourth", "control")
+LABELS = {  # of the disjoint groups
+    "optimal": "node of the path",
+    "frontier": "other nodes as far from the root",
+    "nearer": "nodes nearer to the root",
+    "unreachable": "all other nodes",
+}
 
 
 def shown(ds: xr.Dataset) -> xr.Dataset:
@@ -67,7 +73,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
                 histtype="step",
                 linewidth=1.6,
                 color=plotting.COLORS[color],
-                **({"label": name} if i == 1 else {}),
+                **({"label": LABELS[name]} if i == 1 else {}),
             )
         ax.set(xlabel=rf"$\langle t_{i}, u_v \rangle$", title=f"thought {i}")
     axes[0].set(ylabel="density of nodes")

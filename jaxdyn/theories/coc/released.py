@@ -39,7 +39,8 @@ HELD, WEIGHTS, TRAINING = 0, 1, 2  # numbers of the keys
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``first`` is the share of the steps in stage 0, later stages share the rest equally; ``base`` is that of the rotary positions.
+    ``first`` is the share of the steps in stage 0, later stages share the rest equally; ``base`` is that of the rotary positions,
+    about twice the length of a prompt.
     """
 
     method: str = "coconut"
@@ -47,7 +48,7 @@ class Long:
     layers: int = 2
     heads: int = 8
     hidden: int = 512
-    base: float = 10_000.0
+    base: float = 400.0
     std: float = 0.02
     lr: float = 1e-3
     warm: int = 500

@@ -123,8 +123,8 @@ CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
         statement=f"In {SETUP} by Coconut, with two thoughts: in every network that learned the task (accuracy at least "
-        rf"{LEARNED}) the inner products $\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path "
-        "than on average over the nodes at distance $i$ from the root, larger there than on average over all nodes within $i$ "
+        rf"{LEARNED}) the inner products $\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the "
+        "path than on average over the nodes at distance $i$ from the root, larger there than on average over all nodes within $i$ "
         "steps, and larger there than for all others (paired over 256 graphs).",
         judge=judge_frontier,
         quick=jd.grid(Training, recipe="coconut"),
