@@ -63,7 +63,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
-        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Where a network trained by Coconut answers 0.93 of "
+        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Where a network trained by Coconut answers 0.91 of "
         "all problems right, the same training without the curriculum (the last stage from the start), or with a pause token in "
         "the place of thoughts, leaves it at a coin between the two candidates (one network each, from one start).",
         expected="measured",
