@@ -46,8 +46,11 @@ def rows(runs: Runs, rules: dict[str, float]) -> list[dict]:
         last = [float(answered(name, r)[-1]) for r in group]
         line = {"method": name, "seeds": len(last), "accuracy": float(np.mean(last)), "lowest": min(last), "highest": max(last)}
         lines.append(line | {"paper": published.PROSQA[name][0]})
-    empty = {"seeds": None, "lowest": None, "highest": None, "paper": None}
-    return lines + [{"method": f"rule {name}", "accuracy": 100 * share} | empty for name, share in rules.items()]
+    for name, share in rules.items():
+        lines.append(
+            {"method": f"rule {name}", "seeds": None, "accuracy": 100 * share, "lowest": None, "highest": None, "paper": None}
+        )
+    return lines
 
 
 def draw(runs: Runs, rules: dict[str, float], fig: Figure) -> None:
