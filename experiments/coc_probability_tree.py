@@ -18,15 +18,17 @@ from scipy.special import softmax
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.coc import published
+from jaxdyn.theories.coc.learned import learners
 from jaxdyn.theories.coc.trials.training import Training, trial
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**published.SIZES, "seeds": 3}}
-COLORS = ("measured", "third", "fourth", "control")
+COLORS = ("measured", "third")
+BY_DISTANCE = ("fourth", "control", "theory", "measured")
 
 
-def able(ds: xr.Dataset) -> xr.Dataset:
-    """The networks that answer at least 0.8 of all problems right; all of them if none does."""
-    learned = np.flatnonzero(ds.measured_accuracy.values.ravel() >= 0.8)
+def shown(ds: xr.Dataset) -> xr.Dataset:
+    """The networks that learned the task; all of them if none did."""
+    learned = np.flatnonzero(learners(ds).values.ravel())
     return ds.isel(seed=learned) if learned.size else ds
 
 
@@ -52,6 +54,11 @@ def rows(ds: xr.Dataset) -> list[dict]:
     return lines
 
 
+def spoken(thoughts: int) -> str:
+    """How many thoughts came before, for titles and legends."""
+    return "before the first thought" if thoughts == 0 else f"after {thoughts} thought{'s' * (thoughts > 1)}"
+
+
 def draw(ds: xr.Dataset, fig: Figure) -> None:
     """Sorted sums by number of thoughts, and mean values by distance."""
     thoughts = ds.thought.values.tolist()
@@ -59,14 +66,15 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     for ax, i in zip(left, thoughts, strict=True):
         sums = np.sort(top(ds, i), 0)
         share = np.linspace(0, 100, len(sums))
-        for column, label, color in zip(sums.T, ("largest", "two largest"), COLORS, strict=False):
-            ax.plot(share, column, color=plotting.COLORS[color], label=label)
-        ax.set(title=f"thoughts so far: {i - 1}", xlabel="percentile of problems", ylabel="value of candidates", ylim=(0, 1.02))
-    for i, color in zip(thoughts, COLORS, strict=False):
+        for column, label, color in zip(sums.T, ("largest value", "sum of the two largest"), COLORS, strict=True):
+            named = {"label": label} if i == thoughts[0] else {}
+            ax.plot(share, column, color=plotting.COLORS[color], **named)
+        ax.set(title=spoken(i - 1), xlabel="percentile of problems", ylabel="value of candidates", ylim=(0, 1.02))
+    for i, color in zip(thoughts, BY_DISTANCE, strict=False):
         value, away = values(ds, i)
         steps = np.unique(away)
         means = [value[away == d].mean() for d in steps]
-        right.plot(steps, means, "o-", color=plotting.COLORS[color], label=f"thoughts so far: {i - 1}")
+        right.plot(steps, means, "o-", color=plotting.COLORS[color], label=spoken(i - 1))
     right.set(xlabel="distance from the root (last: no path)", ylabel="value of a node, mean")
     right.set_xticks(steps)
 
@@ -76,11 +84,9 @@ def run(scale: str, out: Path) -> None:
     fields = dict(SCALES[scale])
     seeds = fields.pop("seeds")
     ds = experiment.sweep(out, "coconut", trial, jd.grid(Training, recipe="coconut", **fields), seeds, chunk=1)
-    shown = able(ds)
-    experiment.table(
-        out, "values", rows(shown), f"Values of candidates for the next node, {shown.sizes['seed']} of {seeds} networks"
-    )
-    experiment.figure(out, "coc_probability_tree", lambda fig: draw(shown, fig), (11, 3.5))
+    best = shown(ds)
+    experiment.table(out, "values", rows(best), f"Values of candidates for the next node, {best.sizes['seed']} of {seeds} networks")
+    experiment.figure(out, "coc_probability_tree", lambda fig: draw(best, fig), (11, 3.5))
     experiment.save(out, "coconut", ds)
 
 

@@ -1,10 +1,13 @@
 """The scripts on training with continuous thoughts, at a tiny size."""
 
 import csv
+import json
 
 import pytest
 
 from jaxdyn import experiment
+from jaxdyn.data import prosqa
+from jaxdyn.theories.coc.released import Long
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12, "seeds": 2}
 SCRIPTS = {"coc_probability_tree": {"values": 2}, "coc_table": {"methods": 8, "rules": 2}, "sup_frontier": {"products": 8}}
@@ -22,3 +25,28 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
             assert len(list(csv.DictReader(file))) == count
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     capsys.readouterr()
+
+
+@pytest.mark.slow
+def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypatch, tmp_path, capsys):
+    module = script("coc_prosqa")
+    tiny = Long(width=8, heads=2, hidden=8, batch=2, problems=6, steps=4, every=2, warm=2)
+    monkeypatch.setattr(module, "SCALES", {"quick": (tiny, 2)})
+    file = tmp_path / "test.json"
+    names = ("root", "target", "neg_target")
+    entries = [dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in prosqa.draw(9, 4)]
+    file.write_text(json.dumps(entries))
+    out = tmp_path / "out"
+    for methods in (["coconut"], ["coconut", "no_cot"]):
+        arguments = ["--out", str(out), "--data", str(file), "--methods", *methods]
+        assert experiment.main(module.run, None, arguments, module.OPTIONS) == 0
+    assert sorted(p.name for p in out.glob("*.run")) == [f"{m}-{i}.run" for m in ("coconut", "no_cot") for i in range(2)]
+    with open(out / "prosqa.csv", newline="") as handle:
+        lines = list(csv.DictReader(handle))
+    assert [line["method"] for line in lines][:2] == ["coconut", "no_cot"] and "rule other_2" in {x["method"] for x in lines}
+    assert (out / "coc_prosqa.png").stat().st_size > 8_000
+    capsys.readouterr()
+
+
+def _graph(p: prosqa.Problem) -> dict:
+    return {"edges": p.edges.tolist(), "idx_to_symbol": list(range(p.nodes))}

@@ -7,17 +7,13 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.coc.learned import LEARNED, SETUP
 from jaxdyn.theories.coc.trials.training import Training, trial
 
-__all__ = ["CLAIMS", "COMPARED", "SETUP", "judge_curriculum"]
+__all__ = ["CLAIMS", "COMPARED", "judge_curriculum"]
 
 COMPARED = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]
-LEARNED = 0.8  # accuracy from which a network has learned the task
 LEAST = 0.2
-SETUP = (
-    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
-    "two steps from their roots, random names)"
-)
 
 
 def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
@@ -67,7 +63,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
-        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Where a network trained by Coconut answers 0.93 of "
+        statement=f"In {SETUP}: what are the curriculum and thoughts worth? Where a network trained by Coconut answers 0.91 of "
         "all problems right, the same training without the curriculum (the last stage from the start), or with a pause token in "
         "the place of thoughts, leaves it at a coin between the two candidates (one network each, from one start).",
         expected="measured",

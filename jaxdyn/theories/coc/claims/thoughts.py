@@ -8,28 +8,24 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.theories.coc.learned import LEARNED, able
 from jaxdyn.theories.coc.trials.training import Training, trial
 
 __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy"]
 
+WHICH = f"every network that learned the task (accuracy at least {LEARNED})"
 SETUP = (
     "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
     "candidates two steps from their roots, random names; two thoughts)"
 )
-LEARNED = 0.8  # accuracy from which a network has learned the task
 LOST = 0.3
 LEAST = 0.05  # nats
 
 
-def learned(ds: xr.Dataset) -> tuple[jd.Check, xr.Dataset]:
-    """The gate, and the runs that answer with all their thoughts; the others are passed over."""
-    able = ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
-    return jd.gate("networks that learned the task", able.sum("seed"), at_least=2), ds.where(able)
-
-
 def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy with thoughts less that with other inputs in their place, of every network that learned."""
-    gate, ds = learned(ds)
+    gate, flags = able(ds)
+    ds = ds.where(flags)
     kept = ds.measured_ablated.sel(way="kept", drop=True)
     ways = {"another's": "of another example", "noise": "replaced by noise", "left out": "left out"}
     return [
@@ -43,7 +39,8 @@ def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_count(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy by the number of thoughts at inference, of every network that learned."""
-    gate, ds = learned(ds)
+    gate, flags = able(ds)
+    ds = ds.where(flags)
     full = ds.measured_answered.isel(inputs=-1, drop=True)
     fewer = ds.inputs.values[:-1].tolist()
     return [
@@ -54,14 +51,16 @@ def judge_count(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_edit(ds: xr.Dataset) -> list[jd.Check]:
     """Answers that follow edits of the graph, of every network that learned."""
-    gate, ds = learned(ds)
+    gate, flags = able(ds)
+    ds = ds.where(flags)
     edits = ds.edit.values.tolist()
     return [gate, *(jd.at_least(f"answers that follow, edge {e}", ds.measured_edited.sel(edit=e), 0.7) for e in edits)]
 
 
 def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
     """Entropy of the next node: before the first thought less after it, of every network that learned."""
-    gate, ds = learned(ds)
+    gate, flags = able(ds)
+    ds = ds.where(flags)
     drop = ds.measured_entropy.isel(inputs=0, drop=True) - ds.measured_entropy.isel(inputs=1, drop=True)
     return [gate, jd.at_least("entropy of the next node, less that after one thought (nats)", drop, LEAST)]
 
@@ -80,6 +79,12 @@ def time_alone(ds: xr.Dataset) -> xr.Dataset:
     kept = ds.measured_ablated.sel(way="kept", drop=True)
     same = kept.broadcast_like(ds.measured_ablated).transpose(*ds.measured_ablated.dims)
     return ds.assign(measured_ablated=same)
+
+
+def paused(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the same networks, with the pause token in the place of every thought they keep."""
+    pause = ds.measured_ablated.sel(way="pause", drop=True)
+    return ds.assign(measured_ablated=ds.measured_ablated.where(ds.way != "kept", pause))
 
 
 def unmoved(ds: xr.Dataset) -> xr.Dataset:
@@ -128,24 +133,24 @@ STUDY = jd.Study(
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
     plot=plot_bars,
     caption="Share of right answers with thoughts kept, changed or left out; by the number of thoughts; and after edits of the "
-    "graph. A point is a run. (Of 8 networks, on two sets of seeds, 5 learned the task.)",
+    "graph. A point is a run. (Of 8 networks, on two sets of seeds, 7 learned the task.)",
 )
 
-LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
+LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
 
 CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
-        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) loses at least 0.3 of all answers if "
+        statement=f"In {SETUP}, {WHICH} loses at least 0.3 of all answers if "
         "its thoughts are left out, replaced by noise of their size, or taken from another example.",
         judge=judge_ablation,
-        controls={"ways exchanged": jd.rolled(measured_ablated="way")},
+        controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": paused},
         rivals={"thoughts are passed over": useless, "any content serves": time_alone},
         bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.thoughts_inference",
-        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) needs as many thoughts as the path has "
+        statement=f"In {SETUP}, {WHICH} needs as many thoughts as the path has "
         "steps: with none or one at inference it loses at least 0.3 of all answers.",
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
@@ -154,7 +159,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.edit",
-        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) follows edits of the graph after which "
+        statement=f"In {SETUP}, {WHICH} follows edits of the graph after which "
         "the other candidate is right, in at least 0.7 of all graphs: the edge into the target leads to the other candidate "
         "instead, or the candidates exchange their parents.",
         judge=judge_edit,
@@ -164,12 +169,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.parallelism",
-        statement=f"In {SETUP}, every network that learned the task (accuracy at least 0.8) is less sure of the next node before "
-        "its first thought than after one thought: the entropy of the next node, among all names, is larger there by at least 0.05 "
-        "nats.",
+        statement=f"In {SETUP}: is {WHICH} less sure of the next node before its first thought than after one thought? Not in "
+        "all networks: the entropy of the next node, among all names, before less that after one thought, is as low as -0.27 nats "
+        "(the lowest of four networks).",
+        expected="measured",
         judge=judge_entropy,
         controls={"before and after exchanged": exchanged},
         rivals={"thoughts change nothing": level},
-        bounds=LOOKED,
+        found={"entropy of the next node, less that after one thought (nats)": (-0.3, -0.25)},
     ),
 )

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
+from jaxdyn.theories.coc.learned import LEARNED, SETUP, able
 from jaxdyn.theories.coc.trials.training import ORDERS, Training, trial
 
 __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier"]
@@ -19,17 +20,6 @@ __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier"]
 METHODS = ["coconut", "no_curriculum", "pause_as_thought", "cot", "no_cot"]  # those of coc.curriculum, whose runs these are
 AHEAD = 0.2
 PASSED = -0.2
-LEARNED = 0.8  # accuracy from which a network has learned the task
-SETUP = (
-    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
-    "two steps from their roots, random names)"
-)
-
-
-def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
-    """The gate, and which runs answer with all their thoughts."""
-    flags = ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
-    return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
 
 
 def judge_frontier(ds: xr.Dataset) -> list[jd.Check]:
@@ -127,20 +117,30 @@ STUDY = jd.Study(
     source="arXiv:2505.12514, section 5; sizes and bounds ours",
 )
 
-LOOKED = jd.looked(at="0:4", confirmed="4000:4004")
+LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
 
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        statement=f"In {SETUP} by Coconut, with two thoughts: in every network that learned the task (accuracy at least 0.8) "
-        r"the inner products $\langle t_i, u_v \rangle$ of thought $i$ with embeddings are larger for node $i$ of the path "
-        "than on average over the nodes at distance $i$ from the root, larger there than on average over all nodes within $i$ "
-        "steps, and larger there than for all others (paired over 256 graphs).",
+        statement=f"In {SETUP} by Coconut, with two thoughts: are the inner products "
+        r"$\langle t_i, u_v \rangle$ of thought $i$ with embeddings larger for node $i$ of the path than on average over the nodes "
+        "at distance $i$ from the root, larger there than on average over all nodes within $i$ steps, and larger there than for "
+        f"all others? In every network that learned the task (accuracy at least {LEARNED}) Student's t over 256 graphs is at least "
+        "4.8 for five of these six differences; for the last one, nodes within two steps less all others at thought 2, it is as "
+        "low as 1.5.",
+        expected="measured",
         judge=judge_frontier,
         quick=jd.grid(Training, recipe="coconut"),
         controls={"thoughts of other examples": jd.swap(measured_gaps_t="shuffled_t")},
         rivals={"thoughts hold no nodes": nothing, "a thought is one node": one_node},
-        bounds=LOOKED,  # which networks count was set after a look
+        found={
+            "t of optimal - frontier, thought 1": (4.8, 7.1),
+            "t of frontier - reachable, thought 1": (54, 60),
+            "t of reachable - unreachable, thought 1": (27, 28),
+            "t of optimal - frontier, thought 2": (12, 32),
+            "t of frontier - reachable, thought 2": (54, 58),
+            "t of reachable - unreachable, thought 2": (1.1, 1.6),
+        },
         plot=plot_frontier,
         caption="Mean inner product of thoughts with embeddings, a group of nodes less the next one, nested groups; grey: with "
         "thoughts of other examples. A point is a run.",
@@ -148,7 +148,7 @@ CLAIMS = (
     STUDY.claim(
         id="sup.trained_passed",
         statement=f"In {SETUP} by Coconut, with two thoughts: trained thoughts are not those of the construction, which hold all "
-        "nodes within reach alike. In every network that learned the task (accuracy at least 0.8), nodes nearer to the "
+        f"nodes within reach alike. In every network that learned the task (accuracy at least {LEARNED}), nodes nearer to the "
         "root than $i$ steps have smaller inner products with thought $i$ than nodes out of its reach, by 0.2 at least on average.",
         judge=judge_apart,
         quick=jd.grid(Training, recipe="coconut"),
@@ -161,9 +161,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        statement=f"In {SETUP}: are continuous thoughts needed? Where a network trained by Coconut answers 0.93 of all "
-        "problems right, training on chains of text, or on answers alone, leaves it at a coin between the two candidates (one "
-        "network each, from one start).",
+        statement=f"In {SETUP}: are continuous thoughts needed? Where a network trained by Coconut answers 0.91 of all "
+        "problems right, training on chains of text leaves it at 0.74, and training on answers alone at a coin between the two "
+        "candidates (one network each, from one start).",
         expected="measured",
         judge=judge_accuracy,
         seeds=1,
@@ -171,7 +171,7 @@ CLAIMS = (
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         rivals={"all methods end alike": alike},
         found={
-            "accuracy of Coconut less that of cot": (0.4, 0.5),
+            "accuracy of Coconut less that of cot": (0.15, 0.2),
             "accuracy of Coconut less that of no_cot": (0.4, 0.5),
         },
         plot=plot_accuracy,

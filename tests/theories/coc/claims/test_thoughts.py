@@ -36,6 +36,12 @@ def test_each_rival_fails_its_claim():
     assert all_passed(thoughts.judge_entropy(thoughts.level(ds))) is not True
 
 
+def test_pauses_fed_for_thoughts_lose_nothing_when_thoughts_are_changed():
+    ds = made()
+    assert all_passed(thoughts.judge_ablation(thoughts.paused(ds))) is False
+    np.testing.assert_array_equal(thoughts.paused(ds).measured_ablated.sel(way="kept"), ds.measured_ablated.sel(way="pause"))
+
+
 def test_one_way_that_costs_nothing_is_enough():
     assert all_passed(thoughts.judge_ablation(made(ablated=(0.95, 0.9, 0.1, 0.1, 0.1)))) is False
     assert all_passed(thoughts.judge_count(made(answered=(0.02, 0.9, 0.95)))) is False

@@ -33,6 +33,12 @@ def test_stages():
     assert [int(training.stage(s, i)) for i in steps] == [0, 0, 1, 1, 2, 2, 2]
 
 
+def test_the_rate_rises_and_falls():
+    s = Training(lr=1.0, every=100.0, samples=10)
+    rates = [float(training.rate(s, jnp.int32(i))) for i in (0, 24, 49, 750, 875, 999)]
+    np.testing.assert_allclose(rates, [0.02, 0.5, 1, 1, 0.5, 0.1], atol=1e-6)
+
+
 def test_gaps_by_hand():
     s = Training(graphs=3)
     held = jax.device_get(training.drawn(s, jax.random.key(0), 3))

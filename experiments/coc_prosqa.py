@@ -1,0 +1,95 @@
+"""Coconut, table 1, column ProsQA: decoders trained from scratch on generated graphs answer a released file; the stored study.
+
+Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
+time. `--data FILE` is the released file that judges (test.json). `--scale paper` is 256 wide; `--methods`, `--seeds` and `--steps`
+choose a part. The table's second half are rules that look for no path, or short ones. Each run lies in a file of its own: stop at
+any time, the same command resumes it to the same bits. The published networks are pretrained GPT-2. Papers: arXiv 2412.06769,
+2505.12514.
+"""
+
+import dataclasses
+import sys
+from pathlib import Path
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from jaxdyn import experiment, plotting
+from jaxdyn.data import prosqa
+from jaxdyn.errors import UsageError
+from jaxdyn.text import longrun
+from jaxdyn.theories.coc import model, published, released
+
+SCALES = {
+    "quick": (released.Long(width=64, hidden=64, heads=4, lr=2e-3, std=0.1, batch=16, problems=500, steps=400, every=100), 1),
+    "paper": (released.Long(), 3),
+}
+METHODS = ("coconut", "cot", "no_cot")
+OPTIONS = {
+    "--data": {"required": True, "metavar": "FILE", "help": "a released file of ProsQA"},
+    "--methods": {"nargs": "+", "choices": model.METHODS, "help": f"(default: {' '.join(METHODS)})"},
+    "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3; 1 at --scale quick)"},
+    "--steps": {"type": int, "metavar": "N", "help": "of training, all stages (default: 100000; 400 at --scale quick)"},
+}
+Runs = dict[str, list[longrun.Run]]
+
+
+def answered(method: str, run: longrun.Run) -> np.ndarray:
+    """Right answers in percent after the method's own number of inputs, by record."""
+    return 100 * run.records["accuracy"][:, released.inputs(released.Long(method=method))]
+
+
+def rows(runs: Runs, rules: dict[str, float]) -> list[dict]:
+    """A line for each method, with the mean of its runs and the published number, and one for each rule."""
+    lines = []
+    for name, group in runs.items():
+        last = [float(answered(name, r)[-1]) for r in group]
+        line = {"method": name, "seeds": len(last), "accuracy": float(np.mean(last)), "lowest": min(last), "highest": max(last)}
+        lines.append(line | {"paper": published.PROSQA[name][0]})
+    for name, share in rules.items():
+        lines.append(
+            {"method": f"rule {name}", "seeds": None, "accuracy": 100 * share, "lowest": None, "highest": None, "paper": None}
+        )
+    return lines
+
+
+def draw(runs: Runs, rules: dict[str, float], fig: Figure) -> None:
+    """Accuracy along training: a line a run."""
+    ax = fig.subplots()
+    colors = [plotting.COLORS[c] for c in ("measured", "theory", "control", "third", "fourth")]
+    for at, (name, group) in enumerate(runs.items()):
+        for number, r in enumerate(group):
+            label = {"label": name.replace("_", " ")} if number == 0 else {}
+            ax.plot(r.steps, answered(name, r), color=colors[at % len(colors)], **label)
+    best = max(rules, key=lambda k: rules[k])
+    ax.axhline(100 * rules[best], linestyle="--", color="0.5", label=f"best rule ({best})")
+    ax.set(xlabel="steps", ylabel="right answers (%)", ylim=(-3, 103))
+
+
+def run(
+    scale: str,
+    out: Path,
+    data: str = "",
+    methods: list[str] | None = None,
+    seeds: int | None = None,
+    steps: int | None = None,
+) -> None:
+    """Train or resume all runs, print, draw."""
+    base, usual = SCALES[scale]
+    if steps is not None and steps < 1:
+        raise UsageError(f"--steps {steps} is not allowed: it is at least 1")
+    base = dataclasses.replace(base, steps=steps or base.steps)
+    rules = prosqa.shortcuts(prosqa.load(data))
+    runs: Runs = {
+        name: [
+            released.run(out / f"{name}-{seed}.run", dataclasses.replace(base, method=name), seed, Path(data))
+            for seed in range(seeds or usual)
+        ]
+        for name in methods or METHODS
+    }
+    experiment.table(out, "prosqa", rows(runs, rules), f"Right answers on {Path(data).name} (%), {base.steps} steps")
+    experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))
+
+
+if __name__ == "__main__":
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))

@@ -1,0 +1,26 @@
+"""Which trained networks have learned the task: those that answer at least :data:`LEARNED` of all problems right."""
+
+from __future__ import annotations
+
+import xarray as xr
+
+import jaxdyn as jd
+
+__all__ = ["LEARNED", "SETUP", "able", "learners"]
+
+LEARNED = 0.8
+SETUP = (
+    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
+    "two steps from their roots, random names)"
+)
+
+
+def learners(ds: xr.Dataset) -> xr.DataArray:
+    """Whether each run answers with all its thoughts."""
+    return ds.measured_answered.isel(inputs=-1, drop=True) >= LEARNED
+
+
+def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
+    """The gate, and which runs answer with all their thoughts; the others are passed over."""
+    flags = learners(ds)
+    return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
