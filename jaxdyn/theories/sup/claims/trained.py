@@ -134,12 +134,12 @@ CLAIMS = (
         controls={"thoughts of other examples": jd.swap(measured_gaps_t="shuffled_t")},
         rivals={"thoughts hold no nodes": nothing, "a thought is one node": one_node},
         found={
-            "t of optimal - frontier, thought 1": (4.8, 7.1),
-            "t of frontier - reachable, thought 1": (54, 60),
-            "t of reachable - unreachable, thought 1": (27, 28),
-            "t of optimal - frontier, thought 2": (12, 32),
-            "t of frontier - reachable, thought 2": (54, 58),
-            "t of reachable - unreachable, thought 2": (1.1, 1.6),
+            "t of optimal - frontier, thought 1": (3.5, 9),
+            "t of frontier - reachable, thought 1": (40, 75),
+            "t of reachable - unreachable, thought 1": (20, 36),
+            "t of optimal - frontier, thought 2": (9, 42),
+            "t of frontier - reachable, thought 2": (40, 75),
+            "t of reachable - unreachable, thought 2": (0.5, 3),
         },
         plot=plot_frontier,
         caption="Mean inner product of thoughts with embeddings, a group of nodes less the next one, nested groups; grey: with "
