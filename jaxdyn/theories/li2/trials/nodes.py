@@ -64,34 +64,24 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         share = nodes.shares(now.w, irreps)
         place = jnp.argmax(share, 1)
         unit = now.w / jnp.linalg.norm(now.w, axis=0)
-        return {"place": place, "purity": jnp.max(share, 1), "energy": energy.energy(unit, irreps.group) / exact[place]}
+        return {"place": place, "energy": energy.energy(unit, irreps.group) / exact[place]}
 
     run = train(s, key, watch)
     end = nodes.shares(run.params.w, irreps)
-    size = jnp.sum(jnp.square(run.params.w), 0) * jnp.linalg.norm(run.params.v, axis=1)
     places = jnp.argmax(told.forms, -1)
     return jd.observables(
-        predicted={
-            "place": jd.named(places.astype(jnp.float32), "form node"),
-            "use": jd.named(_counts(places, len(peaks)), "form irrep"),
-        },
-        measured={"place": jd.named(jnp.argmax(end, 1).astype(jnp.float32), "node"), "use": jd.named(size @ end, "irrep")},
+        predicted={"place": jd.named(places.astype(jnp.float32), "form node")},
+        measured={"place": jd.named(jnp.argmax(end, 1).astype(jnp.float32), "node")},
         recorded={
             "start_place": jd.named(jnp.argmax(told.start, 1).astype(jnp.float32), "node"),
-            "start_use": jd.named(jnp.sum(told.start, 0), "irrep"),
             "other_place": jd.named(jnp.argmax(told.other, 1).astype(jnp.float32), "node"),
-            "other_use": jd.named(_counts(jnp.argmax(told.other, 1), len(peaks)), "irrep"),
             "purity": jd.named(jnp.max(end, 1), "node"),
+            "maximum": jd.named(exact, "irrep"),
             "train_accuracy": run.curves["train_accuracy"][-1],
             "test_accuracy": run.curves["test_accuracy"][-1],
             "curve_test": jd.named(run.curves["test_accuracy"], "epoch"),
             "curve_energy": jd.named(run.curves["energy"], "epoch node"),
-            "curve_purity": jd.named(jnp.mean(run.curves["purity"], 1), "epoch"),
             "curve_right": jd.named(jnp.mean(run.curves["place"][None] == places[:, None], -1), "form epoch"),
         },
         coords={"form": nodes.FORMS, "epoch": range(0, s.epochs + 1, s.every), "irrep": np.arange(len(peaks)).tolist()},
     )
-
-
-def _counts(places: Float[Array, "*f K"], number: int) -> Float[Array, "*f p"]:
-    return jnp.sum(places[..., None] == jnp.arange(number), -2).astype(jnp.float32)

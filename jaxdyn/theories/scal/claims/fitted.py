@@ -127,8 +127,8 @@ STUDY = jd.Study(
     bounds="derived",
     source="arXiv:2203.15556, section 3.3; arXiv:2404.10102",
     plot=plot_exponents,
-    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point "
-    "a law and tolerance.",
+    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point a law and "
+    "tolerance.",
 )
 DATA = r"losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 7 sizes times 7 numbers of tokens, over two decades each"
 START = "the best 6 of the published grid of 4500 starts"

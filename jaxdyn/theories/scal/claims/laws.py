@@ -70,11 +70,10 @@ CLAIMS = (
         caption="Best size over the budget, by bisection (points) and in closed form (lines); one line a law.",
     ).claim(
         id="scal.closed_form",
-        statement=r"At a budget of $C = 6ND$ operations the losses $L = E + AN^{-\alpha} + BD^{-\beta}$ and "
-        r"$L = [(N_c/N)^{\alpha_N/\alpha_D} + D_c/D]^{\alpha_D}$ are least at $N^* \propto C^a$, with $a = "
-        r"\beta/(\alpha+\beta)$ and "
-        r"$a = \alpha_D/(\alpha_N+\alpha_D)$: for 16 random laws of each kind and seven budgets, $N^*$ and $D^*$ in closed form "
-        r"agree with bisection on the derivative of the loss to a relative $10^{-10}$. (Formulas; no training.)",
+        statement=r"At a budget of $C = 6ND$ operations the losses $L = E + AN^{-\alpha} + BD^{-\beta}$ and $L = "
+        r"[(N_c/N)^{\alpha_N/\alpha_D} + D_c/D]^{\alpha_D}$ are least at $N^* \propto C^a$, with $a = \beta/(\alpha+\beta)$ and $a "
+        r"= \alpha_D/(\alpha_N+\alpha_D)$: for 16 random laws of each kind and seven budgets, $N^*$ and $D^*$ in closed form agree "
+        r"with bisection on the derivative of the loss to a relative $10^{-10}$. (Formulas; no training.)",
         judge=judge,
         controls={"a token costs $6N^{1.1}$": {"power": 1.1}},
         rivals={
@@ -92,16 +91,15 @@ CLAIMS = (
         bounds="derived",
         source="arXiv:2203.15556, section 3.2; arXiv:2603.22339 (the bias); its closed form is derived",
         plot=plot_parabola,
-        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one "
-        "point a budget and law.",
+        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one point a budget and "
+        "law.",
     ).claim(
         id="scal.parabola_bias",
-        statement=r"Approach 2 on exact losses $E + AN^{-\alpha} + BD^{-\beta}$ (15 sizes at each of seven "
-        r"budgets, evenly in $\ln N$ "
-        r"about the best, to a factor of 10 or $\sqrt{10}$ on either side): the vertices of the parabolas have the exact slope $a$ "
-        r"to $10^{-9}$, but each misses $\ln N^*$ by one and the same shift, "
-        r"$-\frac12\,\frac{\sum x g}{\sum x^2} \big/ \frac{\sum (x^2 - \overline{x^2}) g}{\sum (x^2 - \overline{x^2})^2}$ with "
-        r"$g = e^{-\alpha x}/\alpha + e^{\beta x}/\beta$, to $10^{-9}$. (Formulas; no training.)",
+        statement=r"Approach 2 on exact losses $E + AN^{-\alpha} + BD^{-\beta}$ (15 sizes at each of seven budgets, evenly in $\ln "
+        r"N$ about the best, to a factor of 10 or $\sqrt{10}$ on either side): the vertices of the parabolas have the exact slope "
+        r"$a$ to $10^{-9}$, but each misses $\ln N^*$ by one and the same shift, $-\frac12\,\frac{\sum x g}{\sum x^2} \big/ "
+        r"\frac{\sum (x^2 - \overline{x^2}) g}{\sum (x^2 - \overline{x^2})^2}$ with $g = e^{-\alpha x}/\alpha + e^{\beta "
+        r"x}/\beta$, to $10^{-9}$. (Formulas; no training.)",
         judge=judge_parabola,
         controls={"sizes drift off the best by a tenth for each e-fold of the budget": {"drift": 0.1}},
         rivals={

@@ -66,8 +66,8 @@ CLAIMS = (
         bounds="derived",  # half a unit of the last printed digit
         source="arXiv:2203.15556, Table 2 and appendix D.3; arXiv:2404.10102",
         plot=plot,
-        caption="The exponent $a = \\beta/(\\alpha+\\beta)$ that follows from published parameters, and the "
-        "range printed for the first.",
+        caption="The exponent $a = \\beta/(\\alpha+\\beta)$ that follows from published parameters, and the range printed for the "
+        "first.",
     ).claim(
         id="scal.rounding",
         statement=r"Published figures against each other: the parametric fit's exponent, printed as $a = 0.46$, "

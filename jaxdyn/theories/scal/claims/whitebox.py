@@ -73,9 +73,8 @@ STUDY = jd.Study(
     bounds="derived",
     source="derived; the model of arXiv:2402.01092 without its noise",
     plot=plot,
-    caption="Left: loss over the number of features at budgets from $10^4$ to $10^6$, each four times the one "
-    "before. Right: exponent "
-    "of the best number of features by approach, and the law's.",
+    caption="Left: loss over the number of features at budgets from $10^4$ to $10^6$, each four times the one before. Right: "
+    "exponent of the best number of features by approach, and the law's.",
 )
 MODEL = (
     r"In a linear model whose features have eigenvalues $j^{-p}$ and explain $j^{-q}$ of the target's variance ($q = 1.75$, "

@@ -1,6 +1,8 @@
 """The judge of single nodes, on planted places."""
 
 import numpy as np
+import pytest
+import scipy.stats
 import xarray as xr
 
 from jaxdyn.theories.li2.claims import nodes
@@ -23,3 +25,15 @@ def planted(seed=0):
 def test_the_judge_upholds_what_is_planted_and_refuses_others():
     assert passes(nodes.CLAIMS[0], planted())
     refuses_opponents(nodes.CLAIMS[0], planted())
+
+
+def test_the_use_of_irreps_is_compared_by_ranks():
+    """Scipy's rank correlation of the counts; forecasts by the start and by other targets fall short."""
+    ds = planted()
+    found = nodes.agreement(ds)
+    counts = [np.bincount(ds[name][3].astype(int), minlength=11) for name in ("predicted_place", "measured_place")]
+    assert float(found[3]) == pytest.approx(scipy.stats.spearmanr(*counts).statistic)
+    assert [c.passed for c in nodes.judge_use(ds) if not c.gate] == [True, True]
+    (use,) = (c for c in nodes.CLAIMS if c.id == "li2.forecast")
+    assert not passes(use, ds.assign(predicted_place=ds.other_place))
+    assert not passes(use, ds.assign(predicted_place=ds.start_place))

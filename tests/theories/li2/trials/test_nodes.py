@@ -19,4 +19,3 @@ def test_forecasts_and_measurements_have_a_number_for_every_node():
     seen = nodes.trial(S, jax.random.key(0))
     assert seen.predicted["place"].value.shape == (2, 6)
     assert seen.measured["place"].value.shape == (6,)
-    assert np.all(np.asarray(seen.predicted["use"].value).sum(1) == 6)
