@@ -32,9 +32,9 @@ SIMILAR: Found = {
     "its excess over random pairs, at the end": (0.178, 0.387),
 }
 STAGE_TIMES: Found = {
-    "slope of the time of Stage I in eta, mean": (-2.0, 0.0),
-    "slope of the time of Stage II in eta, mean": (-1.0, 0.5),
-    "slope of the time of Stage III in eta, mean": (-0.5, 0.5),
+    "slope of the time of Stage I in eta, mean": (-1.63, -0.31),
+    "slope of the time of Stage II in eta, mean": (-0.52, 0.27),
+    "slope of the time of Stage III in eta, mean": (-0.03, 0.44),
 }
 SUPPRESSION: Found = {
     "logarithm of the gain in held irreps over free ones, epoch 100, mean": (-0.04, 0.026),

@@ -33,13 +33,13 @@ COARSE = 20  # records from one at which weights are compared to the next
 
 @jd.setting
 class Stages:
-    """A run with step size ``lr``; ``assumed`` is the ridge of the flow in parts of eta, it and ``optimizer`` are breaches."""
+    """A run with step size ``lr``; ``assumed`` is the ridge of the flow in parts of eta, it and ``momentum`` are breaches."""
 
     lr: jd.Swept = 0.01
     eta: jd.Swept = 0.2
     decay: jd.Swept = 0.2  # of W
     assumed: jd.Swept = 1.0
-    optimizer: jd.Code = jd.code("gd", "heavy_ball")
+    momentum: jd.Swept = 0.0
     group: str = "7"
     share: float = 0.9  # of all pairs, to train on
     hidden: int = 24
@@ -50,6 +50,7 @@ class Stages:
         """Refuse numbers that are not positive, shares without a pair on either side, and records that weights do not divide."""
         for name in ("lr", "eta", "assumed", "hidden", "horizon"):
             jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        jd.require(self, 0 <= self.momentum < 1, "momentum is at least 0 and below 1", "momentum")
         pairs = parse(self.group).order ** 2
         jd.require(self, 1 <= round(self.share * pairs) < pairs, "share leaves a pair to train on and one to test on", "share")
         jd.require(self, self.records >= 1 and self.records % COARSE == 0, f"records is a multiple of {COARSE}", "records")
@@ -88,7 +89,7 @@ def _train(s: Stages, start: model.Params, given: Problem, every: Int[Array, ""]
         top = model.theory_loss(p.v, model.features(p.w, given.samples), given.y, given.eta)
         return top + given.decay / 2 * jnp.sum(jnp.square(p.w))
 
-    tx = train.switched(s.optimizer, {"gd": optax.sgd(s.lr), "heavy_ball": optax.sgd(s.lr, momentum=0.5)})
+    tx = optax.sgd(s.lr, momentum=s.momentum)
     step = train.make_step(loss, tx)
     return train.record(step, train.init(tx, start), lambda state: state.params, samples=s.records, every=every)[1]
 
