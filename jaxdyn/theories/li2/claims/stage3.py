@@ -50,7 +50,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 def slopes(ds: xr.Dataset) -> xr.DataArray:
     """The slope of the logarithm of each stage's time over that of eta, for every run that reaches it at three eta."""
-    return stats.loglog_slope(ds.eta, ds.measured_stage_time, "eta")
+    return stats.loglog_slope(ds.eta, ds.measured_stage_time.where(ds.measured_stage_time > 0), "eta")
 
 
 def judge_times(ds: xr.Dataset) -> list[jd.Check]:
@@ -99,8 +99,14 @@ def plot_times(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for i, name in enumerate(STAGES):
         part = ds.sel(stage=name).isel(lr=0) if "lr" in ds.dims else ds.sel(stage=name)
-        plotting.band(ax, ds.eta, part.measured_stage_time.transpose("seed", "eta"), f"Stage {name}", plotting.CYCLE[i])
-        ax.plot(ds.eta, part.predicted_stage_time.median("seed"), ":", color=plotting.CYCLE[i])
+        plotting.band(
+            ax,
+            ds.eta,
+            part.measured_stage_time.where(part.measured_stage_time > 0).transpose("seed", "eta"),
+            f"Stage {name}",
+            plotting.CYCLE[i],
+        )
+        ax.plot(ds.eta, part.predicted_stage_time.where(part.predicted_stage_time > 0).median("seed"), ":", color=plotting.CYCLE[i])
     ax.set(xlabel=r"$\eta$", ylabel="time", xscale="log", yscale="log")
 
 
@@ -138,8 +144,8 @@ CLAIMS = (
         r"at which V comes to stay within a tenth of the ridge solution on the features of that time (I), the loss on the pairs "
         r"held out below half of that of guessing (II), $\|G_F\|$ below a quarter of its peak (III)? Were the rate of Stage I "
         r"$\eta$ and the others without it, the slopes would be -1, 0 and 0.",
-        quick=jd.grid(Stages, eta=[0.2, 0.4, 0.8]),
-        paper=jd.grid(Stages, eta=[0.2, 0.4, 0.8], lr=[0.01, 0.005]),
+        quick=jd.grid(Stages, eta=[0.2, 0.4, 0.8], horizon=24.0),
+        paper=jd.grid(Stages, eta=[0.2, 0.4, 0.8], lr=[0.01, 0.005], horizon=24.0),
         judge=judge_times,
         expected="measured",
         rivals={"no time depends on eta": still, "all times are inverse in eta": inverse},

@@ -7,7 +7,7 @@ The network is trained on :math:`J + \tfrac\lambda2\|W\|^2` by differentiation o
 - II: the loss on the pairs held out is below half of that of guessing, 1 - 1/M;
 - III: :math:`\|G_F\|` is below a quarter of its peak.
 
-They are interpolated between records, and not a number where the level is never crossed. Letters as in ``dynamics/both.py``.
+They are interpolated between records, and 0 where the level is not crossed for good. Letters as in ``dynamics/both.py``.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Stages:
     decay: jd.Swept = 0.2  # of W
     assumed: jd.Swept = 1.0
     momentum: jd.Swept = 0.0
+    horizon: jd.Swept = 16.0
     group: str = "7"
     share: float = 0.9  # of all pairs, to train on
     hidden: int = 24
-    horizon: float = 24.0
-    records: int = 240
+    records: int = 200
 
     def __post_init__(self) -> None:
         """Refuse numbers that are not positive, shares without a pair on either side, and records that weights do not divide."""
@@ -57,13 +57,13 @@ class Stages:
 
 
 def settled(curve: Float[Array, " t"], level: Float[Array, ""], ts: Float[Array, " t"]) -> Float[Array, ""]:
-    """The time from which on a curve is below a level, between two records by a line; NaN if it ends or always is on one side."""
+    """The time from which on a curve is below a level, between two records by a line; 0 if it ends above or always is below."""
     above = curve > level
     last = jnp.max(jnp.where(above, jnp.arange(len(ts)), 0))
     after = jnp.minimum(last + 1, len(ts) - 1)
     drop = curve[last] - curve[after]
     time = ts[last] + (ts[after] - ts[last]) * (curve[last] - level) / jnp.where(drop == 0, 1, drop)
-    return jnp.where(jnp.any(above) & ~above[-1], time, jnp.nan)
+    return jnp.where(jnp.any(above) & ~above[-1], time, 0)
 
 
 def curves(p: model.Params, given: Problem, held: Int[Array, "h 2"], answers: Float[Array, "h M"]) -> dict[str, Float[Array, ""]]:
