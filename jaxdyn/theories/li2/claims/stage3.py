@@ -99,14 +99,9 @@ def plot_times(ds: xr.Dataset, fig: Figure) -> None:
     ax = fig.subplots()
     for i, name in enumerate(STAGES):
         part = ds.sel(stage=name).isel(lr=0) if "lr" in ds.dims else ds.sel(stage=name)
-        plotting.band(
-            ax,
-            ds.eta,
-            part.measured_stage_time.where(part.measured_stage_time > 0).transpose("seed", "eta"),
-            f"Stage {name}",
-            plotting.CYCLE[i],
-        )
-        ax.plot(ds.eta, part.predicted_stage_time.where(part.predicted_stage_time > 0).median("seed"), ":", color=plotting.CYCLE[i])
+        seen, told = (part[key].where(part[key] > 0) for key in ("measured_stage_time", "predicted_stage_time"))
+        plotting.band(ax, ds.eta, seen.transpose("seed", "eta"), f"Stage {name}", plotting.CYCLE[i])
+        ax.plot(ds.eta, told.median("seed"), ":", color=plotting.CYCLE[i])
     ax.set(xlabel=r"$\eta$", ylabel="time", xscale="log", yscale="log")
 
 
