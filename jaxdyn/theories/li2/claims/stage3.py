@@ -137,7 +137,8 @@ CLAIMS = (
         id="li2.stage_times",
         statement=r"In the same networks, how do the times at which three stages end depend on the ridge $\eta$, from 0.2 to 0.8: "
         r"at which V comes to stay within a tenth of the ridge solution on the features of that time (I), the loss on the pairs "
-        r"held out below half of that of guessing (II), $\|G_F\|$ below a quarter of its peak (III)? Networks that do not reach a stage at all $\eta$ are left out of its slope. "
+        r"held out below half of that of guessing (II), $\|G_F\|$ below a quarter of its peak (III)? "
+        r"Networks that do not reach a stage at all $\eta$ are left out of its slope. "
         r"Were the rate of Stage I "
         r"$\eta$ and the others without it, the slopes would be -1, 0 and 0.",
         quick=jd.grid(Stages, eta=[0.2, 0.4, 0.8], horizon=24.0),
