@@ -3,7 +3,7 @@
 Half as wide again as the checks' own intervals.
 """
 
-__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "SUPPRESSION", "THM4", "WHITENED"]
+__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "STAGE_TIMES", "SUPPRESSION", "THM4", "WHITENED"]
 
 Found = dict[str, tuple[float, float]]
 
@@ -30,6 +30,11 @@ PHASE: Found = {
 SIMILAR: Found = {
     "share of the most similar pairs that repel, at the end": (0.817, 0.944),
     "its excess over random pairs, at the end": (0.178, 0.387),
+}
+STAGE_TIMES: Found = {
+    "slope of the time of Stage I in eta, mean": (-1.63, -0.31),
+    "slope of the time of Stage II in eta, mean": (-0.52, 0.27),
+    "slope of the time of Stage III in eta, mean": (-0.03, 0.44),
 }
 SUPPRESSION: Found = {
     "logarithm of the gain in held irreps over free ones, epoch 100, mean": (-0.04, 0.026),

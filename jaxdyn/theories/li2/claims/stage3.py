@@ -1,0 +1,154 @@
+r"""Claims on the flow of both layers: gradient descent converges to it, and when its three stages end.
+
+Letters as in ``dynamics/both.py``, times of the stages and records as in ``trials/stage3.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.li2.claims import found
+from jaxdyn.theories.li2.trials.stage3 import STAGES, Stages, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "error", "judge", "judge_times", "slopes"]
+
+GENERAL = 0.95  # test accuracy that counts as generalising
+
+
+def _size(difference: xr.DataArray) -> xr.DataArray:
+    return np.sqrt((difference**2).sum(["time", "entry"], skipna=False))
+
+
+def error(ds: xr.Dataset) -> xr.DataArray:
+    """Distance of the trained weights from the flow's over the whole run."""
+    return _size(ds.measured_weights - ds.predicted_weights)
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Networks generalise; the order in the step size; the Richardson limit is the flow to a third of its last change."""
+    jd.need(ds, lr=3)
+    ds = ds.sortby("lr", ascending=False)
+    if not np.allclose(ds.lr.values[:-1] / ds.lr.values[1:], 2.0):
+        raise jd.Inconclusive("the Richardson limit needs step sizes that halve")
+    difference = ds.measured_weights - ds.predicted_weights
+    last = [difference.isel(lr=i, drop=True) for i in (-3, -2, -1)]
+    coarse, fine = stats.richardson(last[0], last[1]), stats.richardson(last[1], last[2])
+    return [
+        jd.gate("final test accuracy, mean", float(ds.curve_accuracy.isel(moment=-1).mean()), at_least=GENERAL),
+        jd.within("fitted order in the step size", stats.loglog_slope(ds.lr, error(ds), "lr"), 0.9, 1.1),
+        jd.at_most("Richardson limit against the flow, in error estimates", 3 * _size(fine) / _size(coarse - fine), 3.0),
+    ]
+
+
+def slopes(ds: xr.Dataset) -> xr.DataArray:
+    """The slope of the logarithm of each stage's time over that of eta, for every run that reaches it at three eta."""
+    return stats.loglog_slope(ds.eta, ds.measured_stage_time.where(ds.measured_stage_time > 0), "eta")
+
+
+def judge_times(ds: xr.Dataset) -> list[jd.Check]:
+    """Networks generalise; whether the mean slopes are those of a Stage I of rate eta, before stages without it."""
+    jd.need(ds, seed=8, eta=3)
+    slope = slopes(ds)
+    words = "slope of the time of Stage {} in eta, mean"
+    wanted = dict(zip(STAGES, (-1.0, 0.0, 0.0), strict=True))
+    return [
+        jd.gate("final test accuracy, mean", float(ds.curve_accuracy.isel(moment=-1).mean()), at_least=GENERAL),
+        *(
+            jd.mean_within(words.format(name), slope.sel(stage=name), over="seed", low=x - 0.1, high=x + 0.1)
+            for name, x in wanted.items()
+        ),
+    ]
+
+
+def inverse(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: all times are inverse in eta."""
+    first = ds.measured_stage_time.isel(eta=0, drop=True) * float(ds.eta[0])
+    return ds.assign(measured_stage_time=(first / ds.eta).transpose(*ds.measured_stage_time.dims))
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: no time depends on eta."""
+    first = ds.measured_stage_time.isel(eta=0, drop=True)
+    return ds.assign(measured_stage_time=(first + 0 * ds.eta).transpose(*ds.measured_stage_time.dims))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Distance over the run against the step size; one seed's curves, and the flow's."""
+    left, right = fig.subplots(1, 2)
+    plotting.order(left, ds.lr, error(ds), 1, "gradient descent minus flow")
+    left.set(xlabel="step size", ylabel="distance over the run")
+    one = ds.isel(seed=0, lr=0)
+    for i, (name, label) in enumerate((("apart", "V from its ridge solution"), ("test", "test loss"), ("sent", "$|G_F|$"))):
+        for kind, style in (("curve", "-"), ("flow", ":")):
+            values = one[f"{kind}_{name}"]
+            right.plot(one.t, values / values.max(), style, color=plotting.CYCLE[i], label=label if kind == "curve" else None)
+    right.set(xlabel="time", ylabel="over its maximum", yscale="log")
+    right.legend()
+
+
+def plot_times(ds: xr.Dataset, fig: Figure) -> None:
+    """Times of the three stages against eta, with the flow's."""
+    ax = fig.subplots()
+    for i, name in enumerate(STAGES):
+        part = ds.sel(stage=name).isel(lr=0) if "lr" in ds.dims else ds.sel(stage=name)
+        seen, told = (part[key].where(part[key] > 0) for key in ("measured_stage_time", "predicted_stage_time"))
+        plotting.band(ax, ds.eta, seen.transpose("seed", "eta"), f"Stage {name}", plotting.CYCLE[i])
+        ax.plot(ds.eta, told.median("seed"), ":", color=plotting.CYCLE[i])
+    ax.set(xlabel=r"$\eta$", ylabel="time", xscale="log", yscale="log")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Stages, lr=[0.02, 0.01, 0.005]),
+    paper=jd.grid(Stages, lr=[0.02, 0.01, 0.005], eta=[0.1, 0.2, 0.4]),
+    seeds=8,
+    paper_seeds=32,
+    source="arXiv:2509.21519, section 3",
+    evidence="network",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="li2.stage3_flow",
+        statement=r"In networks of 24 nodes with $\sigma = x^2$ on $Z_7$, trained on nine tenths of all pairs until they "
+        r"generalise, gradient descent on $J + \tfrac\lambda2\|W\|^2$ converges at order 1 in the step size to the flow "
+        r"$\dot W = X^\top(\sigma'(XW) \circ G_F) - \lambda W$, $\dot V = \tilde F^\top(\tilde Y - \tilde F V) - \eta V$ of both "
+        r"layers, $G_F = (\tilde Y - \tilde F V) V^\top$, and its Richardson limit is this flow.",
+        judge=judge,
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        controls={"the flow of twice the ridge": {"assumed": 2.0}, "momentum in the trainer": {"momentum": 0.5}},
+        rivals={
+            "nothing moves": jd.swap(predicted_weights="first"),
+            "the top layer is frozen": jd.swap(predicted_weights="frozen"),
+        },
+        plot=plot,
+        caption="Left: distance between the weights of gradient descent and of the flow over the run, against the step size "
+        "(median and range over runs; dashed: slope 1). Right: curves of one run (dotted: the flow's), each over its maximum.",
+    ),
+    STUDY.claim(
+        id="li2.stage_times",
+        statement=r"In the same networks, how do the times at which three stages end depend on the ridge $\eta$, from 0.2 to 0.8: "
+        r"at which V comes to stay within a tenth of the ridge solution on the features of that time (I), the loss on the pairs "
+        r"held out below half of that of guessing (II), $\|G_F\|$ below a quarter of its peak (III)? "
+        r"Networks that do not reach a stage at all $\eta$ are left out of its slope. "
+        r"Were the rate of Stage I "
+        r"$\eta$ and the others without it, the slopes would be -1, 0 and 0.",
+        quick=jd.grid(Stages, eta=[0.2, 0.4, 0.8], horizon=24.0),
+        paper=jd.grid(Stages, eta=[0.2, 0.4, 0.8], lr=[0.01, 0.005], horizon=24.0),
+        judge=judge_times,
+        expected="measured",
+        rivals={"no time depends on eta": still, "all times are inverse in eta": inverse},
+        found=found.STAGE_TIMES,
+        plot=plot_times,
+        caption="Times at which the three stages end against the ridge: median and central 90% of the runs; dotted: median of "
+        "the flow.",
+    ),
+)

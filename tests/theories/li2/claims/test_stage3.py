@@ -1,0 +1,71 @@
+"""The judges of the flow of both layers, on planted weights and times."""
+
+import numpy as np
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn.theories.li2.claims import stage3
+from tests.theories.li2.helpers import passes
+
+FLOW, TIMES = stage3.CLAIMS
+
+
+def weights(order=1.0, bias=0.0):
+    """Trained weights off the flow's by the step size to a power, a smaller second-order part, and a bias."""
+    rng = np.random.default_rng(0)
+    lr = np.array([0.02, 0.01, 0.005])
+    flow, first, second = rng.normal(size=(3, 8, 1, 3, 10))
+    off = first * lr[:, None, None] ** order + second * lr[:, None, None] ** (order + 1) + bias
+    axes, records = ("seed", "lr", "time", "entry"), ("seed", "lr", "moment")
+    told, one = np.broadcast_to(flow, off.shape), np.ones((8, 3, 4))
+    data = {"measured_weights": (axes, flow + off), "predicted_weights": (axes, told)}
+    data |= {"first": (axes, 0 * told), "frozen": (axes, told + 1)}
+    names = [f"{kind}_{name}" for kind in ("curve", "flow") for name in ("accuracy", "apart", "test", "sent")]
+    data |= {name: (records, one) for name in names} | {"t": (records, one * np.arange(4.0))}
+    return xr.Dataset(data, {"lr": lr, "seed": np.arange(8)})
+
+
+def times(powers=(-1.0, 0.0, 0.0)):
+    """Times of the stages that are powers of eta, with noise of one in a hundred."""
+    rng = np.random.default_rng(0)
+    eta = np.array([0.2, 0.4, 0.8])
+    value = eta[:, None] ** np.array(powers) * np.exp(0.01 * rng.normal(size=(8, 3, 3)))
+    axes = ("seed", "eta", "stage")
+    data = {"measured_stage_time": (axes, value), "predicted_stage_time": (axes, value)}
+    return xr.Dataset(
+        data | {"curve_accuracy": (("seed", "eta", "moment"), np.ones((8, 3, 4)))},
+        {"eta": eta, "stage": list(stage3.STAGES), "seed": np.arange(8)},
+    )
+
+
+@pytest.mark.parametrize(("order", "bias", "outcome"), [(1.0, 0.0, True), (2.0, 0.0, False), (0.5, 0.0, False), (1.0, 0.01, False)])
+def test_order_one_and_the_limit_decide(order, bias, outcome):
+    assert passes(FLOW, weights(order, bias)) == outcome
+
+
+def test_rivals_are_refused():
+    for claim, right in ((FLOW, weights()), (TIMES, times())):
+        for name, rival in claim.rivals.items():
+            assert False in [check.passed for check in claim.judge(rival(right))], name
+
+
+def test_slopes_are_those_planted():
+    np.testing.assert_allclose(stage3.slopes(times((-1.0, 0.5, 0.2))).mean("seed"), (-1.0, 0.5, 0.2), atol=0.02)
+    assert passes(TIMES, times())
+    assert not passes(TIMES, times((-1.0, 0.5, 0.0)))
+
+
+def test_too_few_runs_and_steps_that_do_not_halve_decide_nothing():
+    with pytest.raises(jd.Inconclusive):
+        TIMES.judge(times().isel(seed=slice(4)))
+    with pytest.raises(jd.Inconclusive):
+        FLOW.judge(weights().assign_coords(lr=[0.02, 0.01, 0.002]))
+
+
+@pytest.mark.parametrize(("claim", "data"), [(FLOW, weights), (TIMES, times)])
+def test_figures_have_data(claim, data):
+    fig = Figure()
+    claim.plot(data(), fig)
+    assert all(ax.has_data() for ax in fig.axes)
