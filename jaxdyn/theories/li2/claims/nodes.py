@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "agreement", "judge", "judge_use", "right"]
 
+LABELS = {"node": "by the flow of the node", "energy": "by the climb of E(w)"}
 GENERAL = 0.95  # test accuracy that counts as generalising
 
 
@@ -73,7 +74,9 @@ def frequent(ds: xr.Dataset) -> xr.Dataset:
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """Left: share of nodes that are in the irrep forecast, along training; right: energy over the maximum, and test accuracy."""
     left, side = fig.subplots(1, 2)
-    plotting.band(left, ds.epoch, ds.curve_right.transpose("seed", "epoch"), "forecast", plotting.COLORS["theory"])
+    forms = {"node": ds.curve_right} if "form" not in ds.dims else {f: ds.curve_right.sel(form=f) for f in LABELS}
+    for (form, curve), color in zip(forms.items(), ("theory", "third"), strict=False):
+        plotting.band(left, ds.epoch, curve.transpose("seed", "epoch"), LABELS[form], plotting.COLORS[color])
     start = float(right(ds, "start_place").mean())
     left.axhline(start, color=plotting.COLORS["control"], linestyle=":", label="largest irrep of the start")
     left.set(xlabel="epoch", ylabel="share of nodes forecast correctly", ylim=(0, 1))

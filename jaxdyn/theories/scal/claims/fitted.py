@@ -92,13 +92,13 @@ def narrow(ds: xr.Dataset) -> xr.Dataset:
 def plot_exponents(ds: xr.Dataset, fig: Figure) -> None:
     """Exponents of the fit against those of the laws, by tolerance."""
     ax = fig.subplots()
-    for name, color in zip(ds.stops.values, ("measured", "control"), strict=False):
-        part = ds.sel(stops=name)
+    searches = [ds.sel(stops=name) for name in ds.stops.values] if "stops" in ds.dims else [ds]
+    for part, color in zip(searches, ("measured", "control"), strict=False):
         ax.plot(
             part.predicted_exponent.values.ravel(),
             part.measured_exponent.values.ravel(),
             "o",
-            label=str(name),
+            label=str(part.stops.item()) if "stops" in part.coords else None,
             color=plotting.COLORS[color],
         )
     ax.axline((0.5, 0.5), slope=1, color=plotting.COLORS["theory"], lw=1)
