@@ -118,6 +118,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     found = approaches.estimates(n, budgets, losses)
     plotting.lines(left, n, list(losses.T), color_by=[f"{c:.1e}" for c in budgets], name="operations", marker="o", ms=3)
     left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token")
+    left.set_xticks(n, [str(int(x)) for x in n])
+    left.minorticks_off()
     right.loglog(budgets, np.exp(found.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
     fine = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
     right.loglog(fine, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
