@@ -19,6 +19,7 @@ def test_pieces_are_chunks_of_traces_of_their_prompts():
 
 
 @pytest.mark.parametrize("book", ["gradient", "averages"])
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_trained_codes_restore_what_untrained_ones_do_not(book):
     s = Coding(book=book, height=2, codes=30, vq_steps=250.0)
     key = jax.random.key(1)

@@ -1,10 +1,13 @@
 """The trial of the autoencoder observes training, and both ways to move the codebook."""
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn.theories.assort.coder import Coding
 from jaxdyn.theories.assort.trials.autoencoder import trial
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_training_helps_and_names_of_codes_matter():
     ds = jd.sweep(trial, jd.grid(Coding, book=["gradient", "averages"], height=2, codes=30, vq_steps=200.0), 2)
     assert int(ds.status.max()) == 0

@@ -29,6 +29,7 @@ def said(kind: str, step: int = 19) -> list[list[int]]:
     return [row[mask].tolist() for row, mask in zip(*batch(kind, step), strict=True)]
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_kinds_share_their_problems_and_differ_in_the_middle():
     s = Assorted(**SMALL)
     f = s.forest()

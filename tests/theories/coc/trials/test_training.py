@@ -14,6 +14,7 @@ from jaxdyn.theories.coc.trials.training import Training, trial
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12}
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_every_method_runs_in_one_program():
     ds = jd.sweep(trial, jd.grid(Training, recipe=list(model.METHODS), **TINY), 2)
     assert bool(np.isfinite(ds.loss).all()) and ds.measured_ablated.dims[-1] == "way"

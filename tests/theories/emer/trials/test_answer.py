@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.emer.trials.answer import Reply, trial
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_flow_and_sgd_follow_the_equations():
     ds = jd.sweep(trial, jd.grid(Reply, label=["reachable", "unreachable"], inside=4.0, rate_a=[0.1, 1.0]), 2)
     assert int(ds.status.max()) == 0

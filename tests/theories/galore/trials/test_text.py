@@ -103,6 +103,7 @@ def test_a_method_is_the_optimizer_of_its_name(method):
         np.testing.assert_allclose(ours[name], expected[name], rtol=2e-4, atol=2e-7)
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_random_bases_do_not_look_at_the_gradient():
     packed = pack(weights(cell()))
     a, b = (moved(optimizers(cell(optimizer=m), KEY)["projected"], packed) for m in ("galore", "random"))
@@ -134,6 +135,7 @@ def test_linear_bytes_lose_small_second_moments():
     np.testing.assert_allclose([n[0] for n in nu], 1e-3, rtol=1e-5)
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_trial_learns_and_records():
     f = jax.jit(lambda s: trial(s, KEY))
     with jax.enable_x64(True):
