@@ -16,7 +16,7 @@ from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.judge import bound_text
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
-from jaxdyn.report import studies
+from jaxdyn.report import maps, studies
 from jaxdyn.report.plain import plain
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
         "study": _kept(claim.id),
+        "maps": [{"title": p.title, "finding": p.finding, "command": maps.command(p)} for p in maps.of_claim(claim.id)],
     }
 
 
@@ -121,6 +122,10 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield from _verdict(claim, width, out)
     if claim["study"]:
         yield from _study(claim["study"], width)
+    for one in claim["maps"]:
+        yield ""
+        yield from _wrapped(f"in the atlas: {one['title']} ({one['command']})", width, "")
+        yield from _wrapped(plain(one["finding"]), width, "  ")
 
 
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

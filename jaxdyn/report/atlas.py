@@ -14,8 +14,9 @@ from matplotlib.figure import Figure
 from scipy.spatial import cKDTree
 
 from jaxdyn.plotting import COLORS
+from jaxdyn.report.maps import has_law
 
-__all__ = ["VERDICTS", "draw", "has_law"]
+__all__ = ["VERDICTS", "draw"]
 
 VERDICTS = {  # colour and symbol, so that neither is needed
     "upheld": (COLORS["measured"], "o"),
@@ -89,12 +90,6 @@ def _plane(found: Mapping[str, Any], ax: Axes) -> None:
     _label(ax, across, "x")
     _label(ax, up, "y")
     ax.grid(visible=False)
-
-
-def has_law(found: Mapping[str, Any]) -> bool:
-    """Whether the border has a power law whose exponent is known: ends of its interval that are not finite are null in JSON."""
-    border = found["border"]
-    return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
 
 
 def _fitted(found: Mapping[str, Any], ax: Axes) -> None:

@@ -15,18 +15,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import xarray as xr
-
-from jaxdyn import plotting
 from jaxdyn.engine.payload import environment
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import atlas
 from jaxdyn.report.gallery import standalone
 from jaxdyn.report.plates import PLATES, Plate
 from jaxdyn.report.words import duration
 
-__all__ = ["FOLDER", "command", "counts", "keep", "kept", "made", "of_claim", "page", "write"]
+__all__ = ["FOLDER", "border", "command", "counts", "has_law", "keep", "kept", "made", "of_claim", "page", "write"]
 
 FOLDER = Path(__file__).parents[1] / "maps"
 INTRO = """# Atlas
@@ -51,6 +47,11 @@ def command(plate: Plate) -> str:
 
 def keep(plate: Plate, found: Mapping[str, Any], target: Path = FOLDER) -> dict[str, Any]:
     """Keep a map, given in JSON types as by :meth:`jaxdyn.engine.atlas.Map.to_json`, and its figure; returns what is kept."""
+    import xarray as xr
+
+    from jaxdyn import plotting
+    from jaxdyn.report import atlas
+
     label = f"{plate.claim} over {' and '.join(axis['field'] for axis in found['over'])}"
     svg = plotting.render(lambda _, fig: atlas.draw(found, fig), xr.Dataset(), label)
     cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in found["cells"]]
@@ -89,9 +90,15 @@ def made(content: Mapping[str, Any]) -> str:
     return ", ".join(filter(None, (work, date)))
 
 
+def has_law(found: Mapping[str, Any]) -> bool:
+    """Whether the border has a power law whose exponent is known: ends of its interval that are not finite are null in JSON."""
+    border = found["border"]
+    return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
+
+
 def border(found: Mapping[str, Any]) -> str:
     """The fitted border in words; empty if there is no law."""
-    if not atlas.has_law(found):
+    if not has_law(found):
         return ""
     (across, up), b = (axis["field"] for axis in found["over"]), found["border"]
     low, high = b["interval"]

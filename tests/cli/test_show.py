@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxdyn.report import studies
+from jaxdyn.report import maps, studies
+from jaxdyn.report.plates import Plate
 
 from ..engine.conftest import TOYS
 from ..report.handmade import claim
@@ -108,3 +109,12 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     assert code == 0 and f"at paper scale: refuted, expected upheld ({made})\n  at scale\n  ✓ relative error: 1e-12" in out
     shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
     assert shown["study"].keys() == {"claim", "environment"} and shown["study"]["claim"]["verdict"] == "refuted"
+
+
+def test_show_tells_the_maps_of_a_claim(jaxdyn, monkeypatch):
+    plates = [Plate(name, title, "toy.decay", ("rate=1:2",), "It holds.") for name, title in (("a", "Rates"), ("b", "Sizes"))]
+    monkeypatch.setattr(maps, "PLATES", plates)
+    code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS)
+    assert code == 0 and "in the atlas: Rates (jaxdyn map toy.decay --over rate=1:2 --cells 243)\n  It holds." in out, err
+    told = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
+    assert [one["title"] for one in told["maps"]] == ["Rates", "Sizes"]
