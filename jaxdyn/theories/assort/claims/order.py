@@ -165,7 +165,7 @@ CLAIMS = (
             "right solutions, all replaced": (0.41, 0.74),
             "right solutions, curriculum": (0.34, 0.50),
             "right solutions, random m": (0.31, 0.55),
-            "right solutions, random m, codes permuted": (0.28, 0.57),
+            "right solutions, random m, codes permuted": (0.25, 0.95),
             "trace as text less random m": (0.40, 0.75),
             "random m less all replaced": (-0.40, 0.10),
             "random m less curriculum": (-0.10, 0.10),

@@ -127,7 +127,7 @@ CLAIMS = (
         "at distance $i$ from the root, larger there than on average over all nodes within $i$ steps, and larger there than for "
         f"all others? In every network that learned the task (accuracy at least {LEARNED}) Student's t over 256 graphs is at least "
         "4.8 for five of these six differences; for the last one, nodes within two steps less all others at thought 2, it is as "
-        "low as 1.5.",
+        "low as 1.5 (7.8 on other seeds).",
         expected="measured",
         judge=judge_frontier,
         quick=jd.grid(Training, recipe="coconut"),
@@ -136,10 +136,10 @@ CLAIMS = (
         found={
             "t of optimal - frontier, thought 1": (3.5, 9),
             "t of frontier - reachable, thought 1": (40, 75),
-            "t of reachable - unreachable, thought 1": (20, 36),
+            "t of reachable - unreachable, thought 1": (20, 45),
             "t of optimal - frontier, thought 2": (9, 42),
             "t of frontier - reachable, thought 2": (40, 75),
-            "t of reachable - unreachable, thought 2": (0.5, 3),
+            "t of reachable - unreachable, thought 2": (0.5, 10),
         },
         plot=plot_frontier,
         caption="Mean inner product of thoughts with embeddings, a group of nodes less the next one, nested groups; grey: with "
