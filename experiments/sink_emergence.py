@@ -68,7 +68,7 @@ def run(scale: str, out: Path) -> None:
     """Sweep, print, draw and save."""
     fields, seeds = (SIZES if scale == "paper" else {}), SEEDS[scale]
     forms = jd.grid(backcopy.Backcopy, attention=list(FORMS), **fields)
-    rates = fields | {"lr": list(SGD), "every": 75.0}
+    rates = fields | {"lr": list(SGD), "every": 60.0}
     descent = jd.grid(backcopy.Backcopy, optimizer="sgd", **rates)
     adam = experiment.sweep(out, "forms", backcopy.trial, forms, seeds)
     sgd = experiment.sweep(out, "sgd", backcopy.trial, descent, seeds)

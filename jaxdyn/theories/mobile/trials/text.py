@@ -50,7 +50,7 @@ class Training:
     batch: int = 4
     length: int = 32
     steps: int = 120
-    records: int = 2
+    records: int = 1
     windows: int = 16
     std: float = 0.1
     dtype: str = "float32"

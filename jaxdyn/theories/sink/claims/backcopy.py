@@ -13,7 +13,6 @@ from jaxdyn.theories.sink.trials.backcopy import Backcopy, trial
 __all__ = ["CLAIMS", "judge_emerge", "judge_forms", "judge_own"]
 
 MOVED = ("idle", "copying", "drain", "share")
-SHORT = {"samples": 4, "every": 150.0, "longest": 600}
 LEAST = 2.0  # times the weight of uniform attention, from which the head has a sink
 ENDS = {
     "softmax": (LEAST, None),
@@ -97,8 +96,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Backcopy, attention=list(FORMS), **SHORT),
-    paper=jd.grid(Backcopy, attention=list(FORMS), lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64),
+    quick=jd.grid(Backcopy, attention=list(FORMS)),
+    paper=jd.grid(Backcopy, attention=list(FORMS), lr=3e-3, every=20.0, vocabulary=33, length=48, width=64, hidden=256, batch=64),
     seeds=16,
     paper_seeds=32,
     evidence="network",
@@ -127,7 +126,7 @@ CLAIMS = (
         "attention puts 3 to 5 times the weight of uniform attention on token 0, at triggers a twentieth of it at most, and the "
         "value of token 0 writes 0.35 to 0.55 of what others write (means of two sets of 16 runs, which differ much).",
         expected="measured",
-        quick=jd.grid(Backcopy, attention="softmax", **SHORT),
+        quick=jd.grid(Backcopy, attention="softmax"),
         judge=judge_emerge,
         controls={"ReLU attention": {"attention": "relu"}},
         found={
@@ -142,7 +141,7 @@ CLAIMS = (
         "learned bias in its denominator, still puts 3 to 5 times the share of uniform attention on token 0 at queries that are "
         "no triggers (means of two sets of 16 runs, which differ much).",
         expected="measured",
-        quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"], **SHORT),
+        quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,
         controls={"ReLU attention": {"attention": "relu"}},
         rivals={"nothing moves": still, "token 0 is left at the weight of uniform attention": uniform},

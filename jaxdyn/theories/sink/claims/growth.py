@@ -13,7 +13,7 @@ from jaxdyn.theories.sink.trials.backcopy import Backcopy, trial
 
 __all__ = ["CLAIMS", "explained", "judge_drain", "judge_growth", "judge_needed", "slopes"]
 
-START = 4  # record from which on laws are fitted: an eighth of the steps
+START = 5  # record from which on laws are fitted: an eighth of the steps
 LAWS = {"ln t": np.log, "the square root of t": np.sqrt, "t": lambda t: t}
 
 
@@ -98,7 +98,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Backcopy),
-    paper=jd.grid(Backcopy, lr=3e-3, vocabulary=33, length=48, width=64, hidden=256, batch=64),
+    paper=jd.grid(Backcopy, lr=3e-3, every=20.0, vocabulary=33, length=48, width=64, hidden=256, batch=64),
     seeds=8,
     paper_seeds=32,
     evidence="network",
@@ -112,14 +112,14 @@ SETUP = (
     "one-block transformers with one head on the Bigram-Backcopy task (17 tokens, sequences of 32 that begin "
     "with token 0, batches of 8)"
 )
-SGD = jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=75.0)
+SGD = jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=60.0)
 
 CLAIMS = (
     STUDY.claim(
         id="sink.bb_log_growth",
         statement=r"How does the margin of the sink's score grow? "
         rf"In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 and 1, a line in $\ln t$ explains from an eighth of the "
-        r"steps on 88% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% "
+        r"steps on 89% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% "
         r"or more (means of 8 runs at the worse rate of each). The slope in $\ln t$ is 1.2 on average; runs differ so much that "
         r"its interval contains 0 at the rate 0.3.",
         expected="measured",
@@ -136,24 +136,24 @@ CLAIMS = (
         id="sink.value_drain",
         statement=f"Does the value of token 0 shrink as the sink grows? In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 "
         "and 1, the size of what token 0 writes, over that of the others, falls along a run while the weight on token 0 at idle "
-        "queries rises, with a rank correlation of about -0.8 or below (means of 8 runs at either rate).",
+        "queries rises, with a rank correlation of about -0.7 or below (means of 8 runs at either rate, two sets of seeds).",
         expected="measured",
         judge=judge_drain,
         quick=SGD,
         controls={"steps of the drain permuted": shuffled},
-        found={"rank correlation along the steps": (-0.92, -0.67)},
+        found={"rank correlation along the steps": (-0.92, -0.65)},
     ),
     STUDY.claim(
         id="sink.bb_needed",
-        statement=f"Is there a sink where the head has nothing to do at all? In {SETUP}, trained by Adam for 800 steps, token 0 "
-        "has 0.34 more weight at idle queries with three triggers than without any (8 runs, interval -0.04 to 0.71), and its "
-        "value is smaller by 0.81 of what the others write (0.10 to 1.51).",
+        statement=f"Is there a sink where the head has nothing to do at all? In {SETUP}, trained by Adam for 600 steps, token 0 "
+        "has 0.29 more weight at idle queries with three triggers than without any (8 runs, interval -0.03 to 0.61), and its "
+        "value is smaller by 0.86 of what the others write (-0.04 to 1.76); in 8 other runs 0.18 and 0.97.",
         expected="measured",
         judge=judge_needed,
         quick=jd.grid(Backcopy, triggers=[0.0, 3.0]),
         controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
         found={
-            "weight on token 0 at idle queries, with triggers less without": (0.2, 0.5),
+            "weight on token 0 at idle queries, with triggers less without": (0.15, 0.5),
             "size of its value over others, without triggers less with": (0.4, 1.2),
         },
     ),

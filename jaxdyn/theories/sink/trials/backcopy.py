@@ -48,7 +48,7 @@ class Backcopy:
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
     lr: jd.Swept = 1.2e-2
-    every: jd.Swept = 25.0
+    every: jd.Swept = 15.0
     triggers: jd.Swept = 3.0
     value_rate: jd.Swept = 1.0
     longest: int = 2400
@@ -57,7 +57,7 @@ class Backcopy:
     width: int = 32
     hidden: int = 64
     batch: int = 8
-    samples: int = 32
+    samples: int = 40
     dtype: str = "float32"
 
     def __post_init__(self) -> None:

@@ -16,11 +16,11 @@ from jaxdyn.theories.stream.trials.backcopy import Streamed, trial
 
 __all__ = ["CLAIMS", "judge_breaks", "judge_emerges", "judge_holds", "judge_stable", "judge_token", "ratio"]
 
-SHOWN = {"dense": "control", "window": "theory", "absolute": "fourth", "replaced": "third", "1 sink": "measured"}
+SHOWN = {"dense": "control", "window": "theory", "replaced": "third", "1 sink": "measured"}
 LATE = slice(2, None)  # stretches: the first two lengths of training are left out
 SHARES = xr.DataArray(np.diff(EDGES)[LATE] / (EDGES[-1] - EDGES[2]), dims="stretch")
 SINK = 0.25  # least weight on token 0 at idle queries, mean over runs: uniform attention has 0.15
-WEAK = 0.2  # the same beside a wide MLP, where uniform attention has 0.09
+SAME = 0.02  # perplexities that differ by less are called equal
 CUT = 3  # tokens left out at the front of all sequences, so that none begins with token 0
 
 
@@ -45,9 +45,9 @@ def trained(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def has_sink(ds: xr.Dataset, least: float = SINK) -> list[jd.Check]:
+def has_sink(ds: xr.Dataset) -> list[jd.Check]:
     """Gates: trained, and a sink."""
-    return [*trained(ds), jd.gate("weight on token 0 at idle queries, mean over runs", ds.idle.mean("seed"), at_least=least)]
+    return [*trained(ds), jd.gate("weight on token 0 at idle queries, mean over runs", ds.idle.mean("seed"), at_least=SINK)]
 
 
 def judge_emerges(ds: xr.Dataset) -> list[jd.Check]:
@@ -66,10 +66,15 @@ def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
         *has_sink(with_sink),
         jd.gate("KL divergence elsewhere, without token 0, mean over runs", without.idle_lacks.mean("seed"), at_most=0.1),
         jd.gate("weight on the first token without token 0, mean over runs", without.idle.mean("seed"), at_most=SINK / 2),
-        jd.mean_within(
-            "perplexity with a sink, 0 + L over 1 + (L - 1)", ratio(with_sink, "window", "1 sink"), over="seed", low=1.2
+        jd.share_within(
+            "with a sink, share of runs with a perplexity, 0 + L over 1 + (L - 1), above 1.02",
+            ratio(with_sink, "window", "1 sink") > 1 + SAME,
+            over="seed",
+            low=0.5,
         ),
-        jd.within("perplexity without one, 0 + L over 1 + (L - 1), every run", ratio(without, "window", "1 sink"), 0.98, 1.02),
+        jd.within(
+            "perplexity without one, 0 + L over 1 + (L - 1), every run", ratio(without, "window", "1 sink"), 1 - SAME, 1 + SAME
+        ),
     ]
 
 
@@ -90,8 +95,8 @@ def judge_token(ds: xr.Dataset) -> list[jd.Check]:
 def judge_holds(ds: xr.Dataset) -> list[jd.Check]:
     """The same, run by run, in networks that have a sink and a wide MLP."""
     return [
-        *has_sink(ds, WEAK),
-        jd.within("perplexity, 0 + L over 1 + (L - 1), every run", ratio(ds, "window", "1 sink"), 0.98, 1.02),
+        *has_sink(ds),
+        jd.within("perplexity, 0 + L over 1 + (L - 1), every run", ratio(ds, "window", "1 sink"), 1 - SAME, 1 + SAME),
     ]
 
 
@@ -99,7 +104,7 @@ def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
     """Slope of the perplexity with one sink, run by run."""
     return [
         *has_sink(ds),
-        jd.within("slope of log-perplexity a decade of positions, every run", slope(ds, "1 sink"), -0.01, 0.01),
+        jd.within("slope of log-perplexity a decade of positions, every run", slope(ds, "1 sink"), -0.02, 0.02),
     ]
 
 
@@ -160,16 +165,16 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SETUP = (
-    "one-block decoders with one head and rotary positions, trained by Adam for 2500 steps on sequences of {} tokens of the "
-    "Bigram-Backcopy task, which begin with token 0, and reading texts of {} tokens of it through caches of {} keys"
+    "one-block decoders with one head and rotary positions, trained by Adam for 2500 steps on sequences of 16 tokens of the "
+    "Bigram-Backcopy task, which begin with token 0, and reading texts of 600 tokens of it through caches of 12 keys, with {} in "
+    "the MLP"
 )
-WIDE = SETUP.format(32, 1200, 24) + ", with 64 units in the MLP"
-NARROW = SETUP.format(16, 600, 12) + ", with one unit in the MLP"
-SMALL = {"triggers": 6, "vocabulary": 33, "length": 16, "keys": 12, "batch": 16, "hidden": 1}
+NARROW, WIDE = SETUP.format("one unit"), SETUP.format("64 units")
+LONG = {"steps": 10_000, "streams": 16}
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Streamed, **SMALL),
-    paper=jd.grid(Streamed, **SMALL, steps=10_000, streams=16),
+    quick=jd.grid(Streamed),
+    paper=jd.grid(Streamed, **LONG),
     seeds=16,
     paper_seeds=32,
     form="token",
@@ -181,7 +186,7 @@ STUDY = jd.Study(
     "perplexity of a window over that with one sink, against the weight of the sink, one point a run.",
 )
 CUTS = {"cut": [0, CUT]}
-LOOKED = jd.looked(at="0:24", confirmed="4000:4016")
+LOOKED = jd.looked(at="9000:9024", confirmed="11000:11016")
 
 TOKEN = STUDY.claim(
     id="stream.sink_token",
@@ -189,7 +194,7 @@ TOKEN = STUDY.claim(
     "many nats as a window without either, to a fifth of them, in most runs (positions 24 to 600).",
     judge=judge_token,
     seeds=24,
-    bounds=jd.looked(at="0:24", confirmed="4000:4024"),
+    bounds=jd.looked(at="9000:9024", confirmed="11000:11024"),
     controls={"what another token loses is read with token 0": placed},
     rivals={"half of it is the place": both_count},
 )
@@ -218,12 +223,11 @@ CLAIMS = (
     STUDY.claim(
         id="stream.window_breaks",
         statement=f"A window breaks where a sink is, and not where none is: for {NARROW}, the mean weight on token 0 where "
-        "nothing is to be copied is above 0.25, and a window that drops it has on average at least 1.2 times the perplexity of a "
-        "cache that keeps it; if the same networks are trained and read without token 0, their weight on the first token is below "
-        "0.125, and the two differ by less than 2% in every run (positions 24 to 600).",
-        quick=jd.grid(Streamed, **SMALL, **CUTS),
-        seeds=10,
-        paper=jd.grid(Streamed, **SMALL, **CUTS, steps=10_000, streams=16),
+        "nothing is to be copied is above 0.25, and in most runs a window that drops it has more than 1.02 times the perplexity "
+        "of a cache that keeps it; if the same networks are trained and read without token 0, their weight on the first token is "
+        "below 0.125, and the two differ by less than 2% in every run (positions 24 to 600).",
+        quick=jd.grid(Streamed, **CUTS),
+        paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
         bounds=LOOKED,
         controls={"networks with and without token 0 are exchanged": exchanged},
@@ -231,23 +235,23 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="stream.stable",
-        statement=f"For {NARROW}, the perplexity with token 0 kept, at positions within the cache, changes by less than 1% a "
+        statement=f"For {NARROW}, the perplexity with token 0 kept, at positions within the cache, changes by less than 2% a "
         "decade of positions between 24 and 600, in every run that has learned the task.",
         judge=judge_stable,
-        bounds=LOOKED,
+        bounds=jd.looked(at="11000:11016", confirmed="13000:13016"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"it grows as with a dense cache": read_by("dense")},
     ),
     STUDY.claim(
         id="stream.window_holds",
         statement=f"A wide MLP can do without the sink: for {WIDE}, the mean weight on token 0 where nothing is to be copied is "
-        "above 0.2 on average over 6 runs (uniform attention: 0.09), and the perplexity of a window is within 2% of that of a "
-        "cache which keeps token 0, in every run (positions 48 to 1200).",
-        quick=jd.grid(Streamed),
-        paper=jd.grid(Streamed, steps=10_000, streams=16),
+        "above 0.25 over 6 runs (uniform attention: 0.15), and the perplexity of a window is within 2% of that of a cache which "
+        "keeps token 0, in every run (positions 24 to 600). With one unit it is not, see stream.window_breaks.",
+        quick=jd.grid(Streamed, units=64),
+        paper=jd.grid(Streamed, units=64, **LONG),
         seeds=6,
         judge=judge_holds,
-        bounds=jd.looked(at="0:6", confirmed="5000:5006"),
+        bounds=jd.looked(at="0:6", confirmed="11000:11006"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"windows break as in the model of 160M weights": broken},
     ),

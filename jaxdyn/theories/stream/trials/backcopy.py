@@ -28,8 +28,8 @@ from jaxdyn.theories.sink.trials.language import EDGES, places, stretches
 
 __all__ = ["POLICIES", "Streamed", "trial"]
 
-SINKS = {"window": 0, "1 sink": 1, "2 sinks": 2, "4 sinks": 4, "8 sinks": 8, "replaced": 1}  # by name of a policy
-POLICIES = (*SINKS, "absolute", "dense")
+SINKS = {"window": 0, "1 sink": 1, "replaced": 1}  # by name of a policy
+POLICIES = (*SINKS, "dense")
 FORMS = ("token", "place")  # what makes a sink
 SPARE = 3  # tokens beyond the length that are drawn
 FIRST = 2  # position from which the loss of training counts
@@ -44,12 +44,14 @@ class Streamed:
         lr: peak of the rate of Adam, after a linear warm-up of a twentieth of the steps; a cosine then leads to a tenth of it.
         decay: of the weights, decoupled from Adam.
         cut: tokens that are left out at the front of every sequence and text, token 0 first; at most :data:`SPARE`.
+        units: of the MLP.
         attention: form of the attention.
         triggers: tokens after which the token before them is copied.
         vocabulary: V.
         length: tokens of a sequence of training.
         keys: L, of the caches.
-        layers, width, hidden: of the decoder, which has one head in a layer.
+        layers, width, hidden: of the decoder, which has one head in a layer; hidden is the largest number of units, and those
+            beyond ``units`` have the weights 0, which training leaves as they are.
         batch: sequences of a step.
         steps: of training.
         streams: texts that are read.
@@ -59,15 +61,16 @@ class Streamed:
     lr: jd.Swept = 2e-2
     decay: jd.Swept = 0.0
     cut: jd.Swept = 0
+    units: jd.Swept = 1
     attention: str = "softmax"
-    triggers: int = 3
-    vocabulary: int = 17
-    length: int = 32
-    keys: int = 24
+    triggers: int = 6
+    vocabulary: int = 33
+    length: int = 16
+    keys: int = 12
     layers: int = 1
     width: int = 32
     hidden: int = 64
-    batch: int = 8
+    batch: int = 16
     steps: int = 2500
     streams: int = 4
     dtype: str = "float32"
@@ -79,8 +82,8 @@ class Streamed:
         for name in ("layers", "width", "hidden", "batch", "streams"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.steps >= 20, "steps is at least 20", "steps")
-        most = max(SINKS.values())
-        jd.require(self, most < self.keys <= self.length, f"keys is above {most} and at most length", "keys", "length")
+        jd.require(self, 1 <= self.units <= self.hidden, "units is 1 to hidden", "units", "hidden")
+        jd.require(self, 1 < self.keys <= self.length, "keys is above 1 and at most length", "keys", "length")
 
     @property
     def shape(self) -> Decoder:
@@ -107,8 +110,19 @@ def lacking(law: backcopy.Law, tokens: Int[Array, "*b n"], logits: Float[Array, 
     return jnp.concatenate([jnp.zeros_like(value[..., :1]), value], -1)
 
 
+def started(s: Streamed, key: PRNGKeyArray) -> PyTree:
+    """Weights at the start: embeddings with entries of size 1, and 0 for units that the network does not have."""
+    params = init(s.shape, key)
+    has = (jnp.arange(s.hidden) < s.units).astype(s.dtype)
+    masks = {"gate": has, "up": has, "down": has[:, None]}
+    return params | {
+        "embed": 5 * params["embed"],
+        "blocks": {name: w * masks.get(name, jnp.ones((), s.dtype)) for name, w in params["blocks"].items()},
+    }
+
+
 def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> PyTree:
-    """Weights after training; the embeddings begin with entries of size 1."""
+    """Weights after training."""
     rate = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 20, s.steps, 0.1)
     tx = optax.chain(
         optax.scale_by_adam(),
@@ -121,8 +135,7 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
         return -jnp.mean(jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[:, FIRST:])
 
     step = train.make_step(loss, tx, lambda i: drawn(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))
-    params = init(s.shape, k_init)
-    start = train.init(tx, params | {"embed": 5 * params["embed"]})
+    start = train.init(tx, started(s, k_init))
     return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), start).params
 
 
@@ -149,16 +162,15 @@ def looked(s: Streamed, law: backcopy.Law, params: PyTree, tokens: Int[Array, "b
 def read(s: Streamed, law: backcopy.Law, params: PyTree, tokens: Int[Array, "b T"]) -> Float[Array, "policy b T"]:
     """What the network lacks at every position of the texts, with every policy."""
 
-    def cached(sinks: Int[Array, ""], texts: Int[Array, "b T"], positions: str = "cache") -> Float[Array, "b T"]:
-        policy = cache.Policy(kind="streaming", size=s.keys, sinks=sinks, positions=positions)
+    def cached(sinks: Int[Array, ""], texts: Int[Array, "b T"]) -> Float[Array, "b T"]:
+        policy = cache.Policy(kind="streaming", size=s.keys, sinks=sinks)
         return lacking(law, tokens, jax.vmap(lambda one: cache.decode(s.shape, params, policy, one)[1])(texts))
 
     replaced = tokens.at[:, 0].set(s.vocabulary - 1)
     texts = jnp.stack([replaced if name == "replaced" else tokens for name in SINKS])
     within = jax.vmap(cached)(jnp.asarray(list(SINKS.values()), jnp.int32), texts)
-    absolute = cached(jnp.int32(1), tokens, "absolute")
     dense = lacking(law, tokens, jax.lax.map(lambda one: apply(s.shape, params, one[None])[0], tokens))
-    return jnp.concatenate([within, absolute[None], dense[None]])
+    return jnp.concatenate([within, dense[None]])
 
 
 def trial(s: Streamed, key: PRNGKeyArray) -> jd.Observables:

@@ -36,8 +36,8 @@ def test_ratios_are_of_perplexities_after_two_lengths():
 
 
 def worlds(without=0.0, **more):
-    """Networks with token 0, and the same without, of which a window loses ``without`` nats."""
-    parts = [made(**more), made(idle=0.05, window=without)]
+    """Networks with token 0, and the same without, of which a window loses ``without`` nats; enough for a share."""
+    parts = [xr.concat([one] * 3, "seed") for one in (made(**more), made(idle=0.05, window=without))]
     return xr.concat(parts, "cut").assign_coords(cut=[0, backcopy.CUT])
 
 

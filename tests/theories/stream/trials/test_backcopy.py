@@ -1,5 +1,7 @@
 """What a network lacks in the Bigram-Backcopy task, and short runs."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +11,11 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.data import backcopy
 from jaxdyn.errors import UsageError
+from jaxdyn.nn.decoder import apply
 from jaxdyn.theories.sink.trials.language import EDGES
-from jaxdyn.theories.stream.trials.backcopy import POLICIES, SPARE, Streamed, drawn, lacking, trial
+from jaxdyn.theories.stream.trials.backcopy import POLICIES, SPARE, Streamed, drawn, lacking, started, trained, trial
 
-SMALL = {"vocabulary": 9, "length": 14, "keys": 10, "width": 8, "hidden": 8, "steps": 40, "streams": 2}
+SMALL = {"vocabulary": 9, "triggers": 3, "length": 14, "keys": 10, "width": 8, "hidden": 8, "batch": 8, "steps": 40, "streams": 2}
 
 
 def test_a_network_that_knows_the_law_lacks_nothing(x64):
@@ -56,8 +59,34 @@ def test_short_runs():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"decay": -1.0}, {"cut": 4}, {"triggers": 16}, {"keys": 33}, {"keys": 8}, {"steps": 3}, {"width": 0}]
+    "wrong",
+    [
+        {"lr": 0.0},
+        {"decay": -1.0},
+        {"cut": 4},
+        {"triggers": 32},
+        {"keys": 33},
+        {"keys": 1},
+        {"steps": 3},
+        {"width": 0},
+        {"units": 65},
+    ],
 )
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Streamed(**wrong)
+
+
+def test_units_that_a_network_does_not_have_stay_zero_and_a_network_without_them_is_the_same():
+    s = Streamed(units=2, **SMALL)
+    law = backcopy.law(jax.random.key(0), 9, 3)
+    params = trained(s, law, jax.random.key(1), jax.random.key(2))
+    for name, axis in (("gate", 2), ("up", 2), ("down", 1)):
+        units = np.abs(np.asarray(params["blocks"][name])).max(axis=tuple({0, 1, 2} - {axis}))
+        assert (units[:2] > 0).all() and (units[2:] == 0).all()
+    few = dataclasses.replace(s.shape, hidden=2)
+    cut = {n: w[..., :2] if n in ("gate", "up") else w[:, :2] if n == "down" else w for n, w in params["blocks"].items()}
+    tokens = drawn(law, 0, jax.random.key(3), 2, 14)
+    np.testing.assert_allclose(apply(s.shape, params, tokens), apply(few, params | {"blocks": cut}, tokens), rtol=1e-5, atol=1e-5)
+    first = started(s, jax.random.key(1))
+    assert float(jnp.std(first["embed"])) == pytest.approx(1, rel=0.2)
