@@ -19,6 +19,7 @@ SIZES = {
     },
     "li2_fig7": {"CASES": {"quick": TINY | {"groups": {"5": [0.9, 1.1]}, "lr": [0.001, 0.01, 0.1]}}},
     "li2_fig8": {"CASES": {"quick": TINY | {"group": "5", "hidden": [4]}}},
+    "li2_nodes": {"CASES": {"quick": TINY | {"group": "5"}}},
     "li2_zero_init": {"CASES": {"quick": {"5": TINY | {"share": [0.5, 0.8]}}}},
 }
 TABLES = {
@@ -26,6 +27,7 @@ TABLES = {
     "li2_fig5": {"halves": 2, "powers": 3},
     "li2_fig7": {"rates": 6},
     "li2_fig8": {"nodes": 1},
+    "li2_nodes": {"shares": 4},
     "li2_zero_init": {"times": 2},
 }
 
