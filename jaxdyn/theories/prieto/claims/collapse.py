@@ -10,6 +10,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
+from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
 from jaxdyn.theories.prieto.trials.arithmetic import Arithmetic, trial
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "judge_collapse", "judge_direction", "judge_precision", "never", "underflow"]
 
-HALF, SINGLE = 11, 24  # significant bits of float16 and float32
+HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 
 
 def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
@@ -49,15 +50,16 @@ def judge_precision(ds: xr.Dataset) -> list[jd.Check]:
     """What training in float32 and float16 changes by the end, beside training in float64 from the same start."""
     jd.need(ds, seed=5, precision=("float64", "float32", "float16"))
     last = ds.isel(record=-1)
-    exact, loss = last.sel(precision="float64", drop=True), np.log10(last.loss_curve)
+    late = np.log10(ds.loss_curve.isel(record=slice(ds.sizes["record"] // 2, None)))
+    exact = last.sel(precision="float64", drop=True)
     checks = [jd.mean_within("accuracy on unseen pairs, every precision", ds.measured_test, over="seed", high=0.05)]
     for kind in ("float32", "float16"):
         own = last.sel(precision=kind, drop=True)
         lost = (exact.measured_zeros - own.measured_zeros).sel(bits=SINGLE, drop=True)
-        worse = loss.sel(precision=kind, drop=True) - loss.sel(precision="float64", drop=True)
+        worse = (late.sel(precision=kind, drop=True) - late.sel(precision="float64", drop=True)).max("record")
         checks += [
             jd.mean_within(f"share of zeros in float32, training in float64 less {kind}", lost, over="seed", low=0.1),
-            jd.mean_within(f"log10 of the loss after training in {kind} over float64", worse, over="seed", low=0.5),
+            jd.mean_within(f"log10 of the loss, {kind} over float64, largest in the second half", worse, over="seed", low=0.5),
         ]
     return checks
 
@@ -72,7 +74,8 @@ def alike(ds: xr.Dataset) -> xr.Dataset:
 def judge_direction(ds: xr.Dataset) -> list[jd.Check]:
     """Cosine of minus the gradient with the weights at the end and its rise; how far the logits keep their direction and grow."""
     jd.need(ds, seed=5)
-    rise = (ds.cosine_curve.isel(record=-1) - ds.cosine_curve.isel(record=ds.sizes["record"] // 2)) / ds.predicted_cosine
+    half = ds.sizes["record"] // 2
+    rise = (ds.cosine_curve.isel(record=-1) - ds.cosine_curve.isel(record=half)) / ds.predicted_cosine
     return [
         jd.gate(
             "accuracy on training pairs at half of the steps", ds.train_curve.isel(record=ds.sizes["record"] // 2), at_least=1.0
@@ -111,7 +114,10 @@ def plot_cosine(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="steps", ylabel="cosine of minus the gradient with the weights", ylim=(-0.1, 1.05))
 
 
-SETUP = "networks of three matrices with ReLU, without biases and weight decay, trained by Adam for 2000 steps on 60% of the sums modulo 17"
+SETUP = (
+    "networks of three matrices with ReLU, without biases and weight decay, trained by Adam for 2000 steps on 60% of the "
+    "sums modulo 17"
+)
 CAPTION = (
     "Left: share of training samples whose cross-entropy is exactly zero in float16 and float32, of networks trained in float64; "
     "dotted: least and largest share predicted, means over seeds. Right: mean cross-entropy of the training samples, computed in "
@@ -129,7 +135,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Arithmetic),
     paper=PAPER,
-    seeds=6,
+    seeds=5,
     paper_seeds=5,
     evidence="network",
     source="arXiv:2501.04697, section 3",
@@ -140,12 +146,12 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
-        bounds=jd.looked(at="0:6", confirmed="4000:4006"),
-        statement=f"In {SETUP} (cross-entropy in float64), the share of training samples whose cross-entropy is exactly zero when "
-        "it is computed from the same logits with $t$ significant bits lies, at every record and on average to 1%, between the shares "
-        r"of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and of those with $e^{z_c - z_y} \le 2^{-t}$ for every wrong class, and "
-        "in float16 ($t = 11$) within 1% of the former on average over records. At the end it exceeds 90% in float16 and in float32 "
-        "($t = 24$), although no loss is zero in float64.",
+        bounds=jd.looked(at="0:6", confirmed="4000:4005"),
+        statement=f"In {SETUP} (cross-entropy in float64), the share of training samples whose cross-entropy is exactly zero "
+        "when it is computed from the same logits with $t$ significant bits lies at every record, to 1% on average over seeds, "
+        r"between the shares of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every "
+        "wrong class $c$; in float16 ($t = 11$) it is within 1% of the former on average over records. At the end it exceeds 90% "
+        "in float16 and in float32 ($t = 24$), although the mean loss in float64 is not zero.",
         judge=judge_collapse,
         controls={"weight decay": {"decay": 4.0}},
         rivals={"numbers are not rounded": never, "zero only where exponentials underflow": underflow},
@@ -154,10 +160,10 @@ CLAIMS = (
         id="prieto.precision",
         quick=jd.grid(Arithmetic, precision=["float64", "float32", "float16"]),
         paper=PAPER,
-        statement=f"What a cross-entropy in float32 or float16 does to training beside one in float64: {SETUP}. Fewer losses are "
-        "zero in float32 at the end than after training in float64, and the loss is larger: once losses round to zero, Adam with its "
-        "tiny epsilon enlarges what is left of the gradient and training breaks off. Unseen pairs are not learned in any "
-        "precision within these steps, so whether rounding is what prevents generalisation is not decided here.",
+        statement=f"What a cross-entropy in float32 or float16 does to training, beside one in float64: {SETUP}. How many fewer "
+        "losses are zero in float32 at the end, and how far the loss rises above that of training in float64 once losses round to "
+        "zero: Adam, with its epsilon of $10^{-25}$, enlarges what is left of the gradient. Unseen pairs are not learned in any of "
+        "the three within these steps, so whether rounding prevents generalisation is not decided here.",
         judge=judge_precision,
         expected="measured",
         controls={"accuracy on training pairs": jd.swap(measured_test=1.0)},
@@ -165,16 +171,16 @@ CLAIMS = (
         found={
             "accuracy on unseen pairs, every precision": (0.0, 0.05),
             "share of zeros in float32, training in float64 less float32": (0.1, 0.9),
-            "log10 of the loss after training in float32 over float64": (1.0, 7.0),
+            "log10 of the loss, float32 over float64, largest in the second half": (1.0, 7.0),
             "share of zeros in float32, training in float64 less float16": (0.1, 0.9),
-            "log10 of the loss after training in float16 over float64": (1.0, 8.0),
+            "log10 of the loss, float16 over float64, largest in the second half": (1.0, 8.0),
         },
     ),
     STUDY.claim(
         id="prieto.naive_loss_min",
         statement=f"How far minus the gradient points along the weights in {SETUP} (cross-entropy in float64), once all training "
-        "pairs are fitted: its cosine with the weights at the end and its rise in the second half, where it would tend to one if only "
-        "the scale of the logits grew; and the cosine of the logits at half of the steps with those at the end.",
+        "pairs are fitted: its cosine with the weights at the end, over the limit of one in which nothing but the scale of the "
+        "logits grows; its rise in the second half; and the cosine of the logits at half of the steps with those at the end.",
         judge=judge_direction,
         expected="measured",
         controls={"cross-entropy in float32": {"precision": "float32"}},

@@ -9,6 +9,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.prieto import published
+from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
 from jaxdyn.theories.prieto.trials.arithmetic import Arithmetic, trial
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "judge_orthogonal", "judge_stable"]
 
 OTHERS = ("none", "random")
+HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 
 
 def judge_orthogonal(ds: xr.Dataset) -> list[jd.Check]:
@@ -25,21 +27,22 @@ def judge_orthogonal(ds: xr.Dataset) -> list[jd.Check]:
     ratio = ds.measured_test / ds.predicted_test
     rest = ds.measured_test.sel(projection=list(OTHERS))
     return [
-        jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=1.0),
-        jd.mean_within("accuracy / predicted, orthogonal", ratio.sel(projection="weights"), over="seed", low=0.8, high=1.0),
+        jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=0.99),
+        jd.mean_within("accuracy / predicted, orthogonal", ratio.sel(projection="weights"), over="seed", low=0.85, high=1.1),
         jd.mean_within("accuracy, other gradients", rest, over="seed", high=0.02),
     ]
 
 
 def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
-    """What StableMax leaves of the way to full accuracy, and losses that round to zero."""
+    """What StableMax leaves of the way to full accuracy, and its losses that round to zero."""
     jd.need(ds, seed=5)
+    zeros = ds.stable_zeros.isel(record=-1)
+    left = ds.predicted_test - ds.measured_test
     return [
         jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=1.0),
-        jd.mean_within(
-            "predicted less measured accuracy on unseen pairs", ds.predicted_test - ds.measured_test, over="seed", low=0.9
-        ),
-        jd.mean_within("share of zeros at the end", ds.stable_zeros.isel(record=-1), over="seed", high=0.05),
+        jd.mean_within("predicted less measured accuracy on unseen pairs", left, over="seed", low=0.9),
+        jd.mean_within("share of zeros in float16 at the end", zeros.sel(bits=HALF, drop=True), over="seed", low=0.2),
+        jd.mean_within("share of zeros in float32 at the end", zeros.sel(bits=SINGLE, drop=True), over="seed", high=0.05),
     ]
 
 
@@ -65,15 +68,15 @@ SIZE = {"modulus": published.MODULUS, "nodes": published.NODES, "share": publish
 PROJECTIONS = ["weights", *OTHERS]
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Arithmetic, precision="float32", projection=PROJECTIONS, modulus=23, nodes=96, steps=600),
+    quick=jd.grid(Arithmetic, precision="float32", projection=PROJECTIONS, modulus=23, nodes=96, share=0.7, steps=200),
     paper=jd.grid(Arithmetic, precision="float32", projection=PROJECTIONS, steps=published.STEPS["orthogonal"], **SIZE),
     seeds=6,
     paper_seeds=5,
     evidence="network",
     source="arXiv:2501.04697, sections 4 and 5",
     plot=plot,
-    caption="Share of right answers on pairs that were not trained on, against steps. Lines and bands: median and central 90% of the "
-    "seeds; dotted: chance.",
+    caption="Share of right answers on pairs that were not trained on, against steps. Lines and bands: median and central 90% of "
+    "the seeds; dotted: chance.",
 )
 EXACT = {"right answers on training pairs": jd.swap(measured_test=1.0)}
 
@@ -81,28 +84,32 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.orthogonal",
         bounds=jd.looked(at="0:6", confirmed="4000:4006"),
-        statement="Networks of three matrices with ReLU and without biases, trained by Adam without weight decay for 600 steps on 60% of "
-        "the sums modulo 23 (cross-entropy in float32), generalise if every matrix's gradient is made orthogonal to it and rescaled "
-        "to its norm: at least 80% of the other sums are right on average, where at most 2% are with plain gradients, or with "
-        "gradients orthogonal to a random matrix.",
+        statement="Networks of three matrices with ReLU and without biases, trained by Adam without weight decay for 200 steps on "
+        "70% of the sums modulo 23 (cross-entropy in float32), generalise if every matrix's gradient is made orthogonal to it and "
+        "rescaled to its norm: at least 85% of the other sums are right on average, where at most 2% are with plain gradients, or "
+        "with gradients orthogonal to a random matrix.",
         judge=judge_orthogonal,
         controls={"gradients exchanged": jd.rolled(measured_test="projection")},
         rivals={"chance": jd.swap(predicted_test="chance")},
     ),
     STUDY.claim(
         id="prieto.stablemax",
-        quick=jd.grid(Arithmetic, loss="stablemax"),
+        quick=jd.grid(Arithmetic, loss="stablemax", steps=1000),
         paper=jd.grid(Arithmetic, loss="stablemax", steps=published.STEPS["stablemax"], **SIZE),
-        statement="Does StableMax generalise without weight decay? Networks of three matrices with ReLU and without biases, trained by "
-        "Adam for 2000 steps on 60% of the sums modulo 17: how far their accuracy on the other sums is from one (the paper trains for "
-        "80 000 steps), and how many of their losses round to zero in float16 and float32.",
+        statement="Does StableMax generalise without weight decay? Networks of three matrices with ReLU and without biases, "
+        "trained by Adam for 1000 steps on 60% of the sums modulo 17: how far their accuracy on the other sums is from one (the paper "
+        "trains for 80 000 steps), and how many of their losses round to zero in float16 and in float32.",
         judge=judge_stable,
         expected="measured",
         controls=EXACT | {"softmax of the same logits": softmax_zeros},
-        rivals={"nothing beyond the training pairs": jd.swap(predicted_test=0.0)},
+        rivals={
+            "nothing beyond the training pairs": jd.swap(predicted_test=0.0),
+            "StableMax is never zero": jd.swap(stable_zeros=0.0),
+        },
         found={
             "predicted less measured accuracy on unseen pairs": (0.97, 1.0),
-            "share of zeros at the end": (0.0, 0.01),
+            "share of zeros in float16 at the end": (0.4, 0.7),
+            "share of zeros in float32 at the end": (0.0, 0.01),
         },
     ),
 )

@@ -35,10 +35,11 @@ CLAIMS = (
     STUDY.claim(
         id="prieto.scale",
         bounds="derived",
-        statement="For random networks of three matrices with ReLU and without biases, on cross-entropy after the softmax and after "
-        r"StableMax, the inner product of a matrix with the loss's gradient by it is $\sum_c z_c\,\partial\ell/\partial z_c$, averaged "
-        r"over samples, for each of the three, with StableMax from its definition $s(z) = z + 1$ above zero and $1/(1 - z)$ below; "
-        r"and weights that are $c$ times as large have the loss of the logits $c^3 z$. These are identities; nothing is trained.",
+        statement="For random networks of three matrices with ReLU and without biases, on cross-entropy after the softmax and "
+        "after StableMax, the inner product of a matrix with the loss's gradient by it is the mean over samples of "
+        r"$\sum_c z_c\,\partial\ell/\partial z_c$, for each of the three, with StableMax from its definition by $s(z) = z + 1$ "
+        r"above zero and $1/(1 - z)$ below; and weights that are $c$ times as large have the loss of the logits $c^3 z$. These are "
+        "identities; nothing is trained.",
         judge=judge,
         controls={"biases": {"shift": 0.1}},
         rivals={

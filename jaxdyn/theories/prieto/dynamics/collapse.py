@@ -4,7 +4,8 @@ The loss is :math:`\ln(1 + S)` with :math:`S = \sum_{c \ne y} e^{z_c - z_y}`. Th
 :math:`S < 2^{-t}`; and it cannot round to one if a single term exceeds :math:`2^{-t}`. In between, the order of the summation
 decides. The derivative by the right logit, minus one plus its probability, is then exactly zero as well.
 
-Source: arXiv:2501.04697, section 3 (softmax collapse); the two bounds follow from rounding to nearest. Letters: n samples, p classes.
+Source: arXiv:2501.04697, section 3 (softmax collapse); the two bounds follow from rounding to nearest. Letters: n samples, p
+classes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 r"""The derivative of the loss in the scale of the weights, and the probabilities of StableMax, in closed form.
 
-A homogeneous network of degree L has :math:`f(c\theta) = c^L f(\theta)`, layer by layer :math:`f(\ldots, cW_l, \ldots) = c f`, so that
+A network without biases is homogeneous in each of its L layers, :math:`f(\ldots, cW_l, \ldots) = c f`, and of degree L in all
+weights. So
 
 .. math:: \langle W_l, \nabla_{W_l} \ell \rangle = \sum_c z_c\,\frac{\partial \ell}{\partial z_c}
 
 for each of its layers: minus the gradient points along the weights as far as larger logits lower the loss. For the softmax
-:math:`\partial\ell/\partial z_c = q_c - \delta_{cy}`; for StableMax, :math:`q_c = s(z_c) / \sum_d s(z_d)` with :math:`s(z) = z + 1` for
-:math:`z \ge 0` and :math:`1/(1 - z)` below, this is multiplied by :math:`s'/s = 1/(1 + |z_c|)`.
+:math:`\partial\ell/\partial z_c = q_c - \delta_{cy}`; for StableMax, with :math:`q_c = s(z_c) / \sum_d s(z_d)`,
+:math:`s(z) = z + 1` for :math:`z \ge 0` and :math:`1/(1 - z)` below, this is multiplied by :math:`s'/s = 1/(1 + |z_c|)`.
 
 Source: arXiv:2501.04697, sections 3.2 and 4. Letters: n samples, p classes.
 """

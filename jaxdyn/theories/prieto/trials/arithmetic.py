@@ -1,4 +1,4 @@
-"""A network trained by Adam on a share of the sums modulo p: softmax or StableMax, in a chosen precision, with or without projection.
+"""A network trained by Adam on a share of the sums modulo p: softmax or StableMax, precision and projection are chosen.
 
 The cross-entropy alone is in the chosen precision, as in the paper's figure 2; weights are in float32. Records are measured in
 float64. Letters as in ``model.py``; steps of Adam have the paper's constants.
@@ -93,7 +93,7 @@ def make_step(s: Arithmetic, seen: Batch, key: PRNGKeyArray) -> tuple[Callable[[
 
 
 def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -> dict[str, Float[Array, "*k"]]:
-    """Accuracies, loss, zeros and their bounds, cosine of minus the gradient with the weights, logits; all from float64 but zeros."""
+    """Accuracies, loss, zeros and their bounds, cosine of minus the gradient with the weights, logits; all in float64 but zeros."""
     a, b, answers = seen
     exact = tuple(w.astype(jnp.float64) for w in weights)
     z, low = model.outputs(exact, a, b), model.outputs(weights, a, b)
