@@ -97,8 +97,8 @@ CLAIMS = (
         quick=jd.grid(Arithmetic, loss="stablemax", steps=1000),
         paper=jd.grid(Arithmetic, loss="stablemax", steps=published.STEPS["stablemax"], **SIZE),
         statement="Does StableMax generalise without weight decay? Networks of three matrices with ReLU and without biases, "
-        "trained by Adam for 1000 steps on 60% of the sums modulo 17: how far their accuracy on the other sums is from one (the paper "
-        "trains for 80 000 steps), and how many of their losses round to zero in float16 and in float32.",
+        "trained by Adam for 1000 steps on 60% of the sums modulo 17: how far their accuracy on the other sums is from one (the "
+        "paper trains for 80 000 steps), and how many of their losses round to zero in float16 and in float32.",
         judge=judge_stable,
         expected="measured",
         controls=EXACT | {"softmax of the same logits": softmax_zeros},
