@@ -146,7 +146,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
-        bounds=jd.looked(at="0:6", confirmed="4000:4005"),
+        bounds=jd.looked(at="0:6", confirmed="5000:5005"),
         statement=f"In {SETUP} (cross-entropy in float64), the share of training samples whose cross-entropy is exactly zero "
         "when it is computed from the same logits with $t$ significant bits lies at every record, to 1% on average over seeds, "
         r"between the shares of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every "
@@ -170,10 +170,10 @@ CLAIMS = (
         rivals={"the precision plays no part": alike},
         found={
             "accuracy on unseen pairs, every precision": (0.0, 0.05),
-            "share of zeros in float32, training in float64 less float32": (0.1, 0.9),
-            "log10 of the loss, float32 over float64, largest in the second half": (1.0, 7.0),
-            "share of zeros in float32, training in float64 less float16": (0.1, 0.9),
-            "log10 of the loss, float16 over float64, largest in the second half": (1.0, 8.0),
+            "share of zeros in float32, training in float64 less float32": (0.3, 0.8),
+            "log10 of the loss, float32 over float64, largest in the second half": (3.0, 8.0),
+            "share of zeros in float32, training in float64 less float16": (0.3, 0.9),
+            "log10 of the loss, float16 over float64, largest in the second half": (3.0, 8.0),
         },
     ),
     STUDY.claim(

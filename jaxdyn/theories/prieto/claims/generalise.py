@@ -83,7 +83,7 @@ EXACT = {"right answers on training pairs": jd.swap(measured_test=1.0)}
 CLAIMS = (
     STUDY.claim(
         id="prieto.orthogonal",
-        bounds=jd.looked(at="0:6", confirmed="4000:4006"),
+        bounds=jd.looked(at="0:6", confirmed="5000:5006"),
         statement="Networks of three matrices with ReLU and without biases, trained by Adam without weight decay for 200 steps on "
         "70% of the sums modulo 23 (cross-entropy in float32), generalise if every matrix's gradient is made orthogonal to it and "
         "rescaled to its norm: at least 85% of the other sums are right on average, where at most 2% are with plain gradients, or "
