@@ -7,7 +7,7 @@ with :math:`x \sim N(0, I/D)`, :math:`w_i \sim N(0, I)` and :math:`|\beta|^2 = D
 squared error with the rate :math:`\eta N/\alpha^2`, so that the time of the linearised network does not depend on alpha. A centred
 network has its first output subtracted.
 
-Source: arXiv:2310.06110, section 4. Letters: N nodes, d = D inputs, p samples.
+Source: arXiv:2310.06110, the polynomial regression. Letters: N nodes, d = D inputs, p samples.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Without biases the network is homogeneous: weights that are c times as large giv
 matrices. StableMax is the softmax of :math:`\mathrm{sign}(z)\ln(1 + |z|)`. The orthogonal gradient of a matrix is what is left of
 its gradient without the part along the matrix, rescaled to the gradient's norm.
 
-Source: arXiv:2501.04697, sections 2-5, and the authors' code (no biases, start, rescaling). Letters: p modulus, m nodes of a layer,
-n pairs.
+Source: arXiv:2501.04697, sections 2 to 5, and the authors' code (no biases, start, rescaling). Letters: p modulus, m nodes of a
+layer, n pairs.
 """
 
 from __future__ import annotations

@@ -40,3 +40,11 @@ def test_orthogonal_gradients_keep_their_norm_and_are_orthogonal(x64):
     np.testing.assert_allclose(jnp.linalg.norm(left), jnp.linalg.norm(g), rtol=1e-12)
     assert float(jnp.vdot(left, g)) > 0
     np.testing.assert_allclose(model.orthogonal(2 * w, w), np.zeros((7, 3)), atol=1e-12)
+
+
+def test_a_loss_is_zero_where_the_derivative_by_the_right_logit_is(x64):
+    z = jnp.stack([jnp.zeros(60), -jnp.linspace(10.0, 25.0, 60), -30 * jnp.ones(60)], 1).astype(jnp.float32)
+    answers = jnp.zeros(60, jnp.int32)
+    zero = np.asarray(model.losses(z, answers) == 0)
+    by_right = np.asarray(jax.grad(lambda x: jnp.sum(model.losses(x, answers)))(z))[:, 0]
+    assert 0.2 < zero.mean() < 0.8 and np.array_equal(zero, by_right == 0)

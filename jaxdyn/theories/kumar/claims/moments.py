@@ -28,7 +28,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=8,
     evidence="algebra",
-    source="arXiv:2310.06110, section 4",
+    source="arXiv:2310.06110, polynomial regression",
 )
 
 CLAIMS = (

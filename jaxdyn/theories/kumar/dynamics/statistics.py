@@ -10,7 +10,7 @@ the errors of variance, of alignment, and the power of linear functions; and
 the inner product of gradients by the weights over :math:`\alpha^2/N`. In the lazy limit the kernel stays that of the first weights:
 gradient descent is then that of kernel regression on what the first output leaves.
 
-Source: arXiv:2310.06110, section 4 and appendix. Letters: N nodes, d = D inputs, p, q samples.
+Source: arXiv:2310.06110, the polynomial regression. Letters: N nodes, d = D inputs, p, q samples.
 """
 
 from __future__ import annotations

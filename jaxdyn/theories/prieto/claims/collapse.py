@@ -181,6 +181,7 @@ CLAIMS = (
         statement=f"How far minus the gradient points along the weights in {SETUP} (cross-entropy in float64), once all training "
         "pairs are fitted: its cosine with the weights at the end, over the limit of one in which nothing but the scale of the "
         "logits grows; its rise in the second half; and the cosine of the logits at half of the steps with those at the end.",
+        source="arXiv:2501.04697, section 4",
         judge=judge_direction,
         expected="measured",
         controls={"cross-entropy in float32": {"precision": "float32"}},

@@ -73,7 +73,7 @@ STUDY = jd.Study(
     seeds=10,
     paper_seeds=5,
     evidence="network",
-    source="arXiv:2501.04697, sections 4 and 5",
+    source="arXiv:2501.04697, sections 3 (StableMax) and 5 (orthogonal gradients)",
     plot=plot,
     caption="Share of right answers on pairs that were not trained on, against steps. Lines and bands: median and central 90% of "
     "the seeds; dotted: chance.",

@@ -28,7 +28,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=8,
     evidence="algebra",
-    source="arXiv:2501.04697, sections 3.2 and 4",
+    source="arXiv:2501.04697, sections 3 and 4",
 )
 
 CLAIMS = (

@@ -9,7 +9,7 @@ for each of its layers: minus the gradient points along the weights as far as la
 :math:`\partial\ell/\partial z_c = q_c - \delta_{cy}`; for StableMax, with :math:`q_c = s(z_c) / \sum_d s(z_d)`,
 :math:`s(z) = z + 1` for :math:`z \ge 0` and :math:`1/(1 - z)` below, this is multiplied by :math:`s'/s = 1/(1 + |z_c|)`.
 
-Source: arXiv:2501.04697, sections 3.2 and 4. Letters: n samples, p classes.
+Source: arXiv:2501.04697, sections 3 and 4. Letters: n samples, p classes.
 """
 
 from __future__ import annotations
