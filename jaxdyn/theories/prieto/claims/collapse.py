@@ -83,6 +83,7 @@ def judge_direction(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within("cosine at the end / predicted", ds.measured_cosine / ds.predicted_cosine, over="seed", low=0.7, high=1.0),
         jd.mean_within("rise of the cosine in the second half / predicted", rise, over="seed", low=0.0, high=0.1),
         jd.mean_within("cosine of the logits at half of the steps and at the end", ds.kept, over="seed", low=0.99),
+        jd.mean_within("norm of the logits at the end / at half of the steps", ds.grown, over="seed", low=1.1, high=2.0),
     ]
 
 
@@ -180,7 +181,8 @@ CLAIMS = (
         id="prieto.naive_loss_min",
         statement=f"How far minus the gradient points along the weights in {SETUP} (cross-entropy in float64), once all training "
         "pairs are fitted: its cosine with the weights at the end, over the limit of one in which nothing but the scale of the "
-        "logits grows; its rise in the second half; and the cosine of the logits at half of the steps with those at the end.",
+        "logits grows, and its rise in the second half; the cosine of the logits at half of the steps with those at the end, and "
+        "how much larger the latter are.",
         source="arXiv:2501.04697, section 4",
         judge=judge_direction,
         expected="measured",
@@ -190,6 +192,7 @@ CLAIMS = (
             "cosine at the end / predicted": (0.74, 0.81),
             "rise of the cosine in the second half / predicted": (0.005, 0.03),
             "cosine of the logits at half of the steps and at the end": (0.99, 1.0),
+            "norm of the logits at the end / at half of the steps": (1.2, 1.4),
         },
         plot=plot_cosine,
         caption="Cosine of minus the gradient of the cross-entropy (float64) with all weights against steps; line and band: median "

@@ -34,6 +34,7 @@ def lawful():
                 "predicted_cosine": (("seed",), np.ones(seeds)),
                 "any_direction": (("seed",), np.full(seeds, 0.01)),
                 "kept": (("seed",), np.full(seeds, 0.997)),
+                "grown": (("seed",), np.full(seeds, 1.3)),
                 "measured_test": (("seed",), np.full(seeds, 0.01)),
                 "at": (("seed", "record"), np.arange(records) * np.ones((seeds, 1))),
             },
@@ -64,7 +65,8 @@ def test_precision_and_direction(lawful):
     ds = lawful.sel(precision="float64", drop=True)
     assert not failed(collapse.judge_direction, ds)
     assert "cosine at the end / predicted" in failed(collapse.judge_direction, jd.swap(predicted_cosine="any_direction")(ds))
-    assert failed(collapse.judge_direction, ds.assign(kept=0.5 * ds.kept))
+    for name in ("kept", "grown"):
+        assert len(failed(collapse.judge_direction, ds.assign({name: 0.5 * ds[name]}))) == 1
 
 
 def test_figures_are_drawn(lawful):
