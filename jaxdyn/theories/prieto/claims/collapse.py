@@ -16,7 +16,7 @@ from jaxdyn.theories.prieto.trials.arithmetic import Arithmetic, trial
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "judge_collapse", "judge_direction", "judge_precision", "never", "underflow"]
+__all__ = ["CLAIMS", "judge_collapse", "judge_direction", "judge_precision", "never", "right", "underflow"]
 
 HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 
@@ -26,12 +26,14 @@ def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, seed=5)
     outside = np.maximum(ds.predicted_zeros - ds.measured_zeros, ds.measured_zeros - ds.most).clip(0).max("record")
     off = abs(ds.measured_zeros - ds.predicted_zeros).sel(bits=HALF, drop=True).mean("record")
+    over = (ds.most - ds.measured_zeros).mean("record")
     last = ds.isel(record=-1)
     return [
         jd.gate("accuracy on training pairs", last.train_curve, at_least=1.0),
         jd.gate("loss in float64", last.loss_curve, at_least=1e-14),
-        jd.mean_within("share of zeros outside the bounds, largest", outside, over="seed", high=0.01),
+        jd.at_most("share of zeros outside the bounds, largest", outside, 0.02),
         jd.mean_within("|share of zeros - least share|, float16, mean over records", off, over="seed", high=0.01),
+        jd.mean_within("largest share - share of zeros, mean over records", over, over="seed", high=0.04),
         jd.mean_within("share of zeros at the end", last.measured_zeros, over="seed", low=0.9),
     ]
 
@@ -44,6 +46,12 @@ def underflow(ds: xr.Dataset) -> xr.Dataset:
 def never(ds: xr.Dataset) -> xr.Dataset:
     """Numbers are not rounded."""
     return ds.assign(predicted_zeros=0 * ds.predicted_zeros, most=0 * ds.most)
+
+
+def right(ds: xr.Dataset) -> xr.Dataset:
+    """Losses are zero as soon as the answer is right."""
+    share = ds.train_curve.broadcast_like(ds.most).transpose(*ds.most.dims)
+    return ds.assign(predicted_zeros=share, most=share)
 
 
 def judge_precision(ds: xr.Dataset) -> list[jd.Check]:
@@ -147,15 +155,19 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
-        bounds=jd.looked(at="0:6", confirmed="5000:5005"),
+        bounds=jd.looked(at="0:6", confirmed="9000:9005"),
         statement=f"In {SETUP} (cross-entropy in float64), the share of training samples whose cross-entropy is exactly zero "
-        "when it is computed from the same logits with $t$ significant bits lies at every record, to 1% on average over seeds, "
-        r"between the shares of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every "
-        "wrong class $c$; in float16 ($t = 11$) it is within 1% of the former on average over records. At the end it exceeds 90% "
-        "in float16 and in float32 ($t = 24$), although the mean loss in float64 is not zero.",
+        "when it is computed from the same logits with $t$ significant bits lies, to 2% at every record of every run, between the "
+        r"shares of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every wrong class "
+        "$c$. On average over records it is within 4% of the latter, and in float16 ($t = 11$) within 1% of the former. At the end "
+        "it exceeds 90% in float16 and in float32 ($t = 24$), although the mean loss in float64 is not zero.",
         judge=judge_collapse,
         controls={"weight decay": {"decay": 4.0}},
-        rivals={"numbers are not rounded": never, "zero only where exponentials underflow": underflow},
+        rivals={
+            "numbers are not rounded": never,
+            "zero only where exponentials underflow": underflow,
+            "zero once the answer is right": right,
+        },
     ),
     STUDY.claim(
         id="prieto.precision",
