@@ -30,6 +30,8 @@ SHOWN = (  # one a theory
     "omnigrok.shell",
     "nanda.progress",
     "morwani.margin",
+    "prieto.collapse",
+    "kumar.lazy_rich",
     "galore.ppl_order",
     "sink.bb_forms",
     "stream.text_dense",

@@ -106,6 +106,18 @@ MORWANI = Paper(
     "D. Morwani, B. Edelman, C.-A. Oncescu, R. Zhao, S. Kakade",
     "ICLR 2024",
 )
+PRIETO = Paper(
+    "2501.04697",
+    "Grokking at the Edge of Numerical Stability",
+    "L. Prieto, M. Barsbey, P. Mediano, T. Birdal",
+    "ICLR 2025",
+)
+KUMAR = Paper(
+    "2310.06110",
+    "Grokking as the Transition from Lazy to Rich Training Dynamics",
+    "T. Kumar, B. Bordelon, S. Gershman, C. Pehlevan",
+    "ICLR 2024",
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -386,6 +398,18 @@ THEORIES = {
         "Which networks of squares classify sums modulo a prime with the largest margin: those that use every frequency, in equal "
         "shares. A small penalty on the cubes of the nodes' norms leads training there.",
         (MORWANI,),
+    ),
+    "prieto": Theory(
+        "The edge of numerical stability",
+        "Without weight decay, networks that have fitted their samples enlarge their logits until the losses round to zero. When a "
+        "loss does so, how far gradients point along the weights, and what generalises without decay: orthogonal gradients.",
+        (PRIETO,),
+    ),
+    "kumar": Theory(
+        "From lazy to rich training",
+        "A network whose output is scaled up first learns like its kernel and only later finds the features that generalise. The "
+        "output scale sets the delay; in the limit nothing but the first kernel is left.",
+        (KUMAR,),
     ),
     "emer": Theory(
         "Emergence of superposition",

@@ -1,0 +1,153 @@
+"""Claims on the delay that laziness causes, and on the lazy limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.kumar.trials.regression import LEVEL, Regression, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge_limit", "judge_rich"]
+
+
+def judge_rich(ds: xr.Dataset) -> list[jd.Check]:
+    """Delay, movement of weights and change of the kernel against the output scale; test loss over that of the frozen kernel."""
+    jd.need(ds, seed=8, alpha=3)
+    ds = ds.assign(stretch=1 + ds.measured_delay / ds.fitted)
+    rank = stats.spearman(ds.predicted_delay, ds.measured_delay, "alpha").fillna(0)  # a constant prediction ranks nothing
+    return [
+        jd.gate("training loss at the end", ds.fit_end, at_most=0.01),
+        jd.gate("test loss at the end", ds.measured_test, at_most=LEVEL),
+        jd.mean_within("rank correlation of the delay with the prediction", rank, over="seed", low=0.95),
+        jd.mean_within("power of alpha in the delay", slope(ds, "measured_delay"), over="seed", low=0.5),
+        jd.mean_within("power of alpha in time to generalise / time to fit", slope(ds, "stretch"), over="seed", low=0.0),
+        jd.mean_within("power of alpha in the movement of weights", slope(ds, "measured_movement"), over="seed", high=-0.2),
+        jd.mean_within("power of alpha in the change of the kernel", slope(ds, "kernel_change"), over="seed", high=-0.4),
+        jd.mean_within("test loss / that of the frozen kernel", ds.measured_test / ds.predicted_test, over="seed", high=0.2),
+    ]
+
+
+def slope(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """Power of alpha in a positive quantity, of every seed."""
+    return stats.loglog_slope(ds.alpha, ds[name], "alpha")
+
+
+def apart(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Relative differences between network and frozen kernel."""
+    return {
+        "test loss": abs(ds.measured_test / ds.predicted_test - 1),
+        "movement": abs(ds.measured_movement / ds.predicted_movement - 1),
+        "kernel": ds.kernel_change,
+    }
+
+
+def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
+    """Powers of alpha in what separates network and frozen kernel, and what is left at the largest alpha."""
+    jd.need(ds, seed=8, alpha=3)
+    last = ds.isel(alpha=-1)
+    return [
+        *(
+            jd.mean_within(f"power of alpha in the difference, {k}", stats.loglog_slope(ds.alpha, v, "alpha"), over="seed", **BAND)
+            for k, v in apart(ds).items()
+        ),
+        jd.mean_within("test loss / predicted, largest alpha", last.measured_test / last.predicted_test, over="seed", **CLOSE),
+        jd.mean_within(
+            "movement / predicted, largest alpha", last.measured_movement / last.predicted_movement, over="seed", **CLOSE
+        ),
+    ]
+
+
+BAND, CLOSE = {"low": -1.1, "high": -0.9}, {"low": 0.97, "high": 1.03}
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses of one seed against steps for every alpha; delay against alpha."""
+    left, right = fig.subplots(1, 2)
+    first = ds.isel(seed=0)
+    colors = ("measured", "third", "fourth", "fifth", "control")
+    for alpha, color in zip(ds.alpha.values, colors, strict=False):
+        at = first.sel(alpha=alpha).isel(record=slice(1, None))
+        left.plot(at["at"], at.test_curve, color=plotting.COLORS[color], label=rf"$\alpha = {float(alpha):g}$")
+        left.plot(at["at"], at.fit_curve, ":", color=plotting.COLORS[color])
+    left.axhline(LEVEL, color=plotting.COLORS["theory"], linewidth=0.8)
+    left.set(xlabel="steps", ylabel="test loss (dotted: training loss)", xscale="log", yscale="log")
+    plotting.band(right, ds.alpha, ds.measured_delay.transpose(..., "alpha"), "delay", "measured", marker="o")
+    right.set(xlabel=r"output scale $\alpha$", ylabel="delay in steps", xscale="log", yscale="log")
+
+
+def plot_limit(ds: xr.Dataset, fig: Figure) -> None:
+    """What separates network and frozen kernel, against alpha."""
+    ax = fig.subplots()
+    for (name, values), color in zip(apart(ds).items(), ("measured", "third", "fourth"), strict=True):
+        plotting.band(ax, ds.alpha, values.transpose(..., "alpha"), name, color, marker="o")
+    guide = float(ds.kernel_change.isel(alpha=0).median()) * ds.alpha[0] / ds.alpha
+    ax.plot(ds.alpha, guide, ":", color=plotting.COLORS["theory"], label=r"$1/\alpha$")
+    ax.set(xlabel=r"output scale $\alpha$", ylabel="relative difference", xscale="log", yscale="log")
+
+
+ALPHAS = [0.5, 1.0, 2.0, 4.0]
+LIMIT = [128.0, 256.0, 512.0, 1024.0]
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Regression, alpha=ALPHAS),
+    paper=jd.grid(Regression, alpha=ALPHAS, dimension=50, nodes=500, samples=500, tests=2000, every=200),
+    seeds=12,
+    paper_seeds=8,
+    evidence="network",
+    source="arXiv:2310.06110, polynomial regression",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="kumar.lazy_rich",
+        bounds=jd.looked(at="0:12", confirmed="5000:5012"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$, $h_i = w_i\cdot x$, with $\epsilon = 1/2$, "
+        r"trained by gradient descent (rate over $\alpha^2$, no weight decay) on 60 samples of the square of one of 12 normal "
+        r"inputs, generalises the later after it has fitted its samples the larger its output scale $\alpha$ (1/2 to 4). The delay "
+        "between training and test loss ranks with it and grows with a power of at least 1/2, faster than the time to fit, while "
+        "the movement of the weights and the change of the tangent kernel fall with powers of at least 0.2 and 0.4. In the end the "
+        "test loss is at most a fifth of that of the kernel of the first weights. All of this holds on average over seeds.",
+        judge=judge_rich,
+        controls={
+            "output scales exchanged": jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha"),
+            "the kernel stays": jd.swap(measured_test="predicted_test"),
+        },
+        rivals={
+            "the frozen kernel sets the delay": jd.swap(predicted_delay=1.0),
+            "the norm of the first weights sets the delay": jd.swap(predicted_delay="first_norm"),
+        },
+        plot=plot,
+        caption="Left: test loss (lines) and training loss (dotted) over the mean square of the target, against steps, first seed; "
+        "the horizontal line is the level at which networks count as fitted and as generalising. Right: steps between the two, "
+        "against the output scale; line and band: median and central 90% of the seeds.",
+    ),
+    STUDY.claim(
+        id="kumar.lazy_limit",
+        quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
+        paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
+        bounds=jd.looked(at="0:12", confirmed="5000:5012"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$ less its first output, trained by "
+        r"gradient descent (rate over $\alpha^2$) on a square, is kernel regression with the tangent kernel of its first weights "
+        r"in the limit of large $\alpha$: after 4000 steps its test loss and the movement of its weights differ relatively from "
+        r"those of gradient descent with that kernel, and its kernel from the first one, by amounts that fall like $1/\alpha$ "
+        r"(powers within 0.1, means over seeds); at $\alpha = 1024$ test loss and movement are within 3% of the prediction on "
+        "average.",
+        source="arXiv:2310.06110; arXiv:1812.07956 (lazy training)",
+        judge=judge_limit,
+        controls={"first output kept": {"centred": 0.0}},
+        rivals={
+            "nothing moves": jd.swap(predicted_test="first_test", predicted_movement=1e-9),
+            "the target is learned": jd.swap(predicted_test=1e-9),
+        },
+        plot=plot_limit,
+        caption=r"Relative difference between network and frozen kernel against $\alpha$: in the test loss, in the movement of the "
+        r"weights, and of the last kernel from the first; dotted: $1/\alpha$. Lines and bands: median and central 90% of the "
+        "seeds.",
+    ),
+)
