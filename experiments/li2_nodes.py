@@ -8,6 +8,7 @@ the irrep forecast, over all networks, and for each form of the theory and each 
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -21,7 +22,7 @@ from jaxdyn.theories.li2.claims.nodes import right
 from jaxdyn.theories.li2.trials.nodes import trial
 from jaxdyn.theories.li2.trials.training import Training
 
-CASES: dict[str, dict] = {
+CASES: dict[str, dict[str, Any]] = {
     "quick": {"seeds": 16, "epochs": 80, "every": 1},
     "paper": {"seeds": 64, "group": "41", "hidden": 512, "epochs": 600, "every": 2},
 }
@@ -35,7 +36,7 @@ NAMES = {
 
 def run(scale: str, out: Path) -> None:
     """Train, tabulate, draw."""
-    fields: dict = {"share": 0.8, "lr": 1.0, "decay": 1e-4, "hidden": 64, "optimizer": "sgd"} | CASES[scale]
+    fields: dict[str, Any] = {"share": 0.8, "lr": 1.0, "decay": 1e-4, "hidden": 64, "optimizer": "sgd"} | CASES[scale]
     seeds = fields.pop("seeds")
     ds = experiment.sweep(out, "runs", trial, jd.grid(Training, **fields), seeds, chunk=min(seeds, 16))
     rows = [{"forecast": NAMES[name], **part} for name, part in shares(ds).items()]
