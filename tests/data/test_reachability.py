@@ -59,6 +59,7 @@ def test_tokens():
     assert reachability.token(4, "[A]") == 8 and sizes.vocabulary == 10
 
 
+@pytest.mark.slow
 def test_shown_order_and_place_of_the_answer_say_nothing():
     some = problems(200)
     assert 70 < sum(bool(p.straight) for p in some) < 130

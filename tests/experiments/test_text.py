@@ -74,6 +74,7 @@ def test_fig7_reads_the_runs_of_fig6(script, small_text, monkeypatch, tmp_path, 
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tmp_path, capsys):
     fig8 = script("joma_fig8")
     runs = {
@@ -129,6 +130,7 @@ def test_fig7_numbers_and_marks(script):
     assert marks == [("True", "True"), ("False", "False")]
 
 
+@pytest.mark.slow
 def test_fig7_trains_tabulates_and_draws(script, small_text, monkeypatch, tmp_path, capsys):
     fig7 = script("snap_fig7")
     monkeypatch.setattr(fig7, "SCALES", {"quick": {"base": TINY, "layers": (1,), "seeds": (0,), "every": 2}})

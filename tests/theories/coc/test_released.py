@@ -37,6 +37,7 @@ def same(a, b):
     jax.tree.map(np.testing.assert_array_equal, (a.records, a.state), (b.records, b.state))
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
     whole = released.run(tmp_path / "whole.run", TINY, 3, file, save_seconds=0.0)
     assert whole.records["accuracy"].shape == (4, 7) and whole.steps.tolist() == [0, 2, 4, 6]

@@ -106,6 +106,7 @@ def test_angles_are_folded_by_the_symmetries_of_a_pairing():
     assert [round(c.value, 3) for c in trained.judge_angles(ds)] == [0.5, 0.0]
 
 
+@pytest.mark.slow
 def test_figures_can_be_drawn(trained_runs):
     for claim in trained.CLAIMS:
         fig = Figure()

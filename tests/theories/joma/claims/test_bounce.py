@@ -10,6 +10,7 @@ from ..helpers import distorted, panels, upheld
 CLAIMS = {c.id: c for c in bounce.CLAIMS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "logits"), [("joma.bounce", ["law", "trained"]), ("joma.bounce_softmax", ["softmax"])])
 def test_bounce_judges(bounce_runs, name, logits):
     claim, runs = CLAIMS[name], bounce_runs.sel(logits=logits)

@@ -19,6 +19,7 @@ def passed(checks):
     return [c.passed for c in checks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attention", ["exp", "linear"])
 def test_law_holds_and_its_judge_can_say_no(runs, attention):
     main = runs.sel(attention=attention, optimizer="gd", noise=0.0)
@@ -85,6 +86,7 @@ def test_the_same_sweep_has_the_same_bits(identity):
     assert identity.equals(jd.sweep(identity_trial, IDENTITY, seeds=2))
 
 
+@pytest.mark.slow
 def test_softmax_conserves_the_sum_of_the_logits():
     """With or without orthonormal embeddings and momentum; exp attention, Adam and weight decay change it."""
     fields = {"noise": [0.0, 0.3], "optimizer": ["gd", "momentum"], "queries": 2, "lr": 0.05, "horizon": 2.0, "phi": "tanh"}

@@ -16,6 +16,7 @@ JUDGES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", JUDGES)
 def test_derived_form_is_upheld_and_a_distortion_rejected(linear_runs, name):
     judge, variables = JUDGES[name]

@@ -28,6 +28,7 @@ def passes(claim, ds):
     return all(check.passed for check in claim.judge(ds))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda c: c.id)
 def test_a_judge_upholds_what_is_right_and_refuses_everything_else(claim):
     assert passes(claim, data(claim)) == (claim.expected == "upheld")

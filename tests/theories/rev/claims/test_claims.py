@@ -9,6 +9,7 @@ from tests.theories.rev.helpers import plain
 BY_ID = {c.id: c for c in {c.plot: c for c in CLAIMS}.values()}  # a figure that two claims share is drawn once
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ident", sorted(BY_ID.keys() - {c.id for c in transformer.CLAIMS}))
 def test_plots_draw(ident, cot_runs, flow_runs):
     from jaxdyn import plotting

@@ -10,6 +10,7 @@ from tests.theories.snap.helpers import both_ways, passes
 CLAIMS = {c.id: c for c in thm2.CLAIMS}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "wrong", "name"),
     [(thm2.judge_up, (), "rise"), (thm2.judge_fall, ("unequal",), "fall")],
