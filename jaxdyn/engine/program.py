@@ -235,12 +235,6 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
     return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
 
 
-@functools.cache
-def _blas() -> ThreadpoolController:
-    """For one thread in every factorisation: trials have many of small matrices, and threads wait for one another longer."""
-    return ThreadpoolController()
-
-
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
     compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds))
@@ -259,14 +253,18 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
 
 
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
-    """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays."""
+    """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
+
+    Every factorisation has one thread: trials have many of small matrices, and threads wait for one another longer. The libraries
+    are looked up for each chunk, since JAX loads the one for factorisations with the first program that has any.
+    """
     use_compilation_cache()
     with jax.enable_x64(True):
         start = time.perf_counter()
         with jax.default_matmul_precision("highest"):
             run = (_ready_map if chunk.program.executor == "map" else _ready_vmap)(chunk)
         ready = time.perf_counter()
-        with _blas().limit(limits=1, user_api="blas"):
+        with ThreadpoolController().limit(limits=1, user_api="blas"):
             observed = run()
     facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
     result = _to_host(observed, len(chunk.seeds), len(chunk.cells))

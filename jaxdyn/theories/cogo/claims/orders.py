@@ -55,7 +55,7 @@ STUDY = jd.Study(
     source="numerical finding on arXiv:2410.01779, no theorem",
     quick=jd.grid(Search),
     paper=jd.grid(Search, starts=16, steps=400),
-    seeds=8,
+    seeds=4,
     paper_seeds=16,
     evidence="algebra",
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),

@@ -211,7 +211,7 @@ CLAIMS = (
         source=f"{SECTION}, Theorem on infinite width",
         quick=jd.grid(Wide, width=[32.0, 128.0, 512.0, 2048.0], nodes=2048),
         paper=jd.grid(Wide, width=[32.0, 128.0, 512.0, 2048.0, 8192.0], nodes=8192),
-        seeds=32,
+        seeds=20,
         evidence="flow",
         bounds=jd.looked(at="0:32", confirmed="4000:4032"),
     ).claim(

@@ -101,7 +101,7 @@ GRID = jd.grid(Bounce, logits=["law", "trained"], eta=[0.02, 0.01, 0.005])
 BOUNCE = jd.Study(
     trial=trial,
     quick=GRID,
-    seeds=5,
+    seeds=3,
     paper_seeds=64,
     evidence="reduced",
     bounds=jd.looked(at="0:8", confirmed="4000:4005"),

@@ -168,7 +168,7 @@ LAWS = {"no attention: v in proportion to Δ": proportional, "erf(v/2)": width_t
 PAPER = jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
 SOURCE = "arXiv:2310.00535, Theorem 2"
 STUDY = jd.Study(
-    trial=trial, evidence="flow", bounds="derived", quick=ONE, paper=PAPER, seeds=8, paper_seeds=64, source=SOURCE, form="derived"
+    trial=trial, evidence="flow", bounds="derived", quick=ONE, paper=PAPER, seeds=4, paper_seeds=64, source=SOURCE, form="derived"
 )
 
 erf_law = STUDY.claim(

@@ -106,7 +106,7 @@ def plot_critical(ds: xr.Dataset, fig: Figure) -> None:
 
 CURVED = ["relu", "tanh", "gelu"]
 PATHS = jd.grid(Path, activation=CURVED, eta=[0.1, 0.05, 0.025])
-STUDY = jd.Study(trial=path_trial, quick=PATHS, seeds=8, paper_seeds=64, evidence="network", source="arXiv:2310.00535, Theorem 3")
+STUDY = jd.Study(trial=path_trial, quick=PATHS, seeds=4, paper_seeds=64, evidence="network", source="arXiv:2310.00535, Theorem 3")
 
 CLAIMS = (
     STUDY.claim(

@@ -76,7 +76,7 @@ def plot_separate(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Converge),
-    seeds=8,
+    seeds=4,
     paper_seeds=64,
     evidence="network",
     bounds=jd.looked(at="0:8", confirmed="6000:6008"),
@@ -86,7 +86,7 @@ STUDY = jd.Study(
 
 trained = STUDY.claim(
     id="joma.thm4_trained",
-    seeds=24,
+    seeds=16,
     bounds=jd.looked(at="6000:6024", confirmed="7000:7024"),
     statement=r"A block with softmax self-attention over 8 tokens and 3 tanh nodes, trained by gradient descent on squared error "
     r"to convergence: over the last decades (distances from $10^{-2}$ to $10^{-5}$ of the limit $\mu$) the rows of $V$ approach "

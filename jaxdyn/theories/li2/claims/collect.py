@@ -40,8 +40,8 @@ class Collect:
     coupling: jd.Swept = 0.0  # standard deviation of a matrix that couples the features
     features: int = 8
     least: float = 0.5  # mu runs from here to 1
-    draws: int = 12_500
-    rounds: int = 150  # collections without Muon that are counted
+    draws: int = 8_000
+    rounds: int = 96  # collections without Muon that are counted
     chains: int = 128  # collections with it
     longest: int = 64  # nodes in one of these
 

@@ -230,7 +230,7 @@ STUDY = jd.Study(
         Layers,
         groups=("7", "8", "15", "2x2x2", "S3", "D4", "D5", "Q8", "Q12", "A4", "SL2:3", "F5:4", "F7:3", "H3", "S4", "Q8xS3"),
     ),
-    seeds=8,
+    seeds=4,
     paper_seeds=32,
     source="new; from arXiv:2509.21519, theorem 3",
     form="derived",

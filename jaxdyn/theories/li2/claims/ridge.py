@@ -181,7 +181,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(StageOne, activation=list(model.STUDIED)),
     paper=jd.grid(StageOne, activation=list(model.STUDIED), group="S3", samples=30, hidden=24),
-    seeds=8,
+    seeds=6,
     paper_seeds=64,
     source=SOURCE,
     bounds="derived",

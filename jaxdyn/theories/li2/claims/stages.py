@@ -71,7 +71,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, share=0.8, lr=0.01, decay=1e-4, epochs=200, every=1),
     paper=jd.grid(Training, group="71", share=0.4, lr=[5e-4, 2e-3], hidden=2048, epochs=300, every=1),
-    seeds=8,
+    seeds=6,
     paper_seeds=15,
     source="arXiv:2509.21519, figure 3",
     evidence="network",

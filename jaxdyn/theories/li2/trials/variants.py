@@ -100,14 +100,22 @@ def features(s: Variant, p: Plane | Deep, samples: Int[Array, "n 2"]) -> Float[A
         return jnp.stack([a * a - b * b, 2 * a * b])
     x = jax.nn.relu(model.preactivations(p.w, samples))
     for number, block in enumerate(p.blocks):
-        x = jnp.where(number < s.blocks, jax.nn.relu(x + x @ block), x)
+        # not jnp.where: the products of a block that is not in use would be most of the work
+        x = jax.lax.cond(number < s.blocks, lambda x, block: jax.nn.relu(x + x @ block), lambda x, _: x, x, block)
     return x
 
 
 def predict(s: Variant, p: Plane | Deep, samples: Int[Array, "n 2"]) -> Float[Array, "n M"]:
     """The network's outputs, without their mean over elements."""
-    f = features(s, p, samples)
-    o = f[0] @ p.v[0] - f[1] @ p.v[1] if isinstance(p, Plane) else f @ p.v
+
+    def both(p: Plane) -> Float[Array, "n M"]:
+        f = features(s, p, samples)
+        return f[0] @ p.v[0] - f[1] @ p.v[1]
+
+    def real(p: Plane) -> Float[Array, "n M"]:
+        return jnp.square(model.preactivations(p.w[0], samples)) @ p.v[0]
+
+    o = jax.lax.cond(s.imaginary > 0, both, real, p) if isinstance(p, Plane) else features(s, p, samples) @ p.v
     return o - jnp.mean(o, 1, keepdims=True)
 
 

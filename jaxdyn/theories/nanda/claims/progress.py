@@ -155,7 +155,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, p=[43, 53]),
     paper=jd.grid(Training, p=113, width=128, hidden=512, share=0.3, lr=1e-3, decay=1.0, epochs=40_000, every=200),
-    seeds=5,
+    seeds=4,
     paper_seeds=3,
     evidence="network",
     assumes=(jd.above("test_accuracy", 0.99),),

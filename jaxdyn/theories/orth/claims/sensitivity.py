@@ -75,7 +75,7 @@ STUDY = jd.Study(
         phi=["id", "tanh", "gelu"],
         ratio=[0.1, 1.0, 10.0],
     ),
-    seeds=32,
+    seeds=20,
     paper_seeds=64,
     evidence="flow",
     source="derived from arXiv:2310.00535, Theorem 1 without its assumption of orthogonal embeddings",

@@ -83,7 +83,7 @@ def make_plot(sides: tuple[str, str]) -> Callable[[xr.Dataset, Figure], None]:
 study = jd.Study(
     trial=trial,
     quick=jd.grid(OneLayer, shown=0.25),
-    seeds=16,
+    seeds=8,
     paper_seeds=64,
     evidence="network",
     bounds="derived",

@@ -58,7 +58,7 @@ study = jd.Study(
     trial=trial,
     quick=jd.grid(OneLayer, shown=0.25),
     paper=jd.grid(OneLayer, vocabulary=1000, test_indices=20, steps=100_000),
-    seeds=64,
+    seeds=32,
     paper_seeds=64,
     evidence="network",
     bounds="derived",

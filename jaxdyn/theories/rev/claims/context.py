@@ -84,7 +84,7 @@ study = jd.Study(
     trial=trial,
     quick=jd.grid(OneLayer, task="cot", train_indices=24),
     paper=jd.grid(OneLayer, task="cot", vocabulary=60, train_indices=8, test_indices=4, steps=60_000),
-    seeds=16,
+    seeds=10,
     paper_seeds=64,
     evidence="network",
     source=f"derived; {SOURCE}, Theorem 4",

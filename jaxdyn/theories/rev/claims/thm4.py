@@ -103,7 +103,7 @@ study = jd.Study(
     paper=jd.grid(
         OneLayer, task="cot", train_indices=24, vocabulary=[200, 1000, 4000], shown=[0.25, 1.0], eta=[0.1, 0.5, 0.9], steps=100_000
     ),
-    seeds=8,
+    seeds=6,
     paper_seeds=64,
     evidence="network",
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
