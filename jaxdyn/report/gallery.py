@@ -30,6 +30,7 @@ SHOWN = (  # one a theory
     "omnigrok.shell",
     "nanda.progress",
     "morwani.margin",
+    "xu.spectral",
     "galore.ppl_order",
     "sink.bb_forms",
     "stream.text_dense",

@@ -106,6 +106,9 @@ MORWANI = Paper(
     "D. Morwani, B. Edelman, C.-A. Oncescu, R. Zhao, S. Kakade",
     "ICLR 2024",
 )
+XU = Paper(
+    "2605.08119", "Feature Repulsion and Spectral Lock-in: An Empirical Study of Two-Layer Network Grokking", "Y. Xu", "2026"
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -386,6 +389,12 @@ THEORIES = {
         "Which networks of squares classify sums modulo a prime with the largest margin: those that use every frequency, in equal "
         "shares. A small penalty on the cubes of the nodes' norms leads training there.",
         (MORWANI,),
+    ),
+    "xu": Theory(
+        "Spectra of updates",
+        "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
+        "window of updates announces that the network will generalise - for some activations and shares of the data.",
+        (XU,),
     ),
     "emer": Theory(
         "Emergence of superposition",
