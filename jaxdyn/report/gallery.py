@@ -31,6 +31,7 @@ SHOWN = (  # one a theory
     "nanda.progress",
     "morwani.margin",
     "xu.spectral",
+    "varma.ungrok",
     "galore.ppl_order",
     "sink.bb_forms",
     "stream.text_dense",

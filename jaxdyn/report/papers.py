@@ -109,6 +109,9 @@ MORWANI = Paper(
 XU = Paper(
     "2605.08119", "Feature Repulsion and Spectral Lock-in: An Empirical Study of Two-Layer Network Grokking", "Y. Xu", "2026"
 )
+VARMA = Paper(
+    "2309.02390", "Explaining grokking through circuit efficiency", "V. Varma, R. Shah, Z. Kenton, J. Kramár, R. Kumar", "2023"
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -395,6 +398,12 @@ THEORIES = {
         "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
         "window of updates announces that the network will generalise - for some activations and shares of the data.",
         (XU,),
+    ),
+    "varma": Theory(
+        "Efficiency of circuits",
+        "Memorising costs more the more there is to memorise, generalising costs the same. Weight decay prefers the cheaper way: "
+        "a network that has generalised forgets it again when it is trained on few samples.",
+        (VARMA,),
     ),
     "emer": Theory(
         "Emergence of superposition",
