@@ -32,6 +32,7 @@ SHOWN = (  # one a theory
     "morwani.margin",
     "xu.spectral",
     "varma.ungrok",
+    "power.steep",
     "galore.ppl_order",
     "sink.bb_forms",
     "stream.text_dense",

@@ -112,6 +112,12 @@ XU = Paper(
 VARMA = Paper(
     "2309.02390", "Explaining grokking through circuit efficiency", "V. Varma, R. Shah, Z. Kenton, J. Kramár, R. Kumar", "2023"
 )
+POWER = Paper(
+    "2201.02177",
+    "Grokking: Generalization Beyond Overfitting on Small Algorithmic Datasets",
+    "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra",
+    "2022",
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -404,6 +410,12 @@ THEORIES = {
         "Memorising costs more the more there is to memorise, generalising costs the same. Weight decay prefers the cheaper way: "
         "a network that has generalised forgets it again when it is trained on few samples.",
         (VARMA,),
+    ),
+    "power": Theory(
+        "Generalisation beyond overfitting",
+        "A network that is trained on a part of a table of products completes the table long after it has learned its part by "
+        "heart, the later the smaller that part is.",
+        (POWER,),
     ),
     "emer": Theory(
         "Emergence of superposition",
