@@ -170,7 +170,7 @@ CLAIMS = (
         "from the start.",
         judge=judge_crossing,
         found={
-            "ln of the share of unlearning over the crossing, mean": (-0.6, -0.3),
+            "ln of the share of unlearning over the crossing, mean": (-0.7, -0.3),
             "ln of the share of learning over the crossing, mean": (0.08, 0.22),
         },
         rivals={"learned and lost at the same shares": continued(lambda ds: ds.scratch)},

@@ -98,7 +98,8 @@ def exchanged(ds: xr.Dataset) -> xr.Dataset:
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """The gap along training, and the test accuracy."""
     left, right = fig.subplots(1, 2)
-    for decay, color in zip(np.atleast_1d(ds.decay), ("control", "measured"), strict=False):
+    for decay in np.atleast_1d(ds.decay):
+        color = "measured" if decay > 0 else "control"
         part = ds.sel(decay=decay) if "decay" in ds.dims else ds
         label = f"decay {decay:g}"
         plotting.band(left, ds.end, part.ratio.sel(after=AFTER).transpose("seed", "end"), label, color)
