@@ -118,6 +118,18 @@ KUMAR = Paper(
     "T. Kumar, B. Bordelon, S. Gershman, C. Pehlevan",
     "ICLR 2024",
 )
+XU = Paper(
+    "2605.08119", "Feature Repulsion and Spectral Lock-in: An Empirical Study of Two-Layer Network Grokking", "Y. Xu", "2026"
+)
+VARMA = Paper(
+    "2309.02390", "Explaining grokking through circuit efficiency", "V. Varma, R. Shah, Z. Kenton, J. Kramár, R. Kumar", "2023"
+)
+POWER = Paper(
+    "2201.02177",
+    "Grokking: Generalization Beyond Overfitting on Small Algorithmic Datasets",
+    "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra",
+    "2022",
+)
 OMNIGROK = Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023")
 GALORE = Paper(
     "2403.03507",
@@ -410,6 +422,24 @@ THEORIES = {
         "A network whose output is scaled up first learns like its kernel and only later finds the features that generalise. The "
         "output scale sets the delay; in the limit nothing but the first kernel is left.",
         (KUMAR,),
+    ),
+    "xu": Theory(
+        "Spectra of updates",
+        "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
+        "window of updates announces that the network will generalise, for some activations and shares of the data.",
+        (XU,),
+    ),
+    "varma": Theory(
+        "Efficiency of circuits",
+        "Memorising costs more the more there is to memorise, generalising costs the same. Weight decay prefers the cheaper way: "
+        "a network that has generalised forgets it again when it is trained on few samples.",
+        (VARMA,),
+    ),
+    "power": Theory(
+        "Generalisation beyond overfitting",
+        "A network that is trained on a part of a table of products completes the table long after it has learned its part by "
+        "heart, the later the smaller that part is.",
+        (POWER,),
     ),
     "emer": Theory(
         "Emergence of superposition",

@@ -1,0 +1,178 @@
+"""The claims on networks that generalise and lose it on fewer pairs, and on the efficiencies that should say where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.varma.dynamics import efficiency as theory
+from jaxdyn.theories.varma.published import PAPER
+from jaxdyn.theories.varma.trials.ungrok import Ungrok, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "crossings", "halves", "judge_crossing", "judge_efficiency", "judge_ungrok"]
+
+
+def gates(ds: xr.Dataset) -> list[jd.Check]:
+    """Every network has generalised first, and every branch fits its pairs at its end."""
+    return [
+        jd.gate("test accuracy of the first training", ds.learned, at_least=0.99),
+        jd.gate("training accuracy of every branch", ds.fitted, at_least=0.99),
+    ]
+
+
+def crossings(ds: xr.Dataset) -> xr.DataArray:
+    """The share at which memorising is as efficient as generalising, of every run."""
+    share = np.asarray(ds.left, float)
+    return xr.apply_ufunc(
+        lambda e, level: theory.crossing(share, e, float(level)),
+        ds.memory,
+        ds.general,
+        input_core_dims=[["left"], []],
+        vectorize=True,
+    )
+
+
+def halves(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """The share from which the accuracies of this name are above one half, of every run."""
+    share = np.asarray(ds.left, float)
+    return xr.apply_ufunc(lambda a: theory.half(share, a), ds[name], input_core_dims=[["left"]], vectorize=True)
+
+
+def judge_ungrok(ds: xr.Dataset) -> list[jd.Check]:
+    """Test accuracy after training on the smallest share with and without decay, and on the largest."""
+    jd.need(ds, seed=8, left=2)
+    few, many = ds.left.min().item(), ds.left.max().item()
+    after = ds.measured_continued
+    words = "test accuracy after training on"
+    return [
+        *gates(ds),
+        jd.mean_within(f"{words} {few:g} of the pairs, mean", after.sel(left=few, drop=True), over="seed", high=0.1),
+        jd.at_least(f"{words} {few:g} without decay", ds.measured_kept, 0.95),
+        jd.at_least(f"{words} {many:g} of the pairs", after.sel(left=many, drop=True), 0.95),
+    ]
+
+
+def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
+    """The power of the number of pairs in the efficiency of memorising; where it crosses that of generalising."""
+    jd.need(ds, seed=8, left=3)
+    slope = stats.loglog_slope(ds.left, ds.memory, "left")
+    return [
+        *gates(ds),
+        jd.mean_within(
+            "power of the number of pairs in the efficiency of memorising, mean", slope, over="seed", low=-1.6, high=-1.2
+        ),
+        jd.mean_within("share at which both efficiencies are equal, mean", crossings(ds), over="seed", low=0.3, high=0.36),
+    ]
+
+
+def judge_crossing(ds: xr.Dataset) -> list[jd.Check]:
+    """Where networks lose what they know, and where they learn from the start, beside the crossing of efficiencies."""
+    jd.need(ds, seed=8, left=3)
+    lost, learned, even = halves(ds, "measured_continued"), halves(ds, "scratch"), crossings(ds)
+    return [
+        *gates(ds),
+        jd.mean_within(
+            "ln of the share of unlearning over the crossing, mean", np.log(lost / even), over="seed", low=-0.1, high=0.1
+        ),
+        jd.mean_within(
+            "ln of the share of learning over the crossing, mean", np.log(learned / even), over="seed", low=-0.1, high=0.1
+        ),
+    ]
+
+
+def continued(rule: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Other accuracies in place of those of the networks that are trained further with decay."""
+    return lambda ds: ds.assign(
+        measured_continued=rule(ds).broadcast_like(ds.measured_continued).transpose(*ds.measured_continued.dims)
+    )
+
+
+def memory(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the efficiency of memorising is this power of the number of pairs."""
+    return lambda ds: ds.assign(memory=ds.memory.isel(left=0, drop=True) * (ds.left / ds.left[0]) ** power)
+
+
+def reverse(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A control: values of the shares in reverse order."""
+    return lambda ds: ds.assign({name: ds[name].copy(data=ds[name].isel(left=slice(None, None, -1)).values)})
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Accuracies after training on each share; efficiencies of both circuits."""
+    left, right = fig.subplots(1, 2)
+    order = ("seed", "left")
+    plotting.band(left, ds.left, ds.measured_continued.transpose(*order), "generalised before", "measured", marker="o")
+    plotting.band(left, ds.left, ds.scratch.transpose(*order), "from the start", "third", marker="s")
+    left.plot(float(ds.left[0]), float(ds.measured_kept.mean()), "x", color=plotting.COLORS["control"], label="without decay")
+    left.axvline(float(crossings(ds).mean()), color=plotting.COLORS["theory"], linewidth=0.8, label="efficiencies equal")
+    left.set(xlabel="share of the pairs", ylabel="test accuracy", ylim=(-0.02, 1.05))
+    plotting.band(right, ds.left, ds.memory.transpose(*order), "memorising random labels", "control", marker="o")
+    plotting.band(right, ds.left, (ds.general + 0 * ds.left).transpose(*order), "generalising", "measured")
+    right.set(xlabel="share of the pairs", ylabel="mean margin / cube of the norm", xscale="log", yscale="log")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Ungrok),
+    paper=jd.grid(
+        Ungrok, group="113", hidden=512, epochs=10_000, lr=0.002, decay=2e-4, fewer=(0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4)
+    ),
+    seeds=8,
+    paper_seeds=8,
+    evidence="network",
+    source=f"arXiv:2309.02390, sections 3 and 5 ({PAPER})",
+    plot=plot,
+    caption="Left: test accuracy after 800 epochs on a share of the pairs, of networks that had generalised before and of others "
+    "from the start; line: the share at which both efficiencies are equal. Right: mean margin over the cube of the norm of all "
+    "weights. Symbols and bands: median and central 90% of the runs.",
+)
+CLAIMS = (
+    STUDY.claim(
+        id="varma.ungrok",
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        statement="A network of squares that has learned addition modulo 23 from 0.7 of the pairs, and is trained further on 0.1 "
+        "of them with weight decay, loses what it learned: its test accuracy, 1 before, falls to at most .1 on average, while it "
+        "still fits its pairs. Without weight decay, or on half of the pairs, it keeps a test accuracy of at least .95.",
+        judge=judge_ungrok,
+        controls={"shares in reverse order": reverse("measured_continued")},
+        rivals={
+            "nothing is lost": continued(lambda ds: ds.learned),
+            "all is lost on any share": continued(lambda ds: ds.measured_continued.isel(left=0, drop=True)),
+            "lost without decay too": lambda ds: ds.assign(measured_kept=ds.measured_continued.isel(left=0, drop=True)),
+        },
+    ),
+    STUDY.claim(
+        id="varma.efficiency",
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        statement="In networks of squares that memorise random labels, the mean margin over the cube of the norm of all weights "
+        "after a fixed number of epochs with weight decay falls like a power of the number of pairs between -1.6 and -1.2, faster "
+        "than its inverse. It equals that of a network that has learned addition modulo 23 at between 0.30 and 0.36 of all pairs.",
+        judge=judge_efficiency,
+        controls={"shares in reverse order": reverse("memory")},
+        rivals={
+            "memorising costs the same for all numbers": memory(0.0),
+            "margin in inverse proportion to the number": memory(-1.0),
+        },
+    ),
+    STUDY.claim(
+        id="varma.crossing",
+        expected="measured",
+        statement="The share of pairs at which memorising is as efficient as generalising, beside the share from which networks "
+        "of squares that have generalised keep it for 800 epochs, and the share from which others generalise within 800 epochs "
+        "from the start.",
+        judge=judge_crossing,
+        found={
+            "ln of the share of unlearning over the crossing, mean": (-0.7, -0.3),
+            "ln of the share of learning over the crossing, mean": (0.08, 0.22),
+        },
+        rivals={"learned and lost at the same shares": continued(lambda ds: ds.scratch)},
+    ),
+)

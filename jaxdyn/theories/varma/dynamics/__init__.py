@@ -1,0 +1,1 @@
+"""Efficiency of a network, and where two efficiencies cross."""

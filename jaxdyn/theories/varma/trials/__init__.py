@@ -1,0 +1,1 @@
+"""Networks that generalise and are then trained on fewer pairs, beside networks that memorise."""

@@ -1,0 +1,1 @@
+"""The spectrum of a rolling window of updates."""

@@ -1,0 +1,1 @@
+"""Networks on a group, and the spectrum of their updates along training."""
