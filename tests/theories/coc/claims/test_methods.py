@@ -25,6 +25,7 @@ def verdict(ds):
     [
         ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5}, (True, True)),
         ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.99}, (True, False)),
+        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5, "icot": 0.9, "cot": 0.9}, (True, False)),
         ({"coconut": 0.5, "no_curriculum": 0.2, "pause_as_thought": 0.2}, (False, False)),
     ],
 )
