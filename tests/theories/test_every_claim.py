@@ -17,6 +17,8 @@ def test_is_complete_and_its_grids_can_be_built(claim):
     assert (claim.counterpart is not None) == (claim.expected == "refuted")
     for grid in (claim.quick, claim.paper or claim.quick):
         assert len(grid.cells()) > 0
+        for control in claim.controls.values():  # settings that a control asks for are allowed at both scales
+            assert callable(control.breach) or len(grid.replace(**control.breach).cells()) > 0
 
 
 @pytest.mark.slow
