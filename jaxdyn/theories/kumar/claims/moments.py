@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
+from jaxdyn import plotting
 from jaxdyn.theories.kumar.trials.moments import Moments, trial
 
 __all__ = ["CLAIMS", "judge"]
@@ -21,6 +23,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses and kernels, both sides."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_loss, ds.measured_loss, "losses")
+    plotting.scatter(right, ds.predicted_kernel, ds.measured_kernel, "entries of the kernel", log=False)
+    left.set(xlabel="loss from the statistics of the weights", ylabel="expected squared error")
+    right.set(xlabel="kernel from the statistics of the weights", ylabel="kernel of the network")
+
+
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Moments),
@@ -29,6 +40,8 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="algebra",
     source="arXiv:2310.06110, polynomial regression",
+    plot=plot,
+    caption="Expected squared error and tangent kernel of random networks against the formulas; a point is a run, or an entry.",
 )
 
 CLAIMS = (

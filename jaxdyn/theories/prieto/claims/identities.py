@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import xarray as xr
+from matplotlib.figure import Figure
 
 import jaxdyn as jd
+from jaxdyn import plotting
 from jaxdyn.theories.prieto.trials.identities import Identities, trial
 
 __all__ = ["CLAIMS", "judge"]
@@ -21,6 +23,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Inner products and losses, both sides."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_along, ds.measured_along, "layers", log=False)
+    plotting.scatter(right, ds.predicted_scaled, ds.measured_scaled, "losses")
+    left.set(xlabel="from the logits alone", ylabel="matrix times gradient")
+    right.set(xlabel=r"loss of the logits $c^3z$", ylabel=r"loss of weights times $c$")
+
+
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Identities),
@@ -29,6 +40,9 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="algebra",
     source="arXiv:2501.04697, sections 3 and 4",
+    plot=plot,
+    caption="Left: inner product of every matrix with its gradient against the mean over samples of logits times their gradients. "
+    "Right: loss of scaled weights against that of scaled logits. Softmax and StableMax.",
 )
 
 CLAIMS = (
