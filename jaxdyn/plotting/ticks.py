@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Logarithmic", "Scalar", "plain_numbers"]
 
+SHORTEST, LONGEST = 1e-3, 1e4  # decimals between these are no longer than powers
+FEW = 30.0  # ratio of an axis' ends, below which multiples of powers are labelled
 RAISED = str.maketrans("-−0123456789.", "⁻⁻⁰¹²³⁴⁵⁶⁷⁸⁹·")
 
 
@@ -22,11 +24,16 @@ def _plain(text: str) -> str:
 
 
 class Logarithmic(LogFormatterSciNotation):
-    """Powers of the base, and their small multiples where an axis spans few decades."""
+    """Powers of the base, and their small multiples where an axis spans few decades; there as decimals, unless these are long."""
 
     def __call__(self, x: float, pos: Any = None) -> str:
         """The label of one tick."""
-        return _plain(super().__call__(x, pos))
+        text = super().__call__(x, pos)
+        return f"{x:g}" if text and self._short() else _plain(text)
+
+    def _short(self) -> bool:
+        low, high = sorted(abs(float(end)) for end in self.axis.get_view_interval())
+        return self._base == 10 and SHORTEST <= low and high <= LONGEST and high < FEW * low
 
 
 class Scalar(ScalarFormatter):

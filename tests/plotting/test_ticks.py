@@ -40,6 +40,14 @@ def test_the_same_ticks_are_labelled_as_by_matplotlib(scale, ends):
         assert not any("$" in t.get_text() for t in mine)
 
 
+@pytest.mark.parametrize(("ends", "few"), [((0.3, 4.0), True), ((300, 2000), True), ((0.01, 4.0), False), ((2e-4, 3e-3), False)])
+def test_few_decades_have_decimals(ends, few):
+    axis = axis_of("log", ends)
+    labels = [t.get_text() for t in (*axis.get_majorticklabels(), *axis.get_minorticklabels()) if t.get_text()]
+    assert labels and all(any(c in t for c in "×⁰¹²³⁻") for t in labels) != few
+    assert not few or all(float(label) > 0 for label in labels)
+
+
 def test_another_base_is_named():
     formatter = axis_of("log", (1, 64), base=2).get_major_formatter()
     assert isinstance(formatter, Logarithmic)

@@ -89,9 +89,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for name, color in zip(map(str, np.atleast_1d(ds.group)), ("measured", "third"), strict=False):
         part = ds.sel(group=name) if "group" in ds.dims else ds
+        label = rf"$Z_{{{name}}}$" if name.isdigit() else name
         share = part.share * critical_share(parse(name))
-        plotting.band(left, share, part.measured_time.transpose("seed", "share"), name, color, marker="o")
-        plotting.band(right, ds.epoch, part.accuracy.sel(share=ds.share.min()).transpose("seed", "epoch"), name, color)
+        plotting.band(left, share, part.measured_time.transpose("seed", "share"), label, color, marker="o")
+        plotting.band(right, ds.epoch, part.accuracy.sel(share=ds.share.min()).transpose("seed", "epoch"), label, color)
     left.set(xlabel="share of all pairs", ylabel=f"epochs until the test accuracy is {KNOWN}", xscale="log", yscale="log")
     right.set(xlabel="epoch", ylabel="test accuracy, smallest share", ylim=(0, 1.02))
 
