@@ -32,8 +32,10 @@ class Logarithmic(LogFormatterSciNotation):
         return f"{x:g}" if text and self._short() else _plain(text)
 
     def _short(self) -> bool:
+        assert self.axis is not None, "labels are of an axis"
         low, high = sorted(abs(float(end)) for end in self.axis.get_view_interval())
-        return self._base == 10 and SHORTEST <= low and high <= LONGEST and high < FEW * low
+        ten: bool = getattr(self, "_base", None) == 10
+        return ten and SHORTEST <= low and high <= LONGEST and high < FEW * low
 
 
 class Scalar(ScalarFormatter):
