@@ -49,6 +49,7 @@ def test_shortcuts_of_one_problem_by_hand():
     assert row["label_1"] == 4 and row["label_2"] == 4 and row["in_degree_2"] == 1 and row["parentless"] == 2
 
 
+@pytest.mark.slow
 def test_shortcuts_of_the_released_variant_fail_on_the_balanced_one():
     found = prosqa.shortcuts(prosqa.draw(0, 300, "balanced"))
     assert found["other_1"] == found["other_2"] == 0.5

@@ -1,11 +1,14 @@
 """The table is that of all embeddings, and its exact columns are reproduced for up to six vertices."""
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn.theories.sln import model, published
 from jaxdyn.theories.sln.claims.exact import shares
 from jaxdyn.theories.sln.trials.atlas import Atlas, trial
 
 
+@pytest.mark.slow
 def test_exact_columns():
     assert set(published.TABLE) == set(model.METHODS) - {model.CHANCE}
     assert all(len(row) == len(published.COLUMNS) for row in published.TABLE.values())

@@ -45,6 +45,7 @@ def test_kinds_share_their_problems_and_differ_in_the_middle():
         assert row[1:3] == (f.text + codes).tolist() and len(row) == 2 + 2 + 3
 
 
+@pytest.mark.slow
 def test_the_curriculum_grows_and_random_parts_vary():
     count = lambda rows, f: [sum(t >= f.text for t in row) for row in rows]  # noqa: E731
     f = Assorted(**SMALL).forest()

@@ -50,6 +50,7 @@ def test_potentials_off_the_diagonal_of_a_solution_vanish_unless_its_nodes_are_s
     assert float(found["largest"]) == pytest.approx(np.abs(r).max(), rel=1e-10)
 
 
+@pytest.mark.slow
 def test_a_trial_takes_the_trained_network_apart(trained_runs):
     data = trained_runs
     assert int(data.status.sum()) == 0

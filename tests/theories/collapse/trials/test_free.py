@@ -10,6 +10,7 @@ from jaxdyn.theories.collapse.trials.free import Unconstrained, trial
 SMALL = {"most": 4, "width": 5, "dim": 5.0, "each": 2, "decay": 0.05, "steps": 2000.0}
 
 
+@pytest.mark.slow
 def test_balanced_classes_reach_the_minimum():
     ds = jd.sweep(trial, jd.grid(Unconstrained, classes=[3.0, 4.0], **SMALL), 2)
     for name in ("cosines", "gaps", "objective"):

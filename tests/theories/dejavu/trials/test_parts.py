@@ -11,6 +11,7 @@ from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, tria
 SMALL = {"width": 8, "hidden": 20, "length": 8, "batch": 4, "steps": 30, "fitted": 8, "fits": 20, "texts": 4}
 
 
+@pytest.mark.slow
 def test_short_runs():
     ds = jd.sweep(trial, jd.grid(Parts, lr=[1e-2, 2e-2], **SMALL), 2)
     assert ds["mode"].values.tolist() == list(MODES) and ds.share.values.tolist() == list(SHARES)

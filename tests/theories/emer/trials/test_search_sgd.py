@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.emer.trials.search_sgd import SearchSgd, trial
 
 
+@pytest.mark.slow
 def test_sgd_and_theory():
     grid = jd.grid(SearchSgd, target="top", train=["diagonal", "full"], lr=[1.0, 0.25], renaming=[0.0, 1.0], span=10.0, fresh=16)
     ds = jd.sweep(trial, grid, 2)

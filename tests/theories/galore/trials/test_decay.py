@@ -34,6 +34,7 @@ def test_pairs_are_turned_counterexamples(x64):
         assert np.sign(u[:, 0] @ (g - kept) @ vt[0]) == -sign  # negative: the spectral norm is below that of the part
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["entries", "pair"])
 def test_short_descents(kind):
     grid = jd.grid(Quadratic, kind=kind, step=0.4, every=1)

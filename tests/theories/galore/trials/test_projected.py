@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore.trials import projected
 
 
+@pytest.mark.slow
 def test_fixed_and_switching_subspaces():
     ds = jd.sweep(projected.fixed_trial, jd.grid(projected.Fixed), 3)
     assert float((ds.measured_worst_ratio - ds.predicted_worst_ratio).max()) < 1e-9

@@ -10,6 +10,7 @@ from jaxdyn.theories.hyper.trials.encoders import Contrastive, trial
 SMALL = {"inputs": 8, "width": 6, "dim": 6.0, "relevant": 3.0, "hidden": 16, "batch": 16, "examples": 200, "records": 2}
 
 
+@pytest.mark.slow
 def test_short_runs_learn_the_relevant_bits():
     ds = jd.sweep(trial, jd.grid(Contrastive, encoder=["linear", "mlp"], every=100.0, **SMALL), 2)
     assert (ds.measured_loss.isel(step=-1) < ds.measured_loss.isel(step=0)).all()

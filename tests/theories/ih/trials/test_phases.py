@@ -13,6 +13,7 @@ from jaxdyn.theories.ih.trials import phases
 from jaxdyn.theories.ih.trials.phases import FIRST, Phases, trial
 
 
+@pytest.mark.slow
 def test_short_training():
     ds = jd.sweep(trial, jd.grid(Phases, first=[0.0, 1.0], length=24, every=8, samples=5), 2)
     assert int(ds.status.max()) == 0

@@ -24,6 +24,7 @@ def published_recursion(steps, eta=0.02, temperature=3.0):
     return np.array(h)
 
 
+@pytest.mark.slow
 def test_published_numbers(bounce_runs):
     h = published_recursion(5001)
     low, at, last = published.FIG4.values()

@@ -16,6 +16,7 @@ def trained():
     return jd.sweep(hierarchy.trial, grid.replace(threshold=0.05, batch=64), seeds=range(2))
 
 
+@pytest.mark.slow
 def test_a_short_run(trained):
     never = float(trained.step.max()) + 1
     assert trained.sizes["height"] == 2

@@ -16,6 +16,7 @@ def test_the_flow_of_a_layer_follows_the_closed_form_if_attention_learns():
     assert float(jd.relative_error(none.assign(predicted_path=none.relaxed), "path", "token node").max()) < 1e-8
 
 
+@pytest.mark.slow
 def test_a_trained_block_follows_its_ode_and_fixed_attention_keeps_the_rank():
     ds = jd.sweep(lowrank.trained_trial, jd.grid(lowrank.Trained, eta=0.02, span=0.4, ratio=[0.0, 1.0]), 2)
     learned, fixed = ds.sel(ratio=1.0), ds.sel(ratio=0.0)

@@ -64,6 +64,7 @@ def test_decay_is_coupled(x64):
     np.testing.assert_allclose(updates, -0.1 * np.sign(g + 0.5 * w), rtol=1e-6)  # the first step of Adam is a sign
 
 
+@pytest.mark.slow
 def test_training_learns_the_classes_and_at_rate_zero_nothing():
     grid = jd.grid(Table1, classes=6, latents=(5, 6), width=16, samples=1, every=60.0, lr=[0.0, 3e-3])
     ds = jd.sweep(training.trial, grid, seeds=2)

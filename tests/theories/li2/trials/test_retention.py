@@ -17,6 +17,7 @@ def runs():
     return jd.sweep(trial, SMALL, 2)
 
 
+@pytest.mark.slow
 def test_trial_keeps_more_with_more_pairs():
     ds = runs()
     assert (ds.status == 0).all() and ds.measured_mass.dims == ("c", "seed", "object", "start", "subset")

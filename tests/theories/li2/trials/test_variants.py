@@ -53,6 +53,7 @@ def test_the_loss_is_that_of_the_pairs_trained_on():
     assert float(loss(s, p, d)) == pytest.approx(((o - aim) ** 2).sum(1).mean(), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_short_runs_of_both_kinds():
     ds = jd.sweep(trial, jd.grid(Variant, imaginary=[0.0, 1.0], **SMALL), 2)
     assert set(ds.measured_time.values.ravel()) <= {0, 2, 4, 8} and ds.sizes["epoch"] == 3

@@ -31,6 +31,7 @@ def test_switch_moves_with_the_start_at_slope_one(small):
     np.testing.assert_allclose(step, np.log(2), atol=0.01)
 
 
+@pytest.mark.slow
 def test_judges_say_when_data_are_too_few(small):
     with pytest.raises(jd.Inconclusive, match="at least 3 values of alpha"):
         switch.judge_switch(small.isel(alpha=slice(2)))

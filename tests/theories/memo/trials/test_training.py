@@ -12,6 +12,7 @@ from jaxdyn.theories.memo.trials.training import Memory, data, trial
 SMALL = {"images": 40, "hidden": 32, "active": 32.0, "records": 4}
 
 
+@pytest.mark.slow
 def test_true_and_random_labels_are_fitted():
     ds = jd.sweep(trial, jd.grid(Memory, condition=["true", "random labels"], every=60.0, **SMALL), 2)
     assert (ds.measured_right == 1).all() and (ds.measured_first <= 240).all()

@@ -18,6 +18,7 @@ def test_shapes_have_the_weights_asked_for(grid):
         assert s.hidden() >= s.sizes()[1]
 
 
+@pytest.mark.slow
 def test_a_trial_learns():
     small = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 2}
     s = jd.grid(Depth, shape="2x8", weights=4_000, lr=2e-2, **small).cells()[0]

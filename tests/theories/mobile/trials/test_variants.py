@@ -12,6 +12,7 @@ from jaxdyn.theories.mobile.trials.variants import Variants, trial
 SMALL = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 2, "width": 8, "hidden": 6, "layers": 2, "heads": 2}
 
 
+@pytest.mark.slow
 def test_a_trial_learns_and_counts():
     traced = []
 

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxdyn.theories.nanda import model
 from jaxdyn.theories.nanda.dynamics import progress as theory
@@ -48,6 +49,7 @@ def test_measures_are_those_of_the_plain_forms(x64):
         np.testing.assert_allclose(got[f"{name}_accuracy"], np.mean(right[only]), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_trial_is_complete_and_float32_stays_so(x64):
     s = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=4, every=2)
     out = jax.jit(progress.trial, static_argnums=0)(s, jax.random.key(7))

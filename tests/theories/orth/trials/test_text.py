@@ -26,6 +26,7 @@ def test_bad_readings_are_refused(bad, words):
         Watched(**(TINY | bad))
 
 
+@pytest.mark.slow
 def test_a_training_run_starts_at_its_seed_and_learns(x64):
     s = jd.grid(Watched, **(TINY | {"steps": 20, "every": 20, "lr": 0.01})).cells()[0]
     found = jax.jit(trial)(s, jax.random.key(0))

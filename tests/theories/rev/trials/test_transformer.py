@@ -17,6 +17,7 @@ def test_groups_follow_the_direction_that_was_learned():
     np.testing.assert_allclose(means[0], [1.0, 6.0, (3 + 9) / 2, (8 + 4) / 2])
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_of_what_is_shown_and_of_nothing_else(trained):
     s, _, run = trained
     n = runs.sizes(s).train

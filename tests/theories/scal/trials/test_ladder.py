@@ -34,6 +34,7 @@ def test_rare_bytes_share_the_last_number():
     assert np.unique(data[tokens == 31]).size > 1 and np.unique(data[tokens == 30]).size == 1
 
 
+@pytest.mark.slow
 def test_losses_fall_with_the_budget():
     ds = jd.sweep(ladder.trial, jd.grid(Rung, factor=[0.5, 1.0], **TINY), 2)
     assert (ds.status == 0).all()

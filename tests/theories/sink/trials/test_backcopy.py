@@ -12,6 +12,7 @@ from jaxdyn.theories.sink.trials.backcopy import Backcopy, held, trial
 SMALL = {"vocabulary": 9, "length": 12, "width": 8, "hidden": 16, "batch": 8, "samples": 2, "every": 10.0, "longest": 20}
 
 
+@pytest.mark.slow
 def test_short_runs():
     ds = jd.sweep(trial, jd.grid(Backcopy, attention=["softmax", "relu"], **SMALL), 2)
     assert float(ds.excess.isel(step=-1).max()) < float(ds.excess.isel(step=0).min())

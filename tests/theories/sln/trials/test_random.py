@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.sln.trials.random import BEST, LITERAL, Random, trial
 
 
+@pytest.mark.slow
 def test_trees_and_forms():
     ds = jd.sweep(trial, jd.grid(Random, kind="tree", nodes=[6.0, 9.0], graphs=6, rows="few", most=12), 2)
     assert float(ds.far.sel(embedding=BEST).min()) > 1 - 1e-12

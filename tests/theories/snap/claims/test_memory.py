@@ -16,6 +16,7 @@ def rare():
     return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
 
 
+@pytest.mark.slow
 def test_judges_of_the_memory(rare):
     main, crowd = rare["main"], rare["crowd"]
     assert passes(memory.judge_early, main, "instant") and passes(memory.judge_memory, main, "memory")

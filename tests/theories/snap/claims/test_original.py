@@ -14,6 +14,7 @@ def data():
     return jd.sweep(claims.trial, grid, seeds=3)
 
 
+@pytest.mark.slow
 def test_judge_of_a_single_matrix(data):
     good = data.sel(product="single", frame="orthonormal", misfit=1.0)
     assert passes(claims.judge_single, good)

@@ -12,6 +12,7 @@ from jaxdyn.theories.sup.trials.search import Search, instance, think, trial
 SMALL = {"names": 14, "edges": 18, "thoughts": 4, "width": 8, "graphs": 6, "rows": 19.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_thoughts_hold_what_a_queue_finds(dtype):
     ds = jd.sweep(
@@ -26,6 +27,7 @@ def test_thoughts_hold_what_a_queue_finds(dtype):
     assert float(ds.discrete_steps.mean()) > 1.2 * float(ds.measured_steps.mean())
 
 
+@pytest.mark.slow
 def test_predicted_sets_by_a_queue(x64):
     s = Search(kind="tree", nodes=14.0, **SMALL)
     one = instance(s, jax.random.key(5))
