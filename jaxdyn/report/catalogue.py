@@ -16,7 +16,7 @@ from jaxdyn.engine.registry import all_claims, home
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
-from jaxdyn.report import papers, studies
+from jaxdyn.report import studies, theories
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -43,7 +43,7 @@ def table(claims: Sequence[Claim]) -> str:
     rows = ["| theory | papers | upheld | refuted | measured | claims |", "|---|---|--:|--:|--:|--:|"]
     for theory in dict.fromkeys(c.theory for c in claims):
         mine = [c for c in claims if c.theory == theory]
-        about = papers.theory(theory)
+        about = theories.theory(theory)
         links = ", ".join(f"[{p.arxiv}]({p.url})" for p in about.papers)
         name = f"`{theory}`" if about.title == theory else f"`{theory}` {about.title}"
         rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))

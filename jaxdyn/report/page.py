@@ -20,7 +20,7 @@ from markupsafe import Markup
 
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import maps, mathml, papers, studies, words
+from jaxdyn.report import maps, mathml, studies, theories, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.plates import PLATES
@@ -208,7 +208,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
     """A theory: its papers, a paragraph, its counts, and its claims."""
-    about = papers.theory(theory)
+    about = theories.theory(theory)
     return {
         "theory": theory,
         "anchor": _anchor(theory),

@@ -35,35 +35,47 @@ def fires(ds: xr.Dataset) -> xr.DataArray:
     return xr.where(ratio.isel(end=0, drop=True).isnull(), np.nan, ratio.isel(end=0, drop=True).copy(data=at))
 
 
+def worlds(ds: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
+    """The runs with weight decay, and those without."""
+    return ds.sel(decay=ds.decay.max().item(), drop=True), ds.sel(decay=0.0, drop=True)
+
+
+def gates(ds: xr.Dataset) -> list[jd.Check]:
+    """All networks fit their pairs, and those with decay generalise."""
+    return [
+        jd.gate("training accuracy", ds.fitted, at_least=0.99),
+        jd.gate("final test accuracy with decay", worlds(ds)[0].test.isel(epoch=-1), at_least=KNOWN),
+    ]
+
+
+def ahead(ds: xr.Dataset) -> xr.DataArray:
+    """Epochs from firing to generalising; a detector that never fires counts as one that does at twice the epochs of the run."""
+    return ds.measured_time - np.minimum(fires(ds), 2 * float(ds.epoch[-1]))
+
+
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Whether the detector fires before the network generalises, in runs with decay and in those without."""
     jd.need(ds, seed=8, decay=(0.0,))
-    decay = ds.decay.max().item()
-    on, off = ds.sel(decay=decay, drop=True), ds.sel(decay=0.0, drop=True)
+    on, off = worlds(ds)
     fired, time = fires(on), on.measured_time
-    ahead = time - np.minimum(fired, 2 * float(ds.epoch[-1]))
     return [
-        jd.gate("training accuracy", ds.fitted, at_least=0.99),
-        jd.gate("final test accuracy with decay", on.test.isel(epoch=-1), at_least=KNOWN),
+        *gates(ds),
         jd.share_within("with decay: share that fires before the test accuracy is .95", fired < time, over="seed", low=0.5),
         jd.share_within("without decay: share that fires", np.isfinite(fires(off)), over="seed", high=0.5),
-        jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead, over="seed", low=50.0),
+        jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead(on), over="seed", low=50.0),
     ]
 
 
 def judge_late(ds: xr.Dataset) -> list[jd.Check]:
     """Whether networks generalise before the detector fires, and whether they do so without decay."""
     jd.need(ds, seed=8, decay=(0.0,))
-    decay = ds.decay.max().item()
-    on, off = ds.sel(decay=decay, drop=True), ds.sel(decay=0.0, drop=True)
+    on, off = worlds(ds)
     fired, time = fires(on), on.measured_time
-    ahead = time - np.minimum(fired, 2 * float(ds.epoch[-1]))
     return [
-        jd.gate("training accuracy", ds.fitted, at_least=0.99),
-        jd.gate("final test accuracy with decay", on.test.isel(epoch=-1), at_least=KNOWN),
+        *gates(ds),
         jd.share_within("with decay: share that fires before the test accuracy is .95", fired < time, over="seed", high=0.5),
         jd.share_within("with decay: share that fires", np.isfinite(fired), over="seed", low=0.5),
-        jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead, over="seed", high=-20.0),
+        jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead(on), over="seed", high=-20.0),
         jd.at_least("without decay: final test accuracy", off.test.isel(epoch=-1), KNOWN),
     ]
 
