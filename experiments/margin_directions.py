@@ -1,8 +1,9 @@
 r"""Max-margin token selection: directions of normalised gradient descent beside those of support vector machines.
 
 Left: in two dimensions, the path of p among the tokens (circles: optimal ones), with the direction of the largest margin and the
-attention at the end. Right: 1 - cosine against the norm in six dimensions, for vectors p and matrices W, with runs in which an
-optimal token is not picked. Papers: arXiv 2306.13596, 2308.16898.
+attention at the end. Middle: 1 - cosine against the norm in six dimensions, for vectors p and matrices W, with runs in which an
+optimal token is not picked. Right: the same for W = K Q^T, factors trained apart, with the solutions of least nuclear norm and of
+least Frobenius norm. Papers: arXiv 2306.13596, 2308.16898.
 """
 
 import sys
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
+from jaxdyn.theories.margin.trials import factored
 from jaxdyn.theories.margin.trials.select import Select, trial
 
 SEEDS = {"quick": 24, "paper": 128}
@@ -55,10 +57,23 @@ def plane(ds: xr.Dataset, ax: object) -> None:
     ax.set(xlabel=r"$x_1$", ylabel=r"$x_2$", title="tokens of 2 sequences (by colour) and directions")
 
 
-def draw(flat: xr.Dataset, ds: xr.Dataset, fig: Figure) -> None:
+def apart(ds: xr.Dataset, ax: object) -> None:
+    """1 - cosine of products of factors with both solutions."""
+    nuclear = (ds.measured_direction * ds.predicted_direction).sum(["row", "column"])
+    picked = ds.assumed_selected.values > 0.99
+    for values, color, label in ((nuclear, "measured", "least nuclear norm"), (ds.to_frobenius, "third", "least Frobenius norm")):
+        for chosen, style in ((picked, "-"), (~picked, ":")):
+            x, y = (v.transpose("record", "seed").values[:, chosen] for v in (ds["norm"], 1 - values))
+            ax.loglog(x, y, style, color=plotting.COLORS[color], linewidth=1, alpha=0.7)
+        ax.plot([], [], color=plotting.COLORS[color], label=label)
+    ax.set(xlabel="nuclear norm of W = K Q^T", ylabel="1 - cosine with the solution of", title="keys and queries apart")
+
+
+def draw(flat: xr.Dataset, ds: xr.Dataset, products: xr.Dataset, fig: Figure) -> None:
     """The plane, and 1 - cosine against the norm."""
-    left, right = fig.subplots(1, 2)
+    left, right, last = fig.subplots(1, 3)
     plane(flat, left)
+    apart(products, last)
     for kind, color in zip(ds.weights.values, ("measured", "third"), strict=True):
         part = ds.sel(weights=kind)
         for picked, style in ((True, "-"), (False, ":")):
@@ -77,9 +92,10 @@ def run(scale: str, out: Path) -> None:
     """Train, print, draw and save."""
     seeds = SEEDS[scale]
     ds = experiment.sweep(out, "runs", trial, jd.grid(Select, weights=["vector", "matrix"]), seeds)
+    products = experiment.sweep(out, "factored", factored.trial, jd.grid(factored.Factored), seeds)
     flat = experiment.sweep(out, "plane", trial, jd.grid(Select, **PLANE), 12)
     experiment.table(out, "cosines", rows(ds), f"Cosine with the largest margin after 2560 steps, {seeds} seeds")
-    experiment.figure(out, "margin_directions", lambda fig: draw(flat, ds, fig), (11.0, 4.4))
+    experiment.figure(out, "margin_directions", lambda fig: draw(flat, ds, products, fig), (15.0, 4.4))
     experiment.save(out, "runs", ds)
 
 

@@ -1,21 +1,21 @@
 r"""Normalised gradient descent on random sequences beside the support vector machine of their optimal tokens.
 
-Tokens and queries are Gaussian. Each sequence has one optimal token, of score 1; the others have the score ``other``, or scores
-spread around it. Vectors p are embedded in the features of matrices, where they have zeros, so that both share one program.
+Vectors p are embedded in the features of matrices, where they have zeros, so that both share one program.
 """
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.theories.margin import model
 from jaxdyn.theories.margin.dynamics import svm
+from jaxdyn.theories.margin.trials import sequences
 
-__all__ = ["Select", "trial"]
+__all__ = ["Select", "distance", "trial"]
 
 
 @jd.setting
@@ -46,31 +46,8 @@ class Select:
 
     def __post_init__(self) -> None:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.spread and self.other + self.spread < 1, "other + spread is below 1", "other", "spread")
-        for name in ("reversed", "blended"):
-            jd.require(self, getattr(self, name) in (0, 1), f"{name} is 0 or 1", name)
-        jd.require(self, self.shown >= 3, "shown is at least 3", "shown")
-        jd.require(self, self.sequences >= 1 and self.inputs >= 2, "sequences >= 1, inputs >= 2", "sequences", "inputs")
+        sequences.check(self)
         jd.require(self, self.every >= 1 and self.records >= 3, "every >= 1, records >= 3", "every", "records")
-
-
-def problem(s: Select, key: PRNGKeyArray) -> tuple[model.Data, Int[Array, " n"]]:
-    """Features and scores, and the optimal tokens as the theory knows them."""
-    k_x, k_z, k_best, k_score = jax.random.split(key, 4)
-    n, t, d = s.sequences, s.shown, s.inputs
-    x = jax.random.normal(k_x, (n, t, d), jnp.float64)
-    z = jax.random.normal(k_z, (n, d), jnp.float64)
-    best = jax.random.randint(k_best, (n,), 0, t)
-    first = jnp.arange(n) == 0
-    mark = jax.nn.one_hot(best, t, dtype=jnp.float64)
-    mean = jnp.sum((1 - mark)[..., None] * x, 1) / (t - 1)
-    blend = (s.blended * first[:, None] * mark)[..., None]
-    x = x * (1 - blend) + blend * mean[:, None]
-    z = jnp.where(s.weights == "matrix", z, jnp.eye(d)[0])  # a query of its own, or none: features x in the first column
-    scores = s.other + s.spread * jax.random.uniform(k_score, (n, t), jnp.float64, -1.0, 1.0)
-    actual = jnp.where(first & (s.reversed == 1), (best + 1) % t, best)
-    scores = jnp.where(jax.nn.one_hot(actual, t) == 1, 1.0, scores)
-    return model.Data(jnp.einsum("nti,nj->ntij", x, z).reshape(n, t, d * d), scores), best
 
 
 def distance(p: Float[Array, " D"], q: Float[Array, " D"]) -> Float[Array, ""]:
@@ -80,7 +57,7 @@ def distance(p: Float[Array, " D"], q: Float[Array, " D"]) -> Float[Array, ""]:
 
 def trial(s: Select, key: PRNGKeyArray) -> jd.Observables:
     """Directions along training, beside that of the largest margin."""
-    data, best = problem(s, key)
+    data, best = sequences.draw(s, key, s.weights == "matrix")
     solved = svm.largest_margin(svm.differences(data.features, best))
     target = jnp.nan_to_num(solved.p / jnp.linalg.norm(solved.p), nan=1.0)
     start = jnp.zeros(s.inputs**2, jnp.float64)
