@@ -18,7 +18,6 @@ import jaxdyn as jd
 from jaxdyn import train as loop
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
-from jaxdyn.theories.li2.dynamics.critical import critical_share
 from jaxdyn.theories.li2.trials import training
 from jaxdyn.theories.varma.dynamics import efficiency as theory
 
@@ -101,7 +100,7 @@ def taught(s: Ungrok, base: training.Training, d: training.Data, start: model.Pa
 
 
 def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
-    """Accuracies and efficiencies of all branches after the same number of epochs; the critical share of Li2 for the group."""
+    """Accuracies and efficiencies of all branches after the same number of epochs."""
     k_data, k_init, k_labels = jax.random.split(key, 3)
     base = training.Training(group=s.group, hidden=s.hidden)
     order = parse(s.group).order
@@ -131,8 +130,6 @@ def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
             "learned": first["test"][-1],
             "fitted": jnp.min(curves["train"][:, -1]),
             "curve": jd.named(curves["test"][continued], "left epoch"),
-            "without": jd.named(curves["test"][-1], "epoch"),
-            "critical": jnp.asarray(critical_share(parse(s.group)), jnp.float64),
         },
         coords={"left": s.fewer, "epoch": range(0, s.epochs + 1, s.epochs // SAMPLES)},
         status=loop.finite_status(curves),

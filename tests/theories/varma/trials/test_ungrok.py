@@ -19,7 +19,6 @@ def test_continued_networks_start_where_the_first_training_ended():
     ds = jd.sweep(trial, jd.grid(Ungrok, group="7", hidden=32, epochs=200, many=0.8, fewer=(0.3, 0.8)), seeds=2)
     first = ds.curve.isel(epoch=0)
     np.testing.assert_allclose(first.sel(left=0.8), ds.learned)
-    np.testing.assert_allclose(ds.without.isel(epoch=-1), ds.measured_kept)
     np.testing.assert_allclose(ds.curve.isel(epoch=-1), ds.measured_continued)
     assert ds.sizes["epoch"] == SAMPLES + 1 and bool((ds.fitted > 0.9).all())
     assert bool((ds.memory.sel(left=0.3) > ds.memory.sel(left=0.8)).all())
