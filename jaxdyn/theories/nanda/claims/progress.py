@@ -140,22 +140,22 @@ def plot_trig(ds: xr.Dataset, fig: Figure) -> None:
     right.set(yscale="log", xlabel="epoch", ylabel="loss on test pairs")
 
 
-FOUND_ORDER = {  # the worst runs of seeds 0:6 and 7200000:7200006, and room for those of others
+FOUND_ORDER = {  # the worst run of seeds 0:5, and room for that of others
     "epoch from which the test loss is below half of chance / epochs": (0.3, 0.9),
-    "epoch of the train loss / epoch of the test loss": (0.3, 0.99),
-    "epoch of the excluded loss / epoch of the test loss": (0.4, 0.99),
-    "epoch of the restricted loss / epoch of the test loss": (0.4, 0.99),
+    "epoch of the train loss / epoch of the test loss": (0.6, 0.99),
+    "epoch of the excluded loss / epoch of the test loss": (0.6, 0.99),
+    "epoch of the restricted loss / epoch of the test loss": (0.7, 0.99),
 }
-FOUND_TRIG = {  # means of the same seeds, the worst runs, and room for those of others
-    "explained share of the variance of test logits, mean over runs": (0.9, 0.99),
+FOUND_TRIG = {  # the interval of seeds 0:5; the worst run, and room for that of others
+    "explained share of the variance of test logits, mean over runs": (0.954, 0.982),
     "|restricted loss - loss of the algorithm| / chance, mean over epochs": (0.02, 0.1),
 }
-SMALL = "At small scale: 43 residues, width 32, half of the pairs, rate .003, decay 2, 1200 epochs."
+SMALL = "At small scale: 43 and 53 residues, width 32, half of the pairs, rate .003, decay 2, 1200 epochs."
 STUDY = jd.Study(
     trial=trial,
-    quick=jd.grid(Training, p=43),
+    quick=jd.grid(Training, p=[43, 53]),
     paper=jd.grid(Training, p=113, width=128, hidden=512, share=0.3, lr=1e-3, decay=1.0, epochs=40_000, every=200),
-    seeds=6,
+    seeds=4,
     paper_seeds=3,
     evidence="network",
     assumes=(jd.above("test_accuracy", 0.99),),
@@ -172,7 +172,7 @@ RENAMED = {"no frequency is special: residues renamed": renamed}
 CLAIMS = (
     STUDY.claim(
         id="nanda.progress",
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200006"),
+        bounds=jd.looked(at="0:8", confirmed="4000:4005"),
         statement="A one-layer transformer that has grokked modular addition (test accuracy above 99%) computes it with a few key "
         "frequencies, at most a quarter of all: in every such run, with no other part of $a + b$ in its logits the test loss is "
         r"at most a tenth of chance, $\ln p$, without the key frequencies the training loss is at least chance, and the Gini "
