@@ -136,7 +136,7 @@ CLAIMS = (
         r"features $(a_v, b_v)$ of all vertices, $\mu$ is bounded as well: at $t = 10^{12}$ it is at the limit of the two "
         r"equations to $10^{-6}$ and does not move by more over the last decade.",
         quick=FULL,
-        seeds=16,
+        seeds=8,
         form="joint",
         judge=judge_joint,
         assumes=(jd.below("hull_gap", -0.05),),
@@ -149,7 +149,7 @@ CLAIMS = (
         r"root of $F(\mu^*) = d_p$ where $F(0) < d_p < d_{max}$ and the demonstrated vertex lies inside the hull of the features "
         r"$(a_v, b_v)$.",
         quick=FULL,
-        seeds=16,
+        seeds=8,
         judge=judge_joint,
         expected="refuted",
         counterpart="joint",

@@ -81,7 +81,7 @@ def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
 
 CHAINS = jd.Study(
     trial=chain_trial,
-    quick=jd.grid(Chain, depth=[2, 3, 5], layer=["relu", "leaky"]),
+    quick=jd.grid(Chain, depth=[2, 5], layer=["relu", "leaky"]),
     paper=jd.grid(Chain, depth=[2, 3, 4, 5], layer=["relu", "leaky"], width=16, steps=1000),
     seeds=128,
     paper_seeds=128,

@@ -233,10 +233,10 @@ CLAIMS = (
     STUDY.claim(
         id="galore.ppl_order",
         statement=rf"Test perplexities of {WHERE}, by full Adam, GaLore (rank a quarter or a sixteenth of the width), GaLore with "
-        "random bases or its first basis alone, LoRA, ReLoRA and factorised weights, each at the best of three rates: over full "
+        "random bases or its first basis alone, LoRA, ReLoRA and factorised weights, each at the better of two rates: over full "
         "Adam's, compared with the published ratios for 60M weights; and those of GaLore over full Adam with the same two rates "
         r"(its $\alpha$ on the projected matrices, without projection).",
-        quick=QUICK.replace(optimizer=list(METHODS), factor=[1 / 3, 1.0, 3.0]),
+        quick=QUICK.replace(optimizer=list(METHODS), factor=[1 / 3, 1.0]),
         paper=PAPER.replace(optimizer=list(METHODS), factor=[0.1, 1 / 3, 1.0, 3.0]),
         expected="measured",
         judge=judge_order,

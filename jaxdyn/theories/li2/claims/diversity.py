@@ -128,7 +128,7 @@ CLAIMS = (
             epochs=10000,
             every=100,
         ),
-        seeds=8,
+        seeds=6,
         paper_seeds=15,
         source="arXiv:2509.21519, figures 6 and 7",
         evidence="network",

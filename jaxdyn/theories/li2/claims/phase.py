@@ -199,7 +199,7 @@ PHASE = jd.Study(
         epochs=10000,
         every=500,
     ),
-    seeds=6,
+    seeds=4,
     paper_seeds=20,
     source=SOURCE,
     evidence="network",

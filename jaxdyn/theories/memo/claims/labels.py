@@ -110,8 +110,8 @@ CLAIMS = (
         id="memo.random_labels",
         statement=f"{SETUP} whose labels are drawn at random, ends with at least 99% of its training labels right; its test "
         "accuracy, on average over runs, is between 6% and 14%, where chance is 10%.",
-        seeds=16,
-        bounds=jd.looked(at="7000000:7000008", confirmed="9000000:9000016"),
+        seeds=10,
+        bounds=jd.looked(at="7000000:7000008", confirmed="7200000:7200010"),
         judge=judge_random,
         controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
         rivals={"nothing is learned": still, "what fits its labels knows new images": knows},

@@ -186,6 +186,8 @@ CLAIMS = (
         source=f"{SOURCE}, section 5 and its figures of chain of thought and of relevant tokens",
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
+        seeds=8,
+        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         controls={
             "what training asks": asked_before,
             "relevant tokens": {"task": "relevant", "vocabulary": 32, "epochs": 100},  # 20 triples to learn from
@@ -223,6 +225,7 @@ CLAIMS = (
         source=f"derived; {SOURCE}, section 5 reports the mean NLL",
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
+        seeds=8,
         judge=judge_rank,
         expected="measured",
         controls={"what training asks": asked_before},
