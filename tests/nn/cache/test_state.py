@@ -76,7 +76,7 @@ def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):
 def temporary(kind, count):
     shape = dataclasses.replace(SMALL, dtype="float32")
     policy = Policy(kind=kind, size=8 if kind != "dense" else count, recent=2, sinks=2)
-    params = jax.eval_shape(lambda: params_of(shape))
+    params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params_of(shape))
     run = jax.jit(lambda p, t: losses(shape, p, policy, t)[1])
     return run.lower(params, jax.ShapeDtypeStruct((count + 1,), jnp.int32)).compile().memory_analysis().temp_size_in_bytes
 
@@ -91,7 +91,7 @@ def test_buffers_do_not_grow_with_the_text():
 def test_many_streams_have_a_cache_each():
     shape = dataclasses.replace(SMALL, dtype="float32")
     params, policy = params_of(shape), Policy(kind="h2o", size=5, recent=2)
-    texts = jnp.stack([text(13, seed) for seed in range(3)])
+    texts = np.stack([text(13, seed) for seed in range(3)])
     run = lambda t: losses(shape, params, policy, t)  # noqa: E731
     state, nats = jax.jit(jax.vmap(run))(texts)
     assert nats.shape == (3, 12) and state.layers.key.shape == (3, 2, 2, 5, 4)
