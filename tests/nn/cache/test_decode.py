@@ -65,7 +65,17 @@ def test_layers_written_out_give_the_same(name, x64):
     np.testing.assert_array_equal(c.layers.born, d.layers.born)
 
 
-@pytest.mark.parametrize(("kind", "scan"), [("streaming", True), ("h2o", True), ("dense", True), ("h2o", False)])
+@pytest.mark.parametrize(
+    ("kind", "scan"),
+    [
+        ("streaming", True),
+        ("h2o", True),
+        ("dense", True),
+        ("h2o", False),
+        pytest.param("streaming", False, marks=pytest.mark.slow),
+        pytest.param("dense", False, marks=pytest.mark.slow),
+    ],
+)
 def test_a_text_in_two_parts(kind, scan, x64):
     shape, tokens = dataclasses.replace(SMALL, scan=scan), text()
     params, policy = params_of(shape), Policy(kind=kind, size=20 if kind == "dense" else 6, recent=2)
