@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn.cli import main as cli
 
@@ -40,6 +42,7 @@ def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     assert (tmp_path / "out" / "my.run").exists()
 
 
+@pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Every page is there, every link leads somewhere, the API pages have their functions."""
     site = tmp_path / "site"

@@ -5,6 +5,7 @@ import json
 import pytest
 import xarray as xr
 
+from jaxdyn.cli import atlas
 from jaxdyn.cli.atlas import make_atlas, parse
 from jaxdyn.engine.atlas import Axis
 from jaxdyn.errors import UsageError
@@ -75,7 +76,11 @@ def test_wrong_use_ends_with_code_2(here, jaxdyn, words, message):
     assert code == 2 and message in err and "Traceback" not in err
 
 
-def test_the_atlas_is_made_by_name_and_kept(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.slow)])
+def test_the_atlas_is_made_by_name_and_kept(tmp_path, monkeypatch, capsys, workers):
+    """In this process, and with the workers that the atlas is made with, which take seconds to start."""
+    make = atlas.map_command
+    monkeypatch.setattr(atlas, "map_command", lambda *args, **given: make(*args, **given | {"workers": workers}))
     plate = Plate("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
     monkeypatch.setattr("jaxdyn.cli.atlas.PLATES", (plate,))
     make_atlas(tmp_path / "out", ["law"], tmp_path / "kept")

@@ -10,7 +10,7 @@ from jaxdyn.errors import UsageError
 
 @pytest.fixture(scope="module")
 def drawn():
-    law = backcopy.law(jax.random.key(0), 9, 2)
+    law = jax.jit(lambda key: backcopy.law(key, 9, 2))(jax.random.key(0))
     keys = jax.random.split(jax.random.key(1), 400)
     return law, np.asarray(jax.jit(jax.vmap(lambda k: backcopy.draw(k, law, 60)))(keys))
 
@@ -40,15 +40,15 @@ def test_transitions_have_the_chain_s_frequencies(drawn):
 
 
 def test_the_floor_is_the_entropy_of_the_rows():
-    law = backcopy.law(jax.random.key(3), 7, 1, share=0.5)
+    law = jax.jit(lambda key: backcopy.law(key, 7, 1, share=0.5))(jax.random.key(3))
     chain = np.asarray(law.chain, float)
     rows = [-sum(p * np.log(p) for p in row if p > 0) for row in chain]
     rows[1] = 0
-    np.testing.assert_allclose(backcopy.entropies(law), rows, rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(backcopy.entropies)(law), rows, rtol=1e-5)
 
 
 def test_without_triggers_it_is_a_chain():
-    law = backcopy.law(jax.random.key(0), 5, 0)
+    law = jax.jit(lambda key: backcopy.law(key, 5, 0))(jax.random.key(0))
     assert not np.any(law.triggers)
 
 

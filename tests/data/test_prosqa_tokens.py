@@ -20,7 +20,7 @@ def problems():
 @pytest.fixture(scope="module")
 def prompts(problems):
     packed = prosqa_tokens.pack(problems, edges=40)
-    return jax.device_get(jax.vmap(prosqa_tokens.render)(jax.random.split(jax.random.key(0), len(problems)), packed))
+    return jax.device_get(jax.jit(jax.vmap(prosqa_tokens.render))(jax.random.split(jax.random.key(0), len(problems)), packed))
 
 
 def test_a_prompt_holds_the_graph_under_other_names(problems, prompts):
@@ -43,8 +43,8 @@ def test_a_prompt_holds_the_graph_under_other_names(problems, prompts):
 
 
 def test_names_orders_and_candidates_change_with_the_key(problems):
-    one = jax.tree.map(lambda x: x[0], prosqa_tokens.pack(problems))
-    many = jax.device_get(jax.vmap(prosqa_tokens.render, (0, None))(jax.random.split(jax.random.key(1), 40), one))
+    one = jax.tree.map(lambda x: x[0], jax.device_get(prosqa_tokens.pack(problems)))
+    many = jax.device_get(jax.jit(jax.vmap(prosqa_tokens.render, (0, None)))(jax.random.split(jax.random.key(1), 40), one))
     assert len({tuple(row) for row in many.tokens.tolist()}) == 40
     first = np.mean(many.tokens[:, -4] == many.path[:, -1])
     assert 0.2 < first < 0.8

@@ -11,16 +11,18 @@ from jaxdyn.data.reachability import Sizes
 from jaxdyn.errors import UsageError
 
 SIZES = Sizes(3, 2)
+draw = jax.jit(reachability.draw, static_argnums=1)  # as one program: by itself every operation would be compiled
 
 
 def problems(count=40, sizes=SIZES):
-    return [jax.device_get(reachability.draw(jax.random.key(i), sizes)) for i in range(count)]
+    return [jax.device_get(draw(jax.random.key(i), sizes)) for i in range(count)]
 
 
 @pytest.mark.parametrize("edit", [None, reachability.redirected, reachability.exchanged])
 def test_a_queue_reaches_the_target_alone(edit):
+    edited = edit and jax.jit(edit)
     for before in problems():
-        p = before if edit is None else edit(before)
+        p = before if edit is None else edited(before)
         away = digraphs.distances(p.edges, int(p.roots[0]))
         target, negative = (int(v) for v in p.candidates)
         assert away[target] == SIZES.hops and negative not in away
@@ -40,21 +42,22 @@ def test_both_candidates_look_alike():
 
 
 def test_path_and_levels():
+    levels = jax.jit(reachability.levels, static_argnums=1)
     for p in problems():
         edges = {tuple(e) for e in p.edges.tolist()}
         assert p.path[0] == p.roots[0] and p.path[-1] == p.candidates[0]
         assert all(pair in edges for pair in zip(p.path[:-1].tolist(), p.path[1:].tolist(), strict=True))
         away = digraphs.distances(p.edges, int(p.roots[0]))
         expected = [away.get(v, SIZES.hops + 1) for v in range(SIZES.nodes)]
-        assert np.asarray(reachability.levels(p, SIZES)).tolist() == expected
+        assert levels(p, SIZES).tolist() == expected
 
 
 def test_tokens():
     sizes = Sizes(1, 1)  # two edges, four names
-    p = reachability.draw(jax.random.key(3), sizes)
+    p = draw(jax.random.key(3), sizes)
     (a, b), (c, d) = p.edges.tolist()
     x, y = p.candidates.tolist() if bool(p.straight) else p.candidates.tolist()[::-1]
-    tokens = reachability.render(p, sizes).tolist()
+    tokens = jax.jit(reachability.render, static_argnums=1)(p, sizes).tolist()
     assert tokens == [4, a, b, 5, c, d, 6, x, y, 7, int(p.roots[0])] and len(tokens) == sizes.prompt
     assert reachability.token(4, "[A]") == 8 and sizes.vocabulary == 10
 

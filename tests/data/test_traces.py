@@ -35,7 +35,7 @@ def searched(after: dict[int, list[int]], root: int) -> tuple[list[int], dict[in
 @pytest.mark.parametrize(("children", "height"), SIZES)
 def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height):
     forest = traces.Forest(children=children, height=height)
-    some = jax.vmap(lambda k: traces.draw(k, forest))(jax.random.split(jax.random.key(children), 20))
+    some = jax.jit(jax.vmap(lambda k: traces.draw(k, forest)))(jax.random.split(jax.random.key(children), 20))
     first = 0
     for prompt, trace, target in zip(*(np.asarray(part) for part in some), strict=True):
         assert prompt.shape == (forest.prompt,) and prompt[0] == forest.special("start")
@@ -53,10 +53,9 @@ def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height):
 def test_a_problem_depends_on_its_key_alone():
     forest = traces.Forest(children=2, height=3)
     keys = jax.random.split(jax.random.key(0), 4)
-    many = jax.vmap(lambda k: traces.draw(k, forest))(keys)
-    one = traces.draw(keys[2], forest)
-    for a, b in zip(many, one, strict=True):
-        np.testing.assert_array_equal(a[2], b)
+    draw = lambda k: traces.draw(k, forest)  # noqa: E731
+    for a, b in zip(jax.jit(jax.vmap(draw))(keys), jax.jit(draw)(keys[2]), strict=True):
+        np.testing.assert_array_equal(np.asarray(a)[2], b)
 
 
 @pytest.mark.parametrize("wrong", [{"children": 0}, {"height": 0}])

@@ -9,7 +9,8 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, init, trunk
+from jaxdyn.nn.decoder import Decoder, trunk
+from tests.nn.drawn import weights
 
 SMALL = Decoder(vocabulary=7, width=8, layers=2, heads=4, hidden=6, std=0.5, length=12, dtype="float64")
 KINDS = {
@@ -20,55 +21,59 @@ KINDS = {
     "sink token": dataclasses.replace(SMALL, sink_token=True),
     "sink bias": dataclasses.replace(SMALL, attention="sink_bias"),
 }
-TOKENS = jnp.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1]])
+TOKENS = np.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1]])
+
+# One program each: by itself every operation would be compiled.
+trunk = jax.jit(trunk, static_argnums=0)
+think = jax.jit(thoughts.think, static_argnums=(0, 3), static_argnames="feed")
+whole = jax.jit(thoughts.whole, static_argnums=(0, 3))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     shape = KINDS[kind]
-    params = init(shape, jax.random.key(0))
-    cached = thoughts.think(shape, params, TOKENS, 4)
-    assert cached.shape == (5, 2, 8)
-    np.testing.assert_allclose(cached, thoughts.whole(shape, params, TOKENS, 4), rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(cached[0], trunk(shape, params, TOKENS)[:, -1], rtol=1e-10, atol=1e-10)
+    params = weights(shape)
+    cached = think(shape, params, TOKENS, 2)
+    assert cached.shape == (3, 2, 8)
+    np.testing.assert_allclose(cached, whole(shape, params, TOKENS, 2), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(np.asarray(cached)[0], np.asarray(trunk(shape, params, TOKENS))[:, -1], rtol=1e-10, atol=1e-10)
 
 
 def test_float32_agrees_to_rounding():
     shape = dataclasses.replace(SMALL, dtype="float32")
-    params = init(shape, jax.random.key(0))
-    np.testing.assert_allclose(
-        thoughts.think(shape, params, TOKENS, 4), thoughts.whole(shape, params, TOKENS, 4), rtol=1e-5, atol=1e-5
-    )
+    params = weights(shape)
+    np.testing.assert_allclose(think(shape, params, TOKENS, 2), whole(shape, params, TOKENS, 2), rtol=1e-5, atol=1e-5)
 
 
 def test_gradients_run_through_thoughts(x64):
     shape = dataclasses.replace(SMALL, layers=1, width=4, heads=2)
-    params = init(shape, jax.random.key(1))
-    direction = init(shape, jax.random.key(2))
+    params = weights(shape, 1)
+    direction = weights(shape, 2)
 
     def loss(params, feed):
-        return jnp.sum(jnp.sin(thoughts.think(shape, params, TOKENS, 3, feed=feed)[-1]))
+        return jnp.sum(jnp.sin(thoughts.think(shape, params, TOKENS, 2, feed=feed)[-1]))
 
     def slope(feed):
-        parts = jax.tree.map(lambda g, d: jnp.sum(g * d), jax.grad(loss)(params, feed), direction)
+        parts = jax.tree.map(lambda g, d: np.vdot(g, d), jax.jit(jax.grad(loss), static_argnums=1)(params, feed), direction)
         return float(sum(jax.tree.leaves(parts)))
 
-    at = lambda h: float(loss(jax.tree.map(lambda p, d: p + h * d, params, direction), lambda hidden, _: hidden))  # noqa: E731
-    finite = (at(1e-6) - at(-1e-6)) / 2e-6
+    at = jax.jit(lambda h: loss(jax.tree.map(lambda p, d: p + h * d, params, direction), lambda hidden, _: hidden))
+    finite = float(at(1e-6) - at(-1e-6)) / 2e-6
     assert slope(lambda hidden, _: hidden) == pytest.approx(finite, rel=1e-7)
     stopped = slope(lambda hidden, _: jax.lax.stop_gradient(hidden))
     assert abs(stopped - finite) > 0.01 * abs(finite)
 
 
 def test_tokens_fed_one_by_one_are_a_text(x64):
-    params = init(SMALL, jax.random.key(3))
+    params = weights(SMALL, 3)
     more = jnp.asarray([[2, 2, 4], [6, 1, 0]])
-    fed = thoughts.think(SMALL, params, TOKENS, 3, feed=lambda _, c: params["embed"][more[:, jnp.minimum(c, 2)]])
-    text = trunk(SMALL, params, jnp.concatenate([TOKENS, more], 1))
-    np.testing.assert_allclose(jnp.moveaxis(fed, 0, 1), text[:, 4:], rtol=1e-10, atol=1e-10)
+    feed = lambda _, c: jnp.asarray(params["embed"])[more[:, jnp.minimum(c, 2)]]  # noqa: E731
+    fed = think(SMALL, params, TOKENS, 3, feed=feed)
+    text = trunk(SMALL, params, np.concatenate([TOKENS, more], 1))
+    np.testing.assert_allclose(np.moveaxis(fed, 0, 1), np.asarray(text)[:, 4:], rtol=1e-10, atol=1e-10)
 
 
 def test_too_few_positions_are_refused(x64):
     shape = KINDS["learned"]
     with pytest.raises(UsageError, match="12 positions"):
-        thoughts.think(shape, init(shape, jax.random.key(0)), TOKENS, 8)
+        thoughts.think(shape, weights(shape), TOKENS, 8)

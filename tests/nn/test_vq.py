@@ -14,6 +14,10 @@ from jaxdyn.nn import vq
 SHAPE = vq.Chunks(vocabulary=5, length=4, rate=2, codes=6, width=8, hidden=16)
 
 
+init = jax.jit(vq.init, static_argnums=0)  # as one program each: by itself every operation would be compiled
+encode, decode = jax.jit(vq.encode, static_argnums=0), jax.jit(vq.decode, static_argnums=0)
+
+
 def drawn(key: int, *size: int) -> jax.Array:
     return jax.random.normal(jax.random.key(key), size)
 
@@ -50,51 +54,55 @@ def test_perplexity_counts_the_codes_in_use():
 def test_averages_tend_to_the_means_of_what_is_assigned():
     x, book = drawn(0, 12, 3), drawn(1, 4, 3)
     codes = jnp.array([0] * 4 + [1] * 8)
-    state = vq.started(book)
+    state, averaged = vq.started(book), jax.jit(vq.averaged)
     for _ in range(200):
-        state, now = vq.averaged(state, x, codes, 0.9)
+        state, now = averaged(state, x, codes, 0.9)
     np.testing.assert_allclose(now[0], x[:4].mean(0), atol=1e-5)
     np.testing.assert_allclose(now[1], x[4:].mean(0), atol=1e-5)
     np.testing.assert_allclose(now[2:], book[2:], rtol=1e-4)
 
 
 def test_shapes_and_what_a_code_sees():
-    params = vq.init(SHAPE, jax.random.key(0))
+    params = init(SHAPE, jax.random.key(0))
     chunk = jnp.array([[0, 1, 2, 3], [4, 4, 2, 3]])
-    x = vq.encode(SHAPE, params, chunk)
+    x = encode(SHAPE, params, chunk)
     assert x.shape == (2, 2, 8)
     np.testing.assert_allclose(x[0, 1], x[1, 1], rtol=1e-6)  # the second code sees its own tokens alone
     assert float(jnp.abs(x[0, 0] - x[1, 0]).max()) > 1e-3
-    logits = vq.decode(SHAPE, params, x)
+    logits = decode(SHAPE, params, x)
     assert logits.shape == (2, 4, 5)
-    np.testing.assert_allclose(vq.decode(SHAPE, params, x, jnp.zeros((2, 3), jnp.int32)), logits, rtol=1e-6)  # no prompt yet
+    np.testing.assert_allclose(decode(SHAPE, params, x, jnp.zeros((2, 3), jnp.int32)), logits, rtol=1e-6)  # no prompt yet
     moved = params._replace(prompt=params.prompt.at[1].set(1.0))
-    assert float(jnp.abs(vq.decode(SHAPE, moved, x, jnp.ones((2, 3), jnp.int32)) - logits).max()) > 1e-3
+    assert float(jnp.abs(decode(SHAPE, moved, x, jnp.ones((2, 3), jnp.int32)) - logits).max()) > 1e-3
     np.testing.assert_allclose(vq.spread(SHAPE, params, chunk[:1].repeat(6, 0)).codebook, x[:1, 0].repeat(6, 0), rtol=1e-6)
 
 
 def test_training_restores_few_chunks():
     shape = dataclasses.replace(SHAPE, length=2, rate=2)
     chunk = jnp.array([[0, 1], [1, 2], [3, 3], [4, 0]])
-    params = vq.spread(shape, vq.init(shape, jax.random.key(0)), chunk[jnp.arange(6) % 4])
+    params = vq.spread(shape, init(shape, jax.random.key(0)), chunk[jnp.arange(6) % 4])
     tx = optax.adam(1e-2)
     opt = tx.init(params)
-    step = jax.jit(jax.value_and_grad(lambda p: vq.loss(shape, p, chunk)))
-    first = float(step(params)[0])
-    for _ in range(150):
-        gradient = step(params)[1]
+
+    @jax.jit
+    def step(params, opt):
+        value, gradient = jax.value_and_grad(lambda p: vq.loss(shape, p, chunk))(params)
         updates, opt = tx.update(gradient, opt, params)
-        params = optax.apply_updates(params, updates)
-    e = params.codebook[vq.nearest(vq.encode(shape, params, chunk), params.codebook)]
-    np.testing.assert_array_equal(jnp.argmax(vq.decode(shape, params, e), -1), chunk)
-    assert float(step(params)[0]) < 0.2 * first
+        return optax.apply_updates(params, updates), opt, value
+
+    _, _, first = step(params, opt)
+    for _ in range(150):
+        params, opt, _ = step(params, opt)
+    e = params.codebook[vq.nearest(encode(shape, params, chunk), params.codebook)]
+    np.testing.assert_array_equal(jnp.argmax(decode(shape, params, e), -1), chunk)
+    assert float(step(params, opt)[2]) < 0.2 * float(first)
 
 
 def test_a_codebook_that_moves_as_averages_has_no_gradient():
-    params = vq.init(SHAPE, jax.random.key(0))
+    params = init(SHAPE, jax.random.key(0))
     chunk = jnp.array([[0, 1, 2, 3]])
-    assert float(jnp.abs(jax.grad(lambda p: vq.loss(SHAPE, p, chunk, moving=0.0))(params).codebook).max()) == 0
-    assert float(jnp.abs(jax.grad(lambda p: vq.loss(SHAPE, p, chunk))(params).codebook).max()) > 0
+    averages, descent = (jax.jit(jax.grad(lambda p, m=m: vq.loss(SHAPE, p, chunk, **m)))(params) for m in ({"moving": 0.0}, {}))
+    assert float(jnp.abs(averages.codebook).max()) == 0 < float(jnp.abs(descent.codebook).max())
 
 
 @pytest.mark.parametrize("wrong", [{"rate": 3}, {"codes": 0}, {"width": 0}])

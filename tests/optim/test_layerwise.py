@@ -50,8 +50,15 @@ def at_once(shape, tx):
     return step
 
 
-@pytest.mark.parametrize("name", TXS)
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize(
+    ("name", "tied"),
+    [
+        ("adam", False),
+        ("galore", True),
+        pytest.param("adam", True, marks=pytest.mark.slow),
+        pytest.param("galore", False, marks=pytest.mark.slow),
+    ],
+)
 def test_the_steps_are_those_of_an_update_after_backpropagation(name, tied, x64):
     shape, tx = dataclasses.replace(SMALL, tied=tied), TXS[name]
     params = init(shape, jax.random.key(0))

@@ -80,17 +80,17 @@ def test_relora_merges_restarts_and_prunes(x64):
     params = start((20, 30))
     method = relora(optax.adam(0.02), 2, every=4, alpha=2.0, dims=DIMS, key=KEY)
     path, state = train(method, params, 12)
-    change = [np.asarray(path["w"][i] - params["w"]) for i in (3, 7, 11)]
+    change = [np.asarray(path["w"])[i] - np.asarray(params["w"]) for i in (3, 7, 11)]
     assert [np.linalg.matrix_rank(c, tol=1e-8) for c in change] == [2, 4, 6]  # two more with each merge
     plain, _ = train(lora(optax.adam(0.02), 2, alpha=2.0, dims=DIMS, key=KEY), params, 12)
-    np.testing.assert_allclose(path["w"][:4], plain["w"][:4], atol=1e-12)
+    np.testing.assert_allclose(np.asarray(path["w"])[:4], np.asarray(plain["w"])[:4], atol=1e-12)
     # just after the merge, the moments of the factors are those of one step on 1% of the old ones
     _, before = train(method, params, 4)
     merged_gradient = {"w": jnp.zeros((20, 30)), "v": jnp.zeros(30)}
     _, after = jax.jit(method.update)(merged_gradient, before, params)
-    mu = optax.tree.get(after, "mu")["w"]
-    assert int(jnp.sum(mu.b != 0)) <= 1 + 0.01 * mu.b.size and int(jnp.sum(mu.a != 0)) <= 1 + 0.01 * mu.a.size
-    nu = optax.tree.get(after, "nu")["w"]
+    mu = jax.device_get(optax.tree.get(after, "mu")["w"])
+    assert np.sum(mu.b != 0) <= 1 + 0.01 * mu.b.size and np.sum(mu.a != 0) <= 1 + 0.01 * mu.a.size
+    nu = jax.device_get(optax.tree.get(after, "nu")["w"])
     assert not (mu.b[nu.b == 0]).any() and not (mu.a[nu.a == 0]).any()
     assert state.count == 12
 

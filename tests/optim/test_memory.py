@@ -73,7 +73,7 @@ def test_every_plan_has_the_bytes_of_its_real_state(dtype, moments, rank):
 
 def test_allocated_arrays_have_these_bytes():
     params, plan = tree("bfloat16"), Plan(rank=16, moments="8bit")
-    state = transformation(plan, DIMS).init(params)
+    state = jax.jit(transformation(plan, DIMS).init)(params)
     assert estimate(params, plan, DIMS).total == sum(x.nbytes for x in jax.tree.leaves((params, state)))
 
 

@@ -161,7 +161,7 @@ def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tm
         reading.long_run(dataclasses.replace(longer, lr=1.0), 1, path)
 
 
-@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, monkeypatch):
     s = dataclasses.replace(small, shuffled=shuffled, lr=1e-2)
     alone = reading.long_runs(s, [3, 5], tmp_path / "alone", "x")

@@ -14,6 +14,11 @@ from jaxdyn.nn.decoder import Decoder
 from tests.nn.cache.helpers import SMALL, params_of, text
 
 
+def first_of(shape, policy):
+    """The first layer's empty cache."""
+    return jax.jit(lambda: jax.tree.map(lambda x: x[0], start(shape, policy).layers))()
+
+
 @pytest.mark.parametrize(("dtype", "item"), [("float32", 4), ("bfloat16", 2)])
 def test_bytes(dtype, item):
     shape = Decoder(vocabulary=5, width=64, layers=3, heads=8, groups=2, hidden=8, dtype=dtype)
@@ -35,26 +40,26 @@ def test_one_plan_serves_all_heads_of_policies_that_do_not_look_at_attention():
     shape = dataclasses.replace(SMALL, dtype="float32")
     for kind, rows in (("streaming", 1), ("dense", 1), ("h2o", 2)):
         policy = Policy(kind=kind, size=6)
-        layer = jax.tree.map(lambda x: x[0], start(shape, policy).layers)
-        plan = planned(shape, policy, layer, jnp.int32(2))
+        plan = jax.jit(lambda layer, t, p=policy: planned(shape, p, layer, t))(first_of(shape, policy), np.int32(2))
         assert plan.place.tolist() == [2] * rows and plan.born[0].tolist() == [-1, -1, 2, -1, -1, -1]
 
 
 @pytest.mark.parametrize(("kind", "positions"), [("dense", "cache"), ("window", "absolute"), ("window", "cache")])
 def test_keys_whose_positions_never_change_are_kept_turned(kind, positions):
     shape, policy = dataclasses.replace(SMALL, layers=1, dtype="float32"), Policy(kind=kind, size=6, positions=positions)
-    layer = jax.tree.map(lambda x: x[0], start(shape, policy).layers)
-    q, k = jnp.ones((4, 4)), jnp.arange(8.0).reshape(2, 4)
-    _, layer = attend(shape, policy, layer, jnp.int32(3), q, k, k)
+    q, k = np.ones((4, 4), np.float32), np.arange(8, dtype=np.float32).reshape(2, 4)
+    go = jax.jit(lambda layer, t: attend(shape, policy, layer, t, q, k, k)[1])
+    layer = jax.device_get(go(first_of(shape, policy), np.int32(3)))
     assert stays(policy) == (positions == "absolute" or kind == "dense")
-    kept = attention.rotate(k[None], positions=jnp.full(1, 3)) if stays(policy) else k
+    turned = jax.jit(lambda k: attention.rotate(k, positions=jnp.full(1, 3)))
+    kept = np.asarray(turned(k[None])) if stays(policy) else k
     np.testing.assert_allclose(layer.key[:, 3], kept.reshape(2, 4), rtol=1e-6)
 
 
 def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):
     shape = dataclasses.replace(SMALL, layers=1, position="none")
     policy = Policy(kind="h2o", size=4, recent=2)
-    rng, layer = np.random.default_rng(0), jax.tree.map(lambda x: x[0], start(shape, policy).layers)
+    rng, layer = np.random.default_rng(0), first_of(shape, policy)
     go = jax.jit(lambda layer, t, q, k, v: attend(shape, policy, layer, t, q, k, v))
     values = []
     for t in range(9):
@@ -76,7 +81,7 @@ def test_positions_number_the_kept_keys_and_the_output_is_theirs(x64):
 def temporary(kind, count):
     shape = dataclasses.replace(SMALL, dtype="float32")
     policy = Policy(kind=kind, size=8 if kind != "dense" else count, recent=2, sinks=2)
-    params = jax.eval_shape(lambda: params_of(shape))
+    params = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), params_of(shape))
     run = jax.jit(lambda p, t: losses(shape, p, policy, t)[1])
     return run.lower(params, jax.ShapeDtypeStruct((count + 1,), jnp.int32)).compile().memory_analysis().temp_size_in_bytes
 
@@ -91,7 +96,7 @@ def test_buffers_do_not_grow_with_the_text():
 def test_many_streams_have_a_cache_each():
     shape = dataclasses.replace(SMALL, dtype="float32")
     params, policy = params_of(shape), Policy(kind="h2o", size=5, recent=2)
-    texts = jnp.stack([text(13, seed) for seed in range(3)])
+    texts = np.stack([text(13, seed) for seed in range(3)])
     run = lambda t: losses(shape, params, policy, t)  # noqa: E731
     state, nats = jax.jit(jax.vmap(run))(texts)
     assert nats.shape == (3, 12) and state.layers.key.shape == (3, 2, 2, 5, 4)

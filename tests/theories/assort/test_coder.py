@@ -13,7 +13,7 @@ SMALL = Coding(height=2, codes=30, vq_steps=250.0)
 
 
 def test_pieces_are_chunks_of_traces_of_their_prompts():
-    chunk, prompt = pieces(SMALL, jax.random.key(0), 20)
+    chunk, prompt = jax.jit(lambda key: pieces(SMALL, key, 20))(jax.random.key(0))
     for (source, target), row in zip(np.asarray(chunk), np.asarray(prompt), strict=True):
         assert row[1 + source] == target  # with one child, the prompt lists it at its parent's place
 
@@ -33,8 +33,8 @@ def test_trained_codes_restore_what_untrained_ones_do_not(book):
 
 
 def test_equal_chunks_have_equal_codes():
-    coder = vq.init(SMALL.chunks(), jax.random.key(0))
-    codes = recode(SMALL, coder, jnp.array([[1, 2, 1, 2]]))
+    coder = jax.jit(lambda key: vq.init(SMALL.chunks(), key))(jax.random.key(0))
+    codes = jax.jit(lambda coder: recode(SMALL, coder, jnp.array([[1, 2, 1, 2]])))(coder)
     assert int(codes[0, 0]) == int(codes[0, 1])
 
 

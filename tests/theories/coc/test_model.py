@@ -4,20 +4,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import logsumexp
 
 from jaxdyn.nn import thoughts
-from jaxdyn.nn.decoder import Decoder, apply, init, read
+from jaxdyn.nn.decoder import Decoder, apply
 from jaxdyn.theories.coc import model
+from tests.nn.drawn import weights
 
 SHAPE = Decoder(vocabulary=9, width=8, layers=2, heads=2, hidden=6, std=0.5, tied=True, dtype="float64", scan=False)
-TOKENS = jnp.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1], [3, 2, 1, 1, 0]])
-PATH = jnp.asarray([[3, 1, 2], [1, 0, 4], [0, 5, 1]])
+TOKENS = np.asarray([[1, 4, 2, 6, 3], [0, 0, 5, 2, 1], [3, 2, 1, 1, 0]])
+PATH = np.asarray([[3, 1, 2], [1, 0, 4], [0, 5, 1]])
 ASK, PAUSE, HOPS = 7, 8, 2
+
+# One program each: by itself every operation would be compiled.
+whole = jax.jit(thoughts.whole, static_argnums=(0, 3))
+apply = jax.jit(apply, static_argnums=0)
+objectives = jax.jit(model.objective, static_argnums=(0, 6))
 
 
 @pytest.fixture
 def params(x64):
-    return init(SHAPE, jax.random.key(0))
+    return weights(SHAPE)
 
 
 def arrays(name, mixing=0.0):
@@ -25,7 +32,7 @@ def arrays(name, mixing=0.0):
 
 
 def nats(logits, target):
-    return -jnp.take_along_axis(jax.nn.log_softmax(logits), target[..., None], -1)[..., 0]
+    return logsumexp(logits, -1) - np.take_along_axis(np.asarray(logits), np.asarray(target)[..., None], -1)[..., 0]
 
 
 @pytest.mark.parametrize("name", model.METHODS)
@@ -42,14 +49,14 @@ def test_mixing_spreads_over_the_stages_so_far():
 
 
 def objective(params, name, stage):
-    return float(model.objective(SHAPE, params, arrays(name), jnp.int32(stage), TOKENS, PATH, (ASK, PAUSE)))
+    return float(objectives(SHAPE, params, arrays(name), np.int32(stage), TOKENS, PATH, (ASK, PAUSE)))
 
 
 def text(params, *columns):
     """Logits at the end and before each of these further columns of tokens."""
-    more = [jnp.full(len(TOKENS), c) if isinstance(c, int) else c for c in columns]
-    logits = apply(SHAPE, params, jnp.concatenate([TOKENS, *(c[:, None] for c in more)], 1))
-    return logits[:, TOKENS.shape[1] - 1 :]
+    more = [np.full(len(TOKENS), c) if isinstance(c, int) else c for c in columns]
+    logits = apply(SHAPE, params, np.concatenate([TOKENS, *(c[:, None] for c in more)], 1))
+    return np.asarray(logits)[:, TOKENS.shape[1] - 1 :]
 
 
 def test_chains_of_text(params):
@@ -74,13 +81,14 @@ def test_pauses(params, name, stage):
 
 
 def test_thoughts_of_each_stage(params):
-    hidden = thoughts.whole(SHAPE, params, TOKENS, HOPS)
+    hidden = np.asarray(whole(SHAPE, params, TOKENS, HOPS))
     for stage in range(HOPS):
-        expected = nats(read(SHAPE, params, hidden[stage]), PATH[:, stage + 1]).mean()
+        expected = nats(hidden[stage] @ params["embed"].T, PATH[:, stage + 1]).mean()
         assert objective(params, "coconut", stage) == pytest.approx(float(expected))
-    prompt = params["embed"][TOKENS]
-    asked = jnp.broadcast_to(params["embed"][ASK], (len(TOKENS), 1, 8))
-    x = jnp.concatenate([prompt, jnp.moveaxis(hidden[:HOPS], 0, 1), asked], 1)
-    expected = nats(read(SHAPE, params, thoughts.forward(SHAPE, params, x)[:, -1]), PATH[:, 2]).mean()
+    embed = np.asarray(params["embed"])
+    asked = np.broadcast_to(embed[ASK], (len(TOKENS), 1, 8))
+    x = np.concatenate([embed[TOKENS], np.moveaxis(hidden[:HOPS], 0, 1), asked], 1)
+    last = np.asarray(jax.jit(lambda p: thoughts.forward(SHAPE, p, x))(params))[:, -1]
+    expected = nats(last @ embed.T, PATH[:, 2]).mean()
     for name, stage in (("coconut", 2), ("no_curriculum", 0)):
         assert objective(params, name, stage) == pytest.approx(float(expected))

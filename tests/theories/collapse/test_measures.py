@@ -1,5 +1,6 @@
 """Measures of collapse on a simplex that is written down, and on noise."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,13 +8,13 @@ import pytest
 from jaxdyn.theories.collapse import measures
 
 SIMPLEX = np.eye(4) - 1 / 4
+measure = jax.jit(measures.measure)  # as one program: by itself every operation would be compiled
 
 
 def test_a_collapsed_simplex():
-    y = jnp.asarray(np.repeat(np.arange(4), 5))
-    h = jnp.asarray(3 * SIMPLEX, jnp.float32)[y] + 7.0
-    w = jnp.asarray(SIMPLEX, jnp.float32)
-    m = measures.measure(h, y, w, h @ w.T, jnp.ones(4, bool))
+    y, w = np.repeat(np.arange(4), 5), SIMPLEX.astype(np.float32)
+    h = 3 * w[y] + 7
+    m = measure(h, y, w, h @ w.T, np.ones(4, bool))
     np.testing.assert_allclose([m.low, m.high], -1 / 3, atol=1e-5)
     np.testing.assert_allclose([m.within, m.spread, m.dual], 0, atol=1e-5)
     assert m.nearest == 1
@@ -23,7 +24,7 @@ def test_noise_against_loops():
     rng = np.random.default_rng(0)
     y, h, w = np.repeat(np.arange(5), 6), rng.normal(size=(30, 7)), rng.normal(size=(5, 7))
     used = np.arange(5) < 4
-    m = measures.measure(*(jnp.asarray(v) for v in (h, y, w, h @ w.T, used)))
+    m = measure(h, y, w, h @ w.T, used)
     mu = np.array([h[y == k].mean(0) for k in range(4)])
     live = y < 4
     centred = mu - mu.mean(0)

@@ -7,12 +7,14 @@ import numpy as np
 from jaxdyn.data import prompts
 from jaxdyn.theories.icl import model
 
+draw = jax.jit(prompts.draw, static_argnums=(1, 2))  # as one program: by itself every operation would be compiled
+
 
 def layer(seed, d=3, heads=2):
     """A layer with random weights."""
     sizes = ((d + 1, d + 1), (d + 1, d + 1), (heads, d + 1), (heads, d + 1), (heads, d + 1))
-    keys = jax.random.split(jax.random.key(seed), 5)
-    return model.Params(*(0.5 * jax.random.normal(k, s, jnp.float64) for k, s in zip(keys, sizes, strict=True)))
+    rng = np.random.default_rng(seed)
+    return model.Params(*(jnp.asarray(0.5 * rng.normal(size=s)) for s in sizes))
 
 
 def test_prediction_is_an_entry_of_the_layers_output(x64):
@@ -45,19 +47,21 @@ def test_population_loss_is_the_mean_over_prompts(x64):
     root = rng.normal(size=(3, 3))
     p = layer(4)
     length, count = 7, 400_000
-    batch = prompts.draw(jax.random.key(5), count, length, jnp.asarray(root))
+    batch = draw(jax.random.key(5), count, length, root)
     label = jax.jit(jax.vmap(lambda z, q: model.predict(p, z, q, jnp.full(length, 1 / length))))(batch.tokens, batch.query)
-    squares = np.asarray(jnp.square(label - batch.target)) / 2
+    squares = np.square(np.asarray(label) - np.asarray(batch.target)) / 2
     expected, error = squares.mean(), squares.std() / count**0.5
-    assert abs(float(model.population_loss(p, jnp.asarray(root @ root.T), length)) - expected) < 4 * error < 0.05 * expected
-    np.testing.assert_allclose(model.batch_loss(p, batch), expected, rtol=1e-9)
+    whole = jax.jit(model.population_loss, static_argnums=2)(p, root @ root.T, length)
+    assert abs(float(whole) - expected) < 4 * error < 0.05 * expected
+    np.testing.assert_allclose(jax.jit(model.batch_loss)(p, batch), expected, rtol=1e-9)
 
 
 def test_risks_of_shorter_prompts(x64):
     p = layer(6)
-    batch = prompts.draw(jax.random.key(7), 5, 8, jnp.eye(3, dtype=jnp.float64))
+    batch = jax.device_get(draw(jax.random.key(7), 5, 8, np.eye(3)))
     short = batch._replace(tokens=batch.tokens[:, :3])
-    np.testing.assert_allclose(model.risks(p, batch, jnp.asarray([3, 8]))[0], 2 * model.batch_loss(p, short), rtol=1e-12)
+    risks = np.asarray(jax.jit(model.risks)(p, batch, np.asarray([3, 8])))
+    np.testing.assert_allclose(risks[0], 2 * jax.jit(model.batch_loss)(p, short), rtol=1e-12)
 
 
 def test_effective_predictor_is_the_part_that_is_odd_in_the_task(x64):

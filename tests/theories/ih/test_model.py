@@ -10,10 +10,10 @@ from jaxdyn.theories.ih import model
 
 @pytest.mark.parametrize("first", [1.0, 0.0])
 def test_forward_by_loops(x64, first):
-    p = model.init(jax.random.key(0), 3, 5, 4, "float64")
-    p = p._replace(position=jax.random.normal(jax.random.key(1), (2, 5), jnp.float64))
+    p = jax.jit(lambda key: model.init(key, 3, 5, 4, "float64"))(jax.random.key(0))
+    p = p._replace(position=jnp.asarray(np.random.default_rng(1).normal(size=(2, 5))))
     tokens = np.array([0, 2, 1, 1, 0])
-    logits, weights = model.forward(p, jnp.asarray(tokens)[None], first)
+    logits, weights = jax.device_get(jax.jit(model.forward)(p, tokens[None], first))
     x = np.asarray(p.embed)[tokens]
     for layer, share in ((0, first), (1, 1.0)):
         q, k, v = (x @ np.asarray(m) for m in p.qkv[layer])

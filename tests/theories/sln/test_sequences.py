@@ -1,7 +1,6 @@
 """Problems against networkx, every path against its definition, and the split of graphs."""
 
 import jax
-import jax.numpy as jnp
 import networkx as nx
 import numpy as np
 
@@ -13,10 +12,10 @@ SIZE, MOST = 6, 15
 
 def problems(count):
     table = [a for n in (3, 5, 6) for a in graphs.connected(n)][::5]
-    padded = jnp.asarray(graphs.stacked(tuple(table), SIZE))
+    padded = np.asarray(graphs.stacked(tuple(table), SIZE))
     keys = jax.random.split(jax.random.key(0), count)
     make = jax.jit(jax.vmap(lambda k, g: q.problem(k, g, MOST)))
-    return make(keys, padded[jnp.arange(count) % len(padded)])
+    return jax.device_get(make(keys, padded[np.arange(count) % len(padded)]))
 
 
 def test_sequences():
@@ -40,16 +39,15 @@ def test_sequences():
 
 
 def test_valid_answers():
-    many = problems(40)
-    answer = jax.vmap(lambda t, s: jax.lax.dynamic_slice(t, (s + 1,), (SIZE,)))(
-        jnp.pad(many.tokens, ((0, 0), (0, SIZE)), constant_values=SIZE + q.END), many.start
-    )
+    many = problems(60)  # as many as above: one program
+    padded = np.pad(many.tokens, ((0, 0), (0, SIZE)), constant_values=SIZE + q.END)
+    answer = np.stack([row[s + 1 : s + 1 + SIZE] for row, s in zip(padded, many.start, strict=True)])
     check = jax.jit(jax.vmap(q.valid))
-    assert bool(jnp.all(check(many, answer)))
-    assert not bool(jnp.any(check(many, answer.at[:, 0].set(many.ends[:, 0]))))  # stays at the source
-    assert not bool(jnp.any(check(many, jnp.where(answer == SIZE + q.END, 0, answer))))  # never ends
+    assert np.all(check(many, answer))
+    assert not np.any(check(many, np.where(np.arange(SIZE) == 0, many.ends[:, :1], answer)))  # stays at the source
+    assert not np.any(check(many, np.where(answer == SIZE + q.END, 0, answer)))  # never ends
     other = (many.ends[:, 1:] + 1) % SIZE
-    assert not bool(jnp.any(check(many, jnp.where(answer == many.ends[:, 1:], other, answer))))  # ends elsewhere
+    assert not np.any(check(many, np.where(answer == many.ends[:, 1:], other, answer)))  # ends elsewhere
 
 
 def test_split():

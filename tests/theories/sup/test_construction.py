@@ -9,6 +9,10 @@ from jaxdyn.theories.sup import construction, model
 
 SIZES = construction.Sizes(names=8, edges=9, thoughts=3, width=6)
 
+# One program each: by itself every operation would be compiled.
+build, prompt = jax.jit(construction.build, static_argnums=0), jax.jit(construction.prompt, static_argnums=0)
+orthogonal = jax.jit(construction.orthogonal, static_argnums=1)
+
 
 def test_numbers_of_the_published_size(x64):
     knobs = construction.safe(construction.Sizes(names=23, edges=36, thoughts=22, width=32))
@@ -21,23 +25,24 @@ def test_numbers_of_the_published_size(x64):
 
 def test_the_rotation_moves_positions_on(x64):
     rates = construction._rates(SIZES, "float64")
-    at = construction._sinusoids(jnp.arange(1.0, 9.0), rates)
+    at = np.asarray(construction._sinusoids(jnp.arange(1.0, 9.0), rates))
+    rotation = jax.jit(construction._rotation)
     for places in (1, 2, 5):
-        np.testing.assert_allclose(at[:-places] @ construction._rotation(rates, places), at[places:], atol=1e-12)
+        np.testing.assert_allclose(at[:-places] @ np.asarray(rotation(rates, places)), at[places:], atol=1e-12)
 
 
 def test_a_prompt():
-    edges = jnp.array([[0, 1], [1, 2]] * 4 + [[5, 6]])
-    tokens = np.asarray(construction.prompt(SIZES, edges, jnp.array([2, 6]), jnp.asarray(0))).tolist()
+    edges = np.array([[0, 1], [1, 2]] * 4 + [[5, 6]])
+    tokens = prompt(SIZES, edges, np.array([2, 6]), np.asarray(0)).tolist()
     s, e, q, r, a = range(8, 13)
     assert tokens[:7] == [s, 0, 1, e, 1, 2, e] and tokens[-8:] == [5, 6, e, q, 2, 6, r, 0] and a not in tokens
     assert len(tokens) == SIZES.prompt == 33 and SIZES.places == 37
 
 
 def test_weights_of_layers(x64):
-    u = construction.orthogonal(jax.random.key(0), SIZES.tokens)
+    u = np.asarray(orthogonal(jax.random.key(0), SIZES.tokens))
     np.testing.assert_allclose(u.T @ u, np.eye(13), atol=1e-12)
-    params = construction.build(SIZES, u, construction.safe(SIZES))
+    params = jax.device_get(build(SIZES, u, construction.safe(SIZES)))
     first, second = params.layers
     d = 3 * 13 + 6
     assert first.query.shape == (5, d, 12) and second.query.shape == (1, d, 13) and params.embed.shape == (13, d)
@@ -47,13 +52,16 @@ def test_weights_of_layers(x64):
 
 
 def test_fewer_numbers_as_zeros_and_as_a_smaller_matrix(x64):
-    u = construction.narrow(jax.random.normal(jax.random.key(1), (13, 13)), jnp.asarray(7.0))
+    u = np.asarray(jax.jit(construction.narrow)(np.random.default_rng(1).normal(size=(13, 13)), np.asarray(7.0)))
     np.testing.assert_allclose(np.linalg.norm(u, axis=0), 1)
     knobs = construction.safe(SIZES)
-    tokens = construction.prompt(SIZES, jnp.array([[0, 1], [1, 2]] * 4 + [[5, 6]]), jnp.array([2, 6]), jnp.asarray(0))
-    decoded = []
-    for matrix in (u, u[:7]):
+    tokens = prompt(SIZES, np.array([[0, 1], [1, 2]] * 4 + [[5, 6]]), np.array([2, 6]), np.asarray(0))
+
+    @jax.jit
+    def logits(matrix):
         params = construction.build(SIZES, matrix, knobs)
         x = model.inputs(params, params.embed[tokens], jnp.arange(SIZES.prompt))
-        decoded.append(model.forward(params, x)[0][-1] @ params.head)
+        return model.forward(params, x)[0][-1] @ params.head
+
+    decoded = [logits(matrix) for matrix in (u, u[:7])]
     np.testing.assert_allclose(decoded[0], decoded[1], atol=1e-9)

@@ -8,6 +8,8 @@ import pytest
 from jaxdyn.theories.sup import model
 
 D, E, F, U, N, T = 6, 4, 3, 9, 5, 9
+forward, step = jax.jit(model.forward), jax.jit(model.step)  # as one program each: by itself every operation would be compiled
+read = jax.jit(lambda params, x: model.forward(params, model.inputs(params, x, jnp.arange(x.shape[1])))[0][-1])
 
 
 def random_params(rotary):
@@ -38,7 +40,7 @@ def plain(params, x):
 def test_against_numpy(x64):
     params = random_params(False)
     x = np.random.default_rng(1).normal(size=(N, D))
-    outputs, caches, maps = model.forward(params, jnp.asarray(x))
+    outputs, caches, maps = forward(params, jnp.asarray(x))
     np.testing.assert_allclose(outputs[-1], plain(params, x), atol=1e-12)
     assert caches[0].key.shape == (N, 3, E) and maps[0].shape == (3, N, N) and len(outputs) == 2
     np.testing.assert_allclose(np.sum(maps[0], -1), 1)
@@ -62,27 +64,25 @@ def test_thoughts_by_cache_in_one_pass_and_by_reading_again_are_equal(rotary, x6
         return jnp.concatenate(thoughts, 1)
 
     thoughts = cached(x)
-    again = x
+    again = np.asarray(x)
     for _ in range(count):
-        y = model.forward(params, model.inputs(params, again, jnp.arange(again.shape[1])))[0][-1]
-        again = jnp.concatenate([again, y[:, -1:]], 1)
+        again = np.concatenate([again, np.asarray(read(params, again))[:, -1:]], 1)
     np.testing.assert_allclose(thoughts, again[:, N:], atol=1e-12)
-    whole = jnp.concatenate([x, thoughts[:, :-1]], 1)
-    once = model.forward(params, model.inputs(params, whole, jnp.arange(T - 1)))[0][-1][:, N - 1 :]
-    np.testing.assert_allclose(thoughts, once, atol=1e-12)
+    whole = np.concatenate([x, np.asarray(thoughts)[:, :-1]], 1)
+    np.testing.assert_allclose(thoughts, np.asarray(read(params, whole))[:, N - 1 :], atol=1e-12)
 
 
 def test_two_inputs_at_once_and_a_place_that_is_overwritten(x64):
-    params, x = jax.tree.map(jnp.asarray, random_params(False)), jnp.asarray(np.random.default_rng(3).normal(size=(N, D)))
-    past = model.forward(params, x[:3])[1]
-    both, recent, _ = model.step(params, past, model.empty(past, 3), x[3:], jnp.asarray(0))
-    np.testing.assert_allclose(both, model.forward(params, x)[0][-1][3:], atol=1e-12)
-    other = jnp.concatenate([x[:4], -x[4:]])
-    last, _, _ = model.step(params, past, recent, other[4:], jnp.asarray(1))
-    np.testing.assert_allclose(last, model.forward(params, other)[0][-1][4:], atol=1e-12)
+    params, x = jax.tree.map(jnp.asarray, random_params(False)), np.random.default_rng(3).normal(size=(N, D))
+    past = forward(params, x[:3])[1]
+    both, recent, _ = step(params, past, model.empty(past, 3), x[3:], jnp.asarray(0))
+    np.testing.assert_allclose(both, np.asarray(forward(params, x)[0][-1])[3:], atol=1e-12)
+    other = np.concatenate([x[:4], -x[4:]])
+    last, _, _ = step(params, past, recent, other[4:], jnp.asarray(1))
+    np.testing.assert_allclose(last, np.asarray(forward(params, other)[0][-1])[4:], atol=1e-12)
 
 
 def test_an_output_of_size_zero_stays_zero(x64):
     params = jax.tree.map(jnp.asarray, random_params(False))
     high = params._replace(layers=tuple(layer._replace(threshold=np.float64(1e9)) for layer in params.layers))
-    assert not np.any(model.forward(high, jnp.ones((N, D)))[0][-1])
+    assert not np.any(forward(high, np.ones((N, D)))[0][-1])

@@ -1,9 +1,12 @@
 """The claims on capacity come out as expected on a few runs, with all their controls and rivals."""
 
+import pytest
+
 import jaxdyn as jd
 from jaxdyn.theories.assort.claims import capacity
 
 
+@pytest.mark.slow  # a verification does the same
 def test_verdicts():
     results = jd.verify_many(list(capacity.CLAIMS))
     assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in capacity.CLAIMS}

@@ -58,11 +58,11 @@ def test_the_curriculum_grows_and_random_parts_vary():
 def test_what_is_generated_starts_with_the_prompt_and_is_greedy():
     s = Assorted(**SMALL)
     net = nn.decoder(s.decoder())
-    params = net.init(jax.random.key(0))
-    prompt = problems(s, jax.random.key(1), 3).prompt
-    tokens = generate(s, net, params, prompt)
+    params = jax.jit(net.init)(jax.random.key(0))
+    prompt = np.asarray(jax.jit(lambda key: problems(s, key, 3).prompt)(jax.random.key(1)))
+    tokens = np.asarray(jax.jit(lambda p: generate(s, net, p, prompt))(params))
     np.testing.assert_array_equal(tokens[:, : prompt.shape[1]], prompt)
-    best = jnp.argmax(net.apply(params, tokens), -1)
+    best = np.argmax(jax.jit(net.apply)(params, tokens), -1)
     np.testing.assert_array_equal(tokens[:, prompt.shape[1] :], best[:, prompt.shape[1] - 1 : -1])
 
 

@@ -42,9 +42,9 @@ def test_the_rate_rises_and_falls():
 
 def test_gaps_by_hand():
     s = Training(graphs=3)
-    held = jax.device_get(training.drawn(s, jax.random.key(0), 3))
+    held = jax.device_get(jax.jit(lambda key: training.drawn(s, key, 3))(jax.random.key(0)))
     products = np.random.default_rng(0).normal(size=(2, 3, training.sizes(s).nodes)).astype(np.float32)
-    got = np.asarray(training.gaps(jnp.asarray(products), held))
+    got = np.asarray(jax.jit(training.gaps)(products, held))
     for i in (1, 2):
         for g in range(3):
             away, best = held.away[g], held.problem.path[g, i]

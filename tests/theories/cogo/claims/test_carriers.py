@@ -1,5 +1,6 @@
 """Judges of the claims on bias carriers on made-up data."""
 
+import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -51,6 +52,7 @@ def test_judge_of_the_diagonal():
         assert not passes(claims.judge_diagonal, breach(ds))
 
 
+@pytest.mark.slow
 def test_figures_can_be_drawn(trained_runs):
     for claim in claims.CLAIMS:
         fig = Figure()

@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.icl.trials.limit import Limit, trial
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_flow_and_theory():
     ds = jd.sweep(trial, jd.grid(Limit, start=["paper", "dense"], imbalance=0.5), 1)
     assert int(ds.status.max()) == 0

@@ -17,6 +17,7 @@ def test_resting_on_a_made_curve(x64):
     assert 0 < at[0] < at[1] < at[2]
 
 
+@pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_flow_rests_on_the_levels():
     ds = jd.sweep(trial, jd.grid(Plateaus), 1).isel(seed=0)
     np.testing.assert_allclose(ds.measured_level, ds.predicted_level, rtol=5e-3)

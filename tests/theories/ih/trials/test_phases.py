@@ -1,9 +1,9 @@
 """Short training: the loss falls, and what is observed is what it says, against loops."""
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import jaxdyn as jd
 from jaxdyn.data import chains
@@ -25,13 +25,14 @@ def test_short_training():
 
 def test_observations_by_loops(x64):
     s = Phases(length=12, dtype="float64")
-    p = model.init(jax.random.key(0), 3, 12, 16, "float64")
+    p = jax.jit(lambda key: model.init(key, 3, 12, 16, "float64"))(jax.random.key(0))
     rows = np.random.default_rng(1).integers(0, 3, (4, 13))
-    seen = phases.observe(s, p, jnp.asarray(rows))
-    logits, weights = model.forward(p, jnp.asarray(rows[:, :-1]))
+    seen = jax.jit(lambda p: phases.observe(s, p, rows))(p)
+    logits, weights = jax.device_get(jax.jit(model.forward)(p, rows[:, :-1]))
+    unigram = jax.jit(lambda row: chains.unigram(row, 3, "float64"))
     losses, from_unigram, before, induced = [], [], [], []
-    for row, m, b in zip(rows, jax.nn.softmax(logits), np.moveaxis(np.asarray(weights), 1, 0), strict=True):
-        q = chains.unigram(jnp.asarray(row[:-1]), 3, "float64")
+    for row, m, b in zip(rows, softmax(logits, -1), np.moveaxis(weights, 1, 0), strict=True):
+        q = np.asarray(unigram(row[:-1]))
         for t in range(FIRST, 12):
             losses.append(-np.log(m[t, row[t + 1]]))
             from_unigram.append(np.sum(m[t] * np.log(m[t] / q[t])))

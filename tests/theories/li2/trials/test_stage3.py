@@ -37,7 +37,7 @@ def test_curves_vanish_at_the_ridge_solution_and_guessing_costs_one(x64):
 
 
 def test_flow_and_descent_are_close_and_the_frozen_flow_is_not(x64):
-    seen = stage3.trial(TINY, jax.random.key(1))
+    seen = jax.jit(stage3.trial, static_argnums=0)(TINY, jax.random.key(1))
     trained, told = (np.asarray(side["weights"].value) for side in (seen.measured, seen.predicted))
     assert trained.shape == (1, 15 * 5)
     assert np.abs(trained - told).max() < 0.05 * np.abs(trained - np.asarray(seen.recorded["frozen"].value)).max()

@@ -10,11 +10,13 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln.dynamics import line
 
 MOST = 12
+edges_of = jax.jit(graphs.edges_of, static_argnums=1)  # as one program each: by itself every operation would be compiled
+spectrum, squared_distances = jax.jit(line.spectrum, static_argnums=1), jax.jit(line.squared_distances, static_argnums=1)
 SMALL = [a for a in graphs.connected(5) if a.sum() // 2 <= 10]
 
 
 def edges(a):
-    return graphs.edges_of(jnp.asarray(graphs.stacked((a,), 6)[0]), MOST)
+    return edges_of(jnp.asarray(graphs.stacked((a,), 6)[0]), MOST)
 
 
 @pytest.mark.parametrize("index", [0, 7, 20])
@@ -56,9 +58,9 @@ def test_embeddings(name):
 def test_a_cut_within_a_cluster_depends_on_the_labels():
     square = np.roll(np.eye(4, dtype=bool), 1, 0) | np.roll(np.eye(4, dtype=bool), -1, 0)
     with jax.enable_x64(True):
-        s = line.spectrum(edges(square), 6)
-        whole = np.asarray(line.squared_distances(s, line.Embedding(0.0, 0.0, 1.0)))[:4, :4]
-        cut = np.asarray(line.squared_distances(s, line.Embedding(0.0, 0.0, 1.0, 0.0)))[:4, :4]
+        s = spectrum(edges(square), 6)
+        whole = np.asarray(squared_distances(s, line.Embedding(0.0, 0.0, 1.0)))[:4, :4]
+        cut = np.asarray(squared_distances(s, line.Embedding(0.0, 0.0, 1.0, 0.0)))[:4, :4]
     np.testing.assert_allclose(np.unique(np.round(whole, 12)), [0, 1, 2])
     assert not np.allclose(cut, np.asarray(whole))
 
@@ -67,6 +69,6 @@ def test_resistance_of_a_path():
     """Resistances of the line graph of a path, itself a path, are the numbers of steps."""
     with jax.enable_x64(True):
         path = np.eye(6, k=1, dtype=bool) | np.eye(6, k=-1, dtype=bool)
-        e = graphs.edges_of(jnp.asarray(path), 5)
-        d = line.squared_distances(line.spectrum(e, 6), line.EMBEDDINGS["rw, 1/sqrt, all"])
+        e = edges_of(jnp.asarray(path), 5)
+        d = squared_distances(spectrum(e, 6), line.EMBEDDINGS["rw, 1/sqrt, all"])
     np.testing.assert_allclose(d, abs(np.subtract.outer(range(5), range(5))), atol=1e-12)

@@ -8,20 +8,25 @@ import numpy as np
 from jaxdyn.data import graphs
 from jaxdyn.theories.sln.dynamics import line, resistance
 
+# One program each: by itself every operation would be compiled.
+edges_of, distances = jax.jit(graphs.edges_of, static_argnums=1), jax.jit(graphs.distances)
+adjacency, resistances = jax.jit(line.adjacency, static_argnums=1), jax.jit(resistance.resistances, static_argnums=1)
+steps = jax.jit(resistance.steps)
+
 
 def test_resistances_and_steps():
     with jax.enable_x64(True):
         for a in graphs.connected(5)[::4]:
             padded = jnp.asarray(graphs.stacked((a,), 6)[0])
-            e = graphs.edges_of(padded, 12)
+            e = edges_of(padded, 12)
             m = int(np.sum(e.real))
-            adj = np.asarray(line.adjacency(e, 6))[:m, :m].astype(float)
+            adj = np.asarray(adjacency(e, 6))[:m, :m].astype(float)
             inverse = np.linalg.pinv(np.diag(adj.sum(1)) - adj)
             d = np.diag(inverse)
-            ours = np.asarray(resistance.resistances(e, 6))
+            ours = np.asarray(resistances(e, 6))
             np.testing.assert_allclose(ours[:m, :m], d[:, None] + d - 2 * inverse, atol=1e-12)
             assert not ours[m:].any() and not ours[:, m:].any()
-            away = np.asarray(resistance.steps(e, graphs.distances(padded)))
+            away = np.asarray(steps(e, distances(padded)))
             for i, found in nx.all_pairs_shortest_path_length(nx.from_numpy_array(adj)):
                 assert all(away[i, j] == s for j, s in found.items())
 
@@ -33,5 +38,5 @@ def test_sum_along_a_path_of_a_star_with_a_tail():
         a[i, j] = a[j, i] = True
     g = jnp.asarray(a)
     with jax.enable_x64(True):
-        found = np.asarray(resistance.along(graphs.edges_of(g, 4), g, graphs.distances(g)))
+        found = np.asarray(jax.jit(resistance.along)(edges_of(g, 4), g, distances(g)))
     np.testing.assert_allclose(found[0], [0, 2 / 3, 2 / 3, 2 / 3 + 1], atol=1e-15)

@@ -38,19 +38,20 @@ def test_loss_and_answers_by_hand():
     """The loss is that of the path's tokens alone; answers are the likeliest tokens, one after the other."""
     s = Learning(**SMALL)
     net = paths.network(s)
-    params = net.init(jax.random.key(0))
-    p = paths.drawn(s, paths.listed(s).held, jax.random.key(1), 4)
+    params = jax.jit(net.init)(jax.random.key(0))
+    held = paths.listed(s).held
+    p = jax.device_get(jax.jit(lambda key: paths.drawn(s, held, key, 4))(jax.random.key(1)))
     apply = jax.jit(lambda tokens: jax.nn.log_softmax(net.apply(params, tokens)))
     logits = np.asarray(apply(p.tokens))
     each = [-logits[b, i - 1, p.tokens[b, i]] for b in range(4) for i in np.flatnonzero(p.learned[b])]
-    np.testing.assert_allclose(float(paths.loss(net, params, p)), np.mean(each), rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(lambda p: paths.loss(net, params, p))(p), np.mean(each), rtol=1e-5)
     answers = np.asarray(jax.jit(lambda p: paths.solve(net, params, p))(p))
     size = p.tokens.shape[1] + answers.shape[1]
     for b in range(4):
         tokens = p.tokens[b, : p.start[b] + 1].tolist()
         for token in answers[b]:
             row = np.pad(tokens, (0, size - len(tokens)))  # what follows is not seen
-            assert token == int(jnp.argmax(apply(jnp.asarray(row)[None])[0, len(tokens) - 1]))
+            assert token == np.argmax(np.asarray(apply(row[None]))[0, len(tokens) - 1])
             tokens.append(int(token))
 
 
@@ -58,14 +59,14 @@ def test_an_embedding_is_the_residual_stream_of_its_edge():
     """With one order and one layer: read at the <e> of the edge, wherever it stands."""
     s = Learning(**(SMALL | {"orders": 1}))
     net = paths.network(s)
-    params = net.init(jax.random.key(0))
+    params = jax.jit(net.init)(jax.random.key(0))
     graph = jnp.asarray(graphs.connected(5)[9])
-    h = np.asarray(paths.embedded(s, net, params, graph, jax.random.key(3)))
-    pairs, _ = sequences.edge_tokens(jax.random.split(jax.random.key(3), 1)[0], graph, 10)
+    h = np.asarray(jax.jit(lambda key: paths.embedded(s, net, params, graph, key))(jax.random.key(3)))
+    pairs = jax.jit(lambda key: sequences.edge_tokens(jax.random.split(key, 1)[0], graph, 10)[0])(jax.random.key(3))
     tokens = [5 + sequences.BOS, *(t for u, v in np.asarray(pairs).tolist() for t in (u, v, 5 + sequences.EDGE))]
-    stream = np.asarray(net.trunk(params, jnp.array([tokens]), observe=("inputs",))[1]["inputs"])[1, 0]
-    edges = graphs.edges_of(graph, 10)
-    for place, pair in enumerate(np.sort(pairs, 1)[: int(edges.real.sum())].tolist()):
+    stream = np.asarray(jax.jit(lambda p: net.trunk(p, np.array([tokens]), observe=("inputs",))[1]["inputs"])(params))[1, 0]
+    edges = jax.device_get(jax.jit(graphs.edges_of, static_argnums=1)(graph, 10))
+    for place, pair in enumerate(np.sort(np.asarray(pairs), 1)[: int(edges.real.sum())].tolist()):
         number = np.asarray(edges.ends).tolist().index(pair)
         np.testing.assert_allclose(h[number], stream[3 + 3 * place], atol=1e-6)
 

@@ -1,10 +1,13 @@
 """Sets by weights against breadth-first search and counts by hand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from jaxdyn.data import digraphs
 from jaxdyn.theories.sup.dynamics import sets
+
+by_weights = jax.jit(sets.by_weights, static_argnums=(3, 4))  # as one program: by itself every operation would be compiled
 
 
 def test_a_small_threshold_gives_breadth_first_search(x64):
@@ -12,7 +15,7 @@ def test_a_small_threshold_gives_breadth_first_search(x64):
     for _ in range(30):
         edges = rng.integers(0, 12, (14, 2))
         root = int(edges[0, 0])
-        found = np.asarray(sets.by_weights(jnp.asarray(edges), jnp.asarray(root), jnp.array([1, 2]), 12, 5, jnp.asarray(1 / 56)))
+        found = np.asarray(by_weights(edges, root, np.array([1, 2]), 12, 5, 1 / 56))
         away = digraphs.distances(edges, root)
         for c in range(6):
             assert set(np.flatnonzero(found[c]).tolist()) == {v for v, d in away.items() if d <= c}
@@ -21,13 +24,13 @@ def test_a_small_threshold_gives_breadth_first_search(x64):
 def test_a_vertex_below_the_threshold_is_lost(x64):
     edges = jnp.array([[0, 1]] * 9 + [[0, 2]])  # vertex 2 has a tenth of the edges
     for threshold, kept in ((0.9 / 10 / 3**0.5, True), (1.1 / 10 / 3**0.5, False)):
-        found = sets.by_weights(edges, jnp.asarray(0), jnp.array([1, 2]), 4, 1, jnp.asarray(threshold))
+        found = by_weights(edges, jnp.asarray(0), jnp.array([1, 2]), 4, 1, jnp.asarray(threshold))
         assert bool(found[1, 2]) is kept and bool(found[1, 1])
 
 
 def test_without_an_exit_attention_is_uniform(x64):
     edges = jnp.array([[1, 2]] * 3 + [[3, 4]])  # 3 edges into 2, one into 4; 18 places; candidates 4 and 5
-    found = sets.by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 1, jnp.asarray(1.5 / 18 / 3**0.5))
+    found = by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 1, jnp.asarray(1.5 / 18 / 3**0.5))
     assert np.flatnonzero(found[1]).tolist() == [0, 2, 4]
 
 
