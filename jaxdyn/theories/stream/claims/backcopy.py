@@ -247,8 +247,8 @@ CLAIMS = (
         statement=f"A wide MLP can do without the sink: for {WIDE}, the mean weight on token 0 where nothing is to be copied is "
         "above 0.25 over 6 runs (uniform attention: 0.15), and the perplexity of a window is within 2% of that of a cache which "
         "keeps token 0, in every run (positions 24 to 600). With one unit it is not, see stream.window_breaks.",
-        quick=jd.grid(Streamed, units=64),
-        paper=jd.grid(Streamed, units=64, **LONG),
+        quick=jd.grid(Streamed, hidden=64),
+        paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,
         judge=judge_holds,
         bounds=jd.looked(at="0:6", confirmed="11000:11006"),
