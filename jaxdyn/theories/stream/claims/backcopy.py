@@ -186,7 +186,7 @@ STUDY = jd.Study(
     "perplexity of a window over that with one sink, against the weight of the sink, one point a run.",
 )
 CUTS = {"cut": [0, CUT]}
-LOOKED = jd.looked(at="9000:9024", confirmed="11000:11016")
+LOOKED = jd.looked(at="9000:9024", confirmed="7101000:7101016")
 
 TOKEN = STUDY.claim(
     id="stream.sink_token",
@@ -194,7 +194,7 @@ TOKEN = STUDY.claim(
     "many nats as a window without either, to a fifth of them, in most runs (positions 24 to 600).",
     judge=judge_token,
     seeds=24,
-    bounds=jd.looked(at="9000:9024", confirmed="11000:11024"),
+    bounds=jd.looked(at="9000:9024", confirmed="7101000:7101024"),
     controls={"what another token loses is read with token 0": placed},
     rivals={"half of it is the place": both_count},
 )
@@ -238,7 +238,7 @@ CLAIMS = (
         statement=f"For {NARROW}, the perplexity with token 0 kept, at positions within the cache, changes by less than 2% a "
         "decade of positions between 24 and 600, in every run that has learned the task.",
         judge=judge_stable,
-        bounds=jd.looked(at="11000:11016", confirmed="13000:13016"),
+        bounds=jd.looked(at="11000:11016", confirmed="7101000:7101016"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"it grows as with a dense cache": read_by("dense")},
     ),
@@ -251,7 +251,7 @@ CLAIMS = (
         paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,
         judge=judge_holds,
-        bounds=jd.looked(at="0:6", confirmed="11000:11006"),
+        bounds=jd.looked(at="0:6", confirmed="7101000:7101006"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"windows break as in the model of 160M weights": broken},
     ),
