@@ -117,9 +117,9 @@ def init(key: PRNGKeyArray, vocabulary: int, length: int, layers: int, width: in
     )
 
 
-def top(scores: Float[Array, "*b n"], count: Int[Array, "*p"]) -> Bool[Array, "*b n"]:
-    """Where the largest scores are, of equal ones the first. The count may be traced."""
-    return places(scores) < count
+def top(scores: Float[Array, "*b n"], count: int | Int[Array, ""]) -> Bool[Array, "*b n"]:
+    """Where the largest scores are, of equal ones the first. The count may be traced; if it is all of them, none are compared."""
+    return jax.lax.cond(count < scores.shape[-1], lambda: places(scores) < count, lambda: jnp.ones(scores.shape, bool))
 
 
 def places(scores: Float[Array, "*b n"]) -> Int[Array, "*b n"]:

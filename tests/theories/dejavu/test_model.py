@@ -80,3 +80,6 @@ def test_streams_add_up_and_are_causal(world):
 def test_top_breaks_ties():
     scores = jnp.asarray([[0.0, 2.0, 0.0, 1.0], [0.0, 0.0, 0.0, 0.0]])
     np.testing.assert_array_equal(model.top(scores, 3), [[1, 1, 0, 1], [1, 1, 1, 0]])
+    np.testing.assert_array_equal(model.top(scores, 4), np.ones((2, 4)))
+    counts = jnp.asarray([1, 4])
+    np.testing.assert_array_equal(jax.vmap(model.top)(scores, counts), [[0, 1, 0, 0], [1, 1, 1, 1]])

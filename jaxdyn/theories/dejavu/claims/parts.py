@@ -227,7 +227,7 @@ CLAIMS = (
         "lower loss in every run than the same units for all tokens (the better of two choices, the largest on average or the "
         "most frequent), by 0.01 nats a byte or more. On average over runs, loss rises by at most 0.03 nats with a quarter of the "
         "units, and a text of 32 bytes uses more than 4 times as many units as one of its tokens, if each has a tenth.",
-        bounds=jd.looked(at="0:8", confirmed="7000:7008"),
+        bounds=jd.looked(at="0:8", confirmed="7102000:7102008"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
         rivals={"all tokens use the same units": unchanging},
@@ -253,7 +253,7 @@ CLAIMS = (
         "do, by 0.1 or more on average over runs, and the units that they name give a lower loss than the same units for all "
         "tokens, in every run by 0.01 nats a byte or more: with half, a quarter and a tenth of the units, from the MLP's own "
         "input, and from that of the MLP before (for the first MLP, from the embedding).",
-        bounds=jd.looked(at="0:8", confirmed="7000:7008"),
+        bounds=jd.looked(at="0:8", confirmed="7102000:7102008"),
         judge=judge_predictor,
         controls={"foreseen for another token": replaced("shuffled", "other", "shuffled")},
         rivals={"the most frequent units are foreseen": replaced("static", "mean", "frequency")},

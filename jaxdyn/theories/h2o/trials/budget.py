@@ -132,7 +132,8 @@ def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
         return jnp.mean(nats(net.apply(params, tokens[:, :-1]), tokens))
 
     tx = optax.adam(optax.schedules.cosine_decay_schedule(s.lr, s.steps, 0.1))
-    step = train.make_step(loss, tx, lambda i: batch(jax.random.fold_in(k_data, i), s.batch))
+    data = jax.vmap(lambda i: batch(jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.steps))  # all sequences, drawn ahead
+    step = train.make_step(loss, tx, lambda i: data[i])
     held = batch(k_held, s.texts)
     every = s.steps // s.records
     start = train.init(tx, net.init(k_init))

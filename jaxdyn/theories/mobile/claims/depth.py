@@ -14,10 +14,10 @@ __all__ = ["CLAIMS", "judge", "optimum"]
 
 SHAPES = ["1x48", "3x32", "6x24"]
 
-FOUND = {  # intervals of seeds 0:6 and 4000:4006
+FOUND = {  # intervals of seeds 0:4 and 7102000:7102004, from the lowest to the highest end
     "layers of the best shape": (1.0, 1.0),
-    "loss, 3x32 less 1x48": (-0.07, 0.33),
-    "loss, 6x24 less 1x48": (0.08, 0.57),
+    "loss, 3x32 less 1x48": (0.07, 0.45),
+    "loss, 6x24 less 1x48": (0.16, 0.5),
 }
 
 
@@ -67,7 +67,7 @@ CLAIMS = (
         trial=trial,
         quick=QUICK,
         paper=PAPER,
-        seeds=6,
+        seeds=4,
         paper_seeds=4,
         evidence="network",
         source="arXiv:2402.14905, section 2.2 (depth against width)",
@@ -76,7 +76,7 @@ CLAIMS = (
         statement="Which depth does best at equal numbers of weights? Decoders of 33 thousand weights with tied read-out, of "
         "one layer (width 48), three (32) or six (24), trained for 120 steps of 128 bytes on the Python interpreter's manual, "
         "each at the better of two rates: layers of the best by validation loss, and test losses of deeper ones less that of one. "
-        "So short a training prefers one layer, in two sets of six runs.",
+        "So short a training prefers one layer, in two sets of four runs.",
         expected="measured",
         judge=judge,
         rivals={

@@ -12,7 +12,7 @@ import jaxdyn as jd
 __all__ = ["RATES", "equal", "learned", "margin", "tuned", "unlearnt"]
 
 RATES = [4e-3, 8e-3]
-LEVEL = 0.95  # of each interval: six seeds
+LEVEL = 0.95  # of each interval: four seeds
 MARGIN = 0.01  # nats
 
 

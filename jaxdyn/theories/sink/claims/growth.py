@@ -112,36 +112,35 @@ SETUP = (
     "one-block transformers with one head on the Bigram-Backcopy task (17 tokens, sequences of 32 that begin "
     "with token 0, batches of 8)"
 )
-SGD = jd.grid(Backcopy, optimizer="sgd", lr=[0.3, 1.0], every=60.0)
+SGD = jd.grid(Backcopy, optimizer="sgd", lr=1.0, every=60.0)
 
 CLAIMS = (
     STUDY.claim(
         id="sink.bb_log_growth",
         statement=r"How does the margin of the sink's score grow? "
-        rf"In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 and 1, a line in $\ln t$ explains from an eighth of the "
-        r"steps on 89% of the variance of the margin along a run or more, a line in $\sqrt t$ 88% or more, a line in $t$ 81% "
-        r"or more (means of 8 runs at the worse rate of each). The slope in $\ln t$ is 1.2 on average; runs differ so much that "
-        r"its interval contains 0 at the rate 0.3.",
+        rf"In {SETUP}, trained by SGD for 2400 steps at the rate 1, a line in $\ln t$ explains from an eighth of the steps on 88% "
+        r"to 93% of the variance of the margin along a run, a line in $\sqrt t$ 82% to 91%, a line in $t$ 75% to 86%. The slope in "
+        r"$\ln t$ is 1.3 to 1.5 (means of three sets of 8 runs, which differ much: its intervals reach from 0.3 to 2.5).",
         expected="measured",
         judge=judge_growth,
         quick=SGD,
         found={
-            "variance of the margin explained by a line in ln t": (0.75, 1.0),
-            "variance of the margin explained by a line in the square root of t": (0.8, 0.96),
-            "variance of the margin explained by a line in t": (0.7, 0.93),
-            "slope of the margin in ln t": (0.3, 2.9),
+            "variance of the margin explained by a line in ln t": (0.87, 0.94),
+            "variance of the margin explained by a line in the square root of t": (0.82, 0.91),
+            "variance of the margin explained by a line in t": (0.75, 0.86),
+            "slope of the margin in ln t": (0.3, 2.5),
         },
     ),
     STUDY.claim(
         id="sink.value_drain",
-        statement=f"Does the value of token 0 shrink as the sink grows? In {SETUP}, trained by SGD for 2400 steps at the rates 0.3 "
-        "and 1, the size of what token 0 writes, over that of the others, falls along a run while the weight on token 0 at idle "
-        "queries rises, with a rank correlation of about -0.7 or below (means of 8 runs at either rate, two sets of seeds).",
+        statement=f"Does the value of token 0 shrink as the sink grows? In {SETUP}, trained by SGD for 2400 steps at the rate "
+        "1, the size of what token 0 writes, over that of the others, falls along a run while the weight on token 0 at idle "
+        "queries rises, with a rank correlation of about -0.7 or below (means of three sets of 8 runs).",
         expected="measured",
         judge=judge_drain,
         quick=SGD,
         controls={"steps of the drain permuted": shuffled},
-        found={"rank correlation along the steps": (-0.92, -0.65)},
+        found={"rank correlation along the steps": (-0.9, -0.65)},
     ),
     STUDY.claim(
         id="sink.bb_needed",

@@ -62,13 +62,14 @@ def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
     """Perplexity of a window over that of a cache with one sink, where sequences begin with token 0 and where they never do."""
     jd.need(ds, cut=(0, CUT))
     with_sink, without = ds.sel(cut=0), ds.sel(cut=CUT)
+    lost = ratio(with_sink, "window", "1 sink")
     return [
         *has_sink(with_sink),
         jd.gate("KL divergence elsewhere, without token 0, mean over runs", without.idle_lacks.mean("seed"), at_most=0.1),
         jd.gate("weight on the first token without token 0, mean over runs", without.idle.mean("seed"), at_most=SINK / 2),
         jd.share_within(
             "with a sink, share of runs with a perplexity, 0 + L over 1 + (L - 1), above 1.02",
-            ratio(with_sink, "window", "1 sink") > 1 + SAME,
+            (lost > 1 + SAME).where(lost.notnull()),
             over="seed",
             low=0.5,
         ),
@@ -80,12 +81,13 @@ def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_token(ds: xr.Dataset) -> list[jd.Check]:
     """Nats lost with another token in the place of token 0 over those lost with none, beside the predicted share, run by run."""
+    off = abs(ds.measured_share - ds.predicted_share)
     return [
         *has_sink(ds),
         jd.gate("perplexity, 0 + L over 1 + (L - 1), mean over runs", ratio(ds, "window", "1 sink").mean("seed"), at_least=1.1),
         jd.share_within(
             "share of runs within 0.2 of the predicted share of nats",
-            abs(ds.measured_share - ds.predicted_share) < 0.2,
+            (off < 0.2).where(off.notnull()),
             over="seed",
             low=0.5,
         ),
@@ -186,15 +188,15 @@ STUDY = jd.Study(
     "perplexity of a window over that with one sink, against the weight of the sink, one point a run.",
 )
 CUTS = {"cut": [0, CUT]}
-LOOKED = jd.looked(at="9000:9024", confirmed="11000:11016")
+LOOKED = jd.looked(at="9000:9024", confirmed="7104000:7104016")
 
 TOKEN = STUDY.claim(
     id="stream.sink_token",
     statement=f"What makes a sink is here the token, not its place: for {NARROW}, another token in the place of token 0 loses as "
-    "many nats as a window without either, to a fifth of them, in most runs (positions 24 to 600).",
+    "many nats as a window without either, to a fifth of them, in most runs that have learned to copy (positions 24 to 600).",
     judge=judge_token,
     seeds=24,
-    bounds=jd.looked(at="9000:9024", confirmed="11000:11024"),
+    bounds=jd.looked(at="9000:9024", confirmed="7104000:7104024"),
     controls={"what another token loses is read with token 0": placed},
     rivals={"half of it is the place": both_count},
 )
@@ -202,7 +204,7 @@ BEYOND = TOKEN.as_printed(
     id="stream.linebreak_beyond",
     statement="What makes a sink is its place, so that any token kept there serves as well (as in Llama-2 and models like it): "
     f"for {NARROW}, another token in the place of token 0 loses less than a fifth of the nats that a window loses, in most runs "
-    "(positions 24 to 600).",
+    "that have learned to copy (positions 24 to 600).",
     form="place",
     source="arXiv:2309.17453, section 3.1 and table 1 (line breaks in the place of the first tokens, in large language models)",
 )
@@ -223,8 +225,8 @@ CLAIMS = (
     STUDY.claim(
         id="stream.window_breaks",
         statement=f"A window breaks where a sink is, and not where none is: for {NARROW}, the mean weight on token 0 where "
-        "nothing is to be copied is above 0.25, and in most runs a window that drops it has more than 1.02 times the perplexity "
-        "of a cache that keeps it; if the same networks are trained and read without token 0, their weight on the first token is "
+        "nothing is to be copied is above 0.25, and in most runs that have learned to copy a window that drops it has more than "
+        "1.02 times the perplexity of a cache that keeps it; if the same networks are trained and read without token 0, their weight on the first token is "
         "below 0.125, and the two differ by less than 2% in every run (positions 24 to 600).",
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
@@ -238,7 +240,7 @@ CLAIMS = (
         statement=f"For {NARROW}, the perplexity with token 0 kept, at positions within the cache, changes by less than 2% a "
         "decade of positions between 24 and 600, in every run that has learned the task.",
         judge=judge_stable,
-        bounds=jd.looked(at="11000:11016", confirmed="13000:13016"),
+        bounds=jd.looked(at="11000:11016", confirmed="7104000:7104016"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"it grows as with a dense cache": read_by("dense")},
     ),
@@ -247,11 +249,11 @@ CLAIMS = (
         statement=f"A wide MLP can do without the sink: for {WIDE}, the mean weight on token 0 where nothing is to be copied is "
         "above 0.25 over 6 runs (uniform attention: 0.15), and the perplexity of a window is within 2% of that of a cache which "
         "keeps token 0, in every run (positions 24 to 600). With one unit it is not, see stream.window_breaks.",
-        quick=jd.grid(Streamed, units=64),
-        paper=jd.grid(Streamed, units=64, **LONG),
+        quick=jd.grid(Streamed, hidden=64),
+        paper=jd.grid(Streamed, hidden=64, **LONG),
         seeds=6,
         judge=judge_holds,
-        bounds=jd.looked(at="0:6", confirmed="11000:11006"),
+        bounds=jd.looked(at="0:6", confirmed="7104000:7104006"),
         controls={"read by a dense cache": read_by("dense")},
         rivals={"windows break as in the model of 160M weights": broken},
     ),

@@ -44,14 +44,12 @@ class Streamed:
         lr: peak of the rate of Adam, after a linear warm-up of a twentieth of the steps; a cosine then leads to a tenth of it.
         decay: of the weights, decoupled from Adam.
         cut: tokens that are left out at the front of every sequence and text, token 0 first; at most :data:`SPARE`.
-        units: of the MLP.
         attention: form of the attention.
         triggers: tokens after which the token before them is copied.
         vocabulary: V.
         length: tokens of a sequence of training.
         keys: L, of the caches.
-        layers, width, hidden: of the decoder, which has one head in a layer; hidden is the largest number of units, and those
-            beyond ``units`` have the weights 0, which training leaves as they are.
+        layers, width, hidden: of the decoder, which has one head in a layer.
         batch: sequences of a step.
         steps: of training.
         streams: texts that are read.
@@ -61,7 +59,6 @@ class Streamed:
     lr: jd.Swept = 2e-2
     decay: jd.Swept = 0.0
     cut: jd.Swept = 0
-    units: jd.Swept = 1
     attention: str = "softmax"
     triggers: int = 6
     vocabulary: int = 33
@@ -69,7 +66,7 @@ class Streamed:
     keys: int = 12
     layers: int = 1
     width: int = 32
-    hidden: int = 64
+    hidden: int = 1
     batch: int = 16
     steps: int = 2500
     streams: int = 4
@@ -82,7 +79,6 @@ class Streamed:
         for name in ("layers", "width", "hidden", "batch", "streams"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.steps >= 20, "steps is at least 20", "steps")
-        jd.require(self, 1 <= self.units <= self.hidden, "units is 1 to hidden", "units", "hidden")
         jd.require(self, 1 < self.keys <= self.length, "keys is above 1 and at most length", "keys", "length")
 
     @property
@@ -111,18 +107,13 @@ def lacking(law: backcopy.Law, tokens: Int[Array, "*b n"], logits: Float[Array, 
 
 
 def started(s: Streamed, key: PRNGKeyArray) -> PyTree:
-    """Weights at the start: embeddings with entries of size 1, and 0 for units that the network does not have."""
+    """Weights at the start: embeddings have entries of size 1."""
     params = init(s.shape, key)
-    has = (jnp.arange(s.hidden) < s.units).astype(s.dtype)
-    masks = {"gate": has, "up": has, "down": has[:, None]}
-    return params | {
-        "embed": 5 * params["embed"],
-        "blocks": {name: w * masks.get(name, jnp.ones((), s.dtype)) for name, w in params["blocks"].items()},
-    }
+    return params | {"embed": 5 * params["embed"]}
 
 
 def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> PyTree:
-    """Weights after training."""
+    """Weights after training; all sequences are drawn ahead."""
     rate = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 20, s.steps, 0.1)
     tx = optax.chain(
         optax.scale_by_adam(),
@@ -134,7 +125,8 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
         logits = jax.nn.log_softmax(apply(s.shape, params, tokens[:, :-1]))
         return -jnp.mean(jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[:, FIRST:])
 
-    step = train.make_step(loss, tx, lambda i: drawn(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))
+    data = jax.vmap(lambda i: drawn(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
+    step = train.make_step(loss, tx, lambda i: data[i])
     start = train.init(tx, started(s, k_init))
     return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), start).params
 

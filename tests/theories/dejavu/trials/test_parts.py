@@ -1,12 +1,15 @@
 """Short training on a text, then all parts."""
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.dejavu.model import MODES
-from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, trial
+from jaxdyn.theories.dejavu.trials.parts import HEAD_SHARES, SHARES, Parts, sloped, trial
 
 SMALL = {"width": 8, "hidden": 20, "length": 8, "batch": 4, "steps": 30, "fitted": 8, "fits": 20, "texts": 4}
 
@@ -23,6 +26,13 @@ def test_short_runs():
     assert bool((ds.measured_recall >= 0).all() and (ds.measured_recall <= 1).all())
     assert bool((ds.measured_union >= 1).all() and (ds.measured_room > -1e-5).all())
     assert bool((ds.measured_void >= 0).all() and (ds.measured_void <= 1).all() and (ds.active < 1).all())
+
+
+def test_predictors_follow_the_gradient_of_the_cross_entropy():
+    logits = jnp.linspace(-4.0, 4.0, 20)
+    labels = (jnp.arange(20) % 3 == 0).astype(logits.dtype)
+    ours, theirs = (jax.grad(lambda z, f=f: jnp.sum(f(z, labels)))(logits) for f in (sloped, optax.sigmoid_binary_cross_entropy))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"width": 30}, {"hidden": 8}, {"heads": 2}, {"fitted": 4}, {"steps": 0}])

@@ -70,6 +70,16 @@ def test_the_token_and_its_place():
     assert [c.passed for c in backcopy.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
 
 
+def test_runs_that_are_not_judged_count_neither_way():
+    left_out = xr.DataArray(np.arange(18) < 2, dims="seed")
+    ds = xr.concat([made(window=0.7)] * 3, "seed").assign(measured_share=("seed", np.full(18, 0.97)), predicted_share=1.0)
+    ds = ds.assign(measured_share=ds.measured_share.where(~left_out))
+    token = backcopy.judge_token(ds)[-1]
+    broken = worlds(window=0.7)
+    breaks = backcopy.judge_breaks(broken.assign(measured_lacks=broken.measured_lacks.where(~left_out)))
+    assert [c.value for c in (token, *breaks) if "share of runs" in c.name] == [1.0, 1.0]
+
+
 def test_perplexity_that_stays_and_perplexity_that_grows():
     assert decided(backcopy.judge_stable(made())) == [True]
     assert decided(backcopy.judge_stable(backcopy.read_by("dense")(made()))) == [False]
