@@ -226,8 +226,8 @@ CLAIMS = (
         id="stream.window_breaks",
         statement=f"A window breaks where a sink is, and not where none is: for {NARROW}, the mean weight on token 0 where "
         "nothing is to be copied is above 0.25, and in most runs that have learned to copy a window that drops it has more than "
-        "1.02 times the perplexity of a cache that keeps it; if the same networks are trained and read without token 0, their weight on the first token is "
-        "below 0.125, and the two differ by less than 2% in every run (positions 24 to 600).",
+        "1.02 times the perplexity of a cache that keeps it; if the same networks are trained and read without token 0, their "
+        "weight on the first token is below 0.125, and the two differ by less than 2% in every run (positions 24 to 600).",
         quick=jd.grid(Streamed, **CUTS),
         paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
