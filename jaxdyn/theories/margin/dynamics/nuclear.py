@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxdyn import linalg
+
 __all__ = ["Solved", "least_nuclear"]
 
 TIMES, GROWTH, NEWTON = 20, 2.5, 8  # values of t, the factor between two of them, and Newton steps at each
@@ -37,7 +39,7 @@ def least_nuclear(a: Float[Array, "m d d"]) -> Solved:
     blocks = jnp.zeros((m, 2 * d, 2 * d), a.dtype).at[:, :d, d:].set(a).at[:, d:, :d].set(a.transpose(0, 2, 1))
 
     def inverse(b: Float[Array, " m"]) -> Float[Array, "e e"]:
-        return jnp.linalg.inv(jnp.eye(2 * d, dtype=a.dtype) + jnp.einsum("m,mij->ij", b, blocks))
+        return linalg.inv(jnp.eye(2 * d, dtype=a.dtype) + jnp.einsum("m,mij->ij", b, blocks))
 
     def newton(_: Int[Array, ""], state: tuple[Array, Array]) -> tuple[Array, Array]:
         b, t = state
@@ -45,7 +47,7 @@ def least_nuclear(a: Float[Array, "m d d"]) -> Solved:
         slope = -t - jnp.trace(pulled, axis1=1, axis2=2) - 1 / b
         curve = jnp.einsum("mij,nji->mn", pulled, pulled) + jnp.diag(1 / b**2)
         scale = jnp.sqrt(jnp.diag(curve))
-        move = -jnp.linalg.solve(curve / scale[:, None] / scale, slope / scale) / scale
+        move = -linalg.solve(curve / scale[:, None] / scale, slope / scale) / scale
         length = jnp.sqrt(jnp.maximum(-slope @ move, 0))  # Newton's decrement: the damped step stays inside
         return b + move / (1 + length), t
 
@@ -55,6 +57,6 @@ def least_nuclear(a: Float[Array, "m d d"]) -> Solved:
     start = jnp.full(m, 0.5 / jnp.sum(jnp.linalg.norm(a, axis=(1, 2))), a.dtype)
     b = jax.lax.fori_loop(0, TIMES, centre, start)
     w = -2 * GROWTH ** (1.0 - TIMES) * inverse(b)[:d, d:]
-    singular = jnp.linalg.svd(w, compute_uv=False)
+    singular = linalg.singular_values(w)
     violation = jnp.max(1 - jnp.einsum("mij,ij->m", a, w))
     return Solved(w, singular, jnp.maximum(1 - jnp.sum(b) / jnp.sum(singular), violation))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import train
+from jaxdyn import linalg, train
 from jaxdyn.theories.margin import model
 from jaxdyn.theories.margin.dynamics import nuclear, svm
 from jaxdyn.theories.margin.trials import sequences
@@ -78,7 +78,7 @@ def trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
 
     _, path = train.record(step, start, product, samples=s.records, every=s.every)
     path = path[1:]
-    values = jnp.linalg.svd(path, compute_uv=False)
+    values = linalg.singular_values(path)
     ways = {"direction": target, "frobenius": other}
     cosines = {name: jnp.einsum("rij,ij->r", unit(path), way) for name, way in ways.items()}
     return jd.observables(
