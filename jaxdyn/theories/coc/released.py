@@ -2,9 +2,10 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
-many stages as the longest path, 6.
+many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
+drawn as often as there are such problems.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
-Letters: g problems, j inputs after the prompt.
+Letters: g problems, j inputs after the prompt, c caps.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +35,8 @@ __all__ = ["HOPS", "Long", "accuracy", "inputs", "run", "stage"]
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
 HELD, WEIGHTS, TRAINING = 0, 1, 2  # numbers of the keys
+CAPS = (32, 38, 44, 60)  # edges of a batch's problems, at most
+FALL = 0.25  # share of the steps in which the rate falls to a tenth
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,21 +109,57 @@ def inputs(s: Long) -> int:
     return int(model.method(s.method, HOPS).answer[-1].argmax())
 
 
-def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
-    """``step(state, packed, key) -> state``: one step on random problems, rendered anew."""
-    how = jax.tree.map(jnp.asarray, model.method(s.method, HOPS, s.mixing))
+class Sorted(NamedTuple):
+    """Problems by number of edges, and where those of each cap begin; the last number is that of all problems."""
 
-    def batch(i: Int[Array, ""], packed: Packed, key: PRNGKeyArray) -> tuple:
-        k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
-        pick = jax.random.randint(k_pick, (s.batch,), 0, len(packed.root), jnp.int32)
-        chosen = jax.tree.map(lambda x: x[pick], packed)
-        return i, jax.vmap(prosqa_tokens.render)(jax.random.split(k_render, s.batch), chosen)
+    packed: Packed
+    begins: Int[Array, " c1"]
+
+
+def by_edges(packed: Packed) -> Sorted:
+    """Problems sorted into :data:`CAPS`."""
+    count = jnp.sum(packed.edges[:, :, 0] >= 0, -1)
+    order = jnp.argsort(count, stable=True)
+    begins = jnp.searchsorted(count[order], jnp.asarray((0, *CAPS[:-1]), count.dtype), side="right")
+    return Sorted(jax.tree.map(lambda x: x[order], packed), jnp.append(begins, len(order)).astype(jnp.int32))
+
+
+def cut(prompt: prosqa_tokens.Prompt, cap: int) -> prosqa_tokens.Prompt:
+    """Prompts without the padding that problems of at most ``cap`` edges do not need."""
+    return prompt._replace(tokens=prompt.tokens[..., -prosqa_tokens.prompt_length(cap) :])
+
+
+def rate(s: Long, step: Int[Array, ""]) -> Float[Array, ""]:
+    """The rate of a step: it rises in the first ones and falls in the last quarter of all."""
+    return s.lr * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)
+
+
+def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
+    """``step(state, problems, key) -> state``: one step on random problems of one cap, rendered anew."""
+    how = jax.tree.map(jnp.asarray, model.method(s.method, HOPS, s.mixing))
 
     def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
         i, prompt = data
         return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
-    return train.make_step(loss, tx, batch)
+    def step_of(number: int) -> Callable[..., train.State]:
+        def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
+            k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
+            pick = jax.random.randint(k_pick, (s.batch,), problems.begins[number], problems.begins[number + 1], jnp.int32)
+            chosen = jax.tree.map(lambda x: x[pick], problems.packed)
+            return i, cut(jax.vmap(prosqa_tokens.render)(jax.random.split(k_render, s.batch), chosen), CAPS[number])
+
+        return train.make_step(loss, tx, batch)
+
+    steps = [step_of(number) for number in range(len(CAPS))]
+
+    def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
+        k_cap, k_batch = jax.random.split(key)
+        one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), 0, problems.begins[-1], jnp.int32)
+        cap = jnp.searchsorted(problems.begins[1:-1], one, side="right")
+        return jax.lax.switch(cap, steps, state, problems, k_batch)
+
+    return step
 
 
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
@@ -128,14 +168,23 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
     Training problems and their rendering, weights and those of the file depend on the seed; the problems of the file do not.
     """
     keys = jax.random.split(jax.random.key(seed), 3)
-    problems = prosqa.load(file)
-    held = jax.vmap(prosqa_tokens.render)(jax.random.split(keys[HELD], len(problems)), prosqa_tokens.pack(problems))
+    asked = by_edges(prosqa_tokens.pack(prosqa.load(file)))
+    prompts = jax.vmap(prosqa_tokens.render)(jax.random.split(keys[HELD], len(asked.packed.root)), asked.packed)
+    ends = asked.begins.tolist()
+    held = [
+        cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap) for a, b, cap in zip(ends[:-1], ends[1:], CAPS, strict=True)
+    ]
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.95),
-        optax.scale_by_schedule(lambda i: -s.lr * jnp.minimum(1, (i + 1) / s.warm)),
+        optax.scale_by_schedule(lambda i: -rate(s, i)),
     )
-    observe = jax.jit(lambda params: {"accuracy": accuracy(s, params, held)})
+
+    @jax.jit
+    def observe(params: PyTree) -> dict[str, Array]:
+        right = [len(one.tokens) * accuracy(s, params, one) for one in held if len(one.tokens)]
+        return {"accuracy": sum(right) / ends[-1]}
+
     about = dataclasses.asdict(s) | {"seed": seed, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
     return longrun.run(
         path,
@@ -145,7 +194,7 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
         lambda state: observe(state.params),
         until=s.steps,
         every=s.every,
-        data=(fitting(seed, s.problems), keys[TRAINING]),
+        data=(by_edges(fitting(seed, s.problems)), keys[TRAINING]),
         save_seconds=save_seconds,
     )
 

@@ -72,6 +72,52 @@ def test_problems_have_room():
     assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 28
 
 
+def test_problems_are_sorted_by_edges():
+    packed = released.fitting(1, 60)
+    edges, begins, packed = (np.sum(np.asarray(packed.edges)[:, :, 0] >= 0, -1), *reversed(released.by_edges(packed)))
+    found = np.sum(np.asarray(packed.edges)[:, :, 0] >= 0, -1)
+    assert np.array_equal(found, np.sort(edges)) and begins[0] == 0 and begins[-1] == len(edges)
+    for cap, a, b in zip(released.CAPS, begins[:-1], begins[1:], strict=True):
+        assert np.all(found[a:b] <= cap) and np.all(found[b:] > cap)
+
+
+def test_the_cut_takes_padding_only():
+    problems = released.by_edges(released.fitting(2, 40))
+    prompts = jax.vmap(released.prosqa_tokens.render)(
+        jax.random.split(jax.random.key(0), len(problems.packed.root)), problems.packed
+    )
+    begins = problems.begins.tolist()
+    for cap, a, b in zip(released.CAPS, begins[:-1], begins[1:], strict=True):
+        short = released.cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap).tokens
+        assert short.shape == (b - a, 3 * cap + 5)
+        dropped = np.asarray(prompts.tokens[a:b, : -short.shape[1]])
+        eos = released.token(released.NAMES, "<eos>")
+        assert np.all(dropped == eos) and np.all(short[:, 0] == eos)
+
+
+def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
+    def counted(loss, tx, batch):
+        return lambda state, *data: state._replace(opt=state.opt.at[batch(state.step, *data)[1].tokens.shape[1]].add(1))
+
+    monkeypatch.setattr(released.train, "make_step", counted)
+    problems, draws = released.by_edges(released.fitting(3, 200)), 4000
+    step, key = released.make_step(TINY, None), jax.random.key(0)
+    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in released.CAPS]
+
+    def one(i, opt):
+        return step(released.train.State(None, opt, i), problems, key).opt
+
+    found = jax.jit(lambda: jax.lax.fori_loop(0, draws, one, jnp.zeros(max(lengths) + 1, jnp.int32)))()[jnp.asarray(lengths)]
+    shares = np.diff(problems.begins) / int(problems.begins[-1])
+    assert np.all(np.abs(found / draws - shares) < 4 * np.sqrt(shares * (1 - shares) / draws)) and found.sum() == draws
+
+
+def test_the_rate_rises_and_falls():
+    s = Long(steps=1000, warm=10, lr=2.0)
+    at = [float(released.rate(s, jnp.float32(i))) for i in (0, 9, 749, 875, 999)]
+    np.testing.assert_allclose(at, [0.2, 2, 2, 1, 0.2], rtol=1e-2)
+
+
 def test_wrong_settings_are_refused():
     with pytest.raises(UsageError, match="method is one of"):
         Long(method="prayer")
