@@ -11,12 +11,19 @@ from jaxdyn.theories.icl.trials.plateaus import Plateaus, trial
 
 __all__ = ["CLAIMS", "judge"]
 
+LEVEL, STRENGTH = 0.02, 0.05  # how near a level and the strengths of the eigenvalues on it must be
+SHARE = 0.5
+
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Losses of the plateaus, and what is learned on each."""
+    """Runs that rest at all levels, and those that have learned on each plateau what they should."""
+    off = jd.relative_error(ds, "level")
+    wrong = abs(ds.measured_strength - ds.predicted_strength)
+    rested = (off.max("learned") <= LEVEL).where(off.notnull().all("learned"))
+    learned = (wrong.max(["learned", "eigenvalue"]) <= STRENGTH).where(wrong.notnull().all(["learned", "eigenvalue"]))
     return [
-        jd.at_most("loss of every plateau, relative", jd.relative_error(ds, "level"), 0.02),
-        jd.at_most("strength of every eigenvalue on every plateau", abs(ds.measured_strength - ds.predicted_strength), 0.05),
+        jd.share_within("runs that rest within 2% of every level", rested, over="seed", low=SHARE),
+        jd.share_within("runs whose strengths on every plateau are within 0.05", learned, over="seed", low=SHARE),
     ]
 
 
@@ -49,7 +56,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Plateaus),
-    seeds=4,
+    seeds=16,
     paper_seeds=32,
     evidence="flow",
     source="arXiv:2501.16265, section 4; bounds ours",
@@ -62,10 +69,10 @@ CLAIMS = (
         id="icl.plateaus",
         statement=r"In the gradient flow of linear attention with three heads of rank one and separate keys and queries, in all "
         r"entries, from random starts of standard deviation 0.05, on in-context regression (3 inputs, $\Lambda$ with eigenvalues "
-        r"2, 1, 0.5 and random eigenvectors, 50 examples), the loss rests within 2% of "
-        r"$L_m = \frac12[\mathrm{tr}\Lambda - \sum_{i\le m}\lambda_i^2/\Gamma_i]$ for m = 0, 1, 2, 3 before t = 794, and there "
-        "the m largest eigenvalues are learned and the others are not, within 0.05.",
-        bounds=jd.looked(at="0:4", confirmed="8000:8004"),
+        r"2, 1, 0.5 and random eigenvectors, 50 examples), the loss rests in more than half of the runs within 2% of every "
+        r"$L_m = \frac12[\mathrm{tr}\Lambda - \sum_{i\le m}\lambda_i^2/\Gamma_i]$, m = 0, 1, 2, 3, before t = 794, and in more "
+        "than half the m largest eigenvalues are learned there and the others are not, within 0.05.",
+        bounds=jd.looked(at="0:32", confirmed="28000:28016"),
         judge=judge,
         controls={"merged keys and queries": {"keys": "merged"}, "equal eigenvalues": {"ratio": 1.0}},
         rivals={

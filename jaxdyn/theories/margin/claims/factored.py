@@ -13,6 +13,7 @@ from jaxdyn.theories.margin.trials.factored import Factored, trial
 __all__ = ["CLAIMS", "judge"]
 
 ENTRIES = ["row", "column"]
+SHARE = 0.6
 
 
 def cosine(ds: xr.Dataset) -> xr.DataArray:
@@ -24,10 +25,13 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     """The direction at the end, which of two machines it is nearer to, and whether it still turns to the predicted one."""
     value = cosine(ds)
     end = value.isel(record=-1)
+    nearer = end > ds.to_frobenius.isel(record=-1)
     turn = np.log((1 - end) / (1 - value.isel(record=0)))
     return [
         jd.mean_within("cosine with the matrix of least nuclear norm, mean over runs", end, over="seed", low=0.95),
-        jd.at_least("the same less that with the one of least Frobenius norm, every run", end - ds.to_frobenius.isel(record=-1), 0),
+        jd.share_within(
+            "runs nearer to it than to the one of least Frobenius norm", nearer.where(end.notnull()), over="seed", low=SHARE
+        ),
         jd.mean_within("ln of 1 - cosine, end over step 1280, mean over runs", turn, over="seed", high=-np.log(2)),
     ]
 
@@ -55,8 +59,8 @@ CLAIMS = (
         "$W = KQ^\\top$ with factors of 6 by 6, in one softmax attention head with the sequences and scores of `margin.matrix`: "
         "where W has the largest weight on every optimal token at the end, its direction turns to that of $\\arg\\min \\|W\\|_*$ "
         "subject to $(x_{i,\\mathrm{opt}} - x_{it})^\\top W z_i \\ge 1$. The cosine is above 0.95 at the end on average over runs, "
-        "in every run larger than that with the solution of least Frobenius norm, and 1 - cosine at least halves from step 1280 to "
-        "the end (geometric mean over runs).",
+        "and in more than 60% of the runs larger than that with the solution of least Frobenius norm; 1 - cosine at least halves "
+        "from step 1280 to the end (geometric mean over runs).",
         trial=trial,
         quick=jd.grid(Factored, spread=[0.0, 0.15]),
         seeds=32,
@@ -67,7 +71,7 @@ CLAIMS = (
         judge=judge,
         plot=plot,
         assumes=(jd.below("gap", 1e-4), jd.below("optimality", 1e-6), jd.above("selected", 0.99)),
-        bounds=jd.looked(at="0:32", confirmed="8200:8232"),
+        bounds=jd.looked(at="0:64", confirmed="18200:18232"),
         controls={
             "another token is optimal in one sequence": {"reversed": 1.0},
             "an optimal token is the mean of the others": {"blended": 1.0},
