@@ -182,12 +182,12 @@ def node_gradients(params: Params, block: Block, batch: Batch) -> Float[Array, "
     return -jax.grad(total)(pre)
 
 
-def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params) -> optax.GradientTransformation:
-    """Plain descent, heavy ball (momentum 0.9) or Adam; ``rates`` multiplies ``lr`` for each parameter.
+def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.9) -> optax.GradientTransformation:
+    """Plain descent, heavy ball with this momentum, or Adam; ``rates`` multiplies ``lr`` for each parameter.
 
     The ratio of the attention's learning rate to the MLP's is ``rates.z / rates.w``.
     """
-    rules = {"gd": optax.identity(), "momentum": optax.trace(0.9), "adam": optax.scale_by_adam()}
+    rules = {"gd": optax.identity(), "momentum": optax.trace(momentum), "adam": optax.scale_by_adam()}
     return optax.chain(
         train.switched(optimizer, rules),
         optax.stateless(lambda steps, _: jax.tree.map(lambda rate, step: -lr * rate * step, rates, steps)),

@@ -6,6 +6,7 @@ Letters: a embeddings, N vertices, m edges, i source, t target.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -29,9 +30,9 @@ class Routed(NamedTuple):
     sure: Float[Array, "a i t"]
 
 
-def stack(names: tuple[str, ...], dtype: str = "float64") -> Embedding:
-    """Rows of the table as arrays."""
-    return Embedding(*(jnp.asarray(column, dtype) for column in zip(*(line.EMBEDDINGS[name] for name in names), strict=True)))
+def stack(rows: Sequence[Embedding], dtype: str = "float64") -> Embedding:
+    """Rows, e.g. of the table, as arrays."""
+    return Embedding(*(jnp.asarray(column, dtype) for column in zip(*rows, strict=True)))
 
 
 def routed(graph: Bool[Array, "N N"], rows: Embedding, most: int, dtype: str = "float64") -> Routed:

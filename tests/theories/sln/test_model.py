@@ -13,7 +13,7 @@ def test_square_and_path():
     square = np.roll(np.eye(4, dtype=bool), 1, 0) | np.roll(np.eye(4, dtype=bool), -1, 0)
     path = np.eye(4, k=1, dtype=bool) | np.eye(4, k=-1, dtype=bool)
     with jax.enable_x64(True):
-        rows = model.stack(names)
+        rows = model.stack([line.EMBEDDINGS[name] for name in names])
         for graph in (square, path):
             found = jax.jit(model.routed, static_argnums=2)(jnp.asarray(graph), rows, 6)
             pairs, far = model.targets(jnp.asarray(graph))
@@ -29,6 +29,6 @@ def test_share_without_pairs():
 
 def test_rows():
     with jax.enable_x64(True):
-        rows = model.stack(tuple(line.EMBEDDINGS))
+        rows = model.stack(list(line.EMBEDDINGS.values()))
     assert rows.walk.shape == (13,) and model.METHODS[:13] == tuple(line.EMBEDDINGS)
     assert float(rows.power[model.METHODS.index("rw, 1/lam^2, all")]) == 2

@@ -33,6 +33,7 @@ class Classes:
     Args:
         data: frequencies of the tokens in each class.
         optimizer: of weights and logits.
+        momentum: of the heavy ball.
         ratio: learning rate of z over that of w, which is lr.
         tau: temperature of the attention.
         lr: learning rate.
@@ -45,6 +46,7 @@ class Classes:
 
     data: jd.Code = jd.code(*DATA)
     optimizer: jd.Code = jd.code(*model.OPTIMIZERS)
+    momentum: jd.Swept = 0.9
     ratio: jd.Swept = 1.0
     tau: jd.Swept = 0.5
     lr: jd.Swept = 0.1
@@ -56,6 +58,7 @@ class Classes:
 
     def __post_init__(self) -> None:
         jd.require(self, self.tokens >= DISTINCT, f"{DISTINCT} of the tokens are distinct tokens", "tokens")
+        jd.require(self, 0 <= self.momentum < 1, "momentum is from 0 to less than 1", "momentum")
         jd.require(self, self.dim > self.tokens, "orthonormal columns need dim > tokens", "dim", "tokens")
 
 
@@ -88,7 +91,7 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     """The logits along training, three estimates of them from the weights, and the violation of its assumptions."""
     params, block, batch = build(s, key)
     mean_b = batch.weight @ batch.x
-    tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio))
+    tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio), s.momentum)
     advance = train.make_step(lambda p: model.cross_entropy(p, block, batch), tx)
 
     def step(carry: tuple[train.State, theory.Ledger]) -> tuple[train.State, theory.Ledger]:

@@ -77,7 +77,7 @@ def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
     table = jnp.asarray(graphs.stacked(listed, s.largest))
     sizes = np.array([len(a) for a in listed])
     most = max(int(a.sum()) // 2 for a in listed)
-    rows = model.stack(tuple(line.EMBEDDINGS), s.dtype)
+    rows = model.stack(list(line.EMBEDDINGS.values()), s.dtype)
     rows = rows._replace(complete=jnp.broadcast_to(jnp.asarray(s.complete, s.dtype), rows.complete.shape))
 
     def one(graph: Bool[Array, "N N"], n: Array, k: PRNGKeyArray) -> tuple[Array, Array, Array, Array]:

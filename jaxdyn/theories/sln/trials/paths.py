@@ -209,7 +209,8 @@ def observed(
     h, h0 = jax.lax.map(lambda w: jax.vmap(lambda g, k: embedded(s, net, w, g, k))(looked, keys), both)
     edges = jax.vmap(lambda g: graphs.edges_of(g, most))(looked)
     spectra = jax.lax.map(lambda e: line.spectrum(e, s.largest), edges)
-    squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(model.stack(METRICS)))(spectra)
+    rows = model.stack([line.EMBEDDINGS[name] for name in METRICS])
+    squared = jax.vmap(lambda x: jax.vmap(lambda row: line.squared_distances(x, row))(rows))(spectra)
     pairs = edges.real[:, :, None] & edges.real[:, None]
     return {
         "right": jd.named(right, "problem"),

@@ -15,12 +15,14 @@ from jaxdyn.data import graphs
 from jaxdyn.theories.sln import model
 from jaxdyn.theories.sln.dynamics import line
 
-__all__ = ["BEST", "FEW", "FORMS", "LITERAL", "Random", "trial"]
+__all__ = ["BEST", "FEW", "FORMS", "LITERAL", "OWN", "Random", "trial"]
 
 LITERAL = ("sym, 1, 2", "sym, 1, 3", "sym, 1, 4", "sym, 1, 5")
 BEST = "rw, 1/lam, all"
 FEW = (*LITERAL, BEST, "rw, 1/sqrt, all", "sym, 1/lam, all")
-FORMS = ("printed", "derived")  # the best of LITERAL in each run; BEST
+OWN = "own"
+ROWS = {"all": tuple(line.EMBEDDINGS), "few": FEW, "own": (*LITERAL, OWN)}
+FORMS = ("printed", "derived")  # the best of LITERAL in each run; BEST, or OWN
 
 
 @jd.setting
@@ -34,12 +36,15 @@ class Random:
         graphs: number of graphs in a run.
         largest: rows of a matrix.
         most: edges for which there is room; a graph with more is not counted.
-        rows: embeddings, "all" or "few".
+        rows: embeddings: "all" of the table, "few" of them, or the leading ones and one "own".
+        rw, power: of the own one, with all vectors: by the random walk's Laplacian (1) or the normalised one (0).
     """
 
     kind: jd.Code = jd.code(*graphs.KINDS)
     nodes: jd.Swept = 8.0
     density: jd.Swept = 0.5
+    rw: jd.Swept = 1.0
+    power: jd.Swept = 1.0
     graphs: int = 125
     largest: int = 10
     most: int = 45
@@ -51,15 +56,16 @@ class Random:
         jd.require(self, 4 <= self.nodes <= self.largest, "nodes is between 4 and largest", "nodes", "largest")
         jd.require(self, 0 < self.density <= 1, "density is above 0 and at most 1", "density")
         jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
-        jd.require(self, self.rows in ("all", "few"), "rows is all or few", "rows")
+        jd.require(self, self.rows in ROWS, f"rows is one of {', '.join(ROWS)}", "rows")
+        jd.require(self, 0 <= self.rw <= 1, "rw is from 0 to 1", "rw")
         jd.require(self, self.most >= self.largest - 1, "there is room for a tree", "most", "largest")
 
 
 def trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     """Shares over all pairs, over pairs that are not adjacent, and one walk a graph."""
-    names = tuple(line.EMBEDDINGS) if s.rows == "all" else FEW
-    methods = (*names, model.GROUND, model.CHANCE)
-    rows = model.stack(names, s.dtype)
+    methods = (*ROWS[s.rows], model.GROUND, model.CHANCE)
+    own = {OWN: line.Embedding(s.rw, s.power)}
+    rows = model.stack([(own | line.EMBEDDINGS)[name] for name in ROWS[s.rows]], s.dtype)
 
     def one(k: PRNGKeyArray) -> tuple[Array, ...]:
         k_graph, k_pair, k_tie = jax.random.split(k, 3)
@@ -75,7 +81,7 @@ def trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     every, far, walk, counted = jax.lax.map(one, jax.random.split(key, s.graphs), batch_size=5)
     kept = counted[:, None].astype(s.dtype)
     at = jnp.array([methods.index(name) for name in LITERAL])
-    pick = jnp.stack([at[jnp.argmax(jnp.sum(far * kept, 0)[at])], jnp.asarray(methods.index(BEST))])
+    pick = jnp.stack([at[jnp.argmax(jnp.sum(far * kept, 0)[at])], jnp.asarray(methods.index(OWN if s.rows == "own" else BEST))])
     return jd.observables(
         predicted={"routed": jd.named(jnp.ones((s.graphs, 2), s.dtype), "graph form")},
         measured={"routed": jd.named(far[:, pick], "graph form")},
