@@ -33,6 +33,7 @@ __all__ = ["HOPS", "VARIANTS", "Problem", "draw", "load", "shortcuts", "statisti
 
 VARIANTS = ("released", "printed", "balanced")
 NODES = {"released": 28, "printed": 26, "balanced": 28}  # before isolated ones are dropped
+LEAST = 10  # nodes
 FAR = 3  # least distance of the target
 LENGTHS = {3: 0.48, 4: 0.52}  # distances of the balanced variant's target: the released shares among these two
 HOPS = (1, 2, 3)
@@ -49,15 +50,20 @@ class Problem(NamedTuple):
     negative: int
 
 
-def draw(seed: int, count: int, variant: str = "released") -> list[Problem]:
-    """Problems of a variant; problem i depends on the seed and i alone.
+def draw(seed: int, count: int, variant: str = "released", nodes: int | None = None) -> list[Problem]:
+    """Problems of a variant; problem i depends on the seed, i and the number of nodes alone.
+
+    ``nodes``: of a graph before isolated ones are dropped; None: the variant's.
 
     Raises:
-        UsageError: for a variant that is none of :data:`VARIANTS`.
+        UsageError: for a variant that is none of :data:`VARIANTS`, and fewer than 10 nodes, which have too few such targets.
     """
     if variant not in VARIANTS:
         raise UsageError(f"variant={variant!r} is not allowed: it is one of {', '.join(VARIANTS)}")
-    return [_one(np.random.default_rng((seed, i)), variant) for i in range(count)]
+    if nodes is not None and nodes < LEAST:
+        raise UsageError(f"nodes={nodes} is not allowed: it is at least {LEAST}, or no target is {FAR} steps away")
+    size = NODES[variant] if nodes is None else nodes
+    return [_one(np.random.default_rng((seed, i)), variant, size) for i in range(count)]
 
 
 def load(path: str | Path) -> list[Problem]:
@@ -91,22 +97,22 @@ def shortcuts(problems: list[Problem]) -> dict[str, float]:
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
 
 
-def _one(rng: np.random.Generator, variant: str) -> Problem:
+def _one(rng: np.random.Generator, variant: str, nodes: int) -> Problem:
     """Graphs until one has candidates; repeated draws come from one generator."""
     length = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
     while True:
-        parents, label = _grow(rng, variant)
+        parents, label = _grow(rng, variant, nodes)
         found = _candidates(rng, parents, label, variant, length)
         if found is not None:
             return _tidy(rng, parents, *found, variant)
 
 
-def _grow(rng: np.random.Generator, variant: str) -> tuple[list[list[int]], list[int]]:
+def _grow(rng: np.random.Generator, variant: str, nodes: int) -> tuple[list[list[int]], list[int]]:
     """Parents and labels of all nodes."""
     printed = variant == "printed"
     parents: list[list[int]] = [[], []]
     label, depth = [1, 2], [0, 0]
-    for node in range(2, NODES[variant]):
+    for node in range(2, nodes):
         count, u = rng.poisson(1.5), rng.uniform()
         family = 1 if u <= 0.35 else 2 if u <= (0.7 if printed else 0.8) else -1
         allowed = (family, 0) if printed else (family,)

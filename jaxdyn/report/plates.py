@@ -99,6 +99,30 @@ PLATES = (
         cells=100,
     ),
     Plate(
+        name="joma-momentum",
+        title="JoMA: the softmax law under momentum",
+        claim="joma.softmax_invariant",
+        over=("lr=.005:10:log", "momentum=0:.98"),
+        finding=(
+            "With the heavy ball the softmax law holds up to a rate that falls as the momentum $m$ grows: .22 without momentum, "
+            ".09 at .6, .03 at .8, nowhere at .98. What decides is nearly the effective rate: the border lies at lr/(1 - m) of .2 "
+            "to .4 over the whole range, below the rates at which single steps break the law without momentum. To the left, at "
+            "lr/(1 - m) below .013, the runs end before the logits have moved."
+        ),
+        cells=80,
+        sets={"optimizer": ["momentum"], "ratio": [1.0]},
+    ),
+    Plate(
+        name="joma-stationary",
+        title="JoMA: how long gradients are stationary",
+        claim="joma.stationarity",
+        over=("gone=3e-4:.004:log", "depth=0,1,2,3"),
+        finding="…",
+        cells=60,
+        seeds=32,
+        sets={"upper": ["tanh"], "lr": [0.02], "every": [1.0], "records": [600]},
+    ),
+    Plate(
         name="joma-order",
         title="JoMA: the drift of the invariant in discrete steps",
         claim="joma.linear_invariant",
@@ -231,6 +255,16 @@ PLATES = (
         cells=60,
         seeds=2,
         sets={"kind": ["dense", "random"]},
+    ),
+    Plate(
+        name="sln-weights",
+        title="Spectral Line Navigator: weights of the eigenvectors",
+        claim="sln.rate99",
+        over=("power=0:4", "density=.15:.9"),
+        finding="…",
+        cells=80,
+        seeds=24,
+        sets={"rows": ["own"], "nodes": [8.0]},
     ),
     Plate(
         name="cogo-decay",

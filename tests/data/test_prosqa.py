@@ -91,6 +91,14 @@ def test_a_file_is_read(tmp_path):
         prosqa.load(tmp_path / "other.json")
 
 
-def test_an_unknown_variant_is_refused():
+def test_small_graphs():
+    small = prosqa.draw(4, 40, nodes=12)
+    assert max(p.nodes for p in small) <= 12 < min(p.nodes for p in prosqa.draw(4, 40))
+    assert min(prosqa.statistics(small)["length"]) >= 3
+
+
+def test_an_unknown_variant_and_too_few_nodes_are_refused():
     with pytest.raises(UsageError, match="variant='old' is not allowed"):
         prosqa.draw(0, 1, "old")
+    with pytest.raises(UsageError, match="nodes=5 is not allowed: it is at least 10"):
+        prosqa.draw(0, 1, nodes=5)

@@ -3,7 +3,8 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems.
+drawn as often as there are such problems. Training begins with graphs of 12 nodes, in which the way from an edge's source to its
+target is learned from far fewer examples.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """
@@ -35,7 +36,8 @@ __all__ = ["HOPS", "Long", "accuracy", "inputs", "run", "stage"]
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
 HELD, WEIGHTS, TRAINING = 0, 1, 2  # numbers of the keys
-CAPS = (32, 38, 44, 60)  # edges of a batch's problems, at most
+CAPS = (18, 32, 38, 44, 60)  # edges of a batch's problems, at most; the first are the small graphs
+NODES = 12  # of a small graph
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
 
 
@@ -43,8 +45,8 @@ FALL = 0.25  # share of the steps in which the rate falls to a tenth
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``first`` is the share of the steps in stage 0, later stages share the rest equally; ``base`` is that of the rotary positions,
-    about twice the length of a prompt.
+    ``small`` is the share of the steps on small graphs, ``first`` that in stage 0, later stages share the rest equally; ``base`` is
+    that of the rotary positions, about twice the length of a prompt.
     """
 
     method: str = "coconut"
@@ -60,6 +62,7 @@ class Long:
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
+    small: float = 0.1
     first: float = 0.4
     mixing: float = 0.1
 
@@ -67,7 +70,7 @@ class Long:
         require(self, self.method in model.METHODS, f"method is one of {', '.join(model.METHODS)}", "method")
         for name in ("warm", "batch", "problems", "steps", "every"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        for name in ("first", "mixing"):
+        for name in ("small", "first", "mixing"):
             require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
 
     @property
@@ -155,8 +158,9 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
-        one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), 0, problems.begins[-1], jnp.int32)
+        one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
         cap = jnp.searchsorted(problems.begins[1:-1], one, side="right")
+        cap = jnp.where(state.step < round(s.small * s.steps), 0, cap)
         return jax.lax.switch(cap, steps, state, problems, k_batch)
 
     return step
@@ -200,7 +204,6 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
 
 
 def fitting(seed: int, count: int) -> Packed:
-    """Generated problems; the few whose target is farther than 6 steps, or that have more than 60 edges, are left out."""
-    drawn = prosqa.draw(seed, count)
-    kept = [p for p in drawn if len(p.edges) <= 60 and prosqa.statistics([p])["length"][0] <= HOPS]
-    return prosqa_tokens.pack(kept)
+    """Generated problems, as many small ones; those with a target farther than 6 steps, or with too many edges, are left out."""
+    drawn = [(p, CAPS[0]) for p in prosqa.draw(seed, count, nodes=NODES)] + [(p, CAPS[-1]) for p in prosqa.draw(seed, count)]
+    return prosqa_tokens.pack([p for p, cap in drawn if len(p.edges) <= cap and prosqa.statistics([p])["length"][0] <= HOPS])

@@ -69,7 +69,8 @@ def test_inputs_before_the_answer():
 
 def test_problems_have_room():
     packed = released.fitting(0, 30)
-    assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 28
+    assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 54
+    assert np.asarray(packed.edges).max(axis=(1, 2))[:25].max() < released.NODES
 
 
 def test_problems_are_sorted_by_edges():
@@ -108,8 +109,10 @@ def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
         return step(released.train.State(None, opt, i), problems, key).opt
 
     found = jax.jit(lambda: jax.lax.fori_loop(0, draws, one, jnp.zeros(max(lengths) + 1, jnp.int32)))()[jnp.asarray(lengths)]
-    shares = np.diff(problems.begins) / int(problems.begins[-1])
-    assert np.all(np.abs(found / draws - shares) < 4 * np.sqrt(shares * (1 - shares) / draws)) and found.sum() == draws
+    begun = round(TINY.small * TINY.steps)
+    shares = np.diff(problems.begins[1:]) / int(problems.begins[-1] - problems.begins[1])
+    assert found[0] == begun and found.sum() == draws
+    assert np.all(np.abs(found[1:] / (draws - begun) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
 
 
 def test_the_rate_rises_and_falls():

@@ -24,13 +24,13 @@ def test_without_upper_layers_their_activation_is_none(runs):
 
 
 def test_judge_measures_change_and_turn(runs):
-    doubled = runs.assign(measured_saliency=2 * runs.predicted_saliency, fall=0 * runs.fall + 1)
+    doubled = runs.assign(measured_saliency=2 * runs.predicted_saliency, reached=0 * runs.reached + 1)
     gate, size, direction, *_ = claims.judge(doubled)
     assert (gate.passed, size.passed, direction.passed) == (True, False, True)
     assert (size.value, direction.value) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
-    unmoved = runs.assign(measured_saliency=1.01 * runs.predicted_saliency, fall=0 * runs.fall + 1)
+    unmoved = runs.assign(measured_saliency=1.01 * runs.predicted_saliency, reached=0 * runs.reached + 1)
     assert all(check.passed for check in claims.judge(unmoved))
-    assert not claims.judge(runs.assign(fall=0 * runs.fall))[0].passed
+    assert not claims.judge(runs.assign(reached=0 * runs.reached))[0].passed
 
 
 def test_figure(runs):
