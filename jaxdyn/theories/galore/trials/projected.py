@@ -51,9 +51,13 @@ class Fixed:
 
 @jd.setting
 class Switching:
-    """Descent by GaLore's optimizer, one-sided, without moments; ``every`` 0 keeps the first subspace."""
+    """Descent by GaLore's optimizer, one-sided, without moments; ``every`` 0 keeps the first subspace.
+
+    ``step`` is the learning rate times the largest eigenvalue of S.
+    """
 
     every: jd.Swept = 20.0
+    step: jd.Swept = 1.0
     size: int = 10
     rank: int = 4
     terms: int = 4
@@ -61,6 +65,7 @@ class Switching:
 
     def __post_init__(self) -> None:
         jd.require(self, self.every >= 0, "every is at least 0", "every")
+        jd.require(self, self.step > 0, "step is positive", "step")
         jd.require(self, 1 <= self.rank < self.size, "rank is at least 1 and below size", "rank", "size")
 
 
@@ -127,7 +132,7 @@ def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
     k_b, k_c, k_g = jax.random.split(key, 3)
     b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
-    eta = 1 / decay.modes(b, c).values[-1]
+    eta = s.step / decay.modes(b, c).values[-1]
     every = jnp.where(s.every > 0, jnp.round(s.every), NEVER).astype(jnp.int32)
     tx = galore(optax.sgd(eta), Subspace(rank=s.rank), every=every, scale=1.0)
 
