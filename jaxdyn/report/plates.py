@@ -186,10 +186,11 @@ PLATES = (
         claim="galore.switching",
         over=("step=.05:2.2:log", "every=1:300:log"),
         finding=(
-            r"The gradient vanishes within 600 steps for learning rates of .16 to 2 over $\lambda_{max}$ (step), 2 being the limit of "
-            "plain descent, if the subspace is found again every 35 steps or sooner. Later is too late at every rate: each subspace "
-            "of 4 of 10 dimensions leaves about a quarter of the gradient, however long it is kept, so that what counts is their "
-            "number; to the left steps are too short. What the rank of the update should be holds at all but one point below 2."
+            r"The gradient vanishes within 600 steps for learning rates of .16 to 2 over $\lambda_{max}$ (step), 2 being the "
+            "limit of plain descent, if the subspace is found again every 35 steps or sooner. Later is too late at every rate: "
+            "each subspace of 4 of 10 dimensions leaves about a quarter of the gradient, however long it is kept, so that what "
+            "counts is their number; to the left steps are too short. What the rank of the update should be holds at all but "
+            "one point below 2."
         ),
         cells=100,
         seeds=32,
