@@ -127,7 +127,7 @@ def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
     def objective(w: Float[Array, "3 d q"]) -> Float[Array, ""]:
         if s.loss == "cross":
             return theory.modified_loss(w, group)
-        return spectrum.loss(spectrum.transform(w - jnp.mean(w, 1, keepdims=True), group), group)  # so few elements beat q^2
+        return model.loss(w - jnp.mean(w, 1, keepdims=True), group, "paper")
 
     # steps this long are good for eight digits (dopri8 agrees), where the theory is a few percent off
     solution = flow.gradient_flow(objective, _draw(s, key), turns, rate=pace, rtol=1e-6, atol=1e-8)
