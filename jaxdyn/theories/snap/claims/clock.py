@@ -107,9 +107,9 @@ def untrained(ds: xr.Dataset) -> xr.Dataset:
 
 def unsaturated(ds: xr.Dataset) -> xr.Dataset:
     r"""A rival: a decoder that never saturates, :math:`u = \eta t/K`."""
-    hit = 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.time))
+    hit = 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.unit))
     return ds.assign(
-        predicted_rows=ds.predicted_rows * (ds.time / ds.clock),
+        predicted_rows=ds.predicted_rows * (ds.unit / ds.clock),
         predicted_speed=0 * ds.predicted_speed + 1,
         predicted_hit=hit.broadcast_like(ds.predicted_hit).transpose(*ds.predicted_hit.dims),
     )
@@ -136,13 +136,13 @@ def plot_clock(ds: xr.Dataset, fig: Figure) -> None:
     ds = ds.isel(eta=0) if "eta" in ds.dims else ds
     one, color = plotting.first_run(ds), plotting.COLORS
     plotting.band(
-        left, one.time.values, ds.advantage.transpose(..., "time"), "trained decoder", "measured", linestyle="none", marker="o"
+        left, one.unit.values, ds.advantage.transpose(..., "time"), "trained decoder", "measured", linestyle="none", marker="o"
     )
-    left.plot(one.time, one.clock, color=color["theory"], label=r"$(M-1)u + e^u - 1 = s$")
+    left.plot(one.unit, one.clock, color=color["theory"], label=r"$(M-1)u + e^u - 1 = s$")
     left.set(xscale="log", xlabel=r"$\eta t/K$", ylabel="advantage u of the next token")
-    right.plot(one.time, one.measured_hit, "o", color=color["measured"], label="trained decoder")
-    right.plot(one.time, one.predicted_hit, color=color["theory"], label="softmax over M")
-    right.plot(one.time, one.narrow_hit, "--", color=color["control"], label="softmax over K")
+    right.plot(one.unit, one.measured_hit, "o", color=color["measured"], label="trained decoder")
+    right.plot(one.unit, one.predicted_hit, color=color["theory"], label="softmax over M")
+    right.plot(one.unit, one.narrow_hit, "--", color=color["control"], label="softmax over K")
     right.set(xscale="log", xlabel=r"$\eta t/K$", ylabel="probability of the next token")
 
 

@@ -152,15 +152,15 @@ def judge_reparam(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_form(ds: xr.Dataset) -> list[jd.Check]:
     """The vector form, gamma and its integral at every time; its peak; and its limits, early and late."""
-    early, late = ds.sel(time=slice(None, EARLY)), ds.sel(time=slice(LATE, None))
+    rise, fall = (jd.relative_error(ds, name) for name in ("rise", "fall"))
     return [
         jd.at_most("backpropagated gradient, relative error", jd.relative_error(ds, "gradient", "class token"), 1e-8),
         jd.at_most("gamma, relative error", jd.relative_error(ds, "gamma"), 1e-8),
         jd.at_most("integral of gamma, relative error", jd.relative_error(ds, "total"), 1e-8),
         jd.at_most("height of the peak of gamma, relative error", jd.relative_error(ds, "peak"), 1e-8),
         jd.at_most("time of the peak of gamma, relative error", jd.relative_error(ds, "peak_time"), 1e-5),
-        jd.at_most("gamma against its early limit, relative", jd.relative_error(early, "rise"), 0.05),
-        jd.at_most("gamma against its late limit, relative", jd.relative_error(late, "fall"), 0.05),
+        jd.at_most("gamma against its early limit, relative", rise.where(ds.unit <= EARLY), 0.05),
+        jd.at_most("gamma against its late limit, relative", fall.where(ds.unit >= LATE), 0.05),
     ]
 
 
@@ -168,7 +168,7 @@ def unsaturated(ds: xr.Dataset) -> xr.Dataset:
     """A rival: a decoder that never saturates, so that gamma rises for ever as it does at first."""
     share = ds.predicted_rise / ds.predicted_gamma
     changed = {"gradient": ds.predicted_gradient * share, "gamma": ds.predicted_rise, "fall": ds.predicted_rise}
-    changed |= {"total": ds.predicted_total * (ds.time / ds.clock) ** 2}
+    changed |= {"total": ds.predicted_total * (ds.unit / ds.clock) ** 2}
     return ds.assign({f"predicted_{n}": v.transpose(*ds[f"predicted_{n}"].dims) for n, v in changed.items()})
 
 
@@ -199,13 +199,13 @@ def plot_form(ds: xr.Dataset, fig: Figure) -> None:
     one = plotting.first_run(ds)
     color = plotting.COLORS
     for ax, name, label in ((left, "gamma", r"$\gamma$"), (right, "total", r"$\Gamma = \int\gamma\,dt$")):
-        ax.loglog(one.time, one[f"measured_{name}"], "o", color=color["measured"], label="trained decoder")
-        ax.plot(one.time, one[f"predicted_{name}"], color=color["theory"], label="closed form")
+        ax.loglog(one.unit, one[f"measured_{name}"], "o", color=color["measured"], label="trained decoder")
+        ax.plot(one.unit, one[f"predicted_{name}"], color=color["theory"], label="closed form")
         ax.set(xlabel=r"$\eta t/K$", ylabel=label)
-    early, late = one.time <= 3, one.time >= 10
-    left.plot(one.time[early], one.predicted_rise[early], "--", color=color["third"], label=r"$(1-1/M)^2\,\eta t/K$")
+    early, late = one.unit <= 3, one.unit >= 10
+    left.plot(one.unit[early], one.predicted_rise[early], "--", color=color["third"], label=r"$(1-1/M)^2\,\eta t/K$")
     words = r"$(1-1/M)^2\,K\,\ln(M\eta t/K)/(\eta t)$"
-    left.plot(one.time[late], one.predicted_fall[late], "--", color=color["fourth"], label=words)
+    left.plot(one.unit[late], one.predicted_fall[late], "--", color=color["fourth"], label=words)
 
 
 def plot_xi(ds: xr.Dataset, fig: Figure) -> None:

@@ -111,10 +111,10 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
             "advantage": jd.named(jax.vmap(advantages, (0, None))(logits, label), "time class"),
             "clock": jd.named(theory.clock(s.tokens * unit, float(s.tokens)), "time"),
             "narrow_hit": jd.named(theory.hit(theory.clock(s.classes * unit, float(s.classes)), float(s.classes)), "time"),
+            "unit": jd.named(jnp.asarray(unit), "time"),  # no coordinate: it depends on the number of tokens
             "steps": solution.steps,
         },
         status=solution.status,
-        coords={"time": unit},
     )
 
 

@@ -6,6 +6,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.snap.claims import gradient as claims
+from jaxdyn.theories.snap.trials import frozen_decoder
 from tests.theories.snap.helpers import both_ways, passes
 
 
@@ -18,6 +19,15 @@ def test_judge_of_the_gradient():
     assert not passes(claims.judge_reparam, without_projector(good))
     for name in ("law_y", "law_z", "batch_y", "batch_z"):
         assert not passes(claims.judge_reparam, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
+
+
+def test_the_form_over_several_sizes_at_once():
+    """Times differ with the number of tokens, and arrays are padded."""
+    ds = jd.sweep(frozen_decoder.trial, jd.grid(frozen_decoder.Frozen, tokens=[24, 32], classes=2), 1)
+    assert passes(claims.judge_form, ds)
+    assert not passes(claims.judge_form, jd.scaled(predicted_rise=1.2)(ds)) and not passes(
+        claims.judge_form, claims.unsaturated(ds)
+    )
 
 
 def test_judge_of_the_form(frozen_runs):
