@@ -278,6 +278,20 @@ PLATES = (
         seeds=2,
     ),
     Plate(
+        name="li2-share",
+        title="Li2: the share of pairs that networks need, by size of the group",
+        claim="li2.stages",
+        over=("group=11,13,17,19,23,29,31", "share=.3:.95"),
+        finding=(
+            "What ends the region of the stages is again that networks do not generalise in 200 epochs (grey). The share of "
+            "pairs at which they do falls from .95 of $Z_{13}$ to .87, .80, .73, .64 and .61 of $Z_{17}$, $Z_{19}$, $Z_{23}$, "
+            r"$Z_{29}$ and $Z_{31}$: like $M^{-0.5}$, more slowly than the $\ln M/M$ of Theorem 4, which falls like $M^{-0.66}$ "
+            "over these sizes; $Z_{11}$ does not get there at all. Where networks generalise no check fails, at any size."
+        ),
+        cells=63,
+        seeds=2,
+    ),
+    Plate(
         name="sink-families",
         title="Attention sinks over families of attention",
         claim="sink.bb_emerge",
