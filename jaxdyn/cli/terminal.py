@@ -24,7 +24,9 @@ def announcement(plan: Plan, workers: int) -> str:
     seconds = max([(sum(work) + judging) / workers, *work]) + (STARTING if workers > 1 else 0.0)
     fresh = f", on seeds from {plan.tasks[0].main.seeds[0]} on" if plan.tasks and plan.tasks[0].fresh else ""
     parts = f"{plural(len(plan.jobs), 'program')}, {plural(plan.runs, 'run')}{stored}{fresh}"
-    return f"{plural(len(plan.tasks), 'claim')}: {parts}; {duration(seconds)} expected"
+    guessed = plan.guessed()
+    doubt = f", a guess: {plural(guessed, 'program')} never ran at this size" if guessed else ""
+    return f"{plural(len(plan.tasks), 'claim')}: {parts}; {duration(seconds)} expected{doubt}"
 
 
 def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:

@@ -99,6 +99,10 @@ class Plan:
         """Expected seconds of work; see :mod:`jaxdyn.engine.timings`."""
         return sum(self.job_seconds())
 
+    def guessed(self) -> int:
+        """Programs that have not run at their size before, so that their expected seconds are a guess."""
+        return sum(map(timings.guessed, self.jobs))
+
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""
         return [timings.expected(job) for job in self.jobs]

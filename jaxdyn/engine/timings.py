@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.chunk import Program
     from jaxdyn.engine.sweep import Job
 
-__all__ = ["expected", "remember", "write_reference"]
+__all__ = ["expected", "guessed", "remember", "write_reference"]
 
 COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that no machine has met
 REFERENCE = Path(__file__).with_name("costs.json")
@@ -140,6 +140,12 @@ def expected(job: Job) -> float:
     else:
         compile_seconds, per_run = _reference().get(_name(job.program)) or _alike(job.program) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
+
+
+def guessed(job: Job) -> bool:
+    """Whether a program that is still to run has not run at its size before, here or on the reference machine."""
+    left = any(c not in job.done for c in job.chunks)
+    return left and _name(job.program) not in _known() and _name(job.program) not in _reference()
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:

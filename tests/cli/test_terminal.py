@@ -33,7 +33,9 @@ def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(t
         monkeypatch.setattr(task_module.timings, "expected", lambda job, s=seconds: s[plan.jobs.index(job)])
         shared = (sum(seconds) + 2 * JUDGING) / workers
         minutes = round((max(shared, *seconds) + (STARTING if workers > 1 else 0)) / 60)
-        assert announcement(plan, workers).endswith(f"; about {minutes} min expected")
+        assert f"; about {minutes} min expected, a guess: 2 programs never ran at this size" in announcement(plan, workers)
+    monkeypatch.setattr(task_module.timings, "guessed", lambda job: False)
+    assert announcement(plan, 1).endswith(" min expected")
     monkeypatch.undo()
     fresh = make_plan([toys.CLAIMS[0]], fresh=4000)
     assert "32 runs, on seeds from 4000 on;" in announcement(fresh, 1)

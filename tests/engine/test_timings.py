@@ -1,5 +1,6 @@
 """What programs are expected to cost, on a machine that has and has not met them."""
 
+import dataclasses
 import json
 
 import pytest
@@ -39,6 +40,14 @@ def ship(file, monkeypatch, toys, slower=1.0):
 def test_costs_of_the_reference_machine_are_scaled(new_machine, toys, monkeypatch):
     ship(new_machine, monkeypatch, toys, slower=2.0)
     assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(2 * (7.0 + 32 * 0.5))
+
+
+def test_what_has_not_run_at_its_size_is_a_guess(new_machine, toys, monkeypatch):
+    ship(new_machine, monkeypatch, toys)
+    known, larger = make_plan([toys.CLAIMS[0]]), make_plan([toys.CLAIMS[0]], overrides={"size": 50})
+    assert known.guessed() == 0 and larger.guessed() == 1
+    stored = [dataclasses.replace(job, done=job.chunks) for job in larger.jobs]
+    assert not any(map(timings.guessed, stored))
 
 
 def test_another_program_of_a_known_trial_costs_what_its_sizes_are(new_machine, toys, monkeypatch):
