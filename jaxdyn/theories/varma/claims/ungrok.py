@@ -12,12 +12,14 @@ import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.varma.dynamics import efficiency as theory
 from jaxdyn.theories.varma.published import PAPER
-from jaxdyn.theories.varma.trials.ungrok import Ungrok, trial
+from jaxdyn.theories.varma.trials.ungrok import SAMPLES, Ungrok, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "crossings", "halves", "judge_crossing", "judge_efficiency", "judge_ungrok"]
+__all__ = ["CLAIMS", "crossings", "halves", "judge_crossing", "judge_efficiency", "judge_semi", "judge_ungrok"]
+
+LAST = SAMPLES // 4  # records of the last quarter
 
 
 def gates(ds: xr.Dataset) -> list[jd.Check]:
@@ -88,11 +90,41 @@ def judge_crossing(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
+def judge_semi(ds: xr.Dataset) -> list[jd.Check]:
+    """Test accuracy at the end on three shares, and what it loses over the last quarter on the middle one."""
+    jd.need(ds, seed=8, left=3)
+    after = ds.measured_continued
+    few, some, many = (after.isel(left=i, drop=True) for i in (0, len(ds.left) // 2, -1))
+    lost = ds.curve.isel(left=len(ds.left) // 2, drop=True)
+    fall = lost.isel(epoch=-1 - LAST, drop=True) - lost.isel(epoch=-1, drop=True)
+    words = "test accuracy at the end"
+    return [
+        *gates(ds),
+        jd.mean_within(f"{words}, fewest pairs, mean", few, over="seed", high=0.5),
+        jd.mean_within(f"{words}, pairs in between, mean", some, over="seed", low=0.5, high=0.98),
+        jd.mean_within("what it loses over the last quarter, mean", fall, over="seed", low=0.005, high=0.1),
+        jd.mean_within(f"{words}, most pairs, mean", many, over="seed", low=0.9),
+    ]
+
+
 def continued(rule: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
     """Other accuracies in place of those of the networks that are trained further with decay."""
     return lambda ds: ds.assign(
         measured_continued=rule(ds).broadcast_like(ds.measured_continued).transpose(*ds.measured_continued.dims)
     )
+
+
+def kept(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: networks keep the accuracy of the first training."""
+    return continued(lambda ds: ds.learned)(ds).assign(curve=(ds.learned + 0 * ds.curve).transpose(*ds.curve.dims))
+
+
+def fewest(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: on all shares networks lose what they lose on the smallest, and at the end as fast as there in the beginning."""
+    late = ds.sizes["epoch"] - LAST - 3
+    fastest = ds.curve.isel(left=0, drop=True).shift(epoch=late, fill_value=1.0)
+    changed = continued(lambda ds: ds.measured_continued.isel(left=0, drop=True))(ds)
+    return changed.assign(curve=(fastest + 0 * ds.curve).transpose(*ds.curve.dims))
 
 
 def memory(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -174,5 +206,23 @@ CLAIMS = (
             "ln of the share of learning over the crossing, mean": (0.08, 0.22),
         },
         rivals={"learned and lost at the same shares": continued(lambda ds: ds.scratch)},
+    ),
+    STUDY.claim(
+        id="varma.semi",
+        expected="measured",
+        statement="Do networks keep part of what they know? A network of squares that has learned addition modulo 23 and is "
+        "trained further with weight decay for 4000 epochs on 0.25, 0.275 or 0.3 of the pairs: test accuracy at the end, and what "
+        "it loses over the last quarter on 0.275. (Semi-grokking: it stays between that of chance and 1.)",
+        judge=judge_semi,
+        quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3)),
+        paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25)),
+        found={
+            "test accuracy at the end, fewest pairs, mean": (0.0, 0.5),
+            "test accuracy at the end, pairs in between, mean": (0.65, 1.02),
+            "what it loses over the last quarter, mean": (-0.04, 0.12),
+            "test accuracy at the end, most pairs, mean": (0.88, 1.06),
+        },
+        controls={"shares in reverse order": reverse("measured_continued")},
+        rivals={"nothing is lost": kept, "lost as fast as on the fewest pairs": fewest},
     ),
 )

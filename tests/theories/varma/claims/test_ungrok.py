@@ -47,6 +47,25 @@ def test_judges_reject_others(lawful):
     assert not passed(ungrok.judge_crossing(lawful.assign(measured_continued=early)))
 
 
+def test_judge_of_what_is_kept_in_part():
+    """Networks that lose .7 of the table, a tenth of it slowly, and nothing; the last quarter is five of twenty records."""
+    at = np.arange(21)
+    three = np.stack([np.exp(-at / 4), 1 - 0.01 * at, np.ones(21)])
+    curve = three[None] - 1e-3 * np.random.default_rng(0).random((8, 3, 21))
+    arrays = {
+        "measured_continued": (("seed", "left"), curve[:, :, -1]),
+        "curve": (("seed", "left", "epoch"), curve),
+        "learned": (("seed",), np.ones(8)),
+        "fitted": (("seed",), np.ones(8)),
+    }
+    good = xr.Dataset(arrays, {"left": [0.2, 0.3, 0.4]})
+    assert passed(ungrok.judge_semi(good))
+    for other in (ungrok.kept, ungrok.fewest, ungrok.reverse("measured_continued")):
+        assert not passed(ungrok.judge_semi(other(good)))
+    still = good.assign(curve=good.curve.isel(epoch=-1, drop=True) + 0 * good.curve)
+    assert [c.name for c in ungrok.judge_semi(still) if not c.passed] == ["what it loses over the last quarter, mean"]
+
+
 def test_judge_wants_gates_and_runs(lawful):
     assert not passed(ungrok.judge_ungrok(lawful.assign(learned=0.5 * lawful.learned)))
     with pytest.raises(jd.Inconclusive, match="at least 8 values of seed"):
