@@ -99,14 +99,13 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         ax.legend(ncols=2, loc="upper center")
 
 
+WIDTHS = [64, 128, 256, 512]
+SHORT = {"vectors": 64, "layers": 1, "max_words": 500, "columns": 4, "steps": 100, "every": 50}
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Watched, width=[64, 256], vectors=64),
-    paper=jd.grid(
-        Watched, width=[64, 128, 256, 512], vectors=64, layers=4, max_words=0, columns=20, length=35, steps=6000, every=500
-    ),
+    paper=jd.grid(Watched, width=WIDTHS, vectors=64, steps=600, every=100),  # four layers, 6000 steps: experiments/orth_overview.py
     seeds=4,
-    paper_seeds=8,
     evidence="network",
     source="arXiv:2310.00535, assumption of orthogonal embeddings (section 2) and its orthogonality figure",
     plot=plot,
@@ -181,9 +180,7 @@ CLAIMS = (
         statement=r"How orthogonal embeddings and what MLPs write stay in a pre-norm network with rotary positions, like Pythia's, "
         r"along training on a text: the largest mean |cos| of each group of vectors, over that of random directions.",
         quick=jd.grid(Watched, network="rotary", width=64, vectors=64),
-        paper=jd.grid(
-            Watched, network="rotary", width=[128, 256, 512], vectors=128, max_words=0, columns=20, length=35, steps=6000, every=500
-        ),
+        paper=jd.grid(Watched, network="rotary", width=WIDTHS, vectors=64, steps=600, every=100),
         expected="measured",
         form="all",
         judge=judge_every,
@@ -196,7 +193,8 @@ CLAIMS = (
         statement=r"At its random start the embeddings $U$ and output projections of JoMA's encoder have the mean |cos| of random "
         r"directions, and unit columns with $\|\hat U^\top\hat U - I\|_F^2 = n(n-1)/d$ on average, within the errors of 16 "
         r"seeds; in 100 steps of training on a text the embeddings stay below 1.2 times that mean |cos|.",
-        quick=STUDY.quick.replace(width=64, vectors=64, layers=1, max_words=500, columns=4, steps=100, every=50),
+        quick=jd.grid(Watched, width=64, **SHORT),
+        paper=jd.grid(Watched, width=WIDTHS, **SHORT),
         seeds=16,
         bounds=jd.looked(at="0:16", confirmed="5000:5016"),
         form="all",
