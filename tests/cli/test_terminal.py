@@ -28,6 +28,7 @@ def outcome(claim, decision, by=None, **options):
 def test_the_expected_time_is_that_of_the_longest_program_or_of_all_shared_out(toys, monkeypatch):
     """The seconds of the programs are given; minutes are read off the words."""
     plan = make_plan([toys.CLAIMS[0], toys.CLAIMS[-1]])
+    monkeypatch.setattr(task_module.timings, "guessed", lambda job: True)
     assert announcement(plan, 1).startswith("2 claims: 2 programs, 38 runs; ")
     for seconds, workers in (([600.0, 600.0], 2), ([600.0, 60.0], 2), ([600.0, 600.0], 1)):
         monkeypatch.setattr(task_module.timings, "expected", lambda job, s=seconds: s[plan.jobs.index(job)])

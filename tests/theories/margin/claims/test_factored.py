@@ -8,7 +8,7 @@ import jaxdyn as jd
 from jaxdyn.theories.margin.claims import factored
 
 
-def turning(angle: float, other: float = 0.5, runs: int = 12) -> xr.Dataset:
+def turning(angle: float, other: float = 0.5, runs: int = 32) -> xr.Dataset:
     """Runs whose direction is at ``angle`` from the predicted one at first, and at a tenth of it at the end."""
     angles = angle * np.array([1.0, 0.1]) * np.linspace(0.9, 1.1, runs)[:, None]
     w = np.stack([np.cos(angles), np.sin(angles)], -1)[..., None, :]
