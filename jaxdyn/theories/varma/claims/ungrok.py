@@ -151,6 +151,14 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="share of the pairs", ylabel="mean margin / cube of the norm", xscale="log", yscale="log")
 
 
+def plot_semi(ds: xr.Dataset, fig: Figure) -> None:
+    """Test accuracy along the further training, a band for each share."""
+    ax = fig.subplots()
+    for share, color in zip(ds.left.values, ("control", "measured", "third"), strict=False):
+        plotting.band(ax, ds.epoch, ds.curve.sel(left=share).transpose("seed", "epoch"), f"{share:g} of the pairs", color)
+    ax.set(xlabel="epochs of the further training", ylabel="test accuracy", ylim=(-0.02, 1.05))
+
+
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Ungrok),
@@ -214,8 +222,8 @@ CLAIMS = (
         "trained further with weight decay for 4000 epochs on 0.25, 0.275 or 0.3 of the pairs: test accuracy at the end, and what "
         "it loses over the last quarter on 0.275. (Semi-grokking: it stays between that of chance and 1.)",
         judge=judge_semi,
-        quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3)),
-        paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25)),
+        quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), beside=False),
+        paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), beside=False),
         found={
             "test accuracy at the end, fewest pairs, mean": (0.0, 0.5),
             "test accuracy at the end, pairs in between, mean": (0.65, 1.02),
@@ -224,5 +232,8 @@ CLAIMS = (
         },
         controls={"shares in reverse order": reverse("measured_continued")},
         rivals={"nothing is lost": kept, "lost as fast as on the fewest pairs": fewest},
+        plot=plot_semi,
+        caption="Test accuracy of networks that have generalised, along further training with weight decay on fewer pairs: median "
+        "and central 90% of the runs, a colour for each share of the pairs.",
     ),
 )

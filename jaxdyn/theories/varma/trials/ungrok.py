@@ -38,6 +38,7 @@ class Ungrok:
         hidden: nodes.
         epochs: of the first training, and of every branch; a multiple of the number of records.
         fewer: shares of the branches, rising; the first ones of the pairs of the first training.
+        beside: whether others are trained from the start, on true and on random labels.
     """
 
     lr: jd.Swept = 0.01
@@ -47,6 +48,7 @@ class Ungrok:
     hidden: int = 128
     epochs: int = 800
     fewer: tuple[float, ...] = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
+    beside: bool = True
 
     def __post_init__(self) -> None:
         """Refuse shares that do not rise, or leave no pair to train or test on, and epochs that are no multiple of the records."""
@@ -72,12 +74,13 @@ class Branch(NamedTuple):
 
 def plan(s: Ungrok) -> Branch:
     """Continued; from the start; from the start on random labels; then continued on the smallest share without decay."""
-    count = len(s.fewer)
-    share = jnp.asarray((*s.fewer * 3, s.fewer[0]), jnp.float32)
+    count, kinds = len(s.fewer), 3 if s.beside else 1
+    share = jnp.asarray((*s.fewer * kinds, s.fewer[0]), jnp.float32)
     place = jnp.arange(len(share))
-    decay = jnp.where(place < 3 * count, jnp.asarray(s.decay, jnp.float32), 0)
-    learned = (place < count) | (place == 3 * count)
-    random = (place >= 2 * count) & (place < 3 * count)
+    last = place == kinds * count
+    decay = jnp.where(last, 0, jnp.asarray(s.decay, jnp.float32))
+    learned = (place < count) | last
+    random = (place >= 2 * count) & ~last
     return Branch(share, decay, learned.astype(jnp.float32), random.astype(jnp.float32))
 
 
@@ -121,11 +124,14 @@ def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
     curves = jax.lax.map(run, plan(s))
     count = len(s.fewer)
     continued, scratch, memory = (slice(i * count, (i + 1) * count) for i in range(3))
+    others = {
+        "scratch": jd.named(curves["test"][scratch, -1], "left"),
+        "memory": jd.named(curves["efficiency"][memory, -1], "left"),
+    }
     return jd.observables(
         measured={"continued": jd.named(curves["test"][continued, -1], "left"), "kept": curves["test"][-1, -1]},
         recorded={
-            "scratch": jd.named(curves["test"][scratch, -1], "left"),
-            "memory": jd.named(curves["efficiency"][memory, -1], "left"),
+            **(others if s.beside else {}),
             "general": first["efficiency"][-1],
             "learned": first["test"][-1],
             "fitted": jnp.min(curves["train"][:, -1]),
