@@ -95,7 +95,7 @@ SETUP = (
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Sgd, lr=[0.01, 0.005], span=0.75),
-    seeds=8,
+    seeds=16,
     paper_seeds=32,
     evidence="network",
     source="arXiv:2306.09927, Theorem 4.1 and section 4.3; step sizes and bounds ours",

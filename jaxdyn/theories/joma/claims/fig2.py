@@ -219,7 +219,7 @@ CLAIMS = (
         r"20% (ratios .1, 1, 10); means over seeds. Its factorisation assumption fails there, with a relative residual of .7 "
         r"to .8, of which at most .12 acts on the logits.",
         quick=FIG2.replace(ratio=[0.1, 1.0, 10.0], every=12.0),
-        seeds=16,
+        seeds=24,
         judge=judge_early,
         controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
         rivals={
