@@ -173,6 +173,7 @@ def plot_driven(ds: xr.Dataset, fig: Figure) -> None:
 
 
 GRID = jd.grid(DrivenBlock, ratio=[0.1, 1.0, 10.0], tau=[0.5, 1.0], nodes=[1, 2, 3])
+PAPER = GRID.replace(nodes=[1, 2, 8], hidden=8, tokens=[3, 8], samples=48, dim=12)
 SOURCE = "arXiv:2310.00535, Theorem 1, softmax attention"
 RIVALS = {
     "nothing moves": jd.swap(predicted_z="start"),
@@ -184,9 +185,7 @@ STUDY = jd.Study(
     evidence="reduced",
     bounds="derived",
     quick=GRID,
-    paper=jd.grid(
-        DrivenBlock, ratio=[0.1, 1.0, 10.0], tau=[0.5, 1.0], nodes=[1, 2, 8], hidden=8, tokens=[3, 8], samples=48, dim=12
-    ),
+    paper=PAPER,
     seeds=8,
     paper_seeds=64,
     source=SOURCE,
@@ -226,6 +225,7 @@ CLAIMS = (
         r"\|v_k\|^2\bar b) + c$ with several nodes.",
         source=f"{SOURCE}, assumption as printed (the counterpart subtracts what the nodes' own residuals do to the logits)",
         quick=GRID.replace(split=1.0, nodes=[2, 3]),
+        paper=PAPER.replace(split=1.0, nodes=[2, 8]),
         expected="refuted",
         form="law",
         counterpart="residual",
@@ -240,6 +240,7 @@ CLAIMS = (
         source=f"derived from {SOURCE}, without the assumption that E[b] is constant",
         judge=judge_moving,
         quick=GRID.replace(moving=1.0),
+        paper=PAPER.replace(moving=1.0),
         form="moving",
         controls={"factorisation for the sum over nodes only": {"split": 1.0}},
         rivals={**RIVALS, "mean attention of the start": constant_law},
