@@ -240,7 +240,7 @@ CLAIMS = (
         source=f"derived from {SOURCE}, without the assumption that E[b] is constant",
         judge=judge_moving,
         quick=GRID.replace(moving=1.0),
-        paper=PAPER.replace(moving=1.0),
+        paper=PAPER.replace(moving=1.0, nodes=[2, 8]),
         form="moving",
         controls={"factorisation for the sum over nodes only": {"split": 1.0}},
         rivals={**RIVALS, "mean attention of the start": constant_law},
