@@ -121,7 +121,7 @@ PLATES = (
             "Gradients are stationary, in the sense that the saliency has changed by less than 10% and has not turned beyond "
             "a cosine of .99, until .15 to .2% of the loss is gone, and no longer: without a further tanh layer above the "
             "first as with three. At equal progress depth does not make the assumption worse; deep networks only get there in "
-            "fewer steps. By the time a tenth of the loss is gone, as `joma.stationarity` measures it, nothing is left of it."
+            "fewer steps. By the time a tenth of the loss is gone, as `joma.stationarity` measures it, it fails by far."
         ),
         cells=60,
         seeds=32,
@@ -377,7 +377,7 @@ PLATES = (
             "of 8 vertices: the claim's 99% hold at p = 1 for every density from .15 to .9, where practically every pair is "
             "led along a shortest path, and hardly anywhere else below a density of .6. Without weights (p = 0) they need a "
             "density of .9. At p = .5 and 2 sparse graphs are too close to the mark to tell (98.9 to 99.8%); from p = 2.5 on "
-            "it is missed there again. In dense graphs everything works, since pairs are at most two steps apart."
+            "it is missed there again. In the densest graphs any weights do."
         ),
         cells=80,
         seeds=24,

@@ -3,8 +3,7 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems. Training begins with graphs of 12 nodes, in which the way from an edge's source to its
-target is learned from far fewer examples.
+drawn as often as there are such problems. Training begins with graphs of 12 nodes, whose prompts are shorter.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """

@@ -240,11 +240,12 @@ CLAIMS = (
     RELAX.claim(
         id="cogo.flow",
         statement=r"Under gradient flow of the network's whole loss over all pairs, too, from independent Gaussian weights, the "
-        r"cross potentials of a wide network ($d = 5$) relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with $\lambda = "
-        r"2q\kappa/d^2$, although the potentials $r_{p,k',-k',k}$ stay coupled. The root mean square deviation falls like the "
-        r"width to the power $-1/2$ (within 0.15) from 128 to 4096 nodes; at 4096 it is below 5% of the distance from the goal at "
-        r"the start, and that of any single potential below 12%. On average over seeds the rate there is $\lambda$ within 3%, and "
-        r"$r_{kkk}$ are where they should be at $\lambda t = 1.5$ within 0.08.",
+        r"cross potentials of a wide network ($d = 5$) relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with "
+        r"$\lambda = 2q\kappa/d^2$, although the potentials $r_{p,k',-k',k}$ stay coupled (`cogo.decouple`). The root mean "
+        r"square deviation falls like the width to the power $-1/2$ (within 0.15) from 128 to 4096 nodes; at 4096 it is "
+        r"below 5% of the distance from the goal at the start, and that of any single potential below 12%. On average over "
+        r"seeds the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within "
+        r"0.08.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
         bounds=jd.looked(at="0:12", confirmed="19000:19020"),

@@ -115,8 +115,8 @@ CLAIMS = (
         statement=r"Gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
         r"$\lambda$, is within 5% of the interpolator of least 2-norm halfway to $t \approx \ln\alpha/\lambda$ and in the end, "
         r"for vanishing $\lambda$, within 5% of the one of least 1-norm, on data for which the entropic path itself gets within 2% "
-        r"of it: $\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + O(\lambda)$, where $\varepsilon_c$ depends on the "
-        r"data alone.",
+        r"of it: $\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + O(\lambda)$, within 0.1 for vanishing "
+        r"$\lambda$, where $\varepsilon_c$ depends on the data alone.",
         judge=judge_switch,
         controls=NO_DECAY | {"small start": {"shrink": 0.01}},
         rivals={
