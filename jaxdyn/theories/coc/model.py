@@ -128,8 +128,8 @@ def objective(
     path: Int[Array, "b l1"],
     marks: tuple[int, int],
 ) -> Float[Array, ""]:
-    """The mean loss of a stage; ``marks`` are the numbers of [A] and of the pause token."""
-    out = outputs(shape, params, tokens, fed(params, how, stage, path, marks[1]), path.shape[1] - 1, marks[0])
+    """The mean loss of a stage; ``marks`` are the numbers of [A] and of the pause token. As many inputs as the table has rows."""
+    out = outputs(shape, params, tokens, fed(params, how, stage, path, marks[1]), how.node.shape[1] - 1, marks[0])
     nats = -jax.nn.log_softmax(out.logits)  # [j, b, V]
     nodes = jnp.take_along_axis(nats, path[None, :, 1:], -1)
     right = -jnp.take_along_axis(jax.nn.log_softmax(out.answer), path[None, :, -1:], -1)[..., 0]

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
@@ -54,14 +55,14 @@ class Long:
     heads: int = 8
     hidden: int = 512
     base: float = 400.0
-    std: float = 0.02
+    std: float = 0.06
     lr: float = 1e-3
     warm: int = 500
     batch: int = 64
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
-    small: float = 0.1
+    small: float = 0.2
     first: float = 0.4
     mixing: float = 0.1
 
@@ -94,8 +95,11 @@ def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
     return jnp.where(step < start, 0, jnp.clip(1 + later, 1, HOPS)).astype(jnp.int32)
 
 
-def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> Float[Array, " j"]:
-    """Share of right answers, the likeliest token of all, after 0 to 6 inputs."""
+def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
+    """Shares of right answers, ``accuracy``, and of right next nodes on the path, ``next``, after 0 to 6 inputs.
+
+    Both are the likeliest of all tokens; after 6 inputs the next node is the target.
+    """
     number = model.FEEDS.index(model.FED.get(s.method, "hidden"))
 
     def feed(hidden: Float[Array, "g d"], _: Int[Array, ""]) -> Float[Array, "g d"]:
@@ -103,7 +107,9 @@ def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> Float[Array
         return (hidden, jnp.broadcast_to(params["embed"][PAUSE], hidden.shape), text)[number]
 
     out = model.outputs(s.shape, params, held.tokens, feed, HOPS, ASK)
-    return jnp.mean(jnp.argmax(out.answer, -1) == held.path[:, -1], -1, dtype=s.shape.dtype)
+    after = held.path[:, jnp.minimum(1 + jnp.arange(HOPS + 1), HOPS)].T
+    right = {"accuracy": jnp.argmax(out.answer, -1) == held.path[:, -1], "next": jnp.argmax(out.logits, -1) == after}
+    return {name: jnp.mean(value, -1, dtype=s.shape.dtype) for name, value in right.items()}
 
 
 def inputs(s: Long) -> int:
@@ -136,15 +142,26 @@ def rate(s: Long, step: Int[Array, ""]) -> Float[Array, ""]:
     return s.lr * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)
 
 
+def tables(s: Long) -> tuple[model.Method, model.Method]:
+    """The method's tables for stage 0 and for the later ones, without the inputs after the last one that has a loss there."""
+    how = model.method(s.method, HOPS, s.mixing)
+
+    def used(stages: slice) -> model.Method:
+        loss = how.node[stages].any((0, 2)) | how.answer[stages].any(0)
+        count = 1 + int(np.flatnonzero(loss)[-1])
+        return jax.tree.map(jnp.asarray, how._replace(node=how.node[:, :count], answer=how.answer[:, :count]))
+
+    return used(slice(0, 1)), used(slice(1, None))
+
+
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
     """``step(state, problems, key) -> state``: one step on random problems of one cap, rendered anew."""
-    how = jax.tree.map(jnp.asarray, model.method(s.method, HOPS, s.mixing))
 
-    def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
-        i, prompt = data
-        return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
+    def step_of(how: model.Method, number: int) -> Callable[..., train.State]:
+        def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
+            i, prompt = data
+            return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
-    def step_of(number: int) -> Callable[..., train.State]:
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
             k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
             pick = jax.random.randint(k_pick, (s.batch,), problems.begins[number], problems.begins[number + 1], jnp.int32)
@@ -153,20 +170,20 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 
         return train.make_step(loss, tx, batch)
 
-    steps = [step_of(number) for number in range(len(CAPS))]
+    steps = [step_of(how, number) for how in tables(s) for number in range(len(CAPS))]
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
         one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
         cap = jnp.searchsorted(problems.begins[1:-1], one, side="right")
         cap = jnp.where(state.step < round(s.small * s.steps), 0, cap)
-        return jax.lax.switch(cap, steps, state, problems, k_batch)
+        return jax.lax.switch(cap + len(CAPS) * (stage(s, state.step) > 0), steps, state, problems, k_batch)
 
     return step
 
 
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
-    """Train, or resume, the run in ``path``; records are accuracies on the problems of ``file``, ``accuracy`` [records, j].
+    """Train, or resume, the run in ``path``; records are those of :func:`accuracy` on the problems of ``file``, [records, j].
 
     Training problems and their rendering, weights and those of the file depend on the seed; the problems of the file do not.
     """
@@ -185,8 +202,8 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
 
     @jax.jit
     def observe(params: PyTree) -> dict[str, Array]:
-        right = [len(one.tokens) * accuracy(s, params, one) for one in held if len(one.tokens)]
-        return {"accuracy": sum(right) / ends[-1]}
+        shares = [(len(one.tokens) / ends[-1], accuracy(s, params, one)) for one in held if len(one.tokens)]
+        return jax.tree.map(lambda *parts: sum(parts), *(jax.tree.map(lambda x, w=w: w * x, part) for w, part in shares))
 
     about = dataclasses.asdict(s) | {"seed": seed, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
     return longrun.run(

@@ -67,6 +67,16 @@ def test_inputs_before_the_answer():
     assert [released.inputs(Long(method=m)) for m in ("coconut", "pause", "cot", "icot", "no_cot")] == [6, 6, 6, 0, 0]
 
 
+@pytest.mark.parametrize(("method", "counts"), [("coconut", (1, 7)), ("cot", (7, 7)), ("no_cot", (1, 1)), ("pause", (7, 7))])
+def test_stages_take_no_inputs_without_a_loss(method, counts):
+    short = released.tables(Long(method=method))
+    whole = released.model.method(method, released.HOPS, Long().mixing)
+    assert tuple(how.node.shape[1] for how in short) == counts
+    for how, stages in zip(short, (slice(0, 1), slice(1, None)), strict=True):
+        for table in ("node", "answer"):
+            assert np.isclose(np.sum(getattr(how, table)[stages]), np.sum(getattr(whole, table)[stages]))
+
+
 def test_problems_have_room():
     packed = released.fitting(0, 30)
     assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 54
