@@ -199,7 +199,7 @@ STUDY = jd.Study(
     evidence="network",
     bounds=jd.looked(at="0:24", confirmed="4000:4024"),
     quick=FIG2,
-    seeds=16,
+    seeds=48,
     paper_seeds=64,
     source="arXiv:2310.00535, Theorem 1 (softmax) and Figures 2-3",
     form="constant",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "equal_rates", "judge_identity", "judge_law", "judge_total", "nothing_moves", "single_query_law"]
 
 HORIZON = 10.0  # number of steps times the larger learning rate, for the exact identities
+ROUNDING = 3e-13  # of a drift, for logits of order one
 SLIDING = 0.95  # the gradient flow of ReLU can slide along a kink, where it is not defined: such runs end at the step limit
 
 
@@ -37,11 +38,17 @@ def descent_drift(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_law(ds: xr.Dataset) -> list[jd.Check]:
-    """The law holds along the flow to the solver's error, and its drift along descent is first order in the step size."""
-    order = stats.loglog_slope(1 / ds.refinement, descent_drift(ds), "refinement")
+    """The law holds along the flow to the solver's error, and its drift along descent is first order in the step size.
+
+    Runs that hardly move, whose drift is rounding, have no order and are passed over; a gate says how many do.
+    """
+    drift = descent_drift(ds)
+    seen = drift.min("refinement") >= ROUNDING
+    order = stats.loglog_slope(1 / ds.refinement, drift, "refinement")
     return [
+        jd.gate("share of runs whose drift is above rounding", seen.mean(), at_least=0.75),
         jd.at_most("residual along the flow / size", residual(ds), 1e-8),
-        jd.within("order of the drift in the step size", order, 0.85, 1.15),
+        jd.within("order of the drift in the step size", order.where(seen, 1.0), 0.85, 1.15),
     ]
 
 
@@ -142,7 +149,7 @@ BREACHES = {
 }
 RIVALS = {"nothing moves": nothing_moves, "law of equal rates": equal_rates, "a factor 2": without_half}
 PHI, DEPTH, LOSS = list(model.ACTIVATIONS), [0, 2], list(model.LOSSES)
-GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS)
+GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=0.00125)
 SIZES = {"tokens": [8, 32], "samples": [16, 64], "hidden": 8, "outputs": 5, "dim": 40}  # of the arrays, at paper scale
 PAPER = GRID.replace(ratio=[0.1, 1.0, 10.0], nodes=[1, 8], **SIZES)
 SCOPE = (

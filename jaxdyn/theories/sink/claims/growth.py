@@ -113,6 +113,7 @@ SETUP = (
     "with token 0, batches of 8)"
 )
 SGD = jd.grid(Backcopy, optimizer="sgd", lr=1.0, every=60.0)
+WORLDS = jd.grid(Backcopy, triggers=[0.0, 3.0])
 
 CLAIMS = (
     STUDY.claim(
@@ -124,6 +125,8 @@ CLAIMS = (
         expected="measured",
         judge=judge_growth,
         quick=SGD,
+        paper=SGD,
+        paper_seeds=64,
         found={
             "variance of the margin explained by a line in ln t": (0.87, 0.94),
             "variance of the margin explained by a line in the square root of t": (0.82, 0.91),
@@ -139,6 +142,8 @@ CLAIMS = (
         expected="measured",
         judge=judge_drain,
         quick=SGD,
+        paper=SGD,
+        paper_seeds=64,
         controls={"steps of the drain permuted": shuffled},
         found={"rank correlation along the steps": (-0.9, -0.65)},
     ),
@@ -149,7 +154,9 @@ CLAIMS = (
         "value is smaller by 0.86 of what the others write (-0.04 to 1.76); in 8 other runs 0.18 and 0.97.",
         expected="measured",
         judge=judge_needed,
-        quick=jd.grid(Backcopy, triggers=[0.0, 3.0]),
+        quick=WORLDS,
+        paper=WORLDS,
+        paper_seeds=64,
         controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
         found={
             "weight on token 0 at idle queries, with triggers less without": (0.15, 0.5),
