@@ -3,7 +3,8 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems. Training begins with graphs of 12 nodes, whose prompts are shorter.
+drawn as often as there are such problems. Whatever the method, training begins with chains of thought on graphs of 12 nodes, where
+every step of the path is a target: the published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """
@@ -45,8 +46,8 @@ FALL = 0.25  # share of the steps in which the rate falls to a tenth
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``small`` is the share of the steps on small graphs, ``first`` that in stage 0, later stages share the rest equally; ``base`` is
-    that of the rotary positions, about twice the length of a prompt.
+    ``small`` is the share of the steps on chains of thought on small graphs, ``first`` that before stage 1; later stages share the
+    rest equally. ``base`` is that of the rotary positions, about twice the length of a prompt.
     """
 
     method: str = "coconut"
@@ -55,15 +56,15 @@ class Long:
     heads: int = 8
     hidden: int = 512
     base: float = 400.0
-    std: float = 0.06
+    std: float = 0.03
     lr: float = 1e-3
     warm: int = 500
     batch: int = 64
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
-    small: float = 0.2
-    first: float = 0.4
+    small: float = 0.25
+    first: float = 0.45
     mixing: float = 0.1
 
     def __post_init__(self) -> None:
@@ -170,14 +171,15 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 
         return train.make_step(loss, tx, batch)
 
-    steps = [step_of(how, number) for how in tables(s) for number in range(len(CAPS))]
+    start = jax.tree.map(jnp.asarray, model.method("cot", HOPS))
+    steps = [step_of(start, 0), *(step_of(how, number) for how in tables(s) for number in range(1, len(CAPS)))]
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
         one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
-        cap = jnp.searchsorted(problems.begins[1:-1], one, side="right")
-        cap = jnp.where(state.step < round(s.small * s.steps), 0, cap)
-        return jax.lax.switch(cap + len(CAPS) * (stage(s, state.step) > 0), steps, state, problems, k_batch)
+        which = 1 + jnp.searchsorted(problems.begins[2:-1], one, side="right") + (len(CAPS) - 1) * (stage(s, state.step) > 0)
+        which = jnp.where(state.step < round(s.small * s.steps), 0, which)
+        return jax.lax.switch(which, steps, state, problems, k_batch)
 
     return step
 
