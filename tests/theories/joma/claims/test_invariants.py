@@ -16,7 +16,18 @@ def runs():
 
 
 def passed(checks):
-    return [c.passed for c in checks]
+    return [c.passed for c in checks if not c.gate]
+
+
+def test_runs_that_hardly_move_have_no_order_but_only_few_may_do_so():
+    refinement, axes = np.array([1, 2, 4]), ("seed", "refinement", "time", "token")
+    drift = np.full((8, 3, 4, 2), 1e-9) / refinement[:, None, None]
+    drift[0] = 1e-14 * np.random.default_rng(0).uniform(1, 2, (3, 4, 2))
+    flow = {f"{side}_flow": (("seed", "time", "token"), np.ones((8, 4, 2))) for side in ("measured", "predicted")}
+    both = {"measured_descent": (axes, drift), "predicted_descent": (axes, np.zeros_like(drift))}
+    ds = xr.Dataset(flow | both, {"refinement": refinement})
+    assert [c.passed for c in claims.judge_law(ds)] == [True] * 3
+    assert [c.passed for c in claims.judge_law(ds.isel(seed=slice(3)))] == [False, True, True]
 
 
 @pytest.mark.slow
@@ -92,8 +103,8 @@ def test_softmax_conserves_the_sum_of_the_logits():
     fields = {"noise": [0.0, 0.3], "optimizer": ["gd", "momentum"], "queries": 2, "lr": 0.05, "horizon": 2.0, "phi": "tanh"}
     grid = jd.grid(OneBlock, attention="softmax", depth=[0, 2], loss=["squared", "entropy"], **fields)
     main = jd.sweep(identity_trial, grid, seeds=1)
-    assert all(passed(claims.judge_total(main.isel(query=slice(2)))))
-    assert passed(claims.judge_total(claims.exp_total(main.isel(query=slice(2))))) == [True, False]
+    assert all(c.passed for c in claims.judge_total(main.isel(query=slice(2))))
+    assert passed(claims.judge_total(claims.exp_total(main.isel(query=slice(2))))) == [False]
     for breach in ({"attention": "exp"}, {"optimizer": "adam"}, {"weight_decay": 0.1}):
         ds = jd.sweep(identity_trial, grid.replace(**breach), seeds=1)
-        assert not passed(claims.judge_total(ds.isel(query=slice(2))))[1]
+        assert not passed(claims.judge_total(ds.isel(query=slice(2))))[0]
