@@ -177,7 +177,7 @@ CLAIMS = (
         assumes=(jd.below("critical", 0.0),),
         seeds=8,
         bounds=jd.looked(at="0:8", confirmed="9000:9008"),
-        controls={"temperature 0.5": {"temperature": 0.5}},
+        controls={"temperature 0.4": {"temperature": 0.4}},
         rivals={"nothing moves": still, "the best code on the sphere": jd.swap(predicted_final="predicted_least")},
     ),
     STUDY.claim(

@@ -148,7 +148,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Student),
     paper=jd.grid(Student, decays=(0.25, 0.125, 0.0625, 0.03125), hidden=100, outputs=5, samples=100, settle=10_000),
-    seeds=10,
+    seeds=14,
     paper_seeds=16,
     source="arXiv:2210.01117, section 3",
     evidence="network",

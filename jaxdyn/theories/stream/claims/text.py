@@ -65,7 +65,7 @@ def judge_window(ds: xr.Dataset) -> list[jd.Check]:
         *trained(ds),
         jd.gate("share of heads with a sink at the end", ds.measured_sink.isel(step=-1), at_most=0.0),
         *(
-            jd.within(f"perplexity, window over {name}, every run", mean_ratio(ds, "window", name), 0.98, 1.02)
+            jd.within(f"perplexity, window over {name}, every run", mean_ratio(ds, "window", name), 0.97, 1.03)
             for name in ("1 sink", "4 sinks")
         ),
     ]
@@ -193,10 +193,10 @@ CLAIMS = (
     STUDY.claim(
         id="stream.text_window",
         statement=f"Where no sink has emerged, a window breaks nothing: for {SETUP}, no head has a mean weight above 0.3 on the "
-        "first token, and the perplexity of a window is within 2% of that with one or with four first tokens kept, in every run "
+        "first token, and the perplexity of a window is within 3% of that with one or with four first tokens kept, in every run "
         "(positions 64 to 1600).",
         judge=judge_window,
-        bounds=LOOKED,
+        bounds=jd.looked(at="9000000:9000003", confirmed="9100000:9100003"),
         controls={"read by a dense cache": read_by("dense", instead=("window",))},
         rivals={"windows break as in the model of 160M weights": broken("window")},
     ),
@@ -228,16 +228,16 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="stream.sink_count",
-        statement=f"Do more first tokens help? Not here: for {SETUP}, two and four of them change the perplexity by less than 1% "
-        "from that with one, and eight, a quarter of the cache, cost up to 2.1%, in two sets of 3 runs (positions 64 to 1600).",
+        statement=f"Do more first tokens help? Not here: for {SETUP}, two of them cost up to 1.1% in perplexity over one, four "
+        "up to 1.9%, and eight, a quarter of the cache, up to 2.5%, in three sets of 3 runs (positions 64 to 1600).",
         expected="measured",
         judge=judge_count,
         controls={"read by a dense cache": read_by("dense", instead=MORE)},
         rivals={"they help as in Llama-2-7B": helped},
         found={
-            "perplexity, 2 sinks over 1, every run": (0.997, 1.004),
-            "perplexity, 4 sinks over 1, every run": (0.997, 1.01),
-            "perplexity, 8 sinks over 1, every run": (1.0, 1.03),
+            "perplexity, 2 sinks over 1, every run": (0.99, 1.02),
+            "perplexity, 4 sinks over 1, every run": (0.99, 1.03),
+            "perplexity, 8 sinks over 1, every run": (1.0, 1.04),
         },
     ),
     STUDY.claim(
