@@ -52,11 +52,13 @@ def test_rivals_are_refused_where_the_law_holds():
         assert False in [c.passed for c in PHASE.judge(rival(right))], name
 
 
-def test_transitions_beyond_the_shares_decide_nothing():
+def test_few_transitions_beyond_the_shares_are_passed_over_and_many_decide_nothing():
     ds = planted()
-    one = (ds.seed == 3) & (ds.group == "37")
-    gate = phase.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~one, 0.0)))[0]
-    assert gate.gate and not gate.passed and gate.value == 3
+    for seeds, few in (([3], True), ([1, 2, 3], False)):
+        beyond = ds.seed.isin(seeds) & (ds.group == "37")
+        gate, *checks = phase.judge_phase(ds.assign(test_accuracy=ds.test_accuracy.where(~beyond, 0.0)))
+        assert gate.gate and gate.passed == few and np.isclose(gate.value, len(seeds) / (ds.sizes["seed"] * ds.sizes["group"]))
+        assert np.isfinite([c.value for c in checks]).all()
     with pytest.raises(jd.Inconclusive, match="three points"):
         phase.judge_phase(ds.isel(share=slice(0, 4)))
 
