@@ -129,7 +129,7 @@ CLAIMS = (
         r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15% on average over runs.",
         bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         judge=judge_lengths,
-        controls={"errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
+        controls={**SOFTMAX, "errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
         rivals={
             "every label is taken for zero": still,
             r"the error of training's length, $\Gamma_M = \Gamma$": jd.swap(predicted_risk="one_length"),

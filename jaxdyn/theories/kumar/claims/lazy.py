@@ -108,7 +108,7 @@ STUDY = jd.Study(
     quick=jd.grid(Regression, alpha=ALPHAS),
     paper=jd.grid(Regression, alpha=ALPHAS, dimension=50, nodes=500, samples=500, tests=2000, every=200),
     seeds=12,
-    paper_seeds=8,
+    paper_seeds=12,
     evidence="network",
     source="arXiv:2310.06110, polynomial regression",
 )

@@ -163,7 +163,7 @@ CLAIMS = (
         id="sup.trained_acc",
         statement=f"In {SETUP}: are continuous thoughts needed? Where a network trained by Coconut answers 0.91 of all "
         "problems right, training on chains of text leaves it at 0.74, and training on answers alone at a coin between the two "
-        "candidates (one network each, from one start; of eight starts at paper scale, chains of text are ahead by 0.10 in one).",
+        "candidates (one network each, from one start; in eight starts at paper scale chains of text are ahead by up to 0.10).",
         expected="measured",
         judge=judge_accuracy,
         seeds=1,
