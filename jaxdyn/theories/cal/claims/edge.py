@@ -15,10 +15,11 @@ __all__ = ["CLAIMS", "judge", "plot"]
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Last quarter's sharpness over 2 / step size; gate: it has settled."""
+    over_edge = ds.measured_sharpness / ds.predicted_sharpness
     moved = np.abs(ds.measured_sharpness - ds.before) * ds.eta / 2
     return [
         jd.gate("change of the sharpness since the third quarter, over 2 / step size", moved, at_most=0.05),
-        jd.within("sharpness in the last quarter over 2 / step size", ds.measured_sharpness / ds.predicted_sharpness, 0.96, 1.04),
+        jd.mean_within("sharpness in the last quarter over 2 / step size", over_edge, over="seed", low=0.96, high=1.04),
     ]
 
 
@@ -38,11 +39,11 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 study = jd.Study(
     evidence="network",
     assumes=(jd.above("flow_over_edge", 1.0),),
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.looked(at="11000000:11000024", confirmed="15000000:15000024"),
     trial=trial,
     quick=jd.grid(Network, eta=[0.1, 0.2, 0.4]),
     paper=jd.grid(Network, eta=[0.05, 0.1, 0.2, 0.3, 0.4], steps=20000, samples=100, iterations=40),
-    seeds=8,
+    seeds=24,
     paper_seeds=64,
     min_ok=0.9,  # a start far sharper than the edge may diverge before it settles
     source="arXiv:2103.00065",
@@ -51,8 +52,9 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="cal.eos_mlp",
-        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles within 4% of the sharpness $2/\eta$, where "
-        r"the sharpness along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos x_4)$ on 40 points).",
+        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles at the sharpness $2/\eta$, within 4% on "
+        r"average over starts, where the sharpness along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos "
+        r"x_4)$ on 40 points).",
         judge=judge,
         controls={
             r"$\eta = 0.02$: below the edge": {"eta": 0.02},

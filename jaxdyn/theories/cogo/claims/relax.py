@@ -72,14 +72,15 @@ def pace(r: xr.DataArray, diagonal: xr.DataArray) -> xr.DataArray:
 def judge_relax(ds: xr.Dataset) -> list[jd.Check]:
     """At the largest width the distance of all potentials and of each, the rate, and how far r_kkk get; the slope over widths."""
     jd.need(ds, width=3)
-    slope = stats.loglog_slope(ds.width, deviation(ds).max("turns", skipna=False), "width")
     wide = ds.sel(width=float(ds.width.max()))
+    worst = deviation(wide).max("turns", skipna=False)
+    slope = stats.loglog_slope(ds.width, deviation(ds).max("turns", skipna=False), "width")
     difference, diagonal = wide.measured_r - wide.predicted_r, own(ds)
     each = np.sqrt((difference**2).sum("part", min_count=1)) / wide.start
     rate = (pace(wide.measured_r, diagonal) - pace(wide.predicted_r, diagonal)) / float(ds.turns[-1])
     end = difference.isel(part=0, turns=-1).where(diagonal).mean("potential")
     return [
-        jd.at_most("root mean square distance from the exponentials, largest width", deviation(wide), 0.05),
+        jd.mean_within("root mean square distance from the exponentials, largest width", worst, over="seed", high=0.05),
         jd.at_most("distance of any potential, largest width", each, 0.12),
         jd.mean_within("rate / lambda less the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
         jd.mean_within("r_kkk at the end less the predicted ones, largest width", end, over="seed", low=-0.08, high=0.08),
@@ -232,9 +233,10 @@ CLAIMS = (
         id="cogo.exp_relax",
         statement=r"Under gradient flow of the cross terms of the loss alone, from independent Gaussian weights, the cross "
         r"potentials of a wide network ($d = 5$) relax independently, $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with "
-        r"$\lambda = 2q\kappa/d^2$. The root mean square deviation falls like $q^{-1/2}$ with the width; at the largest one it is "
-        r"below 5% of the distance from the goal at the start, and that of any single potential below 12%. On average over seeds "
-        r"the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within 0.08.",
+        r"$\lambda = 2q\kappa/d^2$. The root mean square deviation falls like $q^{-1/2}$ with the width; at the largest one it "
+        r"stays below 5% of the distance from the goal at the start on average over seeds, that of any single potential below 12% "
+        r"in every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within "
+        r"0.08, on average.",
         controls={"b = a at the start": {"tied": 1.0}, "32 nodes": _narrow},
     ),
     RELAX.claim(
@@ -242,10 +244,10 @@ CLAIMS = (
         statement=r"Under gradient flow of the network's whole loss over all pairs, too, from independent Gaussian weights, the "
         r"cross potentials of a wide network ($d = 5$) relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with "
         r"$\lambda = 2q\kappa/d^2$, although the potentials $r_{p,k',-k',k}$ stay coupled (`cogo.decouple`). The root mean "
-        r"square deviation falls like the width to the power $-1/2$ (within 0.15) from 128 to 4096 nodes; at 4096 it is "
-        r"below 5% of the distance from the goal at the start, and that of any single potential below 12%. On average over "
-        r"seeds the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within "
-        r"0.08.",
+        r"square deviation falls like the width to the power $-1/2$ (within 0.15) from 128 to 4096 nodes; at 4096 it "
+        r"stays below 5% of the distance from the goal at the start on average over seeds, that of any single potential below "
+        r"12% in every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ "
+        r"within 0.08, on average.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
         bounds=jd.looked(at="0:12", confirmed="19000:19020"),

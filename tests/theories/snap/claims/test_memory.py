@@ -13,7 +13,7 @@ CLAIMS = {c.id: c for c in memory.CLAIMS}
 @pytest.fixture(scope="module")
 def rare():
     base = jd.grid(memory.Rare, common=[0.003], ratio=[0.1, 1.0, 1000.0], classes=2, distinct=2)
-    return {name: jd.sweep(memory.trial, base.replace(**f), 2) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
+    return {name: jd.sweep(memory.trial, base.replace(**f), 4) for name, f in {"main": {}, "crowd": {"crowd": 500.0}}.items()}
 
 
 @pytest.mark.slow
