@@ -66,6 +66,6 @@ def linear_loss(
     return 0.5 * jnp.mean(jnp.einsum("imk,kl,iln,mn->i", b, w, c, w)) - jnp.sum(a * w)
 
 
-def row_loss(w: Float[Array, "2 n"], target: Float[Array, " n"], noise: Float[Array, " n"]) -> Float[Array, ""]:
-    r"""Loss :math:`\frac12 \|w_1 - w^*\|^2 + \xi^\top w_2`: row 2 has no gradient but noise."""
-    return 0.5 * jnp.sum(jnp.square(w[0] - target)) + jnp.sum(noise * w[1])
+def row_loss(w: Float[Array, "m n"], target: Float[Array, " n"], noise: Float[Array, "m-1 n"]) -> Float[Array, ""]:
+    r"""Loss :math:`\frac12 \|w_1 - w^*\|^2 + \sum_{j \ge 2} \xi_j^\top w_j`: rows 2 to m have no gradient but noise."""
+    return 0.5 * jnp.sum(jnp.square(w[0] - target)) + jnp.sum(noise * w[1:])

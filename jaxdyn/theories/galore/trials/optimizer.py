@@ -74,10 +74,13 @@ class Agreement:
 
 @jd.setting
 class Noisy:
-    """Two rows: one with a target, one with nothing but noise; a basis of one dimension on the left."""
+    """Rows of which one has a target and ``noisy`` ones nothing but noise, and a basis of ``rank`` dimensions on the left."""
 
     lr: jd.Swept = 1e-3
     noise: jd.Swept = 5.0
+    noisy: jd.Swept = 1.0
+    rank: int = 1
+    rows: int = 2
     finder: str = "svd"
     size: int = 20
     every: int = 20
@@ -87,6 +90,8 @@ class Noisy:
         jd.require(self, self.lr > 0, "lr is positive", "lr")
         jd.require(self, self.noise >= 0, "noise is at least 0", "noise")
         jd.require(self, self.finder in ("svd", "orthonormal"), "finder is svd or orthonormal", "finder")
+        jd.require(self, 1 <= self.rank <= self.rows, "rank is at least 1 and at most rows", "rank", "rows")
+        jd.require(self, 0 <= self.noisy < self.rows, "noisy is at least 0 and less than rows", "noisy", "rows")
 
 
 def _data(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
@@ -191,22 +196,23 @@ def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
     target = jax.random.normal(k_target, (s.size,), jnp.float64)
     target = target / jnp.linalg.norm(target)
     tx = optax.chain(
-        galore(optax.identity(), Subspace(rank=1, side="left", finder=s.finder), every=s.every, scale=1.0, key=k_basis),
+        galore(optax.identity(), Subspace(rank=s.rank, side="left", finder=s.finder), every=s.every, scale=1.0, key=k_basis),
         optax.scale(-s.lr),
     )
 
     def batch(i: Int[Array, ""]) -> Array:
-        return s.noise * jax.random.normal(jax.random.fold_in(k_noise, i), (s.size,), jnp.float64)
+        drawn = jax.random.normal(jax.random.fold_in(k_noise, i), (s.rows - 1, s.size), jnp.float64)
+        return jnp.where(jnp.arange(s.rows - 1)[:, None] < s.noisy, s.noise, 0.0) * drawn
 
     step = train.make_step(lambda params, xi: model.row_loss(params["w"], target, xi), tx, batch)
-    start = train.init(tx, {"w": jnp.zeros((2, s.size), jnp.float64)})
+    start = train.init(tx, {"w": jnp.zeros((s.rows, s.size), jnp.float64)})
 
     def observe(state: train.State) -> Array:
         return jnp.linalg.norm(state.params["w"][0] - target)
 
     last, left = train.record(step, start, observe, samples=20, every=s.steps // 20)
     made = s.steps // 20 * jnp.arange(21)
-    theory = distance_left(s.finder, made, s.lr, s.noise, s.size, s.every)
+    theory = distance_left(s.finder, made, s.lr, s.noise, s.size, s.every, s.rank, s.rows, s.noisy)
     return jd.observables(
         predicted={"left": jd.named(theory, "time")},
         measured={"left": jd.named(left, "time")},

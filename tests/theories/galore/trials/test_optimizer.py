@@ -27,9 +27,21 @@ def test_noise_keeps_the_first_row_where_it_is():
     np.testing.assert_allclose(left.sel(noise=5.0), ds.predicted_left.sel(noise=5.0).isel(time=-1, seed=0), atol=0.05)
 
 
+def test_rows_without_noise_take_no_direction():
+    grid = jd.grid(optimizer.Noisy, rows=4, rank=2, noisy=[1.0, 2.0], lr=0.02, steps=400)
+    left = jd.sweep(optimizer.noisy_trial, grid, 16).measured_left.isel(time=-1).mean("seed")
+    assert float(left.sel(noisy=1.0)) < 0.01 and float(left.sel(noisy=2.0)) > 0.9
+
+
 @pytest.mark.parametrize(
     ("setting", "wrong"),
-    [(optimizer.FullRank, {"rank": 7}), (optimizer.Agreement, {"side": "top"}), (optimizer.Noisy, {"finder": "guess"})],
+    [
+        (optimizer.FullRank, {"rank": 7}),
+        (optimizer.Agreement, {"side": "top"}),
+        (optimizer.Noisy, {"finder": "guess"}),
+        (optimizer.Noisy, {"rank": 3}),
+        (optimizer.Noisy, {"noisy": 2.0}),
+    ],
 )
 def test_wrong_settings_are_refused(setting, wrong):
     with pytest.raises(UsageError, match="not allowed"):

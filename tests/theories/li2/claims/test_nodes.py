@@ -25,6 +25,9 @@ def planted(seed=0):
 def test_the_judge_upholds_what_is_planted_and_refuses_others():
     assert passes(nodes.CLAIMS[0], planted())
     refuses_opponents(nodes.CLAIMS[0], planted())
+    (relu,) = (c for c in nodes.CLAIMS if c.id == "li2.stage2_nodes_relu")
+    assert passes(relu, planted())
+    refuses_opponents(relu, planted())
 
 
 def test_the_use_of_irreps_is_compared_by_ranks():
