@@ -3,8 +3,9 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems. Whatever the method, training begins with chains of thought on graphs of 12 nodes, where
-every step of the path is a target: the published networks begin pretrained.
+drawn as often as there are such problems. Whatever the method, training begins with pointing: from the source of one of six edges
+to its target, which takes several times as long to learn among more edges. Graphs of 12 nodes follow, with the method's stages one
+after the other, then the full graphs, in its last stage. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """
@@ -19,7 +20,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
@@ -36,9 +36,11 @@ __all__ = ["HOPS", "Long", "accuracy", "inputs", "run", "stage"]
 
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
-HELD, WEIGHTS, TRAINING = 0, 1, 2  # numbers of the keys
+HELD, WEIGHTS, TRAINING, SMALL = range(4)  # numbers of the keys
+UNSEEN, HELD_SMALL = 10**6, 500  # first seed of the small graphs that judge, and their number
 CAPS = (18, 32, 38, 44, 60)  # edges of a batch's problems, at most; the first are the small graphs
 NODES = 12  # of a small graph
+FEW = 6  # edges to point along
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
 
 
@@ -46,8 +48,8 @@ FALL = 0.25  # share of the steps in which the rate falls to a tenth
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``small`` is the share of the steps on chains of thought on small graphs, ``first`` that before stage 1; later stages share the
-    rest equally. ``base`` is that of the rotary positions, about twice the length of a prompt.
+    ``pointing`` is the share of the steps on single edges, ``small`` that before the full graphs; ``mixing`` that of the loss which
+    is spread over the stages so far. ``base`` is that of the rotary positions, about twice the length of a prompt.
     """
 
     method: str = "coconut"
@@ -58,21 +60,21 @@ class Long:
     base: float = 400.0
     std: float = 0.03
     lr: float = 1e-3
-    warm: int = 500
+    warm: int = 100
     batch: int = 64
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
-    small: float = 0.25
-    first: float = 0.45
-    mixing: float = 0.1
+    pointing: float = 0.14
+    small: float = 0.5
+    mixing: float = 0.5
 
     def __post_init__(self) -> None:
         require(self, self.method in model.METHODS, f"method is one of {', '.join(model.METHODS)}", "method")
         for name in ("warm", "batch", "problems", "steps", "every"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        for name in ("small", "first", "mixing"):
-            require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
+        require(self, 0 <= self.mixing <= 1, "mixing is from 0 to 1", "mixing")
+        require(self, 0 <= self.pointing <= self.small <= 1, "0 <= pointing <= small <= 1", "pointing", "small")
 
     @property
     def shape(self) -> Decoder:
@@ -90,10 +92,9 @@ class Long:
 
 
 def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
-    """The stage of a step: 0 for the first share of the steps, then 1 to 6 for equally long."""
-    start = round(s.first * s.steps)
-    later = (step - start) * HOPS // max(s.steps - start, 1)
-    return jnp.where(step < start, 0, jnp.clip(1 + later, 1, HOPS)).astype(jnp.int32)
+    """The stage of a step: 0 to 6 for equally long on small graphs, 6 on the full ones."""
+    begin, end = (round(share * s.steps) for share in (s.pointing, s.small))
+    return jnp.clip((step - begin) * (HOPS + 1) // max(end - begin, 1), 0, HOPS).astype(jnp.int32)
 
 
 def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
@@ -143,43 +144,46 @@ def rate(s: Long, step: Int[Array, ""]) -> Float[Array, ""]:
     return s.lr * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)
 
 
-def tables(s: Long) -> tuple[model.Method, model.Method]:
-    """The method's tables for stage 0 and for the later ones, without the inputs after the last one that has a loss there."""
-    how = model.method(s.method, HOPS, s.mixing)
-
-    def used(stages: slice) -> model.Method:
-        loss = how.node[stages].any((0, 2)) | how.answer[stages].any(0)
-        count = 1 + int(np.flatnonzero(loss)[-1])
-        return jax.tree.map(jnp.asarray, how._replace(node=how.node[:, :count], answer=how.answer[:, :count]))
-
-    return used(slice(0, 1)), used(slice(1, None))
+def point(key: PRNGKeyArray, problem: Packed) -> Packed:
+    """A few of a problem's edges, at random; the root is the source of one, the path is its target."""
+    order = jnp.where(problem.edges[:, 0] >= 0, jax.random.uniform(key, problem.edges.shape[:1], jnp.float32), 2.0)
+    first = jnp.argsort(order)[:FEW]
+    edges = jnp.full_like(problem.edges, -1).at[first].set(problem.edges[first])
+    root, target = problem.edges[first[0]]
+    return problem._replace(edges=edges, root=root, path=jnp.full_like(problem.path, target).at[0].set(root))
 
 
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
     """``step(state, problems, key) -> state``: one step on random problems of one cap, rendered anew."""
+    own, next_node = (jax.tree.map(jnp.asarray, model.method(name, HOPS, s.mixing)) for name in (s.method, "coconut"))
+    brief = next_node._replace(node=next_node.node[:, :1], answer=next_node.answer[:, :1])  # in stage 0 the rest has no loss
 
-    def step_of(how: model.Method, number: int) -> Callable[..., train.State]:
+    def step_of(number: int, edges: int) -> Callable[..., train.State]:
+        pointing = edges == FEW
+
         def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
             i, prompt = data
+            how = brief if pointing else own
             return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
             k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
             pick = jax.random.randint(k_pick, (s.batch,), problems.begins[number], problems.begins[number + 1], jnp.int32)
-            chosen = jax.tree.map(lambda x: x[pick], problems.packed)
-            return i, cut(jax.vmap(prosqa_tokens.render)(jax.random.split(k_render, s.batch), chosen), CAPS[number])
+            chosen, keys = jax.tree.map(lambda x: x[pick], problems.packed), jax.random.split(k_render, s.batch)
+            chosen = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen) if pointing else chosen
+            return i, cut(jax.vmap(prosqa_tokens.render)(keys, chosen), edges)
 
         return train.make_step(loss, tx, batch)
 
-    start = jax.tree.map(jnp.asarray, model.method("cot", HOPS))
-    steps = [step_of(start, 0), *(step_of(how, number) for how in tables(s) for number in range(1, len(CAPS)))]
+    steps = [step_of(0, FEW), *(step_of(number, cap) for number, cap in enumerate(CAPS))]
+    ends = jnp.asarray([round(share * s.steps) for share in (s.pointing, s.small)])
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
         one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
-        which = 1 + jnp.searchsorted(problems.begins[2:-1], one, side="right") + (len(CAPS) - 1) * (stage(s, state.step) > 0)
-        which = jnp.where(state.step < round(s.small * s.steps), 0, which)
-        return jax.lax.switch(which, steps, state, problems, k_batch)
+        cap = jnp.searchsorted(problems.begins[2:-1], one, side="right")
+        which = jnp.sum(state.step >= ends)  # 0: pointing, 1: small graphs, 2: full ones
+        return jax.lax.switch(which + jnp.where(which == 2, cap, 0), steps, state, problems, k_batch)
 
     return step
 
@@ -187,25 +191,22 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
     """Train, or resume, the run in ``path``; records are those of :func:`accuracy` on the problems of ``file``, [records, j].
 
-    Training problems and their rendering, weights and those of the file depend on the seed; the problems of the file do not.
+    ``small_accuracy`` and ``small_next`` are those on small graphs that are not trained on. Training problems and their rendering,
+    weights and those of the file depend on the seed; the problems of the file do not.
     """
-    keys = jax.random.split(jax.random.key(seed), 3)
-    asked = by_edges(prosqa_tokens.pack(prosqa.load(file)))
-    prompts = jax.vmap(prosqa_tokens.render)(jax.random.split(keys[HELD], len(asked.packed.root)), asked.packed)
-    ends = asked.begins.tolist()
-    held = [
-        cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap) for a, b, cap in zip(ends[:-1], ends[1:], CAPS, strict=True)
-    ]
+    keys = jax.random.split(jax.random.key(seed), 4)
+    held, fresh = prosqa_tokens.pack(prosqa.load(file)), prosqa_tokens.pack(tiny(UNSEEN + seed, HELD_SMALL))
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.95),
         optax.scale_by_schedule(lambda i: -rate(s, i)),
     )
 
+    blocks, small = rendered(keys[HELD], held), rendered(keys[SMALL], fresh)
+
     @jax.jit
     def observe(params: PyTree) -> dict[str, Array]:
-        shares = [(len(one.tokens) / ends[-1], accuracy(s, params, one)) for one in held if len(one.tokens)]
-        return jax.tree.map(lambda *parts: sum(parts), *(jax.tree.map(lambda x, w=w: w * x, part) for w, part in shares))
+        return judged(s, params, blocks) | {f"small_{name}": value for name, value in judged(s, params, small).items()}
 
     about = dataclasses.asdict(s) | {"seed": seed, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
     return longrun.run(
@@ -221,7 +222,32 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
     )
 
 
+def rendered(key: PRNGKeyArray, packed: Packed) -> list[prosqa_tokens.Prompt]:
+    """Prompts of all problems, a block for each of :data:`CAPS` that has some."""
+    problems = by_edges(packed)
+    prompts = jax.vmap(prosqa_tokens.render)(jax.random.split(key, len(packed.root)), problems.packed)
+    ends = problems.begins.tolist()
+    blocks = zip(ends[:-1], ends[1:], CAPS, strict=True)
+    return [cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap) for a, b, cap in blocks if b > a]
+
+
+def judged(s: Long, params: PyTree, blocks: list[prosqa_tokens.Prompt]) -> dict[str, Float[Array, " j"]]:
+    """:func:`accuracy` on all blocks together."""
+    weights = jnp.asarray([len(one.tokens) for one in blocks], s.shape.dtype)
+    shares = [accuracy(s, params, one) for one in blocks]
+    return jax.tree.map(lambda *parts: weights @ jnp.stack(parts) / weights.sum(), *shares)
+
+
+def tiny(seed: int, count: int) -> list[prosqa.Problem]:
+    """Generated problems on small graphs; those with more edges than their cap are left out."""
+    return [p for p in prosqa.draw(seed, count, nodes=NODES) if fits(p, CAPS[0])]
+
+
+def fits(p: prosqa.Problem, cap: int) -> bool:
+    """Whether a problem has no more edges, and no longer path, than there is room for."""
+    return len(p.edges) <= cap and prosqa.statistics([p])["length"][0] <= HOPS
+
+
 def fitting(seed: int, count: int) -> Packed:
     """Generated problems, as many small ones; those with a target farther than 6 steps, or with too many edges, are left out."""
-    drawn = [(p, CAPS[0]) for p in prosqa.draw(seed, count, nodes=NODES)] + [(p, CAPS[-1]) for p in prosqa.draw(seed, count)]
-    return prosqa_tokens.pack([p for p, cap in drawn if len(p.edges) <= cap and prosqa.statistics([p])["length"][0] <= HOPS])
+    return prosqa_tokens.pack(tiny(seed, count) + [p for p in prosqa.draw(seed, count) if fits(p, CAPS[-1])])

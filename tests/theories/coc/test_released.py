@@ -1,5 +1,6 @@
 """Long trainings: a run that is killed and resumed ends with the bits of one that was not; stages; sizes; refusals."""
 
+import dataclasses
 import json
 
 import jax
@@ -40,7 +41,8 @@ def same(a, b):
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
     whole = released.run(tmp_path / "whole.run", TINY, 3, file, save_seconds=0.0)
-    assert whole.records["accuracy"].shape == (4, 7) and whole.steps.tolist() == [0, 2, 4, 6]
+    assert set(whole.records) == {"accuracy", "next", "small_accuracy", "small_next"} and whole.steps.tolist() == [0, 2, 4, 6]
+    assert all(values.shape == (4, 7) for values in whole.records.values())
     advance = released.longrun.train.segments
 
     def killed(*args, **options):
@@ -59,22 +61,50 @@ def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
 
 
 def test_stages():
-    s = Long(steps=100, first=0.4)
-    assert [int(released.stage(s, jnp.int32(i))) for i in (0, 39, 40, 50, 99, 200)] == [0, 0, 1, 2, 6, 6]
+    s = Long(steps=100, pointing=0.1, small=0.45)
+    assert [int(released.stage(s, jnp.int32(i))) for i in (0, 14, 15, 20, 39, 40, 45, 200)] == [0, 0, 1, 2, 5, 6, 6, 6]
+    assert int(released.stage(Long(steps=100, pointing=0.3, small=0.3), jnp.int32(50))) == 6
 
 
 def test_inputs_before_the_answer():
     assert [released.inputs(Long(method=m)) for m in ("coconut", "pause", "cot", "icot", "no_cot")] == [6, 6, 6, 0, 0]
 
 
-@pytest.mark.parametrize(("method", "counts"), [("coconut", (1, 7)), ("cot", (7, 7)), ("no_cot", (1, 1)), ("pause", (7, 7))])
-def test_stages_take_no_inputs_without_a_loss(method, counts):
-    short = released.tables(Long(method=method))
-    whole = released.model.method(method, released.HOPS, Long().mixing)
-    assert tuple(how.node.shape[1] for how in short) == counts
-    for how, stages in zip(short, (slice(0, 1), slice(1, None)), strict=True):
-        for table in ("node", "answer"):
-            assert np.isclose(np.sum(getattr(how, table)[stages]), np.sum(getattr(whole, table)[stages]))
+@pytest.mark.slow
+def test_training_begins_with_pointing_whatever_the_method():
+    params = released.init(TINY.shape, jax.random.key(0))
+    problems, key = released.by_edges(released.fitting(2, 20)), jax.random.key(1)
+
+    def after(method, number):
+        tx = released.optax.sgd(0.1)
+        state = released.train.init(tx, params)._replace(step=jnp.int32(number))
+        s = dataclasses.replace(TINY, method=method, steps=100, pointing=0.2, small=0.5)
+        return jax.jit(released.make_step(s, tx))(state, problems, key).params
+
+    for number, alike in ((5, True), (19, True), (20, False), (80, False)):
+        pair = [jax.tree.leaves(after(method, number)) for method in ("coconut", "cot")]
+        assert all(np.array_equal(a, b) for a, b in zip(*pair, strict=True)) == alike
+
+
+def test_pointing_keeps_six_edges_and_asks_for_one_of_them():
+    packed = released.fitting(5, 20)
+    keys = jax.random.split(jax.random.key(2), len(packed.root))
+    few = jax.vmap(released.point)(keys, packed)
+    for before, edges, root, path in zip(packed.edges, few.edges, few.root, few.path, strict=True):
+        kept = {tuple(e) for e in np.asarray(edges).tolist() if e[0] >= 0}
+        assert len(kept) == released.FEW and kept <= {tuple(e) for e in np.asarray(before).tolist()}
+        assert (int(root), int(path[1])) in kept and int(path[0]) == int(root) and len(set(np.asarray(path[1:]).tolist())) == 1
+    again = jax.vmap(released.point)(jax.random.split(jax.random.key(3), len(keys)), packed)
+    assert np.mean(np.any(np.asarray(few.edges) != np.asarray(again.edges), (1, 2))) > 0.9  # not always the same edges
+
+
+def test_accuracy_over_blocks_is_that_over_all_problems(monkeypatch):
+    blocks = released.rendered(jax.random.key(0), released.fitting(4, 30))
+    assert len(blocks) >= 3
+    monkeypatch.setattr(released, "accuracy", lambda s, params, one: {"accuracy": jnp.mean(one.path[:, 1:] == params, 0)})
+    whole = np.concatenate([one.path for one in blocks])[:, 1:] == 5
+    found = released.judged(TINY, jnp.int32(5), blocks)["accuracy"]
+    np.testing.assert_allclose(found, whole.mean(0), rtol=1e-6)
 
 
 def test_problems_have_room():
@@ -112,17 +142,17 @@ def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
 
     monkeypatch.setattr(released.train, "make_step", counted)
     problems, draws = released.by_edges(released.fitting(3, 200)), 4000
-    step, key = released.make_step(TINY, None), jax.random.key(0)
-    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in released.CAPS]
+    s = dataclasses.replace(TINY, steps=1000, pointing=0.1, small=0.3)
+    step, key = released.make_step(s, None), jax.random.key(0)
+    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, *released.CAPS)]
 
     def one(i, opt):
         return step(released.train.State(None, opt, i), problems, key).opt
 
     found = jax.jit(lambda: jax.lax.fori_loop(0, draws, one, jnp.zeros(max(lengths) + 1, jnp.int32)))()[jnp.asarray(lengths)]
-    begun = round(TINY.small * TINY.steps)
     shares = np.diff(problems.begins[1:]) / int(problems.begins[-1] - problems.begins[1])
-    assert found[0] == begun and found.sum() == draws
-    assert np.all(np.abs(found[1:] / (draws - begun) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
+    assert found[:2].tolist() == [100, 200] and found.sum() == draws
+    assert np.all(np.abs(found[2:] / (draws - 300) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
 
 
 def test_the_rate_rises_and_falls():
@@ -136,3 +166,5 @@ def test_wrong_settings_are_refused():
         Long(method="prayer")
     with pytest.raises(UsageError, match="batch is at least 1"):
         Long(batch=0)
+    with pytest.raises(UsageError, match="pointing <= small"):
+        Long(pointing=0.5, small=0.4)
