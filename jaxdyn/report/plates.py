@@ -396,4 +396,35 @@ PLATES = (
         ),
         cells=60,
     ),
+    Plate(
+        name="cogo-orders",
+        title="CoGO: four or six nodes at every frequency",
+        claim="cogo.train_orders",
+        over=("decay=1e-5:1e-3:log", "width=32:512:log"),
+        finding=(
+            "Every frequency ends with four or six nodes in a corner with two straight sides. One is a width: 91 nodes are "
+            r"enough at $d = 23$, while of 64, which would hold any mixture of fours and all but the purest of sixes (44 to 66), "
+            "one frequency in ten comes out wrong at any decay. The other is a time: after 9900 epochs decays from 3e-5 on have "
+            "done their work, 1e-5 has not at any width, so decay times epochs is about .3, where more nodes neither help nor "
+            "hurt. Within the corner the same product tells fours from sixes (`cogo.wd_order`)."
+        ),
+        cells=45,
+        seeds=6,
+    ),
+    Plate(
+        name="galore-rank",
+        title="GaLore: rank against rows of noise",
+        claim="galore.noise_rank",
+        over=("noise=.03:30:log", "rank=2,3,4,5"),
+        finding=(
+            "With one, three and five of six rows noise, a signal is learned if there are more singular vectors than rows of "
+            "noise, and leaks at the predicted rate otherwise, once the noise stands clear of the signal: from 1.5 on (seven "
+            "times the signal's norm at the start) for rank 2, from .7 for rank 4, and only from 2 to 4 for ranks 3 and 5, where "
+            "the rank equals a number of rows of noise and the last vector is shared. Below, noise is too small to fill the basis, "
+            "and any rank learns the signal until it has sunk to the noise."
+        ),
+        cells=48,
+        seeds=32,
+        sets={"noisy": [1.0, 3.0, 5.0]},
+    ),
 )
