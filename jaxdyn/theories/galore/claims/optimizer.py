@@ -203,10 +203,10 @@ CLAIMS = (
         trial=noisy_trial,
         quick=jd.grid(Noisy, rows=6, rank=[2, 3], noisy=[1.0, 3.0], lr=1.5e-3, steps=5000),
         paper=jd.grid(Noisy, rows=6, rank=[1, 2, 3, 4, 5], noisy=[1.0, 2.0, 3.0, 4.0], lr=1.5e-4, steps=50_000),
-        seeds=32,
-        paper_seeds=32,
+        seeds=100,
+        paper_seeds=100,
         evidence="network",
-        bounds=jd.looked(at="0:32", confirmed="10000:10032"),
+        bounds=jd.looked(at="0:100", confirmed="10000:10100"),
         source="arXiv:2410.11289 (GoLore), section 4: the example, of two rows; the rest derived",
     ).claim(
         id="galore.noise_rank",
