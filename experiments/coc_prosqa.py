@@ -1,10 +1,11 @@
 """Coconut, table 1, column ProsQA: decoders trained from scratch on generated graphs answer a released file; the stored study.
 
 Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
-time. Whatever the method, training begins with chains of thought on graphs of 12 nodes. `--data FILE` is the released file that
-judges (test.json). `--scale paper` is 256 wide; `--methods`, `--seeds` and `--steps` choose a part. The table's second half are
-rules that look for no path, or short ones. Each run lies in a file of its own: stop at any time, the same command resumes it to the
-same bits. The published networks are pretrained GPT-2. Papers: arXiv 2412.06769, 2505.12514.
+time. Whatever the method, training begins with pointing along one of six edges; graphs of 12 nodes follow, then those like the
+released ones. `--data FILE` is the released file that judges (test.json). `--scale paper` is 256 wide; `--methods`, `--seeds` and
+`--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run lies in a file of its own:
+stop at any time, the same command resumes it to the same bits. The published networks are pretrained GPT-2. Papers: arXiv
+2412.06769, 2505.12514.
 """
 
 import dataclasses

@@ -98,7 +98,7 @@ class Map:
 
     ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
     assumptions), and ``assumed``, the means of what the claim assumes. ``edges`` are pairs of neighbours, one upheld, one
-    refuted.
+    refuted. ``seconds`` are those of this call; ``resumed``: some of its runs were stored before.
     """
 
     claim: str
@@ -110,6 +110,7 @@ class Map:
     runs: int
     programs: int
     seconds: float
+    resumed: bool
 
     @property
     def data(self) -> xr.Dataset:
@@ -134,6 +135,7 @@ class Map:
             "runs": self.runs,
             "programs": self.programs,
             "seconds": self.seconds,
+            "resumed": self.resumed,
         }
         return cast("dict[str, Any]", finite(told))
 
@@ -277,7 +279,7 @@ def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, worke
         pool: executor for the chunks; None runs in this process.
         workers: into how many chunks the runs of a round are cut at least.
     """
-    begin, counts = time.perf_counter(), {"runs": 0}
+    begin, counts = time.perf_counter(), {"runs": 0, "stored": 0}
     programs: set[Any] = set()
     with Progress("mapping") as progress:
 
@@ -286,6 +288,7 @@ def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, worke
             most = max(1, -(-sum(len(r.seeds) * len(r.grid.cells()) for r in requests) // workers)) if workers > 1 else MOST_SEEDS
             jobs = plan(requests, store=store, quick=asked.scale == "quick", chunk=most)
             runs = load_stored(jobs)
+            counts["stored"] += sum(len(job.done) for job in jobs)
             costs = execute(jobs, runs, pool, progress)
             for cost in costs.values():
                 if isinstance(cost, Failure):
@@ -297,8 +300,8 @@ def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, worke
         entries, edges = explore(asked, judge)
     assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in asked.claim.assumes)
     border = _border(asked, edges)
-    seconds = time.perf_counter() - begin
-    return Map(asked.claim.id, asked.axes, entries, edges, border, assumed, counts["runs"], len(programs), seconds)
+    seconds, resumed = time.perf_counter() - begin, counts["stored"] > 0
+    return Map(asked.claim.id, asked.axes, entries, edges, border, assumed, counts["runs"], len(programs), seconds, resumed)
 
 
 def _judged(claim: Claim, data: xr.Dataset, values: Values) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def keep(plate: Plate, found: Mapping[str, Any], target: Path = FOLDER) -> dict[
     cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in found["cells"]]
     packed = base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
     told = {name: found[name] for name in PARTS} | {"cells": cells}
+    if found["resumed"]:
+        told["seconds"] = None  # those of a part
     content = {"map": told, "environment": environment(), "figure": packed}
     atomic_write(target / f"{plate.name}.json", json.dumps(content, ensure_ascii=False) + "\n")
     return content

@@ -78,7 +78,7 @@ def test_the_same_command_takes_stored_runs(halved, tmp_path, toys):
     first = jd.map(halved, over=OVER, cells=27, seeds=2, out=tmp_path)
     traced = len(toys.TRACES)
     again = jd.map(halved, over=OVER, cells=27, seeds=2, out=tmp_path)
-    assert len(toys.TRACES) == traced and again.cells == first.cells
+    assert len(toys.TRACES) == traced and again.cells == first.cells and again.resumed and not first.resumed
 
 
 def test_a_map_is_a_labelled_dataset_and_json(halved):

@@ -23,6 +23,7 @@ FOUND = {
     "runs": 6,
     "programs": 1,
     "seconds": 12.0,
+    "resumed": False,
 }
 PLATE = Plate("toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]})
 
@@ -35,6 +36,8 @@ def test_a_map_is_kept_without_its_checks(tmp_path):
     assert maps.counts(content["map"]) == "2 upheld, 1 refuted"
     assert maps.made(content).startswith("6 runs in 12.0 s, 20")
     assert maps.kept("nothing", tmp_path) is None
+    maps.keep(PLATE, FOUND | {"resumed": True}, tmp_path)  # the seconds are those of a part
+    assert maps.made(maps.kept("toy", tmp_path)).startswith("6 runs, 20")
 
 
 def test_the_command_is_what_a_user_types():

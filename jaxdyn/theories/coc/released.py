@@ -4,8 +4,8 @@ A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
 drawn as often as there are such problems. Whatever the method, training begins with pointing: from the source of one of six edges
-to its target, which takes several times as long to learn among more edges. Graphs of 12 nodes follow, with the method's stages one
-after the other, then the full graphs, in its last stage. The published networks begin pretrained.
+to its target. Graphs of 12 nodes follow, with the method's stages one after the other, then the full graphs, in its last stage. The
+published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """
