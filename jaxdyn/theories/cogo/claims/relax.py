@@ -161,7 +161,7 @@ RELAX = jd.Study(
     paper=jd.grid(Wide, width=[32.0, 128.0, 512.0, 2048.0, 8192.0], nodes=8192),
     seeds=20,
     evidence="flow",
-    bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+    bounds=jd.looked(at="11000000:11000020", confirmed="23000000:23000020"),
     judge=judge_relax,
     rivals={
         "nothing moves": unmoved,
@@ -250,7 +250,7 @@ CLAIMS = (
         r"within 0.08, on average.",
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
-        bounds=jd.looked(at="0:12", confirmed="19000:19020"),
+        bounds=jd.looked(at="11000000:11000020", confirmed="23000000:23000020"),
         controls={"b = a at the start": {"tied": 1.0}, "128 nodes": _narrow},
     ),
 )
