@@ -417,11 +417,12 @@ PLATES = (
         claim="galore.noise_rank",
         over=("noise=.03:30:log", "rank=2,3,4,5"),
         finding=(
-            "With one, three and five of six rows noise the law holds from a noise of 1 to 2 on, five to ten times the signal's "
-            "norm at the start, for ranks 2 to 4: the signal is learned if there are more singular vectors than rows of noise, and "
-            "leaks otherwise. At rank 5, where the leak is largest, 32 runs leave 1% open from 1.2 on (grey). With less noise more "
-            "leaks than to leading order, most where the rank equals a number of rows of noise (3, 5); under about .3 noise no "
-            "longer fills the basis, and any rank learns the signal until it has sunk to the noise."
+            "With one, three and five of six rows noise the law holds at all times from a noise of 1.5 on, seven times the "
+            "signal's norm at the start, for ranks 2 and 4, and from 3.5 for rank 3: the signal is learned if there are more "
+            "singular vectors than rows of noise, and leaks otherwise. At rank 5, where the leak is largest, 32 runs leave 1% "
+            "open from 1.2 on (grey). With less noise more leaks than to leading order where the rank equals a number of rows "
+            "of noise; under about .3 noise no longer fills the basis, and any rank learns the signal until it has sunk to the "
+            "noise."
         ),
         cells=48,
         seeds=32,
