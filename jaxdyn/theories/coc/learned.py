@@ -6,9 +6,10 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["LEARNED", "SETUP", "able", "learners"]
+__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "learners"]
 
 LEARNED = 0.8
+THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
 SETUP = (
     "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
     "two steps from their roots, random names)"

@@ -4,8 +4,8 @@ A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
 drawn as often as there are such problems. Whatever the method, training begins with pointing: from the source of one of six edges
-to its target. Graphs of 12 nodes follow, with the method's stages one after the other, then the full graphs, in its last stage. The
-published networks begin pretrained.
+to its target. Graphs of 12 nodes follow, with the method's stages one after the other, the first of them by far the longest, then
+the full graphs, in its last stage. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps.
 """
@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
@@ -48,8 +49,9 @@ FALL = 0.25  # share of the steps in which the rate falls to a tenth
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``pointing`` is the share of the steps on single edges, ``small`` that before the full graphs; ``mixing`` that of the loss which
-    is spread over the stages so far. ``base`` is that of the rotary positions, about twice the length of a prompt.
+    ``pointing`` is the share of the steps on single edges, ``first`` that before stage 1, ``small`` that before the full graphs;
+    ``mixing`` and ``review`` are those of the loss which is spread over the stages so far, on small graphs and on full ones.
+    ``base`` is that of the rotary positions, about twice the length of a prompt.
     """
 
     method: str = "coconut"
@@ -65,16 +67,20 @@ class Long:
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
-    pointing: float = 0.14
-    small: float = 0.5
-    mixing: float = 0.5
+    pointing: float = 0.08
+    first: float = 0.41
+    small: float = 0.64
+    mixing: float = 0.1
+    review: float = 0.5
 
     def __post_init__(self) -> None:
         require(self, self.method in model.METHODS, f"method is one of {', '.join(model.METHODS)}", "method")
         for name in ("warm", "batch", "problems", "steps", "every"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        require(self, 0 <= self.mixing <= 1, "mixing is from 0 to 1", "mixing")
-        require(self, 0 <= self.pointing <= self.small <= 1, "0 <= pointing <= small <= 1", "pointing", "small")
+        for name in ("mixing", "review"):
+            require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
+        ordered = 0 <= self.pointing <= self.first <= self.small <= 1
+        require(self, ordered, "0 <= pointing <= first <= small <= 1", "pointing", "first", "small")
 
     @property
     def shape(self) -> Decoder:
@@ -91,10 +97,16 @@ class Long:
         )
 
 
+def ends(s: Long) -> tuple[int, int, int]:
+    """The steps with which pointing, stage 0 and the small graphs end."""
+    return round(s.pointing * s.steps), round(s.first * s.steps), round(s.small * s.steps)
+
+
 def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
-    """The stage of a step: 0 to 6 for equally long on small graphs, 6 on the full ones."""
-    begin, end = (round(share * s.steps) for share in (s.pointing, s.small))
-    return jnp.clip((step - begin) * (HOPS + 1) // max(end - begin, 1), 0, HOPS).astype(jnp.int32)
+    """The stage of a step: 0, then 1 to 6 for equally long on small graphs, 6 on the full ones."""
+    _, begin, end = ends(s)
+    later = 1 + (step - begin) * HOPS // max(end - begin, 1)
+    return jnp.where(step < begin, 0, jnp.clip(later, 1, HOPS)).astype(jnp.int32)
 
 
 def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
@@ -153,37 +165,60 @@ def point(key: PRNGKeyArray, problem: Packed) -> Packed:
     return problem._replace(edges=edges, root=root, path=jnp.full_like(problem.path, target).at[0].set(root))
 
 
+class Kind(NamedTuple):
+    """What a step trains on: the block of problems and its cap, single edges or whole graphs, and the tables of the method."""
+
+    number: int
+    edges: int
+    pointing: bool
+    how: model.Method
+
+
+def kinds(s: Long) -> list[Kind]:
+    """Pointing; small graphs in stage 0, and in later stages; full graphs, a kind for each further cap."""
+    how, whole, next_node = (
+        model.method(name, HOPS, x) for name, x in ((s.method, s.mixing), (s.method, s.review), ("coconut", 0))
+    )
+    early = [Kind(0, FEW, True, brief(next_node)), Kind(0, CAPS[0], False, brief(how)), Kind(0, CAPS[0], False, how)]
+    return early + [Kind(number, cap, False, whole) for number, cap in enumerate(CAPS) if number > 0]
+
+
+def brief(how: model.Method) -> model.Method:
+    """Stage 0 alone, without inputs after the last one that has a loss."""
+    used = 1 + np.flatnonzero(how.node[0].any(-1) | (how.answer[0] != 0)).max()
+    return how._replace(node=how.node[:1, :used], answer=how.answer[:1, :used])
+
+
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
     """``step(state, problems, key) -> state``: one step on random problems of one cap, rendered anew."""
-    own, next_node = (jax.tree.map(jnp.asarray, model.method(name, HOPS, s.mixing)) for name in (s.method, "coconut"))
-    brief = next_node._replace(node=next_node.node[:, :1], answer=next_node.answer[:, :1])  # in stage 0 the rest has no loss
 
-    def step_of(number: int, edges: int) -> Callable[..., train.State]:
-        pointing = edges == FEW
+    def step_of(kind: Kind) -> Callable[..., train.State]:
+        how = jax.tree.map(jnp.asarray, kind.how)
 
         def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
             i, prompt = data
-            how = brief if pointing else own
-            return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
+            at = jnp.minimum(stage(s, i), len(how.node) - 1)
+            return model.objective(s.shape, params, how, at, prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
             k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
-            pick = jax.random.randint(k_pick, (s.batch,), problems.begins[number], problems.begins[number + 1], jnp.int32)
+            begin, end = (problems.begins[kind.number + j] for j in (0, 1))
+            pick = jax.random.randint(k_pick, (s.batch,), begin, end, jnp.int32)
             chosen, keys = jax.tree.map(lambda x: x[pick], problems.packed), jax.random.split(k_render, s.batch)
-            chosen = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen) if pointing else chosen
-            return i, cut(jax.vmap(prosqa_tokens.render)(keys, chosen), edges)
+            chosen = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen) if kind.pointing else chosen
+            return i, cut(jax.vmap(prosqa_tokens.render)(keys, chosen), kind.edges)
 
         return train.make_step(loss, tx, batch)
 
-    steps = [step_of(0, FEW), *(step_of(number, cap) for number, cap in enumerate(CAPS))]
-    ends = jnp.asarray([round(share * s.steps) for share in (s.pointing, s.small)])
+    steps = [step_of(kind) for kind in kinds(s)]
+    reached = jnp.asarray(ends(s))
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
         one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
         cap = jnp.searchsorted(problems.begins[2:-1], one, side="right")
-        which = jnp.sum(state.step >= ends)  # 0: pointing, 1: small graphs, 2: full ones
-        return jax.lax.switch(which + jnp.where(which == 2, cap, 0), steps, state, problems, k_batch)
+        which = jnp.sum(state.step >= reached)  # 0: pointing, 1: stage 0, 2: later stages on small graphs, 3: full ones
+        return jax.lax.switch(which + jnp.where(which == 3, cap, 0), steps, state, problems, k_batch)
 
     return step
 

@@ -61,9 +61,26 @@ def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
 
 
 def test_stages():
-    s = Long(steps=100, pointing=0.1, small=0.45)
-    assert [int(released.stage(s, jnp.int32(i))) for i in (0, 14, 15, 20, 39, 40, 45, 200)] == [0, 0, 1, 2, 5, 6, 6, 6]
-    assert int(released.stage(Long(steps=100, pointing=0.3, small=0.3), jnp.int32(50))) == 6
+    s = Long(steps=100, pointing=0.1, first=0.33, small=0.45)
+    assert [int(released.stage(s, jnp.int32(i))) for i in (0, 32, 33, 34, 35, 43, 44, 45, 200)] == [0, 0, 1, 1, 2, 6, 6, 6, 6]
+    assert int(released.stage(Long(steps=100, pointing=0.3, first=0.3, small=0.3), jnp.int32(50))) == 6
+
+
+@pytest.mark.parametrize("method", ["coconut", "cot", "no_cot", "pause"])
+def test_the_first_stage_alone_has_the_loss_of_the_whole_table(method):
+    s = dataclasses.replace(TINY, method=method)
+    params = released.init(s.shape, jax.random.key(0))
+    prompt = released.rendered(jax.random.key(1), released.fitting(2, 6))[0]
+
+    def loss(how):
+        tables = jax.tree.map(jnp.asarray, how)
+        marks = (released.ASK, released.PAUSE)
+        return released.model.objective(s.shape, params, tables, jnp.int32(0), prompt.tokens, prompt.path, marks)
+
+    how = released.model.method(method, released.HOPS, 0.1)
+    short = released.brief(how)
+    np.testing.assert_allclose(loss(short), loss(how), rtol=1e-5)
+    assert short.node.shape[1] == {"coconut": 1, "cot": 7, "no_cot": 1, "pause": 7}[method]
 
 
 def test_inputs_before_the_answer():
@@ -78,7 +95,7 @@ def test_training_begins_with_pointing_whatever_the_method():
     def after(method, number):
         tx = released.optax.sgd(0.1)
         state = released.train.init(tx, params)._replace(step=jnp.int32(number))
-        s = dataclasses.replace(TINY, method=method, steps=100, pointing=0.2, small=0.5)
+        s = dataclasses.replace(TINY, method=method, steps=100, pointing=0.2, first=0.3, small=0.5)
         return jax.jit(released.make_step(s, tx))(state, problems, key).params
 
     for number, alike in ((5, True), (19, True), (20, False), (80, False)):
@@ -142,7 +159,7 @@ def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
 
     monkeypatch.setattr(released.train, "make_step", counted)
     problems, draws = released.by_edges(released.fitting(3, 200)), 4000
-    s = dataclasses.replace(TINY, steps=1000, pointing=0.1, small=0.3)
+    s = dataclasses.replace(TINY, steps=1000, pointing=0.1, first=0.2, small=0.3)
     step, key = released.make_step(s, None), jax.random.key(0)
     lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, *released.CAPS)]
 
@@ -166,5 +183,9 @@ def test_wrong_settings_are_refused():
         Long(method="prayer")
     with pytest.raises(UsageError, match="batch is at least 1"):
         Long(batch=0)
-    with pytest.raises(UsageError, match="pointing <= small"):
+    with pytest.raises(UsageError, match="pointing <= first <= small"):
         Long(pointing=0.5, small=0.4)
+    with pytest.raises(UsageError, match="pointing <= first <= small"):
+        Long(first=0.7)
+    with pytest.raises(UsageError, match="review is from 0 to 1"):
+        Long(review=2.0)

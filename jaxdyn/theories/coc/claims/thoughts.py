@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.coc.learned import LEARNED, able
+from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS, able
 from jaxdyn.theories.coc.trials.training import Training, trial
 
 __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy"]
@@ -45,7 +45,10 @@ def judge_count(ds: xr.Dataset) -> list[jd.Check]:
     fewer = ds.inputs.values[:-1].tolist()
     return [
         gate,
-        *(jd.at_least(f"accuracy lost with {j} thoughts", full - ds.measured_answered.sel(inputs=j), LOST) for j in fewer),
+        *(
+            jd.at_least(f"accuracy lost with {j} thought{'' if j == 1 else 's'}", full - ds.measured_answered.sel(inputs=j), LOST)
+            for j in fewer
+        ),
     ]
 
 
@@ -128,7 +131,9 @@ def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Training, recipe="coconut"),
+    paper=jd.grid(Training, recipe="coconut", **THREE_HOPS),
     seeds=4,
+    paper_seeds=8,
     evidence="network",
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
     plot=plot_bars,

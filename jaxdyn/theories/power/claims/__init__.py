@@ -1,7 +1,7 @@
 """The claims on the time to generalise."""
 
-from jaxdyn.theories.power.claims import steep
+from jaxdyn.theories.power.claims import steep, transformer
 
 __all__ = ["CLAIMS"]
 
-CLAIMS = steep.CLAIMS
+CLAIMS = steep.CLAIMS + transformer.CLAIMS

@@ -37,6 +37,32 @@ def test_detector_fires_at_the_first_high_window(lawful):
     assert np.isnan(spectral.fires(lost).sel(seed=0)).all()
 
 
+def test_the_published_detector_fires_when_the_logarithm_has_risen_by_one_within_25_epochs(lawful):
+    end = lawful.end  # every 10 epochs: two records are 20 epochs
+    slope = {20: 0.55, 30: 0.27}  # rise of ln of the ratio of eigenvalues from one record to the next
+
+    def climbing(each):
+        log = xr.where(end > 100, each * (end - 100) / 10, 0.0) + 0 * lawful.ratio
+        return lawful.assign(ratio=np.exp(log / 2).transpose(*lawful.ratio.dims))
+
+    assert (spectral.rises(climbing(slope[20])) == 120).all()
+    assert np.isinf(spectral.rises(climbing(slope[30]))).all()  # one in four records, 40 epochs
+    lost = climbing(0.55)
+    assert np.isnan(spectral.rises(lost.assign(ratio=lost.ratio.where(lost.seed > 0))).sel(seed=0)).all()
+
+
+def test_the_rise_is_judged_by_when_and_how_often_it_fires(lawful):
+    log = xr.where((lawful.end > 100) & (lawful.decay > 0), 0.2 * (lawful.end - 100) / 10, 0.0)
+    ds = lawful.assign(ratio=np.exp(log + 0 * lawful.ratio).transpose(*lawful.ratio.dims))
+    ds = ds.assign(measured_time=ds.measured_time + 100)
+    values = [c.value for c in spectral.judge_rise(ds) if not c.gate]
+    assert values[0] == 0 and values[1] == 400 and values[3] == 0  # .4 a record: .8 within 20 epochs, never one
+    ds = ds.assign(ratio=ds.ratio**1.5)
+    values = [c.value for c in spectral.judge_rise(ds) if not c.gate]
+    assert values[0] == 1 and values[1] == 120 and 80 <= values[2] <= 81 and values[3] == 0
+    assert spectral.judge_rise(spectral.exchanged(ds))[2].value == 0
+
+
 def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
     assert passed(spectral.judge(lawful))
     assert not passed(spectral.judge(spectral.exchanged(lawful)))
