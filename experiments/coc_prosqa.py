@@ -1,11 +1,11 @@
 """Coconut, table 1, column ProsQA: decoders trained from scratch on generated graphs answer a released file; the stored study.
 
 Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
-time. Whatever the method, training begins with pointing along one of six edges; graphs of 12 nodes follow, then those like the
-released ones. `--data FILE` is the released file that judges (test.json). `--scale paper` is 256 wide; `--methods`, `--seeds` and
-`--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run lies in a file of its own:
-stop at any time, the same command resumes it to the same bits. The published networks are pretrained GPT-2. Papers: arXiv
-2412.06769, 2505.12514.
+time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, then graphs
+like the released ones. `--data FILE` is the released file that judges (test.json). `--scale paper` is 256 wide; `--width`,
+`--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
+lies in a file of its own: stop at any time, the same command resumes it to the same bits. The published networks are pretrained
+GPT-2. Papers: arXiv 2412.06769, 2505.12514.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from jaxdyn.text import longrun
 from jaxdyn.theories.coc import model, published, released
 
 SCALES = {
-    "quick": (released.Long(width=64, hidden=64, heads=4, lr=2e-3, std=0.1, batch=16, problems=500, steps=400, every=100), 1),
+    "quick": (released.Long(width=32, batch=16, problems=500, steps=400, every=100), 1),
     "paper": (released.Long(), 3),
 }
 METHODS = ("coconut", "cot", "no_cot")
@@ -30,6 +30,7 @@ OPTIONS = {
     "--data": {"required": True, "metavar": "FILE", "help": "a released file of ProsQA"},
     "--methods": {"nargs": "+", "choices": model.METHODS, "help": f"(default: {' '.join(METHODS)})"},
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3; 1 at --scale quick)"},
+    "--width": {"type": int, "metavar": "N", "help": "of the decoder, a multiple of 32 (default: 256; 32 at --scale quick)"},
     "--steps": {"type": int, "metavar": "N", "help": "of training, all stages (default: 100000; 400 at --scale quick)"},
 }
 Runs = dict[str, list[longrun.Run]]
@@ -73,13 +74,16 @@ def run(
     data: str = "",
     methods: list[str] | None = None,
     seeds: int | None = None,
+    width: int | None = None,
     steps: int | None = None,
 ) -> None:
     """Train or resume all runs, print, draw."""
     base, usual = SCALES[scale]
     if steps is not None and steps < 1:
         raise UsageError(f"--steps {steps} is not allowed: it is at least 1")
-    base = dataclasses.replace(base, steps=steps or base.steps)
+    if width is not None and (width < 1 or width % released.HEAD):
+        raise UsageError(f"--width {width} is not allowed: it is a multiple of {released.HEAD}")
+    base = dataclasses.replace(base, steps=steps or base.steps, width=width or base.width)
     rules = prosqa.shortcuts(prosqa.load(data))
     runs: Runs = {
         name: [
@@ -88,7 +92,9 @@ def run(
         ]
         for name in methods or METHODS
     }
-    experiment.table(out, "prosqa", rows(runs, rules), f"Right answers on {Path(data).name} (%), {base.steps} steps")
+    experiment.table(
+        out, "prosqa", rows(runs, rules), f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
+    )
     experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))
 
 

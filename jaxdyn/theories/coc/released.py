@@ -3,11 +3,11 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems. Whatever the method, training begins with pointing: from the source of one of six edges
-to its target. Graphs of 12 nodes follow, with the method's stages one after the other, the first of them by far the longest, then
-the full graphs, in its last stage. The published networks begin pretrained.
+drawn as often as there are such problems. Before them come, whatever the method, single edges: from the source of one of six to its
+target; then balanced trees of three hops (:mod:`jaxdyn.data.reachability`) under names of the full graphs, with the method's stages
+one after the other, the first by far the longest. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
-Letters: g problems, j inputs after the prompt, c caps.
+Letters: g problems, j inputs after the prompt, c caps, p phases.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import train
-from jaxdyn.data import prosqa, prosqa_tokens
+from jaxdyn.data import prosqa, prosqa_tokens, reachability
 from jaxdyn.data.prosqa_tokens import NAMES, VOCABULARY, Packed
 from jaxdyn.data.reachability import token
 from jaxdyn.errors import require
@@ -33,54 +33,77 @@ from jaxdyn.nn.decoder import Decoder, init
 from jaxdyn.text import longrun
 from jaxdyn.theories.coc import model
 
-__all__ = ["HOPS", "Long", "accuracy", "inputs", "run", "stage"]
+__all__ = ["HOPS", "SCHEDULE", "Long", "Phase", "accuracy", "inputs", "run", "stage"]
 
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
-HELD, WEIGHTS, TRAINING, SMALL = range(4)  # numbers of the keys
-UNSEEN, HELD_SMALL = 10**6, 500  # first seed of the small graphs that judge, and their number
-CAPS = (18, 32, 38, 44, 60)  # edges of a batch's problems, at most; the first are the small graphs
-NODES = 12  # of a small graph
+HELD, WEIGHTS, TRAINING, TREES = range(4)  # numbers of the keys
+FRESH = 500  # trees that judge
+CAPS = (32, 38, 44, 60)  # edges of a batch's full graphs, at most
+TREE = reachability.Sizes(hops=3, breadth=2)
 FEW = 6  # edges to point along
+HEAD, NARROW = 32, 64  # numbers in a head; the width at which rate and start are given
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
+GRAPHS = ("edges", "trees", "full")
+
+
+class Phase(NamedTuple):
+    """A part of a training: its graphs, share of the steps, stages (equally long), and the share of the loss on those so far."""
+
+    graphs: str
+    share: float
+    first: int
+    last: int
+    mixing: float = 0.0
+
+    @property
+    def brief(self) -> bool:
+        """Whether it has stage 0 alone, in which some methods need no inputs."""
+        return self.last == 0
+
+
+SCHEDULE = (
+    Phase("edges", 0.05, 0, 0),
+    Phase("trees", 0.20, 0, 0),
+    Phase("trees", 0.21, 1, TREE.hops, mixing=0.1),
+    Phase("trees", 0.03, HOPS, HOPS, mixing=0.5),
+    Phase("full", 0.10, 0, 0),
+    Phase("full", 0.20, 1, HOPS, mixing=0.2),
+    Phase("full", 0.21, HOPS, HOPS, mixing=0.5),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Long:
     """A network and how long it is trained; hashable.
 
-    ``pointing`` is the share of the steps on single edges, ``first`` that before stage 1, ``small`` that before the full graphs;
-    ``mixing`` and ``review`` are those of the loss which is spread over the stages so far, on small graphs and on full ones.
-    ``base`` is that of the rotary positions, about twice the length of a prompt.
+    Heads have 32 numbers; ``lr`` and ``std`` are those of width 64, and fall with the root of the width. ``base`` is that of the
+    rotary positions.
     """
 
     method: str = "coconut"
     width: int = 256
     layers: int = 2
-    heads: int = 8
-    hidden: int = 512
-    base: float = 400.0
-    std: float = 0.03
-    lr: float = 1e-3
+    base: float = 64.0
+    std: float = 0.05
+    lr: float = 2e-3
     warm: int = 100
-    batch: int = 64
+    batch: int = 128
     problems: int = 10_000
     steps: int = 100_000
     every: int = 500
-    pointing: float = 0.08
-    first: float = 0.41
-    small: float = 0.64
-    mixing: float = 0.1
-    review: float = 0.5
+    schedule: tuple[Phase, ...] = SCHEDULE
 
     def __post_init__(self) -> None:
         require(self, self.method in model.METHODS, f"method is one of {', '.join(model.METHODS)}", "method")
         for name in ("warm", "batch", "problems", "steps", "every"):
             require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        for name in ("mixing", "review"):
-            require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
-        ordered = 0 <= self.pointing <= self.first <= self.small <= 1
-        require(self, ordered, "0 <= pointing <= first <= small <= 1", "pointing", "first", "small")
+        require(self, self.width % HEAD == 0, f"width is a multiple of {HEAD}", "width")
+        for one in self.schedule:
+            known = one.graphs in GRAPHS and 0 <= one.first <= one.last <= HOPS and 0 <= one.mixing <= 1
+            require(self, known, f"phases have graphs of {', '.join(GRAPHS)}, and stages from 0 to {HOPS}", "schedule")
+        whole = abs(sum(one.share for one in self.schedule) - 1) < 1e-9 and all(one.share >= 0 for one in self.schedule)
+        require(self, whole, "the shares of the phases sum to 1", "schedule")
 
     @property
     def shape(self) -> Decoder:
@@ -89,24 +112,31 @@ class Long:
             vocabulary=VOCABULARY,
             width=self.width,
             layers=self.layers,
-            heads=self.heads,
-            hidden=self.hidden,
+            heads=self.width // HEAD,
+            hidden=2 * self.width,
             tied=True,
             base=self.base,
-            std=self.std,
+            std=self.std * (NARROW / self.width) ** 0.5,
         )
 
 
-def ends(s: Long) -> tuple[int, int, int]:
-    """The steps with which pointing, stage 0 and the small graphs end."""
-    return round(s.pointing * s.steps), round(s.first * s.steps), round(s.small * s.steps)
+def ends(s: Long) -> list[int]:
+    """The steps with which the phases end."""
+    return [round(x * s.steps) for x in np.cumsum([one.share for one in s.schedule])]
+
+
+def phase(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
+    """The number of a step's phase."""
+    return jnp.minimum(jnp.sum(step >= jnp.asarray(ends(s), jnp.int32)), len(s.schedule) - 1)
 
 
 def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
-    """The stage of a step: 0, then 1 to 6 for equally long on small graphs, 6 on the full ones."""
-    _, begin, end = ends(s)
-    later = 1 + (step - begin) * HOPS // max(end - begin, 1)
-    return jnp.where(step < begin, 0, jnp.clip(later, 1, HOPS)).astype(jnp.int32)
+    """The stage of a step."""
+    at, last = phase(s, step), np.asarray(ends(s), np.int32)
+    begin = np.append(0, last[:-1]).astype(np.int32)
+    first, count = np.asarray([(one.first, one.last - one.first + 1) for one in s.schedule], np.int32).T
+    begin, length, first, count = (jnp.asarray(x)[at] for x in (begin, np.maximum(last - begin, 1), first, count))
+    return first + jnp.clip((step - begin) * count // length, 0, count - 1)
 
 
 def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
@@ -153,7 +183,8 @@ def cut(prompt: prosqa_tokens.Prompt, cap: int) -> prosqa_tokens.Prompt:
 
 def rate(s: Long, step: Int[Array, ""]) -> Float[Array, ""]:
     """The rate of a step: it rises in the first ones and falls in the last quarter of all."""
-    return s.lr * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)
+    most = s.lr * (NARROW / s.width) ** 0.5
+    return most * jnp.minimum(1.0, (step + 1) / s.warm) * jnp.clip((1 - step / s.steps) / FALL, 0.1, 1.0)
 
 
 def point(key: PRNGKeyArray, problem: Packed) -> Packed:
@@ -165,60 +196,65 @@ def point(key: PRNGKeyArray, problem: Packed) -> Packed:
     return problem._replace(edges=edges, root=root, path=jnp.full_like(problem.path, target).at[0].set(root))
 
 
-class Kind(NamedTuple):
-    """What a step trains on: the block of problems and its cap, single edges or whole graphs, and the tables of the method."""
-
-    number: int
-    edges: int
-    pointing: bool
-    how: model.Method
-
-
-def kinds(s: Long) -> list[Kind]:
-    """Pointing; small graphs in stage 0, and in later stages; full graphs, a kind for each further cap."""
-    how, whole, next_node = (
-        model.method(name, HOPS, x) for name, x in ((s.method, s.mixing), (s.method, s.review), ("coconut", 0))
-    )
-    early = [Kind(0, FEW, True, brief(next_node)), Kind(0, CAPS[0], False, brief(how)), Kind(0, CAPS[0], False, how)]
-    return early + [Kind(number, cap, False, whole) for number, cap in enumerate(CAPS) if number > 0]
-
-
 def brief(how: model.Method) -> model.Method:
     """Stage 0 alone, without inputs after the last one that has a loss."""
     used = 1 + np.flatnonzero(how.node[0].any(-1) | (how.answer[0] != 0)).max()
     return how._replace(node=how.node[:1, :used], answer=how.answer[:1, :used])
 
 
+def trees(key: PRNGKeyArray, count: int) -> Packed:
+    """Balanced trees as problems with as much room as the full graphs."""
+    p = jax.vmap(lambda k: reachability.draw(k, TREE))(jax.random.split(key, count))
+    room = jnp.full((count, CAPS[-1] - TREE.edges, 2), -1, jnp.int32)
+    rest = jnp.repeat(p.path[:, -1:], HOPS - TREE.hops, 1)
+    return Packed(jnp.concatenate([p.edges, room], 1), p.roots[:, 0], p.candidates, jnp.concatenate([p.path, rest], 1))
+
+
+def drawn(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -> prosqa_tokens.Prompt:
+    """The prompts of a step; ``cap`` is the number of a block of full graphs."""
+    k_pick, k_render = jax.random.split(key)
+    keys = jax.random.split(k_render, s.batch)
+    if graphs == "full":
+        pick = jax.random.randint(k_pick, (s.batch,), problems.begins[cap], problems.begins[cap + 1], jnp.int32)
+        chosen, edges = jax.tree.map(lambda x: x[pick], problems.packed), CAPS[cap]
+    else:
+        chosen, edges = trees(k_pick, s.batch), TREE.edges
+    if graphs == "edges":
+        chosen, edges = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen), FEW
+    return cut(jax.vmap(prosqa_tokens.render)(keys, chosen), edges)
+
+
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
-    """``step(state, problems, key) -> state``: one step on random problems of one cap, rendered anew."""
+    """``step(state, problems, key) -> state``: one step on random problems of one kind and size, rendered anew."""
+    tables = [model.method(s.method, HOPS, one.mixing) for one in s.schedule]
+    whole = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tables)  # [p, ...]
+    first = {name: jax.tree.map(jnp.asarray, brief(model.method(name, HOPS))) for name in (s.method, "coconut")}
 
-    def step_of(kind: Kind) -> Callable[..., train.State]:
-        how = jax.tree.map(jnp.asarray, kind.how)
-
+    def step_of(graphs: str, short: bool, cap: int) -> Callable[..., train.State]:
         def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
             i, prompt = data
-            at = jnp.minimum(stage(s, i), len(how.node) - 1)
+            how = first["coconut" if graphs == "edges" else s.method] if short else jax.tree.map(lambda x: x[phase(s, i)], whole)
+            at = jnp.int32(0) if short else stage(s, i)
             return model.objective(s.shape, params, how, at, prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
-            k_pick, k_render = jax.random.split(jax.random.fold_in(key, i))
-            begin, end = (problems.begins[kind.number + j] for j in (0, 1))
-            pick = jax.random.randint(k_pick, (s.batch,), begin, end, jnp.int32)
-            chosen, keys = jax.tree.map(lambda x: x[pick], problems.packed), jax.random.split(k_render, s.batch)
-            chosen = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen) if kind.pointing else chosen
-            return i, cut(jax.vmap(prosqa_tokens.render)(keys, chosen), kind.edges)
+            return i, drawn(s, graphs, cap, problems, jax.random.fold_in(key, i))
 
         return train.make_step(loss, tx, batch)
 
-    steps = [step_of(kind) for kind in kinds(s)]
-    reached = jnp.asarray(ends(s))
+    kinds = list(dict.fromkeys((one.graphs, one.brief) for one in s.schedule))
+    counts = [len(CAPS) if graphs == "full" else 1 for graphs, _ in kinds]
+    steps = [step_of(*kind, cap) for kind, count in zip(kinds, counts, strict=True) for cap in range(count)]
+    begins = np.cumsum([0, *counts])
+    offset = jnp.asarray([begins[kinds.index((one.graphs, one.brief))] for one in s.schedule], jnp.int32)
+    full = jnp.asarray([one.graphs == "full" for one in s.schedule])
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:
         k_cap, k_batch = jax.random.split(key)
-        one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), problems.begins[1], problems.begins[-1], jnp.int32)
-        cap = jnp.searchsorted(problems.begins[2:-1], one, side="right")
-        which = jnp.sum(state.step >= reached)  # 0: pointing, 1: stage 0, 2: later stages on small graphs, 3: full ones
-        return jax.lax.switch(which + jnp.where(which == 3, cap, 0), steps, state, problems, k_batch)
+        one = jax.random.randint(jax.random.fold_in(k_cap, state.step), (), 0, problems.begins[-1], jnp.int32)
+        cap = jnp.searchsorted(problems.begins[1:-1], one, side="right")
+        at = phase(s, state.step)
+        return jax.lax.switch(offset[at] + jnp.where(full[at], cap, 0), steps, state, problems, k_batch)
 
     return step
 
@@ -226,22 +262,21 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
     """Train, or resume, the run in ``path``; records are those of :func:`accuracy` on the problems of ``file``, [records, j].
 
-    ``small_accuracy`` and ``small_next`` are those on small graphs that are not trained on. Training problems and their rendering,
-    weights and those of the file depend on the seed; the problems of the file do not.
+    ``tree_accuracy`` and ``tree_next`` are those on trees that are not trained on. Training problems and their rendering, weights
+    and those of the file depend on the seed; the problems of the file do not.
     """
     keys = jax.random.split(jax.random.key(seed), 4)
-    held, fresh = prosqa_tokens.pack(prosqa.load(file)), prosqa_tokens.pack(tiny(UNSEEN + seed, HELD_SMALL))
+    blocks = rendered(keys[HELD], prosqa_tokens.pack(prosqa.load(file)))
+    fresh = cut(jax.vmap(prosqa_tokens.render)(jax.random.split(keys[TREES], FRESH), trees(keys[TREES], FRESH)), TREE.edges)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.95),
         optax.scale_by_schedule(lambda i: -rate(s, i)),
     )
 
-    blocks, small = rendered(keys[HELD], held), rendered(keys[SMALL], fresh)
-
     @jax.jit
     def observe(params: PyTree) -> dict[str, Array]:
-        return judged(s, params, blocks) | {f"small_{name}": value for name, value in judged(s, params, small).items()}
+        return judged(s, params, blocks) | {f"tree_{name}": value for name, value in accuracy(s, params, fresh).items()}
 
     about = dataclasses.asdict(s) | {"seed": seed, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
     return longrun.run(
@@ -273,16 +308,8 @@ def judged(s: Long, params: PyTree, blocks: list[prosqa_tokens.Prompt]) -> dict[
     return jax.tree.map(lambda *parts: weights @ jnp.stack(parts) / weights.sum(), *shares)
 
 
-def tiny(seed: int, count: int) -> list[prosqa.Problem]:
-    """Generated problems on small graphs; those with more edges than their cap are left out."""
-    return [p for p in prosqa.draw(seed, count, nodes=NODES) if fits(p, CAPS[0])]
-
-
-def fits(p: prosqa.Problem, cap: int) -> bool:
-    """Whether a problem has no more edges, and no longer path, than there is room for."""
-    return len(p.edges) <= cap and prosqa.statistics([p])["length"][0] <= HOPS
-
-
 def fitting(seed: int, count: int) -> Packed:
-    """Generated problems, as many small ones; those with a target farther than 6 steps, or with too many edges, are left out."""
-    return prosqa_tokens.pack(tiny(seed, count) + [p for p in prosqa.draw(seed, count) if fits(p, CAPS[-1])])
+    """Generated problems; those with a target farther than 6 steps, or with too many edges, are left out."""
+    return prosqa_tokens.pack(
+        [p for p in prosqa.draw(seed, count) if len(p.edges) <= CAPS[-1] and prosqa.statistics([p])["length"][0] <= HOPS]
+    )

@@ -11,9 +11,9 @@ import pytest
 from jaxdyn.data import prosqa
 from jaxdyn.errors import StoreError, UsageError
 from jaxdyn.theories.coc import released
-from jaxdyn.theories.coc.released import Long
+from jaxdyn.theories.coc.released import Long, Phase
 
-TINY = Long(width=8, heads=2, hidden=8, batch=2, problems=6, steps=6, every=2, warm=2)
+TINY = Long(width=32, batch=2, problems=6, steps=6, every=2, warm=2)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def same(a, b):
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
     whole = released.run(tmp_path / "whole.run", TINY, 3, file, save_seconds=0.0)
-    assert set(whole.records) == {"accuracy", "next", "small_accuracy", "small_next"} and whole.steps.tolist() == [0, 2, 4, 6]
+    assert set(whole.records) == {"accuracy", "next", "tree_accuracy", "tree_next"} and whole.steps.tolist() == [0, 2, 4, 6]
     assert all(values.shape == (4, 7) for values in whole.records.values())
     advance = released.longrun.train.segments
 
@@ -60,10 +60,30 @@ def test_a_killed_run_resumes_to_the_same_bits(file, tmp_path, monkeypatch):
         released.run(tmp_path / "cut.run", TINY, 4, file)
 
 
-def test_stages():
-    s = Long(steps=100, pointing=0.1, first=0.33, small=0.45)
-    assert [int(released.stage(s, jnp.int32(i))) for i in (0, 32, 33, 34, 35, 43, 44, 45, 200)] == [0, 0, 1, 1, 2, 6, 6, 6, 6]
-    assert int(released.stage(Long(steps=100, pointing=0.3, first=0.3, small=0.3), jnp.int32(50))) == 6
+SHORT = (Phase("edges", 0.2, 0, 0), Phase("trees", 0.1, 0, 0), Phase("trees", 0.3, 1, 3, 0.1), Phase("full", 0.4, 6, 6, 0.5))
+
+
+def test_stages_by_phase():
+    s = Long(steps=100, schedule=SHORT)
+    at = [0, 19, 20, 29, 30, 39, 40, 50, 59, 60, 99, 200]
+    assert [int(released.phase(s, jnp.int32(i))) for i in at] == [0, 0, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3]
+    assert [int(released.stage(s, jnp.int32(i))) for i in at] == [0, 0, 0, 0, 1, 1, 2, 3, 3, 6, 6, 6]
+
+
+def test_the_schedule_ends_with_the_whole_method_on_full_graphs():
+    last = released.SCHEDULE[-1]
+    assert (last.graphs, last.first, last.last) == ("full", released.HOPS, released.HOPS)
+    assert [one.graphs for one in released.SCHEDULE] == sorted((one.graphs for one in released.SCHEDULE), key=released.GRAPHS.index)
+
+
+def test_trees_are_problems_of_three_hops_with_room():
+    packed = released.trees(jax.random.key(0), 50)
+    for edges, root, candidates, path in zip(*(np.asarray(x) for x in packed), strict=True):
+        there = [tuple(e) for e in edges.tolist() if e[0] >= 0]
+        assert len(there) == 12 and len(edges) == released.CAPS[-1]
+        steps = list(zip(path[:3], path[1:4], strict=True))
+        assert path[0] == root and all(step in there for step in steps) and set(path[3:]) == {candidates[0]}
+        assert candidates[1] not in path and candidates[1] in edges[:, 1]
 
 
 @pytest.mark.parametrize("method", ["coconut", "cot", "no_cot", "pause"])
@@ -95,7 +115,7 @@ def test_training_begins_with_pointing_whatever_the_method():
     def after(method, number):
         tx = released.optax.sgd(0.1)
         state = released.train.init(tx, params)._replace(step=jnp.int32(number))
-        s = dataclasses.replace(TINY, method=method, steps=100, pointing=0.2, first=0.3, small=0.5)
+        s = dataclasses.replace(TINY, method=method, steps=100, schedule=SHORT)
         return jax.jit(released.make_step(s, tx))(state, problems, key).params
 
     for number, alike in ((5, True), (19, True), (20, False), (80, False)):
@@ -126,8 +146,7 @@ def test_accuracy_over_blocks_is_that_over_all_problems(monkeypatch):
 
 def test_problems_have_room():
     packed = released.fitting(0, 30)
-    assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 54
-    assert np.asarray(packed.edges).max(axis=(1, 2))[:25].max() < released.NODES
+    assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 24
 
 
 def test_problems_are_sorted_by_edges():
@@ -159,21 +178,21 @@ def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
 
     monkeypatch.setattr(released.train, "make_step", counted)
     problems, draws = released.by_edges(released.fitting(3, 200)), 4000
-    s = dataclasses.replace(TINY, steps=1000, pointing=0.1, first=0.2, small=0.3)
-    step, key = released.make_step(s, None), jax.random.key(0)
-    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, *released.CAPS)]
+    schedule = (Phase("edges", 0.1, 0, 0), Phase("trees", 0.2, 0, 0), Phase("trees", 0.1, 1, 3), Phase("full", 0.6, 0, 6))
+    step, key = released.make_step(dataclasses.replace(TINY, steps=1000, schedule=schedule), None), jax.random.key(0)
+    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, released.TREE.edges, *released.CAPS)]
 
     def one(i, opt):
         return step(released.train.State(None, opt, i), problems, key).opt
 
     found = jax.jit(lambda: jax.lax.fori_loop(0, draws, one, jnp.zeros(max(lengths) + 1, jnp.int32)))()[jnp.asarray(lengths)]
-    shares = np.diff(problems.begins[1:]) / int(problems.begins[-1] - problems.begins[1])
-    assert found[:2].tolist() == [100, 200] and found.sum() == draws
-    assert np.all(np.abs(found[2:] / (draws - 300) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
+    shares = np.diff(problems.begins) / int(problems.begins[-1])
+    assert found[:2].tolist() == [100, 300] and found.sum() == draws
+    assert np.all(np.abs(found[2:] / (draws - 400) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
 
 
 def test_the_rate_rises_and_falls():
-    s = Long(steps=1000, warm=10, lr=2.0)
+    s = Long(steps=1000, warm=10, lr=2.0, width=64)
     at = [float(released.rate(s, jnp.float32(i))) for i in (0, 9, 749, 875, 999)]
     np.testing.assert_allclose(at, [0.2, 2, 2, 1, 0.2], rtol=1e-2)
 
@@ -183,9 +202,10 @@ def test_wrong_settings_are_refused():
         Long(method="prayer")
     with pytest.raises(UsageError, match="batch is at least 1"):
         Long(batch=0)
-    with pytest.raises(UsageError, match="pointing <= first <= small"):
-        Long(pointing=0.5, small=0.4)
-    with pytest.raises(UsageError, match="pointing <= first <= small"):
-        Long(first=0.7)
-    with pytest.raises(UsageError, match="review is from 0 to 1"):
-        Long(review=2.0)
+    with pytest.raises(UsageError, match="width is a multiple of 32"):
+        Long(width=48)
+    with pytest.raises(UsageError, match="sum to 1"):
+        Long(schedule=SHORT[:-1])
+    for wrong in (Phase("forest", 1.0, 0, 0), Phase("full", 1.0, 2, 7), Phase("full", 1.0, 2, 1), Phase("full", 1.0, 0, 6, 1.5)):
+        with pytest.raises(UsageError, match="phases have graphs of edges, trees, full, and stages from 0 to 6"):
+            Long(schedule=(wrong,))

@@ -83,6 +83,7 @@ CLAIMS = (
             "largest inner product instead of nearest": {"choice": "product"},
             "gradient of the choice itself": {"passing": "hard"},
             "no gradient is stopped": {"stopped": 0.0},
+            "chosen again: codes of other vectors": jd.rolled(measured_again="vector"),
         },
         rivals={"nothing comes back through the quantiser": jd.swap(predicted_gradient=0.0)},
         plot=plot_quantiser,

@@ -61,9 +61,9 @@ def brute(x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Float[Array,
 
 
 def differences(f: Callable[[Array], Array], z: Float[Array, "n d"]) -> Float[Array, "n d"]:
-    """The gradient of f at z by central differences."""
-    along = SMALL * jnp.eye(z.size, dtype=z.dtype).reshape(z.size, *z.shape)
-    return (jax.vmap(lambda h: (f(z + h) - f(z - h)) / (2 * SMALL))(along)).reshape(z.shape)
+    """The gradient at each vector of f, which has a value for each, by central differences."""
+    along = SMALL * jnp.eye(z.shape[1], dtype=z.dtype)
+    return jax.lax.map(lambda h: (f(z + h) - f(z - h)) / (2 * SMALL), along).T
 
 
 def selected(s: Quantiser, x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Int[Array, " n"]:
@@ -102,7 +102,7 @@ def trial(s: Quantiser, key: PRNGKeyArray) -> jd.Observables:
     codebook = jax.random.normal(k_book, (s.codes, s.width), s.dtype)
     a = jax.random.normal(k_a, (s.width, s.width), s.dtype)
     w = jax.random.normal(k_w, (s.width,), s.dtype)
-    f = lambda z: jnp.sum(jnp.tanh(z @ a.T) @ w)  # noqa: E731
+    f = lambda z: jnp.tanh(z @ a.T) @ w  # noqa: E731
     away, codes = brute(x, codebook), selected(s, x, codebook)
     e = codebook[codes]
     passed = lambda x: jnp.where(s.passing == "straight", vq.straight(x, e), codebook[selected(s, x, codebook)])  # noqa: E731
@@ -124,7 +124,7 @@ def trial(s: Quantiser, key: PRNGKeyArray) -> jd.Observables:
             "distance": numbers(jnp.take_along_axis(away, codes[:, None], 1)[:, 0]),
             "code": numbers(codes),
             "again": numbers(selected(s, e, codebook)),
-            "gradient": jd.named(jax.grad(lambda x: f(passed(x)))(x), entry),
+            "gradient": jd.named(jax.grad(lambda x: jnp.sum(f(passed(x))))(x), entry),
             "commitment": jd.named(to_x, entry),
             "pull": jd.named(to_book, book),
             "average": jd.named(moved, f"record {book}"),
