@@ -27,6 +27,7 @@ from jaxdyn.engine.program import MAP_RUNS, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, split
+from jaxdyn.engine.timings import runs_within
 from jaxdyn.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["MEMORY", "MOST_SEEDS", "Job", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
+LONGEST = 60.0  # expected seconds of a chunk under ``map``: what a killed sweep can lose, and what waits for a free worker
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
 PATIENCE = 0.5  # seconds between two looks at other work while chunks run
@@ -141,7 +143,8 @@ def plan(
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
         chosen = facts["executor"] if executor == "auto" else executor
         program = dataclasses.replace(program, executor=chosen, compiler=compiler)
-        most = MAP_RUNS if program.executor == "map" else max(1, memory // max(1, facts["bytes"]))
+        mapped = program.executor == "map"
+        most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, memory // max(1, facts["bytes"]))
         most = min(most, chunk)
         seed_parts = _split(seeds, max(1, most))
         cell_parts = _split(cells, max(1, most // len(seed_parts[0])))

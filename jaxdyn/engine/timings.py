@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.chunk import Program
     from jaxdyn.engine.sweep import Job
 
-__all__ = ["expected", "guessed", "remember", "write_reference"]
+__all__ = ["expected", "guessed", "remember", "runs_within", "write_reference"]
 
 COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that no machine has met
 REFERENCE = Path(__file__).with_name("costs.json")
@@ -59,24 +59,39 @@ def _known() -> dict[str, Met]:
 
 
 @functools.cache
-def _reference() -> dict[str, Times]:
-    """What programs cost on the reference machine, in seconds of this one."""
+def _shipped() -> tuple[float, dict[str, Times]]:
+    """Calibration of the reference machine, and what programs cost there in its own seconds."""
     try:
         shipped = json.loads(REFERENCE.read_text())
-        slower = _calibration() / float(shipped["calibration_seconds"])
-        return {name: (slower * float(a), slower * float(b)) for name, (a, b) in shipped["programs"].items()}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError):
-        return {}
+        calibration = float(shipped["calibration_seconds"])
+        return calibration, {name: (float(a), float(b)) for name, (a, b) in shipped["programs"].items() if calibration > 0}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return 0.0, {}
 
 
-def _alike(program: Program) -> Times | None:
+@functools.cache
+def _reference() -> dict[str, Times]:
+    """What programs cost on the reference machine, in seconds of this one."""
+    calibration, programs = _shipped()
+    slower = _calibration() / calibration if programs else 1.0
+    return {name: (slower * a, slower * b) for name, (a, b) in programs.items()}
+
+
+def runs_within(seconds: float, program: Program) -> int:
+    """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
+    programs = _shipped()[1]
+    _, per_run = programs.get(_name(program)) or _alike(program, programs) or (COMPILE, RUN)
+    return max(1, int(seconds / max(per_run, 1e-9)))
+
+
+def _alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
 
     A rough number, and too low where the cost grows faster than a size: minutes or days can be told from it.
     """
     own = dict(program.static)
     found: list[tuple[int, float, Times]] = []
-    for name, times in {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _known().items()}}.items():
+    for name, times in costs.items():
         trial, _, text = name.partition(" ")
         if trial == program.trial.title and (other := _fields(text)) is not None:
             changed = [field for field in own if other.get(field) != own[field]]
@@ -138,7 +153,8 @@ def expected(job: Job) -> float:
         if met.compiled == _compiled(job):
             compile_seconds = TRACING * compile_seconds if met.again is None else met.again
     else:
-        compile_seconds, per_run = _reference().get(_name(job.program)) or _alike(job.program) or (COMPILE, RUN)
+        costs = {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _known().items()}}
+        compile_seconds, per_run = _reference().get(_name(job.program)) or _alike(job.program, costs) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
 

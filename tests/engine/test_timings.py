@@ -6,10 +6,11 @@ import json
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine import timings
+from jaxdyn.engine import sweep, timings
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import split
 from jaxdyn.engine.verify import make_plan
 
@@ -26,8 +27,8 @@ def new_machine(tmp_path, monkeypatch):
 
 
 def forget():
-    timings._known.cache_clear()
-    timings._reference.cache_clear()
+    for cached in (timings._known, timings._shipped, timings._reference):
+        cached.cache_clear()
 
 
 def ship(file, monkeypatch, toys, slower=1.0):
@@ -68,8 +69,21 @@ def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
     new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}))
     monkeypatch.setattr(timings, "_calibration", lambda: 0.01)
     forget()
-    assert timings._alike(program) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
-    assert timings._alike(Program(ref_to(len), ref_to(len), ())) is None
+    costs = timings._reference()
+    assert timings._alike(program, costs) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
+    assert timings._alike(Program(ref_to(len), ref_to(len), ()), costs) is None
+
+
+def test_chunks_of_long_runs_are_short_on_every_machine(new_machine, toys, monkeypatch):
+    monkeypatch.setattr(sweep, "LONGEST", 4.0)
+    for slower in (1.0, 1000.0):
+        ship(new_machine, monkeypatch, toys, slower)
+        (job,) = make_plan([toys.CLAIMS[0]]).jobs
+        mapped = dataclasses.replace(job.program, executor="map")
+        assert timings.runs_within(4.0, mapped) == 8 and timings.runs_within(0.1, mapped) == 1
+        grid = toys.CLAIMS[0].quick
+        (job,) = sweep.plan([Request(toys.CLAIMS[0].trial, grid, tuple(range(32)))], store=None, executor="map")
+        assert {chunk.runs for chunk in job.chunks} == {8} and job.runs == 32 * len(grid.cells())
 
 
 def test_sizes():
