@@ -56,20 +56,15 @@ class Phase(NamedTuple):
     last: int
     mixing: float = 0.0
 
-    @property
-    def brief(self) -> bool:
-        """Whether it has stage 0 alone, in which some methods need no inputs."""
-        return self.last == 0
-
 
 SCHEDULE = (
-    Phase("edges", 0.05, 0, 0),
-    Phase("trees", 0.20, 0, 0),
-    Phase("trees", 0.21, 1, TREE.hops, mixing=0.1),
+    Phase("edges", 0.04, 0, 0),
+    Phase("trees", 0.15, 0, 0),
+    Phase("trees", 0.17, 1, TREE.hops, mixing=0.1),
     Phase("trees", 0.03, HOPS, HOPS, mixing=0.5),
-    Phase("full", 0.10, 0, 0),
-    Phase("full", 0.20, 1, HOPS, mixing=0.2),
-    Phase("full", 0.21, HOPS, HOPS, mixing=0.5),
+    Phase("full", 0.25, 1, 1, mixing=0.8),
+    Phase("full", 0.18, 2, HOPS, mixing=0.2),
+    Phase("full", 0.18, HOPS, HOPS, mixing=0.5),
 )
 
 
@@ -196,10 +191,10 @@ def point(key: PRNGKeyArray, problem: Packed) -> Packed:
     return problem._replace(edges=edges, root=root, path=jnp.full_like(problem.path, target).at[0].set(root))
 
 
-def brief(how: model.Method) -> model.Method:
-    """Stage 0 alone, without inputs after the last one that has a loss."""
-    used = 1 + np.flatnonzero(how.node[0].any(-1) | (how.answer[0] != 0)).max()
-    return how._replace(node=how.node[:1, :used], answer=how.answer[:1, :used])
+def brief(how: model.Method, last: int) -> model.Method:
+    """The stages up to ``last``, without inputs after the last one that has a loss in them."""
+    used = 1 + np.flatnonzero((how.node[: last + 1].any(-1) | (how.answer[: last + 1] != 0)).any(0)).max()
+    return how._replace(node=how.node[: last + 1, :used], answer=how.answer[: last + 1, :used])
 
 
 def trees(key: PRNGKeyArray, count: int) -> Packed:
@@ -226,27 +221,27 @@ def drawn(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -
 
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
     """``step(state, problems, key) -> state``: one step on random problems of one kind and size, rendered anew."""
-    tables = [model.method(s.method, HOPS, one.mixing) for one in s.schedule]
-    whole = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tables)  # [p, ...]
-    first = {name: jax.tree.map(jnp.asarray, brief(model.method(name, HOPS))) for name in (s.method, "coconut")}
+    kinds = list(dict.fromkeys((one.graphs, one.last) for one in s.schedule))
 
-    def step_of(graphs: str, short: bool, cap: int) -> Callable[..., train.State]:
+    def step_of(graphs: str, last: int, cap: int) -> Callable[..., train.State]:
+        name = "coconut" if graphs == "edges" else s.method
+        tables = [brief(model.method(name, HOPS, one.mixing), last) for one in s.schedule]
+        whole = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tables)  # [p, ...]
+
         def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
             i, prompt = data
-            how = first["coconut" if graphs == "edges" else s.method] if short else jax.tree.map(lambda x: x[phase(s, i)], whole)
-            at = jnp.int32(0) if short else stage(s, i)
-            return model.objective(s.shape, params, how, at, prompt.tokens, prompt.path, (ASK, PAUSE))
+            how = jax.tree.map(lambda x: x[phase(s, i)], whole)
+            return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
             return i, drawn(s, graphs, cap, problems, jax.random.fold_in(key, i))
 
         return train.make_step(loss, tx, batch)
 
-    kinds = list(dict.fromkeys((one.graphs, one.brief) for one in s.schedule))
     counts = [len(CAPS) if graphs == "full" else 1 for graphs, _ in kinds]
     steps = [step_of(*kind, cap) for kind, count in zip(kinds, counts, strict=True) for cap in range(count)]
     begins = np.cumsum([0, *counts])
-    offset = jnp.asarray([begins[kinds.index((one.graphs, one.brief))] for one in s.schedule], jnp.int32)
+    offset = jnp.asarray([begins[kinds.index((one.graphs, one.last))] for one in s.schedule], jnp.int32)
     full = jnp.asarray([one.graphs == "full" for one in s.schedule])
 
     def step(state: train.State, problems: Sorted, key: PRNGKeyArray) -> train.State:

@@ -86,8 +86,12 @@ def test_trees_are_problems_of_three_hops_with_room():
         assert candidates[1] not in path and candidates[1] in edges[:, 1]
 
 
-@pytest.mark.parametrize("method", ["coconut", "cot", "no_cot", "pause"])
-def test_the_first_stage_alone_has_the_loss_of_the_whole_table(method):
+INPUTS = {"coconut": (1, 2, 7), "cot": (7, 7, 7), "no_cot": (1, 1, 1), "pause": (7, 7, 7)}
+
+
+@pytest.mark.parametrize("method", INPUTS)
+@pytest.mark.parametrize(("at", "last"), [(0, 0), (1, 1), (2, 6)])
+def test_a_table_without_inputs_that_have_no_loss_has_the_loss_of_the_whole(method, at, last):
     s = dataclasses.replace(TINY, method=method)
     params = released.init(s.shape, jax.random.key(0))
     prompt = released.rendered(jax.random.key(1), released.fitting(2, 6))[0]
@@ -95,12 +99,12 @@ def test_the_first_stage_alone_has_the_loss_of_the_whole_table(method):
     def loss(how):
         tables = jax.tree.map(jnp.asarray, how)
         marks = (released.ASK, released.PAUSE)
-        return released.model.objective(s.shape, params, tables, jnp.int32(0), prompt.tokens, prompt.path, marks)
+        return released.model.objective(s.shape, params, tables, jnp.int32(last), prompt.tokens, prompt.path, marks)
 
     how = released.model.method(method, released.HOPS, 0.1)
-    short = released.brief(how)
+    short = released.brief(how, last)
     np.testing.assert_allclose(loss(short), loss(how), rtol=1e-5)
-    assert short.node.shape[1] == {"coconut": 1, "cot": 7, "no_cot": 1, "pause": 7}[method]
+    assert short.node.shape[1] == INPUTS[method][at]
 
 
 def test_inputs_before_the_answer():
