@@ -74,9 +74,9 @@ CLAIMS = (
         judge=judge_curriculum,
         controls={"accuracies of the methods exchanged": jd.rolled(measured_accuracy="recipe")},
         found={
-            "accuracy of Coconut less that of no_curriculum": (0.35, 0.56),
-            "accuracy of Coconut less that of pause_as_thought": (0.35, 0.56),
-            "accuracy of Coconut less that of no_cot": (0.35, 0.56),
+            "accuracy of Coconut less that of no_curriculum": (0.28, 0.56),
+            "accuracy of Coconut less that of pause_as_thought": (0.28, 0.56),
+            "accuracy of Coconut less that of no_cot": (0.28, 0.56),
         },
     ),
 )

@@ -102,12 +102,6 @@ def level(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(measured_entropy=first.broadcast_like(ds.measured_entropy).transpose(*ds.measured_entropy.dims))
 
 
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the entropies before and after the first thought change places."""
-    turned = ds.measured_entropy.isel(inputs=[1, 0, *range(2, ds.sizes["inputs"])])
-    return ds.assign(measured_entropy=turned.assign_coords(inputs=ds.inputs))
-
-
 def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
     """Accuracy with thoughts kept and changed, by number of thoughts, and after edits: a point a run."""
     axes = fig.subplots(1, 3, sharey=True)
@@ -175,12 +169,11 @@ CLAIMS = (
     STUDY.claim(
         id="coc.parallelism",
         statement=f"In {SETUP}: is {WHICH} less sure of the next node before its first thought than after one thought? Not in "
-        "all networks: the entropy of the next node, among all names, before less that after one thought, is as low as -0.27 nats "
-        "(the lowest of four networks).",
+        "all networks: the entropy of the next node, among all names, before less that after one thought, is as low as -0.27 to "
+        "-0.56 nats (the lowest of four networks, in four sets of seeds).",
         expected="measured",
         judge=judge_entropy,
-        controls={"before and after exchanged": exchanged},
         rivals={"thoughts change nothing": level},
-        found={"entropy of the next node, less that after one thought (nats)": (-0.6, -0.1)},
+        found={"entropy of the next node, less that after one thought (nats)": (-0.75, -0.1)},
     ),
 )

@@ -232,10 +232,10 @@ CLAIMS = (
         trial=bound_trial,
         quick=jd.grid(Quadratic, kind="entries", step=SHARES),
         paper=jd.grid(Quadratic, kind="entries", step=SHARES, rows=[5, 8]),
-        seeds=128,
+        seeds=256,
         paper_seeds=256,
         evidence="reduced",
-        bounds=jd.looked(at="0:128", confirmed="4000:4128"),
+        bounds=jd.looked(at="0:128", confirmed="18000000:18000256"),
         assumes=(jd.above("kept_share", 0.03),),
         source="derived: the condition that arXiv:2403.03507, lemma 3.4, needs",
     ).claim(

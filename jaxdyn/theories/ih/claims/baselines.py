@@ -46,7 +46,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Baselines, tokens=[2, 3]),
-    seeds=8,
+    seeds=16,
     paper_seeds=64,
     evidence="algebra",
     source="arXiv:2402.11004, section 2 (predictors); losses from an independent computation; the entropy is exact",

@@ -100,7 +100,7 @@ STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Phases),
     paper=jd.grid(Phases, lr=3e-3, length=100, batch=64, every=50, samples=120),
-    seeds=6,
+    seeds=10,
     paper_seeds=16,
     evidence="network",
     source="arXiv:2402.11004, sections 2 and 3; sizes, rate and bounds ours",
@@ -122,7 +122,7 @@ CLAIMS = (
         "average over runs below 0.65 times that at the end, and in the geometric mean below the divergence from the uniform "
         "prediction at that moment; at the end less than half of the gap between the losses by counts of tokens and by counts of "
         "pairs is left.",
-        bounds=jd.looked(at="0:6", confirmed="8000:8006"),
+        bounds=jd.looked(at="0:6", confirmed="18000000:18000010"),
         judge=judge_phases,
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
     ),
@@ -131,7 +131,7 @@ CLAIMS = (
         statement=f"In {SETUP}, at the end the first layer puts on average over runs more than 0.7 of its weight on the token "
         "before the query's, and the second one more than 0.75 on tokens that come right after one equal to the query's, at "
         "queries from position 8 on.",
-        bounds=jd.looked(at="0:6", confirmed="4000:4006"),
+        bounds=jd.looked(at="0:6", confirmed="18000000:18000010"),
         judge=judge_circuit,
         controls=ONE_LAYER,
         plot=plot_circuit,

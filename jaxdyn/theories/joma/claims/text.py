@@ -142,6 +142,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.wiki_entropy",
+        seeds=12,
+        bounds=jd.looked(at="0:8", confirmed="18000000:18000012"),
         statement=r"In a language model that learns a text at rate .006, the entropy of each layer's attention falls and then "
         r"returns: in most runs it ends at least .2 nats above its minimum. The top layer ends at least .1 nats above the bottom "
         rf"layer, mean over seeds. {SMALL}",

@@ -172,7 +172,8 @@ CLAIMS = (
     ),
     BLOCKS.claim(
         id="li2.zero_init_relu",
-        bounds=jd.looked(at="4000:4008", confirmed="8000:8008"),
+        seeds=16,
+        bounds=jd.looked(at="4000:4008", confirmed="18000000:18000016"),
         source="arXiv:2509.21519, figure 17 (up to ten times faster)",
         statement="From $V = 0$ ReLU networks, too, generalise sooner than from the normal start: in at least 5% fewer epochs on "
         f"average; with a residual block their test accuracy at the end is higher by .1 at least on average. ({NETWORKS}.)",

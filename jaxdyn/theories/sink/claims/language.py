@@ -46,7 +46,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Language, begins=list(BEGINS)),
         paper=jd.grid(Language, begins=list(BEGINS), width=96, hidden=256, layers=3, length=64, batch=16, steps=4000),
-        seeds=3,
+        seeds=6,
         paper_seeds=8,
         evidence="network",
         source="arXiv:2410.10781, section 3 (metric; models of 60M weights and 5B tokens); the size is ours",
@@ -57,13 +57,13 @@ CLAIMS = (
         id="sink.lm_emerge",
         statement="Does a sink emerge in a small language model? In decoders of two layers with four heads and rotary positions, "
         "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not where they are cut "
-        "out of the text anywhere: the largest mean weight of a head on the first token, of all heads and of three sets of 3 runs, "
-        "is 0.08. Where they begin with a token of their own it is 0.17, 0.18 and 0.34. (Uniform attention has 0.10; a sink has "
+        "out of the text anywhere: the largest mean weight of a head on the first token, of all heads and of six sets of 3 runs, "
+        "is 0.09. Where they begin with a token of their own it is between 0.09 and 0.34. (Uniform attention has 0.10; a sink has "
         "more than 0.3.)",
         expected="measured",
         judge=judge,
         rivals={"attention is uniform": uniform},
-        found={  # largest of the heads and runs of three sets of 3 seeds, 0:3, 4000:4003 and 7000:7003, with room for others
+        found={  # largest of the heads and runs of six sets of 3 seeds, with room for others
             "largest weight of a head on the first token, begins anywhere": (0.06, 0.12),
             "largest weight of a head on the first token, begins token": (0.1, 0.4),
         },
