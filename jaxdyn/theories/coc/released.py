@@ -58,12 +58,14 @@ class Phase(NamedTuple):
 
 
 SCHEDULE = (
-    Phase("edges", 0.04, 0, 0),
-    Phase("trees", 0.15, 0, 0),
-    Phase("trees", 0.17, 1, TREE.hops, mixing=0.1),
-    Phase("trees", 0.03, HOPS, HOPS, mixing=0.5),
-    Phase("full", 0.25, 1, 1, mixing=0.8),
-    Phase("full", 0.18, 2, HOPS, mixing=0.2),
+    Phase("edges", 0.03, 0, 0),
+    Phase("trees", 0.11, 0, 0),
+    Phase("trees", 0.12, 1, TREE.hops, mixing=0.1),
+    Phase("trees", 0.02, HOPS, HOPS, mixing=0.5),
+    Phase("full", 0.14, 1, 1, mixing=0.8),
+    Phase("full", 0.15, 2, 2, mixing=0.5),
+    Phase("full", 0.11, 3, 3, mixing=0.5),
+    Phase("full", 0.14, 4, HOPS, mixing=0.3),
     Phase("full", 0.18, HOPS, HOPS, mixing=0.5),
 )
 
