@@ -28,7 +28,7 @@ from typing import Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn import linalg
 from jaxdyn.data.cayley import Group
@@ -50,7 +50,7 @@ class Data(NamedTuple):
     """The subsets, prepared for the energies.
 
     Args:
-        mask: 1 for the pairs [h1, h2] in the data.
+        mask: the pairs [h1, h2] in the data.
         by_product: the same by product and first operand, [h, h1].
         shares: the share of its subset that is in each class.
         effects: for the whitened energy the a and b of :math:`B f = (f - a(h_1) - b(h_2)) / c` for f that is 0 outside of the data.
@@ -58,8 +58,8 @@ class Data(NamedTuple):
         squares: the factor of :math:`u^2 + v^2` in f, for each subset: 0 for the cross term alone.
     """
 
-    mask: Float[Array, "M M S"]
-    by_product: Float[Array, "M M S"]
+    mask: Bool[Array, "M M S"]
+    by_product: Bool[Array, "M M S"]
     shares: Float[Array, "M S"]
     effects: Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]] | None = None
     scale: float | Float[Array, ""] = 1.0
@@ -85,11 +85,11 @@ def tables(group: Group) -> Tables:
     return Tables(group.table, group.table[group.inverse].T)
 
 
-def make_data(mask: Float[Array, "M M S"], group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
+def make_data(mask: Bool[Array, "M M S"], group: Tables, kind: Object, ridge: float | Float[Array, ""] = 0.0) -> Data:
     """Subsets, and B on them.
 
     Args:
-        mask: 1 for the pairs in the data.
+        mask: the pairs in the data.
         group: the group.
         kind: which of the three energies.
         ridge: epsilon, for ``whitened`` alone.
@@ -99,20 +99,20 @@ def make_data(mask: Float[Array, "M M S"], group: Tables, kind: Object, ridge: f
     return unwhitened(mask, group, 1.0)._replace(effects=_whitening(mask, 4 + ridge), scale=4 + ridge)
 
 
-def unwhitened(mask: Float[Array, "M M S"], group: Tables, squares: float | Float[Array, " S"]) -> Data:
+def unwhitened(mask: Bool[Array, "M M S"], group: Tables, squares: float | Float[Array, " S"]) -> Data:
     """The subsets for the energies without whitening; ``squares`` as in :class:`Data`."""
     by_product = mask[np.arange(len(mask)), group.partner]
     return Data(mask, by_product, jnp.sum(by_product, 1) / jnp.sum(mask, (0, 1)), squares=squares)
 
 
 def _whitening(
-    mask: Float[Array, "M M S"], c: float | Float[Array, ""]
+    mask: Bool[Array, "M M S"], c: float | Float[Array, ""]
 ) -> Callable[[Float[Array, "M M S"]], tuple[Float[Array, "M S"], Float[Array, "M S"]]]:
     """The fitted effects of rows and columns, with the constant for which the residual has mean zero."""
     rows, columns = jnp.sum(mask, 1), jnp.sum(mask, 0)
     below = c / 2 + columns
     schur = -jnp.einsum("abs,cbs->sac", mask / below, mask, precision=jax.lax.Precision.HIGHEST)
-    inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=mask.dtype)), 0, 2)
+    inverse = jnp.moveaxis(linalg.inv(schur + (c / 2 + rows.T)[:, :, None] * jnp.eye(len(rows), dtype=schur.dtype)), 0, 2)
 
     def fitted(f: Float[Array, "M M S"]) -> tuple[Float[Array, "M S"], Float[Array, "M S"], Float[Array, " S"]]:
         over_rows, over_columns = jnp.sum(f, 1), jnp.sum(f, 0)

@@ -9,6 +9,8 @@ Letters and the three energies as in ``dynamics/retention.py``.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +26,7 @@ from jaxdyn.theories.li2.dynamics import retention as theory
 __all__ = ["CYCLIC", "DEGREES", "Retention", "split_start", "trial"]
 
 _EXACT = jax.lax.Precision.HIGHEST
+LARGE, SOME = 128, 8  # from this order on, so many subsets at a time
 CYCLIC = ("11", "23", "47")
 DEGREES = ("D12/1", "D12/2", "S4/3")
 
@@ -127,14 +130,33 @@ def _flows(
     k_subsets, _, k_sizes = jax.random.split(key, 3)
     c = s.c * s.spread ** jax.random.uniform(k_sizes, (s.subsets,), jnp.float64, -0.5, 0.5)
     pairs = jnp.minimum(jnp.round(c * m * np.log(m)), m * m)
-    mask = (theory.draw(k_subsets, m, s.subsets) < pairs).astype(jnp.float64)
-    # the cross term alone and the whole energy side by side: one flow
-    squares = jnp.repeat(jnp.arange(2.0, dtype=jnp.float64), s.subsets)
-    both = theory.unwhitened(jnp.concatenate([mask, mask], 2), group, squares)
-    first = theory.flow(jnp.concatenate([w, w], 1), group, both, s.steps, s.step)
-    last = theory.flow(w, group, theory.make_data(mask, group, "whitened", s.ridge), s.steps, s.step)
-    ends = jnp.stack([*jnp.split(first.w, 2, 1), last.w])
-    return ends, jnp.stack([*jnp.split(first.gradient, 2), last.gradient]), pairs / m**2
+    mask = theory.draw(k_subsets, m, s.subsets) < pairs
+
+    def some(part: tuple[Array, Array]) -> tuple[Array, Array]:
+        w, mask = part
+        # the cross term alone and the whole energy side by side: one flow
+        squares = jnp.repeat(jnp.arange(2.0, dtype=jnp.float64), w.shape[-1])
+        both = theory.unwhitened(jnp.concatenate([mask, mask], 2), group, squares)
+        first = theory.flow(jnp.concatenate([w, w], 1), group, both, s.steps, s.step)
+        last = theory.flow(w, group, theory.make_data(mask, group, "whitened", s.ridge), s.steps, s.step)
+        return jnp.stack([*jnp.split(first.w, 2, 1), last.w]), jnp.stack([*jnp.split(first.gradient, 2), last.gradient])
+
+    ends, gradients = in_blocks(some, (w, mask), block(m, s.subsets))
+    return ends, gradients, pairs / m**2
+
+
+def block(m: int, subsets: int) -> int:
+    """How many subsets go together: so many that what a step reads stays in a core's cache."""
+    return subsets if m < LARGE else next(size for size in range(min(SOME, subsets), 0, -1) if subsets % size == 0)
+
+
+def in_blocks(f: Callable[[Any], Any], x: Any, size: int) -> Any:
+    """The function over blocks of the last axis, one after another."""
+    count = jax.tree.leaves(x)[0].shape[-1] // size
+    if count == 1:
+        return f(x)
+    parts = jax.tree.map(lambda a: jnp.moveaxis(a.reshape(*a.shape[:-1], count, size), -2, 0), x)
+    return jax.tree.map(lambda a: jnp.moveaxis(a, 0, -2).reshape(*a.shape[1:-1], count * size), jax.lax.map(f, parts))
 
 
 def _masses(w: Float[Array, "object D S"], irreps: Irreps, numbers: tuple[int, ...]) -> Float[Array, "object S"]:

@@ -20,7 +20,7 @@ random_maximum = jax.jit(energy.random_maximum, static_argnums=(1, 2, 3))
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def chosen(order, n, count, key):
     """Masks of n pairs."""
-    return (theory.draw(key, order, count) < n).astype(jnp.float64)
+    return theory.draw(key, order, count) < n
 
 
 def subsets(name, n, count=2, number=0):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.theories.li2.trials import retention
 from jaxdyn.theories.li2.trials.retention import Retention, trial
 
 SMALL = jd.grid(Retention, c=[0.7, 1.3, 2.4, 4.5], spread=1.85, starts=("11", "S3/2"), subsets=8, steps=60)
@@ -29,6 +30,20 @@ def test_trial_keeps_more_with_more_pairs():
     kept = (ds.measured_mass > 0.6).mean(["seed", "subset"]).sel(start="11")
     assert bool((kept.isel(c=-1) > kept.isel(c=0)).all())
     assert bool((ds.p.diff("c") >= 0).all())
+
+
+def test_blocks_of_subsets_change_nothing(monkeypatch):
+    s = Retention(c=1.3, spread=1.85, starts=("11",), subsets=8, steps=60)
+
+    def run():
+        with jax.enable_x64(True):
+            return jax.jit(lambda key: trial(s, key))(jax.random.key(0))
+
+    whole = run()
+    monkeypatch.setattr(retention, "LARGE", 5)
+    monkeypatch.setattr(retention, "SOME", 3)
+    assert retention.block(11, 8) == 2 and retention.block(4, 8) == 8
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-9), run(), whole)
 
 
 def test_the_draws_of_a_start_do_not_depend_on_the_other_starts():
