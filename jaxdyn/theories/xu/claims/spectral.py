@@ -199,9 +199,10 @@ CLAIMS = (
         id="xu.late",
         quick=GRID.replace(share=0.8),
         paper=PAPER_GRID.replace(share=0.8),
-        statement="On 0.8 of the pairs, beyond the paper's shares, the gap is no early sign: most networks of squares with weight "
-        "decay show it, but generalise first (in most, and on average at least 20 epochs before it opens), and they generalise "
-        "without weight decay too.",
+        statement="On 0.8 of the pairs, beyond the paper's shares, the gap is no early sign: most networks of squares (128 nodes, "
+        "modulo 23) with weight decay show it, but generalise first (in most, and on average at least 20 epochs before it opens), "
+        "and they generalise without weight decay too. (Modulo 71 with 2048 nodes it is there from the first window on, with decay "
+        "and without: the study is refuted.)",
         judge=judge_late,
         controls={"half of the pairs": {"share": 0.5}},
         rivals={
