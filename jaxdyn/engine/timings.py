@@ -112,11 +112,11 @@ def _fields(text: str) -> dict[str, Any] | None:
 
 
 def _size(value: Any) -> float:
-    """A whole number as itself (a group's order, too), several as their sum, names by how many there are; anything else is 1."""
+    """A whole number as itself, a group by its pairs, several as their sum, names by how many there are; anything else is 1."""
     if isinstance(value, tuple):
         return sum(map(_size, value)) or 1.0
     if isinstance(value, str):
-        return max(float(value), 1.0) if value.isdecimal() else 1.0
+        return max(float(value), 1.0) ** 2 if value.isdecimal() else 1.0
     return float(value) if isinstance(value, int) and value > 1 else 1.0
 
 

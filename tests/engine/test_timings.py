@@ -87,7 +87,7 @@ def test_chunks_of_long_runs_are_short_on_every_machine(new_machine, toys, monke
 
 
 def test_sizes():
-    sizes = {"23": 23.0, "S4": 1.0, ("5", "S3", "8"): 14.0, (64, 128): 192.0, (): 1.0, 7: 7.0, 0: 1.0, 0.5: 1.0, None: 1.0}
+    sizes = {"23": 529.0, "S4": 1.0, ("5", "S3", "8"): 90.0, (64, 128): 192.0, (): 1.0, 7: 7.0, 0: 1.0, 0.5: 1.0, None: 1.0}
     assert {value: timings._size(value) for value in sizes} == sizes
 
 
