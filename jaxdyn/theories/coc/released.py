@@ -5,8 +5,8 @@ A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
 drawn as often as there are such problems. Before them come, whatever the method, single edges: from the source of one of six to its
 target; then balanced trees of three hops (:mod:`jaxdyn.data.reachability`) under names of the full graphs, with the method's stages
-one after the other, the first by far the longest. On the full graphs the first stages have a phase each. The published networks begin
-pretrained.
+one after the other, the first by far the longest; on the full graphs the first stages have a phase each. The published networks
+begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps, p phases.
 """
