@@ -2,7 +2,8 @@
 
 Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
 time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, then graphs
-like the released ones. `--data FILE` is the released file that judges (test.json). `--scale paper` is 256 wide; `--width`,
+like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of right answers on
+generated problems of the balanced variant, on which those rules fail. `--scale paper` is 256 wide; `--width`,
 `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
 lies in a file of its own: stop at any time, the same command resumes it to the same bits. The published networks are pretrained
 GPT-2. Papers: arXiv 2412.06769, 2505.12514.
@@ -36,22 +37,25 @@ OPTIONS = {
 Runs = dict[str, list[longrun.Run]]
 
 
-def answered(method: str, run: longrun.Run) -> np.ndarray:
+def answered(method: str, run: longrun.Run, record: str = "accuracy") -> np.ndarray:
     """Right answers in percent after the method's own number of inputs, by record."""
-    return 100 * run.records["accuracy"][:, released.inputs(released.Long(method=method))]
+    return 100 * run.records[record][:, released.inputs(released.Long(method=method))]
 
 
-def rows(runs: Runs, rules: dict[str, float]) -> list[dict]:
-    """A line for each method, with the mean of its runs and the published number, and one for each rule."""
+def rows(runs: Runs, rules: dict[str, float], balanced: dict[str, float]) -> list[dict]:
+    """A line for each method, with the mean of its runs and the published number, and one for each rule.
+
+    ``rules`` and ``balanced`` are what each rule has on the file and on problems of the balanced variant.
+    """
     lines = []
     for name, group in runs.items():
         last = [float(answered(name, r)[-1]) for r in group]
+        even = float(np.mean([answered(name, r, "balanced_accuracy")[-1] for r in group]))
         line = {"method": name, "seeds": len(last), "accuracy": float(np.mean(last)), "lowest": min(last), "highest": max(last)}
-        lines.append(line | {"paper": published.PROSQA[name][0]})
+        lines.append(line | {"balanced": even, "paper": published.PROSQA[name][0]})
     for name, share in rules.items():
-        lines.append(
-            {"method": f"rule {name}", "seeds": None, "accuracy": 100 * share, "lowest": None, "highest": None, "paper": None}
-        )
+        line = {"method": f"rule {name}", "seeds": None, "accuracy": 100 * share, "lowest": None, "highest": None}
+        lines.append(line | {"balanced": 100 * balanced[name], "paper": None})
     return lines
 
 
@@ -85,6 +89,7 @@ def run(
         raise UsageError(f"--width {width} is not allowed: it is a multiple of {released.HEAD}")
     base = dataclasses.replace(base, steps=steps or base.steps, width=width or base.width)
     rules = prosqa.shortcuts(prosqa.load(data))
+    balanced = prosqa.shortcuts(prosqa.draw(0, released.FRESH, "balanced"))
     runs: Runs = {
         name: [
             released.run(out / f"{name}-{seed}.run", dataclasses.replace(base, method=name), seed, Path(data))
@@ -93,7 +98,7 @@ def run(
         for name in methods or METHODS
     }
     experiment.table(
-        out, "prosqa", rows(runs, rules), f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
+        out, "prosqa", rows(runs, rules, balanced), f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
     )
     experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))
 

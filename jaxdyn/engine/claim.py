@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.engine.contract import EVIDENCE, MECHANISM, Assumption, Bounds, Evidence, Looked
+from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, Looked
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 from jaxdyn.status import OK
@@ -159,10 +159,11 @@ class Claim:
         min_ok: share of runs that must end ``ok``; with fewer the verdict is ``inconclusive``.
         plot: ``(Dataset, Figure) -> None``: prediction against measurement over runs.
         caption: what the figure shows: its axes, what a band, a bar and a symbol mean.
-        bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``.
+        bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``; a claim to be upheld
+            says so.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
-        found: for ``expected="measured"``: check name -> ``(low, high)``, where the value lies that was recorded on the quick grid;
-            a run of that grid that disagrees makes the claim inconclusive.
+        found: for ``expected="measured"``: check name -> ``(low, high)``, where the value lies that was recorded on the quick grid,
+            for every check; a run of that grid that disagrees makes the claim inconclusive. None: nothing was recorded yet.
     """
 
     id: str
@@ -217,8 +218,25 @@ class Claim:
             object.__setattr__(self, "assumes", (self.assumes,))
         if self.found is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: found= is of claims that are expected to be measured")
-        if not (self.bounds is None or isinstance(self.bounds, str | Looked)):
+        self._check_bounds()
+        if self.expected == "refuted":
+            self._check_name()
+
+    def _check_bounds(self) -> None:
+        """A claim to be upheld says where its bounds come from."""
+        known = self.bounds in PROVENANCE or isinstance(self.bounds, Looked)
+        if not (known or (self.bounds is None and self.expected != "upheld")):
             raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.looked(...)")
+
+    def _check_name(self) -> None:
+        """The name of a form that fails says whether it was printed; refuting a paper takes its words."""
+        if not self.id.endswith(REFUTED):
+            raise UsageError(
+                f"{self.id}: a claim expected to be refuted is called …_as_printed (as it stands in a paper), …_naive (printed by "
+                "nobody) or …_beyond (beyond the paper's assumptions)"
+            )
+        if self.id.endswith(REFUTED[0]) and not self.printed:
+            raise UsageError(f"{self.id}: printed= is missing: the formula as it stands in print, and where")
 
     def as_printed(
         self,

@@ -9,7 +9,20 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["EVIDENCE", "MECHANISM", "Assumption", "Bounds", "Evidence", "Looked", "above", "below", "looked", "provenance"]
+__all__ = [
+    "EVIDENCE",
+    "MECHANISM",
+    "PROVENANCE",
+    "REFUTED",
+    "Assumption",
+    "Bounds",
+    "Evidence",
+    "Looked",
+    "above",
+    "below",
+    "looked",
+    "provenance",
+]
 
 Evidence: TypeAlias = Literal["network", "flow", "reduced", "algebra", "numbers"]
 EVIDENCE: dict[str, str] = {
@@ -19,6 +32,8 @@ EVIDENCE: dict[str, str] = {
     "algebra": "an identity, construction or bound, evaluated at given numbers",
     "numbers": "published figures against each other",
 }
+PROVENANCE = {"paper": "the paper's own", "derived": "derived"}  # where bounds come from that nobody chose after a look
+REFUTED = ("_as_printed", "_naive", "_beyond")  # how the names of forms end that are expected to fail
 MECHANISM = ("network", "flow")  # kinds of evidence with a mechanism that a rival can switch off
 assert tuple(EVIDENCE) == get_args(Evidence)
 
@@ -90,4 +105,4 @@ def _range(text: str) -> range:
 
 def provenance(bounds: Any) -> str | None:
     """Where bounds come from, in words."""
-    return {"paper": "the paper's own", "derived": "derived"}.get(bounds, str(bounds)) if bounds is not None else None
+    return PROVENANCE.get(bounds, str(bounds)) if bounds is not None else None

@@ -116,14 +116,21 @@ def _toothless(claim: Claim, found: Decision) -> str | None:
 
 
 def _differing(claim: Claim, checks: Sequence[Check]) -> list[str]:
-    """Checks of a measured claim whose value, with its interval, does not meet what was recorded."""
+    """Checks of a measured claim whose value, with its interval, does not meet what was recorded.
+
+    Raises:
+        UsageError: where something was recorded, but not of these checks, or not of all.
+    """
+    if claim.found is None:
+        return []
+    if unlike := {c.name for c in checks} ^ claim.found.keys():
+        raise UsageError(f"{claim.id}: found= records each check by its name; checks and records differ in {', '.join(sorted(unlike))}")
     differ = []
     for c in checks:
-        if claim.found is not None and c.name in claim.found:
-            low, high = claim.found[c.name]
-            ends = c.interval or (c.value, c.value)
-            if not (ends[0] <= high and ends[1] >= low):
-                differ.append(f"{c.name} is {c.value:.4g}, found was {low:.4g} to {high:.4g}")
+        low, high = claim.found[c.name]
+        ends = c.interval or (c.value, c.value)
+        if not (ends[0] <= high and ends[1] >= low):
+            differ.append(f"{c.name} is {c.value:.4g}, found was {low:.4g} to {high:.4g}")
     return differ
 
 

@@ -81,6 +81,10 @@ def test_list_json(jaxdyn):
         "theory": "toy",
         "source": "textbook",
         "expected": "upheld",
+        "assumes": [],
+        "bounds": "derived",
+        "printed": None,
+        "found": None,
         "controls": ["10% off", "sign descent"],
         "home": str(TOYS),
     }.items() <= claim.items()
@@ -318,6 +322,7 @@ def claim(trial=fine, judge=judge, off=1.1):
     controls = {"off": lambda ds: ds.assign(predicted_z=off * ds.predicted_z)}
     name = trial.__name__ if trial is not fine else judge.__name__ if off > 1.01 else "weak"
     common = {"statement": "", "source": "", "controls": controls, "quick": jd.grid(S), "evidence": "algebra"}
+    common["bounds"] = "derived"
     return jd.Claim(id=f"own.{name}", trial=trial, judge=judge, **common)
 
 CLAIMS = [claim(tracer), claim(unnamed), claim(nothing), claim(), claim(judge=bare), claim(judge=lost), claim(off=1.001)]

@@ -82,7 +82,9 @@ def claim(toys):
 
     def make(**fields):
         ordinary = {"id": "toy.made", "statement": "", "source": "", "trial": toys.decay, "quick": toys.GRID, "judge": judge}
-        ordinary |= {"evidence": "algebra"}
+        ordinary |= {"evidence": "algebra", "bounds": "derived"}
+        if fields.get("expected") == "refuted":
+            ordinary |= {"id": "toy.made_as_printed", "printed": "eq. (1)"}
         return jd.Claim(**{**ordinary, "controls": {"doubled": doubled}, **fields})
 
     return make

@@ -244,6 +244,14 @@ def test_a_run_that_disagrees_with_what_was_found_is_inconclusive(claim, value, 
     assert decide(made, data(value), {}, recorded=False).verdict == "measured"
 
 
+@pytest.mark.parametrize("names", [["error"], [], ["relative error", "slope"]])
+def test_records_of_other_checks_are_an_error(claim, names):
+    """A check that was renamed would lose its record unnoticed."""
+    decision = decide(claim(expected="measured", found=dict.fromkeys(names, (0.0, 1.0))), data(), {})
+    assert decision.verdict == "error" and "records each check by its name" in decision.message
+    assert decide(claim(expected="measured"), data(), {}).verdict == "measured", "nothing was recorded yet"
+
+
 # what can be stated
 
 
@@ -265,6 +273,10 @@ def test_a_claim_that_leaves_its_evidence_out_is_told_what_is_allowed(toys):
         ({"rivals": {"sgd": {"rate": 0.1}}}, "a rival is a function Dataset -> Dataset"),
         ({"found": {"a": (0, 1)}}, "found= is of claims that are expected to be measured"),
         ({"bounds": 3}, "bounds=3 is not allowed"),
+        ({"bounds": "a guess"}, "bounds='a guess' is not allowed: it is 'paper', 'derived' or jd.looked"),
+        ({"bounds": None}, "bounds=None is not allowed"),
+        ({"expected": "refuted", "counterpart": "a", "id": "toy.wrong"}, "is called …_as_printed .as it stands"),
+        ({"expected": "refuted", "counterpart": "a", "printed": None}, "printed= is missing"),
         ({"controls": {}}, "at least one negative control that its judge"),
     ],
 )

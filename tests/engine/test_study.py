@@ -24,6 +24,7 @@ def study(toys):
         judge=judge,
         form="derived",
         evidence="algebra",
+        bounds="derived",
     )
 
 
@@ -44,7 +45,7 @@ def test_a_claims_own_fields_go_first(study):
 
 def test_as_printed_is_refuted_beside_its_sibling(study):
     law = study.claim(id="toy.law", statement="It holds.", controls={"doubled": doubled}, caption="Axes.")
-    printed = law.as_printed(id="toy.law_as_printed", form="printed", statement="As printed.", source="eq. 7")
+    printed = law.as_printed(id="toy.law_as_printed", form="printed", printed="x", statement="As printed.", source="eq. 7")
     assert (printed.form, printed.counterpart, printed.sibling) == ("printed", "derived", "toy.law")
     assert (printed.expected, printed.controls, printed.source, printed.caption) == ("refuted", {}, "eq. 7", "Axes.")
     assert (printed.trial, printed.quick, printed.judge, printed.seeds) == (law.trial, law.quick, law.judge, law.seeds)

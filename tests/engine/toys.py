@@ -173,6 +173,7 @@ OFF = {"10% off": lambda ds: ds.assign(predicted_x=1.1 * ds.predicted_x)}
 EXCHANGED = {"step sizes exchanged": lambda ds: ds.assign(measured_x=ds.measured_x.copy(data=ds.measured_x.isel(lr=[1, 0]).values))}
 ALIKE = {"all seeds alike": lambda ds: ds.assign(measured_x=ds.measured_x.isel(seed=0, drop=True) + 0 * ds.measured_x)}
 COMMON = {"source": "textbook", "trial": decay, "quick": GRID, "seeds": 4, "form": "derived", "evidence": "algebra"}
+COMMON |= {"bounds": "derived"}
 
 CLAIMS = [
     jd.Claim(
@@ -190,6 +191,7 @@ CLAIMS = [
         judge=close,
         expected="refuted",
         counterpart="derived",
+        printed="eq. (2)",
         **COMMON | {"form": "printed"},
     ),
     jd.Claim(id="toy.wrong", statement="The printed form holds.", judge=close, controls=OFF, **COMMON | {"form": "printed"}),
@@ -206,6 +208,7 @@ CLAIMS = [
         quick=jd.grid(Flow, rate=[0.5, 1.0, 2.0]),
         seeds=2,
         evidence="algebra",
+        bounds="derived",
         judge=flow_close,
         controls={"10% off": lambda ds: ds.assign(predicted_y=1.1 * ds.predicted_y)},
     ),

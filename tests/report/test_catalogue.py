@@ -20,12 +20,12 @@ class Decay:
 def test_catalogue_lists_claims_by_theory():
     common = dict(source="a paper", trial=print, judge=print, quick=jd.grid(Decay, rate=[0.5, 1.0]), seeds=8, evidence="algebra")
     claims = [
-        jd.Claim(id="b.one", statement="One, $x$.", controls={"wrong rate": {"rate": 2.0}}, **common),
-        jd.Claim(id="a.two", statement="Two.", expected="refuted", form="printed", counterpart="derived", **common),
+        jd.Claim(id="b.one", statement="One, $x$.", controls={"wrong rate": {"rate": 2.0}}, bounds="derived", **common),
+        jd.Claim(id="a.two_naive", statement="Two.", expected="refuted", form="printed", counterpart="derived", **common),
         jd.Claim(id="b.three", statement="Three.", expected="measured", **common),
     ]
     text = catalogue(claims)
-    assert re.findall(r"^#+ (.*)$", text, re.M)[1:] == ["b", "`b.one`", "`b.three`", "a", "`a.two`"]
+    assert re.findall(r"^#+ (.*)$", text, re.M)[1:] == ["b", "`b.one`", "`b.three`", "a", "`a.two_naive`"]
     assert "- Must be rejected: wrong rate" in text and "- Swept: `rate` = {0.5, 1}" in text
     assert "- Fixed: `optimizer` = gd, `sizes` = 3:4" in text and "- Runs: 2 × 8 seeds" in text
     assert "refuted (the derived form is upheld on the same runs)" in text
@@ -62,6 +62,7 @@ def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     (tmp_path / "a.law.json").write_text(json.dumps(kept))
     monkeypatch.setattr(studies.study, "__defaults__", (tmp_path,))
     common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
-    text = catalogue([jd.Claim(id=f"a.{name}", controls={"wrong rate": {"rate": 2.0}}, **common) for name in ("law", "other")])
+    common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
+    text = catalogue([jd.Claim(id=f"a.{name}", **common) for name in ("law", "other")])
     assert text.count("- At paper scale:") == 1
     assert "- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0)\n" in text

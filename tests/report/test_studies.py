@@ -111,9 +111,8 @@ class Law:
 
 def toys():
     """Claims with a study, with a larger paper grid, and with the same grid at both scales."""
-    common = dict(
-        statement="s", source="a", trial=print, judge=print, evidence="algebra", controls={"other": {"rate": 2.0}}, seeds=8
-    )
+    common = dict(statement="s", source="a", trial=print, judge=print, controls={"other": {"rate": 2.0}}, seeds=8)
+    common |= dict(evidence="algebra", bounds="derived")
     quick = jd.grid(Law, rate=[1.0])
     return [
         jd.Claim(id="toy.law", quick=quick, paper=jd.grid(Law, rate=[1.0, 2.0]), **common),

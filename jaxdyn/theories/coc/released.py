@@ -38,8 +38,8 @@ __all__ = ["HOPS", "SCHEDULE", "Long", "Phase", "accuracy", "inputs", "run", "st
 
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
-HELD, WEIGHTS, TRAINING, TREES = range(4)  # numbers of the keys
-FRESH = 500  # trees that judge
+HELD, WEIGHTS, TRAINING, TREES, BALANCED = range(5)  # numbers of the keys
+FRESH = 500  # trees, and problems of the balanced variant, that judge
 CAPS = (32, 38, 44, 60)  # edges of a batch's full graphs, at most
 TREE = reachability.Sizes(hops=3, breadth=2)
 FEW = 6  # edges to point along
@@ -260,11 +260,13 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
     """Train, or resume, the run in ``path``; records are those of :func:`accuracy` on the problems of ``file``, [records, j].
 
-    ``tree_accuracy`` and ``tree_next`` are those on trees that are not trained on. Training problems and their rendering, weights
-    and those of the file depend on the seed; the problems of the file do not.
+    ``balanced_*`` are those on problems of the balanced variant, in which rules that look for no path are of no use, and ``tree_*``
+    those on trees; none of them is trained on. Training problems and their rendering, weights and those of the file depend on the
+    seed; the problems of the file and the balanced ones do not.
     """
-    keys = jax.random.split(jax.random.key(seed), 4)
+    keys = [jax.random.fold_in(jax.random.key(seed), number) for number in range(5)]
     blocks = rendered(keys[HELD], prosqa_tokens.pack(prosqa.load(file)))
+    balanced = rendered(keys[BALANCED], fitting(0, FRESH, "balanced"))
     fresh = cut(jax.vmap(prosqa_tokens.render)(jax.random.split(keys[TREES], FRESH), trees(keys[TREES], FRESH)), TREE.edges)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
@@ -274,7 +276,8 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
 
     @jax.jit
     def observe(params: PyTree) -> dict[str, Array]:
-        return judged(s, params, blocks) | {f"tree_{name}": value for name, value in accuracy(s, params, fresh).items()}
+        shares = {"": judged(s, params, blocks), "balanced_": judged(s, params, balanced), "tree_": accuracy(s, params, fresh)}
+        return {prefix + name: value for prefix, group in shares.items() for name, value in group.items()}
 
     about = dataclasses.asdict(s) | {"seed": seed, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
     return longrun.run(
@@ -306,8 +309,7 @@ def judged(s: Long, params: PyTree, blocks: list[prosqa_tokens.Prompt]) -> dict[
     return jax.tree.map(lambda *parts: weights @ jnp.stack(parts) / weights.sum(), *shares)
 
 
-def fitting(seed: int, count: int) -> Packed:
+def fitting(seed: int, count: int, variant: str = "released") -> Packed:
     """Generated problems; those with a target farther than 6 steps, or with too many edges, are left out."""
-    return prosqa_tokens.pack(
-        [p for p in prosqa.draw(seed, count) if len(p.edges) <= CAPS[-1] and prosqa.statistics([p])["length"][0] <= HOPS]
-    )
+    problems = prosqa.draw(seed, count, variant)
+    return prosqa_tokens.pack([p for p in problems if len(p.edges) <= CAPS[-1] and prosqa.statistics([p])["length"][0] <= HOPS])
