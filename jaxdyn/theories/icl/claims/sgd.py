@@ -106,7 +106,7 @@ CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
         statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength "
-        r"$\mathrm{{tr}}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 10% on average "
+        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 10% on average "
         r"over runs, at five times until t = 6, and the root mean square of the entries that the equations leave at zero is "
         r"below 0.02 at the step size 0.005.",
         quick=jd.grid(Sgd, lr=[0.01, 0.005]),
