@@ -81,7 +81,7 @@ def _cells(values: xr.DataArray) -> xr.DataArray:
     """One axis for all trees and heights, without the padding of trees that have fewer heights than others."""
     names = [d for d in values.dims if d != "seed"]
     flat = values.stack(cell=names)
-    real = flat.height < flat.depth if "depth" in names else flat.height > 0
+    real = flat.height < flat.depth if "depth" in names else flat.height == flat.height
     flat = flat.isel(cell=np.flatnonzero(real.values))
     labels = [", ".join(f"{n} {v}" for n, v in zip(names, cell, strict=True)) for cell in flat.cell.values]
     return flat.drop_vars(["cell", *names]).assign_coords(cell=labels)
@@ -90,6 +90,7 @@ def _cells(values: xr.DataArray) -> xr.DataArray:
 def judge_time(ds: xr.Dataset) -> list[jd.Check]:
     """Arrival against the stationary theory: means over runs for every tree and height, every height after the first, every run."""
     jd.need(ds, latents=("deep", "shallow"), seed=8)
+    ds = ds.assign_coords(height=np.arange(1, ds.sizes["height"] + 1))
     ratio = ds.measured_time / ds.predicted_time
     measured, predicted = (t.isel(height=slice(1, None)) / t.isel(height=0) for t in (ds.measured_time, ds.predicted_time))
     return [
@@ -98,7 +99,7 @@ def judge_time(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within(
             "arrival over that at H = 1, less the prediction", _cells(measured - predicted), over="seed", low=-0.02, high=0.02
         ),
-        jd.within("arrival over the prediction, mean over heights of every run", ratio.mean("height"), 0.93, 1.07),
+        jd.within("arrival over the prediction, mean over heights of every run", ratio.mean("height"), 0.94, 1.06),
     ]
 
 
@@ -139,7 +140,7 @@ def _one_delay(ds: xr.Dataset) -> xr.Dataset:
 def _first_exchanged(ds: xr.Dataset) -> xr.Dataset:
     """Arrivals at H = 1 and at H = 2 exchanged."""
     order = [1, 0, *range(2, ds.sizes["height"])]
-    return ds.assign(measured_time=ds.measured_time.isel(height=order).assign_coords(height=ds.height))
+    return ds.assign(measured_time=ds.measured_time.copy(data=ds.measured_time.isel(height=order).values))
 
 
 def _over(values: xr.DataArray, dim: str) -> xr.DataArray:
@@ -239,7 +240,7 @@ CLAIMS = (
         r"$\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) "
         r"e^{z_{ml}} \Delta_{lm} \cdot U^\top U v_l$ with the tree's saliencies and the fixed upper layer $U$: means over the pairs "
         r"of each height $H$ and over runs to 5%, those over the arrival at $H = 1$ to .02, and the mean over heights of every run "
-        r"to 7%, with latents and without, for leaves at depth 4 and 5 and $\rho$ of .7, .8 and .9.",
+        r"to 6%, with latents and without, for leaves at depth 4 and 5 and $\rho$ of .7, .8 and .9.",
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries, the upper layer and the tree's saliency "
         "derived here",
         quick=TIMES,
@@ -260,7 +261,7 @@ CLAIMS = (
             "upper layers alike: the mean of U'U": jd.swap(predicted_time="mean_time"),
         },
         plot=plot_time,
-        caption=r"Step at which the attention logits reach $\ln\frac54$ against the prediction by the stationary dynamics, one point "
-        r"per height, tree and run: left with each run's own upper layer, right with the mean of $U^\top U$ over random ones.",
+        caption=r"Step at which the attention logits reach $\ln\frac54$ against the prediction by the stationary dynamics, one "
+        r"point per height, tree and run: left with each run's own upper layer, right with the mean of $U^\top U$ over random ones.",
     ),
 )

@@ -175,8 +175,8 @@ CLAIMS = (
         evidence="algebra",
         bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         statement=r"At random weights the score at $s = 0$, the best node's correlation with a lower latent, is what the table "
-        r"reports, to .05, mean over seeds in each configuration. (At small scale: width 128, and two members, 10 and 20 latents, 20 "
-        r"classes, or the paper's twelve configurations.)",
+        r"reports, to .05, mean over seeds in each configuration. (At small scale: width 128, and two members, 10 and 20 latents, "
+        r"20 classes, or the paper's twelve configurations.)",
         judge=judge_start,
         form="untrained",
         controls={"permuted latents": permuted},

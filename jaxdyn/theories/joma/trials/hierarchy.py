@@ -98,16 +98,18 @@ def _tokens(s: Hierarchy) -> int:
     return s.subtrees * 2 ** (s.depth - 1)
 
 
-def _predicted_times(s: Hierarchy, kernel: Float[Array, "O O"] | None) -> Float[Array, " height"]:
-    """Steps by height, mean over the subtrees, with the gradient of the start."""
+def _predicted_times(s: Hierarchy, upper: Float[Array, "K O"]) -> Float[Array, "2 height"]:
+    """Steps by height, mean over the subtrees, with the gradient of the start: with this upper layer, and with U'U = 1."""
     tree = _tree(s, "float64")
     tokens = _tokens(s)
     rho, lr, ratio, threshold, every = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold, s.every))
     saliency = theory.start_saliencies(tree.prior, tree.polarity, rho, s.depth, _allowed(s), s.latents == "shallow")
     speeds = theory.Speeds(lr * tokens, ratio * tokens, 0.5, tokens)  # GELU has slope 1/2 at 0
     horizon = SNAPSHOTS * jnp.round(every)
-    times = theory.arrival_times(saliency, speeds, threshold, horizon, kernel)
-    return jnp.mean(jnp.minimum(times, horizon + 1), 0)
+    upper = upper.astype(jnp.float64)
+    kernels = jnp.stack([upper.T @ upper, jnp.eye(s.vocabulary, dtype=jnp.float64)])
+    times = jax.vmap(lambda kernel: theory.arrival_times(saliency, speeds, threshold, horizon, kernel))(kernels)
+    return jnp.mean(jnp.minimum(times, horizon + 1), 1)
 
 
 def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
@@ -119,7 +121,6 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
     tree, allowed = _tree(s, s.dtype), _allowed(s)
     tokens, height = _tokens(s), jnp.asarray(trees.cla_heights(s.depth - 1))
     params, upper = net.init(k_init, tokens, s.hidden, s.vocabulary, s.init, s.dtype)
-    gram = upper.T.astype(jnp.float64) @ upper.astype(jnp.float64)
     mean_count = tree.leaves * jnp.sum(trees.leaf_rate(tree) @ tree.prior)
 
     def batch(step: Int[Array, ""]) -> net.Batch:
@@ -145,15 +146,16 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
     (state, arrival), logits = train.record(advance, (train.init(tx, params), start), observe, samples=SNAPSHOTS, every=every)
     arrival = jnp.minimum(arrival, never)
     arrived = jnp.sum(arrival < never) == s.subtrees * height.size - tokens  # all but each token with itself
+    own, alike = _predicted_times(s, upper)
     return jd.observables(
-        predicted={"time": jd.named(_predicted_times(s, gram), "height")},
+        predicted={"time": jd.named(own, "height")},
         measured={
             "time": jd.named(net.height_means(arrival, height, s.depth - 1), "height"),
             "arrival": jd.named(arrival, "subtree query token"),
         },
         recorded={
             "ancestor": jd.named(height, "query token"),
-            "mean_time": jd.named(_predicted_times(s, None), "height"),  # with the mean Gram matrix of random upper layers
+            "mean_time": jd.named(alike, "height"),  # with the mean of U'U over random upper layers
             "logit": jd.named(logits, "snapshot height"),
             "step": jd.named(every * jnp.arange(SNAPSHOTS + 1), "snapshot"),
             "reached": jd.named(net.height_means((arrival < never).astype(s.dtype), height, s.depth - 1), "height"),
