@@ -235,12 +235,12 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.hier_time",
-        statement=r"Where the attention logits of a JoMA block learn so much faster than its lower layer ($r = 256M$ for $M$ tokens) "
-        r"that its outputs hardly move, the step at which $z_{lm}$ reaches $\ln\frac54$ is that of the stationary dynamics "
+        statement=r"Where the attention logits of a JoMA block learn so much faster than its lower layer ($r = 256M$ for $M$ "
+        r"tokens) that its outputs hardly move, the step at which $z_{lm}$ reaches $\ln\frac54$ is that of the stationary dynamics "
         r"$\dot v_l = \frac{\eta\phi'}{A} \sum_m P(m) e^{z_{ml}} \Delta_{lm}$, $\dot z_{ml} = \frac{\eta r\phi'}{A} P(m) "
-        r"e^{z_{ml}} \Delta_{lm} \cdot U^\top U v_l$ with the tree's saliencies and the fixed upper layer $U$: means over the pairs "
-        r"of each height $H$ and over runs to 5%, those over the arrival at $H = 1$ to .02, and the mean over heights of every run "
-        r"to 6%, with latents and without, for leaves at depth 4 and 5 and $\rho$ of .7, .8 and .9.",
+        r"e^{z_{ml}} \Delta_{lm} \cdot U^\top U v_l$ with the tree's saliencies and the fixed upper layer $U$: means over the "
+        r"pairs of each height $H$ and over runs to 5%, those over the arrival at $H = 1$ to .02, and the mean over heights of "
+        r"every run to 6%, with latents and without, for leaves at depth 4 and 5 and $\rho$ of .7, .8 and .9.",
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries, the upper layer and the tree's saliency "
         "derived here",
         quick=TIMES,
@@ -262,6 +262,7 @@ CLAIMS = (
         },
         plot=plot_time,
         caption=r"Step at which the attention logits reach $\ln\frac54$ against the prediction by the stationary dynamics, one "
-        r"point per height, tree and run: left with each run's own upper layer, right with the mean of $U^\top U$ over random ones.",
+        r"point per height, tree and run: left with each run's own upper layer, right with the mean of $U^\top U$ over random "
+        r"layers.",
     ),
 )

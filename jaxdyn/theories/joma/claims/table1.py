@@ -114,8 +114,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SMALL = (
-    "(At small scale: width 128; 150 steps at rate 1e-4 for two members, 10 and 20 latents, 20 classes, or 600 steps at both of the "
-    "paper's rates for its twelve configurations.)"
+    "(At small scale: width 128; 150 steps at rate 1e-4 for two members, 10 and 20 latents, 20 classes, or 600 steps at both of "
+    "the paper's rates for its twelve configurations.)"
 )
 # The paper's twelve configurations and two rates. Reduced are the width (128, not 1024) and the length (600 steps, not 10 000): the
 # published sizes are ``FULL`` and would take some 200 hours of one core; experiments/joma_table1.py --scale paper runs them.

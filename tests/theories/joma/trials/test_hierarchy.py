@@ -10,9 +10,7 @@ from jaxdyn.theories.joma.trials import hierarchy
 
 @pytest.fixture(scope="module")
 def trained():
-    grid = jd.grid(
-        hierarchy.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, lr=0.5
-    )
+    grid = jd.grid(hierarchy.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, lr=0.5)
     return jd.sweep(hierarchy.trial, grid.replace(threshold=0.05, batch=64), seeds=range(2))
 
 
