@@ -44,7 +44,7 @@ class Hierarchy:
     token has doubled. The stationary theory says when, for each upper layer, as long as the outputs and the nodes' slopes stay near
     those of the start. At ratio 1 they do not: logits reach ln(5/4) at the predicted step on average, but single runs are off by a
     tenth, which is the curvature of GELU (linear nodes: off by 1%, but 12% late, as the outputs learn). At ratio 256 the logits
-    arrive before v has grown, and single runs are within 4%. Beyond ln(5/4) the theory's fastest subtree may blow up before the
+    arrive before v has grown, and single runs are within 5%. Beyond ln(5/4) the theory's fastest subtree may blow up before the
     slowest arrives. The run lasts 50 ``every`` steps: 200 for "wide", 400 for "exact", 1.6-1.8 times the theory's last arrival.
 
     Args:
