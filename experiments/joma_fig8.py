@@ -2,7 +2,8 @@
 
 JoMA's explanation of the return is the MLP's nonlinearity: without it attention should sharpen and stay. The same options and files
 as joma_fig6.py, for ReLU and linear MLPs; the table tells how far entropy falls and how far it comes back, and the difference
-between the two with its 95% interval over seeds.
+between the two with its 95% interval over seeds. A second table has every layer, beside the published numbers (ReLU) where there
+are any; the figure has those of the top layer.
 """
 
 import dataclasses
@@ -17,6 +18,7 @@ from jaxdyn import experiment
 from jaxdyn.plotting import COLORS, RAMP
 from jaxdyn.stats import mean_interval
 from jaxdyn.text import longrun, reading
+from jaxdyn.theories.joma import published
 
 DEPTH = {"quick": 1, "paper": 5}
 RATES = {"quick": (3e-4, 1e-3, 3e-3), "paper": (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)}
@@ -59,13 +61,26 @@ def rows(runs: Runs) -> list[dict]:
     return found
 
 
+def by_layer(runs: Runs) -> list[dict]:
+    """Start, minimum and end of every layer's entropy, means over seeds, beside the published numbers, which are of ReLU MLPs."""
+    found = []
+    for (kind, lr), group in runs.items():
+        for row in joma_fig6.rows({(group[0].records["entropy"].shape[1], lr): group}):
+            found.append({"mlp": kind} | {k: v if kind == "relu" or not k.startswith("paper") else None for k, v in row.items()})
+    return found
+
+
 def draw(runs: Runs, fig: Figure) -> None:
-    """The top layer's entropy along training, a panel for each kind of MLP, rates from dark to light."""
+    """The top layer's entropy along training, a panel for each kind of MLP, rates from dark to light; squares: published."""
     for ax, kind in zip(fig.subplots(1, 2, sharey=True), KINDS, strict=True):
         rates = [lr for name, lr in runs if name == kind]
         for i, lr in enumerate(rates):
             group, colour = runs[kind, lr], RAMP(i / max(1, len(rates) - 1))
-            curve = top(group)
+            curve, depth = top(group), group[0].records["entropy"].shape[1]
+            told = published.ENTROPY.get((depth, lr), {}).get(depth - 1, {}) if kind == "relu" else {}
+            for share, name in ((0.0, "start"), (0.25, "min"), (1.0, "end")):
+                if told.get(name) is not None:
+                    ax.plot(share * group[0].steps[-1], told[name], "s", color=colour, mfc="none")
             ax.plot(group[0].steps, curve.mean(0), color=colour, label=f"rate {lr:g}")
             ax.fill_between(group[0].steps, curve.min(0), curve.max(0), color=colour, alpha=0.2, lw=0)
         ax.axhline(reading.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")
@@ -77,6 +92,7 @@ def run(scale: str, out: Path, **chosen: object) -> None:
     """Train what is not there, and write the table and the figure."""
     runs = study(scale, out, **chosen)
     experiment.table(out, "mlp", rows(runs), "entropy of the top layer's attention, ReLU and linear MLPs, nats")
+    experiment.table(out, "layers", by_layer(runs), "entropy of every layer's attention, ours and the paper's, nats")
     experiment.figure(out, "joma_fig8", lambda fig: draw(runs, fig), (8.0, 3.5))
 
 

@@ -43,7 +43,7 @@ def run(scale: str, out: Path) -> None:
     seeds, order, arrival, results = 64 if scale == "paper" else 10, [], [], {}
     for outputs, every in (("wide", 4.0 * slower), ("exact", 8.0 * slower)):
         grid = jd.grid(Hierarchy, rho=rho, latents=["deep", "shallow"], outputs=outputs, every=every)
-        grid = grid.replace(lr=1.0, batch=1024) if scale == "paper" else grid
+        grid = grid.replace(lr=1 / 64, batch=1024) if scale == "paper" else grid
         results[outputs] = experiment.sweep(out, outputs, trial, grid, seeds)
         for table, lines in zip((order, arrival), rows(results[outputs], outputs), strict=True):
             table += lines

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from jaxdyn import experiment
 from jaxdyn.text import longrun, reading
@@ -85,11 +86,21 @@ def test_fig8_compares_relu_with_linear_mlps(script, small_text, monkeypatch, tm
     assert relu["return"] == pytest.approx(0.6) and linear["return"] == pytest.approx(0.1)
     assert relu["relu - linear"] == pytest.approx(0.5) and linear["relu - linear"] is None
     assert relu["+-"] == pytest.approx(12.706 * np.std([0.4, 0.6], ddof=1) / 2**0.5, rel=1e-3)
+    at_published = {(kind, 1e-4): group for (kind, _), group in runs.items()}
+    relu, linear = fig8.by_layer(at_published)
+    assert (relu["layer"], relu["paper start"], relu["paper min"], relu["paper end"]) == (0, 2.51, 1.55, 2.21)
+    assert (relu["min"], relu["end"]) == (1.5, pytest.approx(2.1)) and relu["paper best loss"] == 5.357
+    assert linear["paper min"] is None and linear["end"] == pytest.approx(1.6)
+    fig = Figure()
+    fig8.draw(at_published, fig)
+    squares = [[line for line in ax.lines if line.get_marker() == "s"] for ax in fig.axes]
+    assert [[float(line.get_ydata()[0]) for line in each] for each in squares] == [[2.51, 1.55, 2.21], []]
     plan = {"reading": TINY, "seeds": (1,), "epochs": 1, "records": 1}
     monkeypatch.setattr(sys.modules["joma_fig6"], "SCALES", {"quick": plan})
     monkeypatch.setattr(fig8, "RATES", {"quick": (1e-2,)})
     assert experiment.main(fig8.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig8.OPTIONS) == 0
     assert [r["mlp"] for r in read(tmp_path / "mlp.csv")] == ["relu", "linear"]
+    assert [r["paper end"] for r in read(tmp_path / "layers.csv")] == ["", ""]  # at this rate nothing is published
     assert (tmp_path / "joma_fig8.png").stat().st_size > 10_000
     capsys.readouterr()
 

@@ -193,15 +193,21 @@ class Speeds(NamedTuple):
 
 
 def arrival_times(
-    saliency: Saliencies, speeds: Speeds, threshold: Number, horizon: Number, points: int = 256
+    saliency: Saliencies,
+    speeds: Speeds,
+    threshold: Number,
+    horizon: Number,
+    kernel: Float[Array, "O O"] | None = None,
+    points: int = 256,
 ) -> Float[Array, "S n_H"]:
     r"""Times at which the attention logits reach a threshold, with the gradient constant at its value of the start.
 
     .. math:: \dot v_l = \tfrac{\eta\phi'}{A}\sum_m P(m)\, e^{z_{ml}} \Delta_{lm}, \qquad
-              \dot z_{ml} = \tfrac{\eta r\phi'}{A} P(m)\, e^{z_{ml}}\, \Delta_{lm}\cdot v_l, \qquad v(0) = z(0) = 0
+              \dot z_{ml} = \tfrac{\eta r\phi'}{A} P(m)\, e^{z_{ml}}\, \Delta_{lm}\cdot G v_l, \qquad v(0) = z(0) = 0
 
     Source: arXiv:2310.00535, the dynamics of exp attention with a stationary gradient, for many queries. v is taken in the space of
-    outputs: the upper layer A is random with E[A^T A] = 1. All tokens of a subtree share v, all pairs of one height share z.
+    outputs: the hidden nodes' weights are U v, and G = U^T U with the fixed upper layer U is the ``kernel`` (by default 1, its mean
+    over random U). All tokens of a subtree share v, all pairs of one height share z.
 
     Solved in a clock that slows down as exp(max z), in which the blow-up is infinitely far.
 
@@ -214,6 +220,7 @@ def arrival_times(
     query = saliency.query / n
     other = n * (1 - jnp.eye(subtrees, dtype=jnp.float64))
     scale = speeds.lr * speeds.slope / speeds.normalizer
+    kernel = jnp.eye(saliency.near.shape[1], dtype=jnp.float64) if kernel is None else kernel
 
     def field(_: Float[Array, ""], y: tuple, args: None) -> tuple:
         del args
@@ -221,8 +228,9 @@ def arrival_times(
         e_near, e_far = jnp.exp(z_near), jnp.exp(z_far)
         dv = query[:, None] * jnp.einsum("h,sh,soh->so", count, e_near, saliency.near)
         dv = dv + jnp.einsum("q,qs,qs,qso->so", query, other, e_far, saliency.far)
-        dz_near = speeds.ratio * query[:, None] * e_near * jnp.einsum("soh,so->sh", saliency.near, v)
-        dz_far = speeds.ratio * query[:, None] * e_far * jnp.einsum("qso,so->qs", saliency.far, v)
+        pull = v @ kernel
+        dz_near = speeds.ratio * query[:, None] * e_near * jnp.einsum("soh,so->sh", saliency.near, pull)
+        dz_far = speeds.ratio * query[:, None] * e_far * jnp.einsum("qso,so->qs", saliency.far, pull)
         slow = jnp.exp(-jnp.maximum(jnp.max(z_near), 0.0))
         return slow * scale * dz_near, slow * scale * dz_far, slow * scale * dv, slow
 

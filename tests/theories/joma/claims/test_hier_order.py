@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn.data import trees
 from jaxdyn.theories.joma.claims import hier_order as claims
 
-from ..helpers import upheld
+from ..helpers import panels, upheld
 
 CLAIMS = {c.id: c for c in claims.CLAIMS}
 
@@ -61,19 +61,42 @@ def test_judges_of_order():
         claims.judge_order(forward.isel(latents=[0]))
 
 
-def test_judge_of_time_rejects_a_distortion():
-    dims = ("latents", "rho", "seed", "height")
-    mean = np.array([[[130.0, 150.0], [100.0, 105.0]], [[155.0, 155.0], [110.0, 110.0]]])[:, :, None]
-    predicted = np.broadcast_to(mean, (2, 2, 5, 2))
-    noise = np.random.default_rng(0).normal(size=predicted.shape)
-    data = {
-        "predicted_time": (dims, predicted),
-        "measured_time": (dims, predicted + noise),
-        "reached": (dims, np.ones((2, 2, 5, 2))),
-    }
-    ds = xr.Dataset(data, {"latents": ["deep", "shallow"], "rho": [0.7, 0.9]})
+def times(seeds: int = 8) -> xr.Dataset:
+    """Arrivals as predicted, with a little noise, in trees of two depths, so that one lacks the last height."""
+    dims, rng = ("latents", "depth", "rho", "seed", "height"), np.random.default_rng(0)
+    mean = np.broadcast_to(np.array([90.0, 95.0, 100.0]), (2, 2, 2, seeds, 3)) * np.array([1.0, 0.8])[:, None, None]
+    mean = np.where(np.arange(2)[:, None, None, None, None] == 0, mean, mean[..., :1])  # no order without latents
+    own = mean * (1 + 0.06 * rng.normal(size=(seeds, 1)))
+    own[:, 0, ..., 2] = np.nan
+    measured = own * (1 + 0.002 * rng.normal(size=own.shape))
+    data = {"predicted_time": own, "mean_time": mean + 0 * own, "measured_time": measured, "reached": 1 + 0 * own}
+    ds = xr.Dataset({name: (dims, values) for name, values in data.items()})
+    return ds.assign_coords(latents=["deep", "shallow"], depth=[3, 4], rho=[0.7, 0.9], seed=np.arange(seeds))
+
+
+def test_judge_of_time():
+    ds = times()
     assert upheld(claims.judge_time, ds)
-    assert not upheld(claims.judge_time, ds.assign(predicted_time=1.15 * ds.predicted_time))
-    for rival in CLAIMS["joma.hier_time"].rivals.values():
-        assert not upheld(claims.judge_time, rival(ds))
-    assert not upheld(claims.judge_time, ds.assign(reached=0.85 * ds.reached))
+    assert not upheld(claims.judge_time, ds.assign(predicted_time=1.07 * ds.predicted_time))
+    one = ds.measured_time.copy(deep=True)
+    one[0, 1, 0, :, 2] *= 1.04  # one tree, one height: more than .02 of the arrival at H = 1
+    assert not upheld(claims.judge_time, ds.assign(measured_time=one))
+    claim = CLAIMS["joma.hier_time"]
+    changes = [c.breach for c in claim.controls.values() if callable(c.breach)]
+    rivals = [rival for name, rival in claim.rivals.items() if "exchanged" not in name]
+    assert len(changes) == 1 and len(rivals) == 4
+    for change in (*changes, *rivals):
+        assert not upheld(claims.judge_time, change(ds))
+    assert panels(claim, ds)
+    gate = next(c for c in claims.judge_time(ds.assign(reached=0.97 * ds.reached)) if c.gate)
+    assert not gate.passed
+    with pytest.raises(jd.Inconclusive):
+        claims.judge_time(ds.isel(seed=slice(4)))
+
+
+def test_padding_is_left_out_and_a_tree_without_runs_is_not():
+    ds = times()
+    cells = claims._cells((ds.measured_time / ds.predicted_time).assign_coords(height=[1, 2, 3]))
+    assert cells.sizes == {"seed": 8, "cell": 2 * 2 * (2 + 3)} and bool(cells.notnull().all())
+    with pytest.raises(jd.Inconclusive):
+        claims.judge_time(ds.where((ds.depth == 4) | (ds.rho > 0.8)))

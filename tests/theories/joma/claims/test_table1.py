@@ -25,6 +25,7 @@ def made_up(gain, labels=0.0, start=0.6, lower=0.99, seeds=8):
             "measured_score": ((*run_dims, "layer"), last),
             "predicted_score": ((*run_dims, "form", "layer"), predicted),
             "permuted": ((*run_dims, "record", "layer"), permuted),
+            "score": ((*run_dims, "record", "layer"), np.stack([first, last], -2)),
         },
         coords={"classes": [20], "members": [2], "latents": ["10:20"], "layer": [0, 1], "form": list(FORMS)},
     )
@@ -39,6 +40,7 @@ def test_judges_tell_gain_from_none():
     assert not upheld(claims.judge_labels, by["labels"]) and upheld(claims.judge_labels, made_up(gain=0.1).sel(form="labels"))
     assert not upheld(claims.judge_lower, by["untrained"]) and upheld(claims.judge_lower, by["permuted"])
     assert not upheld(claims.judge_upper, claims.nothing_moves(by["untrained"]))
+    assert not upheld(claims.judge_upper, claims.not_trained(by["untrained"]))
     assert upheld(claims.judge_start, by["untrained"])
     assert not upheld(claims.judge_start, claims.permuted(by["untrained"]))
     assert not upheld(claims.judge_start, claims.other_tree(by["untrained"]))

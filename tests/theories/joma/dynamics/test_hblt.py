@@ -95,9 +95,16 @@ def test_start_saliencies_without_latents_and_at_the_prior_do_not_depend_on_heig
 
 
 def integrate(
-    saliency: theory.Saliencies, lr: float, ratio: float, slope: float, a: float, threshold: float, steps: int
+    saliency: theory.Saliencies,
+    lr: float,
+    ratio: float,
+    slope: float,
+    a: float,
+    threshold: float,
+    steps: int,
+    upper: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Arrival of every (query, token) by fourth-order steps on all tokens, in NumPy."""
+    """Arrival of every (query, token) by fourth-order steps on all tokens and nodes, in NumPy."""
     near, far, query = (np.asarray(x) for x in saliency)
     subtrees, outputs, heights = near.shape
     n = 2**heights
@@ -112,6 +119,8 @@ def integrate(
                     elif i != j:
                         delta[q * n + i, s * n + j] = near[s, :, height[i, j] - 1]
     share, k = np.repeat(query, n) / n, lr * slope / a
+    if upper is not None:  # gradients at the hidden nodes in place of those at the outputs
+        delta = delta @ upper.T
 
     def field(z: np.ndarray, v: np.ndarray) -> tuple:
         e = share[:, None] * np.exp(z)
@@ -140,6 +149,15 @@ def test_arrival_times_are_those_of_all_tokens_integrated(shallow):
     expected = integrate(saliency, 0.1, 8.0, 0.5, 8.0, 0.5, 600)
     np.testing.assert_allclose(times, np.broadcast_to(expected, times.shape), rtol=2e-4)
     assert shallow or np.all(np.diff(expected) > 0)
+
+
+def test_arrival_times_with_an_upper_layer_are_those_of_all_hidden_nodes_integrated():
+    saliency = start()[0]
+    upper = np.random.default_rng(2).normal(size=(5, 6)) / 5**0.5
+    times = arrival_times(saliency, theory.Speeds(0.1, 8.0, 0.5, 8.0), 0.3, 600.0, upper.T @ upper)
+    expected = integrate(saliency, 0.1, 8.0, 0.5, 8.0, 0.3, 600, upper)
+    np.testing.assert_allclose(times[0], expected, rtol=2e-4)
+    assert abs(expected[0] / arrival_times(saliency, theory.Speeds(0.1, 8.0, 0.5, 8.0), 0.3, 600.0)[0, 0] - 1) > 0.02
 
 
 def test_logits_that_do_not_arrive_are_infinite():

@@ -10,9 +10,7 @@ from jaxdyn.theories.joma.trials import hierarchy
 
 @pytest.fixture(scope="module")
 def trained():
-    grid = jd.grid(
-        hierarchy.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, ratio=8.0
-    )
+    grid = jd.grid(hierarchy.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, lr=0.5)
     return jd.sweep(hierarchy.trial, grid.replace(threshold=0.05, batch=64), seeds=range(2))
 
 
@@ -24,7 +22,9 @@ def test_a_short_run(trained):
     arrival = trained.measured_arrival
     assert float(arrival.min()) >= 1
     assert float(arrival.max()) == never  # a token never attends to itself
-    assert np.all(np.diff(trained.predicted_time.sel(latents="deep").isel(seed=0)) > 0)
+    assert np.all(np.diff(trained.mean_time.sel(latents="deep").isel(seed=0)) > 0)
+    assert float(np.ptp(trained.mean_time.sel(latents="deep"), axis=0).max()) == 0  # the same for all upper layers
+    assert bool((trained.predicted_time.std("seed") > 0.1).all())
     np.testing.assert_allclose(np.ptp(trained.predicted_time.sel(latents="shallow").values, axis=-1), 0, atol=1e-9)
     reached = (arrival < never).mean(("subtree", "query", "token")) * 4 / 3  # three of four tokens are others
     counts = xr.DataArray([1 / 3, 2 / 3], dims="height")
