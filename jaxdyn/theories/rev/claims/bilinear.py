@@ -162,7 +162,7 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="rev.bil_ratio",
-        bounds=jd.looked(at="0:16", confirmed="7200000:7200016"),
+        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         statement=r"In the bilinear model under gradient flow, with Gaussian tokens and a small start (n = 5 and 10 pairs, m = 4n; "
         r"n to 50 and m to 400 at paper scale), the reverse loss stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
         rf"$\epsilon = {EXPONENT}$ in all runs with $d \ge {WIDE}$, but below that with $\epsilon = {EXPONENT - SLACK:.2f}$; the "
@@ -181,7 +181,7 @@ CLAIMS = (
     study.claim(
         id="rev.bil_lower",
         seeds=32,
-        bounds=jd.looked(at="0:20", confirmed="5000000:5000032"),
+        bounds=jd.looked(at="0:20", confirmed="31000000:31000032"),
         statement=r"In the bilinear model under gradient flow with Gaussian tokens and a small start (n = 5, m = 20), at the first "
         r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$ in all runs at d = 100 and 200, and on "
         rf"average, to {NEAR:g}, that of a guess and what overlaps add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "

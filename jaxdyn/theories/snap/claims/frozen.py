@@ -146,7 +146,7 @@ CLAIMS = (
         r"among them has sharpened, is in the order of P, and is still shared by 1.3 tokens and more (exp of its entropy).",
         form="derived",
         evidence="algebra",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
         judge=judge_not_wta,
         controls={"a start that reverses the order": {"tilt": 2.0}},
         rivals={"one winner takes all": winner, "attention as it starts": uniform},

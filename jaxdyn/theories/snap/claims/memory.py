@@ -197,7 +197,7 @@ study = jd.Study(
     paper_seeds=4,
     source="arXiv:2305.16380, Theorem 2",
     evidence="flow",
-    bounds=jd.looked(at="0:4", confirmed="4000:4004"),
+    bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
     plot=plot,
     caption=r"Left: the dominant token's logit along $\eta_Y t$ in the network's flow (thick) and by the reduced dynamics in its "
     r"forms (dashed), one run. Right: relative distance of all logits, the largest over queries, from those of the flow, by form; "
@@ -259,7 +259,7 @@ CLAIMS = (
         r"$-\frac16\frac{\eta_Z}{\eta_Y}\frac{M-1}{M}u^2 f_l^2(z_l - \sum_j f_j^2z_j)$ within 10% on average over times, "
         r"queries and runs, and at the largest $\eta_Y/\eta_Z$ its part along this law is the law's within 3%.",
         source=f"derived; {study.source}",
-        bounds=jd.looked(at="11000000:11000008", confirmed="13000000:13000008"),
+        bounds=jd.looked(at="11000000:11000008", confirmed="31000000:31000008"),
         seeds=8,
         quick=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6], spare=[0, 15]),
         paper=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6, 12], spare=[0, 72]),

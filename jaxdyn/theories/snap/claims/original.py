@@ -257,7 +257,7 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.original_factored",
-        bounds=jd.looked(at="0:16", confirmed="8000:8016"),
+        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         statement=r"With fixed orthonormal embeddings, two matrices give $\dot Z$ the factors $W_K W_K^\top$ and $W_Q W_Q^\top$: "
         r"$\dot W = \eta\,(G_W W_K W_K^\top + W_Q W_Q^\top G_W)$ with $G_W = U^\top \partial_Z J\, U/\sqrt{d}$. With the flow of "
         r"$(Y, Z)$ at $\eta_Z = 2\eta_Y$, factors that start as rotations times 1 or less share the order of the tokens only: the "
