@@ -100,10 +100,15 @@ def both_fall(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(predicted_reverse=ds.predicted_forward)
 
 
+def most_tokens(ds: xr.Dataset) -> xr.Dataset:
+    """The runs with the largest numbers of pairs and of tokens."""
+    return ds.isel({name: -1 for name in ("pairs", "per_pair") if name in ds.dims})
+
+
 def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
     """The largest exponent of every run against d; both losses along the flow, against each other."""
     left, right = fig.subplots(1, 2)
-    ds = ds.isel({name: -1 for name in ("pairs", "per_pair") if name in ds.dims})
+    ds = most_tokens(ds)
     worst, d = largest(ds), np.atleast_1d(ds.d.values)
     points = worst.transpose("seed", "d").values
     left.plot(np.broadcast_to(d, points.shape).ravel(), points.ravel(), ".", color=plotting.COLORS["measured"], label="runs")
@@ -127,6 +132,7 @@ def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
 def plot_lower(ds: xr.Dataset, fig: Figure) -> None:
     """Reverse loss of every run at the event, and the bound."""
     ax = fig.subplots()
+    ds = most_tokens(ds)
     for d, color, shift in zip(np.atleast_1d(ds.d.values), ("measured", "third"), (0.94, 1.06), strict=False):
         part = ds.sel(d=d).transpose("seed", "stop", ...) if "d" in ds.dims else ds
         x = np.broadcast_to(ds.stop.values * shift, part.measured_end.shape)
@@ -176,7 +182,7 @@ CLAIMS = (
         plot=plot_ratio,
         caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, one "
         r"point per run, with root mean square, 90th percentile and the theorem's exponent. Right: reverse loss against loss along "
-        r"the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest number of pairs.",
+        r"the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest n and m.",
     ),
     study.claim(
         id="rev.bil_lower",
@@ -197,7 +203,8 @@ CLAIMS = (
             "the reverse loss falls to c as well": jd.swap(predicted_end="loss_at_end"),
         },
         plot=plot_lower,
-        caption=r"Reverse loss at the first time when the loss is c, against c, one point per run; dashed: the bound $\ln(m/2)$.",
+        caption=r"Reverse loss at the first time when the loss is c, against c, one point per run; dashed: the bound $\ln(m/2)$. "
+        r"The largest n and m.",
     ),
     study.claim(
         id="rev.bil_ortho",
