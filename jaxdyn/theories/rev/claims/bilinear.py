@@ -16,9 +16,9 @@ __all__ = ["CLAIMS", "judge_lower", "judge_ortho", "judge_ratio", "largest", "ra
 
 SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
-SLACK = 0.09  # by how much the floor's exponent may exceed the one that a run needs
+SLACK = 0.08  # floor's exponent less that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
-NEAR = 0.15  # how far from its start the mean reverse loss may be at the event
+NEAR = 0.15  # how far from its law the mean reverse loss may be at the event
 
 
 def ratio_exponent(ds: xr.Dataset) -> xr.DataArray:
@@ -62,12 +62,18 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
-    """Every run reaches the loss that stops it; its reverse loss is then above its bound, on average by the start's ln 2."""
+    """Every run reaches the loss that stops it; its reverse loss is then above its bound, on average by ln 2 and the law's rise."""
     miss, above = abs(ds.loss_at_end / ds.stop - 1), ds.measured_end - ds.predicted_end
     return [
         jd.gate("loss at the event, relative error", miss.where(ds.measured_end.notnull()), at_most=1e-6),
         jd.at_least("reverse loss at the event minus its bound", above, 0.0),
-        jd.mean_within("the same, less ln 2, mean", above - np.log(2), over="seed", low=-NEAR, high=NEAR),
+        jd.mean_within(
+            "the same, less ln 2 and the rise by the law, mean",
+            above - np.log(2) - ds.predicted_rise,
+            over="seed",
+            low=-NEAR,
+            high=NEAR,
+        ),
     ]
 
 
@@ -94,10 +100,15 @@ def both_fall(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(predicted_reverse=ds.predicted_forward)
 
 
+def most_tokens(ds: xr.Dataset) -> xr.Dataset:
+    """The runs with the largest numbers of pairs and of tokens."""
+    return ds.isel({name: -1 for name in ("pairs", "per_pair") if name in ds.dims})
+
+
 def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
     """The largest exponent of every run against d; both losses along the flow, against each other."""
     left, right = fig.subplots(1, 2)
-    ds = ds.isel(pairs=-1) if "pairs" in ds.dims else ds
+    ds = most_tokens(ds)
     worst, d = largest(ds), np.atleast_1d(ds.d.values)
     points = worst.transpose("seed", "d").values
     left.plot(np.broadcast_to(d, points.shape).ravel(), points.ravel(), ".", color=plotting.COLORS["measured"], label="runs")
@@ -121,6 +132,7 @@ def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
 def plot_lower(ds: xr.Dataset, fig: Figure) -> None:
     """Reverse loss of every run at the event, and the bound."""
     ax = fig.subplots()
+    ds = most_tokens(ds)
     for d, color, shift in zip(np.atleast_1d(ds.d.values), ("measured", "third"), (0.94, 1.06), strict=False):
         part = ds.sel(d=d).transpose("seed", "stop", ...) if "d" in ds.dims else ds
         x = np.broadcast_to(ds.stop.values * shift, part.measured_end.shape)
@@ -142,13 +154,13 @@ def plot_ortho(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SYMMETRIC = {"symmetric Theta": {"symmetric": 1.0, "pairs": 5}}
-SIZES = {"pairs": [5, 10, 20, 50], "per_pair": [4, 8]}  # n to 50, m to 400
+SIZES = {"pairs": [5, 20, 50], "per_pair": [4, 8], "max_d": 1000}  # n to 50, m to 400
 
 study = jd.Study(
     trial=trial,
     quick=jd.grid(Bilinear),
     seeds=20,
-    paper_seeds=100,
+    paper_seeds=20,
     evidence="flow",
     source=f"{SOURCE}, Theorem 1",
 )
@@ -156,13 +168,13 @@ study = jd.Study(
 CLAIMS = (
     study.claim(
         id="rev.bil_ratio",
-        bounds=jd.looked(at="0:16", confirmed="7200000:7200016"),
-        statement=r"In the bilinear model under gradient flow, with Gaussian tokens and a small start (n = 5 pairs, "
-        r"m = 20 tokens), the reverse loss stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
-        rf"$\epsilon = {EXPONENT}$ in all runs at $d = {WIDE}$, but below that with $\epsilon = {EXPONENT - SLACK:.2f}$; the root "
-        r"mean square of the exponent that a run needs falls with d, by a power between $-2$ and $-.4$.",
-        quick=study.quick.replace(d=[20, 50, 100, 200]),
-        paper=jd.grid(Bilinear, max_d=1000, d=[20, 50, 100, 200, 500, 1000], **SIZES),
+        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
+        statement=r"In the bilinear model under gradient flow, with Gaussian tokens and a small start (n = 5 and 10 pairs, m = 4n; "
+        r"n to 50 and m to 400 at paper scale), the reverse loss stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
+        rf"$\epsilon = {EXPONENT}$ in all runs with $d \ge {WIDE}$, but below that with $\epsilon = {EXPONENT - SLACK:.2f}$; the "
+        r"root mean square of the exponent that a run needs falls with d, by a power between $-2$ and $-.4$.",
+        quick=study.quick.replace(pairs=[5, 10], d=[20, 50, 100, 200]),
+        paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
         seeds=16,
         judge=judge_ratio,
         controls=SYMMETRIC | {"reverse loss added": {"reverse": 1.0, "pairs": 5}},
@@ -170,26 +182,29 @@ CLAIMS = (
         plot=plot_ratio,
         caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, one "
         r"point per run, with root mean square, 90th percentile and the theorem's exponent. Right: reverse loss against loss along "
-        r"the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest number of pairs.",
+        r"the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest n and m.",
     ),
     study.claim(
         id="rev.bil_lower",
         seeds=32,
-        bounds=jd.looked(at="0:20", confirmed="5000000:5000032"),
+        bounds=jd.looked(at="0:20", confirmed="31000000:31000032"),
         statement=r"In the bilinear model under gradient flow with Gaussian tokens and a small start (n = 5, m = 20), at the first "
         r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$ in all runs at d = 100 and 200, and on "
-        rf"average that of a guess, $\ln m$, to {NEAR:g}.",
+        rf"average, to {NEAR:g}, that of a guess and what overlaps add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "
+        r"\frac{nA^2}{2d^2} - \frac Ad$ with $A = (1 - \frac1m)\ln\frac{m-1}{e^c-1}$; n to 50, m to 400 and $c = .001$ "
+        r"from $d = 200$ on at paper scale.",
         source=f"{SOURCE}, Theorem 2",
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
-        paper=jd.grid(Bilinear, max_d=1000, d=[100, 200, 500, 1000], stop=[0.5, 0.1, 0.01, 0.001], horizon=20_000, **SIZES),
+        paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
         judge=judge_lower,
-        controls={"symmetric Theta": {"symmetric": 1.0}},
+        controls=SYMMETRIC,
         rivals={
             "the reverse loss never falls below ln m": jd.swap(predicted_end="predicted_reverse"),
             "the reverse loss falls to c as well": jd.swap(predicted_end="loss_at_end"),
         },
         plot=plot_lower,
-        caption=r"Reverse loss at the first time when the loss is c, against c, one point per run; dashed: the bound $\ln(m/2)$.",
+        caption=r"Reverse loss at the first time when the loss is c, against c, one point per run; dashed: the bound $\ln(m/2)$. "
+        r"The largest n and m.",
     ),
     study.claim(
         id="rev.bil_ortho",
@@ -197,13 +212,14 @@ CLAIMS = (
         bounds="derived",
         statement=r"By the algebra of orthonormal tokens the rows of the bilinear model do not act on each other, so that its flow "
         r"from $\Theta(0) = 0$ has a closed form: $L = \ln(1 + (m-1)e^{-u})$, $(m-1)u + e^u - 1 = mt/n$, and the constant reverse "
-        r"loss $L_\mathrm{rev} = \ln m$; evaluated at n = 5, m = 20.",
+        r"loss $L_\mathrm{rev} = \ln m$; evaluated at n = 5 and 10 and m = 4n (n to 50 and m to 400 at paper scale).",
         source="derived",
-        quick=study.quick.replace(kind="orthonormal", sigma=0.0, d=[80, 200]),
+        quick=study.quick.replace(kind="orthonormal", sigma=0.0, pairs=[5, 10], d=[80, 200]),
+        paper=jd.grid(Bilinear, kind="orthonormal", sigma=0.0, d=[400, 1000], **SIZES),
         seeds=1,
         paper_seeds=1,
         judge=judge_ortho,
-        controls={"fewer dimensions than tokens": {"d": [15, 18]}},
+        controls={"fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4}},
         rivals={"no loss moves": jd.swap(predicted_forward="predicted_reverse"), "both losses fall alike": both_fall},
         plot=plot_ortho,
         caption="Loss and reverse loss along the flow, one run (points), and their closed forms (dashed).",

@@ -21,7 +21,7 @@ __all__ = ["CLAIMS", "asked_before", "judge_asym", "judge_nll", "judge_rank", "p
 SOURCE = "arXiv:2405.04669"
 LEARNED = 0.05  # NLL below which training sequences are known
 STANDS_OUT = 9.0  # z-score, mean over runs, of a diagonal that is learned
-EXCESS = 3.0  # z-score among the answers of its kind below which an unseen answer is far from known
+EXCESS = 2.5  # z-score among the answers of its kind below which an unseen answer is far from known
 CAP = 10.0  # larger z-scores of a run count as this; where all others are nearly equal, one run would decide the mean
 CHANCE = 0.02  # what a rank and a z-score must exceed to be better than chance
 
@@ -137,7 +137,7 @@ def plot_asym(ds: xr.Dataset, fig: Figure) -> None:
 
 SMALL = "(V = 80, width 64, two layers, rate .001, 400 epochs, no dropout)"
 
-LOOKED = jd.looked(at="0:10", confirmed="4000:4010")
+LOOKED = jd.looked(at="31000000:31000010", confirmed="34000000:34000020")
 RIVALS = {"nothing is learned": unlearned, "unseen answers are known, too": reversed_too}
 COMPLETE = {"the curse is complete": no_trace, "unseen answers are known": reversed_too}
 WORLDS = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
@@ -146,7 +146,7 @@ reversal = jd.Study(
     trial=trial,
     quick=jd.grid(Deep),
     paper=PAPER,
-    seeds=10,
+    seeds=20,  # a run's z scatters by .9
     paper_seeds=10,
     judge=judge_nll,
     evidence="network",
@@ -187,7 +187,7 @@ CLAIMS = (
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
         seeds=8,
-        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
         controls={
             "what training asks": asked_before,
             "relevant tokens": {"task": "relevant", "vocabulary": 32, "epochs": 100},  # 20 triples to learn from
@@ -206,7 +206,6 @@ CLAIMS = (
     ),
     reversal.claim(
         id="rev.mlt_rank",
-        bounds=jd.looked(at="100:130", confirmed="4000:4010"),
         statement=rf"The reversal curse of a GPT-2 style transformer with tied embeddings {SMALL} is not complete: asked in the "
         r"unseen direction of one-way pairs, it ranks the right answer above the other answers that training never asks for more "
         rf"often than chance, and by a z-score between {CHANCE:g} and {EXCESS:g}, on average over pairs and runs.",

@@ -64,20 +64,22 @@ def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
     sol = flow.solve(move, w0, t, args, rtol=1e-10, atol=1e-12, event=above)
     w = jnp.where(jnp.isfinite(sol.ys), sol.ys, sol.y_end)
     forward, reverse = (jax.vmap(lambda x, f=f: f(x, n))(w) for f in (bilinear.loss, bilinear.reverse_loss))
-    end = bilinear.reverse_loss(sol.y_end, n)
+    end, last = bilinear.reverse_loss(sol.y_end, n), bilinear.loss(sol.y_end, n)
     return jd.observables(
         predicted={
             "forward": jd.named(theory.orthonormal_loss(t, m, n), "time"),
             "reverse": math.log(m),
             "floor": jd.named(theory.reverse_floor(reverse[0], forward / forward[0], EXPONENT), "time"),
             "end": theory.half_guess(m),
+            "rise": theory.mean_rise(last, n, m, s.d),
         },
         measured={
             "forward": jd.named(forward, "time"),
             "reverse": jd.named(reverse, "time"),
             "floor": jd.named(reverse, "time"),
             "end": end,
+            "rise": end - math.log(m),
         },
-        recorded={"t": jd.named(t, "time"), "stopped": sol.event, "tau": sol.t_end, "loss_at_end": bilinear.loss(sol.y_end, n)},
+        recorded={"t": jd.named(t, "time"), "stopped": sol.event, "tau": sol.t_end, "loss_at_end": last},
         status=sol.status,
     )

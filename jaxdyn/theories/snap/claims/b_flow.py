@@ -200,7 +200,7 @@ CLAIMS = (
         id="snap.B_law_beyond",
         statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
         r"4's law $\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$, within half of $\frac{K-1}{M-1} + M f_c^2$, at any "
-        r"$\eta_Y/\eta_Z$: beyond its assumption $\eta_Y \gg \eta_Z$, without which the logarithm is not reached.",
+        r"$\eta_Y/\eta_Z$, also beyond its assumption $\eta_Y \gg \eta_Z$.",
         judge=judge_growth,
         expected="refuted",
         form="instant",

@@ -171,7 +171,7 @@ CLAIMS = (
     misprint(
         id="snap.quarter_as_printed",
         statement=r"In the reduced dynamics with one common and one distinct token a class and one class a query, "
-        r"$B = \ln(1 + 4\,\rho\,\eta_Z\Gamma/C_0)$, without the factor 1/4.",
+        r"$B = \ln(1 + 4\,\rho\,\eta_Z\Gamma/C_0)$.",
         form="no quarter",
         source="slides on arXiv:2305.16380, growth of B",
         printed=r"slides: $B_n \sim \ln\bigl(C_0 + 2K \frac{\eta_Z}{\eta_Y} \ln^2(M\eta_Y t/K)\bigr)$",
@@ -180,7 +180,7 @@ CLAIMS = (
     misprint(
         id="snap.constant_as_printed",
         statement=r"In the reduced dynamics with one common and one distinct token a class and one class a query, "
-        r"$B = \frac14\ln(C_0 + 4\,\rho\,\eta_Z\Gamma)$, which is $\frac14\ln C_0$ and not 0 at the start.",
+        r"$B = \frac14\ln(C_0 + 4\,\rho\,\eta_Z\Gamma)$.",
         form="constant",
         printed=r"Theorem 4: $B_n(t) = \frac14\ln\bigl(C_0 + 2(\frac{M-1}{M})^2\eta_Y\eta_Z t^2/K\bigr)$ early, "
         r"$\frac14\ln\bigl(C_0 + 2K(\frac{M-1}{M})^2\frac{\eta_Z}{\eta_Y}\ln^2(M\eta_Y t/K)\bigr)$ late",

@@ -177,6 +177,11 @@ def nothing(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(predicted_shortfall=xr.ones_like(ds.predicted_shortfall))
 
 
+def first_order(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: of the growth the memory's law of large ratios is missing, whatever the ratio."""
+    return ds.assign(measured_shortfall=ds.predicted_shortfall)
+
+
 def by_ratio(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the shortfall at a given logit falls as one over the ratio."""
     return ds.assign(predicted_shortfall=(1 / ds.ratio).broadcast_like(ds.predicted_shortfall))
@@ -355,7 +360,7 @@ CLAIMS = (
         judge=judge_ratio,
         expected="measured",
         controls={"gains that stay": stays},
-        rivals={},
+        rivals={"the memory's law of first order at every ratio": first_order},
         found={
             "growth over the predicted at ratio 0.1": (0.037, 0.155),
             "growth over the predicted at ratio 1": (0.155, 0.247),

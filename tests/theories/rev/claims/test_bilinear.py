@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 
 import jaxdyn as jd
+from jaxdyn import plotting
 from jaxdyn.theories.rev.claims import bilinear
 from tests.theories.rev.helpers import distorted, passed
 
@@ -43,9 +44,20 @@ def test_event_and_closed_form_of_the_flow(flow_runs):
     assert bool(ds.stopped.all()) and passed(bilinear.judge_lower, ds)
     for factor in (1.4, 0.8):
         assert not passed(bilinear.judge_lower, distorted(ds, "end", factor))
+    assert not passed(bilinear.judge_lower, ds.assign(predicted_rise=ds.predicted_rise + 0.5))
     assert not passed(bilinear.judge_lower, flow_runs.sel(kind="gaussian", symmetric=1.0, d=[200.0], stop=[0.1]))
     ortho = flow_runs.sel(kind="orthonormal", symmetric=0.0, stop=0.0)
     assert passed(bilinear.judge_ortho, ortho.sel(d=[200]))
     assert not passed(bilinear.judge_ortho, ortho.sel(d=[15]))
     assert not passed(bilinear.judge_ortho, bilinear.both_fall(ortho.sel(d=[200])))
     assert not passed(bilinear.judge_ortho, distorted(ortho.sel(d=[200]), "forward", 1.1))
+
+
+def test_figures_show_the_largest_sizes(flow_runs):
+    ds = flow_runs.sel(kind="gaussian", symmetric=0.0, d=[15.0, 200.0], stop=[0.1])
+    small, large = ds.assign_coords(pairs=5), (2 * ds).assign_coords(pairs=10)
+    both = xr.concat([small, large], "pairs", coords="minimal", join="exact")
+    xr.testing.assert_equal(bilinear.most_tokens(both).measured_end, large.measured_end)
+    for name in ("bil_ratio", "bil_lower"):
+        claim = next(c for c in bilinear.CLAIMS if c.id == f"rev.{name}")
+        assert plotting.render(claim.plot, ds if name == "bil_lower" else ds.isel(stop=0)).startswith("<svg")

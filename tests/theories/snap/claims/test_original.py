@@ -41,6 +41,7 @@ def test_judge_of_few_dimensions(data):
     near, far = ([c.passed for c in claims.judge_narrow(one.sel(frame=frame))] for frame in ("orthonormal", "random"))
     assert near == [False] * 3
     assert False not in far[:2]
+    assert [c.passed for c in claims.judge_narrow(claims.as_without_overlap(one.sel(frame="random")))] == [False] * 3
     with pytest.raises(jd.Inconclusive):
         claims.judge_narrow(one.isel(seed=[0]))
 
