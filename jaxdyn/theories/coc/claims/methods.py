@@ -21,8 +21,9 @@ LEVEL = 0.95
 
 
 def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy of Coconut less that of what lacks a part of it, mean over starts from which Coconut learned; of those with the
-    curriculum less that without, mean over all starts.
+    """Accuracy of Coconut less that of what lacks a part of it, and of methods with the curriculum less that without.
+
+    Means over the starts from which Coconut learned, and over all starts.
     """
     jd.need(ds, recipe=("coconut", "no_curriculum"))
     full = ds.measured_accuracy.sel(recipe="coconut", drop=True)
@@ -88,11 +89,11 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
-        statement=f"In {SETUP}: what are the curriculum and thoughts worth? By how much is the accuracy of a network trained by Coconut "
-        "ahead of that of the same training without the curriculum (the last stage from the start), and, at paper scale, with a pause "
-        "token in the place of thoughts, with thoughts that are not fed back, with an internalised chain, or without a chain; and are "
-        "methods with the curriculum ahead of that without? Means over starts, those of Coconut over the starts from which it learned "
-        f"the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%.",
+        statement=f"In {SETUP}: what are the curriculum and thoughts worth? By how much is the accuracy of a network trained by "
+        "Coconut ahead of that of the same training without the curriculum (the last stage from the start), and, at paper scale, with "
+        "a pause token in the place of thoughts, with thoughts that are not fed back, with an internalised chain, or without a chain; "
+        "and are methods with the curriculum ahead of that without? Means over starts, those of Coconut over the starts from which it "
+        f"learned the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%.",
         expected="measured",
         judge=judge_curriculum,
         controls={"Coconut and training without the curriculum exchanged": exchanged},

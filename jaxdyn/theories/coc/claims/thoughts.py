@@ -94,7 +94,7 @@ def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_forced(ds: xr.Dataset) -> list[jd.Check]:
-    """The fall of entropy in networks trained by Coconut less that in networks trained on chains of text that are fed hidden states."""
+    """The fall of entropy in networks trained by Coconut less that in networks trained on text, which are fed hidden states."""
     jd.need(ds, recipe=("coconut", "cot"))
     gate, flags = able(ds.sel(recipe="coconut", drop=True))
     gap = kept(ds.measured_fall.sel(recipe="coconut") - ds.measured_fall.sel(recipe="cot"), flags)
@@ -139,9 +139,8 @@ def plot_entropy(ds: xr.Dataset, fig: Figure) -> None:
     """Entropy of the values of thoughts, among nodes at their distance and among all names: a line a run."""
     axes = fig.subplots(1, 2, sharey=True)
     recipes = ds.recipe.values.tolist() if "recipe" in ds.dims else [None]
-    for ax, name, dim, label in zip(
-        axes, ("open", "entropy"), ("thought", "inputs"), ("nodes at its distance", "all names"), strict=True
-    ):
+    panels = ("open", "thought", "nodes at its distance"), ("entropy", "inputs", "all names")
+    for ax, (name, dim, label) in zip(axes, panels, strict=True):
         for recipe, color in zip(recipes, ("measured", "control"), strict=False):
             part = ds[f"measured_{name}"] if recipe is None else ds[f"measured_{name}"].sel(recipe=recipe)
             values = part.transpose(..., dim).values.reshape(-1, ds.sizes[dim])[:, : ds.sizes["thought"]]
@@ -199,8 +198,8 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.latent_order",
-        statement=f"In {SETUP}: how many of all answers does a network that learned the task (accuracy at least {LEARNED}) lose if its "
-        "own two thoughts are fed in each other's places (mean over networks, with its 95% interval)?",
+        statement=f"In {SETUP}: how many of all answers does a network that learned the task (accuracy at least {LEARNED}) lose if "
+        "its own two thoughts are fed in each other's places (mean over networks, with its 95% interval)?",
         expected="measured",
         judge=judge_order,
         rivals={"thoughts are passed over": useless, "any order serves": time_alone},
@@ -228,8 +227,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.parallelism",
         statement=f"In {SETUP}: does thought 1 keep more nodes in view than thought 2? The value of a node is its share of the next "
-        "token's probability. Judged is the entropy of values at thought 1 less that at thought 2, among the nodes at their distance and "
-        f"among all names, mean over networks that learned the task (accuracy at least {LEARNED}), with 95% intervals.",
+        "token's probability. Judged is the entropy of values at thought 1 less that at thought 2, among the nodes at their distance "
+        f"and among all names: the mean over networks that learned the task (accuracy at least {LEARNED}), with 95% intervals, and the "
+        "lowest Student's t of one network over 256 graphs.",
         expected="measured",
         judge=judge_entropy,
         rivals={"thoughts change nothing": level},
@@ -240,9 +240,9 @@ CLAIMS = (
     STUDY.claim(
         id="coc.parallelism_forced",
         statement=f"In {SETUP}: is the fall of entropy from thought 1 to thought 2 the work of training with thoughts? From the same "
-        "starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in networks trained "
-        f"by Coconut, less that in these, mean over the starts from which Coconut learned the task (accuracy at least {LEARNED}), with 95% "
-        "intervals.",
+        "starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in networks "
+        "trained by Coconut, less that in these, mean over the starts from which Coconut learned the task (accuracy at least "
+        f"{LEARNED}), with 95% intervals.",
         expected="measured",
         judge=judge_forced,
         quick=jd.grid(Training, recipe=["coconut", "cot"]),

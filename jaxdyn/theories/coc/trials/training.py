@@ -17,8 +17,8 @@ on:
   attention in other examples;
 - ``walk``: inner products of thoughts 1 and 2 with a node two steps from the root, less those with nodes of the other family, in
   the graph as it is and with a shortcut to this node; ``walk_t``: Student's t of this node less the nodes one step away;
-- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, ``path``, and ``edges`` with
-  the attention to them, ``seen``;
+- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, ``path``, the other candidate
+  ``negative``, and ``edges`` with the attention to them, ``seen``;
 - ``entropy``: of the next node, among all names, after 0 to l inputs, and ``open``: among the nodes at distance i, by thought i,
   where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 less that of thought 2, and ``fall_t``.
 
@@ -300,6 +300,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "products": jd.named(blocks[: s.hops, 0], "thought graph node"),
             "nearest": jd.named(held.away.astype(s.dtype), "graph node"),
             "path": jd.named(held.problem.path[:, 1:].astype(s.dtype), "graph thought"),
+            "negative": jd.named(held.problem.candidates[:, 1].astype(s.dtype), "graph"),
             "edges": jd.named(held.problem.edges.astype(s.dtype), "graph edge end"),
             "seen": jd.named(seen, "thought graph edge"),
         }
