@@ -52,6 +52,28 @@ def rows(ds: xr.Dataset) -> list[dict]:
     return [{k: float(v) if isinstance(v, np.floating) else v for k, v in line.items()} for line in lines]
 
 
+def draw(ds: xr.Dataset, fig: Figure) -> None:
+    """Histograms of inner products by disjoint group, a panel a thought."""
+    axes = fig.subplots(1, ds.sizes["thought"], sharey=True, squeeze=False)[0]
+    for ax, i in zip(axes, ds.thought.values.tolist(), strict=True):
+        x = ds.products.sel(thought=i).transpose("seed", "graph", "node").values
+        of = groups(ds, i)
+        of["frontier"] = of["frontier"] & ~of["optimal"]
+        bins = np.linspace(x.min(), x.max(), 40).tolist()
+        for (name, here), color in zip(of.items(), COLORS, strict=True):
+            ax.hist(
+                x[here],
+                bins,
+                density=True,
+                histtype="step",
+                linewidth=1.6,
+                color=plotting.COLORS[color],
+                **({"label": LABELS[name]} if i == 1 else {}),
+            )
+        ax.set(xlabel=rf"$\langle t_{i}, u_v \rangle$", title=f"thought {i}")
+    axes[0].set(ylabel="density of nodes")
+
+
 def edge_groups(ds: xr.Dataset, step: int) -> dict[str, np.ndarray]:
     """Optimal, frontier, reachable and unreachable edges, by their source, [seed, graph, edge]."""
     away = ds.nearest.transpose("seed", "graph", "node").values
