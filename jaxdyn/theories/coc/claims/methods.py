@@ -90,10 +90,10 @@ CLAIMS = (
     STUDY.claim(
         id="coc.curriculum",
         statement=f"In {SETUP}: what are the curriculum and thoughts worth? By how much is the accuracy of a network trained by "
-        "Coconut ahead of that of the same training without the curriculum (the last stage from the start), and, at paper scale, with "
-        "a pause token in the place of thoughts, with thoughts that are not fed back, with an internalised chain, or without a chain; "
-        "and are methods with the curriculum ahead of that without? Means over starts, those of Coconut over the starts from which it "
-        f"learned the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%.",
+        "Coconut ahead of that of the same training without the curriculum (the last stage from the start), and, at paper scale, "
+        "with a pause token in the place of thoughts, with thoughts that are not fed back, with an internalised chain, or "
+        "without a chain; and are methods with the curriculum ahead of that without? Means over starts, those of Coconut over "
+        f"the starts from which it learned the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%.",
         expected="measured",
         judge=judge_curriculum,
         controls={"Coconut and training without the curriculum exchanged": exchanged},

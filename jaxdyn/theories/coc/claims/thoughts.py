@@ -226,10 +226,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.parallelism",
-        statement=f"In {SETUP}: does thought 1 keep more nodes in view than thought 2? The value of a node is its share of the next "
-        "token's probability. Judged is the entropy of values at thought 1 less that at thought 2, among the nodes at their distance "
-        f"and among all names: the mean over networks that learned the task (accuracy at least {LEARNED}), with 95% intervals, and the "
-        "lowest Student's t of one network over 256 graphs.",
+        statement=f"In {SETUP}: does thought 1 keep more nodes in view than thought 2? The value of a node is its share of the "
+        "next token's probability. Judged is the entropy of values at thought 1 less that at thought 2, among the nodes at their "
+        f"distance and among all names: the mean over networks that learned the task (accuracy at least {LEARNED}), with 95% "
+        "intervals, and the lowest Student's t of one network over 256 graphs.",
         expected="measured",
         judge=judge_entropy,
         rivals={"thoughts change nothing": level},
@@ -239,10 +239,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="coc.parallelism_forced",
-        statement=f"In {SETUP}: is the fall of entropy from thought 1 to thought 2 the work of training with thoughts? From the same "
-        "starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in networks "
-        "trained by Coconut, less that in these, mean over the starts from which Coconut learned the task (accuracy at least "
-        f"{LEARNED}), with 95% intervals.",
+        statement=f"In {SETUP}: is the fall of entropy from thought 1 to thought 2 the work of training with thoughts? From the "
+        "same starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in "
+        "networks trained by Coconut, less that in these, mean over the starts from which Coconut learned the task (accuracy at "
+        f"least {LEARNED}), with 95% intervals.",
         expected="measured",
         judge=judge_forced,
         quick=jd.grid(Training, recipe=["coconut", "cot"]),

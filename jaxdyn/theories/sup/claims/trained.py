@@ -180,12 +180,12 @@ LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        statement=f"In {SETUP} by Coconut, with two thoughts: are the inner products "
-        r"$\langle t_i, u_v \rangle$ of thought $i$ with embeddings larger for node $i$ of the path than on average over the nodes "
-        "at distance $i$ from the root, larger there than on average over all nodes within $i$ steps, and larger there than for "
-        "all others? Is the attention of the last layer at step $i$ so ordered by edges: from node $i-1$ of the path to node $i$, "
-        "from nodes at distance $i-1$, from nodes within $i-1$ steps, from all others? Judged is Student's t over 256 graphs, the lowest "
-        f"of all networks that learned the task (accuracy at least {LEARNED}).",
+        statement=rf"In {SETUP} by Coconut, with two thoughts: are the inner products $\langle t_i, u_v \rangle$ of thought $i$ "
+        r"with embeddings larger for node $i$ of the path than on average over the nodes at distance $i$ from the root, larger "
+        "there than on average over all nodes within $i$ steps, and larger there than for all others? Is the attention of the "
+        "last layer at step $i$ so ordered by edges: from node $i-1$ of the path to node $i$, from nodes at distance $i-1$, from "
+        "nodes within $i-1$ steps, from all others? Judged is Student's t over 256 graphs, the lowest of all networks that "
+        f"learned the task (accuracy at least {LEARNED}).",
         expected="measured",
         judge=judge_frontier,
         controls={
@@ -214,11 +214,12 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_walks",
-        statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance $i$, or "
-        "that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to a node two "
-        "steps away, this node is one step away, and a walk of two edges ends there. Thought 1 then holds it, and thought 2 has a larger inner "
-        "product with it than with the other nodes one step away, as if by walks (inner product less that with unreachable nodes; "
-        f"Student's t over 256 graphs; the lowest of all networks that learned the task, accuracy at least {LEARNED}).",
+        statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance "
+        f"$i$, or that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to "
+        "a node two steps away, this node is one step away, and a walk of two edges ends there. Thought 1 then holds it, and "
+        "thought 2 has a larger inner product with it than with the other nodes one step away, as if by walks (inner product "
+        "less that with unreachable nodes; Student's t over 256 graphs; the lowest of all networks that learned the task, "
+        f"accuracy at least {LEARNED}).",
         expected="measured",
         judge=judge_walks,
         rivals={"the shortcut is not read": unread, "breadth-first search": by_distance},
@@ -229,9 +230,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        statement=f"In {SETUP}: are continuous thoughts needed? By how much is the accuracy of a network trained by Coconut ahead "
-        "of that of one trained on chains of text, or on answers alone, from the same start (mean over the starts from which Coconut "
-        f"learned the task, accuracy at least {LEARNED}, with its 95% interval)?",
+        statement=f"In {SETUP}: are continuous thoughts needed? By how much is the accuracy of a network trained by Coconut "
+        "ahead of that of one trained on chains of text, or on answers alone, from the same start (mean over the starts from "
+        f"which Coconut learned the task, accuracy at least {LEARNED}, with its 95% interval)?",
         expected="measured",
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
