@@ -145,15 +145,15 @@ def plot_entropy(ds: xr.Dataset, fig: Figure) -> None:
             part = ds[f"measured_{name}"] if recipe is None else ds[f"measured_{name}"].sel(recipe=recipe)
             values = part.transpose(..., dim).values.reshape(-1, ds.sizes[dim])[:, : ds.sizes["thought"]]
             ax.plot(ds.thought.values, values.T, "o-", color=plotting.COLORS[color], alpha=0.6)
-            ax.plot([], [], "o-", color=plotting.COLORS[color], label={"cot": "chains of text"}.get(recipe, "Coconut"))
+            if ax is axes[0]:
+                ax.plot([], [], "o-", color=plotting.COLORS[color], label={"cot": "chains of text"}.get(recipe, "Coconut"))
         ax.set(title=f"among {label}", xlabel="thought", xticks=ds.thought.values)
     axes[0].set(ylabel="entropy of values (nats)")
-    axes[0].legend()
 
 
 def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
     """Accuracy with thoughts kept and changed, by number of thoughts, and after edits: a point a run."""
-    axes = fig.subplots(1, 3, sharey=True)
+    axes = fig.subplots(1, 3, sharey=True, width_ratios=(2, 1.2, 1))
     for ax, (name, dim, label) in zip(
         axes,
         (
@@ -166,8 +166,8 @@ def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
         values = ds[name].transpose(..., dim).values.reshape(-1, ds.sizes[dim])
         for at, column in enumerate(values.T):
             ax.plot(np.full(column.size, at), column, "o", color=plotting.COLORS["measured"], alpha=0.6)
-        ax.set_xticks(range(values.shape[1]), [str(v) for v in ds[dim].values], rotation=20)
-        ax.set(xlabel=label, ylim=(-0.03, 1.03))
+        ax.set_xticks(range(values.shape[1]), [str(v) for v in ds[dim].values], rotation=30, ha="right", rotation_mode="anchor")
+        ax.set(xlabel=label, ylim=(-0.03, 1.03), xlim=(-0.4, values.shape[1] - 0.6))
     axes[0].set(ylabel="right answers")
 
 

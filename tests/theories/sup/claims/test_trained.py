@@ -52,8 +52,9 @@ def test_networks_that_did_not_learn_are_judged_by_what_they_hold_where_none_did
 
 
 def walks(held, t):
+    wave = WAVE[:, None, None] * np.array([1, 2])[:, None]
     data = {
-        "measured_walk": (("seed", "kind", "early"), np.asarray(held, float) + WAVE[:, None, None]),
+        "measured_walk": (("seed", "kind", "early"), np.asarray(held, float) + wave),
         "measured_walk_t": (("seed", "kind", "early"), np.asarray(t, float) + WAVE[:, None, None]),
         "measured_answered": (("seed", "inputs"), np.full((4, 3), 0.95)),
     }
