@@ -17,19 +17,12 @@ from scipy.special import softmax
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.coc import published
-from jaxdyn.theories.coc.learned import learners
+from jaxdyn.theories.coc.learned import THREE_HOPS, shown
 from jaxdyn.theories.coc.trials.training import Training, trial
 
-SCALES = {"quick": {"seeds": 4}, "paper": {**published.SIZES, "seeds": 3}}
+SCALES = {"quick": {"seeds": 4}, "paper": {**THREE_HOPS, "seeds": 8}}
 COLORS = ("measured", "third")
 BY_DISTANCE = ("fourth", "control", "theory", "measured")
-
-
-def shown(ds: xr.Dataset) -> xr.Dataset:
-    """The networks that learned the task; all of them if none did."""
-    learned = np.flatnonzero(learners(ds).values.ravel())
-    return ds.isel(seed=learned) if learned.size else ds
 
 
 def values(ds: xr.Dataset, thought: int) -> tuple[np.ndarray, np.ndarray]:
@@ -46,11 +39,13 @@ def top(ds: xr.Dataset, thought: int) -> np.ndarray:
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """A line for each number of thoughts: mean values of the first and second candidate, and of all other nodes together."""
+    """A line for each number of thoughts: mean values of the first and second candidate, of all other nodes together; entropies."""
     lines = []
     for i in ds.thought.values.tolist():
         first, both = top(ds, i).mean(0).tolist()
-        lines.append({"thoughts before": i - 1, "first candidate": first, "second candidate": both - first, "others": 1 - both})
+        line = {"thoughts before": i - 1, "first candidate": first, "second candidate": both - first, "others": 1 - both}
+        line["entropy of candidates (nats)"] = float(ds.measured_open.sel(thought=i).mean())
+        lines.append(line | {"of all names": float(ds.measured_entropy.sel(inputs=i - 1).mean())})
     return lines
 
 

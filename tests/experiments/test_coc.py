@@ -10,7 +10,11 @@ from jaxdyn.data import prosqa
 from jaxdyn.theories.coc.released import Long
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12, "seeds": 2}
-SCRIPTS = {"coc_probability_tree": {"values": 2}, "coc_table": {"methods": 8, "rules": 2}, "sup_frontier": {"products": 8}}
+SCRIPTS = {
+    "coc_probability_tree": {"values": 2},
+    "coc_table": {"methods": 8, "rules": 2},
+    "sup_frontier": {"products": 8, "attention": 8, "walks": 2},
+}
 
 
 @pytest.mark.slow

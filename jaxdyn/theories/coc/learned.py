@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "learners"]
+__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "kept", "learners", "shown"]
 
 LEARNED = 0.8
 THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
@@ -25,3 +26,14 @@ def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
     """The gate, and which runs answer with all their thoughts; the others are passed over."""
     flags = learners(ds)
     return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
+
+
+def kept(values: xr.DataArray, flags: xr.DataArray) -> xr.DataArray:
+    """The values of networks that learned; of all of them if fewer than two did, so that a control is judged by what it shows."""
+    return values.where(flags | (flags.sum("seed") < 2))
+
+
+def shown(ds: xr.Dataset) -> xr.Dataset:
+    """For figures and tables: the networks that learned the task; all of them if none did."""
+    learned = np.flatnonzero(learners(ds).values.ravel())
+    return ds.isel(seed=learned) if learned.size else ds

@@ -19,3 +19,14 @@ def test_networks_at_the_threshold_count():
 
 def test_one_network_is_not_enough():
     assert learned.able(made(0.79, 0.95))[0].passed is False
+
+
+def test_where_fewer_than_two_learned_all_are_kept():
+    two, one = made(0.79, 0.8, 1.0), made(0.79, 0.5, 1.0)
+    assert learned.kept(two.seed, learned.learners(two)).notnull().values.tolist() == [False, True, True]
+    assert learned.kept(one.seed, learned.learners(one)).notnull().values.tolist() == [True, True, True]
+
+
+def test_figures_show_networks_that_learned_or_all():
+    assert learned.shown(made(0.79, 0.8, 1.0)).seed.values.tolist() == [1, 2]
+    assert learned.shown(made(0.1, 0.2)).sizes["seed"] == 2

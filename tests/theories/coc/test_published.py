@@ -1,8 +1,7 @@
 """The published numbers cover all methods, and their order is the one that the papers state."""
 
 from jaxdyn.theories.coc import model
-from jaxdyn.theories.coc.published import PRODUCTS, PROSQA, SIZES
-from jaxdyn.theories.coc.trials.training import Training
+from jaxdyn.theories.coc.published import ATTENTION, PRODUCTS, PROSQA
 
 
 def test_every_method_has_its_row():
@@ -16,5 +15,8 @@ def test_published_order_of_groups():
         assert optimal[0] > frontier[1] and frontier[0] > reachable[1] and reachable[0] > unreachable[1]
 
 
-def test_sizes_are_a_setting():
-    assert Training(**SIZES).hops == 3
+def test_published_order_of_edges():
+    columns = zip(*ATTENTION.values(), strict=True)
+    for step, (optimal, frontier, reachable, unreachable) in enumerate(columns, 1):
+        assert optimal[0] > frontier[0] >= reachable[0] > unreachable[0]
+        assert (frontier == reachable) is (step == 1)

@@ -6,15 +6,23 @@ on:
 - ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered``: after
   0 to l inputs;
 - ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
-  the pause token; or left out;
+  the pause token; left out; or thoughts of which each has the place of the one before it (of two, the places are exchanged);
+  ``lost_error``: standard error over graphs of what is lost against those kept;
 - ``edited``: share of answers that follow an edit after which the other candidate is right;
 - ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
   mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those
   within i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the
   reachable nodes without both; ``shuffled``: with thoughts of other examples;
-- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, and ``path``;
-- ``entropy``: of the next node, among all names, after 0 to l inputs; its difference before and after one input as Student's t.
+- ``looks``: the same for the last layer's attention to edges at step i, when i - 1 thoughts were read, and ``looks_shuffled``: with
+  attention in other examples;
+- ``walk``: inner products of thoughts 1 and 2 with a node two steps from the root, less those with nodes of the other family, in
+  the graph as it is and with a shortcut to this node; ``walk_t``: Student's t of this node less the nodes one step away;
+- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, ``path``, the other candidate
+  ``negative``, and ``edges`` with the attention to them, ``seen``;
+- ``entropy``: of the next node, among all names, after 0 to l inputs, and ``open``: among the nodes at distance i, by thought i,
+  where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 less that of thought 2, and ``fall_t``.
 
+Groups are those of :mod:`jaxdyn.theories.coc.trials.readings`.
 Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
 Letters: g graphs, l hops, n nodes, i thoughts, d width.
 """
@@ -22,25 +30,30 @@ Letters: g graphs, l hops, n nodes, i thoughts, d width.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import optax
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, PyTree
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
 from jaxdyn import metrics, train
 from jaxdyn.data import reachability
-from jaxdyn.nn.decoder import Decoder, init
+from jaxdyn.nn.decoder import Decoder, init, read
 from jaxdyn.theories.coc import model
+from jaxdyn.theories.coc.trials import readings
+from jaxdyn.theories.coc.trials.readings import ORDERS, Held, student
 
-__all__ = ["EDITS", "ORDERS", "WAYS", "Training", "trial"]
+__all__ = ["AMONG", "EDITS", "KINDS", "ORDERS", "WAYS", "Training", "trial"]
 
-WAYS = ("kept", "another's", "noise", "pause", "left out")
+WAYS = ("kept", "another's", "noise", "pause", "left out", "places exchanged")
 EDITS = ("redirected", "exchanged")
-ORDERS = ("optimal - frontier", "frontier - reachable", "reachable - unreachable")
+KINDS = ("as drawn", "with a shortcut")
+AMONG = ("nodes at this distance", "all names")
+FORCED = 4  # the block into which hidden states are fed; edited graphs follow
 WARM = 50  # steps of a rising rate
+Told = dict[str, Any]  # named arrays
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
 
 
@@ -86,14 +99,6 @@ class Training:
         for name in ("batch", "samples", "hops"):
             jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.breadth >= 2, "breadth is at least 2: a frontier has more than the optimal node", "breadth")
-
-
-class Held(NamedTuple):
-    """Problems, their prompts, and steps from the root to every node."""
-
-    problem: reachability.Problem
-    tokens: Int[Array, "g n"]
-    away: Int[Array, "g names"]
 
 
 def sizes(s: Training) -> reachability.Sizes:
@@ -148,9 +153,7 @@ def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
 
 def drawn(s: Training, key: PRNGKeyArray, count: int) -> Held:
     """Problems."""
-    problem = jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count))
-    tokens = jax.vmap(lambda p: reachability.render(p, sizes(s)))(problem)
-    return Held(problem, tokens, jax.vmap(lambda p: reachability.levels(p, sizes(s)))(problem))
+    return readings.held(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
 
 
 def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -> tuple[PyTree, Float[Array, " samples"]]:
@@ -179,7 +182,7 @@ def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -
 
 
 def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Callable[[Array, Int[Array, ""]], Array]:
-    """What is fed to the held-out prompts, one block of g for each of kept, another's, noise, pause, and the two edits."""
+    """What is fed to the prompts, a block of g for each of kept, another's, noise, pause, hidden states, and edited graphs."""
 
     def feed(hidden: Float[Array, "all d"], j: Int[Array, ""]) -> Float[Array, "all d"]:
         names = (hidden @ params["embed"].T)[:, : sizes(s).nodes]
@@ -188,30 +191,11 @@ def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Ca
         own = jax.lax.select_n(how.feed, hidden, pause, text).reshape(-1, s.graphs, s.width)
         noise = jax.random.normal(jax.random.fold_in(key, j), (s.graphs, s.width), s.dtype)
         noise = noise * (jnp.linalg.norm(own[2], axis=-1) / jnp.linalg.norm(noise, axis=-1))[:, None]
-        blocks = (own[0], jnp.roll(own[1], 1, 0), noise, pause[: s.graphs], *own[4:])
+        forced = hidden.reshape(own.shape)[FORCED]
+        blocks = (own[0], jnp.roll(own[1], 1, 0), noise, pause[: s.graphs], forced, *own[FORCED + 1 :])
         return jnp.concatenate(blocks)
 
     return feed
-
-
-def student(values: Float[Array, "*rest g"]) -> Float[Array, "*rest"]:
-    """Student's t of the mean over graphs."""
-    return jnp.mean(values, -1) / jnp.maximum(jnp.std(values, -1, ddof=1), 1e-9) * values.shape[-1] ** 0.5
-
-
-def gaps(products: Float[Array, "i g names"], held: Held) -> Float[Array, "kind i order g"]:
-    """Mean inner product of a group less that of the next one, for every graph: nested groups, then disjoint ones."""
-    count = len(products)
-    i = jnp.arange(1, count + 1, dtype=jnp.int32)[:, None, None]
-    optimal = jnp.moveaxis(held.problem.path[:, 1 : count + 1], 1, 0)[..., None] == jnp.arange(products.shape[-1])
-    front, near, far = held.away == i, held.away < i, held.away > i
-
-    def mean(group: Bool[Array, "i g names"]) -> Float[Array, "i g"]:
-        return jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(products.dtype)
-
-    kinds = (optimal, front, front | near, far), (optimal, front & ~optimal, near, far)
-    means = jnp.stack([jnp.stack([mean(group) for group in groups], 1) for groups in kinds])
-    return means[:, :, :-1] - means[:, :, 1:]
 
 
 def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
@@ -220,10 +204,66 @@ def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
     return answered[ends[s.recipe.index]]
 
 
+def grouped(s: Training, products: Float[Array, "j g names"], seen: Float[Array, "i g m"], held: Held) -> tuple[Told, Told]:
+    """Differences of neighbouring groups, means and Student's t; the same with thoughts and attention of other graphs."""
+    products = products[: s.hops]
+    (gap, apart), (mixed, _) = (readings.gaps(p, held) for p in (products, jnp.roll(products, 1, 1)))
+    edges = readings.edge_groups(held, s.hops)
+    looks, other = (readings.between(x, edges) for x in (seen, jnp.roll(seen, 1, 1)))
+
+    def told(kinds: dict[str, Float[Array, "i order g"]]) -> Told:
+        means = {name: jd.named(jnp.mean(x, -1), "thought order") for name, x in kinds.items()}
+        return means | {f"{name}_t": jd.named(student(x), "thought order") for name, x in kinds.items()}
+
+    return told({"gaps": gap, "apart": apart, "looks": looks}), told({"shuffled": mixed, "looks_shuffled": other})
+
+
+def reread(
+    s: Training, params: PyTree, held: Held, hidden: Float[Array, "j g d"]
+) -> tuple[Int[Array, " g"], Float[Array, "i g m"]]:
+    """Answers if each thought has the place of the one before it, the first the last one's; the last layer's attention to edges."""
+    prompt, mark = params["embed"][held.tokens], jnp.broadcast_to(params["embed"][marks(s)[0]], hidden.shape[1:])
+    thoughts = hidden[: s.hops]
+    both = [jnp.concatenate([jnp.moveaxis(x, 0, 1), mark[:, None]], 1) for x in (thoughts, jnp.roll(thoughts, -1, 0))]
+    x = jnp.concatenate([jnp.concatenate([prompt, tail], 1) for tail in both])
+    out, maps = readings.passed(shape(s), params, x)
+    answer = jnp.argmax(read(shape(s), params, out[s.graphs :, -1]), -1)
+    return answer, readings.edges_seen(maps[-1][: s.graphs], sizes(s).edges, s.hops)
+
+
+def walked(
+    s: Training, plain: Float[Array, "j g names"], cut: Float[Array, "j g names"], held: Held, node: Int[Array, " g"]
+) -> Told:
+    """The shortcut's node less the other family's nodes, [kind, thought]; Student's t of this node less those one step away."""
+
+    def at(products: Float[Array, "i g names"]) -> tuple[Float[Array, "i g"], ...]:
+        own = jnp.take_along_axis(products, node[None, :, None], -1)[..., 0]
+        far, near = held.away == s.hops + 1, held.away == 1
+        mean = [jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(s.dtype) for group in (far, near)]
+        return own - mean[0], own - mean[1]
+
+    away, nearer = zip(*(at(p[:2]) for p in (plain, cut)), strict=True)
+    walk, t = jnp.mean(jnp.stack(away), -1), student(jnp.stack(nearer))
+    return {"walk": jd.named(walk, "kind early"), "walk_t": jd.named(t, "kind early")}
+
+
+def openness(s: Training, logits: Float[Array, "j g names"], held: Held) -> Told:
+    """Entropies of the next node, and how far they fall from thought 1 to thought 2."""
+    names = metrics.entropy(jax.nn.softmax(logits, -1))
+    children = readings.open_children(logits[: s.hops], held)
+    fall = jnp.stack([children[0] - children[min(1, s.hops - 1)], names[0] - names[1]])
+    return {
+        "entropy": jd.named(jnp.mean(names, -1), "inputs"),
+        "open": jd.named(jnp.mean(children, -1), "thought"),
+        "fall": jd.named(jnp.mean(fall, -1), "among"),
+        "fall_t": jd.named(student(fall), "among"),
+    }
+
+
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch, and everything that is read from the trained network.
 
-    A run takes about 17 s: pointing from an edge's source to its target is learned after some 400 to 700 steps of 64 problems, one
+    A run takes about 10 s: pointing from an edge's source to its target is learned after some 400 to 700 steps of 64 problems, one
     token of each, and only then can a second step be. A network that has not learned it when the first stage ends stays at a coin
     between the candidates, so this stage has two thirds of all steps.
     """
@@ -231,38 +271,41 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     how = chosen(s)
     params, losses = trained(s, how, k_data, init(shape(s), k_init))
     held = drawn(s, k_held, s.graphs)
-    edits = [jax.vmap(edit)(held.problem) for edit in (reachability.redirected, reachability.exchanged)]
-    tokens = [held.tokens] * 4 + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
-    right = jnp.stack([p.candidates[:, 0] for p in [held.problem] * 4 + edits])
+    cut, node = readings.shortcut(held)
+    edits = [*(jax.vmap(edit)(held.problem) for edit in (reachability.redirected, reachability.exchanged)), cut]
+    tokens = [held.tokens] * (FORCED + 1) + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
+    right = jnp.stack([p.candidates[:, 0] for p in [held.problem] * (FORCED + 1) + edits])
     out = model.outputs(shape(s), params, jnp.concatenate(tokens), fed(s, params, how, k_noise), s.hops, marks(s)[0])
     answer = jnp.argmax(out.answer, -1).reshape(s.hops + 1, len(tokens), s.graphs)
-    hits = jnp.mean(answer == right, -1, dtype=s.dtype)  # [j, block]
-    products = out.logits[:, : s.graphs, : sizes(s).nodes]
-    (gap, apart), (mixed, _) = (gaps(p, held) for p in (products[: s.hops], jnp.roll(products[: s.hops], 1, 1)))
-    entropy = metrics.entropy(jax.nn.softmax(products, -1))
-    measured = {
-        "accuracy": final(s, hits[:, 0]),
-        "answered": jd.named(hits[:, 0], "inputs"),
-        "ablated": jd.named(jnp.append(hits[-1, :4], hits[0, 0]), "way"),
-        "edited": jd.named(hits[-1, 4:], "edit"),
-        "gaps": jd.named(jnp.mean(gap, -1), "thought order"),
-        "gaps_t": jd.named(student(gap), "thought order"),
-        "apart": jd.named(jnp.mean(apart, -1), "thought order"),
-        "apart_t": jd.named(student(apart), "thought order"),
-        "entropy": jd.named(jnp.mean(entropy, -1), "inputs"),
-        "entropy_t": student(entropy[0] - entropy[1]),
-    }
+    hits = (answer == right).astype(s.dtype)  # [j, block, g]
+    blocks = out.logits[..., : sizes(s).nodes].reshape(*answer.shape, -1)
+    hidden = out.hidden.reshape(*answer.shape, -1)[:, FORCED]
+    moved, seen = reread(s, params, held, hidden)
+    ways = jnp.stack([*hits[-1, :FORCED], hits[0, 0], (moved == right[0]).astype(s.dtype)])
+    groups, shuffled = grouped(s, blocks[:, 0], seen, held)
     return jd.observables(
         predicted={},
-        measured=measured,
+        measured={
+            "accuracy": final(s, hits[:, 0].mean(-1)),
+            "answered": jd.named(hits[:, 0].mean(-1), "inputs"),
+            "ablated": jd.named(ways.mean(-1), "way"),
+            "lost_error": jd.named(jnp.std(ways[0] - ways, -1, ddof=1) / s.graphs**0.5, "way"),
+            "edited": jd.named(hits[-1, FORCED + 1 : FORCED + 3].mean(-1), "edit"),
+        }
+        | groups
+        | walked(s, blocks[:, 0], blocks[:, -1], held, node)
+        | openness(s, blocks[:, FORCED], held),
         recorded={
-            "shuffled": jd.named(jnp.mean(mixed, -1), "thought order"),
-            "shuffled_t": jd.named(student(mixed), "thought order"),
             "loss": jd.named(losses, "sample"),
-            "products": jd.named(products[: s.hops], "thought graph node"),
+            "products": jd.named(blocks[: s.hops, 0], "thought graph node"),
             "nearest": jd.named(held.away.astype(s.dtype), "graph node"),
             "path": jd.named(held.problem.path[:, 1:].astype(s.dtype), "graph thought"),
-        },
-        coords={"way": WAYS, "edit": EDITS, "order": ORDERS, "thought": range(1, s.hops + 1), "inputs": range(s.hops + 1)},
+            "negative": jd.named(held.problem.candidates[:, 1].astype(s.dtype), "graph"),
+            "edges": jd.named(held.problem.edges.astype(s.dtype), "graph edge end"),
+            "seen": jd.named(seen, "thought graph edge"),
+        }
+        | shuffled,
+        coords={"way": WAYS, "edit": EDITS, "order": ORDERS, "thought": range(1, s.hops + 1), "inputs": range(s.hops + 1)}
+        | {"kind": KINDS, "early": (1, 2), "among": AMONG, "end": ("source", "target")},
         status=train.finite_status(params),
     )

@@ -12,7 +12,7 @@ from jaxdyn.theories.emer.trials.search_flow import SearchFlow, trial
 
 __all__ = ["CLAIMS", "judge_limit", "judge_sparse", "judge_unlearned"]
 
-SETTLED = 1e-6  # of the end value
+SETTLED = 1e-8
 
 
 def late_move(ds: xr.Dataset) -> xr.DataArray:
@@ -108,7 +108,7 @@ CLAIMS = (
     STUDY.claim(
         id="emer.bounded",
         statement=rf"{SETUP}, where the diagonal of the matrix is trained and $F(0) < d_p < d_{{max}}$, $\mu$ never falls and ends "
-        r"at the root of $F(\mu^*) = d_p$: it is there to $10^{-6}$ at $t = 10^{12}$, and does not move by more over the last "
+        r"at the root of $F(\mu^*) = d_p$: it is there to $10^{-8}$ at $t = 10^{12}$, and does not move by more over the last "
         "decade.",
         judge=judge_sparse,
         assumes=(jd.above("below_top", 0.0), jd.above("above_mean", 0.0)),
@@ -123,7 +123,7 @@ CLAIMS = (
         id="emer.unlearned",
         statement=rf"{SETUP}, where the diagonal of the matrix is trained and $d_p < F(0)$, as in dense graphs, the layer unlearns "
         r"local search: $\mu$ is negative from the start, never rises, and ends at the negative root of $F(\mu^*) = d_p$ to "
-        "$10^{-6}$.",
+        "$10^{-8}$.",
         quick=jd.grid(SearchFlow, target="low", train="diagonal", density=0.8),
         judge=judge_unlearned,
         assumes=(jd.below("above_mean", 0.0),),
@@ -134,7 +134,7 @@ CLAIMS = (
         id="emer.bounded_full",
         statement=rf"{SETUP}, where the full matrix is trained and the demonstrated vertex lies inside the convex hull of the "
         r"features $(a_v, b_v)$ of all vertices, $\mu$ is bounded as well: at $t = 10^{12}$ it is at the limit of the two "
-        r"equations to $10^{-6}$ and does not move by more over the last decade.",
+        r"equations to $10^{-8}$ and does not move by more over the last decade.",
         quick=FULL,
         seeds=8,
         form="joint",

@@ -23,15 +23,31 @@ def verdict(ds):
 @pytest.mark.parametrize(
     ("means", "passed"),
     [
-        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5}, (True, True)),
+        ({"coconut": 0.95, "no_curriculum": 0.5}, (True, True)),
+        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.7}, (True, True)),
+        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5}, (True, False)),  # published: ahead of no_curriculum
         ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.99}, (True, False)),
-        ({"coconut": 0.95, "no_curriculum": 0.5, "pause_as_thought": 0.5, "icot": 0.9, "cot": 0.9}, (True, False)),
-        ({"coconut": 0.5, "no_curriculum": 0.2, "pause_as_thought": 0.2}, (False, False)),
+        ({"coconut": 0.95, "no_curriculum": 0.5, "icot": 0.9, "cot": 0.9}, (True, False)),
+        ({"coconut": 0.5, "no_curriculum": 0.2}, (False, True)),
     ],
 )
 def test_orders(means, passed):
     assert verdict(made(**means)) == passed
 
 
-def test_equal_methods_are_not_upheld():
-    assert verdict(methods.alike(made(coconut=0.95, no_curriculum=0.5, pause_as_thought=0.5)))[1] is not True
+def test_a_mean_that_its_interval_does_not_decide():
+    ds = made(coconut=0.95, no_curriculum=0.7)
+    ds.measured_accuracy[1] += np.array([-0.3, 0.2, 0.1, 0.0])
+    assert verdict(ds)[1] is None
+
+
+def test_equal_methods_and_exchanged_ones_are_not_upheld():
+    ds = made(coconut=0.95, no_curriculum=0.5)
+    assert verdict(methods.alike(ds))[1] is False
+    other = methods.exchanged(ds)
+    np.testing.assert_array_equal(other.measured_accuracy.sel(recipe="coconut"), ds.measured_accuracy.sel(recipe="no_curriculum"))
+    assert verdict(other)[1] is False
+
+
+def test_intervals_hold_together():
+    np.testing.assert_allclose(1 - methods.level(5), 0.01)

@@ -5,25 +5,33 @@ import xarray as xr
 
 from jaxdyn.engine.judge import all_passed
 from jaxdyn.theories.coc.claims import thoughts
-from jaxdyn.theories.coc.trials.training import EDITS, WAYS
+from jaxdyn.theories.coc.trials.training import AMONG, EDITS, WAYS
 
 WAVE = np.array([0.01, -0.01, 0.005, -0.005])[:, None]
 
 
-def made(ablated=(0.95, 0.1, 0.1, 0.1, 0.02), answered=(0.02, 0.1, 0.95), edited=(0.9, 0.8), entropy=(0.6, 0.2, 1.0)):
+def made(
+    ablated=(0.95, 0.1, 0.1, 0.1, 0.02, 0.3), answered=(0.02, 0.1, 0.95), edited=(0.9, 0.8), fall=(0.3, 0.2), error=0.02, t=(9, 7)
+):
     rows = {
         "ablated": (ablated, "way"),
         "answered": (answered, "inputs"),
         "edited": (edited, "edit"),
-        "entropy": (entropy, "inputs"),
+        "fall": (fall, "among"),
+        "fall_t": (t, "among"),
     }
     data = {f"measured_{name}": (("seed", dim), np.array(values) + WAVE) for name, (values, dim) in rows.items()}
-    return xr.Dataset(data, {"seed": range(4), "way": list(WAYS), "edit": list(EDITS), "inputs": range(3)})
+    data["measured_lost_error"] = (("seed", "way"), np.full((4, len(WAYS)), error))
+    coords = {"seed": range(4), "way": list(WAYS), "edit": list(EDITS), "inputs": range(3), "among": list(AMONG)}
+    return xr.Dataset(data, coords)
+
+
+JUDGES = (thoughts.judge_ablation, thoughts.judge_order, thoughts.judge_count, thoughts.judge_edit, thoughts.judge_entropy)
 
 
 def test_all_hold_where_thoughts_carry_the_answer():
     ds = made()
-    for judge in (thoughts.judge_ablation, thoughts.judge_count, thoughts.judge_edit, thoughts.judge_entropy):
+    for judge in JUDGES:
         assert all_passed(judge(ds)) is True
 
 
@@ -33,7 +41,9 @@ def test_each_rival_fails_its_claim():
     assert all_passed(thoughts.judge_ablation(thoughts.time_alone(ds))) is False
     assert all_passed(thoughts.judge_count(thoughts.useless(ds))) is False
     assert all_passed(thoughts.judge_edit(thoughts.unmoved(ds))) is False
-    assert all_passed(thoughts.judge_entropy(thoughts.level(ds))) is not True
+    assert all_passed(thoughts.judge_entropy(thoughts.level(ds))) is False
+    for rival in (thoughts.useless, thoughts.time_alone):
+        assert all_passed(thoughts.judge_order(rival(ds))) is False
 
 
 def test_pauses_fed_for_thoughts_lose_nothing_when_thoughts_are_changed():
@@ -43,9 +53,25 @@ def test_pauses_fed_for_thoughts_lose_nothing_when_thoughts_are_changed():
 
 
 def test_one_way_that_costs_nothing_is_enough():
-    assert all_passed(thoughts.judge_ablation(made(ablated=(0.95, 0.9, 0.1, 0.1, 0.1)))) is False
+    assert all_passed(thoughts.judge_ablation(made(ablated=(0.95, 0.9, 0.1, 0.1, 0.1, 0.1)))) is False
+    assert all_passed(thoughts.judge_order(made(ablated=(0.95, 0.1, 0.1, 0.1, 0.1, 0.9)))) is False
     assert all_passed(thoughts.judge_count(made(answered=(0.02, 0.9, 0.95)))) is False
     assert all_passed(thoughts.judge_edit(made(edited=(0.9, 0.1)))) is False
+
+
+def test_what_few_graphs_leave_open_is_undecided():
+    ds = made(ablated=(0.95, 0.65, 0.1, 0.1, 0.1, 0.1))
+    assert all_passed(thoughts.judge_ablation(ds)) is True
+    assert all_passed(thoughts.judge_ablation(ds.assign(measured_lost_error=ds.measured_lost_error * 3))) is None
+
+
+def test_a_fall_of_entropy_that_chains_of_text_have_as_well_is_not_the_work_of_thoughts():
+    ds = made()
+    flat = ds.assign(measured_fall=ds.measured_fall * 0 + np.array([0.01, -0.01, 0.005, -0.005])[:, None])
+    both = xr.concat([ds, flat], xr.IndexVariable("recipe", ["coconut", "cot"]))
+    assert all_passed(thoughts.judge_forced(both)) is True
+    assert all_passed(thoughts.judge_forced(xr.concat([ds, ds], both.recipe))) is False
+    assert all_passed(thoughts.judge_forced(thoughts.level(both))) is False
 
 
 def test_the_gate_asks_for_a_network_that_answers():

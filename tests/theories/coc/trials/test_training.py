@@ -8,7 +8,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.coc import model
-from jaxdyn.theories.coc.trials import training
+from jaxdyn.theories.coc.trials import readings, training
 from jaxdyn.theories.coc.trials.training import Training, trial
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12}
@@ -44,7 +44,7 @@ def test_gaps_by_hand():
     s = Training(graphs=3)
     held = jax.device_get(jax.jit(lambda key: training.drawn(s, key, 3))(jax.random.key(0)))
     products = np.random.default_rng(0).normal(size=(2, 3, training.sizes(s).nodes)).astype(np.float32)
-    got = np.asarray(jax.jit(training.gaps)(products, held))
+    got = np.asarray(jax.jit(readings.gaps)(products, held))
     for i in (1, 2):
         for g in range(3):
             away, best = held.away[g], held.problem.path[g, i]
