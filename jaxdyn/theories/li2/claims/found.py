@@ -3,7 +3,7 @@
 Half as wide again as the checks' own intervals.
 """
 
-__all__ = ["BOUNDARY", "DIVERSITY", "PHASE", "SIMILAR", "STAGE_TIMES", "SUPPRESSION", "THM4", "WHITENED"]
+__all__ = ["BOUNDARY", "DECAY_TIMES", "DIVERSITY", "PHASE", "SIMILAR", "STAGE_TIMES", "SUPPRESSION", "THM4", "WHITENED"]
 
 Found = dict[str, tuple[float, float]]
 
@@ -14,6 +14,10 @@ BOUNDARY: Found = {
     "share of runs that generalise, rate 0.05": (0.475, 1.0),
     "share of runs that generalise, rate 0.2": (0.0, 0.525),
     "logarithm of nodes' energy at the largest rate over that at the ones between": (-0.917, -0.589),
+}
+DECAY_TIMES: Found = {  # seeds 0:8
+    "slope of the time of Stage I in decay, mean": (0.58, 1.42),
+    "slope of the time of Stage II in decay, mean": (-1.35, 0.4),
 }
 DIVERSITY: Found = {
     "irreps that Muon's nodes hold beyond Adam's, mean": (-0.46, 0.668),

@@ -189,18 +189,17 @@ GRID = jd.grid(Training, critical=True, hidden=512, epochs=1200, every=100)  # s
 PHASE = jd.Study(
     trial=trial,
     quick=GRID.replace(
-        group=["17", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.9, 1.15, 1.45, 1.8], hidden=256, lr=0.01, epochs=800
+        group=["13", "17", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.9, 1.15, 1.45, 1.8], hidden=256, lr=0.01, epochs=800
     ),
     paper=GRID.replace(
         group=["13", "23", "41", "71", "113", "5x5", "7x7", "D12", "D24"],
-        share=np.linspace(0.6, 1.5, 10).tolist(),
-        hidden=2048,
-        lr=5e-4,
-        epochs=10000,
-        every=500,
+        share=[0.7, 0.8, 0.9, 1.03, 1.17, 1.34, 1.53, 1.8],
+        hidden=256,
+        lr=0.01,
+        epochs=800,
     ),
     seeds=4,
-    paper_seeds=20,
+    paper_seeds=8,
     source=SOURCE,
     evidence="network",
     plot=plot_phase,
@@ -238,6 +237,7 @@ CLAIMS = (
         expected="measured",
         rivals={
             "the same share for all M": powers(0.0),
+            "one over the square root of M": powers(-0.5),
             "one over M": powers(-1.0),
             "d^2 times the pairs for degree d": squares,
             "the largest cyclic subgroup decides": cyclic_part,
