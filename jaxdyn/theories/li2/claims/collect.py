@@ -237,8 +237,9 @@ CLAIMS = (
     STUDY.claim(
         id="li2.thm8",
         statement=r"In the reduced dynamics of equation 10, from Frechet starts, feature l wins with probability $p_l = \mu_l^a / "
-        r"\sum_k \mu_k^a$, within 3% of the standard deviation of one draw; to collect all L features takes $T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L H_L)$ nodes on "
-        r"average, within a fifth, and $T_a = 2^{-a} T_0 + (1 - 2^{-a}) L$, within an eighth, where learned features are made slower by one half, Muon's "
+        r"\sum_k \mu_k^a$, within 3% of the standard deviation of one draw; to collect all L features takes "
+        r"$T_0 = \sum_C (-1)^{|C|+1}/p(C) \geq \max(1/\min p, L H_L)$ nodes on average, within a fifth, and "
+        r"$T_a = 2^{-a} T_0 + (1 - 2^{-a}) L$, within an eighth, where learned features are made slower by one half, Muon's "
         r"effect put in by hand. Equal features attain the bound.",
         source=f"{SOURCE}, with the factor L in the bound",
         judge=judge_collect,

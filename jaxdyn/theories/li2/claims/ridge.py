@@ -229,8 +229,8 @@ CLAIMS = (
     STUDY.claim(
         id="li2.gf_closed",
         statement=r"Under gradient flow of the top layer on frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with "
-        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; between $t = 5/\lambda_{\min}(A)$ "
-        r"and twice that time V converges at a mean rate from $\lambda_{\min}$ to $1.2\,\lambda_{\min}$, if $V_0 - V^*$ has at least a "
+        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; between $t = 5/\lambda_{\min}(A)$ and twice "
+        r"that time V converges at a mean rate from $\lambda_{\min}$ to $1.2\,\lambda_{\min}$, if $V_0 - V^*$ has at least a "
         r"hundredth of its norm in the mode of $\lambda_{\min}$.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,

@@ -154,9 +154,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.stage_times_decay",
-        statement=r"In the same networks, how do the times at which Stages I and II end depend on the decay $\lambda$ of the hidden "
-        r"layer, from 0.1 to 0.4? The theory has no such decay in these stages: slopes of 0. Networks that do not reach a stage "
-        r"at all $\lambda$ are left out of its slope; too few reach Stage III.",
+        statement=r"In the same networks, how do the times at which Stages I and II end depend on the decay $\lambda$ of the "
+        r"hidden layer, from 0.1 to 0.4? The theory has no such decay in these stages: slopes of 0. Networks that do not reach a "
+        r"stage at all $\lambda$ are left out of its slope; too few reach Stage III.",
         quick=jd.grid(Stages, decay=[0.1, 0.2, 0.4], horizon=24.0),
         paper=jd.grid(Stages, decay=[0.1, 0.2, 0.4], lr=[0.01, 0.005], horizon=24.0),
         judge=functools.partial(judge_times, field="decay", wanted=(0.0, 0.0)),
