@@ -55,15 +55,21 @@ def agreement(ds: xr.Dataset, name: str = "predicted_place") -> xr.DataArray:
 
 
 def judge_use(ds: xr.Dataset) -> list[jd.Check]:
-    """Networks generalise; how far the use of irreps is forecast, and by how much better than by the start."""
-    own = agreement(ds)
+    """Networks generalise; most nodes are forecast, and hardly how often a network uses its irreps."""
     return [
         jd.gate("final test accuracy, mean", float(ds.test_accuracy.mean()), at_least=GENERAL),
-        jd.mean_within("rank correlation over a network's irreps, mean", own, over="seed", low=0.25),
-        jd.mean_within(
-            "its excess over the largest irreps of the start, mean", own - agreement(ds, "start_place"), over="seed", low=0.01
-        ),
+        jd.mean_within("share of a network's nodes forecast correctly, mean", right(ds), over="seed", low=0.65),
+        jd.mean_within("rank correlation over a network's irreps, mean", agreement(ds), over="seed", low=0.0, high=0.45),
     ]
+
+
+def at_random(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: as many nodes miss their forecast, but any of them alike, and end in any irrep alike."""
+    told, rng = ds.predicted_place, np.random.default_rng(0)
+    axis = told.get_axis_num("node")
+    missed = rng.permuted((abs(told - ds.measured_place) > 0.5).transpose(*told.dims).values, axis=axis)
+    anywhere = rng.integers(ds.sizes["irrep"], size=told.shape)
+    return ds.assign(measured_place=told.copy(data=np.where(missed, anywhere, told.values)))
 
 
 def frequent(ds: xr.Dataset) -> xr.Dataset:
@@ -156,21 +162,17 @@ RELU = STUDY.claim(
 )
 USE = STUDY.claim(
     id="li2.forecast",
-    statement=r"How far does the start of a network with 64 nodes and $\sigma = x^2$ on $Z_{23}$ tell which irreps the network "
-    r"will use once gradient descent with momentum has trained it until it generalises? Rank correlation over the 11 irreps of the "
-    r"number of nodes that the flow of single nodes sends there with the number found, and how much larger that is than for the "
-    r"nodes' largest irreps at the start; means over 64 networks. It tells where most nodes end, and little of what the network "
-    r"uses.",
-    expected="measured",
+    statement=r"In networks of 64 nodes with $\sigma = x^2$ on $Z_{23}$ that gradient descent with momentum trains until they "
+    r"generalise, the start tells where most nodes end, but little of what the network uses: the flow of both layers of a node "
+    r"alone names its irrep for more than 65% of the nodes of a network on average, while the rank correlation over the 11 irreps "
+    r"of the number of nodes forecast there with the number found is on average between 0 and .45.",
     judge=judge_use,
+    bounds=jd.looked(at="31000000:31000064", confirmed="32000000:32000064"),
     controls={"the nodes of another network": jd.rolled(measured_place="seed")},
     rivals={
         "every node keeps the largest irrep of its start": jd.swap(predicted_place="start_place"),
         "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
-    },
-    found={  # seeds 0:64, 4000:4064, 9000:9064
-        "rank correlation over a network's irreps, mean": (0.1, 0.4),
-        "its excess over the largest irreps of the start, mean": (0.08, 0.3),
+        "nodes miss their forecasts at random": at_random,
     },
 )
 

@@ -29,7 +29,8 @@ __all__ = ["CLAIMS", "StageOne", "trial"]
 SOURCE = "arXiv:2509.21519"
 SIZES = (0.0, 0.01, 0.1, 1.0)  # of alpha, in parts of the setting's
 EARLY = (1e-7, 1e-6, 1e-5)
-LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0)  # in parts of 1 / lambda_min(A)
+LATE = (1e-3, 1e-2, 0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)  # in parts of 1 / lambda_min(A); the rate is that between the last two
+HELD = 0.01  # part of the start in the slowest mode from which on the rate is asked for
 
 
 @jd.setting
@@ -62,7 +63,7 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
     w = jax.random.normal(k_w, (2 * group.order, s.hidden), jnp.float64) / 2
     f, y = model.features(w, samples, s.activation), model.targets(group, samples)
-    rates = linalg.eigvalsh(ridge.gram(f, s.eta))
+    rates, modes = linalg.eigh(ridge.gram(f, s.eta))
     rate = rates[0]
     ts = jnp.concatenate([jnp.asarray((0.0, *EARLY), jnp.float64), jnp.asarray(LATE, jnp.float64) / rate])
     shape = (s.hidden, group.order)
@@ -79,6 +80,8 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
     v_star = ridge.solution(f, y, s.eta)
     distance = jnp.linalg.norm(sol.ys[:, -2:] - v_star, axis=(2, 3))
     measured_rate = -jnp.log(distance[:, 1] / distance[:, 0]) / (ts[-1] - ts[-2])
+    apart = starts - v_star
+    slowest = jnp.linalg.norm(modes[:, 0] @ apart, axis=1) / jnp.linalg.norm(apart, axis=(1, 2))
     noisy = v_star + s.noise * jax.random.normal(k_noise, shape, jnp.float64)
     return jd.observables(
         predicted={
@@ -99,6 +102,7 @@ def trial(s: StageOne, key: PRNGKeyArray) -> jd.Observables:
             "t": jd.named(ts, "time"),
             "floor": jnp.linalg.norm(ridge.fixed(f, y, s.eta)),
             "typical": jnp.mean(rates),
+            "slowest": jd.named(slowest, "alpha"),
         },
         status=jnp.max(sol.status),
         coords={"alpha": SIZES, "early": EARLY},
@@ -128,11 +132,12 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_closed(ds: xr.Dataset) -> list[jd.Check]:
-    """V and G_F along the flow, and the rate at which V converges."""
+    """V and G_F along the flow, and the rate at which V converges, unless it starts where the slowest mode has converged."""
+    rate = (ds.measured_rate / ds.predicted_rate).where(ds.slowest > HELD)
     return [
         jd.at_most("largest relative error of V(t)", jd.relative_error(ds, "v", "node class"), 1e-5),
         jd.at_most("largest relative error of G_F(t)", jd.relative_error(ds, "sent", "sample node"), 1e-5),
-        jd.within("rate of convergence over lambda_min", ds.measured_rate / ds.predicted_rate, 1 - 1e-4, 3.0),
+        jd.within("late rate of convergence over lambda_min", rate, 1 - 1e-4, 1.2),
     ]
 
 
@@ -182,7 +187,7 @@ STUDY = jd.Study(
     quick=jd.grid(StageOne, activation=list(model.STUDIED)),
     paper=jd.grid(StageOne, activation=list(model.STUDIED), group="S3", samples=30, hidden=24),
     seeds=6,
-    paper_seeds=64,
+    paper_seeds=24,
     source=SOURCE,
     bounds="derived",
 )
@@ -224,12 +229,13 @@ CLAIMS = (
     STUDY.claim(
         id="li2.gf_closed",
         statement=r"Under gradient flow of the top layer on frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with "
-        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; late, V converges at a rate from "
-        r"$\lambda_{\min}(A)$ to three times it.",
+        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; between $t = 5/\lambda_{\min}(A)$ and twice "
+        r"that time V converges at a mean rate from $\lambda_{\min}$ to $1.2\,\lambda_{\min}$, if $V_0 - V^*$ has at least a "
+        r"hundredth of its norm in the mode of $\lambda_{\min}$.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
         evidence="flow",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        bounds=jd.looked(at="0:6", confirmed="31000000:31000006"),
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
         rivals={
             "the top layer does not move": unmoved,

@@ -61,9 +61,9 @@ def high(gram: Float[Array, "n n"]) -> Float[Array, ""]:
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """One network, recorded after each epoch: when both layers are pulled most, and when they change most."""
+    """One network, recorded after each epoch: what pulls both layers, how they change, and when they change most."""
     curves = train(s, key, functools.partial(watch, s)).curves
-    when = {name: jnp.argmax(curves[name]).astype(jnp.float64) * s.every for name in ("change_v", "change_w", "pull_v", "pull_w")}
+    when = {name: jnp.argmax(curves[name]).astype(jnp.float64) * s.every for name in ("change_v", "change_w")}
     rise = curves["pull_w"] / curves["pull_w"][0]
     return jd.observables(
         measured={name: jnp.max(curves[name]).astype(jnp.float64) for name in ("nodes", "samples")},

@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn.theories.li2.claims import stage3
 from tests.theories.li2.helpers import passes
 
-FLOW, TIMES = stage3.CLAIMS
+FLOW, TIMES, DECAYS = stage3.CLAIMS
 
 
 def weights(order=1.0, bias=0.0):
@@ -27,17 +27,21 @@ def weights(order=1.0, bias=0.0):
     return xr.Dataset(data, {"lr": lr, "seed": np.arange(8)})
 
 
-def times(powers=(-1.0, 0.0, 0.0)):
-    """Times of the stages that are powers of eta, with noise of one in a hundred."""
+def times(powers=(-1.0, 0.0, 0.0), field="eta"):
+    """Times of the stages that are powers of a field, with noise of one in a hundred."""
     rng = np.random.default_rng(0)
     eta = np.array([0.2, 0.4, 0.8])
     value = eta[:, None] ** np.array(powers) * np.exp(0.01 * rng.normal(size=(8, 3, 3)))
-    axes = ("seed", "eta", "stage")
+    axes = ("seed", field, "stage")
     data = {"measured_stage_time": (axes, value), "predicted_stage_time": (axes, value)}
     return xr.Dataset(
-        data | {"curve_accuracy": (("seed", "eta", "moment"), np.ones((8, 3, 4)))},
-        {"eta": eta, "stage": list(stage3.STAGES), "seed": np.arange(8)},
+        data | {"curve_accuracy": (("seed", field, "moment"), np.ones((8, 3, 4)))},
+        {field: eta, "stage": list(stage3.STAGES), "seed": np.arange(8)},
     )
+
+
+def without_decay():
+    return times((0.0, 0.0, 1.0), "decay")
 
 
 @pytest.mark.parametrize(("order", "bias", "outcome"), [(1.0, 0.0, True), (2.0, 0.0, False), (0.5, 0.0, False), (1.0, 0.01, False)])
@@ -46,7 +50,7 @@ def test_order_one_and_the_limit_decide(order, bias, outcome):
 
 
 def test_rivals_are_refused():
-    for claim, right in ((FLOW, weights()), (TIMES, times())):
+    for claim, right in ((FLOW, weights()), (TIMES, times()), (DECAYS, without_decay())):
         for name, rival in claim.rivals.items():
             assert False in [check.passed for check in claim.judge(rival(right))], name
 
@@ -55,6 +59,9 @@ def test_slopes_are_those_planted():
     np.testing.assert_allclose(stage3.slopes(times((-1.0, 0.5, 0.2))).mean("seed"), (-1.0, 0.5, 0.2), atol=0.02)
     assert passes(TIMES, times())
     assert not passes(TIMES, times((-1.0, 0.5, 0.0)))
+    assert passes(DECAYS, without_decay())
+    assert [c.passed for c in DECAYS.judge(times((1.0, 0.0, 0.0), "decay"))] == [True, False, True]
+    assert list(DECAYS.found) == [c.name for c in DECAYS.judge(without_decay()) if not c.gate]
 
 
 def test_too_few_runs_and_steps_that_do_not_halve_decide_nothing():
@@ -64,7 +71,7 @@ def test_too_few_runs_and_steps_that_do_not_halve_decide_nothing():
         FLOW.judge(weights().assign_coords(lr=[0.02, 0.01, 0.002]))
 
 
-@pytest.mark.parametrize(("claim", "data"), [(FLOW, weights), (TIMES, times)])
+@pytest.mark.parametrize(("claim", "data"), [(FLOW, weights), (TIMES, times), (DECAYS, without_decay)])
 def test_figures_have_data(claim, data):
     fig = Figure()
     claim.plot(data(), fig)

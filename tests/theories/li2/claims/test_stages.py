@@ -6,7 +6,7 @@ import xarray as xr
 from jaxdyn.theories.li2.claims import stages
 from tests.theories.li2.helpers import passes, refuses_opponents
 
-(CLAIM,) = stages.CLAIMS
+CLAIM, ORDER = stages.CLAIMS
 EPOCHS = np.arange(41)
 
 
@@ -34,3 +34,37 @@ def test_networks_that_do_not_generalise_fail_the_gate():
     ds = staged()
     gate = stages.judge(ds.assign(curve_test_accuracy=0.5 * ds.curve_test_accuracy))[0]
     assert gate.gate and not gate.passed
+
+
+def layered(gradient=3.7, change=1.2, noise=0.2, first=0.9):
+    """Curves of both layers with smooth peaks near epoch 47, those of V ``gradient`` and ``change`` epochs earlier."""
+    rng = np.random.default_rng(1)
+    epoch = np.arange(101)
+
+    def bell(earlier):
+        return 1 / (1 + ((epoch - 47 + earlier + noise * rng.standard_normal((10, 1))) / 20) ** 2)
+
+    curves = {"pull_v": bell(gradient), "pull_w": bell(0), "change_v": bell(change), "change_w": bell(0)}
+    for name in ("change_v", "change_w"):
+        curves[name][:, :2] = 0, first
+    ds = xr.Dataset({f"curve_{name}": (("seed", "epoch"), value) for name, value in curves.items()})
+    return ds.assign(curve_test_accuracy=0 * ds.curve_pull_v + 1).assign_coords(seed=np.arange(10), epoch=epoch)
+
+
+def test_peaks_lie_between_records():
+    ds = layered(noise=0.0)
+    np.testing.assert_allclose(stages.largest(ds, "pull_v"), 47 - 3.7, atol=0.01)
+    np.testing.assert_allclose(
+        stages.largest(ds.assign_coords(epoch=10 + 2 * ds.epoch), "change_v"), 10 + 2 * (47 - 1.2), atol=0.02
+    )
+
+
+def test_the_order_of_the_layers_is_judged_and_opponents_are_refused():
+    right = layered()
+    assert passes(ORDER, right)
+    assert [c.passed for c in ORDER.judge(layered(gradient=0.0)) if not c.gate] == [False, True]
+    assert [c.passed for c in ORDER.judge(layered(change=-1.0)) if not c.gate] == [True, False]
+    for opponent in (stages.exchanged, stages.alike):
+        assert False in [c.passed for c in ORDER.judge(opponent(right))]
+    gates = [c.passed for c in ORDER.judge(layered(first=1.0)) if c.gate]
+    assert gates == [True, False], "Adam's first steps may not be the largest"
