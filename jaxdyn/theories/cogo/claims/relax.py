@@ -213,8 +213,8 @@ CLAIMS = (
         bounds=jd.looked(at="0:256", confirmed="31000000:31001024"),
     ).claim(
         id="cogo.decouple",
-        statement=r"For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross potentials is "
-        r"$\kappa = 3s^4/d^2$ on average, within 5%. Off the diagonal it falls like $q^{-1/2}$ with the width $q$ (exponent to "
+        statement=r"For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross potentials "
+        r"is $\kappa = 3s^4/d^2$ on average, within 5%. Off the diagonal it falls like $q^{-1/2}$ with the width $q$ (exponent to "
         r"0.1), with a mean square known at finite width ($(0.460\,\kappa)^2/q$ at $d = 5$), within 10%. For the potentials "
         r"$r_{p,k',-k',k}$ the ratio of both is above 0.05 at 1024 nodes still: they stay coupled.",
         judge=judge_decouple,
