@@ -46,3 +46,10 @@ def test_the_figure_can_be_drawn():
     fig = Figure()
     overparam.CLAIMS[0].plot(widths(), fig)
     assert len(fig.axes) == 2
+
+
+def test_both_grids_have_the_epochs_of_the_statement():
+    (claim,) = overparam.CLAIMS
+    for scale in ("quick", "paper"):
+        assert {s.epochs for s in claim.grid(scale).cells()} == {300}
+    assert "300 epochs" in claim.statement and claim.seed_count("paper") > claim.seed_count("quick")

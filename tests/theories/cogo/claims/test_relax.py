@@ -16,11 +16,13 @@ def test_judges_accept_and_reject():
     for name in ("spectrum", "velocity", "fall"):
         assert not all(c.passed for c in claims.judge_rdot(ds.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})))
     wide = jd.grid(trials.Wide, width=[16.0, 64.0, 256.0], nodes=256)
-    ds = jd.sweep(trials.decouple_trial, wide, seeds=32)
+    ds = jd.sweep(trials.decouple_trial, wide, seeds=1024)
     assert all(c.passed for c in claims.judge_decouple(ds)), [str(c) for c in claims.judge_decouple(ds)]
-    for factor in (1.3, 0.7):  # 32 draws of networks as narrow as these resolve no less
-        assert not all(c.passed for c in claims.judge_decouple(ds.assign(predicted_ratio=factor * ds.predicted_ratio)))
-    assert not all(c.passed for c in claims.judge_decouple(ds.assign(predicted_diagonal=1.1 * ds.predicted_diagonal)))
+    few = claims.judge_decouple(ds.isel(seed=slice(8)))  # too few draws decide nothing
+    assert [c.passed for c in few[1:3]] == [None, None]
+    for factor in (1.1, 0.9):
+        assert claims.judge_decouple(ds.assign(predicted_ratio=factor * ds.predicted_ratio))[1].passed is False
+    assert claims.judge_decouple(ds.assign(predicted_diagonal=1.1 * ds.predicted_diagonal))[2].passed is False
     assert [c.passed for c in claims.judge_decouple(ds.assign(auto_ratio=0.1 * ds.auto_ratio))] == [True, True, True, False]
     with pytest.raises(Inconclusive):
         claims.judge_decouple(ds.isel(width=slice(2)))

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -43,8 +44,12 @@ def decaying(power):
 
 
 def test_judge_of_decay_tells_decay_times_epochs_from_epochs():
-    assert passes(trained.judge_wd, decaying(1.0))
+    assert passes(trained.judge_wd, decaying(1.0)), [str(c) for c in trained.judge_wd(decaying(1.0))]
     assert not passes(trained.judge_wd, decaying(0.0))
+    same, least = (f(decaying(1.0)) for f in (trained.constant, trained.plateau))
+    assert [c.passed for c in trained.judge_wd(same)] == [True, True, False]  # nothing else tells a share that never changes
+    assert [c.passed for c in trained.judge_wd(least)] == [True, False, True]
+    np.testing.assert_allclose(trained.share_at(least, trained.equal_products(least)).mean("seed"), 0.65, rtol=1e-12)
     (claim,) = (c for c in trained.CLAIMS if c.id == "cogo.wd_order")
     for rival in claim.rivals.values():
         assert not passes(trained.judge_wd, rival(decaying(1.0)))
@@ -72,6 +77,22 @@ def test_judge_of_the_table():
     assert [c.passed for c in trained.judge_table(trained.free_sixes(ds))][2:] == [False, False]
     with pytest.raises(jd.Inconclusive, match="decay = 5e-05 is needed"):
         trained.judge_table(ds.sel(decay=[1e-4]))
+
+
+def test_freedom_of_the_table_is_welchs():
+    rng, seeds, cells = np.random.default_rng(0), 40, published.TABLE[23].columns
+    ds = xr.Dataset(
+        {
+            "measured_column": (("column", "seed"), 5 * rng.normal(size=(4, seeds))),
+            "predicted_column": (("column", "seed"), np.repeat(np.array(published.cells(23))[:, None], seeds, 1)),
+            "predicted_diagonal": ("seed", np.full(seeds, 22.0)),
+        }
+    )
+    gap, error, freedom = trained.joint_errors(ds)
+    for i, (mean, sem) in enumerate(cells):
+        x = ds.measured_column.values[i]
+        p = scipy.stats.ttest_ind_from_stats(x.mean(), x.std(ddof=1), seeds, mean, sem * 5**0.5, 5, equal_var=False).pvalue
+        np.testing.assert_allclose(2 * scipy.stats.t.sf(abs(gap[i] / error[i]), freedom[i]), p, rtol=1e-6)
 
 
 def test_errors_of_the_table_are_those_of_each_group():

@@ -37,6 +37,8 @@ def test_kappa_is_compared_by_terms():
     )
     assert passed(varying.judge_spread(ds)) == [True] * 4
     assert passed(varying.judge_spread(varying.exchanged(ds)))[1] is False
+    (claim,) = (c for c in varying.CLAIMS if c.id == "galore.kappa_loose")
+    assert set(claim.found) == {c.name for c in varying.judge_spread(ds)}
 
 
 def test_the_limit_of_the_step_size():

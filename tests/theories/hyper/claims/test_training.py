@@ -50,9 +50,14 @@ def test_late_fall():
 
 
 def test_bound():
-    ds = made()
-    assert passed(training.judge_bound(ds)) == [True]
-    assert passed(training.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False]
+    ds = made().sel(encoder="mlp")
+    assert passed(training.judge_bound(ds)) == [True, True]
+    assert passed(training.judge_bound(ds.assign(predicted_least=ds.predicted_final))) == [False, False]
+    assert passed(training.judge_bound(training.still(ds))) == [True, False]  # far above
+    noisy = ds.assign(error=10 * ds.error)
+    assert passed(training.judge_bound(noisy)) == [None, True]  # batches that do not tell one run from the bound
+    spread = ds.measured_least + xr.DataArray(np.linspace(-0.1, 0.1, 8), dims="seed")
+    assert passed(training.judge_bound(ds.assign(measured_least=spread))) == [False, None]
 
 
 def test_weight_decay():
