@@ -268,7 +268,7 @@ CLAIMS = (
         judge=judge_factored,
         rivals={"nothing moves": STILL},
         controls={
-            "embeddings not orthogonal": {"frame": "random"},
+            "embeddings not orthogonal": {"frame": "random", "init": 1.0},
             "single matrix": {"product": "single"},
             "gains of other tokens": jd.rolled(measured_gain="own"),
         },
