@@ -6,8 +6,9 @@ the root of the search:
 
 .. math:: \langle s\rangle\ c_{1,1} \dots c_{1,b}\ \dots\ c_{N,1} \dots c_{N,b}\ x\ y\ r.
 
-The trace is the log of the search: for each inner vertex, in the order in which they are found, its name and its children. The
-solution is the candidate that the search has found. Tokens: the N names, then :data:`SPECIAL`.
+The trace is the log of the search: for each inner vertex v, in the order in which they are found, its name and its children. With
+``sentences`` each vertex has a sentence of its own, ``take v : see c ... queue c ... .``, in which :data:`WORDS` stand between the
+names. The solution is the candidate that the search has found. Tokens: the N names, then :data:`SPECIAL`, then the words if any.
 Source: arXiv:2412.06769 (the question); arXiv:2502.03275, section 4.1 (traces of a search before a solution); the trees are ours:
 every prompt and every trace has one length, no candidate is nearer to a root than the other, and its number of parents is equal.
 Letters: N names, b children, h height, t tokens of a trace.
@@ -24,17 +25,19 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxdyn.errors import require
 
-__all__ = ["SPECIAL", "Forest", "Problem", "draw"]
+__all__ = ["SPECIAL", "WORDS", "Forest", "Problem", "draw"]
 
 SPECIAL = ("start", "none", "answer", "end", "begin latent", "end latent")
+WORDS = ("take", ":", "see", "queue", ".")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Forest:
-    """Sizes of the two trees."""
+    """Sizes of the two trees, and whether the log is written in sentences."""
 
     children: int = 1
     height: int = 8
+    sentences: bool = False
 
     def __post_init__(self) -> None:
         require(self, self.children >= 1, "children is at least 1", "children")
@@ -63,16 +66,25 @@ class Forest:
     @property
     def trace(self) -> int:
         """Tokens of a trace."""
-        return self.inner * (1 + self.children)
+        return self.inner * self.record
+
+    @property
+    def record(self) -> int:
+        """Tokens on one vertex in the log."""
+        return 1 + 2 * self.children + len(WORDS) if self.sentences else 1 + self.children
 
     @property
     def text(self) -> int:
-        """Tokens of the vocabulary: names and special ones."""
-        return self.names + len(SPECIAL)
+        """Tokens of the vocabulary: names, special ones, and words if the log has any."""
+        return self.names + len(SPECIAL) + (len(WORDS) if self.sentences else 0)
 
     def special(self, name: str) -> int:
         """The number of a special token."""
         return self.names + SPECIAL.index(name)
+
+    def word(self, name: str) -> int:
+        """The number of a word of the sentences."""
+        return self.names + len(SPECIAL) + WORDS.index(name)
 
 
 class Problem(NamedTuple):
@@ -99,5 +111,12 @@ def draw(key: PRNGKeyArray, forest: Forest) -> Problem:
     shown = jnp.where(jax.random.bernoulli(k_order), both, both[::-1])
     start = jnp.full((1,), f.special("start"), jnp.int32)
     prompt = jnp.concatenate([start, children.ravel(), shown, named[0, :1]])
-    trace = jnp.concatenate([named[0, : f.inner, None], named[0, at]], 1).ravel()
-    return Problem(prompt, trace, both[0])
+    return Problem(prompt, _log(f, named[0, : f.inner, None], named[0, at]), both[0])
+
+
+def _log(forest: Forest, vertex: Int[Array, "i 1"], found: Int[Array, "i b"]) -> Int[Array, " t"]:
+    """The log of a search that takes these vertices in turn and finds these children."""
+    if not forest.sentences:
+        return jnp.concatenate([vertex, found], 1).ravel()
+    take, colon, see, queue, stop = (jnp.full_like(vertex, forest.word(w)) for w in WORDS)
+    return jnp.concatenate([take, vertex, colon, see, found, queue, found, stop], 1).ravel()

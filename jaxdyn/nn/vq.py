@@ -44,6 +44,8 @@ __all__ = [
     "straight",
 ]
 
+LEAST = 1e-30  # an average size that float32 still divides by
+
 
 def nearest(x: Float[Array, "*n d"], codebook: Float[Array, "K d"]) -> Int[Array, "*n"]:
     r"""The number of the nearest vector, by :math:`\|x - e\|^2 = \|x\|^2 - 2 x \cdot e + \|e\|^2`; of equals the first."""
@@ -87,10 +89,12 @@ def averaged(
     .. math:: N_k \leftarrow \gamma N_k + (1 - \gamma) n_k, \quad m_k \leftarrow \gamma m_k + (1 - \gamma) \sum_{k(x) = k} x,
        \quad e_k = m_k / N_k
 
-    A code that nothing was assigned to keeps its vector.
+    A code that nothing was assigned to keeps its vector: where its average size is below :data:`LEAST`, nothing decays any more,
+    since 0/0 would follow.
     """
-    size = decay * averages.size + (1 - decay) * jnp.zeros_like(averages.size).at[codes].add(1.0)
-    total = decay * averages.total + (1 - decay) * jnp.zeros_like(averages.total).at[codes].add(x)
+    kept = jnp.where(averages.size < LEAST, 1.0, decay)
+    size = kept * averages.size + (1 - decay) * jnp.zeros_like(averages.size).at[codes].add(1.0)
+    total = kept[:, None] * averages.total + (1 - decay) * jnp.zeros_like(averages.total).at[codes].add(x)
     return Averages(size, total), total / size[:, None]
 
 

@@ -9,7 +9,7 @@ import pytest
 from jaxdyn.data import traces
 from jaxdyn.errors import UsageError
 
-SIZES = [(1, 4), (1, 8), (2, 3), (3, 2)]
+SIZES = [(1, 4, False), (1, 8, False), (2, 3, False), (3, 2, False), (1, 4, True), (2, 3, True)]
 
 
 def listed(forest: traces.Forest, prompt: np.ndarray) -> dict[int, list[int]]:
@@ -32,15 +32,23 @@ def searched(after: dict[int, list[int]], root: int) -> tuple[list[int], dict[in
     return log, away
 
 
-@pytest.mark.parametrize(("children", "height"), SIZES)
-def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height):
-    forest = traces.Forest(children=children, height=height)
+def sentences(forest: traces.Forest, log: list[int]) -> list[int]:
+    """A log in which every vertex and its children stand in a sentence."""
+    word, rows = forest.word, np.reshape(log, (-1, 1 + forest.children)).tolist()
+    each = ([word("take"), v, word(":"), word("see"), *found, word("queue"), *found, word(".")] for v, *found in rows)
+    return [token for sentence in each for token in sentence]
+
+
+@pytest.mark.parametrize(("children", "height", "wordy"), SIZES)
+def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height, wordy):
+    forest = traces.Forest(children=children, height=height, sentences=wordy)
     some = jax.jit(jax.vmap(lambda k: traces.draw(k, forest)))(jax.random.split(jax.random.key(children), 20))
     first = 0
     for prompt, trace, target in zip(*(np.asarray(part) for part in some), strict=True):
         assert prompt.shape == (forest.prompt,) and prompt[0] == forest.special("start")
         after = listed(forest, prompt)
         log, away = searched(after, int(prompt[-1]))
+        log = sentences(forest, log) if wordy else log
         assert trace.tolist() == log and len(log) == forest.trace
         found = [c for c in prompt[-3:-1].tolist() if c in away]
         assert found == [int(target)] and away[int(target)] == height
@@ -48,6 +56,13 @@ def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height):
         assert not after[other] and not after[int(target)]
         first += prompt[-3] == target
     assert 2 <= first <= 18  # probability below 1e-3 on either side for a coin
+
+
+def test_words_are_tokens_of_their_own_after_the_special_ones():
+    plain, wordy = traces.Forest(height=2), traces.Forest(height=2, sentences=True)
+    assert plain.names == wordy.names and plain.prompt == wordy.prompt
+    assert [wordy.word(w) for w in traces.WORDS] == list(range(plain.text, wordy.text))
+    assert wordy.trace == 2 * wordy.record == 16 and plain.trace == 4
 
 
 def test_a_problem_depends_on_its_key_alone():

@@ -62,6 +62,15 @@ def test_averages_tend_to_the_means_of_what_is_assigned():
     np.testing.assert_allclose(now[2:], book[2:], rtol=1e-4)
 
 
+def test_a_code_that_nothing_was_assigned_to_for_long_keeps_its_vector():
+    x, book = drawn(0, 4, 3), drawn(1, 2, 3)
+    update = lambda _, s: vq.averaged(s, x, jnp.zeros(4, jnp.int32), 0.9)[0]  # noqa: E731
+    state = jax.jit(lambda s: jax.lax.fori_loop(0, 3000, update, s))(vq.started(book))  # .9^3000 is 0 in float32
+    np.testing.assert_allclose((state.total / state.size[:, None])[1], book[1], rtol=1e-3)
+    after = jax.jit(lambda s: vq.averaged(s, x, jnp.ones(4, jnp.int32), 0.9)[1])(state)
+    np.testing.assert_allclose(after[1], x.mean(0), rtol=1e-5)
+
+
 def test_shapes_and_what_a_code_sees():
     params = init(SHAPE, jax.random.key(0))
     chunk = jnp.array([[0, 1, 2, 3], [4, 4, 2, 3]])

@@ -35,6 +35,7 @@ class Coding:
         spread: 1, or 0 for a codebook that starts from random vectors.
         vq_steps: steps of its training.
         children, height: of the trees.
+        sentences: whether their logs are written in sentences.
         rate: tokens of a code.
         codes: their number; the autoencoder has vectors of ``code_width`` numbers and ``vq_hidden`` hidden units.
         vq_batch: chunks of a step.
@@ -48,6 +49,7 @@ class Coding:
     vq_steps: jd.Swept = 300.0
     children: int = 1
     height: int = 4
+    sentences: bool = False
     rate: int = 2
     codes: int = 32
     code_width: int = 16
@@ -65,7 +67,7 @@ class Coding:
 
     def forest(self) -> traces.Forest:
         """The task."""
-        return traces.Forest(children=self.children, height=self.height)
+        return traces.Forest(children=self.children, height=self.height, sentences=self.sentences)
 
     def chunks(self) -> vq.Chunks:
         """The autoencoder; its chunks are those of one code."""

@@ -18,6 +18,14 @@ def test_pieces_are_chunks_of_traces_of_their_prompts():
         assert row[1 + source] == target  # with one child, the prompt lists it at its parent's place
 
 
+def test_a_code_stands_for_a_sentence():
+    s = Coding(sentences=True, rate=8, codes=16)
+    f = s.forest()
+    chunk, prompt = (np.asarray(x) for x in jax.jit(lambda key: pieces(s, key, 20))(jax.random.key(0)))
+    assert f.trace == 32 and (chunk[:, 0] == f.word("take")).all() and (chunk[:, -1] == f.word(".")).all()
+    np.testing.assert_array_equal(prompt[np.arange(20), 1 + chunk[:, 1]], chunk[:, 4])
+
+
 @pytest.mark.parametrize("book", ["gradient", "averages"])
 @pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_trained_codes_restore_what_untrained_ones_do_not(book):
