@@ -97,9 +97,8 @@ def run(
         ]
         for name in methods or METHODS
     }
-    experiment.table(
-        out, "prosqa", rows(runs, rules, balanced), f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
-    )
+    title = f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
+    experiment.table(out, "prosqa", rows(runs, rules, balanced), title)
     experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))
 
 

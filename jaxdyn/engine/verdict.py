@@ -124,7 +124,8 @@ def _differing(claim: Claim, checks: Sequence[Check]) -> list[str]:
     if claim.found is None:
         return []
     if unlike := {c.name for c in checks} ^ claim.found.keys():
-        raise UsageError(f"{claim.id}: found= records each check by its name; checks and records differ in {', '.join(sorted(unlike))}")
+        names = ", ".join(sorted(unlike))
+        raise UsageError(f"{claim.id}: found= records each check by its name; checks and records differ in {names}")
     differ = []
     for c in checks:
         low, high = claim.found[c.name]
