@@ -93,7 +93,9 @@ CLAIMS = (
         "Coconut ahead of that of the same training without the curriculum (the last stage from the start), and, at paper scale, "
         "with a pause token in the place of thoughts, with thoughts that are not fed back, with an internalised chain, or "
         "without a chain; and are methods with the curriculum ahead of that without? Means over starts, those of Coconut over "
-        f"the starts from which it learned the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%.",
+        f"the starts from which it learned the task (accuracy at least {LEARNED}), with intervals that all hold together at 95%. "
+        "In eight starts (study) Coconut is ahead of every one of the six by 0.32 at least; the three with the curriculum are "
+        "not ahead of that without by more than 0.05.",
         expected="measured",
         judge=judge_curriculum,
         controls={"Coconut and training without the curriculum exchanged": exchanged},
