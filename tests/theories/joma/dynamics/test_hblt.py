@@ -153,7 +153,7 @@ def test_arrival_times_are_those_of_all_tokens_integrated(shallow):
 
 def test_arrival_times_with_an_upper_layer_are_those_of_all_hidden_nodes_integrated():
     saliency = start()[0]
-    upper = np.random.default_rng(2).normal(size=(5, 6)) / 5**0.5
+    upper = np.random.default_rng(0).normal(size=(5, 6)) / 5**0.5
     times = arrival_times(saliency, theory.Speeds(0.1, 8.0, 0.5, 8.0), 0.3, 600.0, upper.T @ upper)
     expected = integrate(saliency, 0.1, 8.0, 0.5, 8.0, 0.3, 600, upper)
     np.testing.assert_allclose(times[0], expected, rtol=2e-4)
