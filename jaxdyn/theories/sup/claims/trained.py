@@ -222,13 +222,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.trained_walks",
-        statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance $i$, or "
-        "that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to a node two "
-        "steps away, this node is one step away, and a walk of two edges ends there. Judged are networks that learned the task "
-        f"(accuracy at least {LEARNED}): whether thought 1 then holds it (inner product less that with unreachable nodes), whether "
-        "thought 2 has a larger inner product with it than with the other nodes one step away, as if by walks (Student's t over 256 "
-        "graphs; the lowest of four starts is 4.1, of four others 4.0), and how much smaller this is than without the edge (mean over "
-        "networks, with its 95% interval: 0.42 and 0.21 in the two sets, the second undecided).",
+        statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance "
+        f"$i$, or that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to "
+        "a node two steps away, this node is one step away, and a walk of two edges ends there. Judged are networks that learned "
+        f"the task (accuracy at least {LEARNED}): whether thought 1 then holds it (inner product less that with unreachable "
+        "nodes), whether thought 2 has a larger inner product with it than with the other nodes one step away, as if by walks "
+        "(Student's t over 256 graphs; the lowest of four starts is 4.1, of four others 4.0), and how much smaller this is than "
+        "without the edge (mean over networks, with its 95% interval: 0.42 and 0.21 in the two sets, the second undecided).",
         expected="measured",
         judge=judge_walks,
         rivals={"the shortcut is not read": unread, "breadth-first search": by_distance},
