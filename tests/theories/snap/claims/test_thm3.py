@@ -67,9 +67,8 @@ def test_gains_and_bounds_by_ratio(laws_flow_runs):
     grown = [c.value for c in thm3.judge_ratio(ds)]
     assert grown[0] < 0.3 and 0.9 < grown[1] < grown[2] < 1
     assert not any(c.passed for c in thm3.judge_ratio(thm3.stays(ds)))
-    assert [c.passed for c in thm3.judge_ratio(thm3.first_order(ds))] != [c.passed for c in thm3.judge_ratio(ds)] or (
-        thm3.judge_ratio(thm3.first_order(ds))[0].value < 0
-    )
+    slow = thm3.judge_ratio(thm3.first_order(ds))[0]
+    assert slow.passed is False and slow.value < 0  # more than all of the growth would be missing
     lower = [c.value for c in thm3.judge_flow_bounds(ds)[::2]]
     assert lower[0] < 0.5 and lower[1] > 0.9
 
