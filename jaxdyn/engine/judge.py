@@ -160,7 +160,7 @@ def interval_within(
     below, above = np.asarray(interval[0], float), np.asarray(interval[1], float)
     number, worst = _pick(value, np.maximum(low - below, above - high))
     if math.isnan(number):
-        return Check(name, number, (low, high), None)  # no estimate refutes nothing
+        return Check(name, number, (low, high), False)
     at = np.unravel_index(np.nanargmax(np.maximum(low - below, above - high)), below.shape)
     ends = float(below[at]), float(above[at])
     if np.nanmax(np.maximum(low - above, below - high)) > 0:  # one entry that lies outside for certain is enough

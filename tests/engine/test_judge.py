@@ -32,11 +32,6 @@ def test_nothing_but_nan_fails(value):
         assert not check.passed and math.isnan(check.value) and check.worst == {}
 
 
-def test_no_estimate_decides_nothing():
-    check = jd.interval_within("slope", math.nan, (math.nan, math.nan), low=0.0)
-    assert check.passed is None and math.isnan(check.value) and check.interval is None
-
-
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_infinity_is_a_value(value):
     assert jd.at_most("x", value, 1.0).passed == (value < 0)
