@@ -244,8 +244,8 @@ PLATES = (
             "The reverse loss stays at that of a guess from $d$ = 80 on at starts up to .24, from $d$ = 160 on up to .32: "
             r"what decides is how nearly orthogonal random tokens are, $1/\sqrt d$, and that the start is small against what "
             "is learned. At $d$ = 20 and 40 the mean loss cannot be told from a guess's (grey); at $d$ = 10 also the "
-            "theorem's bound itself fails: tokens overlap so much that the reverse direction is learned along. (Drawn while "
-            r"the claim's mean was still judged against $\ln m$ alone.)"
+            "theorem's bound itself fails: tokens overlap so much that the reverse direction is learned along. This map was drawn "
+            r"while the claim's mean was still judged against $\ln m$ alone."
         ),
         cells=84,
     ),
@@ -259,8 +259,8 @@ PLATES = (
             "120 on with 12 and 20. Below that it exceeds it, since overlaps of random tokens add up over the pairs: with 20 pairs "
             "by .81 nats at $d$ = 40 and .04 at 200, a fall like $d^{-1.9}$; from 8 to 20 pairs it grows fourfold. The theorem's "
             "lower bound fails only with 3 and 5 pairs at $d$ of 10 and 20; with more the loss is worse than a guess's. At "
-            "$d$ = 10 eight and more pairs do not fit any more (grey). (Drawn while the claim's mean was still judged "
-            r"against $\ln m$ alone; what it exceeds that by is now part of the law.)"
+            "$d$ = 10 eight and more pairs do not fit any more (grey). This map was drawn while the claim's mean was still judged "
+            r"against $\ln m$ alone; what it exceeds that by is now part of the law."
         ),
         cells=35,
         seeds=96,
