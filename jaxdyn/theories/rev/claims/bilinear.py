@@ -192,7 +192,7 @@ CLAIMS = (
         r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$ in all runs at d = 100 and 200, and on "
         rf"average, to {NEAR:g}, that of a guess and what overlaps add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "
         r"\frac{nA^2}{2d^2} - \frac Ad$ with $A = (1 - \frac1m)\ln\frac{m-1}{e^c-1}$; n to 50, m to 400 and $c = .001$ "
-        r"from $d = 200$ on at paper scale.",
+        r"from $d = 200$ on at paper scale. (With 5 pairs the overlaps add too little for these runs to tell it from 0.)",
         source=f"{SOURCE}, Theorem 2",
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
