@@ -224,7 +224,7 @@ def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], h
 
     Args:
         name: what the deviation is of.
-        squares: one number a run; other axes as in :func:`mean_within`.
+        squares: one number a run, best a mean over several entries; other axes as in :func:`mean_within`.
         over: the axes of the runs.
         high: upper bound of the root.
         level: probability that all intervals hold together.

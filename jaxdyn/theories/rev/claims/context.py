@@ -99,8 +99,8 @@ QUERY_CAPTION = (
 CLAIMS = (
     study.claim(
         id="rev.cot_training",
-        bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
-        seeds=16,
+        bounds=jd.looked(at="0:32", confirmed="32000000:32000032"),
+        seeds=32,
         statement=r"In the one-layer model, where one row must answer both $A \to$ and $A \leadsto$ (a training index of the "
         r"chain-of-thought task), its two targets share nine tenths or more of the probability, on average in proportion to how "
         r"often they are drawn, 1 : 1 or 3 : 1 (shares within .04).",

@@ -18,7 +18,7 @@ CLAIMS = {c.id: c for c in claims.CLAIMS}
 @pytest.fixture(scope="module")
 def tokens():
     grid = jd.grid(Tokens, rho=[0.8], bias=[0.4], skew=[0.0, 0.3], depth=[3, 4], levels=3, samples=16384)
-    return jd.sweep(tokens_trial, grid, seeds=range(8))
+    return jd.sweep(tokens_trial, grid, seeds=range(24))
 
 
 @pytest.mark.parametrize("name", ["joma.hblt", "joma.hblt_saliency", "joma.hblt_cancellation"])

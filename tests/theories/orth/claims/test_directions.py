@@ -27,7 +27,7 @@ def sets():
     rng, dim, axes = np.random.default_rng(0), np.array([64.0, 128.0]), ("common", "seed", "dim")
     ones = np.ones((2, 64, 2))
     common = np.array([0.1, 0.5])[:, None, None]
-    noise = 1 + 0.01 * rng.normal(size=ones.shape)
+    noise = 1 + 0.004 * rng.normal(size=ones.shape)
     return xr.Dataset(
         {
             "predicted_absolute": (axes, ones * (2 / np.pi / dim) ** 0.5 / (1 - 1 / (4 * dim))),

@@ -9,7 +9,7 @@ from tests.theories.snap.helpers import both_ways, passes
 
 @pytest.fixture(scope="module")
 def one_sample():
-    grid = jd.grid(claims.OneSample, eta=[2.0], skew=[0.0, 0.5], tokens=16, classes=3, distinct=2, steps=40)
+    grid = jd.grid(claims.OneSample, eta=[2.0], skew=[0.0, 0.5], tokens=16, classes=3, distinct=2, steps=80)
     return jd.sweep(claims.one_sample_trial, grid, seeds=2048)
 
 
