@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         interval_within,
         mean_within,
         relative_error,
+        rms_within,
         share_within,
         within,
     )
@@ -61,6 +62,7 @@ _HOMES = {
         "interval_within",
         "mean_within",
         "relative_error",
+        "rms_within",
         "share_within",
         "within",
     ),
@@ -102,6 +104,7 @@ __all__ = [
     "observables",
     "relative_error",
     "require",
+    "rms_within",
     "rolled",
     "scaled",
     "setting",

@@ -23,7 +23,6 @@ __all__ = [
     "richardson",
     "slope_interval",
     "spearman",
-    "standard_errors",
     "wilson",
 ]
 
@@ -123,17 +122,6 @@ def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
     """Spearman's rank correlation along ``dim`` (scipy); NaN where a side is constant or fewer than three pairs are ok."""
     x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
     return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]], vectorize=True)
-
-
-def standard_errors(difference: xr.DataArray, dim: str = "seed", least: int = 8) -> xr.DataArray:
-    """The mean of a difference along ``dim`` in standard errors of that mean.
-
-    Raises:
-        Inconclusive: with fewer than ``least`` entries, from which no error of a mean is known.
-    """
-    if difference.sizes.get(dim, 0) < least:
-        raise Inconclusive(f"a mean over {dim}s and its standard error need at least {least} {dim}s")
-    return difference.mean(dim) / (difference.std(dim, ddof=1) / np.sqrt(difference.count(dim)))
 
 
 def bonferroni_z(count: int, level: float = 0.95) -> float:

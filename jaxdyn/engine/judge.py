@@ -28,6 +28,7 @@ __all__ = [
     "interval_within",
     "mean_within",
     "relative_error",
+    "rms_within",
     "share_within",
     "within",
 ]
@@ -213,6 +214,31 @@ def mean_within(
     mean = values.mean(over)
     half = bonferroni_t(runs.size, runs, level) * values.std(over, ddof=1) / np.sqrt(runs)
     return interval_within(name, mean, (mean - half, mean + half), low=low, high=high, runs=runs)
+
+
+def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
+    r"""Whether a root mean square over runs is at most ``high``, judged by the Student t interval of its square.
+
+    The squares may be unbiased estimates, :math:`(x - y)^2 - s^2` where ``s`` is the standard error of x - y: sampling error
+    is then taken out, and an estimate may be negative. Value and interval are signed roots, :math:`\pm\sqrt{|m|}`.
+
+    Args:
+        name: what the deviation is of.
+        squares: one number a run, best a mean over several entries; other axes as in :func:`mean_within`.
+        over: the axes of the runs.
+        high: upper bound of the root.
+        level: probability that all intervals hold together.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+    """
+    check = mean_within(name, squares, over=over, high=high**2, level=level)
+    ends = None if check.interval is None else (_root(check.interval[0]), _root(check.interval[1]))
+    return dataclasses.replace(check, value=_root(check.value), bound=(-math.inf, float(high)), interval=ends)
+
+
+def _root(square: float) -> float:
+    return math.copysign(math.sqrt(abs(square)), square)
 
 
 def share_within(

@@ -158,6 +158,19 @@ def test_a_share_is_judged_with_its_interval():
     assert (low, high) == pytest.approx((0.5981, 0.8581), abs=1e-4)  # Wilson, by hand: (p + z²/2n ± z√(pq/n + z²/4n²)) / (1 + z²/n)
 
 
+def test_a_root_mean_square_is_judged_with_the_interval_of_its_square():
+    values = xr.DataArray([0.9, 1.0, 1.1, 1.0], dims="seed")
+    half = 0.08164966 / 2 * 3.18245  # as above
+    found = jd.rms_within("rms", values, over="seed", high=1.1, level=0.95)
+    assert found.value == pytest.approx(1) and found.interval == pytest.approx(((1 - half) ** 0.5, (1 + half) ** 0.5), rel=1e-5)
+    assert found.passed is True and found.bound == (-np.inf, 1.1)
+    assert jd.rms_within("rms", values, over="seed", high=1.05, level=0.95).passed is None
+    assert jd.rms_within("rms", values, over="seed", high=0.9, level=0.95).passed is False
+    noise = jd.rms_within("rms", values - 1, over="seed", high=0.5, level=0.95)
+    assert noise.passed is True and noise.interval == pytest.approx((-(half**0.5), half**0.5), rel=1e-5), "signed roots"
+    assert jd.rms_within("rms", values * np.inf, over="seed", high=0.5).passed is False
+
+
 def test_an_undecided_check_makes_the_claim_inconclusive(claim):
     def mean(ds):
         return [jd.mean_within("mean", ds.measured_z.isel(entry=0), over=["lr", "seed"], low=1.95)]

@@ -8,13 +8,14 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.stats import bonferroni_z
 from jaxdyn.theories.cal.trials.noise import Modes, Noise, modes_trial, noise_trial
 
 __all__ = ["CLAIMS", "judge_covariance", "judge_modes", "judge_variance"]
 
-SQUARED = 2.0  # where 1 is expected: the mean over 8 seeds scatters by 0.2 to 0.3 (256 seeds in groups of 8)
-LEVEL = 0.9973  # a two-sided test at three standard errors, for the whole family of comparisons
+VARIANCE = 0.01  # by how much the mean stationary variance may differ from the law, as a share of it
+TRANSIENT = 0.04  # the same for the variance after a few steps
+ENTRY = 0.03  # by how much the mean of an entry of S may differ, in units of sqrt(S_ii S_jj)
+SINGLE = 0.02  # the same in single problems, root mean square over entries and problems
 
 
 def judge_modes(ds: xr.Dataset) -> list[jd.Check]:
@@ -48,34 +49,29 @@ def plot_modes(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel=r"$\eta\lambda$", ylabel=r"rate / $\lambda$")
 
 
-def _family_bound(count: int) -> float:
-    return bonferroni_z(count, LEVEL)
-
-
 def judge_variance(ds: xr.Dataset) -> list[jd.Check]:
-    """Variances averaged over coordinates and seeds, in standard errors."""
-    diagonal = xr.DataArray(np.eye(ds.sizes["row"]) / ds.sizes["row"], dims=("row", "col"))
-    spread = ((ds.measured_covariance - ds.predicted_covariance) * diagonal).sum(["row", "col"], skipna=False)
-    error = np.sqrt(((ds.covariance_error * diagonal) ** 2).sum(["row", "col"], skipna=False))
-    checks = []
-    for name, miss, se in (
-        ("stationary variance", spread, error),
-        ("variance after a few steps", ds.measured_transient - ds.predicted_transient, ds.transient_error),
-    ):
-        z = np.abs(miss.mean("seed")) / (np.sqrt((se**2).mean("seed") / se.count("seed")))
-        checks.append(jd.at_most(f"{name}, in standard errors", z, _family_bound(z.size)))
-    return checks
+    """Variances averaged over coordinates, and after a few steps, over the law: their means over seeds at every step size."""
+    diagonal = xr.DataArray(np.eye(ds.sizes["row"]), dims=("row", "col"))
+    stationary, law = (
+        (side * diagonal).sum(["row", "col"], skipna=False) for side in (ds.measured_covariance, ds.predicted_covariance)
+    )
+    transient = ds.measured_transient / ds.predicted_transient
+    return [
+        jd.mean_within("stationary variance / law", stationary / law, over="seed", low=1 - VARIANCE, high=1 + VARIANCE),
+        jd.mean_within("variance after a few steps / law", transient, over="seed", low=1 - TRANSIENT, high=1 + TRANSIENT),
+    ]
 
 
 def judge_covariance(ds: xr.Dataset) -> list[jd.Check]:
-    """Entries of the covariance averaged over seeds, and single ones on average, in standard errors."""
-    miss, se = ds.measured_covariance - ds.predicted_covariance, ds.covariance_error
-    z = np.abs(miss.mean("seed")) / np.sqrt((se**2).mean("seed") / se.count("seed"))
-    d = ds.sizes["row"]
-    squared = ((miss / se) ** 2).mean([dim for dim in miss.dims if dim != "seed"])
+    """Entries of the covariance against the law in units of sqrt(S_ii S_jj): their means over seeds, and single problems."""
+    variance = (ds.measured_covariance * xr.DataArray(np.eye(ds.sizes["row"]), dims=("row", "col"))).sum("col", skipna=False)
+    unit = np.sqrt(variance * variance.rename(row="col"))
+    miss, error = (ds.measured_covariance - ds.predicted_covariance) / unit, ds.covariance_error / unit
+    row, col = (xr.DataArray(i, dims="entry") for i in np.triu_indices(ds.sizes["row"]))
+    squares = (miss**2 - error**2).mean(["row", "col"], skipna=False)
     return [
-        jd.at_most("covariance over seeds, in standard errors", z, _family_bound(z.size * (d + 1) // (2 * d))),
-        jd.mean_within("mean squared deviation of single runs, in standard errors", squared, over="seed", high=SQUARED),
+        jd.mean_within("entries of S less the law", miss.isel(row=row, col=col), over="seed", low=-ENTRY, high=ENTRY),
+        jd.rms_within("entries of S less the law, root mean square over problems", squares, over="seed", high=SINGLE),
     ]
 
 
@@ -96,6 +92,7 @@ def plot_covariance(ds: xr.Dataset, fig: Figure) -> None:
     plotting.scatter(fig.subplots(), ds.predicted_covariance, ds.measured_covariance, "entries of S", log=False)
 
 
+LOOKED = jd.looked(at="0:32", confirmed="31000000:31000032")
 modes = jd.Study(
     evidence="network",
     bounds="derived",
@@ -131,9 +128,10 @@ CLAIMS = (
     ),
     scalar.claim(
         id="cal.sgd_var",
+        bounds=LOOKED,
         statement=r"SGD on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has the variance "
         r"$\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ after $n$ steps from the minimum, $r = 1-\eta h$, and the stationary variance "
-        r"$\eta\sigma^2/(h(2-\eta h))$.",
+        r"$\eta\sigma^2/(h(2-\eta h))$: the means over runs are within 4% of the one and within 1% of the other.",
         judge=judge_variance,
         controls={"momentum": {"momentum": 0.5}},
         rivals={
@@ -146,9 +144,10 @@ CLAIMS = (
     ),
     scalar.claim(
         id="cal.sgd_cov",
-        bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+        bounds=LOOKED,
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
-        r"solves $HS + SH - \eta HSH = \eta C$.",
+        r"solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, every entry is within .03 of the solution on "
+        r"average over problems, and within .02 in single problems (root mean square, sampling error removed).",
         source="arXiv:2012.03636, stationary covariance without momentum",
         quick=scalar.quick.replace(problem="matrix"),
         paper=scalar.paper.replace(problem="matrix"),

@@ -37,7 +37,7 @@ class Modes:
 class Noise:
     """SGD with gradient noise on a quadratic: ``curvature`` times the identity, or random with correlated noise.
 
-    ``momentum`` is a breach.
+    ``momentum`` is a breach. The stationary state is observed in ``replicas`` runs, the first steps in ``starts`` others.
     """
 
     eta: jd.Swept = 0.2
@@ -47,12 +47,13 @@ class Noise:
     problem: jd.Code = jd.code("scalar", "matrix")
     size: int = 4
     replicas: int = 32
+    starts: int = 1024
     burn_in: int = 128
     steps: int = 1024
 
     def __post_init__(self) -> None:
         positive(self, "eta", "curvature")
-        at_least_one(self, "size", "burn_in", "steps")
+        at_least_one(self, "size", "starts", "burn_in", "steps")
         jd.require(self, self.replicas >= 2, "replicas is at least 2: the standard error comes from them", "replicas")
 
 
@@ -97,7 +98,7 @@ def _statistics(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[A
 
 def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
     """SGD from the minimum: covariance after a few steps and in the stationary state, over independent replicas."""
-    k_vectors, k_values, k_mix, k_noise = jax.random.split(key, 4)
+    k_vectors, k_values, k_mix, k_noise, k_start = jax.random.split(key, 5)
     d, matrix = s.size, s.problem == "matrix"
     vectors = jnp.where(matrix, _orthogonal(k_vectors, d), jnp.eye(d, dtype=jnp.float64))
     h = jnp.where(matrix, jax.random.uniform(k_values, (d,), jnp.float64, 0.5, 1.0), 1.0) * s.curvature
@@ -105,20 +106,20 @@ def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
     mix = jnp.where(matrix, jax.random.normal(k_mix, (d, d), jnp.float64) / d**0.5, jnp.eye(d, dtype=jnp.float64)) * s.sigma
     c = mix @ mix.T
 
-    def replica(k: PRNGKeyArray) -> Float[Array, "step d"]:
+    def path(k: PRNGKeyArray, count: int) -> Float[Array, "step d"]:
         def batch(step: Int[Array, ""]) -> Float[Array, " d"]:
             return mix @ jax.random.normal(jax.random.fold_in(k, step), (d,), jnp.float64)
 
         tx = optax.sgd(s.eta, momentum=s.momentum)
         step = train.make_step(lambda x, xi: quadratic_loss(x, xi, hessian), tx, batch)
         first = train.init(tx, jnp.zeros((d,), jnp.float64))
-        return train.record(step, first, lambda state: state.params, samples=s.burn_in + s.steps, every=1)[1]
+        return train.record(step, first, lambda state: state.params, samples=count, every=1)[1]
 
-    xs = jax.vmap(replica)(jax.random.split(k_noise, s.replicas))  # (replica, step, entry)
+    keys = jax.random.split(k_noise, s.replicas), jax.random.split(k_start, s.starts)
+    xs, early = (jax.vmap(path, (0, None))(k, n) for k, n in zip(keys, (s.burn_in + s.steps, TRANSIENT[-1]), strict=True))
     late = xs[:, s.burn_in + 1 :]
     stationary, stationary_se = _statistics(jnp.einsum("rti,rtj->rij", late, late) / s.steps, s.replicas)
-    early = xs[:, jnp.array(TRANSIENT)]
-    transient, transient_se = _statistics(jnp.sum(early**2, -1), s.replicas)
+    transient = jnp.mean(jnp.sum(early[:, jnp.array(TRANSIENT)] ** 2, -1), 0)
     grown = jax.vmap(lambda n: jnp.trace(theory.covariance_after(n, s.eta, h, vectors, c)))(jnp.array(TRANSIENT))
     return jd.observables(
         predicted={
@@ -128,7 +129,6 @@ def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
         measured={"covariance": jd.named(stationary, "row col"), "transient": jd.named(transient, "step")},
         recorded={
             "covariance_error": jd.named(stationary_se, "row col"),
-            "transient_error": jd.named(transient_se, "step"),
             "diffusion": jd.named(theory.diffusion_covariance(s.eta, h, vectors, c), "row col"),
         },
         coords={"step": TRANSIENT},

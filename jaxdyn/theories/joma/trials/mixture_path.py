@@ -40,10 +40,7 @@ class Path(Mixture):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        enough = self.replicates > self.tokens + 2
-        jd.require(
-            self, enough, "a covariance of tokens + 1 coordinates needs more than tokens + 2 replicates", "replicates", "tokens"
-        )
+        jd.require(self, self.replicates >= 8, "replicates is at least 8: the error of the mean path comes from them", "replicates")
         jd.require(self, self.eta > 0, "eta is positive", "eta")
         steps = self.horizon / (self.records * self.eta)
         whole = steps > 1 - 1e-6 and abs(steps - round(steps)) <= 1e-6
@@ -70,7 +67,7 @@ def path_trial(s: Path, key: PRNGKeyArray) -> jd.Observables:
         predicted={"path": jd.named(theory[0, 1:], "time coordinate")},
         measured={"path": jd.named(mean[1:], "time coordinate"), "cosine": cosine, "in_span": inside, "pace": pace[-1] / pace[0]},
         recorded={
-            "end": jd.named(moves[:, -1], "replicate coordinate"),
+            "paths": jd.named(moves[:, 1:], "replicate time coordinate"),
             "without_xi": jd.named(jnp.where(jnp.isfinite(theory[1, 1:]), theory[1, 1:], jnp.nan), "time coordinate"),
             "t": jd.named(ts[1:], "time"),
             "start_cosine": _alignment(one.v, one.centres)[0],

@@ -7,13 +7,13 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import plotting, stats
+from jaxdyn import plotting
 from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
 
 __all__ = ["CLAIMS", "judge_query", "judge_shares"]
 
 SOURCE = "arXiv:2405.04669"
-LEVEL = 0.997  # that all shares pass together if the law is true
+SHARE = 0.04  # by how much the mean share of a target may differ from how often it is drawn
 
 
 def last_three(ds: xr.Dataset) -> xr.Dataset:
@@ -22,14 +22,14 @@ def last_three(ds: xr.Dataset) -> xr.Dataset:
 
 
 def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
-    """Mean shares of the two targets of one row, by a t test; both together take nearly all, and no more."""
+    """Mean share of one of the two targets of a row; both together take nearly all, and no more."""
     late = last_three(ds)
     total = late.measured_share.sum("target", skipna=False).where(ds.taught)
     share = (late.measured_share / total).mean(("record", "index"))
-    away = abs(stats.standard_errors(share - ds.predicted_share))
+    miss = (share - ds.predicted_share).sel(target="direct")  # of the two shares, which are 1 together
     both = total.mean(("record", "index"))
     return [
-        jd.at_most("mean share of a target, in standard errors", away, stats.bonferroni_t(away.size // 2, ds.sizes["seed"], LEVEL)),
+        jd.mean_within("mean share of the direct target less the predicted one", miss, over="seed", low=-SHARE, high=SHARE),
         jd.mean_within("both targets together, mean", both, over="seed", low=0.9, high=1.0),
     ]
 
@@ -99,10 +99,11 @@ QUERY_CAPTION = (
 CLAIMS = (
     study.claim(
         id="rev.cot_training",
-        bounds=LOOKED,
+        bounds=jd.looked(at="0:32", confirmed="32000000:32000032"),
+        seeds=32,
         statement=r"In the one-layer model, where one row must answer both $A \to$ and $A \leadsto$ (a training index of the "
         r"chain-of-thought task), its two targets share nine tenths or more of the probability, on average in proportion to how "
-        r"often they are drawn, 1 : 1 or 3 : 1.",
+        r"often they are drawn, 1 : 1 or 3 : 1 (shares within .04).",
         source=f"derived; {SOURCE}, Theorem 4 speaks of test indices only",
         quick=study.quick.replace(indirect=WEIGHTS),
         paper=study.paper.replace(indirect=WEIGHTS),

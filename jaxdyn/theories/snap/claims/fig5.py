@@ -21,23 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "plot_fig5", "rows_of", "still"]
 
-LEVEL = 0.9973  # that all 16 means pass together
-ROUNDING = 0.005  # of the reference, which has two decimals
+NEAR, FAR = 0.02, 0.06  # by how much a mean may differ from the reference, which is rounded to two decimals: more
+# for SGD with momentum, whose runs differ by .01 to .02 among one another, so that the mean of the reference's five does by .01
+LEVEL = 1 - 0.003 / 4  # that the four intervals of one run hold together: all 16 do at 99.7%
 
 
 def judge_fig5(ds: xr.Dataset) -> list[jd.Check]:
-    """Means over seeds against the reference, in standard errors of both; cells without a reference are passed over."""
+    """Means over seeds less the reference, run by run of the reference; cells without a reference are passed over."""
     jd.need(ds, seed=2)
-    gap = (ds.measured_numbers - ds.predicted_numbers).where(ds.known == 1)
-    runs = gap.count("seed")
-    tests = int((runs > 0).sum())
-    if not tests:
+    checks = []
+    for row, part in rows_of(ds):
+        gap = (part.measured_numbers - part.predicted_numbers).where(part.known == 1)
+        if int(gap.count("seed").min()) < 2:
+            continue
+        width = FAR if (row.optimizer, row.momentum) == ("sgd", 0.9) else NEAR
+        words = f"{row.name}: mean after all steps less the reference"
+        checks.append(jd.mean_within(words, gap, over="seed", low=-width, high=width, level=LEVEL))
+    if not checks:
         raise jd.Inconclusive("no cell has the optimizer, momentum, ratio and tokens of a reference run")
-    spread = gap.var("seed", ddof=1)  # the reference's as well: its runs are independent ones of the same kind
-    error = np.sqrt(spread / runs + spread / published.REFERENCE_SEEDS)
-    score = (abs(gap.mean("seed")) - ROUNDING).clip(0) / error
-    bound = stats.bonferroni_t(tests, ds.sizes["seed"], LEVEL)
-    return [jd.at_most("mean after all steps, deviation from the reference beyond its rounding, in s.e.", score, bound)]
+    return checks
 
 
 def kept(attention: xr.DataArray) -> xr.DataArray:
@@ -87,7 +89,7 @@ def rows_of(ds: xr.Dataset) -> list[tuple[published.Row, xr.Dataset]]:
     for row in published.FIG5:
         cell = {"optimizer": row.optimizer, "momentum": row.momentum, "ratio": row.ratio}
         if all(value in ds[axis].values for axis, value in cell.items()):
-            rows.append((row, ds.sel(cell)))
+            rows.append((row, ds.sel({axis: value for axis, value in cell.items() if axis in ds.dims})))
     return rows
 
 
@@ -141,12 +143,13 @@ CLAIMS = (
         statement=r"The setting of Figure 5 (two classes, 100 steps in batches of 128 sampled sequences), which the paper shows in "
         r"pictures, in numbers of two implementations: entropy of attention among a class's own tokens 1.94 for SGD with "
         r"momentum .9 and $\eta_Y = \eta_Z = 1$, 2.08 for $\eta_Y = 10$, 2.06 without momentum, 2.18 for Adam; these, the entropy "
-        r"over all tokens, the mass of common tokens and the attention on the most frequent token agree with an independent "
-        r"implementation within sampling error (Student's t at 99.73% for all 16 means).",
+        r"over all tokens, the mass of common tokens and the attention on the most frequent token, averaged over runs, agree with "
+        r"the means of five runs of an independent implementation within .06 for SGD with momentum and within .02 otherwise.",
         source=f"{study.source}; the numbers are those of an independent run in NumPy, the paper shows pictures",
         judge=judge_fig5,
         evidence="numbers",
-        bounds="derived",  # sampling error of two means at a stated level
+        bounds=jd.looked(at="0:20", confirmed="32000000:32000020"),
+        seeds=20,
         rivals={
             "attention does not move": still,
             "momentum makes no difference": jd.rolled(predicted_numbers="momentum"),

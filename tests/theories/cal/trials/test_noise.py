@@ -21,7 +21,7 @@ def test_modes_follow_the_recursion_of_heavy_ball():
 
 
 def test_covariances_scale_with_the_squared_noise_on_the_same_draws():
-    grid = jd.grid(noise.Noise, sigma=[0.5, 1.0], problem=["scalar", "matrix"], size=2, replicas=4, burn_in=4, steps=40)
+    grid = jd.grid(noise.Noise, sigma=[0.5, 1.0], problem=["scalar", "matrix"], size=2, replicas=4, starts=4, burn_in=4, steps=40)
     ds = jd.sweep(noise.noise_trial, grid, 2)
     for name in ("measured_covariance", "predicted_covariance", "covariance_error", "measured_transient", "diffusion"):
         np.testing.assert_allclose(ds[name].sel(sigma=1.0), 4 * ds[name].sel(sigma=0.5), rtol=1e-9, atol=1e-14, err_msg=name)
@@ -43,7 +43,8 @@ def test_standard_errors_are_those_of_the_replicas(x64):
 
 
 @pytest.mark.parametrize(
-    ("cls", "fields"), [(noise.Modes, {"eta": 0.0}), (noise.Modes, {"steps": 0}), (noise.Noise, {"replicas": 1})]
+    ("cls", "fields"),
+    [(noise.Modes, {"eta": 0.0}), (noise.Modes, {"steps": 0}), (noise.Noise, {"replicas": 1}), (noise.Noise, {"starts": 0})],
 )
 def test_settings_are_checked(cls, fields):
     with pytest.raises(jd.UsageError, match=next(iter(fields))):

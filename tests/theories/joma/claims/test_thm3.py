@@ -11,7 +11,7 @@ from ..helpers import distorted, panels, upheld
 
 @pytest.fixture(scope="module")
 def field_runs():
-    grid = jd.grid(Mixture, activation=["relu", "tanh"], noise=["gauss"], tokens=5, components=2, samples=4000)
+    grid = jd.grid(Mixture, activation=["relu", "tanh"], noise=["gauss"], tokens=5, components=2, samples=200_000)
     return jd.sweep(thm3.field_trial, grid, 4)
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.stats
 import xarray as xr
 
 import jaxdyn as jd
@@ -18,17 +17,17 @@ def path_runs():
     """Paths as the judge meets them: first-order step error, Monte Carlo error of the stated size, one activation."""
     rng = np.random.default_rng(0)
     eta, runs, path = np.array([0.04, 0.02, 0.01]), ("activation", "eta", "seed"), ("time", "coordinate")
-    predicted, drift, noise = rng.normal(size=(3, 1, 1, 6, 5, 4))
+    predicted, drift = rng.normal(size=(2, 1, 1, 6, 5, 4))
     step = eta[None, :, None, None, None]
-    measured = predicted + 3e-3 * noise / 32**0.5 + 0.2 * step * drift + 0.1 * step**2
+    each = 0.05 * rng.normal(size=(1, 1, 6, 32, 5, 4))  # Monte Carlo errors of the replicates, the same for all step sizes
+    paths = (predicted + 0.2 * step * drift + 0.1 * step**2)[:, :, :, None] + each
+    measured = paths.mean(3)
     shape = measured.shape
-    each = 3e-3 * rng.normal(size=(1, 1, 6, 32, 4))
-    each = each - each.mean(-2, keepdims=True)  # replicates around the mean
     return xr.Dataset(
         {
             "predicted_path": ((*runs, *path), np.broadcast_to(predicted, shape)),
             "measured_path": ((*runs, *path), measured),
-            "end": ((*runs, "replicate", "coordinate"), measured[..., -1, None, :] + each),
+            "paths": ((*runs, "replicate", *path), paths),
             "without_xi": ((*runs, *path), np.broadcast_to(predicted + 0.1 * drift, shape)),
             "measured_in_span": (runs, np.full(shape[:3], 0.9)),
             "measured_pace": (runs, np.full(shape[:3], 0.5)),
@@ -53,14 +52,24 @@ def test_path_judge(path_runs):
         thm3_path.judge_path(path_runs.assign_coords(eta=[0.04, 0.02, 0.012]))
 
 
-def test_hotelling_refuses_a_true_mean_at_its_level():
-    """Over correlated coordinates: F is beyond its 1% quantile in 1% of the runs."""
+def test_a_bend_away_from_the_law_is_found_whatever_its_length(path_runs):
+    """At a right angle to the law's path, so that the length along it is unchanged."""
+    law, bend = path_runs.predicted_path, path_runs.without_xi - path_runs.predicted_path
+    across = bend - law * (bend * law).sum(["time", "coordinate"]) / (law**2).sum(["time", "coordinate"])
+    off = path_runs.assign(paths=(path_runs.paths + across).transpose(*path_runs.paths.dims))
+    assert [c.passed for c in thm3_path.judge_path(off)] == [True, False, True]
+
+
+def test_squared_distances_are_unbiased():
+    """Against the double sum; and without a distance their mean is zero, though replicates scatter."""
     rng = np.random.default_rng(1)
-    mix = rng.normal(size=(4, 4))
-    miss = xr.DataArray(rng.normal(size=(4000, 12, 4)) @ mix, dims=("seed", "replicate", "coordinate"))
-    test, _ = thm3_path.hotelling(miss)
-    share = float((test > scipy.stats.f.isf(0.01, 4, 8)).mean())
-    assert abs(share - 0.01) < 4 * np.sqrt(0.01 * 0.99 / 4000)
+    miss = xr.DataArray(rng.normal(size=(500, 8, 3, 2)), dims=("seed", "replicate", "time", "coordinate"))
+    found = thm3_path.squared_distance(miss)
+    one = miss.values[7, 4:].reshape(4, 6)
+    np.testing.assert_allclose(found.isel(seed=7, block=1), ((one @ one.T).sum() - (one**2).sum()) / 12)
+    error = 6**0.5 * (2 / 12) ** 0.5 / 1000**0.5  # of 1000 estimates in 6 dimensions
+    assert abs(float(found.mean())) < 4 * error
+    assert float(thm3_path.squared_distance(miss + 1).mean()) == pytest.approx(6, abs=8 * (error + 6**0.5 / 2000**0.5))
 
 
 def test_figures_draw(path_runs):

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.orth.claims import directions
@@ -17,3 +19,41 @@ def test_random_trial_is_plain_numpy(x64):
         pairs = (u @ u.T)[np.triu_indices(6, 1)]
         np.testing.assert_allclose(found.measured["signed"].value[i], pairs.mean(), rtol=1e-10)
         np.testing.assert_allclose(found.measured["absolute"].value[i], np.abs(pairs).mean(), rtol=1e-10)
+
+
+@pytest.fixture
+def sets():
+    """Made-up means of sets of vectors, near their formulas."""
+    rng, dim, axes = np.random.default_rng(0), np.array([64.0, 128.0]), ("common", "seed", "dim")
+    ones = np.ones((2, 64, 2))
+    common = np.array([0.1, 0.5])[:, None, None]
+    noise = 1 + 0.004 * rng.normal(size=ones.shape)
+    return xr.Dataset(
+        {
+            "predicted_absolute": (axes, ones * (2 / np.pi / dim) ** 0.5 / (1 - 1 / (4 * dim))),
+            "measured_absolute": (axes, noise * (2 / np.pi / dim) ** 0.5 / (1 - 1 / (4 * dim))),
+            "approximate": (axes, ones * (2 / np.pi / dim) ** 0.5),
+            "predicted_gram": (axes, ones),
+            "measured_gram": (axes, noise**0.5),
+            "predicted_signed": (axes, ones * common**2),
+            "measured_signed": (axes, noise * common**2),
+            "rho": (axes[:2], (ones * common**2)[..., 0]),
+        },
+        {"common": common.ravel(), "dim": dim},
+    )
+
+
+def refused(checks):
+    """Which checks fail for certain."""
+    return {i for i, c in enumerate(checks) if c.passed is False}
+
+
+def test_judges_of_random_vectors(sets):
+    for judge in (directions.judge_absolute, directions.judge_signed):
+        assert all(c.passed for c in judge(sets))
+    assert refused(directions.judge_absolute(jd.scaled(predicted_absolute=1.012)(sets))) == {0, 2}
+    assert refused(directions.judge_absolute(jd.scaled(predicted_gram=1.012)(sets))) == {1}
+    assert refused(directions.judge_signed(jd.scaled(predicted_signed=1.04)(sets))) == {0}
+    assert refused(directions.judge_signed(jd.scaled(rho=1.05)(sets))) == {1}
+    small = sets.assign(predicted_signed=sets.predicted_signed * xr.where(sets.common < 0.2, 1.05, 1))
+    assert all(c.passed for c in directions.judge_signed(small)), "a small mean may be missed by more"

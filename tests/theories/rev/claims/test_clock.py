@@ -1,24 +1,28 @@
 """Judge of the clock."""
 
+import numpy as np
 import pytest
 
-import jaxdyn as jd
 from jaxdyn.theories.rev.claims import clock
-from tests.theories.rev.helpers import distorted, passed, plain
+from tests.theories.rev.helpers import distorted, passed, plain, rejected
+
+
+@pytest.fixture
+def runs(cot_runs):
+    """Real rows; their means are made up, near the law, since so few runs would decide nothing."""
+    ds = plain(cot_runs)
+    noise = np.random.default_rng(0).normal(size=ds.predicted_mean.shape)
+    return ds.assign(measured_mean=ds.predicted_mean * (1 + 0.002 * noise))
 
 
 @pytest.mark.parametrize("name, factor", [("mean", 1.1), ("mean", 0.9), ("row", 1.1), ("row", 0.9)])
-def test_clock_judge(cot_runs, name, factor):
-    ds = plain(cot_runs)
-    assert passed(clock.judge, ds)
-    assert not passed(clock.judge, distorted(ds, name, factor))
+def test_clock_judge(runs, name, factor):
+    assert passed(clock.judge, runs)
+    assert rejected(clock.judge, distorted(runs, name, factor))
 
 
-def test_clock_judge_rejects_other_models_and_the_flow(cot_runs):
-    ds = plain(cot_runs)
-    assert not passed(clock.judge, clock.unmoved(ds))
-    flow = ds.assign(predicted_mean=ds.flow_mean)
-    assert clock.deviation(flow).max() > 2 * clock.deviation(ds).max()
-    assert not passed(clock.judge, plain(cot_runs, context="both"))
-    with pytest.raises(jd.Inconclusive, match="8 seeds"):
-        clock.judge(ds.isel(seed=slice(4)))
+def test_clock_judge_rejects_other_models_and_the_flow(runs, cot_runs):
+    assert rejected(clock.judge, clock.unmoved(runs))
+    assert [c.passed for c in clock.judge(runs.assign(predicted_mean=runs.flow_mean))][0] is False
+    assert rejected(clock.judge, plain(cot_runs, context="both"))
+    assert not rejected(clock.judge, plain(cot_runs)), "few runs refute nothing"

@@ -9,8 +9,8 @@ from tests.theories.snap.helpers import both_ways, passes
 
 @pytest.fixture(scope="module")
 def one_sample():
-    grid = jd.grid(claims.OneSample, eta=[2.0], skew=[0.0, 0.5], tokens=16, classes=3, distinct=2, steps=40)
-    return jd.sweep(claims.one_sample_trial, grid, seeds=64)
+    grid = jd.grid(claims.OneSample, eta=[2.0], skew=[0.0, 0.5], tokens=16, classes=3, distinct=2, steps=80)
+    return jd.sweep(claims.one_sample_trial, grid, seeds=2048)
 
 
 def test_judge_of_the_frozen_network(frozen_runs):
@@ -34,12 +34,11 @@ def test_judge_of_single_samples(one_sample):
     good = one_sample.sel(skew=0.0)
     assert passes(claims.judge_one_sample, good)
     assert not passes(claims.judge_one_sample, one_sample.sel(skew=0.5))
-    assert not passes(claims.judge_one_sample, jd.swap(predicted_hit="flow_hit")(good))
+    assert any(c.passed is False for c in claims.judge_one_sample(jd.swap(predicted_hit="flow_hit")(good)))
     assert not any(c.passed for c in claims.judge_one_sample(claims.chance(good)))
     for variable in ("advantage", "hit"):
         assert not passes(claims.judge_one_sample, good.assign({f"predicted_{variable}": 1.1 * good[f"predicted_{variable}"]}))
-    with pytest.raises(jd.Inconclusive, match="8 seeds"):
-        claims.judge_one_sample(good.isel(seed=slice(4)))
+    assert all(c.passed is not False for c in claims.judge_one_sample(good.isel(seed=slice(4)))), "few runs refute nothing"
 
 
 def test_records_fall_on_steps():
