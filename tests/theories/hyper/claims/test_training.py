@@ -66,6 +66,7 @@ def test_weight_decay():
     ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
     assert passed(training.judge_decay(ds)) == [True, True, True]
     assert passed(training.judge_decay(training.published_gain(ds))) == [False, True, False]
+    assert passed(training.judge_decay(training.still(ds)))[1:] == [False, False]  # a gain of exactly nothing is below a point
 
 
 def test_threshold():
