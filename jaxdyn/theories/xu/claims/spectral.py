@@ -206,7 +206,7 @@ CLAIMS = (
         found={
             "with decay: share that fires": (0.9, 1.0),
             f"with decay: epoch of firing, mean (paper: {FIRES_AT})": (150.0, 165.0),
-            "with decay: epochs from firing to a test accuracy of .95, mean": (140.0, 210.0),
+            "with decay: epochs from firing to a test accuracy of .95, mean": (120.0, 195.0),
             "without decay: share that fires": (0.4, 1.0),
         },
     ),
