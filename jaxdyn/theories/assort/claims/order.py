@@ -168,7 +168,7 @@ CLAIMS = (
             "right solutions, random m, codes permuted": (0.25, 1.0),
             "trace as text less random m": (0.40, 0.75),
             "random m less all replaced": (-0.45, 0.10),
-            "random m less curriculum": (-0.10, 0.10),
+            "random m less curriculum": (-0.15, 0.20),
         },
     ),
     STUDY.claim(

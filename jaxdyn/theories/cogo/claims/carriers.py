@@ -18,25 +18,27 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS"]
 
+NEAR = (0.75, 2.5)  # times the number of order-6 groups at the least norm: 3 to 9 groups modulo 23
+
 
 def judge_bias(ds: xr.Dataset) -> list[jd.Check]:
     """At each order-4 frequency: what its own nodes leave, and what the nodes of order-6 groups add."""
     return [
-        jd.at_most("own mean + that of order-6 nodes, over the own mean", jd.relative_error(ds, "bias", "part"), 0.05),
-        jd.at_most("modulus of the own mean: relative error", jd.relative_error(ds, "own"), 0.05),
+        jd.at_most("own mean + that of order-6 nodes, over the own mean", jd.relative_error(ds, "bias", "part"), 0.08),
+        jd.at_most("modulus of the own mean: relative error", jd.relative_error(ds, "own"), 0.08),
     ]
 
 
 def judge_one(ds: xr.Dataset) -> list[jd.Check]:
     """The loss that is left without the entries of order-6 groups."""
-    return [jd.at_most("rise of the loss: relative error", jd.relative_error(ds, "rise"), 0.05)]
+    return [jd.at_most("rise of the loss: relative error", jd.relative_error(ds, "rise"), 0.08)]
 
 
 def judge_n6(ds: xr.Dataset) -> list[jd.Check]:
     """The number of order-6 groups against that of the least norm, and the norm against that of the composed solution."""
     ratio = ds.measured_n6 / ds.predicted_n6
     return [
-        jd.within("order-6 groups / their number at the least norm", ratio, 1.0, 2.0),
+        jd.within("order-6 groups / their number at the least norm", ratio, *NEAR),
         jd.at_most("squared norm: relative error", jd.relative_error(ds, "norm"), 0.02),
     ]
 
@@ -101,7 +103,9 @@ def plot_n6(ds: xr.Dataset, fig: Figure) -> None:
     part = plotting.first_run(ds, "decay", "seed")
     mean, best = part.measured_n6.mean("seed"), float(np.ravel(part.predicted_n6)[0])
     left.plot(part.decay, mean, "o-", label="mean over seeds")
-    left.axhspan(best, 2 * best, color=plotting.COLORS["theory"], alpha=0.2, label="least norm's number to twice that")
+    left.axhspan(
+        NEAR[0] * best, NEAR[1] * best, color=plotting.COLORS["theory"], alpha=0.2, label="0.75 to 2.5 times the least norm's"
+    )
     left.set(xscale="log", xlabel="decay", ylabel="order-6 groups", ylim=(0, None))
     ticks(left, part.decay)
     plotting.scatter(right, ds.predicted_norm, ds.measured_norm, label="trained networks")
@@ -134,9 +138,10 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.bias_carrier",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
         statement=r"In networks trained on modular addition with weight decay 5e-5 to 2e-4, the mean that an order-4 frequency k "
         r"leaves in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$, has modulus $\sqrt2$ (paper's scale) and is cancelled "
-        r"by $\sum_j \sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes j of order-6 groups, both within 5%.",
+        r"by $\sum_j \sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes j of order-6 groups, both within 8%.",
         source="derived; arXiv:2410.01779 composes solutions of orders 4 and 6 without saying where trained networks keep the bias",
         judge=judge_bias,
         controls={
@@ -151,9 +156,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.one_o6",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
         statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 need order-6 groups beside order-4 ones: "
         r"without the c-entries of order-6 nodes at order-4 frequencies k the loss rises by $2|m_k|^2/d$ for each of these, within "
-        r"5% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
+        r"8% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
         judge=judge_one,
         controls={"entries of order-4 nodes removed": jd.swap(measured_rise="rise_four")},
         rivals={"order-4 groups need no others": jd.swap(predicted_rise=0.0)},
@@ -163,9 +169,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.n6_trained",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
         statement=r"Networks trained on modular addition with weight decay 5e-5 to 5e-4 are close to the least norm: they keep "
-        r"between $n_6^*$ and $2 n_6^*$ order-6 groups, $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$, and "
-        r"their squared norm is that of the composed solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%.",
+        r"between $0.75\,n_6^*$ and $2.5\,n_6^*$ order-6 groups, "
+        r"$n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$, and their squared norm is that of the composed "
+        r"solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%.",
         source="derived; growing share of order 4: arXiv:2410.01779, figure 4",
         quick=QUICK.replace(decay=list(CONVERGED)),
         paper=PAPER.replace(decay=list(CONVERGED)),
@@ -177,8 +185,8 @@ CLAIMS = (
             "decay keeps the memorising solution": jd.swap(predicted_norm="memory_norm"),
         },
         plot=plot_n6,
-        caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $n_6^*$ to $2n_6^*$. Right: "
-        r"squared norm of the trained weights against that of the composed solution, one point a run; line: equality.",
+        caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $0.75\,n_6^*$ to $2.5\,n_6^*$. "
+        r"Right: squared norm of the trained weights against that of the composed solution, one point a run; line: equality.",
     ),
     STUDY.claim(
         id="cogo.diag_sum",

@@ -38,7 +38,7 @@ CLAIMS = (
         trial=trial,
         quick=jd.grid(Clouds, beta=[0.7, 1.0, 1.4]),
         paper=jd.grid(Clouds, beta=[0.7, 1.0, 1.4], sigma=[0.15, 0.25], tokens=2048),
-        seeds=32,
+        seeds=48,
         paper_seeds=128,
         evidence="algebra",
         source="derived; the picture: arXiv:2310.17157, section 3.3",
@@ -48,7 +48,7 @@ CLAIMS = (
         r"Gaussian clouds of 512 tokens, of standard deviation $\sigma = 0.25$ and centres 6 apart, shrinks deviations from a "
         r"cloud's mean by $\beta\sigma^2$ and moves the mean to $(1 + \beta\sigma^2)\mu$: on average over draws within 10% and 1%. "
         "(Attention on random tokens; no training. At a high temperature the two clouds merge instead.)",
-        bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+        bounds=jd.looked(at="0:32", confirmed="51000000:51000048"),
         judge=judge,
         controls={"a high temperature: the clouds merge": {"beta": 0.01}, "wide clouds that overlap": {"sigma": 1.5}},
         rivals={

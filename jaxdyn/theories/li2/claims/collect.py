@@ -243,8 +243,9 @@ CLAIMS = (
         r"effect put in by hand. Equal features attain the bound.",
         source=f"{SOURCE}, with the factor L in the bound",
         judge=judge_collect,
+        seeds=16,
         evidence="reduced",
-        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
+        bounds=jd.looked(at="0:8", confirmed="51000000:51000016"),
         controls={
             "Gaussian starts": {"law": "gaussian"},
             "learned features suppressed too little": {"suppression": 0.6},

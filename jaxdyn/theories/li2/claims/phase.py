@@ -199,7 +199,7 @@ PHASE = jd.Study(
         lr=0.01,
         epochs=800,
     ),
-    seeds=4,
+    seeds=6,
     paper_seeds=8,
     source=SOURCE,
     evidence="network",

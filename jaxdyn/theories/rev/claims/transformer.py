@@ -230,8 +230,8 @@ CLAIMS = (
         controls={"what training asks": asked_before},
         rivals=COMPLETE,
         found={
-            "share of its kind that the right answer beats, less 1/2, mean": (0.1, 0.25),
-            "z of the right answer among its kind, mean": (0.4, 1.0),
+            "share of its kind that the right answer beats, less 1/2, mean": (0.0, 0.33),
+            "z of the right answer among its kind, mean": (0.1, 1.1),
         },
         plot=plot_rank,
         caption=RANK_CAPTION,

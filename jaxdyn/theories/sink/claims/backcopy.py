@@ -107,12 +107,12 @@ STUDY = jd.Study(
     caption="Weight on token 0 at idle queries (dashed: uniform attention), margin of its score and size of its value along "
     "training, by form of attention: median and central 90% of the runs.",
 )
-FOUND = {  # means over the runs of three sets of 12 seeds, 0:12, 7102000:7102012 and 7103000:7103012
-    "softmax": (4.0, 4.6),
-    "zero_sink": (4.0, 4.7),
-    "sink_bias": (3.7, 4.8),
-    "relu": (0.05, 0.22),
-    "sigmoid": (4.7, 6.2),
+FOUND = {  # means of four sets of 12 seeds, from 0, 7102000, 7103000 and 41000000, and room for those of others
+    "softmax": (3.5, 5.5),
+    "zero_sink": (3.5, 5.7),
+    "sink_bias": (3.3, 5.3),
+    "relu": (0.05, 0.45),
+    "sigmoid": (4.2, 6.4),
 }
 SETUP = (
     "one-block transformers with one head, trained by Adam for 600 steps on the Bigram-Backcopy task (17 tokens, 3 of them "
@@ -131,9 +131,9 @@ CLAIMS = (
         judge=judge_emerge,
         controls={"ReLU attention": {"attention": "relu"}},
         found={
-            "share of token 0 at idle queries over that of uniform attention": (3.2, 4.8),
-            "weight on token 0 at triggers over that of uniform attention": (0.02, 0.05),
-            "size of the value of token 0 over the mean of others": (0.35, 0.55),
+            "share of token 0 at idle queries over that of uniform attention": (3.0, 5.5),
+            "weight on token 0 at triggers over that of uniform attention": (0.01, 0.07),
+            "size of the value of token 0 over the mean of others": (0.3, 0.65),
         },
     ),
     STUDY.claim(

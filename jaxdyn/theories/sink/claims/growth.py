@@ -127,10 +127,10 @@ CLAIMS = (
         quick=SGD,
         paper=SGD,
         paper_seeds=64,
-        found={
-            "variance of the margin explained by a line in ln t": (0.87, 0.94),
-            "variance of the margin explained by a line in the square root of t": (0.82, 0.91),
-            "variance of the margin explained by a line in t": (0.75, 0.86),
+        found={  # the intervals of 64 runs, and room to either side
+            "variance of the margin explained by a line in ln t": (0.78, 0.95),
+            "variance of the margin explained by a line in the square root of t": (0.72, 0.92),
+            "variance of the margin explained by a line in t": (0.65, 0.87),
             "slope of the margin in ln t": (0.3, 2.5),
         },
     ),
@@ -145,7 +145,7 @@ CLAIMS = (
         paper=SGD,
         paper_seeds=64,
         controls={"steps of the drain permuted": shuffled},
-        found={"rank correlation along the steps": (-0.9, -0.65)},
+        found={"rank correlation along the steps": (-0.9, -0.6)},
     ),
     STUDY.claim(
         id="sink.bb_needed",

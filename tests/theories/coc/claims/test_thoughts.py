@@ -46,6 +46,12 @@ def test_each_rival_fails_its_claim():
         assert all_passed(thoughts.judge_order(rival(ds))) is False
 
 
+def test_one_network_without_a_fall_of_entropy_leaves_the_mean_open():
+    ds = made()
+    check = thoughts.judge_entropy(ds.assign(measured_fall_t=ds.measured_fall_t.where(ds.seed > 0, -2.0)))[2]
+    assert check.name.endswith("mean over networks") and check.passed is None and check.interval[0] < 0 < check.value
+
+
 def test_pauses_fed_for_thoughts_lose_nothing_when_thoughts_are_changed():
     ds = made()
     assert all_passed(thoughts.judge_ablation(thoughts.paused(ds))) is False

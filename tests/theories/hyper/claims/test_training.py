@@ -63,9 +63,11 @@ def test_bound():
 def test_weight_decay():
     ds = made().sel(encoder="mlp", drop=True)
     gain = xr.DataArray([0.0, 0.0, 0.12], dims="decoupled", coords={"decoupled": [0.0, 0.1, 1.0]})
+    gain = gain * xr.DataArray([0.0, 1.0, 1.0], dims="step")
     ds = ds.assign(measured_accuracy=ds.measured_accuracy + gain, measured_loss=ds.measured_loss + 0.3 * gain)
     assert passed(training.judge_decay(ds)) == [True, True, True]
     assert passed(training.judge_decay(training.published_gain(ds))) == [False, True, False]
+    assert passed(training.judge_decay(training.still(ds)))[1:] == [False, False]  # a gain of exactly nothing is below a point
 
 
 def test_threshold():

@@ -72,6 +72,18 @@ def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
         spectral.judge(lawful.isel(seed=slice(4)))
 
 
+def test_a_network_that_does_not_generalise_is_counted_and_passed_over(lawful):
+    slow = (lawful.seed == 0) & (lawful.decay > 0)
+    ds = lawful.assign(test=lawful.test.where(~slow, 0.5), measured_time=lawful.measured_time.where(~slow, 400.0))
+    judged, whole = spectral.judge(ds), spectral.judge(lawful)
+    assert passed(judged) and judged[1].gate and judged[1].value == pytest.approx(11 / 12)
+    assert judged[4].value == pytest.approx(80.5, abs=1) and judged[4].value != whole[4].value
+    many = (lawful.seed < 4) & (lawful.decay > 0)
+    assert spectral.judge(lawful.assign(test=lawful.test.where(~many, 0.5)))[1].passed is False
+    lost = lawful.assign(test=lawful.test.where(lawful.seed > 0))
+    assert np.isnan(spectral.generalised(spectral.worlds(lost)[0]).sel(seed=0))
+
+
 def test_late_wants_generalisation_before_the_gap_and_without_decay(lawful):
     assert not passed(spectral.judge_late(lawful))
     early = lawful.assign(measured_time=lawful.measured_time * 0 - 10 + np.arange(12) / 100, test=lawful.test * 0 + 1)
