@@ -17,11 +17,11 @@ REPLACED = [0.0, 3.0, 4.0, 10.0, 16.0, 20.0, 21.0, 40.0]
 def judge_hybrid(ds: xr.Dataset) -> list[jd.Check]:
     """Lengths, numbers of codes, and traces that were opened again."""
     jd.need(ds, replaced=(0.0, 3.0, 4.0, 40.0))
-    wrong = (ds.measured_trace != ds.predicted_trace).sum("place")
+    wrong = (ds.measured_trace != ds.predicted_trace).sum("place") + abs(ds.measured_size - ds.predicted_size)
     return [
         jd.at_most("tokens of a sequence: absolute error", abs(ds.measured_length - ds.predicted_length), 0),
         jd.at_most("codes in a sequence: absolute error", abs(ds.measured_used - ds.predicted_used), 0),
-        jd.at_most("tokens of an opened trace that are wrong", wrong, 0),
+        jd.at_most("tokens of an opened trace that are wrong, missing or too many", wrong, 0),
     ]
 
 

@@ -18,12 +18,13 @@ SETTLED = 1e-4
 
 
 def checks(ds: xr.Dataset, how: str) -> list[jd.Check]:
-    """Collapse, cosines, gaps of logits, duality and loss at the end."""
-    error = {n: abs(ds[f"measured_{n}{how}"] - ds[f"predicted_{n}{how}"]) for n in ("cosines", "gaps", "objective")}
+    """Collapse, cosines, gaps of logits, lengths, duality and loss at the end."""
+    error = {n: abs(ds[f"measured_{n}{how}"] - ds[f"predicted_{n}{how}"]) for n in ("cosines", "gaps", "sizes", "objective")}
     return [
         jd.at_most("scatter within classes over that between them", ds[f"measured_within{how}"], SETTLED),
         jd.at_most("cosines of centred class means, all pairs, against -1/(K - 1)", error["cosines"], SETTLED),
         jd.at_most("right logit less every other one, against ln(1/decay - K + 1)", error["gaps"], SETTLED),
+        jd.at_most("squared lengths of class means and rows of W, against (1 - 1/K) ln(1/decay - K + 1)", error["sizes"], SETTLED),
         jd.at_most("distance of classifier and class means, each over its norm", ds[f"measured_dual{how}"], SETTLED),
         jd.at_most("loss less its minimum", error["objective"], SETTLED),
     ]
@@ -60,7 +61,7 @@ def still_descent(ds: xr.Dataset) -> xr.Dataset:
 
 def started(ds: xr.Dataset, how: str) -> xr.Dataset:
     """The start in the place of the end."""
-    names = ("cosines", "gaps", "within", "dual", "objective")
+    names = ("cosines", "gaps", "sizes", "within", "dual", "objective")
     return ds.assign({f"measured_{n}{how}": ds[f"start_{n}"] for n in names})
 
 
@@ -102,7 +103,8 @@ MODEL = "the unconstrained-features model (3 or 10 classes of 4 features in 12 d
 END = (
     r"the features of a class coincide, all cosines of two centred class means are $-1/(K-1)$, the classifier is proportional "
     r"to the class "
-    r"means, every right logit exceeds every other one by $\ln(1/\lambda - K + 1)$, and the loss is its minimum: each to $10^{-4}$."
+    r"means, every right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the "
+    r"classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
 )
 BREACHES = {
     "half of the classes 10 times as heavy": {"imbalance": 10.0},

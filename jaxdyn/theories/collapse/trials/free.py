@@ -62,6 +62,12 @@ def gaps(logits: Float[Array, "K m K"], used: Array) -> tuple[Array, Array]:
     return jnp.min(jnp.where(others, difference, jnp.inf)), jnp.max(jnp.where(others, difference, -jnp.inf))
 
 
+def lengths(p: model.Free, used: Array) -> tuple[Array, Array]:
+    """Least and largest squared length of a class mean and of a row of the classifier."""
+    squares = jnp.stack([jnp.sum(jnp.mean(p.h, 1) ** 2, -1), jnp.sum(p.w**2, -1)])
+    return jnp.min(jnp.where(used, squares, jnp.inf)), jnp.max(jnp.where(used, squares, -jnp.inf))
+
+
 def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     """Measures along the flow and at the end of gradient descent, beside the minimum."""
     index, used = jnp.arange(s.most), jnp.arange(s.most) < s.classes
@@ -89,23 +95,23 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     def look(p: model.Free) -> dict[str, Array]:
         z = model.logits(p, used)
         m = measures.measure(p.h.reshape(-1, s.width), labels, p.w, z.reshape(-1, s.most), used)
-        low, high = gaps(z, used)
-        return m._asdict() | {"gap_low": low, "gap_high": high, "objective": loss(p, *args)}
+        (low, high), (least, most) = gaps(z, used), lengths(p, used)
+        ends = {"gap_low": low, "gap_high": high, "size_low": least, "size_high": most}
+        return m._asdict() | ends | {"objective": loss(p, *args)}
 
     watched, ended = jax.vmap(look)(path.ys), look(last)
-    cosine, gap = minimum.cosine(k), minimum.gap(k, s.decay)
-    predicted = {
-        "cosines": jd.named(jnp.stack([cosine, cosine]), "end"),
-        "gaps": jd.named(jnp.stack([gap, gap]), "end"),
+    both = {"cosines": minimum.cosine(k), "gaps": minimum.gap(k, s.decay), "sizes": minimum.size(k, s.decay)}
+    predicted = {name: jd.named(jnp.stack([value, value]), "end") for name, value in both.items()} | {
         "objective": minimum.least(k, s.decay),
     }
 
     def ends(o: dict[str, Array]) -> dict[str, Array]:
-        return {"cosines": jnp.stack([o["low"], o["high"]]), "gaps": jnp.stack([o["gap_low"], o["gap_high"]])}
+        pairs = {"cosines": ("low", "high"), "gaps": ("gap_low", "gap_high"), "sizes": ("size_low", "size_high")}
+        return {name: jnp.stack([o[low], o[high]]) for name, (low, high) in pairs.items()}
 
     flowed, descended = ends({n: v[-1] for n, v in watched.items()}), ends(ended)
     measured = {n: jd.named(v, "end") for n, v in flowed.items()} | {"objective": watched["objective"][-1]}
-    predicted |= {f"{n}_descent": predicted[n] for n in ("cosines", "gaps", "objective")}
+    predicted |= {f"{n}_descent": predicted[n] for n in (*both, "objective")}
     measured |= {f"{n}_descent": jd.named(v, "end") for n, v in descended.items()} | {"objective_descent": ended["objective"]}
     measured |= {"within": watched["within"][-1], "dual": watched["dual"][-1]}
     measured |= {"within_descent": ended["within"], "dual_descent": ended["dual"]}

@@ -17,9 +17,10 @@ __all__ = ["CLAIMS", "judge", "judge_joint"]
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Slope of mu in ln t over the last decade, and mu itself against the leading term."""
+    offset = abs(ds.measured_late - ds.predicted_late) / ds.predicted_slope
     return [
-        jd.at_most("dmu/dln t over the last decade, against the law, relative", jd.relative_error(ds, "slope"), 0.01),
-        jd.at_most("mu at t = 1e12 against its leading term, relative", jd.relative_error(ds, "late"), 0.01),
+        jd.at_most("dmu/dln t over the last decade, against the law, relative", jd.relative_error(ds, "slope"), 0.002),
+        jd.at_most("mu at t = 1e12 less its leading term, over the slope", offset, 0.005),
     ]
 
 
@@ -62,7 +63,7 @@ STUDY = jd.Study(
     seeds=4,
     paper_seeds=32,
     evidence="flow",
-    bounds="derived",  # the terms that the law leaves out, and the solver's tolerance
+    bounds="derived",  # the next level's share is about t ** (-1/d_max), 1e-4, and the solver's error is less
     form="alone",
     source="arXiv:2509.23365, Theorem 1 (rates); the offset of the leading term is derived",
     plot=plot,
@@ -78,9 +79,9 @@ CLAIMS = (
     STUDY.claim(
         id="emer.log_growth",
         statement=rf"{SETUP}, with Coconut's loss and a demonstrated vertex of the highest degree $d_{{max}}$ from the thought, "
-        r"$\mu$ grows without end: at $t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/(d_{max} - d_2)$ within 1%, $d_2$ the "
-        r"second highest degree, and $\mu$ is within 1% of the leading term $\frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}$, "
-        r"$\Delta = d_{max} - d_2$, r the ratio of the weights of both levels.",
+        r"$\mu$ grows without end: at $t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/(d_{max} - d_2)$ within 0.2%, $d_2$ the "
+        r"second highest degree, and $\mu$ differs from the leading term $\frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}$ by at "
+        r"most 0.005 times this slope, $\Delta = d_{max} - d_2$, r the ratio of the weights of both levels.",
         judge=judge,
         controls={"the demonstrated vertex has not the highest degree": {"target": "middle"}},
         rivals={
@@ -92,9 +93,9 @@ CLAIMS = (
     STUDY.claim(
         id="emer.log_growth_bfs",
         statement=rf"{SETUP}, with the loss of Coconut-BFS, $\mu$ grows without end whatever vertex is demonstrated: at "
-        r"$t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/d_{max}$ within 1%, and $\mu$ is within 1% of the leading term "
-        r"$\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r t}{nK}$, r the weight of the vertices out of reach over that of those with "
-        "$d_{max}$ edges.",
+        r"$t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/d_{max}$ within 0.2%, and $\mu$ differs from the leading term "
+        r"$\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r t}{nK}$ by at most 0.005 times this slope, r the weight of the vertices out "
+        "of reach over that of those with $d_{max}$ edges.",
         quick=jd.grid(SearchFlow, loss="bfs", target="middle", train="diagonal", inside=[2.0, 3.0], density=0.2),
         judge=judge,
         controls={"Coconut's loss": {"loss": "coconut"}},

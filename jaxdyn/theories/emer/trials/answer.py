@@ -128,14 +128,12 @@ def trial(s: Reply, key: PRNGKeyArray) -> jd.Observables:
         predicted={
             "path": jd.named(path.ys, "time number"),
             "late": jd.named(leading[:, -1], "number"),
-            "slope": jd.named(jnp.stack([jnp.sqrt(jnp.asarray(s.inside, jnp.float64)), jnp.float64(1)]), "number"),
             "ratio": jnp.sqrt(jnp.asarray(s.inside, jnp.float64)),
             "sgd": jd.named(path.ys[moments[1]], "moment number"),
         },
         measured={
             "path": jd.named(late, "time number"),
             "late": jd.named(late[-1], "number"),
-            "slope": jd.named(slope, "number"),
             "ratio": slope[0] / slope[1],
             "sgd": jd.named(sgd[moments[0]], "moment number"),
         },

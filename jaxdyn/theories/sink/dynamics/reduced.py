@@ -34,7 +34,7 @@ from jaxtyping import Array, Float
 
 from jaxdyn import flow
 
-__all__ = ["Point", "Query", "covariance", "heuristic_law", "late_law", "loss", "share", "solve", "variance"]
+__all__ = ["Point", "Query", "covariance", "heuristic_law", "late_error", "late_law", "loss", "share", "solve", "variance"]
 
 Scalar = float | Float[Array, "*#t"]
 
@@ -101,8 +101,17 @@ def solve(start: Point, query: Query, ts: Float[Array, " t"], rate: Float[Array,
 
 
 def late_law(t: Scalar, sigma_squared: Scalar, keys: Scalar) -> Float[Array, "*t"]:
-    r"""Late margin :math:`\ln n + \tfrac12 \ln(2\sigma^2 t)`; its error is :math:`3/E` at most where E is large."""
+    r"""Late margin :math:`\ln n + \tfrac12 \ln(2\sigma^2 t)`; its error is that of :func:`late_error`."""
     return jnp.log(keys) + jnp.log(2 * sigma_squared * t) / 2
+
+
+def late_error(t: Scalar, sigma_squared: Scalar, keys: Scalar) -> Float[Array, "*t"]:
+    r"""How far the margin stays below its late law, :math:`(3E + 3\ln(nE) + n)/E^2` with :math:`E = \sqrt{2\sigma^2 t}`.
+
+    These are the terms next to :math:`E^2/2` in the closed solution from equal scores, where :math:`E = 1/n`.
+    """
+    e = jnp.sqrt(2 * sigma_squared * t)
+    return (3 * e + 3 * jnp.log(keys * e) + keys) / e**2
 
 
 def heuristic_law(t: Scalar, first: Scalar, margin: Scalar) -> Float[Array, "*t"]:

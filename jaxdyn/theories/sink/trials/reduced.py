@@ -56,8 +56,8 @@ def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
     solution = reduced.solve(start, query, ts, jnp.asarray(s.rate, jnp.float64))
     margin, value = solution.ys
     late = int(np.argmax(np.asarray(TIMES) > 0.999 * LATE))
-    sigma = reduced.variance(query)
-    law = reduced.late_law(ts, jnp.maximum(sigma, 1e-12), query.keys)
+    spread = jnp.maximum(reduced.variance(query), 1e-12)
+    law = reduced.late_law(ts, spread, query.keys)
     return jd.observables(
         predicted={"margin": jd.named(jnp.stack([law, reduced.heuristic_law(ts, ts[late], margin[late])]), "form t")},
         measured={"margin": jd.named(margin, "t")},
@@ -68,6 +68,7 @@ def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
             "share": jd.named(reduced.share(margin, query.keys), "t"),
             "size": jd.named(value, "t"),
             "start": start.value,
+            "error": jd.named(reduced.late_error(ts, spread, query.keys), "t"),
         },
         status=solution.status,
         coords={"form": ("derived", "heuristic"), "t": TIMES},

@@ -13,7 +13,7 @@ SMALL = {"most": 4, "width": 5, "dim": 5.0, "each": 2, "decay": 0.05, "steps": 2
 @pytest.mark.slow
 def test_balanced_classes_reach_the_minimum():
     ds = jd.sweep(trial, jd.grid(Unconstrained, classes=[3.0, 4.0], **SMALL), 2)
-    for name in ("cosines", "gaps", "objective"):
+    for name in ("cosines", "gaps", "sizes", "objective"):
         np.testing.assert_allclose(
             ds[f"measured_{name}"], ds[f"predicted_{name}"].broadcast_like(ds[f"measured_{name}"]), atol=1e-3
         )

@@ -36,6 +36,15 @@ def test_moments_against_sums_over_codewords():
     np.testing.assert_allclose(codes.simplex_moment(6.0, 0.5), np.exp(2 * simplex @ simplex.T).mean(), rtol=1e-12)
 
 
+@pytest.mark.parametrize(("negatives", "temperature"), [(6.0, 0.5), (60.0, 0.25)])
+def test_jensen_against_a_spread_of_the_sum(negatives, temperature):
+    moment, variance = 2.5, 3.0
+    centre = negatives * moment + np.exp(1 / temperature)
+    spread = 1e-3 * np.sqrt(2 * negatives * variance)  # every similarity counts twice; small, so that higher orders vanish
+    below = np.log(centre) - np.mean(np.log(centre + spread * np.array([-1, 1])))
+    np.testing.assert_allclose(codes.jensen(negatives, moment, variance, temperature), below / 1e-6, rtol=1e-4)
+
+
 def test_values_of_the_paper_s_scale():
     def loss(c):
         return float(codes.loss(1022.0, c, 0.5))

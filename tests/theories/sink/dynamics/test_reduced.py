@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.optimize
 
 from jaxdyn.theories.sink.dynamics import reduced
 
@@ -13,6 +14,12 @@ def query(scale=1e-3, keys=16.0):
     target = jnp.array([0.1, 0.2, 0.3, 0.4])
     sink, others = jax.random.normal(k_sink, (4,), jnp.float64), jax.random.normal(k_others, (8, 4), jnp.float64)
     return reduced.Query(target, sink, scale * others, jnp.asarray(keys))
+
+
+def late_of(clock, keys=16.0):
+    """The margin of the closed solution from equal scores."""
+    side = lambda e: e**2 / 2 + 3 * e + 3 * np.log(e) - 1 / e  # noqa: E731
+    return np.log(keys * scipy.optimize.brentq(lambda e: side(e) - side(1 / keys) - clock, 1 / keys, 1e6))
 
 
 def test_share_and_variance(x64):
@@ -46,4 +53,6 @@ def test_the_flow_follows_its_closed_solution(x64):
     np.testing.assert_allclose(np.diff(clock), sigma * np.diff(ts), rtol=1e-2)
     late = float(reduced.late_law(1e9 / sigma, sigma, 16.0))
     np.testing.assert_allclose(late, np.log(16) + np.log(2e9) / 2)
+    away = late_of(1e5) - float(reduced.late_law(1e5, 1.0, 16.0))
+    np.testing.assert_allclose(-away, reduced.late_error(1e5, 1.0, 16.0), rtol=0.02)
     np.testing.assert_allclose(reduced.heuristic_law(8.0, 2.0, 1.5), 1.5 + np.log(4))

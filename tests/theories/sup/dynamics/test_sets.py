@@ -30,8 +30,9 @@ def test_a_vertex_below_the_threshold_is_lost(x64):
 
 def test_without_an_exit_attention_is_uniform(x64):
     edges = jnp.array([[1, 2]] * 3 + [[3, 4]])  # 3 edges into 2, one into 4; 18 places; candidates 4 and 5
-    found = by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 1, jnp.asarray(1.5 / 18 / 3**0.5))
-    assert np.flatnonzero(found[1]).tolist() == [0, 2, 4]
+    for count, kept in ((0.99, [0, 2, 4, 5]), (1.01, [0, 2, 4]), (1.99, [0, 2, 4]), (2.01, [0, 2]), (2.99, [0, 2])):
+        found = by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 1, jnp.asarray(count / 18 / 3**0.5))
+        assert np.flatnonzero(found[1]).tolist() == kept
 
 
 def test_thoughts_and_margins(x64):
