@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "judge_cancellation", "judge_conditional", "judge_limit", "judge_saliency"]
 
-SAMPLED = 0.01  # by how much sampled probabilities may differ from the formula, root mean square over trees
-SALIENCY = 0.007  # the same for sampled saliencies
+SAMPLED = 0.015  # by how much sampled probabilities may differ from the formula, root mean square over trees
+SALIENCY = 0.01  # the same for sampled saliencies
+SLOPE = 0.1  # by how much the slope of sampled saliencies in the formula's may differ from 1
 
 
 def _sampler_check(ds: xr.Dataset, name: str, high: float) -> jd.Check:
@@ -31,7 +32,7 @@ def _sampler_check(ds: xr.Dataset, name: str, high: float) -> jd.Check:
 
 
 def judge_conditional(ds: xr.Dataset) -> list[jd.Check]:
-    """Tree against formula to 1e-12, sampler against formula to a hundredth."""
+    """Tree against formula to 1e-12, sampler against formula to .015."""
     return [
         jd.at_most("same subtree: relative error", jd.relative_error(ds, "conditional"), 1e-12),
         jd.at_most("different subtrees: relative error", jd.relative_error(ds, "across"), 1e-12),
@@ -40,9 +41,16 @@ def judge_conditional(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_saliency(ds: xr.Dataset) -> list[jd.Check]:
-    """Tree against formula to 1e-12 of its size, sampler against formula to a few thousandths."""
+    """Tree against formula to 1e-12 of its size, sampler against formula to a hundredth."""
     error = jd.relative_error(ds, "saliency", ("class", "token"))
-    return [jd.at_most("saliency: relative error", error, 1e-12), _sampler_check(ds, "saliency_sampled", SALIENCY)]
+    measured, predicted = ds.measured_saliency_sampled, ds.predicted_saliency_sampled
+    trees = [d for d in measured.dims if d != "seed"]
+    slope = (measured * predicted).mean(trees, skipna=False) / (predicted**2).mean(trees, skipna=False)
+    return [
+        jd.at_most("saliency: relative error", error, 1e-12),
+        _sampler_check(ds, "saliency_sampled", SALIENCY),
+        jd.mean_within("slope of sampled saliencies in the formula's", slope, over="seed", low=1 - SLOPE, high=1 + SLOPE),
+    ]
 
 
 def judge_cancellation(ds: xr.Dataset) -> list[jd.Check]:
@@ -159,10 +167,10 @@ CLAIMS = (
         statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two "
         r"tokens whose closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
         r"2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
-        r"latents are independent given the class. Sampled sequences agree within .01 (root mean square over trees, at every $H$, "
+        r"latents are independent given the class. Sampled sequences agree within .015 (root mean square over trees, at every $H$, "
         r"sampling error removed).",
         source="arXiv:2310.00535, Theorem 5",
-        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
+        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
         seeds=8,
         judge=judge_conditional,
         controls=SKEWED,
@@ -181,9 +189,9 @@ CLAIMS = (
         id="joma.hblt_saliency",
         statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the "
         r"saliency of token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + "
-        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$. Sampled sequences agree within .007 (root "
-        r"mean square over trees and classes, at every $H$, sampling error removed).",
-        bounds=jd.looked(at="0:8", confirmed="32000000:32000008"),
+        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$. Sampled sequences agree within .01 (root "
+        r"mean square over trees and classes, at every $H$, sampling error removed) and, as a slope, within 10%.",
+        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
         seeds=8,
         judge=judge_saliency,
         controls=SKEWED,

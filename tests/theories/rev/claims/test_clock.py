@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from jaxdyn.theories.rev.claims import clock
 from tests.theories.rev.helpers import distorted, passed, plain, rejected
@@ -11,8 +12,10 @@ from tests.theories.rev.helpers import distorted, passed, plain, rejected
 def runs(cot_runs):
     """Real rows; their means are made up, near the law, since so few runs would decide nothing."""
     ds = plain(cot_runs)
-    noise = np.random.default_rng(0).normal(size=ds.predicted_mean.shape)
-    return ds.assign(measured_mean=ds.predicted_mean * (1 + 0.002 * noise))
+    law, noise = ds.predicted_mean, np.random.default_rng(0).normal(size=ds.predicted_mean.shape)
+    wrong = xr.where(law.token == "target", 1 - law, law).transpose(*law.dims) * (1 + 0.002 * noise)
+    near = xr.where(law.token == "target", 1 - wrong, wrong)
+    return ds.assign(measured_mean=near.transpose(*law.dims))
 
 
 @pytest.mark.parametrize("name, factor", [("mean", 1.1), ("mean", 0.9), ("row", 1.1), ("row", 0.9)])
