@@ -58,7 +58,7 @@ def judge_excess(ds: xr.Dataset) -> list[jd.Check]:
 def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
     """Where both layers look at the end."""
     return [
-        jd.mean_within("weight of the first layer on the token before", end(ds, "measured_before"), over="seed", low=0.5),
+        jd.mean_within("weight of the first layer on the token before", end(ds, "measured_before"), over="seed", low=1 / 3),
         jd.mean_within("weight of the second on tokens after equal ones", end(ds, "measured_induced"), over="seed", low=0.6),
     ]
 
@@ -114,7 +114,7 @@ SETUP = (
     "networks of two layers of attention without anything else (width 16, learned relative positions), trained by Adam for 600 "
     "steps on sequences of 64 tokens from chains with 3 states whose transition rows are uniform on the simplex"
 )
-LATE = "(Of 36 runs looked at, three had not formed the circuit by then, and left 0.8 of the gap or more.)"
+LATE = "(Of 58 runs looked at, five had not formed the circuit by then, and left 0.8 of the gap or more.)"
 
 CLAIMS = (
     STUDY.claim(
@@ -123,16 +123,16 @@ CLAIMS = (
         "average over runs below 0.65 times that at the end, and in the geometric mean below the divergence from the uniform "
         "prediction at that moment; at the end less than two thirds of the gap between the losses by counts of tokens and by "
         f"counts of pairs are left, on average over runs. {LATE}",
-        bounds=jd.looked(at="52000000:52000016", confirmed="51000000:51000016"),
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
         judge=judge_phases,
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
     ),
     STUDY.claim(
         id="ih.circuit",
-        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than 0.5 of its weight on the token "
+        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than a third of its weight on the token "
         "before the query's, and the second one more than 0.6 on tokens that come right after one equal to the query's, at "
         f"queries from position 8 on. {LATE}",
-        bounds=jd.looked(at="52000000:52000016", confirmed="51000000:51000016"),
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
         judge=judge_circuit,
         controls=ONE_LAYER,
         plot=plot_circuit,
