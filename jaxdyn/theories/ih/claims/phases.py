@@ -13,7 +13,6 @@ from jaxdyn.theories.ih.trials.phases import Phases, trial
 __all__ = ["CLAIMS", "judge_circuit", "judge_excess", "judge_phases"]
 
 LAST = slice(-8, None)  # records whose mean is the end
-GAP, WEIGHT = 0.5, 0.6  # share of the gap that a run may leave; weight that a layer has to put where it should
 
 
 def end(ds: xr.Dataset, name: str) -> xr.DataArray:
@@ -35,13 +34,8 @@ def excess(ds: xr.Dataset) -> xr.DataArray:
     return share
 
 
-def below(values: xr.DataArray, bound: float) -> xr.DataArray:
-    """Whether each run's value is below the bound; NaN where a run is not ok."""
-    return (values < bound).where(values.notnull())
-
-
 def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
-    """The way to counts of tokens and away from them, and in how many runs the loss then leaves those counts behind."""
+    """The way to counts of tokens and away from them, and the loss at the end."""
     least = closest(ds, "measured_from_unigram")
     ratio = np.log(least / closest(ds, "from_uniform"))
     return [
@@ -52,7 +46,7 @@ def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
             high=0.65,
         ),
         jd.mean_within("its logarithm, less that of the divergence from uniform then", ratio, over="seed", high=0.0),
-        jd.share_within("share of runs with less than half of the gap left", below(excess(ds), GAP), over="seed", low=0.5),
+        jd.mean_within("share of the gap between both predictors that is left", excess(ds), over="seed", high=2 / 3),
     ]
 
 
@@ -62,11 +56,10 @@ def judge_excess(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
-    """In how many runs both layers look at the end where an induction head does."""
-    before, induced = (below(-end(ds, f"measured_{name}"), -WEIGHT) for name in ("before", "induced"))
+    """Where both layers look at the end."""
     return [
-        jd.share_within("share of runs, weight of the first layer on the token before above 0.6", before, over="seed", low=0.5),
-        jd.share_within("share of runs, weight of the second on tokens after equal ones above 0.6", induced, over="seed", low=0.5),
+        jd.mean_within("weight of the first layer on the token before", end(ds, "measured_before"), over="seed", low=1 / 3),
+        jd.mean_within("weight of the second on tokens after equal ones", end(ds, "measured_induced"), over="seed", low=0.6),
     ]
 
 
@@ -121,24 +114,25 @@ SETUP = (
     "networks of two layers of attention without anything else (width 16, learned relative positions), trained by Adam for 600 "
     "steps on sequences of 64 tokens from chains with 3 states whose transition rows are uniform on the simplex"
 )
+LATE = "(Of 58 runs looked at, five had not formed the circuit by then, and left 0.8 of the gap or more.)"
 
 CLAIMS = (
     STUDY.claim(
         id="ih.phases",
         statement=f"In {SETUP}, the divergence of the predictions from those by counts of tokens falls to a least value, on "
         "average over runs below 0.65 times that at the end, and in the geometric mean below the divergence from the uniform "
-        "prediction at that moment; in most runs less than half of the gap between the losses by counts of tokens and by counts "
-        "of pairs is left at the end. (A run that has not formed the circuit by then stays at counts of tokens.)",
-        bounds=jd.looked(at="0:16", confirmed="51000000:51000016"),
+        "prediction at that moment; at the end less than two thirds of the gap between the losses by counts of tokens and by "
+        f"counts of pairs are left, on average over runs. {LATE}",
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
         judge=judge_phases,
         controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
     ),
     STUDY.claim(
         id="ih.circuit",
-        statement=f"In {SETUP}, most runs form the circuit of an induction head: at the end the first layer puts more than 0.6 "
-        "of its weight on the token before the query's, in most runs, and the second one more than 0.6 on tokens that come right "
-        "after one equal to the query's, in most runs, at queries from position 8 on.",
-        bounds=jd.looked(at="0:16", confirmed="51000000:51000016"),
+        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than a third of its weight on the token "
+        "before the query's, and the second one more than 0.6 on tokens that come right after one equal to the query's, at "
+        f"queries from position 8 on. {LATE}",
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
         judge=judge_circuit,
         controls=ONE_LAYER,
         plot=plot_circuit,

@@ -37,14 +37,14 @@ def passed(checks):
     return [c.passed for c in checks]
 
 
-@pytest.mark.parametrize("late", [0, 1, 2])
-def test_a_run_or_two_that_are_late_leave_most(late):
+@pytest.mark.parametrize("late", [0, 1, 2, 4])
+def test_a_quarter_of_the_runs_may_be_late(late):
     ds = made(late)
     assert passed(phases.judge_phases(ds)) == [True] * 3
     assert passed(phases.judge_circuit(ds)) == [True] * 2
 
 
-def test_as_many_late_runs_as_others_leave_it_undecided_and_all_of_them_refute_it():
+def test_if_half_of_the_runs_are_late_it_is_undecided_and_if_all_are_it_is_refuted():
     assert passed(phases.judge_phases(made(8)))[2] is None and passed(phases.judge_circuit(made(8))) == [None] * 2
     assert passed(phases.judge_phases(made(16)))[2] is False and passed(phases.judge_circuit(made(16))) == [False] * 2
 
@@ -52,12 +52,6 @@ def test_as_many_late_runs_as_others_leave_it_undecided_and_all_of_them_refute_i
 def test_nothing_moves_is_rejected_by_every_check_of_the_circuit():
     assert passed(phases.judge_circuit(phases.still(made()))) == [False] * 2
     assert passed(phases.judge_phases(phases.still(made())))[0] is False
-
-
-def test_a_run_that_is_not_ok_is_not_counted():
-    ds = made().where(xr.DataArray(np.arange(16) > 0, dims="seed"))
-    assert phases.judge_circuit(ds)[0].value == 1.0
-    assert np.isnan(phases.below(ds.unigram_loss, 2.0)[0])
 
 
 @pytest.mark.slow  # a verification judges the same runs
