@@ -176,7 +176,7 @@ UNTIL_WHEN = jd.Study(
     trial=until,
     quick=GRID.replace(hidden=[32, 96, 256], lr=[0.4, 0.7, 1.2]),
     paper=LARGE.replace(hidden=[32, 64, 128, 256, 512], lr=[0.4, 0.7, 1.2]),
-    seeds=4,
+    seeds=6,
     paper_seeds=8,
     judge=judge_until,
     evidence="network",

@@ -28,7 +28,7 @@ __all__ = ["QUANTITIES", "SMALL", "WORLDS", "crossed", "heights", "highest", "tr
 
 QUANTITIES = ("energy", "purity")
 SMALL = 0.5  # outputs over targets up to which outputs count as small
-SMOOTH = 5  # records over which the share of nodes in their irrep is averaged before its largest is sought
+SMOOTH = 5  # records of a running mean
 WORLDS = ("flow", "other", "factor")  # the theory; on targets given to pairs in a random order; momentum as a factor of the rate
 
 
@@ -69,12 +69,13 @@ def crossed(x: Float[Array, " t"], y: Float[Array, " t"], level: float) -> Float
 
 
 def highest(x: Float[Array, " t"], y: Float[Array, " t"]) -> Float[Array, ""]:
-    """Where the running mean of a curve is largest, between records by a parabola; 0 if that is at its first or last."""
-    kept = jnp.convolve(y, jnp.full(SMOOTH, 1 / SMOOTH, y.dtype), "valid")
+    """Where a curve is largest after two running means, between records by a parabola; 0 if that is at its first or last."""
+    mean = jnp.full(SMOOTH, 1 / SMOOTH, y.dtype)
+    kept = jnp.convolve(jnp.convolve(y, mean, "valid"), mean, "valid")
     at = jnp.argmax(kept)
     before, top, after = (kept[jnp.clip(at + i, 0, len(kept) - 1)] for i in (-1, 0, 1))
     shift = jnp.where(before - 2 * top + after < 0, 0.5 * (before - after) / (before - 2 * top + after), 0)
-    return jnp.where((at > 0) & (at < len(kept) - 1), x[at + SMOOTH // 2] + shift * (x[1] - x[0]), 0)
+    return jnp.where((at > 0) & (at < len(kept) - 1), x[at + SMOOTH - 1] + shift * (x[1] - x[0]), 0)
 
 
 def _beside(s: Training, key: PRNGKeyArray, worlds: int) -> tuple[Array, Array, dict[str, Array]]:
