@@ -9,20 +9,23 @@ the early part of Stage I followed by Stage II. Two forms of the prediction:
 - ``node``: this flow, both layers from where they start;
 - ``energy``: the top layer already is :math:`v = \tilde Y^\top \sigma(Xw)`, so that w climbs :math:`E(w) = \tfrac12 \|v\|^2`.
 
-Both are homogeneous for homogeneous activations: they blow up in finite time, and only directions are followed, by steps of a fixed
-size relative to the node. Source: arXiv:2509.21519, section 4 and appendix C. Letters: M elements, D = 2M, n = M^2 pairs, K nodes,
-p irreps (with their conjugates; not the trivial one).
+Both are homogeneous for homogeneous activations and may blow up in finite time; :func:`follow` integrates directions alone, each
+node in a time of its own in which it moves by its own norm per unit. Weight decay, equal for both layers, changes no direction. The
+flow in the network's time is in ``dynamics/rise.py``. Source: arXiv:2509.21519, section 4 and appendix C. Letters: M elements,
+D = 2M, n = M^2 pairs, K nodes, p irreps (with their conjugates; not the trivial one).
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxdyn import flow
 from jaxdyn.data.irreps import Irreps
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import energy
@@ -51,37 +54,50 @@ def pulls(p: model.Params, targets: Float[Array, "n M"], activation: model.Activ
 
 def follow(
     p: model.Params,
-    targets: Float[Array, "n M"],
-    form: Form,
+    landscapes: Sequence[tuple[Form, Float[Array, "n M"]]],
     activation: model.Activation = "square",
-    steps: int = 300,
-    step: float = 0.05,
-) -> Float[Array, "D K"]:
-    """Directions of w, of norm 1, after ``steps`` steps, each of size ``step`` relative to the node, whose norm is kept at 1."""
+    length: float = 15.0,
+    tolerance: float = 1e-2,
+) -> list[Float[Array, "D K"]]:
+    """Directions of w, of norm 1, in which all nodes end: for each form of the flow, with its targets.
 
-    def scaled(p: model.Params, by: Float[Array, " K"]) -> model.Params:
-        return model.Params(p.w * by, p.v * by[:, None])
+    Args:
+        p: the start.
+        landscapes: forms and centred targets; all are one solve.
+        activation: sigma.
+        length: how far each node goes, in parts of its norm.
+        tolerance: of a step, in each entry of a node of norm 1.
+    """
 
-    def sizes(p: model.Params) -> Float[Array, " K"]:
-        return jnp.sqrt(jnp.sum(jnp.square(p.w), 0) + jnp.sum(jnp.square(p.v), 1)) + 1e-30
+    def field(_: Any, states: tuple[model.Params, ...], targets: Sequence[Float[Array, "n M"]]) -> tuple[model.Params, ...]:
+        return tuple(_turn(q, y, form, activation) for q, y, (form, _) in zip(states, targets, landscapes, strict=True))
 
-    def top(p: model.Params) -> model.Params:
-        if form == "node":
-            return p
-        w = p.w / (jnp.linalg.norm(p.w, axis=0) + 1e-30)
-        v = pulls(model.Params(w, jnp.zeros_like(p.v)), targets, activation).v
-        return model.Params(w, v)
+    wide = model.Params(*(leaf.astype(jnp.float64) for leaf in p))
+    alone = wide._replace(v=wide.v[:, :0])  # its top layer follows from w
+    starts = tuple(_scaled(q, 1 / _sizes(q)) for q in (alone if form == "energy" else wide for form, _ in landscapes))
+    targets = [y.astype(jnp.float64) for _, y in landscapes]
+    ends = flow.solve(field, starts, jnp.array([0.0, length]), targets, rtol=tolerance, atol=tolerance).y_end
+    return [end.w / (jnp.linalg.norm(end.w, axis=0) + 1e-30) for end in ends]
 
-    def advance(p: model.Params, _: None) -> tuple[model.Params, None]:
-        p = top(p)
-        change = pulls(p, targets, activation)
-        change = change if form == "node" else change._replace(v=jnp.zeros_like(p.v))
-        change = scaled(change, step / sizes(change))
-        p = model.Params(p.w + change.w, p.v + change.v)
-        return scaled(p, 1 / sizes(p)) if form == "node" else p, None
 
-    end = jax.lax.scan(advance, scaled(p, 1 / sizes(p)), None, steps)[0]
-    return end.w / (jnp.linalg.norm(end.w, axis=0) + 1e-30)
+def _turn(p: model.Params, targets: Float[Array, "n M"], form: Form, activation: model.Activation) -> model.Params:
+    """How nodes of norm 1 turn when each moves by its norm per unit of time."""
+    whole = p
+    if form == "energy":
+        whole = p._replace(v=pulls(p._replace(v=jnp.zeros((p.w.shape[1], targets.shape[1]), p.w.dtype)), targets, activation).v)
+    pull = pulls(whole, targets, activation)
+    pull = model.Params(pull.w, pull.v[:, : p.v.shape[1]])
+    pull = _scaled(pull, 1 / _sizes(pull))
+    along = jnp.sum(p.w * pull.w, 0) + jnp.sum(p.v * pull.v, 1)
+    return jax.tree.map(jnp.subtract, pull, _scaled(p, along))
+
+
+def _scaled(p: model.Params, by: Float[Array, " K"]) -> model.Params:
+    return model.Params(p.w * by, p.v * by[:, None])
+
+
+def _sizes(p: model.Params) -> Float[Array, " K"]:
+    return jnp.sqrt(jnp.sum(jnp.square(p.w), 0) + jnp.sum(jnp.square(p.v), 1)) + 1e-30
 
 
 def shares(w: Float[Array, "D K"], irreps: Irreps) -> Float[Array, "K p"]:

@@ -45,8 +45,8 @@ def targets(d: Data, s: Training) -> Float[Array, "n M"]:
 
 def forecast(p: model.Params, y: Float[Array, "n M"], key: PRNGKeyArray, s: Training, irreps: Irreps) -> Forecast:
     """What the theory and its rivals say of every node, from the start alone."""
-    ends = [nodes.follow(p, y, form, s.activation) for form in nodes.FORMS]
-    other = nodes.follow(p, y[jax.random.permutation(key, len(y))], "node", s.activation)
+    elsewhere = y[jax.random.permutation(key, len(y))]
+    *ends, other = nodes.follow(p, [*((form, y) for form in nodes.FORMS), ("node", elsewhere)], s.activation)
     forms = jnp.stack([nodes.shares(w, irreps) for w in ends])
     return Forecast(forms, nodes.shares(other, irreps), nodes.shares(p.w, irreps))
 

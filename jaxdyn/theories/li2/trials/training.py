@@ -29,8 +29,9 @@ from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics.critical import critical_share
 
-__all__ = ["Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
+__all__ = ["MOMENTUM", "Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
 
+MOMENTUM = 0.9  # of gradient descent
 BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
 Optimizer = Literal["adam", "adamw", "sgd", "muon", "muon_polar"]
 
@@ -251,7 +252,7 @@ def _optimizer(s: Training) -> optax.GradientTransformation:
     if s.optimizer == "adamw":
         return optax.chain(optax.scale_by_adam(), _decaying(decay), optax.scale_by_learning_rate(s.lr))
     if s.optimizer == "sgd":
-        return optax.chain(_decaying(decay), optax.sgd(s.lr, momentum=0.9))
+        return optax.chain(_decaying(decay), optax.sgd(s.lr, momentum=MOMENTUM))
     return _adam(s, _decaying(decay))
 
 

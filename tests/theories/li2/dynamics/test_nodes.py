@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.integrate
 
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
@@ -32,10 +33,53 @@ def test_velocities_are_the_gradient_of_the_overlap_with_the_targets():
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-6)
 
 
+def pull(w, v, y):
+    """The velocities pair by pair, in plain numpy."""
+    dw, dv = np.zeros_like(w), np.zeros_like(v)
+    for n in range(len(y)):
+        rows = n // 5, 5 + n % 5
+        a = w[rows[0]] + w[rows[1]]
+        dv += np.outer(a**2, y[n])
+        for row in rows:
+            dw[row] += 2 * a * (v @ y[n])
+    return dw, dv
+
+
+def scipy_directions(w, v, y, form, length):
+    """Directions of w by scipy: each node moves by its own norm per unit of time, and is not renormalised on the way."""
+    k = w.shape[1]
+
+    def split(x):
+        return x[: 10 * k].reshape(10, k), x[10 * k :].reshape(k, 5)
+
+    def field(_, x):
+        w, v = split(x)
+        v = v if form == "node" else pull(w, v, y)[1]
+        dw, dv = pull(w, v, y)
+        dv = dv if form == "node" else 0 * dv
+        own = 0 if form == "energy" else (v**2).sum(1)
+        speed = np.sqrt(((w**2).sum(0) + own) / ((dw**2).sum(0) + (dv**2).sum(1)))
+        return np.concatenate([(dw * speed).ravel(), (dv * speed[:, None]).ravel()])
+
+    sol = scipy.integrate.solve_ivp(field, (0, length), np.concatenate([w.ravel(), v.ravel()]), rtol=1e-9, atol=1e-10)
+    w = split(sol.y[:, -1])[0]
+    return w / np.linalg.norm(w, axis=0)
+
+
+def test_directions_are_those_of_scipy():
+    with jax.enable_x64(True):
+        p, y = start(jnp.arange(25) % 4 > 0)
+        mine = nodes.follow(p, [("node", y), ("energy", y)], length=2.0, tolerance=1e-9)
+        w, v, y = (np.asarray(a, np.float64) for a in (*p, y))
+        for form, found in zip(nodes.FORMS, mine, strict=True):
+            np.testing.assert_allclose(found, scipy_directions(w, v, y, form, 2.0), atol=1e-6)
+
+
 def test_every_node_ends_in_one_irrep():
-    p, y = start()
-    irreps = decompose(GROUP)
-    for form in nodes.FORMS:
-        share = nodes.shares(nodes.follow(p, y, form, steps=800), irreps)
-        assert np.median(np.max(share, 1)) > 0.95
-        np.testing.assert_allclose(np.sum(share, 1), 1, rtol=1e-4)
+    with jax.enable_x64(True):
+        p, y = start()
+        irreps = decompose(GROUP)
+        for end in nodes.follow(p, [(form, y) for form in nodes.FORMS], length=40.0):
+            share = nodes.shares(end, irreps)
+            assert np.median(np.max(share, 1)) > 0.95
+            np.testing.assert_allclose(np.sum(share, 1), 1, rtol=1e-4)

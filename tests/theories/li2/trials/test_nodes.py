@@ -16,6 +16,7 @@ def test_targets_are_those_of_the_training_pairs():
 
 
 def test_forecasts_and_measurements_have_a_number_for_every_node():
-    seen = jax.eval_shape(lambda key: nodes.trial(S, key), jax.random.key(0))
+    with jax.enable_x64(True):
+        seen = jax.eval_shape(lambda key: nodes.trial(S, key), jax.random.key(0))
     assert seen.predicted["place"].value.shape == (2, 6)
     assert seen.measured["place"].value.shape == (6,)
