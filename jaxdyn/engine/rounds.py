@@ -69,7 +69,7 @@ class Rounds:
             if isinstance(cost, Failure):
                 raise cost.exception()
         self.programs.update(job.program for job in jobs)
-        self.runs += sum(job.runs for job in jobs)
+        self.runs += asked  # without those that fill up a chunk
         if self.pool is not None:
             self.cpu_seconds += sum(cost["cpu_seconds"] for cost in costs.values())
         return self._entries([(runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)])

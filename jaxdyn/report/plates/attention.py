@@ -74,7 +74,9 @@ PLATES = (
         title="JoMA: the softmax law over the length of the runs",
         claim="joma.softmax_invariant",
         over=("ratio=.01:100:log", "every=1:50:log"),
-        finding=("TODO."),
+        finding=(
+            "TODO."
+        ),
         cells=100,
     ),
     Plate(
@@ -126,7 +128,14 @@ PLATES = (
         title="JoMA: stationary gradients over depth and activation",
         claim="joma.stationarity",
         over=("depth=0,1,2,3", "upper=id,tanh,relu"),
-        finding=("TODO."),
+        finding=(
+            "When .1% of the loss is gone, gradients are stationary behind linear and tanh layers at every depth: the "
+            "saliency has changed by 4 to 8% and its cosine with the start is .9987 or more, with three further layers as "
+            "with none. Behind ReLUs they are not at any depth: it has changed by 24% with one further layer, 32% with "
+            "two and 36% with three, and the cosine falls from .93 to .88. So it is the nonlinearity that breaks the "
+            "assumption, and depth makes that worse, but breaks nothing by itself. At depth 0 there is no further layer, "
+            "and the activation has no meaning."
+        ),
         cells=12,
         seeds=48,
         sets={"gone": [0.001], "lr": [0.02], "every": [1.0], "records": [600]},
@@ -163,7 +172,9 @@ PLATES = (
         title="JoMA: near tokens first, by depth and polarity of the tree",
         claim="joma.hier_order",
         over=("rho=.2:.98", "depth=3,4,5,6"),
-        finding=("TODO."),
+        finding=(
+            "TODO."
+        ),
         cells=24,
         seeds=16,
     ),
