@@ -75,7 +75,12 @@ PLATES = (
         claim="joma.softmax_invariant",
         over=("ratio=.01:100:log", "every=1:50:log"),
         finding=(
-            "TODO."
+            "At the claim's rate of .1, over the length of the runs (40 times every, rounded). The law holds from 80 "
+            "steps to 2000, the longest, where attention learns at most three times as fast as the lower layer, and to "
+            "1560 at a ratio of 10: length does no harm, as the law is asked only while the mean attention is within 5% "
+            "of its start. At 18 it holds up to 280 steps. Beyond, at 32 and 56, the part of its assumption's residual "
+            "that acts on the logits is too close to .12 to tell (grey), and at 100 the change of the logits is missed as "
+            "well, in runs of every length up to 760. After 40 steps (lowest row, grey) that part is not settled either."
         ),
         cells=100,
     ),
@@ -176,13 +181,13 @@ PLATES = (
             "TODO."
         ),
         cells=24,
-        seeds=16,
+        seeds=12,
     ),
     Plate(
         name="sink-families",
         title="Attention sinks over families of attention",
         claim="sink.bb_emerge",
-        over=("attention=softmax,zero_sink,sink_bias,sigmoid,relu", "every=3,5,6,7,9,12,15"),
+        over=("attention=softmax,zero_sink,sink_bias,sigmoid,relu", "every=3,6,9,12,15"),
         finding=(
             "A sink in the sense of the claim is there from 360 steps (every times 40) on with softmax attention, and with a "
             "fixed zero or a learned bias in the denominator as well: neither keeps token 0 from taking the idle weight in "
@@ -190,6 +195,6 @@ PLATES = (
             "checks are not decided by 16 runs. Earlier (grey) the networks have not learned to copy, which the gate asks "
             "for: no sink is seen to come before the task is learned."
         ),
-        cells=35,
+        cells=25,
     ),
 )

@@ -18,7 +18,7 @@ PLATES = (
             r"theorem excludes, the root of $F(\mu) = d_p$ moves to negative $\mu$, and a dull theory, that nothing moves, is "
             "no longer rejected: the claim is toothless there rather than false."
         ),
-        cells=136,
+        cells=60,
     ),
     Plate(
         name="sup-scales",
@@ -31,7 +31,7 @@ PLATES = (
             "is not does not shrink with the graph. Below, the softmax lets other tokens through, and the sets of the "
             "thoughts are wrong."
         ),
-        cells=144,
+        cells=60,
         seeds=2,
         sets={"kind": ["dense", "random"]},
     ),
@@ -47,7 +47,7 @@ PLATES = (
             "construction's width is linear in the vocabulary, as the theorem states it."
         ),
         cells=42,
-        seeds=12,
+        seeds=2,
         sets={"kind": ["random"], "embedding": ["frame"]},
     ),
     Plate(
@@ -63,7 +63,7 @@ PLATES = (
             "it is missed there again. In the densest graphs any weights do."
         ),
         cells=80,
-        seeds=18,
+        seeds=24,
         sets={"rows": ["own"], "nodes": [8.0]},
     ),
 )
