@@ -126,7 +126,7 @@ def write(found: Map, folder: Path) -> None:
 def _announcement(asked: Survey, workers: int) -> str:
     """What a map will cost at most."""
     runs = len(asked.request(asked.first()[0]).grid.cells()) * len(asked.seeds)
-    seconds = asked.seconds() / workers + JUDGING * asked.cells
+    seconds = (asked.seconds() + JUDGING * asked.cells) / workers
     cells = f"{plural(len(asked.first()), 'cell')} first, {asked.cells} at most, {plural(runs, 'run')} each"
     return f"{asked.claim.id}: {cells}; {duration(seconds)} expected"
 

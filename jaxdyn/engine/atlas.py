@@ -26,15 +26,13 @@ from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.payload import finite
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
-from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored, plan, seed_tuple
-from jaxdyn.engine.verdict import judge_cell, outside
+from jaxdyn.engine.sweep import plan, seed_tuple
 from jaxdyn.errors import UsageError
-from jaxdyn.status import OK
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "survey"]
 
@@ -98,7 +96,8 @@ class Map:
 
     ``cells`` are like those of ``verify --by``: ``at``, ``verdict``, ``failed``, ``checks``, ``inside`` (whether a run meets the
     assumptions), and ``assumed``, the means of what the claim assumes. ``edges`` are pairs of neighbours, one upheld, one
-    refuted. ``seconds`` are those of this call; ``resumed``: some of its runs were stored before.
+    refuted. ``seconds`` are those of this call, ``cpu_seconds`` what compiling, running and judging took on all cores together;
+    ``resumed``: some of its runs were stored before.
     """
 
     claim: str
@@ -110,6 +109,7 @@ class Map:
     runs: int
     programs: int
     seconds: float
+    cpu_seconds: float
     resumed: bool
 
     @property
@@ -135,6 +135,7 @@ class Map:
             "runs": self.runs,
             "programs": self.programs,
             "seconds": self.seconds,
+            "cpu_seconds": self.cpu_seconds,
             "resumed": self.resumed,
         }
         return cast("dict[str, Any]", finite(told))
@@ -148,7 +149,10 @@ def _value(cell: Mapping[str, Any], name: str) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What a map asks: the claim, its axes, how many cells at most, and all that is the same for every cell."""
+    """What a map asks: the claim, its axes, how many cells at most, and all that is the same for every cell.
+
+    ``load``: files among which the claim is found by its id; None for a claim that was given itself.
+    """
 
     claim: Claim
     axes: tuple[Axis, ...]
@@ -156,6 +160,7 @@ class Survey:
     scale: str
     seeds: tuple[int, ...]
     overrides: Mapping[str, Any]
+    load: tuple[str, ...] | None = None
 
     def request(self, values: Values) -> Request:
         """The runs of one cell."""
@@ -205,6 +210,7 @@ def prepare(
     Raises:
         UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
     """
+    files = None if isinstance(claim, Claim) else tuple(map(str, load))
     if isinstance(claim, str):
         found = registry.select([claim], load)
         if len(found) != 1:
@@ -224,7 +230,7 @@ def prepare(
             raise UsageError(f"{field}: a range is of a swept field ({', '.join(setting.swept_fields)}); list values for others")
         axes.append(dataclasses.replace(axis, values=taken) if axis.values else axis)
     chosen = claim.seed_count(scale) if seeds is None else seeds
-    survey = Survey(claim, tuple(axes), cells, scale, seed_tuple(chosen), dict(overrides or {}))
+    survey = Survey(claim, tuple(axes), cells, scale, seed_tuple(chosen), dict(overrides or {}), files)
     least = len(survey.first())
     if cells < least:
         raise UsageError(f"cells={cells} is not allowed: this map begins with {least}")
@@ -277,39 +283,30 @@ def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, worke
         asked: from :func:`prepare`.
         store: folder of the shards; None keeps nothing.
         pool: executor for the chunks; None runs in this process.
-        workers: into how many chunks the runs of a round are cut at least.
+        workers: how many processes ``pool`` has; the runs of a round are cut for them.
     """
-    begin, counts = time.perf_counter(), {"runs": 0, "stored": 0}
-    programs: set[Any] = set()
+    begin, spent = time.perf_counter(), time.process_time()
     with Progress("mapping") as progress:
+        rounds = Rounds(asked.claim, asked.load, asked.scale == "quick", store, pool, workers, progress)
 
         def judge(batch: Sequence[Values]) -> list[dict[str, Any]]:
-            requests = [asked.request(values) for values in batch]
-            most = max(1, -(-sum(len(r.seeds) * len(r.grid.cells()) for r in requests) // workers)) if workers > 1 else MOST_SEEDS
-            jobs = plan(requests, store=store, quick=asked.scale == "quick", chunk=most)
-            runs = load_stored(jobs)
-            counts["stored"] += sum(len(job.done) for job in jobs)
-            costs = execute(jobs, runs, pool, progress)
-            for cost in costs.values():
-                if isinstance(cost, Failure):
-                    raise cost.exception()
-            programs.update(job.program for job in jobs)
-            counts["runs"] += sum(job.runs for job in jobs)
-            return [_judged(asked.claim, runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)]
+            return rounds.judge([asked.request(values) for values in batch], batch)
 
         entries, edges = explore(asked, judge)
     assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in asked.claim.assumes)
-    border = _border(asked, edges)
-    seconds, resumed = time.perf_counter() - begin, counts["stored"] > 0
-    return Map(asked.claim.id, asked.axes, entries, edges, border, assumed, counts["runs"], len(programs), seconds, resumed)
-
-
-def _judged(claim: Claim, data: xr.Dataset, values: Values) -> dict[str, Any]:
-    """The entry of one cell."""
-    assumed = {a.name: float(data[f"assumed_{a.name}"].mean()) for a in claim.assumes if f"assumed_{a.name}" in data}
-    inside = bool(((data.status == OK) & ~outside(claim, data)).any())
-    asked = claim if inside else dataclasses.replace(claim, assumes=())
-    return {"at": dict(values), **judge_cell(asked, data), "inside": inside, "assumed": assumed}
+    return Map(
+        claim=asked.claim.id,
+        axes=asked.axes,
+        cells=entries,
+        edges=edges,
+        border=_border(asked, edges),
+        assumes=assumed,
+        runs=rounds.runs,
+        programs=len(rounds.programs),
+        seconds=time.perf_counter() - begin,
+        cpu_seconds=time.process_time() - spent + rounds.cpu_seconds,
+        resumed=rounds.stored > 0,
+    )
 
 
 def explore(asked: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:

@@ -260,13 +260,14 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """
     use_compilation_cache()
     with jax.enable_x64(True):
-        start = time.perf_counter()
+        start, spent = time.perf_counter(), time.process_time()
         with jax.default_matmul_precision("highest"):
             run = (_ready_map if chunk.program.executor == "map" else _ready_vmap)(chunk)
         ready = time.perf_counter()
         with ThreadpoolController().limit(limits=1, user_api="blas"):
             observed = run()
     facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
+    facts["cpu_seconds"] = time.process_time() - spent  # of all threads, compilation included
     result = _to_host(observed, len(chunk.seeds), len(chunk.cells))
     if chunk.store is None:
         return Result(result.arrays, result.dims, result.coords, facts)

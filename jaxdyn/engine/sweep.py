@@ -222,6 +222,7 @@ def execute(
     finished: Callable[[Job, Runs, Any], None] | None = None,
     meanwhile: Callable[[], None] | None = None,
     at_once: int | None = None,
+    compiled: Collection[Program] = (),
 ) -> dict[Program, Any]:
     """Run what is not stored yet, in the order given.
 
@@ -235,9 +236,11 @@ def execute(
         finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.
         meanwhile: called after each chunk, and now and then while none finishes.
         at_once: most chunks in the pool at a time, so that other work of the pool is not queued behind all of them; None: no limit.
+        compiled: programs that are in the compilation cache: none of their chunks waits for the first.
 
     Returns:
-        For each program what it cost (``compile_seconds``, ``run_seconds``, ``runs``) or the :class:`Failure` that ended it.
+        For each program what it cost (``compile_seconds``, ``run_seconds``, ``cpu_seconds``, ``runs``), or the failure that ended
+        it.
     """
     costs: dict[Program, Any] = {}
     left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
@@ -250,7 +253,7 @@ def execute(
         progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
     for job in jobs:
         over(job)
-    todo = [(job, left[job.program][0], tuple(left[job.program][1:])) for job in jobs if left[job.program]]
+    todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
     for job, chunk, outcome in _outcomes(todo, pool, at_once, meanwhile):
         if isinstance(costs.get(job.program), Failure):
             continue  # a program that failed is over, whatever its other chunks do
@@ -280,13 +283,14 @@ def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any
 
 
 def _no_cost() -> dict[str, Any]:
-    return {"compile_seconds": 0.0, "run_seconds": 0.0, "runs": 0}
+    return {"compile_seconds": 0.0, "run_seconds": 0.0, "cpu_seconds": 0.0, "runs": 0}
 
 
 def _add_cost(costs: dict[Program, Any], job: Job, chunk: Chunk, facts: dict[str, Any]) -> None:
     cost = costs.setdefault(job.program, _no_cost())
     cost["compile_seconds"] += facts["compile_seconds"]
     cost["run_seconds"] += facts["run_seconds"]
+    cost["cpu_seconds"] += facts["cpu_seconds"]
     cost["runs"] += chunk.runs
 
 
@@ -308,6 +312,11 @@ def _trial(chunk: Chunk) -> Any:
 
 
 Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that may follow when it is done
+
+
+def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
+    """What a job begins with: all its chunks where its program is compiled, else the first, which the others follow."""
+    return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, chunks[0], tuple(chunks[1:]))]
 
 
 def _outcomes(

@@ -125,6 +125,7 @@ class Cost:
     compile_seconds: float = 0.0
     run_seconds: float = 0.0
     runs: int = 0
+    cpu_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)

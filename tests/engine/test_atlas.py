@@ -8,6 +8,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import atlas
+from jaxdyn.engine.rounds import judged_cell
 
 FINE = (1e-3, 1.0, "log")
 OVER = {"rate": (0.1, 10.0, "log"), "lr": (1e-3, 0.1, "log")}
@@ -65,13 +66,13 @@ def test_a_cell_in_which_a_rival_passes_is_toothless(claim):
     assert [(c["verdict"], c["failed"]) for c in found.cells] == [("toothless", "not rejected: nothing moves")]
 
 
-def test_outside_of_the_assumptions_all_runs_are_judged_and_said_to_be_outside(halved, monkeypatch):
+def test_outside_of_the_assumptions_all_runs_are_judged_and_said_to_be_outside(halved):
     ds = jd.sweep(halved.trial, halved.quick.replace(lr=0.09, rate=1.0), 2).assign(assumed_pace=("seed", [0.5, 0.6]))
     narrow = dataclasses.replace(halved, assumes=(jd.above("pace", 1.0),))
-    entry = atlas._judged(narrow, ds.transpose(..., "seed"), {"lr": 0.09})
+    entry = judged_cell(narrow, ds.transpose(..., "seed"), {"lr": 0.09})
     assert entry["verdict"] == "upheld" and entry["inside"] is False and entry["assumed"]["pace"] == pytest.approx(0.55)
     wide = dataclasses.replace(halved, assumes=(jd.above("pace", 0.55),))
-    assert atlas._judged(wide, ds, {"lr": 0.09})["inside"] is True
+    assert judged_cell(wide, ds, {"lr": 0.09})["inside"] is True
 
 
 def test_the_same_command_takes_stored_runs(halved, tmp_path, toys):

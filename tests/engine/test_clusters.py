@@ -206,3 +206,29 @@ def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_pat
     assert killer.chunks == 12
     assert same_bits(ds, jd.sweep(toys.decay, grid, 24, memory=memory))
     assert len(list(tmp_path.glob("shards/*/*.nc"))) >= 12
+
+
+def test_chunks_of_a_compiled_program_do_not_wait_for_the_first(toys, few_runs):
+    class Counting(cf.ThreadPoolExecutor):
+        def __init__(self):
+            super().__init__(1)
+            self.before = 0
+
+        def submit(self, *args, **kwargs):
+            self.before += not finished
+            return super().submit(*args, **kwargs)
+
+    def waited(compiled):
+        finished.clear()
+        jobs = sweep_module.plan(
+            [Request(toys.decay, jd.grid(toys.Toy), tuple(range(12)))], store=None, memory=few_runs(toys.decay, toys.Toy(), 2)
+        )
+        told = type("Told", (), {"start": lambda *_: None, "advance": lambda *_: finished.append(1)})()
+        with Counting() as pool:
+            sweep_module.execute(jobs, Runs(), pool, told, compiled=[job.program for job in jobs] if compiled else ())
+            return pool.before, len(jobs[0].chunks)
+
+    finished = []
+    before, chunks = waited(compiled=False)
+    assert (before, chunks) == (1, 6)
+    assert waited(compiled=True) == (6, 6)

@@ -23,6 +23,7 @@ FOUND = {
     "runs": 6,
     "programs": 1,
     "seconds": 12.0,
+    "cpu_seconds": 20.0,
     "resumed": False,
 }
 PLATE = Plate("toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]})
@@ -34,7 +35,9 @@ def test_a_map_is_kept_without_its_checks(tmp_path):
     assert content["figure"].startswith("<svg") and content["environment"]["jax"]
     assert all("checks" not in cell for cell in content["map"]["cells"]) and content["map"]["runs"] == 6
     assert maps.counts(content["map"]) == "2 upheld, 1 refuted"
-    assert maps.made(content).startswith("6 runs in 12.0 s, 20")
+    assert maps.made(content).startswith("6 runs, 20.0 s of processor time, 20")
+    del content["map"]["cpu_seconds"]
+    assert maps.made(content).startswith("6 runs in 12.0 s, 20"), "an older map knows the clock's seconds alone"
     assert maps.kept("nothing", tmp_path) is None
     maps.keep(PLATE, FOUND | {"resumed": True}, tmp_path)  # the seconds are those of a part
     assert maps.made(maps.kept("toy", tmp_path)).startswith("6 runs, 20")

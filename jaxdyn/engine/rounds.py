@@ -1,0 +1,107 @@
+"""One round of a map: the runs of its cells, and what the claim's judge says of each.
+
+Workers of this machine judge as well as run: for a cheap trial the judge, asked again for every rival, is most of the work. They
+find the claim again by its id, since judges do not travel; a claim of this process alone is judged here.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures as cf
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import xarray as xr
+
+from jaxdyn.engine import registry
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.runs import Request
+from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored, plan
+from jaxdyn.engine.verdict import judge_cell, outside
+from jaxdyn.status import OK
+
+__all__ = ["Rounds", "judged_cell"]
+
+Values: TypeAlias = "dict[str, Any]"
+Entry: TypeAlias = "dict[str, Any]"
+PARTS = 2  # chunks of a round for each worker: in the first round one of them is waited for, until the program is compiled
+
+
+@dataclasses.dataclass
+class Rounds:
+    """Runs and judges round after round, and counts what that takes; ``load`` as in :class:`jaxdyn.engine.atlas.Survey`."""
+
+    claim: Claim
+    load: tuple[str, ...] | None
+    quick: bool
+    store: Path | None
+    pool: cf.Executor | None
+    workers: int
+    progress: Progress
+    runs: int = 0
+    stored: int = 0
+    cpu_seconds: float = 0.0  # of workers; this process has its own clock
+    programs: set[Program] = dataclasses.field(default_factory=set)
+
+    def judge(self, requests: Sequence[Request], batch: Sequence[Values]) -> list[Entry]:
+        """The entries of a round's cells.
+
+        Args:
+            requests: the runs of each cell.
+            batch: where each cell is.
+
+        Raises:
+            UsageError: or what else a trial raised.
+        """
+        asked = sum(len(r.seeds) * len(r.grid.cells()) for r in requests)
+        most = MOST_SEEDS if self.workers == 1 else max(1, -(-asked // (PARTS * self.workers)))
+        jobs = plan(requests, store=self.store, quick=self.quick, chunk=most)
+        runs = load_stored(jobs)
+        self.stored += sum(len(job.done) for job in jobs)
+        costs = execute(jobs, runs, self.pool, self.progress, compiled=self.programs)
+        for cost in costs.values():
+            if isinstance(cost, Failure):
+                raise cost.exception()
+        self.programs.update(job.program for job in jobs)
+        self.runs += asked  # without those that fill up a chunk
+        if self.pool is not None:
+            self.cpu_seconds += sum(cost["cpu_seconds"] for cost in costs.values())
+        return self._entries([(runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)])
+
+    def _entries(self, cells: list[tuple[xr.Dataset, Values]]) -> list[Entry]:
+        """Cells judged by the workers, if there are several and they know the claim."""
+        if self.load is None or not isinstance(self.pool, cf.ProcessPoolExecutor):
+            return [judged_cell(self.claim, data, values) for data, values in cells]
+        share = -(-len(cells) // self.workers)
+        shares = [cells[i : i + share] for i in range(0, len(cells), share)]
+        futures = [self.pool.submit(_judge_share, self.claim.id, self.load, part) for part in shares]
+        answers = [future.result() for future in futures]
+        self.cpu_seconds += sum(spent for _, spent in answers)
+        return [entry for entries, _ in answers for entry in entries]
+
+
+def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
+    """The entry of one cell: its verdict, whether a run is inside of what the claim assumes, and the means of that."""
+    assumed = {a.name: float(data[f"assumed_{a.name}"].mean()) for a in claim.assumes if f"assumed_{a.name}" in data}
+    inside = bool(((data.status == OK) & ~outside(claim, data)).any())
+    asked = claim if inside else dataclasses.replace(claim, assumes=())
+    return {"at": dict(values), **judge_cell(asked, data), "inside": inside, "assumed": assumed}
+
+
+@functools.cache
+def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
+    """The claim, found once in a worker."""
+    return registry.select([claim_id], load)[0]
+
+
+def _judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
+    """In a worker: the entries of some cells, and the processor's seconds that they took."""
+    spent = time.process_time()
+    claim = _claim(claim_id, load)
+    return [judged_cell(claim, data, values) for data, values in cells], time.process_time() - spent
