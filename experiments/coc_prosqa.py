@@ -5,11 +5,13 @@ time. Whatever the method, training begins with pointing along one of six edges;
 like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of right answers on
 generated problems of the balanced variant, on which those rules fail. `--scale paper` is 256 wide; `--width`,
 `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
-lies in a file of its own: stop at any time, the same command resumes it to the same bits. The published networks are pretrained
+lies in a file of its own: stop at any time, the same command resumes it to the same bits. `coc_prosqa.json` records settings,
+versions and all runs step by step; that of the largest study is kept in `benchmarks/results`. The published networks are pretrained
 GPT-2. Papers: arXiv 2412.06769, 2505.12514.
 """
 
 import dataclasses
+import hashlib
 import sys
 from pathlib import Path
 
@@ -40,6 +42,17 @@ Runs = dict[str, list[longrun.Run]]
 def answered(method: str, run: longrun.Run, record: str = "accuracy") -> np.ndarray:
     """Right answers in percent after the method's own number of inputs, by record."""
     return 100 * run.records[record][:, released.inputs(released.Long(method=method))]
+
+
+def course(method: str, seed: int, run: longrun.Run) -> dict:
+    """One run step by step, in percent: right answers on the file, on balanced problems and on trees; right next nodes at its end.
+
+    The next nodes are those after 0 to 6 inputs.
+    """
+    shares = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "trees": "tree_accuracy"}
+    told = {name: [round(float(x), 3) for x in answered(method, run, record)] for name, record in shares.items()}
+    following = [round(100 * float(x), 3) for x in run.records["next"][-1]]
+    return {"method": method, "seed": seed, "reached": int(run.steps[-1]), "steps": run.steps.tolist()} | told | {"next": following}
 
 
 def rows(runs: Runs, rules: dict[str, float], balanced: dict[str, float]) -> list[dict]:
@@ -97,6 +110,16 @@ def run(
         ]
         for name in methods or METHODS
     }
+    settings = {k: v for k, v in dataclasses.asdict(base).items() if k != "method"}
+    experiment.record(
+        out,
+        "coc_prosqa",
+        "ProsQA from scratch: right answers along training (%), on a released file, balanced problems and trees of three hops",
+        settings=settings,
+        file={"name": Path(data).name, "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()},
+        runs=[course(name, seed, one) for name, group in runs.items() for seed, one in enumerate(group)],
+        rules={name: {"file": 100 * rules[name], "balanced": 100 * balanced[name]} for name in rules},
+    )
     title = f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
     experiment.table(out, "prosqa", rows(runs, rules, balanced), title)
     experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))

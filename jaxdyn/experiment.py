@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import io
+import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,7 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
+from jaxdyn.engine.payload import environment, finite
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.store import atomic_write
@@ -28,7 +30,7 @@ from jaxdyn.plotting import STYLE, finish
 
 WIDE = 200
 
-__all__ = ["figure", "main", "save", "sweep", "table"]
+__all__ = ["figure", "main", "record", "save", "sweep", "table"]
 
 
 def main(
@@ -107,6 +109,15 @@ def figure(out: Path, name: str, draw: Callable[[Figure], None], size: tuple[flo
             buffer = io.BytesIO()
             fig.savefig(buffer, format=suffix, facecolor="white", **options)
             atomic_write(out / f"{name}.{suffix}", buffer.getvalue())
+
+
+def record(out: Path, name: str, question: str, **facts: Any) -> None:
+    """Write ``out/name.json``: the question, date, commit, versions and machine, and the facts, in JSON's types.
+
+    What is worth keeping is copied to ``benchmarks/results``.
+    """
+    content = {"question": question, "environment": environment(), **finite(facts)}
+    atomic_write(out / f"{name}.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
 
 
 def save(out: Path, name: str, ds: xr.Dataset) -> None:

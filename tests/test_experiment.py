@@ -1,6 +1,7 @@
 """What every experiment script shares."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -102,14 +103,22 @@ def test_a_dataset_is_saved_whole(tmp_path):
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["data.nc"]
 
 
+def test_a_record_has_the_machine_and_the_facts_in_json(tmp_path):
+    experiment.record(tmp_path / "new", "study", "How many?", rows=[{"share": 0.5, "lost": float("nan")}], settings={"width": 64})
+    told = json.loads((tmp_path / "new" / "study.json").read_text())
+    assert told["question"] == "How many?" and told["rows"] == [{"share": 0.5, "lost": None}] and told["settings"] == {"width": 64}
+    assert {"date", "commit", "jax", "device"} <= told["environment"].keys()
+
+
 @pytest.mark.parametrize(
     "write",
     [
         lambda out: experiment.table(out, "t", [{"a": 1}], "T"),
         lambda out: experiment.figure(out, "f", lambda fig: None),
         lambda out: experiment.save(out, "d", xr.Dataset()),
+        lambda out: experiment.record(out, "r", "Q"),
     ],
-    ids=["table", "figure", "save"],
+    ids=["table", "figure", "save", "record"],
 )
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, write):
     (tmp_path / "file").write_text("mine")

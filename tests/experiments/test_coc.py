@@ -48,6 +48,13 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     with open(out / "prosqa.csv", newline="") as handle:
         lines = list(csv.DictReader(handle))
     assert [line["method"] for line in lines][:2] == ["coconut", "no_cot"] and "rule other_2" in {x["method"] for x in lines}
+    told = json.loads((out / "coc_prosqa.json").read_text())
+    assert [(r["method"], r["seed"]) for r in told["runs"]] == [(m, i) for m in ("coconut", "no_cot") for i in range(2)]
+    for r in told["runs"]:
+        assert r["steps"] == [0, 2, 4] and r["reached"] == 4 and len(r["next"]) == 7
+        assert all(len(r[name]) == 3 and 0 <= min(r[name]) <= max(r[name]) <= 100 for name in ("accuracy", "balanced", "trees"))
+    assert told["settings"]["width"] == 8 and told["settings"]["steps"] == 4 and "method" not in told["settings"]
+    assert len(told["file"]["sha256"]) == 64 and told["rules"].keys() == prosqa.shortcuts(prosqa.load(file)).keys()
     assert (out / "coc_prosqa.png").stat().st_size > 8_000
     capsys.readouterr()
 

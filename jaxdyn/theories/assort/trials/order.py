@@ -142,7 +142,7 @@ def score(s: Assorted, tokens: Int[Array, "b T"], target: Int[Array, " b"]) -> d
 def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
     """Train both networks, then generate.
 
-    Eighteen runs take over 20 s: with 600 steps instead of 1000 one run in four does not learn the task, even with text alone.
+    Eighteen runs take over 20 s: with far fewer steps the task is not learned, even with text alone.
     """
     k_code, k_init, k_data, k_held = jax.random.split(key, 4)
     coder = fitted(s, k_code)

@@ -61,8 +61,8 @@ CLAIMS = (
         statement=r"Two encoders written down, not trained: f reads the 10 relevant bits of 50, g the signs of 10 others, both at "
         r"the scale of the paper (temperature 0.5, batches of 512). On every batch of which the two blocks of bits are exchanged, "
         r"the contrastive loss of g is that of f to $10^{-6}$. On average over runs, the losses of both on the same batches "
-        r"differ by "
-        r"less than 0.003, that of f is within 0.003 of the closed form $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ less Jensen's term (0.0004, which this bound does not decide), "
+        r"differ by less than 0.003, that of f is within 0.003 of the closed form $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ less "
+        r"Jensen's term (0.0004, which this bound does not decide), "
         "and linear probes have an accuracy of 98% at least on f, of 47% to 53% on g.",
         bounds=jd.looked(at="0:8", confirmed="9000:9008"),
         controls={"f reads 9 of the 10 bits": {"first": 9.0}, "accuracies exchanged": exchanged},
