@@ -90,10 +90,10 @@ PLATES = (
         claim="joma.softmax_invariant",
         over=("lr=.005:10:log", "momentum=0:.98"),
         finding=(
-            "With the heavy ball the softmax law holds up to a rate that falls as the momentum $m$ grows: .22 without "
-            "momentum, .09 at .6, .03 at .8, nowhere at .98. What decides is nearly the effective rate: the border lies at "
-            "lr/(1 - m) of .2 to .4 over the whole range, below the rates at which single steps break the law without "
-            "momentum. To the left, at lr/(1 - m) below .013, the runs end before the logits have moved."
+            "With the heavy ball the softmax law holds up to a rate that falls as the momentum $m$ grows: .58 without "
+            "momentum, .22 at .5, .09 at .67, .03 at .8, nowhere at .98. The effective rate lr/(1 - m) alone does not decide: at "
+            "the border it falls as well, from above .6 without momentum to between .1 and .2 at .86. To the left, at "
+            "lr/(1 - m) below .013, the runs end before the logits have moved."
         ),
         cells=80,
         sets={"optimizer": ["momentum"], "ratio": [1.0]},
