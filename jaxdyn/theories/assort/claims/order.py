@@ -146,7 +146,9 @@ CLAIMS = (
         "solves every new problem, text 96% to 100%, the curriculum 87% to 95%, random $m$ 74% to 87%, random $m$ with permuted "
         "codes 48% to 64%, and the solution alone 47% to 51%, where a coin has 50%. On average along training random $m$ is "
         "behind all replaced by 24 to 35 points, clearly so in two of the sets; the intervals of all other differences from "
-        "text, all replaced and the curriculum contain 0, but that from text in one set.",
+        "text, all replaced and the curriculum contain 0, but that from text in one set. In the study, with chains of 10 names, "
+        "traces of 32 tokens and 4000 steps, three starts reach 98%, 94%, 92%, 73%, 54% and 51% in the same order, and the "
+        "intervals of these differences contain 0.",
         expected="measured",
         judge=judge_order,
         controls={"text and solution alone exchanged": kinds_as("measured_accuracy", text="solution", solution="text")},
