@@ -132,7 +132,7 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
         "note": _note(claim) if studies.differs(claim) else None,
         "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
         "checks": [checks.shown(c, kind) for c in claim.get("checks") or []],
-        "opponents": _rejections(claim),
+        "opponents": " ".join(filter(None, (_rejections(claim), _asked_today(claim, quick)))),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
@@ -150,6 +150,17 @@ def _rejections(claim: Mapping[str, Any]) -> str:
         return ""
     rejected = f"{len(opponents) - len(spared)} of {len(opponents)} controls and rivals rejected"
     return rejected + (f"; not rejected: {', '.join(spared)}." if spared else ".")
+
+
+def _asked_today(kept: Mapping[str, Any], quick: Mapping[str, Any]) -> str:
+    """A sentence where a study's checks are not all among today's: the judge has changed, or other sizes have other checks."""
+    asked, today = ([(c.get("name"), c.get("bound")) for c in entry.get("checks") or []] for entry in (kept, quick))
+    same = sum(check in today for check in asked)
+    if same == len(asked):
+        return ""
+    if len(asked) == 1:
+        return "Its check is not the one of the quick run, or has another bound."
+    return f"{same} of its {len(asked)} checks are those of the quick run, with the same bounds."
 
 
 def _outside(claim: Mapping[str, Any]) -> Markup:

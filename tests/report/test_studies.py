@@ -102,6 +102,26 @@ def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
     assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
+def test_a_study_by_other_checks_than_todays_says_so(tmp_path, monkeypatch):
+    from jaxdyn.report import page
+
+    from .handmade import FIGURES, claim
+
+    def check(name, bound):
+        return {"name": name, "value": 0.002, "bound": bound, "passed": True}
+
+    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path / "kept",))
+    old = claim("toy.law", checks=[check("error", 0.01), check("slope", 0.1)]) | {"scale": "paper"}
+    keep(verified(tmp_path / "out", old), tmp_path / "kept")
+    told = "1 of its 2 checks are those of the quick run, with the same bounds."
+    for bound, said in ((0.05, True), (0.1, False)):
+        today = claim("toy.law", checks=[check("error", 0.01), check("slope", bound)])
+        assert (told in page.page({"claims": [today]}, FIGURES)) is said
+    keep(verified(tmp_path / "out", claim("toy.law", checks=[check("error", 0.01)]) | {"scale": "paper"}), tmp_path / "kept")
+    html = page.page({"claims": [claim("toy.law", checks=[check("error", 0.02)])]}, FIGURES)
+    assert "Its check is not the one of the quick run, or has another bound." in html
+
+
 @jd.setting
 class Law:
     """A setting to tell of."""
