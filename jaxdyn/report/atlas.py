@@ -62,7 +62,9 @@ def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
     low, high = _ends(axis)
     getattr(ax, f"set_{which}lim")(low, high)
     if "values" in axis:
-        getattr(ax, f"set_{which}ticks")(range(len(axis["values"])), [str(v) for v in axis["values"]])
+        getattr(ax, f"set_{which}ticks")(
+            range(len(axis["values"])), [f"{v:g}" if isinstance(v, float) else str(v) for v in axis["values"]]
+        )
     elif axis["log"]:
         step = max(1, math.ceil((high - low) / 7))
         whole = range(math.ceil(low), math.floor(high) + 1, step)

@@ -120,9 +120,9 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         plotting.band(ax, ds.epoch, seen.transpose("seed", "epoch"), "network", plotting.COLORS["measured"])
         within = ds.outputs < END
         plotting.band(ax, ds.epoch, told.where(within).transpose("seed", "epoch"), "flow of each node", plotting.COLORS["theory"])
-        ax.plot(
-            ds.epoch, ds.factor.sel(quantity=name).median("seed"), ":", color=plotting.COLORS["control"], label="momentum a factor"
-        )
+        other = ds.factor.sel(quantity=name)
+        other = other.where(other.diff("epoch", label="lower") != 0).median("seed")  # until its end
+        ax.plot(other.epoch, other, ":", color=plotting.COLORS["control"], label="momentum a factor")
         ax.axvline(last, color="0.5", linewidth=0.8)
         ax.set(xlabel="epoch", ylabel={"energy": "energy over its maximum", "purity": "purity"}[str(name)])
 
@@ -132,7 +132,8 @@ def plot_until(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for i, lr in enumerate(ds.lr.values):
         part, color = ds.sel(lr=lr), plotting.CYCLE[i % len(plotting.CYCLE)]
-        plotting.band(left, ds.hidden, part.measured_until.transpose("seed", "hidden"), f"rate {lr:g}", color)
+        seen = part.measured_until.where(part.measured_until > 0)
+        plotting.band(left, ds.hidden, seen.transpose("seed", "hidden"), f"rate {lr:g}", color)
         left.plot(ds.hidden, part.predicted_until.median("seed"), ":", color=color)
         curve = part.curve_right.isel(hidden=-1).transpose("seed", "epoch")
         plotting.band(right, ds.epoch * lr, curve, f"rate {lr:g}", color)
@@ -194,9 +195,9 @@ UNTIL_WHEN = jd.Study(
     },
     found=UNTIL,
     plot=plot_until,
-    caption="Left: training time at which most nodes are in the irrep forecast for them, against the number of nodes; dotted: "
-    "median of the time at which the flow's outputs are half of the targets. Right: share of nodes in the irrep forecast along "
-    "training, at the largest K. Median and central 90% of the runs.",
+    caption="Left: training time at which most nodes are in the irrep forecast for them, against the number of nodes, of the runs "
+    "in which there is one; dotted: median of the time at which the flow's outputs are half of the targets. Right: share of nodes "
+    "in the irrep forecast along training, at the largest K. Median and central 90% of the runs.",
 )
 
 CLAIMS = (CURVES, UNTIL_WHEN)
