@@ -27,21 +27,21 @@ __all__ = [
 ]
 
 
-def loglog_slope(x: Any, y: Any, dim: str) -> xr.DataArray:
+def loglog_slope(x: Any, y: Any, dim: str, least: int = 3) -> xr.DataArray:
     r"""Least-squares slope of :math:`\ln y` over :math:`\ln x` along ``dim``: the order of a quantity in a step size.
 
-    Points where either is NaN or not positive are left out; a run with fewer than three points left is NaN.
+    Points where either is NaN or not positive are left out; a run with fewer than ``least`` points left, two or more, is NaN.
 
     Raises:
-        Inconclusive: if no run has three points.
+        Inconclusive: if no run has as many points.
     """
     x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
     good = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
-    if y.size == 0 or int(good.sum(dim).max()) < 3:
-        raise Inconclusive(f"a slope along {dim} needs at least three points with positive values")
+    if y.size == 0 or int(good.sum(dim).max()) < least:
+        raise Inconclusive(f"a slope along {dim} needs at least {least} points with positive values")
     lx, ly = np.log(x.where(good)), np.log(y.where(good))
     lx, ly = lx - lx.mean(dim), ly - ly.mean(dim)
-    return ((lx * ly).sum(dim) / (lx * lx).sum(dim)).where(good.sum(dim) >= 3)
+    return ((lx * ly).sum(dim) / (lx * lx).sum(dim)).where(good.sum(dim) >= least)
 
 
 def slope_interval(x: Any, y: Any, dim: str, level: float = 0.95) -> tuple[float, float, float]:

@@ -45,8 +45,10 @@ def test_slope_leaves_out_what_is_not_ok():
     slope = stats.loglog_slope(ETA, y, "eta")
     assert slope[0] == pytest.approx(1) and np.isnan(slope[1:3]).all() and np.allclose(slope[3:], 1)
     for short in (y.isel(eta=slice(2)), y[1:3], y.isel(seed=slice(0))):
-        with pytest.raises(Inconclusive, match="three points"):
+        with pytest.raises(Inconclusive, match="at least 3 points"):
             stats.loglog_slope(short.eta, short, "eta")
+    two = stats.loglog_slope(ETA[[0, -1]], curves(0, noise=0).isel(eta=[0, -1]), "eta", least=2)
+    np.testing.assert_allclose(two, 1, atol=1e-9)
 
 
 def test_slope_interval():

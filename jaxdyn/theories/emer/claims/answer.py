@@ -88,6 +88,7 @@ UNREACHABLE = {"the unreachable candidate is the label": {"label": "unreachable"
 CLAIMS = (
     STUDY.claim(
         id="emer.direction",
+        bounds=jd.looked(at="0:8", confirmed="61000000:61000008"),
         statement=r"In the gradient flow of the answering layer's two full matrices, from zero, averaged over names of the 7 "
         r"vertices, with K = 2 or 5 of them in the thought, and learning rates of which either is up to 3.3 times the other, "
         r"$\mu_A$ and $\mu_R$ follow their two equations within $10^{-5}$, relative to 1 plus their size, and their growth "

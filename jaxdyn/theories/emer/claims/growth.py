@@ -73,11 +73,13 @@ SETUP = (
     "In the gradient flow of the diagonal of the searching layer's matrix, with vertices renamed at random (7 vertices, random "
     "digraphs)"
 )
+LOOKED = jd.looked(at="0:4", confirmed="61000000:61000004")
 POWERS = {"mu grows like the root of time": power(0.5), "mu grows linearly": power(1.0)}
 
 CLAIMS = (
     STUDY.claim(
         id="emer.log_growth",
+        bounds=LOOKED,
         statement=rf"{SETUP}, with Coconut's loss and a demonstrated vertex of the highest degree $d_{{max}}$ from the thought, "
         r"$\mu$ grows without end: at $t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/(d_{max} - d_2)$ within 0.2%, $d_2$ the "
         r"second highest degree, and $\mu$ differs from the leading term $\frac{\sqrt K}{\Delta}\ln\frac{\Delta^2 r t}{nK}$ by at "
@@ -92,6 +94,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="emer.log_growth_bfs",
+        bounds=LOOKED,
         statement=rf"{SETUP}, with the loss of Coconut-BFS, $\mu$ grows without end whatever vertex is demonstrated: at "
         r"$t = 10^{12}$ its slope $d\mu/d\ln t$ is $\sqrt K/d_{max}$ within 0.2%, and $\mu$ differs from the leading term "
         r"$\frac{\sqrt K}{d_{max}}\ln\frac{d_{max}^2 r t}{nK}$ by at most 0.005 times this slope, r the weight of the vertices out "

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.theories.li2.trials.zero_init import KNOWN
 from jaxdyn.theories.power.published import PAPER
 from jaxdyn.theories.power.trials.transformer import Transformer, trial
@@ -21,13 +21,6 @@ __all__ = ["CLAIMS", "judge"]
 
 POWER = -1.1
 DELAY = 3.0
-
-
-def power(share: xr.DataArray, time: xr.DataArray) -> xr.DataArray:
-    """The slope of ln(time) over ln(share) by least squares, of two shares or more."""
-    x = np.log(share) - np.log(share).mean()
-    slope: xr.DataArray = (x * np.log(time)).sum("share", skipna=False) / (x**2).sum()
-    return slope
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -43,7 +36,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
             over="seed",
             low=np.log(DELAY),
         ),
-        jd.mean_within("power of the share, mean", power(ds.share, time), over="seed", high=POWER),
+        jd.mean_within("power of the share, mean", stats.loglog_slope(ds.share, time, "share", least=2), over="seed", high=POWER),
     ]
 
 

@@ -8,16 +8,6 @@ import jaxdyn as jd
 from jaxdyn.theories.power.claims import transformer
 
 
-def test_the_power_is_the_slope_in_logarithms():
-    share = xr.DataArray([0.45, 0.6, 0.8], dims="share")
-    noise = xr.DataArray([[1.0, 1.2, 0.9]], dims=("seed", "share"))
-    time = 100 * share**-2.5 * noise
-    expected = np.polyfit(np.log(share.values), np.log(time.transpose("seed", "share").values[0]), 1)[0]
-    np.testing.assert_allclose(transformer.power(share, time), [expected])
-    two = transformer.power(share[[0, 2]], (100 * share**-2.5).isel(share=[0, 2]))
-    np.testing.assert_allclose(two, -2.5)
-
-
 @pytest.fixture
 def lawful():
     """Ten networks whose steps fall like the inverse square of the share, and that fit their pairs in 200."""
