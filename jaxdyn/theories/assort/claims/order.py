@@ -148,8 +148,8 @@ CLAIMS = (
         "behind all replaced by 24 to 35 points, clearly so in two of the sets; the intervals of all other differences from "
         "text, all replaced and the curriculum contain 0, but that from text in one set. In the study, with chains of 10 names, "
         "traces of 32 tokens and 4000 steps, three starts reach 98%, 94%, 92%, 73%, 54% and 51% in the same order, and the "
-        "intervals of these differences contain 0. (In a fourth set of quick runs one network of three did not learn from text: the "
-        "gate is not met there.)",
+        "intervals of these differences contain 0. (In a fourth set of quick runs one network of three did not learn from text: "
+        "the gate is not met there.)",
         expected="measured",
         judge=judge_order,
         controls={"text and solution alone exchanged": kinds_as("measured_accuracy", text="solution", solution="text")},
