@@ -8,7 +8,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn.stats import loglog_slope, richardson
 
-__all__ = ["distance", "error_curve", "halvings", "limit_ratio", "order_check", "order_checks"]
+__all__ = ["VECTOR", "distance", "error_curve", "halvings", "limit_ratio", "order_check", "order_checks"]
 
 VECTOR = ("time", "entry", "row", "col")
 
@@ -37,17 +37,16 @@ def halvings(ds: xr.Dataset) -> xr.Dataset:
     return ds
 
 
-def limit_ratio(difference: xr.DataArray, order: int, noise: xr.DataArray | float = 0.0) -> xr.DataArray:
+def limit_ratio(difference: xr.DataArray, order: int) -> xr.DataArray:
     r"""Distance of the Richardson limit from the prediction, in units of its own error estimate.
 
     ``difference`` is measured minus predicted, per step size (falling). Its limits from two successive pairs are of order
-    p + 1, so that a third of their distance (p = 1), a seventh (p = 2), estimates the error of the finer one; ``noise`` is the
-    standard error of the finer limit.
+    p + 1, so that a third of their distance (p = 1), a seventh (p = 2), estimates the error of the finer one.
     """
     last = [difference.isel(eta=i, drop=True) for i in (-3, -2, -1)]
     coarse, fine = richardson(last[0], last[1], order=order), richardson(last[1], last[2], order=order)
     estimate = distance(coarse - fine) / (2 ** (order + 1) - 1)
-    return distance(fine) / (noise + estimate)
+    return distance(fine) / estimate
 
 
 def order_check(name: str, error: xr.DataArray, order: int, slack: float) -> jd.Check:

@@ -2,29 +2,35 @@ r"""Claim on SGD over shuffled epochs: its mean follows a modified gradient flow
 
 from __future__ import annotations
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import richardson
-from jaxdyn.theories.cal.orders import distance, error_curve, halvings, limit_ratio, order_check
+from jaxdyn.theories.cal.orders import VECTOR, distance, error_curve, halvings, order_check
 from jaxdyn.theories.cal.trials.shuffle import Shuffled, trial
 
 __all__ = ["CLAIMS", "judge"]
 
 
+COEFFICIENT = 0.005  # how far the coefficient of the penalty may be off
+
+
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Order 2 in the step size, and a Richardson limit within 3 (standard error + error estimate)."""
+    r"""Order 2 in the step size, and the coefficient of the predicted penalty.
+
+    The part of the measured drift away from the flow of L that lies along the predicted one is :math:`1 + O(\eta)` times as long.
+    """
     ds = halvings(ds)
-    noise = distance(ds.standard_error)
-    coarse, fine = noise.isel(eta=-2, drop=True), noise.isel(eta=-1, drop=True)
-    limit_noise = np.hypot(richardson(0 * coarse, fine, order=2), richardson(coarse, 0 * fine, order=2))
-    ratio = limit_ratio(ds.measured_mean - ds.predicted_mean, 2, limit_noise)
+    predicted, measured = ds.predicted_mean - ds.plain_flow, ds.measured_mean - ds.plain_flow
+    product, square = ((predicted * other).sum(VECTOR[:2], skipna=False) for other in (measured, predicted))
+    along = xr.where(square == 0, 0.0, product / square)  # of a theory without a drift nothing is seen
+    limit = richardson(along.isel(eta=-2, drop=True), along.isel(eta=-1, drop=True), order=1)
+    words = "drift from the flow of L along the predicted one / predicted, limit of small steps"
     return [
         order_check("fitted order in the step size", error_curve(ds, "mean"), 2, 0.15),
-        jd.at_most("Richardson limit against the prediction, in standard errors + error estimates", ratio, 3.0),
+        jd.mean_within(words, limit, over="seed", low=1 - COEFFICIENT, high=1 + COEFFICIENT),
     ]
 
 
@@ -39,7 +45,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 study = jd.Study(
     evidence="network",
-    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    bounds=jd.looked(at="0:8", confirmed="43000000:43000008"),
     trial=trial,
     quick=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128]),
     paper=jd.grid(Shuffled, eta=[1 / 16, 1 / 32, 1 / 64, 1 / 128, 1 / 256], shuffles=256),
@@ -52,7 +58,9 @@ CLAIMS = (
     study.claim(
         id="cal.sgd_mean",
         statement=r"For regression with a two-layer linear network, the mean of SGD over shuffled epochs of $m$ batches follows "
-        r"the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, $L_i$ being the loss of a batch.",
+        r"the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, $L_i$ being the loss of a batch. "
+        r"In the limit of small steps the drift from the flow of $L$ is as long along the predicted one as predicted, to 0.5% "
+        r"(mean over problems).",
         judge=judge,
         controls={"fixed order of the batches": {"order": "cyclic"}},
         rivals={

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 
 import jaxdyn as jd
@@ -32,10 +33,14 @@ def test_judge_of_figure_6():
     verdicts = lambda ds: [c.passed for c in fig6.judge_fig6(ds)]  # noqa: E731
     assert verdicts(ds) == [True] * 3
     assert not verdicts(ds.assign(predicted_entropy=1.1 * ds.predicted_entropy))[0]
-    assert not verdicts(made_up_fig6(shift=0.15))[0]
-    assert (
-        verdicts(ds.assign(measured_entropy=ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)))[1] is False
-    )
+    assert verdicts(made_up_fig6(shift=0.2))[0] is False
+    one = 0.25 * ((ds.lr == 1) & (ds.ratio == 2) & (ds.num_last == 3))
+    assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + one))[0] is False
+    loose = 0.25 * ((ds.lr == 3) & (ds.ratio == 10) & (ds.num_last == 3))  # a cell whose published standard deviation is .1
+    assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + loose))[0] is True
+    assert verdicts(made_up_fig6(seeds=3))[0] is None
+    turned = ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)
+    assert verdicts(ds.assign(measured_entropy=turned))[1] is False
     assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.2 * (ds.ratio == 2)))[2] is False
     assert verdicts(fig6.still(ds)) == [False] * 3
     assert False in verdicts(fig6.by_law(ds))
@@ -45,10 +50,21 @@ def test_judge_of_figure_6():
 
 
 def test_errors_of_both_sides_are_joined():
-    score, freedom = fig6.joint_errors(made_up_fig6(seeds=10, shift=0.05))
+    gap, square, spread = fig6.from_published(made_up_fig6(seeds=10, shift=0.05))
     sd = published.FIG6[3][..., 1]
-    np.testing.assert_allclose(score.sel(num_last=3), 0.05 / np.sqrt(2 * sd**2 / 10))
-    np.testing.assert_allclose(freedom, 18.0)
+    np.testing.assert_allclose(gap, 0.05)
+    np.testing.assert_allclose(square.sel(num_last=3), 2 * sd**2 / 10)
+    np.testing.assert_allclose(square**2 / spread, 18.0)  # Welch, two sides alike
+
+
+def test_interval_of_one_cell_is_that_of_a_t_test_with_unequal_variances():
+    ds = made_up_fig6(seeds=16).isel(num_last=[1], lr=[0], ratio=[1])
+    own, sd = ds.measured_entropy.values.ravel(), float(ds.published_sd[..., 0].squeeze())
+    other = scipy.stats.norm.ppf((np.arange(10) + 0.5) / 10)
+    other = float(ds.predicted_entropy[..., 0].squeeze()) + sd * (other - other.mean()) / other.std(ddof=1)
+    expected = scipy.stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.997)
+    check = fig6.judge_fig6(ds)[0]
+    np.testing.assert_allclose(check.interval, expected, rtol=1e-6)
 
 
 def test_judge_of_learning_rates():
