@@ -17,7 +17,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 import jaxdyn as jd
 from jaxdyn import train as loop
 from jaxdyn.data.groups import parse
-from jaxdyn.nn.decoder import Decoder, init, read, trunk
+from jaxdyn.nn.decoder import Decoder, init, read
+from jaxdyn.nn.thoughts import think
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.trials.training import along
 from jaxdyn.theories.li2.trials.zero_init import KNOWN, reached
@@ -85,7 +86,7 @@ def answers(s: Transformer, params: PyTree, pairs: Int[Array, "n 2"]) -> Float[A
     """Logits of the product of each pair."""
     order = parse(s.group).order
     tokens = jnp.concatenate([pairs, jnp.full((len(pairs), 1), order, pairs.dtype)], 1)
-    return read(shape(s), params, trunk(shape(s), params, tokens)[:, -1])[:, :order]
+    return read(shape(s), params, think(shape(s), params, tokens, 0)[0])[:, :order]  # the last layer for the last token alone
 
 
 def trial(s: Transformer, key: PRNGKeyArray) -> jd.Observables:
