@@ -120,6 +120,9 @@ def _scalar(word: str, name: str, value: Any) -> Any:
     return value
 
 
+LEAST_SEEDS = 6  # of a control's runs, if the claim has as many
+
+
 @dataclasses.dataclass(frozen=True)
 class Control:
     """A named breach of an assumption that the judge must reject.
@@ -128,10 +131,17 @@ class Control:
         breach: setting fields to override (a run of its own; swept fields share the main program), or a function
             Dataset -> Dataset that distorts the prediction or the data (costs no run).
         diverges: the breach shows itself by runs that diverge; otherwise diverged runs do not count as rejection.
+        every_seed: a run of its own for every seed of the claim; by default for half of them, at least six, which is enough to
+            reject what is far off.
     """
 
     breach: Breach
     diverges: bool = False
+    every_seed: bool = False
+
+    def seeds(self, own: tuple[int, ...]) -> tuple[int, ...]:
+        """Which of the claim's own seeds the control is run with."""
+        return own if self.every_seed else own[: max(LEAST_SEEDS, -(-len(own) // 2))]
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from jaxdyn.engine.claim import Judge
 from jaxdyn.engine.judge import Check, all_passed
 from jaxdyn.errors import Inconclusive, UsageError
 
-__all__ = ["blend", "judged", "obstacle", "rejects", "scale", "smallest"]
+__all__ = ["blend", "judged", "obstacle", "rejects", "same_seeds", "scale", "smallest"]
 
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
 STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: with ε = 1 no prediction is left, of which some judges can say nothing
@@ -106,6 +106,13 @@ def blend(main: xr.Dataset, control: xr.Dataset, share: float) -> xr.Dataset:
         if name != "status" and name in control and np.issubdtype(values.dtype, np.floating):
             mixed[str(name)] = (1 - share) * values.values + share * control[name].values
     return _with(main, **mixed)
+
+
+def same_seeds(main: xr.Dataset, control: xr.Dataset) -> xr.Dataset:
+    """The main data of the seeds with which a control was run, where these are some of its own."""
+    if "seed" not in main.dims or "seed" not in control.dims or not np.isin(control.seed, main.seed).all():
+        return main
+    return main.sel(seed=control.seed)
 
 
 def obstacle(main: xr.Dataset, control: xr.Dataset) -> str | None:

@@ -17,7 +17,7 @@ from jaxdyn.engine.claim import Claim, Control, Rival
 from jaxdyn.engine.contract import Assumption
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.judge import Check, all_passed, plain
-from jaxdyn.engine.resolution import blend, judged, obstacle, rejects, scale, smallest
+from jaxdyn.engine.resolution import blend, judged, obstacle, rejects, same_seeds, scale, smallest
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
@@ -152,6 +152,7 @@ def _judge_control(
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
     outcome = Outcome(name, all_passed(checks) is False, checks)
+    main = same_seeds(main, good)
     why = obstacle(main, good)
     if why is not None or not outcome.rejected or not upheld:
         return dataclasses.replace(outcome, reason=None if why is None else f"not blended: {why}"), None

@@ -260,7 +260,8 @@ def _task(
     controls = {}
     for name, control in claim.controls.items():
         if not callable(control.breach):
-            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), chosen)
+            own = chosen if "seed" in by else control.seeds(chosen)
+            controls[name] = Request(claim.trial, _breached(claim, grid, name, control.breach), own)
     return Task(claim, scale, Request(claim.trial, grid, chosen), controls, overrides, tuple(by), tuple(map(str, load)))
 
 

@@ -125,6 +125,16 @@ def test_failed_runs_stay_out_of_the_blend(claim):
     assert 0.02 * (1 - 1e-9) <= found <= 0.02 * STEP
 
 
+def test_a_control_with_fewer_seeds_is_blended_into_the_runs_with_these(claim):
+    fields = claim(controls={"adam": {"optimizer": "sign"}})
+    error = np.full((2, 4, 1), 0.5)
+    error[:, 2:] = 1e9
+    some = data(error).isel(seed=[0, 1])
+    found = decide(fields, data(), {"adam": some}).resolution["mix"]["adam"]
+    assert 0.02 * (1 - 1e-9) <= found <= 0.02 * STEP
+    assert decide(fields, data(), {"adam": some.assign_coords(seed=[7, 8])}).resolution["mix"]["adam"] is None
+
+
 @pytest.mark.parametrize(
     ("control", "reason"),
     [

@@ -49,6 +49,18 @@ def test_claims_share_runs_and_programs(toys):
     assert plan.runs == 4 * 4 + 4 * 4 + 3 * 2, "the main runs once, the control's, the solver's"
 
 
+@pytest.mark.parametrize(("count", "few"), [(4, 4), (6, 6), (11, 6), (13, 7), (20, 10)])
+def test_controls_are_run_with_half_of_the_seeds(toys, count, few):
+    decay = next(c for c in toys.CLAIMS if c.id == "toy.decay")
+    (task,) = verify_module.make_plan([decay], seeds=range(5, 5 + count)).tasks
+    assert task.main.seeds == tuple(range(5, 5 + count))
+    assert task.controls["sign descent"].seeds == tuple(range(5, 5 + few))
+    sharp = dataclasses.replace(decay, controls={"sign descent": jd.Control({"optimizer": "sign"}, every_seed=True)})
+    for claim, by in ((sharp, ()), (decay, "seed")):
+        (task,) = verify_module.make_plan([claim], seeds=count, by=by).tasks
+        assert task.controls["sign descent"].seeds == task.main.seeds
+
+
 def test_fields_of_the_result(verified):
     result = verified["toy.decay"]
     assert [c.name for c in result.checks] == ["relative error"] and result.checks[0].passed

@@ -112,7 +112,7 @@ CLAIMS = (
         quick=jd.grid(Sgd, lr=[0.01, 0.005]),
         bounds=jd.looked(at="0:10", confirmed="51000000:51000016"),
         judge=judge_path,
-        controls={"a start with all entries": {"start": "dense"}},
+        controls={"a start with all entries": jd.Control({"start": "dense"}, every_seed=True)},
         rivals={
             "nothing moves": still,
             r"endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u="u_long", predicted_strength="strength_long"),

@@ -151,7 +151,10 @@ CLAIMS = (
         r"returns: in most runs it ends at least .2 nats above its minimum. The top layer ends at least .1 nats above the bottom "
         rf"layer, mean over seeds. {SMALL}",
         judge=judge_return,
-        controls={"the bottom layer in place of the top layer": layers_exchanged, "rate 1e-2": {"lr": 1e-2}},
+        controls={
+            "the bottom layer in place of the top layer": layers_exchanged,
+            "rate 1e-2": jd.Control({"lr": 1e-2}, every_seed=True),
+        },
         rivals=STILL | {"the entropy never rises": falling},
     ),
     STUDY.claim(

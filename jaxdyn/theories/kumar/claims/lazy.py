@@ -152,7 +152,7 @@ CLAIMS = (
         "average.",
         source="arXiv:2310.06110; arXiv:1812.07956 (lazy training)",
         judge=judge_limit,
-        controls={"first output kept": {"centred": 0.0}},
+        controls={"first output kept": jd.Control({"centred": 0.0}, every_seed=True)},
         rivals={
             "nothing moves": jd.swap(predicted_test="first_test", predicted_movement=1e-9),
             "the target is learned": jd.swap(predicted_test=1e-9),

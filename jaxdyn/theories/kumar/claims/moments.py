@@ -55,7 +55,7 @@ CLAIMS = (
         r"$(x\cdot x')[1 + \epsilon\,\bar w\cdot(x + x') + \epsilon^2 x^\top M x']$, with the mean $\bar w$ and the second moments "
         "$M$ of the nodes' weights. These are identities, checked for random weights; nothing is trained.",
         judge=judge,
-        controls={"uniform inputs": {"law": "uniform"}},
+        controls={"uniform inputs": jd.Control({"law": "uniform"}, every_seed=True)},
         rivals={
             "no linear power": jd.swap(predicted_loss="without_linear"),
             "no error of alignment": jd.swap(predicted_loss="without_alignment"),

@@ -205,7 +205,7 @@ STUDY = jd.Study(
     evidence="reduced",
     bounds="derived",
 )
-RELU = {"activation": "relu", "groups": ("S3",)}
+RELU = jd.Control({"activation": "relu", "groups": ("S3",)}, every_seed=True)
 LEVELS = "Energy at the end of each ascent from a random start, by group: dots, ends of all runs; bars, the predicted levels."
 
 VALUES = STUDY.claim(

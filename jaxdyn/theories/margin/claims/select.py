@@ -67,7 +67,7 @@ STUDY = jd.Study(
 
 BREACHES = {
     "another token is optimal in one sequence": {"reversed": 1.0},
-    "an optimal token is the mean of the others": {"blended": 1.0},
+    "an optimal token is the mean of the others": jd.Control({"blended": 1.0}, every_seed=True),
 }
 INSIDE = (jd.above("norm", 200.0), jd.above("selected", 0.99), jd.below("optimality", 1e-6), jd.below("hardness", 5.0))
 

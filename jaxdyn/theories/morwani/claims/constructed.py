@@ -57,7 +57,10 @@ CLAIMS = (
         r"$(2,3)$-norm. Networks whose weights differ from it by random perturbations of relative size $10^{-4}$ to $10^{-1}$ "
         "have a smaller one. This evaluates a construction; nothing is trained.",
         judge=judge,
-        controls={"output phases of their own": {"phases": "free"}, "without the first frequency": {"left_out": 1.0}},
+        controls={
+            "output phases of their own": jd.Control({"phases": "free"}, every_seed=True),
+            "without the first frequency": jd.Control({"left_out": 1.0}, every_seed=True),
+        },
         rivals={"one frequency": jd.swap(predicted_margin="single"), "no margin": jd.scaled(predicted_margin=1e-9)},
         plot=plot,
         caption="Left: margin over the cube of the (2,3)-norm against the modulus. Right: share of this margin that random "

@@ -55,7 +55,7 @@ CLAIMS = (
         r"above zero and $1/(1 - z)$ below; and weights that are $c$ times as large have the loss of the logits $c^3 z$. These are "
         "identities; nothing is trained.",
         judge=judge,
-        controls={"biases": {"shift": 0.1}},
+        controls={"biases": jd.Control({"shift": 0.1}, every_seed=True)},
         rivals={
             "softmax and StableMax exchanged": jd.swap(predicted_along="exchanged", predicted_scaled="exchanged_scaled"),
             "logits grow like the square": jd.swap(predicted_scaled="squares"),

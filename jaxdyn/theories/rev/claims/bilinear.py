@@ -153,7 +153,7 @@ def plot_ortho(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel="time t", ylabel="loss")
 
 
-SYMMETRIC = {"symmetric Theta": {"symmetric": 1.0, "pairs": 5}}
+SYMMETRIC = {"symmetric Theta": jd.Control({"symmetric": 1.0, "pairs": 5}, every_seed=True)}
 SIZES = {"pairs": [5, 20, 50], "per_pair": [4, 8], "max_d": 1000}  # n to 50, m to 400
 
 study = jd.Study(
@@ -177,7 +177,7 @@ CLAIMS = (
         paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
         seeds=16,
         judge=judge_ratio,
-        controls=SYMMETRIC | {"reverse loss added": {"reverse": 1.0, "pairs": 5}},
+        controls=SYMMETRIC | {"reverse loss added": jd.Control({"reverse": 1.0, "pairs": 5}, every_seed=True)},
         rivals={"the reverse loss never falls": floor_at(0.0), "the reverse loss falls with the loss": floor_at(1.0)},
         plot=plot_ratio,
         caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, one "

@@ -200,7 +200,7 @@ CLAIMS = (
         seeds=8,
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
         judge=judge_some,
-        controls={"equal common tokens": {"unequal": 0.0}},
+        controls={"equal common tokens": jd.Control({"unequal": 0.0}, every_seed=True)},
         rivals={"every common token falls or rises": jd.swap(predicted_fall="measured_fall")},
     ),
 )

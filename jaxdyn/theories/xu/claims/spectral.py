@@ -219,7 +219,7 @@ CLAIMS = (
         "and they generalise without weight decay too. (Modulo 71 with 2048 nodes it is there from the first window on, with decay "
         "and without: the study is refuted.)",
         judge=judge_late,
-        controls={"half of the pairs": {"share": 0.5}},
+        controls={"half of the pairs": jd.Control({"share": 0.5}, every_seed=True)},
         rivals={
             "no gap opens": instead(lambda ds: ds.ratio.sel(after=AFTER).isel(end=0, drop=True)),
             "the gap opens at the start": instead(lambda ds: HIGH + 0 * ds["size"]),
