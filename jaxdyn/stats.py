@@ -119,9 +119,9 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
 
 
 def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
-    """Spearman's rank correlation along ``dim`` (scipy); NaN where a side is constant or fewer than three pairs are ok."""
+    """Spearman's rank correlation along ``dim``; NaN where a side is constant or fewer than three pairs are ok."""
     x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
-    return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]], vectorize=True)
+    return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]])
 
 
 def bonferroni_z(count: int, level: float = 0.95) -> float:
@@ -160,12 +160,21 @@ def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
     return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else float(quantile(runs))
 
 
-def _spearman(x: np.ndarray, y: np.ndarray) -> float:
+def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Correlation of the ranks along the last axis, for all others at once."""
     good = np.isfinite(x) & np.isfinite(y)
-    x, y = x[good], y[good]
-    if len(x) < 3 or np.all(x == x[0]) or np.all(y == y[0]):
-        return np.nan
-    return scipy.stats.spearmanr(x, y).statistic
+    count = good.sum(-1)
+    if not x.size:
+        return np.full(count.shape, np.nan)
+    left, right = (_centred_ranks(values, good) for values in (x, y))
+    size = np.sqrt((left**2).sum(-1) * (right**2).sum(-1))
+    return np.divide((left * right).sum(-1), size, out=np.full(size.shape, np.nan), where=(count >= 3) & (size > 0))
+
+
+def _centred_ranks(values: np.ndarray, good: np.ndarray) -> np.ndarray:
+    """Ranks of the good entries less their mean, the mean rank where some are equal; 0 elsewhere."""
+    ranks = np.nan_to_num(scipy.stats.rankdata(np.where(good, values, np.nan), axis=-1, nan_policy="omit"))
+    return np.where(good, ranks - (good.sum(-1, keepdims=True) + 1) / 2, 0.0)
 
 
 def _labelled(x: Any, dim: str) -> xr.DataArray:
