@@ -24,10 +24,10 @@ def comparison(ds: xr.Dataset) -> xr.Dataset:
     x = ds.measured_entropy
     mean, low, high = stats.mean_interval(x, "seed")
     sd, paper, paper_sd = x.std("seed", ddof=1), ds.predicted_entropy.mean("seed"), ds.published_sd.mean("seed")
-    gap, square, spread = fig6.from_published(ds)
+    gap, error, freedom = fig6.from_published(ds)
     numbers = {"mean": mean, "sd": sd, "low": low, "high": high, "paper mean": paper, "paper sd": paper_sd}
-    allowed = stats.bonferroni_t(gap.size, square**2 / spread + 1, 0.997)
-    return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": gap / np.sqrt(square), "allowed": allowed})
+    allowed = stats.bonferroni_t(gap.size, freedom + 1, fig6.LEVEL)
+    return xr.Dataset(numbers | {"difference": mean - paper, "in s.e.": gap / error, "allowed": allowed})
 
 
 def rows(cells: xr.Dataset) -> list[dict]:

@@ -23,6 +23,7 @@ __all__ = [
     "richardson",
     "slope_interval",
     "spearman",
+    "welch",
     "wilson",
 ]
 
@@ -158,6 +159,22 @@ def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
         return np.where(np.asarray(n) > 1, scipy.stats.t.isf(tail, np.maximum(np.asarray(n, float) - 1, 1)), np.inf)
 
     return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else float(quantile(runs))
+
+
+def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.DataArray, xr.DataArray]:
+    r"""Welch's standard error of the difference of two means, and its degrees of freedom.
+
+    .. math:: e^2 = s^2 / n + e_2^2, \qquad \nu = e^4 \Big/ \Big(\frac{(s^2 / n)^2}{n - 1} + \frac{e_2^4}{n_2 - 1}\Big)
+
+    Args:
+        values: one side, a run along ``dim``.
+        dim: the axis of its runs.
+        error: standard error of the other side's mean, published, say.
+        count: from how many runs that is.
+    """
+    n = values.count(dim)
+    ours, theirs = values.var(dim, ddof=1) / n, error**2
+    return np.sqrt(ours + theirs), (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (count - 1))
 
 
 def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -176,3 +176,28 @@ def test_levels_lie_between_0_and_1(level):
     for call in calls:
         with pytest.raises(UsageError, match="between 0 and 1"):
             call()
+
+
+@given(SEEDS, st.integers(2, 12), st.integers(2, 12))
+@SOME
+def test_welch_is_scipys_test_of_two_means_with_unequal_variances(seed, n, m):
+    rng = np.random.default_rng(seed)
+    ours, theirs = rng.normal(size=(3, n)), 2 * rng.normal(size=(3, m)) + 1
+    error, freedom = stats.welch(xr.DataArray(ours, dims=("cell", "seed")), "seed", scipy.stats.sem(theirs, axis=1), m)
+    expected = scipy.stats.ttest_ind(ours, theirs, axis=1, equal_var=False)
+    np.testing.assert_allclose((ours.mean(1) - theirs.mean(1)) / error, expected.statistic, rtol=1e-9)
+    np.testing.assert_allclose(freedom, expected.df, rtol=1e-9)
+
+
+@given(SEEDS, st.integers(1, 9))
+@SOME
+def test_spearman_with_ties_and_gaps_is_scipys_run_by_run(seed, n):
+    rng = np.random.default_rng(seed)
+    x, y = rng.integers(0, 4, (2, 20, n)).astype(float)
+    x[rng.random(x.shape) < 0.15], y[rng.random(y.shape) < 0.1] = np.nan, np.inf
+    for rho, left, right in zip(stats.spearman(x, y, "token").values, x, y, strict=True):
+        good = np.isfinite(left) & np.isfinite(right)
+        if good.sum() < 3 or np.ptp(left[good]) == 0 or np.ptp(right[good]) == 0:
+            assert np.isnan(rho)
+        else:
+            np.testing.assert_allclose(rho, scipy.stats.spearmanr(left[good], right[good]).statistic, atol=1e-12)

@@ -13,7 +13,6 @@ from jaxdyn.theories.cal.trials.shuffle import Shuffled, trial
 
 __all__ = ["CLAIMS", "judge"]
 
-
 COEFFICIENT = 0.005  # how far the coefficient of the penalty may be off
 
 
@@ -59,8 +58,8 @@ CLAIMS = (
         id="cal.sgd_mean",
         statement=r"For regression with a two-layer linear network, the mean of SGD over shuffled epochs of $m$ batches follows "
         r"the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, $L_i$ being the loss of a batch. "
-        r"In the limit of small steps the drift from the flow of $L$ is as long along the predicted one as predicted, to 0.5% "
-        r"(mean over problems).",
+        r"In the limit of small steps the drift away from the flow of $L$, projected on the predicted one, has that one's length "
+        r"to 0.5% (mean over problems).",
         judge=judge,
         controls={"fixed order of the batches": {"order": "cyclic"}},
         rivals={

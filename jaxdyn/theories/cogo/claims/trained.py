@@ -59,11 +59,8 @@ def judge_table(ds: xr.Dataset) -> list[jd.Check]:
 def joint_errors(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
     """Our means less the published ones, standard errors of both together, and Welch's number of degrees of freedom."""
     gap = ds.measured_column - ds.predicted_column
-    count = gap.count("seed")
-    ours = gap.var("seed", ddof=1) / count
-    theirs = published_errors(ds.predicted_diagonal.isel(seed=0, drop=True) + 1) ** 2
-    freedom = (ours + theirs) ** 2 / (ours**2 / (count - 1) + theirs**2 / (published.SEEDS - 1))
-    return gap.mean("seed"), np.sqrt(ours + theirs), freedom
+    theirs = published_errors(ds.predicted_diagonal.isel(seed=0, drop=True) + 1)
+    return gap.mean("seed"), *stats.welch(gap, "seed", theirs, published.SEEDS)
 
 
 def published_errors(order: xr.DataArray) -> xr.DataArray:

@@ -50,11 +50,11 @@ def test_judge_of_figure_6():
 
 
 def test_errors_of_both_sides_are_joined():
-    gap, square, spread = fig6.from_published(made_up_fig6(seeds=10, shift=0.05))
+    gap, error, freedom = fig6.from_published(made_up_fig6(seeds=10, shift=0.05))
     sd = published.FIG6[3][..., 1]
     np.testing.assert_allclose(gap, 0.05)
-    np.testing.assert_allclose(square.sel(num_last=3), 2 * sd**2 / 10)
-    np.testing.assert_allclose(square**2 / spread, 18.0)  # Welch, two sides alike
+    np.testing.assert_allclose(error.sel(num_last=3), np.sqrt(2 * sd**2 / 10))
+    np.testing.assert_allclose(freedom, 18.0)  # Welch, two sides alike
 
 
 def test_interval_of_one_cell_is_that_of_a_t_test_with_unequal_variances():
