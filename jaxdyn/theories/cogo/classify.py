@@ -50,6 +50,7 @@ __all__ = [
     "Nodes",
     "active_threshold",
     "classify",
+    "energies",
     "groups",
     "named",
     "nodes",
@@ -117,6 +118,13 @@ def nodes(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE) -> 
     owner = jnp.argmax(size, 0)
     member = alive & (owner == np.arange(1, len(group.pairs) + 1)[:, None])
     return Nodes(z, alive, owner, member, jnp.sum(member, 1))
+
+
+def energies(nodes: Nodes) -> Float[Array, " k"]:
+    """Squared norm of all nodes of each frequency, those below the threshold of activity as well; in the spectrum's scale."""
+    size = jnp.sum(jnp.square(nodes.spectrum.real) + jnp.square(nodes.spectrum.imag), (0, 1))
+    own = nodes.owner == jnp.arange(1, len(nodes.order) + 1)[:, None]
+    return jnp.sum(jnp.where(own, size, 0), 1)
 
 
 def classify(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE, near: Number = NEAR) -> Classes:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import classify
+from tests.theories.cogo.oracle import weights
 
 W = np.exp(2j * np.pi / 3)
 NAMES = classify.NAMES
@@ -304,3 +305,17 @@ def test_a_split_without_jit_is_the_same():
         plain, compiled = classify._split(part, 0.1), jax.jit(classify._split)(part, 0.1)
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(compiled), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_energies_are_squared_norms_by_frequency_small_nodes_included(x64):
+    group = parse("7")
+    rng = np.random.default_rng(3)
+    freqs = [0, 1, 1, 3, 2, 1]
+    z = rng.normal(size=(3, 6)) + 1j * rng.normal(size=(3, 6))
+    z[:, 2] *= 1e-3
+    w = weights([{k: z[:, j]} for j, k in enumerate(freqs)], group)
+    split = classify.nodes(jnp.asarray(w), group)
+    whole = np.abs(np.asarray(split.spectrum)) ** 2
+    expected = [whole[..., [j for j, f in enumerate(freqs) if f == k]].sum() for k in (1, 2, 3)]
+    np.testing.assert_allclose(classify.energies(split), expected, rtol=1e-12)
+    assert int(split.order[0]) == 2  # the small one is none of its nodes

@@ -11,6 +11,7 @@ from jaxdyn.theories.cogo.claims import (
     orders,
     overparam,
     partial,
+    parting,
     relax,
     semiring,
     trained,
@@ -18,5 +19,20 @@ from jaxdyn.theories.cogo.claims import (
 
 __all__ = ["CLAIMS"]
 
-TOPICS = (loss, semiring, partial, constructions, memory, abelian, energy, orders, relax, occam, trained, carriers, overparam)
+TOPICS = (
+    loss,
+    semiring,
+    partial,
+    constructions,
+    memory,
+    abelian,
+    energy,
+    orders,
+    relax,
+    occam,
+    trained,
+    parting,
+    carriers,
+    overparam,
+)
 CLAIMS = tuple(claim for topic in TOPICS for claim in topic.CLAIMS)

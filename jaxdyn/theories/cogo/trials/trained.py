@@ -92,8 +92,10 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     active = classify.ACTIVE if group.order <= LARGEST else classify.active_threshold(group)
 
     def watch(w: Float[Array, "3 d q"]) -> dict[str, Array]:
-        order = classify.nodes(w, group, active).order
-        return {"fours": jnp.sum(order == 4), "sixes": jnp.sum(order == 6)}
+        now = classify.nodes(w, group, active)
+        fours, sixes = (jnp.sum(now.order == o) for o in (4, 6))
+        each = {"order": now.order.astype(jnp.float32), "energy": classify.energies(now).astype(jnp.float32)}
+        return {"fours": fours, "sixes": sixes, **each}
 
     run = train(s, k_train, watch)
     w, decay = run.w.astype(jnp.float64), jnp.asarray(s.decay, jnp.float64)
@@ -140,7 +142,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "random_column": jd.named(shares(random.column, len(COLUMNS)), "column"),
             **mean["recorded"],
             **anatomy(c),
-            **{f"curve_{name}": jd.named(curve, "epoch") for name, curve in curves.items()},
+            **{f"curve_{name}": jd.named(x, "epoch frequency" if x.ndim == 2 else "epoch") for name, x in curves.items()},
         },
         coords={"column": COLUMNS, "part": ("re", "im"), "epoch": range(0, s.epochs + 1, s.every)},
     )
