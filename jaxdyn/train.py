@@ -20,7 +20,7 @@ from jaxdyn.engine.setting import Code
 from jaxdyn.errors import UsageError
 from jaxdyn.status import DIVERGED, OK
 
-__all__ = ["State", "finite_status", "init", "make_step", "record", "segments", "switched"]
+__all__ = ["State", "descend", "finite_status", "init", "make_step", "record", "segments", "switched"]
 
 
 class State(NamedTuple):
@@ -34,6 +34,12 @@ class State(NamedTuple):
 def init(tx: optax.GradientTransformation, params: PyTree) -> State:
     """The state before the first step."""
     return State(params, tx.init(params), jnp.zeros((), jnp.int32))
+
+
+def descend(tx: optax.GradientTransformation, state: State, gradient: PyTree) -> State:
+    """The state after one step along a gradient that is known already."""
+    updates, opt = tx.update(gradient, state.opt, state.params)
+    return State(optax.apply_updates(state.params, updates), opt, state.step + 1)
 
 
 def make_step(
@@ -51,9 +57,7 @@ def make_step(
 
     def step(state: State, *data: Any) -> State:
         inputs = data if batch is None else (batch(state.step, *data),)
-        gradient = jax.grad(loss)(state.params, *inputs)
-        updates, opt = tx.update(gradient, state.opt, state.params)
-        return State(optax.apply_updates(state.params, updates), opt, state.step + 1)
+        return descend(tx, state, jax.grad(loss)(state.params, *inputs))
 
     return step
 

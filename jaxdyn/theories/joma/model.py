@@ -28,12 +28,14 @@ __all__ = [
     "LOSSES",
     "OPTIMIZERS",
     "UPPERS",
+    "Backward",
     "Batch",
     "Block",
     "Params",
     "activation",
     "attend",
     "attention",
+    "backward",
     "chosen",
     "cross_entropy",
     "embed",
@@ -174,12 +176,37 @@ def _decay(params: Params, weight_decay: Scalar) -> Float[Array, ""]:
 
 def node_gradients(params: Params, block: Block, batch: Batch) -> Float[Array, "n k"]:
     r"""Ascent gradients :math:`G_k = -\partial\ell/\partial\text{pre}_k` of every sample's cross-entropy."""
-    pre = pre_activations(params, block, batch.x, batch.query)
+    return _node_gradients(params, block, batch, pre_activations(params, block, batch.x, batch.query))
 
+
+def _node_gradients(params: Params, block: Block, batch: Batch, pre: Float[Array, "n k"]) -> Float[Array, "n k"]:
     def total(pre: Float[Array, "n k"]) -> Float[Array, ""]:
         return jnp.sum(optax.softmax_cross_entropy(_outputs(params, block, pre), batch.target))
 
     return -jax.grad(total)(pre)
+
+
+class Backward(NamedTuple):
+    """One backward pass: attended frequencies b, ascent gradients of the nodes, and the gradient in what is trained."""
+
+    b: Float[Array, "n m"]
+    nodes: Float[Array, "n k"]
+    gradient: Params
+
+
+def backward(params: Params, block: Block, batch: Batch) -> Backward:
+    """The gradient of the cross-entropy of a block without upper layers, and what it passes through.
+
+    As :func:`attend`, :func:`node_gradients` and the gradient of :func:`cross_entropy`, with attention computed once.
+    """
+
+    def forward(params: Params) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
+        b = attend(params, block, batch.x, batch.query)
+        return b @ projected(params, block) + (block.queries.T @ params.w)[batch.query], b
+
+    pre, back, b = jax.vjp(forward, params, has_aux=True)
+    nodes = _node_gradients(params, block, batch, pre)
+    return Backward(b, nodes, back(-batch.weight[:, None] * nodes)[0])
 
 
 def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.9) -> optax.GradientTransformation:

@@ -1,5 +1,6 @@
 """The one-block network of JoMA against NumPy, and its gradients against the formulas of the paper."""
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,6 +122,20 @@ def test_cross_entropy_and_its_node_gradients(x64):
     assert np.allclose(jax.jit(model.node_gradients)(params, block, batch), want, atol=1e-13)
     b = attention(batch.x, params.z[batch.query], "softmax", 0.7, 1.0)
     assert np.allclose(jax.jit(model.mean_attention)(params, block, batch), batch.weight @ b)
+
+
+@pytest.mark.parametrize("kind", ["softmax", "exp", "linear"])
+def test_a_backward_pass_is_its_parts(x64, kind):
+    params, block, batch = example(4, kind, "tanh")
+    params, batch = (
+        params._replace(a=None),
+        batch._replace(target=jax.nn.softmax(jnp.asarray(np.random.default_rng(0).normal(size=(N, K))))),
+    )
+    found = jax.jit(model.backward)(params, block, batch)
+    gradient = jax.jit(jax.grad(model.cross_entropy))(params, block, batch)
+    chex.assert_trees_all_close(found.gradient, gradient, rtol=1e-11, atol=1e-14)
+    np.testing.assert_allclose(found.b, jax.jit(model.attend)(params, block, batch.x, batch.query), rtol=1e-12)
+    np.testing.assert_allclose(found.nodes, jax.jit(model.node_gradients)(params, block, batch), rtol=1e-12)
 
 
 @pytest.mark.parametrize(

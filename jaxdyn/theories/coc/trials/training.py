@@ -172,8 +172,7 @@ def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -
             return model.objective(shape(s), params, how, stage(s, now.step), held.tokens, held.problem.path, marks(s))
 
         value, gradient = jax.value_and_grad(loss)(now.params)
-        updates, opt = tx.update(gradient, now.opt, now.params)
-        return train.State(optax.apply_updates(now.params, updates), opt, now.step + 1), value
+        return train.descend(tx, now, gradient), value
 
     start = train.init(tx, params), jnp.zeros((), s.dtype)
     every = jnp.round(s.every).astype(jnp.int32)

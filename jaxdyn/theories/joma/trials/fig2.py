@@ -92,14 +92,13 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     params, block, batch = build(s, key)
     mean_b = batch.weight @ batch.x
     tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio), s.momentum)
-    advance = train.make_step(lambda p: model.cross_entropy(p, block, batch), tx)
 
     def step(carry: tuple[train.State, theory.Ledger]) -> tuple[train.State, theory.Ledger]:
-        (state, ledger), new = carry, advance(carry[0])
+        state, ledger = carry
+        passed = model.backward(state.params, block, batch)
+        new = train.descend(tx, state, passed.gradient)
         before, after = (model.projected(p, block) for p in (state.params, new.params))
-        b = model.attend(state.params, block, batch.x, batch.query)
-        g = model.node_gradients(state.params, block, batch)
-        return new, theory.ledger_step(ledger, before, after, b, g, batch.weight, s.lr)
+        return new, theory.ledger_step(ledger, before, after, passed.b, passed.nodes, batch.weight, s.lr)
 
     def observe(carry: tuple[train.State, theory.Ledger]) -> dict[str, Any]:
         params, ledger = carry[0].params, carry[1]

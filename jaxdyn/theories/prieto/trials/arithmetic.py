@@ -85,9 +85,7 @@ def make_step(s: Arithmetic, seen: Batch, key: PRNGKeyArray) -> tuple[Callable[[
         return jnp.where(s.projection == "none", gradient, model.orthogonal(gradient, along))
 
     def step(state: train.State) -> train.State:
-        gradient = jax.tree.map(project, jax.grad(loss)(state.params), state.params, random)
-        updates, opt = tx.update(gradient, state.opt, state.params)
-        return train.State(optax.apply_updates(state.params, updates), opt, state.step + 1)
+        return train.descend(tx, state, jax.tree.map(project, jax.grad(loss)(state.params), state.params, random))
 
     return step, train.init(tx, start)
 

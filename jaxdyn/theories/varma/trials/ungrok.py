@@ -89,8 +89,7 @@ def taught(s: Ungrok, base: training.Training, d: training.Data, start: model.Pa
     tx = optax.chain(optax.add_decayed_weights(decay), optax.adam(jnp.asarray(s.lr, jnp.float32)))
 
     def step(state: loop.State) -> loop.State:
-        updates, opt = tx.update(training.gradient(state.params, d, base), state.opt, state.params)
-        return loop.State(optax.apply_updates(state.params, updates), opt, state.step + 1)
+        return loop.descend(tx, state, training.gradient(state.params, d, base))
 
     def observe(state: loop.State) -> dict[str, Array]:
         o = training.outputs(state.params, d, base.activation)
