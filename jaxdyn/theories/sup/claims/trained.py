@@ -123,7 +123,7 @@ def flat(ds: xr.Dataset) -> xr.Dataset:
 
 def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
     """Differences of neighbouring groups of nodes and of edges, by thought: a point a run."""
-    rows = ("gaps", "shuffled", r"$\langle t_i, u_v \rangle$"), ("looks", "looks_shuffled", "attention to edges")
+    rows = ("gaps", "shuffled", r"$\langle t_i, u_v \rangle$"), ("looks", "looks_shuffled", "attention")
     axes = fig.subplots(2, ds.sizes["thought"], sharey="row", sharex=True, squeeze=False)
     for line, (own, other, label) in zip(axes, rows, strict=True):
         for ax, i in zip(line, ds.thought.values, strict=True):
@@ -133,7 +133,7 @@ def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
                 named = {"label": words} if ax is axes[0, 0] else {}
                 ax.plot(at.ravel(), values.ravel(), "o", color=plotting.COLORS[color], alpha=0.6, **named)
             ax.axhline(0, linestyle="--", color=plotting.COLORS["theory"])
-            ax.set_xticks(range(ds.sizes["order"]), [o.replace(" - ", "\n- ") for o in ORDERS])
+            ax.set_xticks(range(ds.sizes["order"]), ORDERS, rotation=30, ha="right", rotation_mode="anchor")
             ax.set(xlim=(-0.4, ds.sizes["order"] - 0.6))
         line[0].set(ylabel=label)
     for ax, i in zip(axes[0], ds.thought.values, strict=True):
