@@ -113,7 +113,7 @@ def plot_parting(ds: xr.Dataset, fig: Figure) -> None:
     both.set(
         xlim=(12, -0.2),
         ylim=(0.4, 1.02),
-        xlabel="nodes of a frequency beyond those at the end",
+        xlabel="nodes beyond those at the end",
         ylabel="energy tells: share of pairs",
     )
 
