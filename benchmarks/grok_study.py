@@ -35,9 +35,8 @@ def epochs_needed(seeds: int) -> tuple[float, np.ndarray]:
     from jaxdyn.theories.li2.trials.phase import trial
     from jaxdyn.theories.li2.trials.training import Training
 
-    grid = jd.grid(
-        Training, group=[str(m) for m in ORDERS], hidden=HIDDEN, share=SHARE, critical=True, epochs=LONGEST, every=EVERY
-    )  # fmt: skip
+    sizes = {"group": [str(m) for m in ORDERS], "hidden": HIDDEN, "share": SHARE, "critical": True}
+    grid = jd.grid(Training, **sizes, epochs=LONGEST, every=EVERY)
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(folder) / "programs")  # of the workers: none has anything compiled

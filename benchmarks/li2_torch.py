@@ -98,8 +98,7 @@ def our_trainer(order: int, hidden: int, share: float, epochs: int) -> tuple[Any
     @jax.jit
     def run(data: training.Data, state: train.State) -> train.State:
         def step(_: Any, now: train.State) -> train.State:
-            updates, opt = tx.update(training.gradient(now.params, data, s), now.opt, now.params)
-            return train.State(optax.apply_updates(now.params, updates), opt, now.step + 1)
+            return train.descend(tx, now, training.gradient(now.params, data, s))
 
         return jax.lax.fori_loop(0, epochs, step, state)
 

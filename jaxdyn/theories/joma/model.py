@@ -137,7 +137,11 @@ def mean_attention(params: Params, block: Block, batch: Batch) -> Float[Array, "
 
 def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
     r"""Pre-activations :math:`w_k^\top(U_C b + u_m)` of samples and nodes, as :math:`(U_C^\top w_k)\cdot b + u_m^\top w_k`."""
-    return attend(params, block, x, query) @ projected(params, block) + (block.queries.T @ params.w)[query]
+    return _pre_activations(params, block, attend(params, block, x, query), query)
+
+
+def _pre_activations(params: Params, block: Block, b: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
+    return b @ projected(params, block) + (block.queries.T @ params.w)[query]
 
 
 def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Array, "n o"]:
@@ -198,11 +202,16 @@ def backward(params: Params, block: Block, batch: Batch) -> Backward:
     """The gradient of the cross-entropy of a block without upper layers, and what it passes through.
 
     As :func:`attend`, :func:`node_gradients` and the gradient of :func:`cross_entropy`, with attention computed once.
+
+    Raises:
+        UsageError: there are upper layers, whose gradients it would leave out.
     """
+    if params.a is not None:
+        raise jd.UsageError("params.a is not allowed in backward: a block without upper layers has a=None; or use cross_entropy")
 
     def forward(params: Params) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
         b = attend(params, block, batch.x, batch.query)
-        return b @ projected(params, block) + (block.queries.T @ params.w)[batch.query], b
+        return _pre_activations(params, block, b, batch.query), b
 
     pre, back, b = jax.vjp(forward, params, has_aux=True)
     nodes = _node_gradients(params, block, batch, pre)

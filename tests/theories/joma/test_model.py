@@ -127,10 +127,10 @@ def test_cross_entropy_and_its_node_gradients(x64):
 @pytest.mark.parametrize("kind", ["softmax", "exp", "linear"])
 def test_a_backward_pass_is_its_parts(x64, kind):
     params, block, batch = example(4, kind, "tanh")
-    params, batch = (
-        params._replace(a=None),
-        batch._replace(target=jax.nn.softmax(jnp.asarray(np.random.default_rng(0).normal(size=(N, K))))),
-    )
+    with pytest.raises(jd.UsageError, match="without upper layers has a=None"):
+        model.backward(params, block, batch)
+    params, target = params._replace(a=None), np.random.default_rng(0).dirichlet(np.ones(K), N)
+    batch = batch._replace(target=jnp.asarray(target))
     found = jax.jit(model.backward)(params, block, batch)
     gradient = jax.jit(jax.grad(model.cross_entropy))(params, block, batch)
     chex.assert_trees_all_close(found.gradient, gradient, rtol=1e-11, atol=1e-14)
