@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.special
 import scipy.stats
 import xarray as xr
 
@@ -156,9 +157,9 @@ def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
     tail = (1 - _level(level)) / (2 * count)
 
     def quantile(n: Any) -> Any:
-        return np.where(np.asarray(n) > 1, scipy.stats.t.isf(tail, np.maximum(np.asarray(n, float) - 1, 1)), np.inf)
+        return np.where(np.asarray(n) > 1, -scipy.special.stdtrit(np.maximum(np.asarray(n, float) - 1, 1), tail), np.inf)
 
-    return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else float(quantile(runs))
+    return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else quantile(runs)[()]
 
 
 def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.DataArray, xr.DataArray]:

@@ -208,12 +208,13 @@ def mean_within(
     from jaxdyn.stats import bonferroni_t
 
     over = [over] if isinstance(over, str) else list(over)
-    runs = values.count(over)
+    numbers = values.variable  # named axes alone: coordinates only say which entry is the worst, and take most of the time
+    runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
-    mean = values.mean(over)
-    half = bonferroni_t(runs.size, runs, level) * values.std(over, ddof=1) / np.sqrt(runs)
-    return interval_within(name, mean, (mean - half, mean + half), low=low, high=high, runs=runs)
+    mean = numbers.mean(over)
+    half = bonferroni_t(runs.size, runs.values, level) * numbers.std(over, ddof=1) / np.sqrt(runs.values)
+    return interval_within(name, _labelled(mean, values), (mean - half, mean + half), low=low, high=high, runs=runs)
 
 
 def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
@@ -279,9 +280,18 @@ def share_within(
 
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
     """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty)."""
-    predicted, measured = ds[f"predicted_{name}"], ds[f"measured_{name}"]
+    sides = ds[f"predicted_{name}"], ds[f"measured_{name}"]
+    predicted, measured = (side.variable for side in sides)  # of one Dataset: nothing to align
     over = dims.split() if isinstance(dims, str) else list(dims)
     error, size = (measured - predicted) ** 2, predicted**2
     if over:  # NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN
         error, size = error.sum(over, skipna=True, min_count=1), size.sum(over, skipna=True, min_count=1)
-    return (error / size) ** 0.5
+    return _labelled((error / size) ** 0.5, *sides)
+
+
+def _labelled(values: xr.Variable, *sources: xr.DataArray) -> xr.DataArray:
+    """Values with the coordinates that belong to their axes, from where they were computed."""
+    import xarray as xr
+
+    coords = {name: c for source in sources for name, c in source.coords.items() if set(c.dims) <= set(values.dims)}
+    return xr.DataArray(values, coords)

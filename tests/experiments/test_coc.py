@@ -34,7 +34,7 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
 @pytest.mark.slow
 def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypatch, tmp_path, capsys):
     module = script("coc_prosqa")
-    tiny = Long(width=8, heads=2, hidden=8, batch=2, problems=6, steps=4, every=2, warm=2)
+    tiny = Long(width=32, batch=2, problems=6, steps=4, every=2, warm=2)
     monkeypatch.setattr(module, "SCALES", {"quick": (tiny, 2)})
     file = tmp_path / "test.json"
     names = ("root", "target", "neg_target")
@@ -53,7 +53,7 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     for r in told["runs"]:
         assert r["steps"] == [0, 2, 4] and r["reached"] == 4 and len(r["next"]) == 7
         assert all(len(r[name]) == 3 and 0 <= min(r[name]) <= max(r[name]) <= 100 for name in ("accuracy", "balanced", "trees"))
-    assert told["settings"]["width"] == 8 and told["settings"]["steps"] == 4 and "method" not in told["settings"]
+    assert told["settings"]["width"] == 32 and told["settings"]["steps"] == 4 and "method" not in told["settings"]
     assert len(told["file"]["sha256"]) == 64 and told["rules"].keys() == prosqa.shortcuts(prosqa.load(file)).keys()
     assert (out / "coc_prosqa.png").stat().st_size > 8_000
     capsys.readouterr()
