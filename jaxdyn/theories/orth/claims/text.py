@@ -202,6 +202,7 @@ CLAIMS = (
         quick=jd.grid(Watched, width=64, **SHORT),
         paper=jd.grid(Watched, width=WIDTHS, **SHORT),
         seeds=16,
+        paper_seeds=32,
         bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         form="all",
         judge=judge_start,
