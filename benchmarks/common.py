@@ -23,10 +23,6 @@ RESULTS = Path(__file__).parent / "results"
 
 def machine() -> dict[str, Any]:
     """Processor, cores, memory and versions: what is needed to interpret a timing later."""
-    model = platform.processor()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        model = next((line.split(":")[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")), model)
     packages = {}
     for package in ("jax", "jaxlib", "diffrax", "optax", "numpy", "scipy", "torch", "torchdiffeq"):
         try:
@@ -34,7 +30,19 @@ def machine() -> dict[str, Any]:
         except PackageNotFoundError:
             packages[package] = None
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return {"cpu": model, "cores": os.cpu_count(), "memory_gib": round(memory, 1), "python": platform.python_version(), **packages}
+    sizes = {"cores": os.cpu_count(), "memory_gib": round(memory, 1)}
+    return {"cpu": processor(), **sizes, "python": platform.python_version(), **packages}
+
+
+def processor() -> str:
+    """The processor's name with its family and model, since machines of different speed may bear one name."""
+    info = Path("/proc/cpuinfo")
+    if not info.exists():
+        return platform.processor()
+    said = dict(line.split(":", 1) for line in info.read_text().split("\n\n")[0].splitlines() if ":" in line)
+    said = {name.strip(): value.strip() for name, value in said.items()}
+    name = said.get("model name", platform.processor())
+    return f"{name}, family {said['cpu family']}, model {said['model']}" if {"cpu family", "model"} <= said.keys() else name
 
 
 def interleaved(contestants: Mapping[str, Callable[[], Any]], repeats: int = 5, warmup: int = 1) -> dict[str, dict[str, float]]:
@@ -104,7 +112,10 @@ def matmul_peak(size: int = 2048, repeats: int = 7) -> float:
 
 
 def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool = True, **facts: Any) -> None:
-    """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints)."""
+    """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints).
+
+    What the file holds of other processors is kept, under ``elsewhere``.
+    """
     table = Table(title=question)
     for column in rows[0]:
         table.add_column(column, justify="right")
@@ -115,4 +126,9 @@ def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool 
         return
     RESULTS.mkdir(exist_ok=True)
     content = {"question": question, "machine": machine(), "date": time.strftime("%Y-%m-%d"), "rows": rows, **facts}
-    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n")
+    path = RESULTS / f"{name}.json"
+    if path.exists():
+        before = json.loads(path.read_text())
+        known = [before, *before.pop("elsewhere", [])]
+        content["elsewhere"] = [one for one in known if one["machine"]["cpu"] != content["machine"]["cpu"]]
+    path.write_text(json.dumps(content, indent=1) + "\n")
