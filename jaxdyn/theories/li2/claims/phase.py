@@ -5,6 +5,7 @@ Letters as in ``trials/training.py``; p_50 is the share at which the test accura
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -35,9 +36,15 @@ MARGIN = 0.02  # keeps the logit of an accuracy of zero or one finite
 def half(share: np.ndarray, accuracy: np.ndarray) -> float:
     """p_50 by a logistic fit of the accuracy in ln p (least squares); NaN if the accuracies do not pass one half."""
     known = np.isfinite(accuracy)
-    x, y = np.log(share[known]), accuracy[known]
-    if known.sum() < 3 or y.min() > 0.5 or y.max() < 0.5:
+    if known.sum() < 3 or accuracy[known].min() > 0.5 or accuracy[known].max() < 0.5:
         return np.nan
+    return _fitted(tuple(share[known]), tuple(accuracy[known]))
+
+
+@functools.lru_cache(4096)
+def _fitted(share: tuple[float, ...], accuracy: tuple[float, ...]) -> float:
+    """The fit, made once for the data and for the rivals that leave accuracies as they are."""
+    x, y = np.log(share), np.array(accuracy)
     start = np.interp(0.5, np.maximum.accumulate(y), x)
     logit = np.log((y + MARGIN) / (1 - y + MARGIN))
     width = (x[-1] - x[0]) / max(logit[-1] - logit[0], 1)
