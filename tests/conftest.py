@@ -64,10 +64,24 @@ def pytest_collection_finish():
     gc.enable()
 
 
+MAPS = 40_000  # memory maps of this process: Linux allows 65,530, and a compiled program takes a dozen for as long as it lives
+
+
+def mapped():
+    """The number of this process's memory maps; 0 where the system does not tell."""
+    try:
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
+    except OSError:
+        return 0
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that until the end."""
+    """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that, until there are too many maps."""
     if nextitem is None or nextitem.path != item.path:
+        if mapped() > MAPS:
+            gc.unfreeze()
+            jax.clear_caches()
         gc.collect()
         gc.freeze()
 

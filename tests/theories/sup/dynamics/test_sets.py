@@ -33,6 +33,8 @@ def test_without_an_exit_attention_is_uniform(x64):
     for count, kept in ((0.99, [0, 2, 4, 5]), (1.01, [0, 2, 4]), (1.99, [0, 2, 4]), (2.01, [0, 2]), (2.99, [0, 2])):
         found = by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 1, jnp.asarray(count / 18 / 3**0.5))
         assert np.flatnonzero(found[1]).tolist() == kept
+    found = by_weights(edges, jnp.asarray(0), jnp.array([4, 5]), 6, 4, jnp.asarray(3.1 / 18 / 3**0.5))
+    assert all(np.flatnonzero(row).tolist() == [0] for row in found)  # each thought is one more place: 18, 19, 20, 21
 
 
 def test_thoughts_and_margins(x64):
