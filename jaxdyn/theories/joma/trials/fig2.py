@@ -104,11 +104,11 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
         params, ledger = carry[0].params, carry[1]
         b, v = model.attend(params, block, batch.x, batch.query), model.projected(params, block)
         now = batch.weight @ b
-        sides = b, model.node_gradients(params, block, batch), batch.weight, now
+        gap = theory.factorisation_residual(b, model.node_gradients(params, block, batch), batch.weight, now)
         recorded = {
             "drift": jnp.linalg.norm(now - mean_b) / jnp.linalg.norm(mean_b),
-            "gap": theory.residual_share(*sides),
-            "felt_gap": theory.felt_residual(*sides, v)[1],
+            "gap": gap.each,
+            "felt_gap": theory.felt_residual(gap, v),
             "loss": model.cross_entropy(params, block, batch),
         }
         return {"z": params.z[0], "v": v, "ledger": ledger, "recorded": recorded}
