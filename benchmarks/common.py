@@ -130,5 +130,6 @@ def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool 
     if path.exists():
         before = json.loads(path.read_text())
         known = [before, *before.pop("elsewhere", [])]
-        content["elsewhere"] = [one for one in known if one["machine"]["cpu"] != content["machine"]["cpu"]]
+        if others := [one for one in known if one["machine"]["cpu"] != content["machine"]["cpu"]]:
+            content["elsewhere"] = others
     path.write_text(json.dumps(content, indent=1) + "\n")
