@@ -135,8 +135,9 @@ def starts(seeds: int) -> dict[str, np.ndarray]:
     with jax.enable_x64(True):
         keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0), seed))(np.arange(seeds, dtype=np.uint32))
         kind = fig2.Classes()
-        params, block, batch = jax.vmap(lambda key: fig2.build(kind, key))(keys)
-        found = {"x": batch.x, "w": params.w, "z": params.z[:, 0], "tokens": block.tokens[0], "query": block.queries[0, :, 0]}
+        params, _, batch = jax.vmap(lambda key: fig2.build(kind, key))(keys)
+        frame = np.eye(kind.dim, kind.tokens + 1)
+        found = {"x": batch.x, "w": params.w, "z": params.z[:, 0], "tokens": frame[:, :-1], "query": frame[:, -1]}
         return jax.tree.map(np.array, found)
 
 

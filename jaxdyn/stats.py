@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.special
-import scipy.stats
+import scipy
 import xarray as xr
 
 from jaxdyn.errors import Inconclusive, UsageError

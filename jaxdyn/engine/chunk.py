@@ -48,13 +48,17 @@ class Program:
 
 @dataclass(frozen=True)
 class Chunk:
-    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``; ``store`` is the folder of its shard, if any."""
+    """A block of runs: ``cells`` (values of the swept fields) x ``seeds``.
+
+    ``store`` is the folder of its shard, if any; ``group``: most runs at once under ``vmap``, 0 for all of them.
+    """
 
     program: Program
     cells: tuple[tuple[Any, ...], ...]
     seeds: tuple[int, ...]
     store: str | None = None
     program_id: str = ""
+    group: int = 0
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""

@@ -23,7 +23,7 @@ from jaxdyn.errors import UsageError
 
 __all__ = ["facts_of", "write_shipped"]
 
-FACTS = {"bytes", "executor", "heavy"}
+FACTS = {"bytes", "executor", "group", "heavy"}
 SHIPPED = Path(__file__).with_name("probes.json")
 
 
@@ -48,7 +48,7 @@ def _key(program: Program) -> str:
 
 
 def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
-    """``{"bytes", "executor", "heavy"}`` for each program; programs that are neither shipped nor in the cache are traced.
+    """``{"bytes", "executor", "group", "heavy"}`` for each program; programs that are neither shipped nor in the cache are traced.
 
     A trial that raises while it is traced raises again when it is run, and is reported then.
     """
@@ -64,7 +64,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
             try:
                 known[name], new = probe(program), True
             except Exception:
-                found[program] = {"bytes": 0, "executor": "vmap", "heavy": False}
+                found[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
                 continue
         found[program] = known[name]
     if new:

@@ -32,6 +32,8 @@ from jaxdyn.status import DIVERGED, OK
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little beside what surrounds it
+STEP_BYTES = 24 * 2**20  # of all values of a step, over the runs under ``vmap``: with more of them they leave a core's cache
+FEWEST = 8  # runs at once under ``vmap``, however large
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
@@ -103,6 +105,8 @@ def _matmul_work(eqn: Any) -> int:
 def probe(program: Program) -> dict[str, Any]:
     """Trace one run, without compiling: its bytes, the executor that suits it, and whether loops over large products cost most.
 
+    ``group`` is how many runs are best made at once under ``vmap``: on CPU as many as have the values of a step in the cache.
+
     ``map`` on CPU for ODE solves (a vmapped adaptive solver steps until its slowest run is done) and for networks whose
     matrix products are above ``LIGHT``; ``vmap`` otherwise, where it spreads the cost of many tiny operations, and
     where data sampled in a loop cost as much as the products: under ``vmap`` the cells of a seed share what is drawn.
@@ -116,9 +120,13 @@ def probe(program: Program) -> dict[str, Any]:
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
     products = max(LIGHT, DRAW * _drawn_in_loops(inner))
-    executor = "map" if jax.default_backend() == "cpu" and (adaptive or _most_work(inner) > products) else "vmap"
-    heavy = _most_work(_in_loops(inner)) > products
-    return {"bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest, "executor": executor, "heavy": bool(heavy)}
+    on_cpu = jax.default_backend() == "cpu"
+    return {
+        "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
+        "executor": "map" if on_cpu and (adaptive or _most_work(inner) > products) else "vmap",
+        "group": max(FEWEST, STEP_BYTES // step) if on_cpu and (step := _step_bytes(inner)) else 0,
+        "heavy": bool(_most_work(_in_loops(inner)) > products),
+    }
 
 
 def _most_work(jaxprs: list[Any]) -> int:
@@ -126,10 +134,20 @@ def _most_work(jaxprs: list[Any]) -> int:
     return max((_matmul_work(e) for j in jaxprs for e in j.eqns if e.primitive.name == "dot_general"), default=0)
 
 
-def _in_loops(jaxprs: list[Any]) -> list[Any]:
-    """The bodies of loops, but for short ones: over the layers of a network, say."""
+def _loops(jaxprs: list[Any]) -> list[list[Any]]:
+    """The bodies of each loop, but for short ones: over the layers of a network, say."""
     loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    return [s for e in loops for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)]
+    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)] for e in loops]
+
+
+def _in_loops(jaxprs: list[Any]) -> list[Any]:
+    """All that is in loops."""
+    return [body for bodies in _loops(jaxprs) for body in bodies]
+
+
+def _step_bytes(jaxprs: list[Any]) -> int:
+    """All values that one step of the largest loop computes."""
+    return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
 
 
 def _drawn_in_loops(jaxprs: list[Any]) -> int:
@@ -155,15 +173,35 @@ def _sharded(block: Callable[..., Observables], in_specs: Any, out_specs: Any) -
     return sharded
 
 
-def _block(program: Program, axis: str) -> Callable[[Any, Any], Observables]:
-    """The chunk's function of (swept arrays, seeds) under ``vmap``: an outer one over seeds, an inner one over cells."""
+def _block(program: Program, axis: str, group: int) -> Callable[[Any, Any], Observables]:
+    """The chunk's function of (swept arrays, seeds) under ``vmap``: an outer one over seeds, an inner one over cells.
+
+    Of more than ``group`` runs one group after another is run: of some seeds with all cells, or else of some cells of one seed.
+    """
     one = _run_one(program)
 
     def block(swept: Any, seeds: Any) -> Any:
-        return jax.vmap(lambda seed: jax.vmap(lambda cell: one(cell[0], seed))(swept))(seeds)
+        cells, most = len(swept[1]), group or len(swept[1]) * len(seeds)
+
+        def of_seed(seed: Any) -> Any:
+            return _in_groups(jax.vmap(lambda cell: one(cell[0], seed)), swept, most)
+
+        return _in_groups(jax.vmap(of_seed), seeds, most // cells) if cells <= most else jax.lax.map(of_seed, seeds)
 
     specs = (P(), P("runs"), P("runs")) if axis == "seeds" else (P("runs"), P(), P(None, "runs"))
     return _sharded(block, specs[:2], specs[2])
+
+
+def _in_groups(run: Callable[[Any], Any], items: Any, most: int) -> Any:
+    """``run(items)`` by groups of at most ``most`` along the leading axis; the last is filled up by repeating its last item."""
+    size = len(jax.tree.leaves(items)[0])
+    count = -(-size // most)
+    if count == 1:
+        return run(items)
+    each = -(-size // count)
+    filled = jax.tree.map(lambda x: jnp.pad(x, [(0, count * each - size)] + [(0, 0)] * (x.ndim - 1), mode="edge"), items)
+    done = jax.lax.map(run, jax.tree.map(lambda x: x.reshape(count, each, *x.shape[1:]), filled))
+    return jax.tree.map(lambda y: y.reshape(count * each, *y.shape[2:])[:size], done)
 
 
 def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruct]:
@@ -176,14 +214,14 @@ def _built(program: Program, block: Callable[..., Observables], *args: Any) -> A
 
 @remembered
 @functools.lru_cache(maxsize=64)
-def _compiled(program: Program, n_cells: int, n_seeds: int) -> tuple[Any, int, int]:
+def _compiled(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple[Any, int, int]:
     """The program of chunks of this shape under ``vmap``; numbers of cells and seeds with those that fill up the devices."""
     axis = "seeds" if n_seeds >= n_cells else "cells"
     devices = jax.local_device_count()
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
     cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
-    return _built(program, _block(program, axis), cells, jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)), n_cells, n_seeds
+    return _built(program, _block(program, axis, group), cells, jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)), n_cells, n_seeds
 
 
 @remembered
@@ -237,7 +275,7 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
 
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
-    compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds))
+    compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds), chunk.group)
     swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
     return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds))

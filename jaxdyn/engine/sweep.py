@@ -150,7 +150,8 @@ def plan(
         cell_parts = _split(cells, max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
-        job.chunks += [Chunk(program, part, block, folder, program_id) for block in seed_parts for part in cell_parts]
+        group = 0 if mapped else facts["group"]
+        job.chunks += [Chunk(program, part, block, folder, program_id, group) for block in seed_parts for part in cell_parts]
     return list(jobs.values())
 
 

@@ -1,12 +1,18 @@
-"""How programs are compiled: with the options that this version of JAX has."""
+"""How programs are compiled, with the options that this version of JAX has, and how the runs of a chunk are grouped."""
 
 import contextlib
+import dataclasses
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from jaxdyn.engine import program
+import jaxdyn as jd
+from jaxdyn.engine import program, sweep
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.reference import ref_to
+from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import split
 
 
@@ -48,3 +54,41 @@ def test_each_chunk_limits_the_libraries_that_are_loaded_by_then(toys, monkeypat
     for _ in range(2):
         program.run_chunk(chunk)
     assert limits == [(i, {"limits": 1, "user_api": "blas"}) for i in range(2)]
+
+
+@pytest.mark.parametrize("seeds", [(4,), (0, 7, 3, 5, 1)])
+@pytest.mark.parametrize("cells", [1, 4])
+def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
+    """Groups of some seeds with all cells, or of some cells of one seed; the last is filled up, and what fills it is dropped."""
+    static, _ = split(toys.Toy())
+    swept = tuple(split(toys.Toy(rate=1.0 + i, lr=0.01 * (i + 1)))[1] for i in range(cells))
+    whole = Chunk(Program(ref_to(toys.decay), ref_to(toys.Toy), static, "vmap"), swept, seeds)
+    arrays = program.run_chunk(whole).arrays
+    assert len({float(x) for x in arrays["measured_x"][..., 0].ravel()}) == cells * len(seeds)
+    for group in (1, 2, 3, 7, 100):
+        found = program.run_chunk(dataclasses.replace(whole, group=group)).arrays
+        for name, array in arrays.items():
+            assert found[name].shape == array.shape
+            np.testing.assert_allclose(found[name], array, rtol=1e-15)
+
+
+def test_groups_are_as_large_as_what_their_longest_loop_computes_allows(toys):
+    def facts(trial, cls):
+        return program.probe(Program(ref_to(trial), ref_to(cls), split(cls())[0]))
+
+    assert facts(toys.decay, toys.Toy)["group"] == 0  # a loop of 20 steps, over in no time
+
+    def loop(x):
+        return jax.lax.fori_loop(0, 1000, lambda _, x: x + 1, x)  # 8 bytes for the counter, 800 for x
+
+    inner = list(program._subjaxprs(jax.make_jaxpr(loop)(jnp.zeros(100)).jaxpr))
+    assert program._step_bytes(inner) == pytest.approx(100 * jnp.zeros(1).dtype.itemsize, abs=16)
+
+
+def test_a_plan_hands_groups_to_chunks_under_vmap(toys, monkeypatch):
+    facts = {"bytes": 100, "executor": "vmap", "group": 12, "heavy": False}
+    monkeypatch.setattr(sweep, "facts_of", lambda programs: dict.fromkeys(programs, facts))
+    request = Request(toys.decay, jd.grid(toys.Toy), (0, 1))
+    for executor, group in (("auto", 12), ("vmap", 12), ("map", 0)):
+        (job,) = sweep.plan([request], store=None, executor=executor)
+        assert [chunk.group for chunk in job.chunks] == [group]

@@ -43,6 +43,7 @@ __all__ = [
     "mean_attention",
     "node_gradients",
     "normals",
+    "of_queries",
     "pre_activations",
     "projected",
     "squared_loss",
@@ -70,10 +71,13 @@ class Params(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What is fixed in a run: embeddings, kinds of attention and activation, temperature, constant A, the upper layers in use."""
+    """What is fixed in a run: embeddings, kinds of attention and activation, temperature, constant A, the upper layers in use.
 
-    tokens: Float[Array, "d m"]
-    queries: Float[Array, "d q"]
+    Embeddings that are None are one-hot: token l is coordinate l, query j coordinate m + j.
+    """
+
+    tokens: Float[Array, "d m"] | None
+    queries: Float[Array, "d q"] | None
     attention: jd.Code
     phi: jd.Code
     tau: Scalar = 1.0
@@ -122,7 +126,13 @@ def activation(pre: Float[Array, "*n k"], phi: jd.Code) -> Float[Array, "*n k"]:
 
 def projected(params: Params, block: Block) -> Float[Array, "m k"]:
     """Projected weights v = U_C^T w."""
-    return block.tokens.T @ params.w
+    return params.w[: params.z.shape[1]] if block.tokens is None else block.tokens.T @ params.w
+
+
+def of_queries(params: Params, block: Block) -> Float[Array, "q k"]:
+    """What the queries add to the pre-activations, u_m^T w."""
+    queries, tokens = params.z.shape
+    return params.w[tokens : tokens + queries] if block.queries is None else block.queries.T @ params.w
 
 
 def attend(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n m"]:
@@ -137,11 +147,7 @@ def mean_attention(params: Params, block: Block, batch: Batch) -> Float[Array, "
 
 def pre_activations(params: Params, block: Block, x: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
     r"""Pre-activations :math:`w_k^\top(U_C b + u_m)` of samples and nodes, as :math:`(U_C^\top w_k)\cdot b + u_m^\top w_k`."""
-    return _pre_activations(params, block, attend(params, block, x, query), query)
-
-
-def _pre_activations(params: Params, block: Block, b: Float[Array, "n m"], query: Int[Array, " n"]) -> Float[Array, "n k"]:
-    return b @ projected(params, block) + (block.queries.T @ params.w)[query]
+    return attend(params, block, x, query) @ projected(params, block) + of_queries(params, block)[query]
 
 
 def _outputs(params: Params, block: Block, pre: Float[Array, "n k"]) -> Float[Array, "n o"]:
@@ -198,10 +204,11 @@ class Backward(NamedTuple):
     gradient: Params
 
 
-def backward(params: Params, block: Block, batch: Batch) -> Backward:
+def backward(params: Params, v: Float[Array, "m k"], block: Block, batch: Batch) -> Backward:
     """The gradient of the cross-entropy of a block without upper layers, and what it passes through.
 
-    As :func:`attend`, :func:`node_gradients` and the gradient of :func:`cross_entropy`, with attention computed once.
+    As :func:`attend`, :func:`node_gradients` and the gradient of :func:`cross_entropy`, with attention computed once, and from
+    projected weights that the caller has: ``v`` is :func:`projected` of the same parameters.
 
     Raises:
         UsageError: there are upper layers, whose gradients it would leave out.
@@ -209,13 +216,18 @@ def backward(params: Params, block: Block, batch: Batch) -> Backward:
     if params.a is not None:
         raise jd.UsageError("params.a is not allowed in backward: a block without upper layers has a=None; or use cross_entropy")
 
-    def forward(params: Params) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
-        b = attend(params, block, batch.x, batch.query)
-        return _pre_activations(params, block, b, batch.query), b
+    def forward(v: Array, queries: Array, z: Array) -> tuple[Float[Array, "n k"], Float[Array, "n m"]]:
+        b = attention(batch.x, z[batch.query], block.attention, block.tau, block.normalizer)
+        return b @ v + queries[batch.query], b
 
-    pre, back, b = jax.vjp(forward, params, has_aux=True)
+    def read(w: Array) -> tuple[Float[Array, "m k"], Float[Array, "q k"]]:
+        return projected(params._replace(w=w), block), of_queries(params._replace(w=w), block)
+
+    (_, queries), lifted = jax.vjp(read, params.w)
+    pre, back, b = jax.vjp(forward, v, queries, params.z, has_aux=True)
     nodes = _node_gradients(params, block, batch, pre)
-    return Backward(b, nodes, back(-batch.weight[:, None] * nodes)[0])
+    *inner, dz = back(-batch.weight[:, None] * nodes)
+    return Backward(b, nodes, Params(lifted(tuple(inner))[0], dz))
 
 
 def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.9) -> optax.GradientTransformation:

@@ -128,14 +128,27 @@ def test_cross_entropy_and_its_node_gradients(x64):
 def test_a_backward_pass_is_its_parts(x64, kind):
     params, block, batch = example(4, kind, "tanh")
     with pytest.raises(jd.UsageError, match="without upper layers has a=None"):
-        model.backward(params, block, batch)
+        model.backward(params, model.projected(params, block), block, batch)
     params, target = params._replace(a=None), np.random.default_rng(0).dirichlet(np.ones(K), N)
     batch = batch._replace(target=jnp.asarray(target))
-    found = jax.jit(model.backward)(params, block, batch)
+    found = jax.jit(model.backward)(params, model.projected(params, block), block, batch)
     gradient = jax.jit(jax.grad(model.cross_entropy))(params, block, batch)
     chex.assert_trees_all_close(found.gradient, gradient, rtol=1e-11, atol=1e-14)
     np.testing.assert_allclose(found.b, jax.jit(model.attend)(params, block, batch.x, batch.query), rtol=1e-12)
     np.testing.assert_allclose(found.nodes, jax.jit(model.node_gradients)(params, block, batch), rtol=1e-12)
+
+
+def test_embeddings_that_are_none_are_columns_of_the_identity(x64):
+    params, block, batch = example(5, "softmax", "tanh")
+    params = params._replace(a=None)
+    batch = batch._replace(target=jnp.asarray(np.random.default_rng(1).dirichlet(np.ones(K), N)))
+    frame = jnp.eye(D, M + Q)
+    passed = [
+        jax.jit(model.backward)(params, model.projected(params, b), b, batch)
+        for b in (block._replace(tokens=frame[:, :M], queries=frame[:, M:]), block._replace(tokens=None, queries=None))
+    ]
+    assert D > M + Q and passed[1].gradient.w.shape == (D, K)
+    chex.assert_trees_all_close(*passed, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.stats
+import scipy
 import xarray as xr
 
 import jaxdyn as jd

@@ -6,6 +6,7 @@ Letters as in ``dynamics/invariants.py``.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +14,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
+from jaxdyn.engine.judge import by_axis
 from jaxdyn.theories.joma.trials.fig2 import DATA, SAMPLES, Classes, fig2_trial
 
 if TYPE_CHECKING:
@@ -23,35 +25,51 @@ __all__ = ["ADAM", "CLAIMS", "correlation", "relative"]
 
 def relative(ds: xr.Dataset) -> xr.DataArray:
     """Distance of the estimate from the logits over the size of the logits, at each record."""
-    return np.sqrt(((ds.measured_z - ds.predicted_z) ** 2).sum("token", min_count=1) / (ds.measured_z**2).sum("token", min_count=1))
+    return by_axis(_distance, ds.measured_z, ds.predicted_z)
+
+
+def _distance(measured: xr.Variable, predicted: xr.Variable) -> xr.Variable:
+    error, size = (measured - predicted) ** 2, measured**2
+    return np.sqrt(error.sum("token", min_count=1) / size.sum("token", min_count=1))
 
 
 def correlation(a: xr.DataArray, b: xr.DataArray) -> xr.DataArray:
     """NC: correlation over tokens of the mean-removed vectors."""
-    a, b = a - a.mean("token"), b - b.mean("token")
-    return (a * b).sum("token") / np.sqrt((a**2).sum("token") * (b**2).sum("token"))
 
+    def of_axes(a: xr.Variable, b: xr.Variable) -> xr.Variable:
+        a, b = a - a.mean("token"), b - b.mean("token")
+        return (a * b).sum("token") / np.sqrt((a**2).sum("token") * (b**2).sum("token"))
 
-def movement(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Change of the logits since the start, and its estimate."""
-    start = ds.measured_z.isel(record=0)
-    return ds.measured_z - start, ds.predicted_z - start
+    return by_axis(of_axes, a, b)
 
 
 def early(ds: xr.Dataset) -> xr.DataArray:
     """Records of the early phase: mean attention within 5% of its start (the first record always counts), without the start."""
-    return ((ds.drift <= 0.05) | (ds.record == 1)) & (ds.record > 0)
+    return by_axis(lambda drift, record: ((drift <= 0.05) | (record == 1)) & (record > 0), ds.drift, ds.record)
 
 
 def last(values: xr.DataArray, phase: xr.DataArray) -> xr.DataArray:
     """The value at each run's last record of a phase."""
-    return values.isel(record=(phase * phase.record).max("record").astype(int))
+
+    def at(values: xr.Variable, phase: xr.Variable, record: xr.Variable) -> xr.Variable:
+        return values.isel(record=(phase * record).max("record").astype(int))
+
+    return by_axis(at, values, phase, phase.record)
 
 
-def change_error(ds: xr.Dataset) -> xr.DataArray:
-    """Distance of the estimated change of the logits from their change, over the size of that change."""
-    moved, predicted = movement(ds)
-    return np.sqrt(((moved - predicted) ** 2).sum("token", min_count=1) / (moved**2).sum("token", min_count=1))
+def change(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Distance of the estimated change of the logits since the start over the size of their change; the share that is estimated."""
+
+    def moved(measured: xr.Variable, predicted: xr.Variable) -> tuple[xr.Variable, xr.Variable]:
+        start = measured.isel(record=0)
+        return measured - start, predicted - start
+
+    def share(measured: xr.Variable, predicted: xr.Variable) -> xr.Variable:
+        change, estimate = moved(measured, predicted)
+        return (change * estimate).sum("token", min_count=1) / (change**2).sum("token", min_count=1)
+
+    sides = ds.measured_z, ds.predicted_z
+    return by_axis(lambda *sides: _distance(*moved(*sides)), *sides), by_axis(share, *sides)
 
 
 def judge_early(ds: xr.Dataset) -> list[jd.Check]:
@@ -60,19 +78,18 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
     Means over seeds. NC and relative error are means over the phase, for ratios up to 1; the change is judged where it is largest,
     at the end, and so are the two residuals of the assumption.
     """
-    phase, (moved, predicted) = early(ds), movement(ds)
-    share = (moved * predicted).sum("token", min_count=1) / (moved**2).sum("token", min_count=1)
-    error, share, gap, felt = (last(v, phase) for v in (change_error(ds), share, ds.gap, ds.felt_gap))
+    phase = early(ds)
+    error, share, gap, felt = (last(v, phase) for v in (*change(ds), ds.gap, ds.felt_gap))
     checks = [
         jd.mean_within("change of the logits: relative error, end of the phase", error, over="seed", high=0.4),
         jd.mean_within("change of the logits: predicted share of it, end of the phase", share, over="seed", low=0.9, high=1.2),
         jd.mean_within("residual of the factorisation, end of the phase", gap, over="seed", low=0.7, high=0.8),
         jd.mean_within("its part that acts on the logits, end of the phase", felt, over="seed", high=0.12),
     ]
-    slow = ds.sel(ratio=ds.ratio <= 1)
-    if slow.sizes["ratio"]:
-        part = phase.sel(ratio=ds.ratio <= 1)
-        nc, rel = (v.where(part).mean("record") for v in (correlation(slow.measured_z, slow.predicted_z), relative(slow)))
+    if (ds.ratio <= 1).any():
+        slow = ds[["measured_z", "predicted_z"]].assign(phase=phase).sel(ratio=ds.ratio <= 1)
+        both = correlation(slow.measured_z, slow.predicted_z), relative(slow)
+        nc, rel = (by_axis(lambda values, phase: values.where(phase).mean("record"), v, slow.phase) for v in both)
         checks += [
             jd.mean_within("NC, mean over the phase", nc, over="seed", low=0.98),
             jd.mean_within("relative error, mean over the phase", rel, over="seed", high=0.15),
@@ -117,17 +134,22 @@ def judge_moving(ds: xr.Dataset) -> list[jd.Check]:
 
 def _terms(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     """Changes since the start of the law's two terms."""
-    return ds.square_term - ds.square_term.isel(record=0), ds.norm_term - ds.norm_term.isel(record=0)
+    since_start = functools.partial(by_axis, lambda term: term - term.isel(record=0))
+    return since_start(ds.square_term), since_start(ds.norm_term)
 
 
-def _from_start(ds: xr.Dataset, change: xr.DataArray | float) -> xr.Dataset:
-    """The estimate that adds a change to the logits of the start."""
-    return ds.assign(predicted_z=(ds.measured_z.isel(record=0) + change + 0 * ds.measured_z).transpose(*ds.measured_z.dims))
+def _from_start(ds: xr.Dataset, *changes: xr.DataArray) -> xr.Dataset:
+    """The estimate that adds changes to the logits of the start."""
+
+    def estimate(measured: xr.Variable, *changes: xr.Variable) -> xr.Variable:
+        return sum(changes, measured.isel(record=0) + 0 * measured).transpose(*measured.dims)
+
+    return ds.assign(predicted_z=by_axis(estimate, ds.measured_z, *changes))
 
 
 def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the logits stay where they start."""
-    return _from_start(ds, 0.0)
+    return _from_start(ds)
 
 
 def first_term_alone(ds: xr.Dataset) -> xr.Dataset:
@@ -142,18 +164,19 @@ def second_term_alone(ds: xr.Dataset) -> xr.Dataset:
 
 def as_in_print(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the law without 1/2 on its second term."""
-    return _from_start(ds, _terms(ds)[0] + 2 * _terms(ds)[1])
+    square, norm = _terms(ds)
+    return _from_start(ds, square, norm, norm)
 
 
 def constant_attention(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the estimate with the mean attention of the start."""
-    return _from_start(ds, sum(_terms(ds)))
+    return _from_start(ds, *_terms(ds))
 
 
 def permuted_rows(ds: xr.Dataset) -> xr.Dataset:
     """A control: the estimate from weights whose rows are shifted by one token."""
     square, norm = _terms(ds)
-    return _from_start(ds, square.roll(token=1) + norm)
+    return _from_start(ds, square.roll(token=1), norm)
 
 
 def felt_wholly(ds: xr.Dataset) -> xr.Dataset:

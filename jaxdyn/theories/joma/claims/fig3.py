@@ -56,7 +56,7 @@ def fig3_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
         return model.cross_entropy(p, block, batch)
 
     def observe(state: train.State) -> dict[str, Array]:
-        v, rate = model.projected(state.params, block), -block.tokens.T @ jax.grad(loss)(state.params).w
+        v, rate = model.projected(state.params, block), -model.projected(jax.grad(loss)(state.params), block)
         b = batch.weight @ model.attend(state.params, block, batch.x, batch.query)
         return {"v": v, "rate": rate, "mean_b": b, "loss": loss(state.params)}
 

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.stats
+import scipy
 import xarray as xr
 
 import jaxdyn as jd

@@ -83,16 +83,16 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     def gradients(t: Array, b: Array) -> Array:
         return theory.factorised_gradients(b, mean_attention(b), size * used * (1 + 0.5 * jnp.sin(3 * t))) + apart
 
-    def residual(t: Array, b: Array) -> theory.Residuals:
-        return theory.factorisation_residual(b, gradients(t, b), jnp.ones(s.samples, jnp.float64), mean_attention(b))
+    def sides(t: Array, b: Array) -> tuple[Array, Array, Array, Array]:
+        return b, gradients(t, b), jnp.ones(s.samples, jnp.float64), mean_attention(b)
 
     def field(t: Array, state: tuple[model.Params, Array, Array], _: None) -> tuple[model.Params, Array, Array]:
         params = state[0]
         b, v = model.attend(params, block, x, query), model.projected(params, block)
-        g = gradients(t, b)
+        _, g, _, mean = both = sides(t, b)
         ascent = jax.grad(lambda p: jnp.sum(g * model.pre_activations(p, block, x, query)))(params)
-        missing = jnp.einsum("klm,mk->l", residual(t, b).matrix, v)
-        grown = 2 * jnp.sum(v * (block.tokens.T @ ascent.w)) * mean_attention(b)
+        missing, _ = theory.felt_residual(*both, v)
+        grown = 2 * jnp.sum(v * model.projected(ascent, block)) * mean
         return model.Params(ascent.w / fastest, ascent.z * s.ratio / fastest), missing / fastest, grown / fastest
 
     ts, none = jnp.linspace(0.0, s.horizon, TIMES + 1, dtype=jnp.float64), jnp.zeros(s.tokens, jnp.float64)
@@ -100,7 +100,7 @@ def driven_trial(s: DrivenBlock, key: PRNGKeyArray) -> jd.Observables:
     along, missing, grown = solution.ys
     v, z = jax.vmap(lambda p: model.projected(p, block))(along), along.z[:, 0]
     b = jax.vmap(lambda p: model.attend(p, block, x, query))(along)
-    gaps = jax.vmap(residual)(ts, b)
+    gaps = jax.vmap(lambda t, b: theory.factorisation_residual(*sides(t, b)))(ts, b)
     means = jax.vmap(mean_attention)(b)
     chances, drift = _chances(b, means)
     square, norm = theory.estimator_terms(v, start_b, s.ratio, s.tau)

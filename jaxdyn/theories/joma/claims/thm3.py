@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.stats
+import scipy
 import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.figure import Figure

@@ -37,6 +37,7 @@ __all__ = [
     "invariant",
     "ledger_step",
     "open_ledger",
+    "residual_share",
     "sampling_weights",
     "softmax_law",
     "square_sum",
@@ -171,14 +172,11 @@ def closed_ledger(
 
 
 class Residuals(NamedTuple):
-    r"""The violation of :math:`E[G_k b b^\top] = \bar b\,E[G_k b]^\top`.
+    r"""The violation of :math:`E[G_k b b^\top] = \bar b\,E[G_k b]^\top`, over the Frobenius norm of the left sides.
 
-    ``second``: the left sides; ``matrix``: left minus right sides; ``each``: Frobenius norm of the residuals over that of the left
-    sides, all nodes together; ``summed``: the same for the residuals' sum over nodes (the printed assumption), over the same size.
+    ``each``: the residuals of all nodes together; ``summed``: their sum over nodes (the printed assumption).
     """
 
-    second: Float[Array, "k m m"]
-    matrix: Float[Array, "k m m"]
     each: Float[Array, ""]
     summed: Float[Array, ""]
 
@@ -186,22 +184,39 @@ class Residuals(NamedTuple):
 def factorisation_residual(
     b: Float[Array, "n m"], g: Float[Array, "n k"], weight: Float[Array, " n"], mean_b: Float[Array, " m"]
 ) -> Residuals:
-    r"""Residual of the factorisation assumption of the softmax law."""
+    r"""Residuals :math:`R_k = E[G_k (b - \bar b) b^\top]` of the factorisation assumption of the softmax law."""
     weighted = weight[:, None] * g
-    second = jnp.einsum("nk,nl,nm->klm", weighted, b, b)
-    matrix = second - mean_b[None, :, None] * (weighted.T @ b)[:, None, :]
+    matrix, second = (jnp.einsum("nk,nl,nm->klm", weighted, left, b) for left in (b - mean_b, b))
     size = jnp.linalg.norm(second)
-    return Residuals(second, matrix, jnp.linalg.norm(matrix) / size, jnp.linalg.norm(jnp.sum(matrix, 0)) / size)
+    return Residuals(jnp.linalg.norm(matrix) / size, jnp.linalg.norm(jnp.sum(matrix, 0)) / size)
 
 
-def felt_residual(residuals: Residuals, v: Float[Array, "m k"]) -> Float[Array, ""]:
-    r"""The part of the residual that acts on the logits, :math:`\|\sum_k R_k v_k\| / \|\sum_k E[G_k b b^\top] v_k\|`.
+def residual_share(
+    b: Float[Array, "n m"], g: Float[Array, "n k"], weight: Float[Array, " n"], mean_b: Float[Array, " m"]
+) -> Float[Array, ""]:
+    r"""The share ``each`` of :func:`factorisation_residual`, from products of samples alone.
+
+    .. math:: \sum_k \|R_k\|^2 = \sum_{ij} P_i P_j\, (G_i \cdot G_j)\, (b_i \cdot b_j)\, (b_i - \bar b) \cdot (b_j - \bar b)
+
+    It saves the k matrices of m x m numbers; squares are summed with their signs, so it is known to 1e-8 only.
+    """
+    weighted, apart = weight[:, None] * g, b - mean_b
+    inner = b @ b.T
+    pairs = (weighted @ weighted.T) * inner
+    return jnp.sqrt(jnp.abs(jnp.sum(pairs * (apart @ apart.T)) / jnp.sum(pairs * inner)))
+
+
+def felt_residual(
+    b: Float[Array, "n m"], g: Float[Array, "n k"], weight: Float[Array, " n"], mean_b: Float[Array, " m"], v: Float[Array, "m k"]
+) -> tuple[Float[Array, " m"], Float[Array, ""]]:
+    r"""What of the residuals acts on the logits, :math:`\sum_k R_k v_k`, and its share of :math:`\sum_k E[G_k b b^\top] v_k`.
 
     The law needs only this to be small: where G_k has mean zero, the residual is as large as the left side, but most of it
     multiplies :math:`\bar b\cdot v_k`, which stays small for weights that grew from such gradients under a uniform attention.
     """
-    felt, size = (jnp.linalg.norm(jnp.einsum("klm,mk->l", matrix, v)) for matrix in (residuals.matrix, residuals.second))
-    return felt / size
+    pull = weight * jnp.sum(g * (b @ v), -1)  # of each sample on the logits, along its b
+    felt = pull @ (b - mean_b)
+    return felt, jnp.linalg.norm(felt) / jnp.linalg.norm(pull @ b)
 
 
 def factorised_gradients(b: Float[Array, "n m"], mean_b: Float[Array, " m"], size: Float[Array, " k"]) -> Float[Array, "n k"]:

@@ -6,7 +6,7 @@ near zero. Letters as in ``dynamics/invariants.py``.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ SAMPLES = 40  # records of a run after its start
 FORMS = ("constant", "moving", "exact")  # mean attention held constant, mean attention as it moves, exact bookkeeping
 DISTINCT = 10  # tokens whose frequency depends on the class
 DATA = ("gaussian", "random")
+Carry: TypeAlias = tuple[train.State, theory.Ledger, Float[Array, "m k"]]  # with the projected weights v
 KINDS = jd.Code.of("softmax", model.ATTENTIONS), jd.Code.of("id", model.ACTIVATIONS)
 
 
@@ -76,10 +77,9 @@ def class_data(uniform: Float[Array, "c m"], kind: jd.Code) -> Float[Array, "c m
 
 
 def build(s: Classes, key: PRNGKeyArray) -> tuple[model.Params, model.Block, model.Batch]:
-    """Network and data of one run; embeddings are the first columns of the identity."""
+    """Network and data of one run; embeddings are one-hot, in more dimensions than there are."""
     k_data, k_init = jax.random.split(key)
-    frame = jnp.eye(s.dim, s.tokens + 1, dtype=jnp.float64)
-    block = model.Block(frame[:, :-1], frame[:, -1:], *KINDS, s.tau)
+    block = model.Block(None, None, *KINDS, s.tau)
     x = class_data(jax.random.uniform(k_data, (s.classes, s.tokens), jnp.float64), s.data)
     weight = jnp.full(s.classes, 1 / s.classes, jnp.float64)
     batch = model.Batch(x, jnp.zeros(s.classes, jnp.int32), jnp.eye(s.classes, dtype=jnp.float64), weight)
@@ -93,27 +93,27 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     mean_b = batch.weight @ batch.x
     tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio), s.momentum)
 
-    def step(carry: tuple[train.State, theory.Ledger]) -> tuple[train.State, theory.Ledger]:
-        state, ledger = carry
-        passed = model.backward(state.params, block, batch)
+    def step(carry: Carry) -> Carry:
+        state, ledger, v = carry
+        passed = model.backward(state.params, v, block, batch)
         new = train.descend(tx, state, passed.gradient)
-        before, after = (model.projected(p, block) for p in (state.params, new.params))
-        return new, theory.ledger_step(ledger, before, after, passed.b, passed.nodes, batch.weight, s.lr)
+        after = model.projected(new.params, block)
+        return new, theory.ledger_step(ledger, v, after, passed.b, passed.nodes, batch.weight, s.lr), after
 
-    def observe(carry: tuple[train.State, theory.Ledger]) -> dict[str, Any]:
-        params, ledger = carry[0].params, carry[1]
-        b, v = model.attend(params, block, batch.x, batch.query), model.projected(params, block)
+    def observe(carry: Carry) -> dict[str, Any]:
+        state, ledger, v = carry
+        params, b = state.params, model.attend(state.params, block, batch.x, batch.query)
         now = batch.weight @ b
-        gap = theory.factorisation_residual(b, model.node_gradients(params, block, batch), batch.weight, now)
+        sides = b, model.node_gradients(params, block, batch), batch.weight, now
         recorded = {
             "drift": jnp.linalg.norm(now - mean_b) / jnp.linalg.norm(mean_b),
-            "gap": gap.each,
-            "felt_gap": theory.felt_residual(gap, v),
+            "gap": theory.residual_share(*sides),
+            "felt_gap": theory.felt_residual(*sides, v)[1],
             "loss": model.cross_entropy(params, block, batch),
         }
         return {"z": params.z[0], "v": v, "ledger": ledger, "recorded": recorded}
 
-    start = (train.init(tx, params), theory.open_ledger(s.tokens))
+    start = train.init(tx, params), theory.open_ledger(s.tokens), model.projected(params, block)
     _, records = train.record(step, start, observe, samples=SAMPLES, every=jnp.round(s.every).astype(jnp.int32))
     z, v = records["z"], records["v"]
     square, norm = theory.estimator_terms(v, mean_b, s.ratio, s.tau)

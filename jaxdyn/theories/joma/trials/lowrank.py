@@ -106,7 +106,7 @@ def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
         return model.squared_loss(p, block, batch)
 
     def observe(state: train.State) -> tuple[Array, Array, Array]:
-        speed = -block.tokens.T @ jax.grad(loss)(state.params).w
+        speed = -model.projected(jax.grad(loss)(state.params), block)
         return model.projected(state.params, block), speed, loss(state.params)
 
     last, (v, speed, losses) = train.record(

@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.stats
+import scipy
 import xarray as xr
 
 import jaxdyn as jd

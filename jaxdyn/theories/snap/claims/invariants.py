@@ -177,7 +177,9 @@ CLAIMS = (
     jd.Study(
         trial=trial,
         quick=jd.grid(Learning, momentum=[0.0, 0.9], ratio=0.2),
-        paper=jd.grid(Learning, momentum=[0.0, 0.9], ratio=[0.2, 1.0, 5.0], tokens=[20, 60], batch=32, length=64),
+        paper=jd.grid(
+            Learning, momentum=[0.0, 0.9], ratio=[0.2, 1.0, 5.0], tokens=[20, 60], batch=32, length=64, every=60, horizon=60.0
+        ),
         seeds=4,
         paper_seeds=64,
         source="derived from the gradient of arXiv:2305.16380, Lemma 1",

@@ -78,6 +78,22 @@ def test_softmax_law_and_its_terms(x64):
     assert np.allclose(square.sum(-1) + norm.sum(-1), 0, atol=1e-13)  # b sums to 1: the sum of the logits is conserved
 
 
+def test_residuals_of_the_factorisation_are_those_of_its_matrices(x64):
+    rng = np.random.default_rng(3)
+    b, weight, g, v = rng.dirichlet(np.ones(4), 6), rng.dirichlet(np.ones(6)), rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
+    mean_b = weight @ b
+    second = np.stack([sum(weight[n] * g[n, k] * np.outer(b[n], b[n]) for n in range(6)) for k in range(3)])
+    matrix = np.stack([second[k] - np.outer(mean_b, (weight * g[:, k]) @ b) for k in range(3)])
+    size, sides = np.linalg.norm(second), [jnp.asarray(x) for x in (b, g, weight, mean_b)]
+    each, summed = theory.factorisation_residual(*sides)
+    assert np.isclose(each, np.linalg.norm(matrix) / size, rtol=1e-12)
+    assert np.isclose(summed, np.linalg.norm(matrix.sum(0)) / size, rtol=1e-12)
+    assert np.isclose(theory.residual_share(*sides), each, rtol=1e-9)
+    felt, share = theory.felt_residual(*sides, jnp.asarray(v))
+    acting, whole = (sum(x[k] @ v[:, k] for k in range(3)) for x in (matrix, second))
+    assert np.allclose(felt, acting, rtol=1e-12) and np.isclose(share, np.linalg.norm(acting) / np.linalg.norm(whole), rtol=1e-12)
+
+
 def test_prescribed_gradients_satisfy_the_factorisation(x64):
     rng = np.random.default_rng(2)
     b = rng.dirichlet(np.ones(3), 9)
@@ -90,12 +106,14 @@ def test_prescribed_gradients_satisfy_the_factorisation(x64):
     ones = jnp.ones(9)
     residual, felt = jax.jit(theory.factorisation_residual), jax.jit(theory.felt_residual)
     met = residual(jnp.asarray(b), g, ones, jnp.asarray(mean_b))
+    assert theory.residual_share(jnp.asarray(b), g, ones, jnp.asarray(mean_b)) < 1e-6
     assert met.each < 1e-12 and met.summed < 1e-12
     apart = jnp.asarray(rng.normal(size=(9, 1))) * jnp.array([1.0, -1.0])
     split = residual(jnp.asarray(b), g + apart, ones, jnp.asarray(mean_b))
     assert split.each > 0.1 and split.summed < 1e-12
     v = jnp.asarray(rng.normal(size=(3, 2)))
-    assert felt(met, v) < 1e-12 < 0.01 < felt(split, v)
+    sides = [(jnp.asarray(b), x, ones, jnp.asarray(mean_b), v) for x in (g, g + apart)]
+    assert felt(*sides[0])[1] < 1e-12 < 0.01 < felt(*sides[1])[1]
     chances = jax.jit(theory.sampling_weights)(b, mean_b)
     assert np.allclose(chances @ b, mean_b) and np.isclose(chances.sum(), 1) and chances.min() > 0
     with pytest.raises(jd.UsageError, match="5 samples are not allowed: 3 tokens need at least 6 samples"):
