@@ -19,7 +19,7 @@ SETUP = (
     "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
     "candidates two steps from their roots, random names; two thoughts)"
 )
-LOST, DROP = 0.2, 0.3
+LOST, LOST_TO_NOISE, DROP = 0.2, 0.1, 0.3
 LEVEL = 0.997
 LEAST = 0.05  # nats
 CHANGED = {
@@ -41,7 +41,8 @@ def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
     def check(way: str, words: str) -> jd.Check:
         lost = kept(full - ds.measured_ablated.sel(way=way), flags)
         half = z * ds.measured_lost_error.sel(way=way)
-        return jd.interval_within(f"accuracy lost, thoughts {words}", lost, (lost - half, lost + half), low=LOST)
+        least = LOST_TO_NOISE if way == "noise" else LOST
+        return jd.interval_within(f"accuracy lost, thoughts {words}", lost, (lost - half, lost + half), low=least)
 
     return [gate, *(check(way, words) for way, words in CHANGED.items())]
 
@@ -190,11 +191,12 @@ CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
         statement=f"In {SETUP}, {WHICH} loses at least 0.2 of all answers if "
-        "its thoughts are left out, replaced by noise of their size, or taken from another example (with an interval over graphs).",
+        "its thoughts are left out or taken from another example, and 0.1 if they are replaced by noise of their size (with an "
+        "interval over graphs).",
         judge=judge_ablation,
         controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": paused},
         rivals={"thoughts are passed over": useless, "any content serves": time_alone},
-        bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
+        bounds=jd.looked(at="95000000:95000004", confirmed="96000000:96000004"),
     ),
     STUDY.claim(
         id="coc.latent_order",
