@@ -34,7 +34,7 @@ def torch_study(start: dict[str, np.ndarray], every: int, ledger: bool = True) -
     from torch.nn.functional import cross_entropy
 
     data = {k: torch.tensor(v, dtype=torch.float64) for k, v in start.items()}
-    x, u, query = data["x"], data["tokens"], data["query"]
+    x, tokens = data["x"], data["x"].shape[-1]
     w, z = data["w"].requires_grad_(), data["z"].unsqueeze(-2).requires_grad_()
     classes, log_x = x.shape[-2], x.log()
     runs, labels = x[..., 0, 0].numel(), torch.arange(classes).repeat(x[..., 0, 0].numel())
@@ -42,13 +42,16 @@ def torch_study(start: dict[str, np.ndarray], every: int, ledger: bool = True) -
     sums = [torch.zeros_like(x[..., 0, :]) for _ in range(3)] if ledger else None
     seen: list[dict[str, Any]] = []
 
+    def projected() -> Any:
+        return w[..., :tokens, :]  # one-hot embeddings need no product, here as in ours
+
     def forward() -> tuple[Any, Any, Any]:
         b = torch.softmax(log_x + z / TAU, -1)
-        pre = (b @ u.T + query) @ w
+        pre = b @ projected() + w[..., tokens : tokens + 1, :]
         return b, pre, cross_entropy(pre.flatten(0, -2) if pre.ndim > 2 else pre, labels) * runs
 
     with torch.no_grad():
-        v = v0 = u.T @ w
+        v = v0 = projected().clone()  # steps change w in its place
         z0 = z.squeeze(-2).clone()
     for step in range(RECORDS * every + 1):
         if step % every == 0:
@@ -64,14 +67,14 @@ def torch_study(start: dict[str, np.ndarray], every: int, ledger: bool = True) -
         optimizer.step()
         with torch.no_grad():
             if ledger:
-                after, b = u.T @ w, b.detach()
+                after, b = projected().clone(), b.detach()
                 growth = after.square().sum((-2, -1)) - v.square().sum((-2, -1))
                 sums[0] += b.mean(-2) * growth.unsqueeze(-1)
                 sums[1] -= LR * ((pre.grad * (b @ v)).sum(-1, keepdim=True) * b).sum(-2)
                 sums[2] += (after - v).square().sum(-1)
                 v = after
             elif (step + 1) % every == 0:
-                v = u.T @ w
+                v = projected().clone()
     return {k: torch.stack([s[k] for s in seen]).numpy() for k in seen[0]}
 
 
@@ -127,7 +130,7 @@ def our_study(seeds: int, every: int, executor: str = "auto") -> dict[str, np.nd
 
 
 def starts(seeds: int) -> dict[str, np.ndarray]:
-    """Start and data of the engine's seeds 0, 1, …, as arrays with a leading axis (embeddings without)."""
+    """Start and data of the engine's seeds 0, 1, …, as arrays with a leading axis."""
     import jax
 
     from jaxdyn.theories.joma.trials import fig2
@@ -136,13 +139,11 @@ def starts(seeds: int) -> dict[str, np.ndarray]:
         keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0), seed))(np.arange(seeds, dtype=np.uint32))
         kind = fig2.Classes()
         params, _, batch = jax.vmap(lambda key: fig2.build(kind, key))(keys)
-        frame = np.eye(kind.dim, kind.tokens + 1)
-        found = {"x": batch.x, "w": params.w, "z": params.z[:, 0], "tokens": frame[:, :-1], "query": frame[:, -1]}
-        return jax.tree.map(np.array, found)
+        return jax.tree.map(np.array, {"x": batch.x, "w": params.w, "z": params.z[:, 0]})
 
 
 def one(all_starts: dict[str, np.ndarray], seed: int) -> dict[str, np.ndarray]:
-    return {k: v if k in ("tokens", "query") else v[seed] for k, v in all_starts.items()}
+    return {k: v[seed] for k, v in all_starts.items()}
 
 
 def check(ours: dict[str, np.ndarray], theirs: dict[str, np.ndarray]) -> dict[str, float]:

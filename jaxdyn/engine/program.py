@@ -32,7 +32,7 @@ from jaxdyn.status import DIVERGED, OK
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
 LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little beside what surrounds it
-STEP_BYTES = 24 * 2**20  # of all values of a step, over the runs under ``vmap``: with more of them they leave a core's cache
+STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: with more, what is kept leaves the cache
 FEWEST = 8  # runs at once under ``vmap``, however large
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 

@@ -72,7 +72,7 @@ def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
             np.testing.assert_allclose(found[name], array, rtol=1e-15)
 
 
-def test_groups_are_as_large_as_what_their_longest_loop_computes_allows(toys):
+def test_groups_are_as_large_as_what_their_largest_loop_computes_allows(toys):
     def facts(trial, cls):
         return program.probe(Program(ref_to(trial), ref_to(cls), split(cls())[0]))
 

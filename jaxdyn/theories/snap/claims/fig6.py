@@ -213,11 +213,11 @@ CLAIMS = (
     study.claim(
         id="snap.lr_effect",
         statement=r"With one and with three queries, from a random start, attention after 100 steps is sparser where both learning "
-        r"rates are larger ($\eta_Z$ from .5 to 1), and denser where $\eta_Y$ alone is larger ($\eta_Y/\eta_Z$ from 2 to "
-        r"10): the directions of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$.",
+        r"rates are larger ($\eta_Z$ from .5 to 1), and denser where $\eta_Y$ alone is larger ($\eta_Y/\eta_Z$ from 2 to 5 and "
+        r"from 5 to 10): the directions of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$.",
         source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
-        quick=MEDIUM.replace(lr=[0.5, 1.0], ratio=[2.0, 10.0]),
-        paper=MEDIUM.replace(lr=[0.5, 1.0], ratio=[2.0, 5.0, 10.0]),
+        quick=MEDIUM.replace(lr=[0.5, 1.0], ratio=[2.0, 5.0, 10.0]),
+        seeds=48,
         judge=judge_lr_effect,
         rivals=BY_LAW,
         controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": early},
