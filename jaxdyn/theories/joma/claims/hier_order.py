@@ -186,17 +186,17 @@ def plot_time(ds: xr.Dataset, fig: Figure) -> None:
     fig.axes[0].set_ylabel("step of arrival")
 
 
-WIDE = jd.grid(Hierarchy, latents=["deep", "shallow"], outputs="wide", every=4.0)
-EXACT = WIDE.replace(outputs="exact", every=8.0)
+WIDE = jd.grid(Hierarchy, latents=["deep", "shallow"], outputs="wide", spacing=4.0)
+EXACT = WIDE.replace(outputs="exact", spacing=8.0)
 TIMES = WIDE.replace(  # the outputs then stay near those of the start, for which the theory has the saliencies
-    rho=[0.7, 0.8, 0.9], depth=[4, 5], ratio=256.0, lr=1 / 256, threshold=math.log(1.25), init=1e-4, every=3.0
+    rho=[0.7, 0.8, 0.9], depth=[4, 5], ratio=256.0, lr=1 / 256, threshold=math.log(1.25), init=1e-4, spacing=3 / 16
 )
-TO_EXACT = {"outputs": "exact", "every": 8.0}
-TO_WIDE = {"outputs": "wide", "every": 4.0}
+TO_EXACT = {"outputs": "exact", "spacing": 8.0}
+TO_WIDE = {"outputs": "wide", "spacing": 4.0}
 STUDY = jd.Study(
     trial=trial,
     quick=WIDE,
-    paper=WIDE.replace(lr=1 / 64, batch=1024, every=16.0),
+    paper=WIDE.replace(lr=1 / 64, batch=1024),
     seeds=24,
     paper_seeds=64,
     evidence="network",
@@ -228,7 +228,7 @@ CLAIMS = (
         r"mean over runs. Without latents the mean rank correlation is within .05 of zero.",
         source="derived here: joma.hblt_cancellation",
         quick=EXACT,
-        paper=EXACT.replace(lr=1 / 64, batch=1024, every=32.0),
+        paper=EXACT.replace(lr=1 / 64, batch=1024),
         judge=judge_reverse,
         controls={**EXCHANGED, "outputs far from the classes' prior": TO_WIDE},
         rivals=RELABELLED,
@@ -244,14 +244,14 @@ CLAIMS = (
         source="arXiv:2310.00535, exp attention with a stationary gradient; many queries, the upper layer and the tree's saliency "
         "derived here",
         quick=TIMES,
-        paper=TIMES.replace(depth=[3, 4, 5], rho=[0.6, 0.7, 0.8, 0.9], lr=1 / 512, batch=512, every=6.0),
+        paper=TIMES.replace(depth=[3, 4, 5], rho=[0.6, 0.7, 0.8, 0.9], lr=1 / 512, batch=512),
         seeds=16,
         paper_seeds=24,
         bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         judge=judge_time,
         controls={
             "arrivals at H = 1 and 2 exchanged": _first_exchanged,
-            "logits no faster than the lower layer": {"ratio": 1.0, "lr": 1 / 16, "rho": 0.7, "depth": 5},
+            "logits no faster than the lower layer": {"ratio": 1.0, "lr": 1 / 16, "spacing": 3.0, "rho": 0.7, "depth": 5},
         },
         rivals={
             "nodes of slope one, not one half": jd.scaled(predicted_time=0.5),

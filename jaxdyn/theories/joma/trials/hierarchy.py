@@ -45,7 +45,8 @@ class Hierarchy:
     those of the start. At ratio 1 they do not: logits reach ln(5/4) at the predicted step on average, but single runs are off by a
     tenth, which is the curvature of GELU (linear nodes: off by 1%, but 12% late, as the outputs learn). At ratio 256 the logits
     arrive before v has grown, and single runs are within 5%. Beyond ln(5/4) the theory's fastest subtree may blow up before the
-    slowest arrives. The run lasts 50 ``every`` steps: 200 for "wide", 400 for "exact", 1.6-1.8 times the theory's last arrival.
+    slowest arrives. The run lasts 50 snapshots at any rate: at lr = 1/16 200 steps for "wide", 400 for
+    "exact", 1.6-1.8 times the theory's last arrival.
 
     Args:
         latents: whether the tree has latents.
@@ -54,7 +55,7 @@ class Hierarchy:
         lr: rate of the lower layer over the number of tokens.
         ratio: rate of the attention logits over that of the lower layer, over the number of tokens.
         threshold: logit at which a token counts as learned.
-        every: steps between snapshots (a whole number); there are 50.
+        spacing: of the snapshots, of which there are 50, in 1/(16 lr) steps; rounded to whole steps, at least one.
         init: standard deviation of the weights at the start.
         depth: L.
         subtrees: top latents, and classes.
@@ -70,7 +71,7 @@ class Hierarchy:
     lr: jd.Swept = 0.0625
     ratio: jd.Swept = 1.0
     threshold: jd.Swept = math.log(2)
-    every: jd.Swept = 4.0
+    spacing: jd.Swept = 4.0
     init: jd.Swept = 0.01
     depth: int = 5
     subtrees: int = 4
@@ -81,9 +82,9 @@ class Hierarchy:
 
     def __post_init__(self) -> None:
         jd.require(self, 0 < self.rho <= 1, "0 < rho <= 1", "rho")
-        for name in ("lr", "ratio", "threshold"):
+        for name in ("lr", "ratio", "threshold", "spacing"):
             jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        for name, least in (("every", 1), ("depth", 2), ("subtrees", 2), ("hidden", 1), ("batch", 1)):
+        for name, least in (("depth", 2), ("subtrees", 2), ("hidden", 1), ("batch", 1)):
             jd.require(self, getattr(self, name) >= least, f"{name} is at least {least}", name)
         jd.require(self, self.vocabulary >= self.subtrees, "the vocabulary holds all classes", "vocabulary", "subtrees")
 
@@ -102,14 +103,19 @@ def _tokens(s: Hierarchy) -> int:
     return s.subtrees * 2 ** (s.depth - 1)
 
 
+def _every(s: Hierarchy) -> Int[Array, ""]:
+    """Steps between snapshots."""
+    return jnp.maximum(jnp.round(jnp.asarray(s.spacing / (16 * s.lr))), 1).astype(jnp.int32)
+
+
 def _predicted_times(s: Hierarchy, upper: Float[Array, "K O"]) -> Float[Array, "2 height"]:
     """Steps by height, mean over the subtrees, with the gradient of the start: with this upper layer, and with U'U = 1."""
     tree = _tree(s, "float64")
     tokens = _tokens(s)
-    rho, lr, ratio, threshold, every = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold, s.every))
+    rho, lr, ratio, threshold = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold))
     saliency = theory.start_saliencies(tree.prior, tree.polarity, rho, s.depth, _allowed(s), s.latents == "shallow")
     speeds = theory.Speeds(lr * tokens, ratio * tokens, 0.5, tokens)  # GELU has slope 1/2 at 0
-    horizon = SNAPSHOTS * jnp.round(every)
+    horizon = SNAPSHOTS * _every(s).astype(jnp.float64)
     upper = upper.astype(jnp.float64)
     kernels = jnp.stack([upper.T @ upper, jnp.eye(s.vocabulary, dtype=jnp.float64)])
     times = jax.vmap(lambda kernel: theory.arrival_times(saliency, speeds, threshold, horizon, kernel))(kernels)
@@ -144,7 +150,7 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
     def observe(carry: tuple) -> Float[Array, " height"]:
         return net.height_means(net.same_subtree(carry[0].params.z, s.subtrees), height, s.depth - 1)
 
-    every = jnp.round(s.every).astype(jnp.int32)
+    every = _every(s)
     never = (SNAPSHOTS * every + 1).astype(s.dtype)
     start = jnp.full((s.subtrees, *height.shape), jnp.inf, s.dtype)
     (state, arrival), logits = train.record(advance, (train.init(tx, params), start), observe, samples=SNAPSHOTS, every=every)

@@ -10,7 +10,9 @@ from jaxdyn.theories.joma.trials import hierarchy
 
 @pytest.fixture(scope="module")
 def trained():
-    grid = jd.grid(hierarchy.Hierarchy, latents=["deep", "shallow"], every=1.0, depth=3, subtrees=2, vocabulary=6, hidden=8, lr=0.5)
+    grid = jd.grid(
+        hierarchy.Hierarchy, latents=["deep", "shallow"], spacing=8.0, depth=3, subtrees=2, vocabulary=6, hidden=8, lr=0.5
+    )
     return jd.sweep(hierarchy.trial, grid.replace(threshold=0.05, batch=64), seeds=range(2))
 
 
@@ -31,7 +33,14 @@ def test_a_short_run(trained):
     np.testing.assert_allclose((trained.reached * counts).sum("height"), reached, rtol=1e-6)
 
 
-@pytest.mark.parametrize("field", [{"rho": 0.0}, {"lr": -1.0}, {"vocabulary": 2}, {"depth": 1}])
+@pytest.mark.parametrize("field", [{"rho": 0.0}, {"lr": -1.0}, {"vocabulary": 2}, {"depth": 1}, {"spacing": 0.0}])
 def test_setting_refuses_what_makes_no_sense(field):
     with pytest.raises(jd.UsageError):
         hierarchy.Hierarchy(**field)
+
+
+@pytest.mark.parametrize(
+    ("field", "steps"), [({}, 4), ({"lr": 1 / 64}, 16), ({"spacing": 3 / 16, "lr": 1 / 256}, 3), ({"lr": 9.0}, 1)]
+)
+def test_a_run_lasts_equally_long_in_time_at_every_rate(field, steps):
+    assert int(hierarchy._every(hierarchy.Hierarchy(**field))) == steps
