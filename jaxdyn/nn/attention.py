@@ -186,9 +186,21 @@ def _masked(b: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | No
 def _softmax(s: Float[Array, "*batch n m"], mask: Bool[Array, "*#batch n m"] | None) -> Float[Array, "*batch n m"]:
     """The softmax over the keys that a query sees; a query that sees none gets zeros instead of 0/0."""
     if mask is None:
-        return jax.nn.softmax(s, -1)
+        return _shares(s)
     some = jnp.any(mask, -1, keepdims=True)
-    return jnp.where(some, jax.nn.softmax(jnp.where(mask | ~some, s, -jnp.inf), -1), 0)
+    return jnp.where(some, _shares(jnp.where(mask | ~some, s, -jnp.inf)), 0)
+
+
+@jax.custom_jvp
+def _shares(s: Float[Array, "*batch n m"]) -> Float[Array, "*batch n m"]:
+    return jax.nn.softmax(s, -1)
+
+
+@_shares.defjvp
+def _shares_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    """B' = b s' - b sum(b s'); the transpose has the product b g twice, so it is made once, and its sum alone is fast on CPU."""
+    b, ds = _shares(*primals), tangents[0]
+    return b, b * ds + b * -jnp.sum(b * ds, -1, keepdims=True)
 
 
 def _with_sink(

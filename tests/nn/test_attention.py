@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from jax.test_util import check_grads
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import KINDS, attention, causal_mask
@@ -119,6 +120,17 @@ def test_a_query_that_sees_no_key_has_zero_weights_and_gradients(x64, kind):
     slope = jax.jit(jax.grad(lambda s: jnp.sum(weights(s, kind, jnp.asarray(mask), sink) ** 2)))(scores)
     assert np.all(b[1] == 0) and np.all(np.asarray(slope)[1] == 0)
     assert np.all(b[0, [0, 2]] != 0) or kind == "relu"
+
+
+def test_derivatives_of_the_softmax_are_diag_b_less_b_b(x64):
+    scores, mask = jax.random.normal(jax.random.key(3), (2, 4, 4)), causal_mask(4)
+    ds, g = jax.random.normal(jax.random.key(4), (2, *scores.shape))
+    b, db = jax.jvp(lambda s: attention.weights(s, mask=mask), (scores,), (ds,))
+    back = jax.grad(lambda s: jnp.sum(g * attention.weights(s, mask=mask)))(scores)
+    slope = np.stack([np.diag(row) - np.outer(row, row) for row in np.asarray(b).reshape(-1, 4)]).reshape(*b.shape, 4)
+    np.testing.assert_allclose(db, np.einsum("bnmk,bnk->bnm", slope, ds), rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(back, np.einsum("bnmk,bnk->bnm", slope, g), rtol=1e-12, atol=1e-15)
+    check_grads(lambda s: attention.weights(s, mask=mask), (scores,), order=2)
 
 
 def test_gradients_of_sinks_are_those_of_the_quotient(x64):
