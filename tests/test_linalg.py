@@ -68,3 +68,32 @@ def test_nothing_else_factorises_matrices_in_a_program():
     package = Path(jaxdyn.__file__).parent
     files = [p for p in package.rglob("*.py") if p.name != "linalg.py"]
     assert [str(p.relative_to(package)) for p in files if fault.search(p.read_text())] == []
+
+
+@pytest.mark.parametrize("shape", [(5,), (7, 5), (2, 3, 5)])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
+def test_dense_is_the_product_and_has_its_gradients(x64, shape, dtype):
+    x, w, g = (
+        jax.random.normal(jax.random.key(i), s, "float64").astype(dtype) for i, s in enumerate((shape, (5, 4), (*shape[:-1], 4)))
+    )
+    out, back = jax.vjp(linalg.dense, x, w)
+    of_x, of_w = back(g)
+    assert out.dtype == of_x.dtype == of_w.dtype == dtype
+    close = {"rtol": 1e-12, "atol": 1e-12} if dtype == "float64" else {"rtol": 0.02, "atol": 0.05}
+    numbers = [np.asarray(a, np.float64) for a in (x, w, g)]
+    np.testing.assert_allclose(np.asarray(out, np.float64), numbers[0] @ numbers[1], **close)
+    np.testing.assert_allclose(np.asarray(of_x, np.float64), numbers[2] @ numbers[1].T, **close)
+    np.testing.assert_allclose(np.asarray(of_w, np.float64), numbers[0].reshape(-1, 5).T @ numbers[2].reshape(-1, 4), **close)
+
+
+def test_dense_for_many_weights_and_twice_differentiated(x64):
+    x, w = jax.random.normal(jax.random.key(0), (3, 6, 5)), jax.random.normal(jax.random.key(1), (3, 5, 4))
+
+    def loss(product, x, w):
+        return jnp.sum(jnp.tanh(product(x, w)) ** 3)
+
+    ours, plain = (jax.vmap(jax.grad(lambda x, w, p=p: loss(p, x, w), argnums=(0, 1)))(x, w) for p in (linalg.dense, jnp.matmul))
+    for a, b in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    size = lambda p: lambda w: jnp.sum(jax.grad(lambda w: loss(p, x[0], w))(w) ** 2)  # noqa: E731
+    np.testing.assert_allclose(jax.grad(size(linalg.dense))(w[0]), jax.grad(size(jnp.matmul))(w[0]), rtol=1e-11, atol=1e-13)

@@ -24,6 +24,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.errors import UsageError, require
+from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
 from jaxdyn.nn.transformer import Network
 
@@ -164,7 +165,7 @@ def apply(
 
 def read(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Array, "*rest V"]:
     """Logits of the last residual stream."""
-    return x @ params["embed" if shape.tied else "head"].T
+    return dense(x, params["embed" if shape.tied else "head"].T)
 
 
 def embedded(
@@ -265,15 +266,15 @@ def _block(
 def heads(s: Decoder, x: Float[Array, "*rest d"], w: dict[str, Array]) -> tuple[Array, Array, Array]:
     """Queries [*rest, h, e], keys and values [*rest, k, e] of a block, without positions."""
     z = rms_norm(x, w["attention_norm"], s.epsilon)
-    q, k, v = (jnp.reshape(z @ w[name], (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
+    q, k, v = (jnp.reshape(dense(z, w[name]), (*z.shape[:-1], -1, s.entries)) for name in ("q", "k", "v"))
     return q, k, v
 
 
 def merged(s: Decoder, x: Float[Array, "*rest d"], out: Float[Array, "*rest h e"], w: dict[str, Array]) -> Float[Array, "*rest d"]:
     """The block's end: what the heads give goes into the residual stream, then the MLP's output."""
-    x = x + out.reshape(x.shape) @ w["o"]
+    x = x + dense(out.reshape(x.shape), w["o"])
     z = rms_norm(x, w["mlp_norm"], s.epsilon)
-    return x + (jax.nn.silu(z @ w["gate"]) * (z @ w["up"])) @ w["down"]
+    return x + dense(jax.nn.silu(dense(z, w["gate"])) * dense(z, w["up"]), w["down"])
 
 
 def turned(s: Decoder, x: Float[Array, "*b n h e"], positions: Int[Array, "*#b n"] | None = None) -> Float[Array, "*b n h e"]:

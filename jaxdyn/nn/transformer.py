@@ -21,6 +21,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
 from jaxdyn.errors import UsageError
+from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
 from jaxdyn.nn.observe import mean_cosine
 from jaxdyn.nn.shape import Shape
@@ -153,7 +154,7 @@ class Block(nn.Module):
     def attention(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b h n n"]]:
         """Output and weights of the heads."""
         s = self.shape
-        packed = x @ self.weight("qkv", s.width, 3 * s.width)
+        packed = dense(x, self.weight("qkv", s.width, 3 * s.width))
         if s.attention_bias:
             packed = packed + self.weight("qkv_bias", 3 * s.width)
         q, k, v = (part.reshape(*x.shape[:-1], s.heads, -1) for part in jnp.split(packed, 3, -1))
@@ -167,7 +168,7 @@ class Block(nn.Module):
         out, b = attention.attend(q, k, v, kind=s.attention, mask=mask, bias=bias, sink=sink, drop=drop)
         out = out.reshape(x.shape)
         if s.project:
-            out = out @ self.weight("out", s.width, s.width)
+            out = dense(out, self.weight("out", s.width, s.width))
             if s.attention_bias:
                 out = out + self.weight("out_bias", s.width)
         return self.dropped(out, "residual"), b
@@ -175,9 +176,9 @@ class Block(nn.Module):
     def mlp(self, x: Float[Array, "*b n d"]) -> tuple[Float[Array, "*b n d"], Float[Array, "*b n m"]]:
         """Output and units of the MLP."""
         s = self.shape
-        units = x @ self.weight("inner", s.width, s.hidden) + self.weight("inner_bias", s.hidden)
+        units = dense(x, self.weight("inner", s.width, s.hidden)) + self.weight("inner_bias", s.hidden)
         units = ACTIVATIONS[s.activation](units)
-        out = self.dropped(units, "mlp") @ self.weight("outer", s.hidden, s.width) + self.weight("outer_bias", s.width)
+        out = dense(self.dropped(units, "mlp"), self.weight("outer", s.hidden, s.width)) + self.weight("outer_bias", s.width)
         return self.dropped(out, "residual"), units
 
     @nn.compact
@@ -230,7 +231,7 @@ class Transformer(nn.Module):
             x = LayerNorm(s, name="norm")(x)
         if "inputs" in observe:
             seen = seen | {"inputs": jnp.concatenate([seen["inputs"], x[None]])}
-        # [V, d] as the embedding: logits and their gradient are then products of rows, which is the fast way on CPUs
+        # [V, d] as the embedding
         head = embed if s.tied else self.param("head", start["head"], (s.logits, s.width), s.dtype)
         shift = self.param("head_bias", start["head_bias"], (s.logits,), s.dtype) if s.head_bias else jnp.zeros((), s.dtype)
-        return x @ head.T + shift if read else x, seen
+        return dense(x, head.T) + shift if read else x, seen

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import require
+from jaxdyn.linalg import dense
 
 __all__ = [
     "Averages",
@@ -155,16 +156,16 @@ def encode(shape: Chunks, params: Params, chunk: Int[Array, "*b L"]) -> Float[Ar
     """The vectors of a chunk before they are quantised."""
     parts = chunk.reshape(*chunk.shape[:-1], shape.per_chunk, shape.rate)
     x = params.embed[jnp.arange(shape.rate, dtype=jnp.int32), parts]
-    return jax.nn.relu(x.reshape(*parts.shape[:-1], -1) @ params.inner) @ params.outer
+    return dense(jax.nn.relu(dense(x.reshape(*parts.shape[:-1], -1), params.inner)), params.outer)
 
 
 def decode(
     shape: Chunks, params: Params, e: Float[Array, "*b c d"], prompt: Int[Array, "*b p"] | None = None
 ) -> Float[Array, "*b L V"]:
     """Logits of the chunk's tokens, with the prompt's mean embedding if there is one."""
-    y = e.reshape(*e.shape[:-2], -1) @ params.back
+    y = dense(e.reshape(*e.shape[:-2], -1), params.back)
     y = y if prompt is None else y + jnp.mean(params.prompt[prompt], -2)
-    return (jax.nn.relu(y) @ params.head).reshape(*e.shape[:-2], shape.length, shape.vocabulary)
+    return dense(jax.nn.relu(y), params.head).reshape(*e.shape[:-2], shape.length, shape.vocabulary)
 
 
 def spread(shape: Chunks, params: Params, chunks: Int[Array, "K L"]) -> Params:

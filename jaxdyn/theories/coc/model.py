@@ -37,6 +37,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PyTree
 
+from jaxdyn.linalg import dense
 from jaxdyn.nn import thoughts
 from jaxdyn.nn.decoder import Decoder, read
 
@@ -94,7 +95,7 @@ def outputs(
     ask: int,
 ) -> Outputs:
     """Next tokens and answers after 0 to ``count`` inputs; ``ask`` is the number of [A]."""
-    asked = jax.nn.one_hot(tokens, shape.vocabulary, dtype=shape.dtype) @ params["embed"]  # a gather's gradient is slow here
+    asked = dense(jax.nn.one_hot(tokens, shape.vocabulary, dtype=shape.dtype), params["embed"])  # a gather's gradient is slow here
     past = thoughts.remember(shape, params, asked[:, :-1])
     marked = jnp.broadcast_to(params["embed"][ask], (len(tokens), 1, shape.width))
 

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxdyn import linalg
+from jaxdyn.linalg import dense
 
 __all__ = ["Params", "accuracy", "encode", "init", "nt_xent", "on_sphere", "probe"]
 
@@ -45,8 +46,8 @@ def init(key: PRNGKeyArray, inputs: int, hidden: int, outputs: int, dtype: Any =
 
 def encode(params: Params, x: Float[Array, "*n D"], mlp: Any, dim: Any) -> Float[Array, "*n d"]:
     """The outputs before they are normalised; ``mlp`` (bool, may be traced) chooses the encoder."""
-    deep = jax.nn.relu(x @ params.inner + params.bias) @ params.outer + params.shift
-    h = jnp.where(mlp, deep, x @ params.linear)
+    deep = dense(jax.nn.relu(dense(x, params.inner) + params.bias), params.outer) + params.shift
+    h = jnp.where(mlp, deep, dense(x, params.linear))
     return jnp.where(jnp.arange(h.shape[-1]) < dim, h, 0)
 
 

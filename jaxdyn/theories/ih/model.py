@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
 
 __all__ = ["Params", "forward", "init"]
@@ -51,11 +52,11 @@ def forward(
     distance = jnp.maximum(place[:, None] - place[None], 0)
     seen = []
     for layer, share in enumerate((first, 1.0)):
-        q, k, v = jnp.einsum("btd,cde->cbte", x, params.qkv[layer])
+        q, k, v = (dense(x, w) for w in params.qkv[layer])
         bias = params.position[layer][distance]
         out, b = attention.attend(
             q[..., None, :], k[..., None, :], v[..., None, :], mask=attention.causal_mask(place.size), bias=bias
         )
         x = x + share * out[..., 0, :]
         seen.append(b[:, 0])
-    return x @ params.head.T, jnp.stack(seen)
+    return dense(x, params.head.T), jnp.stack(seen)

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PyTree
 
 from jaxdyn import nn
+from jaxdyn.linalg import dense
 
 __all__ = ["apply", "kept"]
 
@@ -37,10 +38,10 @@ def _block(w: PyTree, x: Float[Array, "C n d"], bias: Float[Array, "q n"]) -> tu
     """Output and hidden nodes of a block at its last q positions."""
     asking = x[:, -bias.shape[0] :]
     query, key, value = jnp.split(w["qkv"], 3, -1)
-    scores = jnp.einsum("cqd,cnd->cqn", asking @ query, x @ key) * x.shape[-1] ** -0.5
-    x = _normed(asking + jax.nn.softmax(scores + bias, -1) @ (x @ value), w["norm1"])
-    units = jax.nn.relu(x @ w["inner"] + w["inner_bias"])
-    return _normed(x + units @ w["outer"] + w["outer_bias"], w["norm2"]), units
+    scores = jnp.einsum("cqd,cnd->cqn", dense(asking, query), dense(x, key)) * x.shape[-1] ** -0.5
+    x = _normed(asking + jax.nn.softmax(scores + bias, -1) @ dense(x, value), w["norm1"])
+    units = jax.nn.relu(dense(x, w["inner"]) + w["inner_bias"])
+    return _normed(x + dense(units, w["outer"]) + w["outer_bias"], w["norm2"]), units
 
 
 def apply(params: PyTree, tokens: Int[Array, "C L"], n: int) -> tuple[Float[Array, "C C"], Float[Array, "s C u"]]:
@@ -60,4 +61,4 @@ def apply(params: PyTree, tokens: Int[Array, "C L"], n: int) -> tuple[Float[Arra
     x, nodes = jax.lax.scan(lower, params["embed"][tokens[:, -n:]], below)
     x, _ = _block(top, x, bias[-1:])
     matrix, shift = nn.read_out(params)
-    return x[:, 0] @ matrix.T + shift, nodes
+    return dense(x[:, 0], matrix.T) + shift, nodes

@@ -18,6 +18,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jaxdyn.linalg import dense
+
 __all__ = ["Network", "error", "init", "inputs", "outputs", "target"]
 
 Scalar = float | Float[Array, ""]
@@ -49,7 +51,7 @@ def target(x: Float[Array, "p d"]) -> Float[Array, " p"]:
 
 def mean(weights: Float[Array, "N d"], epsilon: Scalar, x: Float[Array, "p d"]) -> Float[Array, " p"]:
     """The average over nodes."""
-    h = x @ weights.T
+    h = dense(x, weights.T)
     return jnp.mean(h + epsilon / 2 * h * h, 1)
 
 

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn.linalg import dense
+
 __all__ = ["CONDITIONS", "Layer", "apply", "condition", "hits", "init", "loss"]
 
 Layer = tuple[Float[Array, "i o"], Float[Array, " o"]]
@@ -28,9 +30,9 @@ def init(key: PRNGKeyArray, sizes: tuple[int, ...], dtype: Any = "float32") -> l
 def apply(params: list[Layer], x: Float[Array, "n d"], active: Any) -> Float[Array, "n K"]:
     """Logits; only the first ``active`` units of every hidden layer are on."""
     for w, b in params[:-1]:
-        x = jnp.where(jnp.arange(b.size) < active, jax.nn.relu(x @ w + b), 0)
+        x = jnp.where(jnp.arange(b.size) < active, jax.nn.relu(dense(x, w) + b), 0)
     w, b = params[-1]
-    return x @ w + b
+    return dense(x, w) + b
 
 
 def loss(params: list[Layer], x: Float[Array, "n d"], y: Int[Array, " n"], active: Any) -> Float[Array, ""]:

@@ -21,6 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn.linalg import dense
+
 __all__ = ["Params", "all_pairs", "answers", "init", "logits", "loss", "norm"]
 
 
@@ -87,9 +89,9 @@ def logits(w: Params, pairs: Int[Array, "n 2"]) -> Float[Array, "n p"]:
     largest = jax.lax.stop_gradient(functools.reduce(jnp.maximum, scores))
     weights = [jnp.exp(x - largest) for x in scores]
     mixed = sum(a[..., None] * value[row] for a, row in zip(weights, rows, strict=True)) / sum(weights)[..., None]
-    y = end + jnp.einsum("nhe,hed->nd", mixed, w.out)
-    y = y + jax.nn.relu(y @ w.w_in + w.b_in) @ w.w_out + w.b_out
-    return y @ w.unembed
+    y = end + dense(mixed.reshape(len(mixed), -1), w.out.reshape(-1, w.out.shape[-1]))
+    y = y + dense(jax.nn.relu(dense(y, w.w_in) + w.b_in), w.w_out) + w.b_out
+    return dense(y, w.unembed)
 
 
 def loss(z: Float[Array, "n p"], answers: Int[Array, " n"]) -> Float[Array, " n"]:

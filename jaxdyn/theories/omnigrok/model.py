@@ -13,6 +13,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jaxdyn.linalg import dense
+
 __all__ = ["Data", "Layers", "apply", "error", "init", "norm", "rescale", "sample"]
 
 Layers = tuple[tuple[Float[Array, "_ _"], Float[Array, " _"]], ...]  # weights and biases; every layer has its own sizes
@@ -41,9 +43,9 @@ def init(key: PRNGKeyArray, sizes: tuple[int, ...], alpha: Scalar) -> Layers:
 def apply(layers: Layers, x: Float[Array, "n i"]) -> Float[Array, "n o"]:
     """The network's outputs."""
     for w, b in layers[:-1]:
-        x = jnp.tanh(x @ w + b)
+        x = jnp.tanh(dense(x, w) + b)
     w, b = layers[-1]
-    return x @ w + b
+    return dense(x, w) + b
 
 
 def error(layers: Layers, x: Float[Array, "n i"], y: Float[Array, "n o"]) -> Float[Array, ""]:

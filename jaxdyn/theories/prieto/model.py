@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn.linalg import dense
+
 __all__ = ["Weights", "init", "losses", "orthogonal", "outputs", "pairs", "signed_log"]
 
 Weights = tuple[Float[Array, "_ _"], ...]  # every layer has its own sizes
@@ -38,7 +40,7 @@ def outputs(weights: Weights, a: Int[Array, " n"], b: Int[Array, " n"], shift: S
     """The logits; ``shift`` is added to what enters a hidden node, a bias that breaks homogeneity."""
     first, second, last = weights
     hidden = jax.nn.relu(first[a] + first[last.shape[1] + b] + shift)
-    return jax.nn.relu(hidden @ second + shift) @ last
+    return dense(jax.nn.relu(dense(hidden, second) + shift), last)
 
 
 def signed_log(z: Float[Array, "n p"]) -> Float[Array, "n p"]:

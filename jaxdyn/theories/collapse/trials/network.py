@@ -17,6 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import train
 from jaxdyn.data import digits
+from jaxdyn.linalg import dense
 from jaxdyn.theories.collapse import measures
 from jaxdyn.theories.collapse.dynamics import minimum
 
@@ -61,7 +62,7 @@ class Perceptron:
 def features(params: Layers, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
     """The last hidden layer."""
     for w, b in params[:-1]:
-        x = jax.nn.relu(x @ w + b)
+        x = jax.nn.relu(dense(x, w) + b)
     return x
 
 
@@ -93,7 +94,7 @@ def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
 
     def logits(params: Layers) -> Float[Array, "n K"]:
         w, b = params[-1]
-        return jnp.where(used, features(params, x) @ w + b, -1e9)
+        return jnp.where(used, dense(features(params, x), w) + b, -1e9)
 
     def loss(params: Layers) -> Float[Array, ""]:
         return -jnp.sum(weight * jnp.take_along_axis(jax.nn.log_softmax(logits(params)), y[:, None], -1)[:, 0])

@@ -23,6 +23,7 @@ import jaxdyn as jd
 from jaxdyn import train as training_loop
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
+from jaxdyn.linalg import dense
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.trials import diversity, training
 from jaxdyn.theories.li2.trials.zero_init import KNOWN, reached
@@ -101,7 +102,7 @@ def features(s: Variant, p: Plane | Deep, samples: Int[Array, "n 2"]) -> Float[A
     x = jax.nn.relu(model.preactivations(p.w, samples))
     for number, block in enumerate(p.blocks):
         # not jnp.where: the products of a block that is not in use would be most of the work
-        x = jax.lax.cond(number < s.blocks, lambda x, block: jax.nn.relu(x + x @ block), lambda x, _: x, x, block)
+        x = jax.lax.cond(number < s.blocks, lambda x, block: jax.nn.relu(x + dense(x, block)), lambda x, _: x, x, block)
     return x
 
 
@@ -110,12 +111,12 @@ def predict(s: Variant, p: Plane | Deep, samples: Int[Array, "n 2"]) -> Float[Ar
 
     def both(p: Plane) -> Float[Array, "n M"]:
         f = features(s, p, samples)
-        return f[0] @ p.v[0] - f[1] @ p.v[1]
+        return dense(f[0], p.v[0]) - dense(f[1], p.v[1])
 
     def real(p: Plane) -> Float[Array, "n M"]:
-        return jnp.square(model.preactivations(p.w[0], samples)) @ p.v[0]
+        return dense(jnp.square(model.preactivations(p.w[0], samples)), p.v[0])
 
-    o = jax.lax.cond(s.imaginary > 0, both, real, p) if isinstance(p, Plane) else features(s, p, samples) @ p.v
+    o = jax.lax.cond(s.imaginary > 0, both, real, p) if isinstance(p, Plane) else dense(features(s, p, samples), p.v)
     return o - jnp.mean(o, 1, keepdims=True)
 
 
