@@ -198,7 +198,7 @@ def _shares(s: Float[Array, "*batch n m"]) -> Float[Array, "*batch n m"]:
 
 @_shares.defjvp
 def _shares_jvp(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-    """B' = b s' - b sum(b s'); the transpose has the product b g twice, so it is made once, and its sum alone is fast on CPU."""
+    """The tangent b s' - b sum(b s'). Its transpose has b g twice: it is made once, and a sum of it alone is fast on CPU."""
     b, ds = _shares(*primals), tangents[0]
     return b, b * ds + b * -jnp.sum(b * ds, -1, keepdims=True)
 
