@@ -84,7 +84,7 @@ class Children:
         """The next line of a process."""
         line = c.stdout.readline()
         if not line:
-            raise SystemExit("a PyTorch process has ended; is torch installed?")
+            raise SystemExit("a process has ended, perhaps for want of PyTorch")
         return line
 
     def seconds(self, steps: int) -> float:
