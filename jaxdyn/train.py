@@ -43,7 +43,7 @@ def descend(tx: optax.GradientTransformation, state: State, gradient: PyTree) ->
 
 
 def make_step(
-    loss: Callable[..., Any], tx: optax.GradientTransformation, batch: Callable[..., Any] | None = None
+    loss: Callable[..., Any], tx: optax.GradientTransformation, batch: Callable[..., Any] | None = None, *, parts: int = 1
 ) -> Callable[..., State]:
     r"""One step of training, ``step(state, *data) -> state``.
 
@@ -53,11 +53,30 @@ def make_step(
         loss: ``loss(params, *data)``, a scalar; with a ``batch`` it is ``loss(params, batch(i, *data))``.
         tx: the optimizer.
         batch: draws the data of step ``i`` (int32, traced), e.g. from ``jax.random.fold_in(key, i)``.
+        parts: the leading axis of all data is cut into so many equal parts, one after the other, and their gradients are averaged.
+            The step is the same if the loss is a mean over that axis; what a part needs may fit the cache where all does not.
+
+    Raises:
+        UsageError: if the data have no so many equal parts (when the step is made).
     """
+
+    def slope(params: PyTree, *inputs: Any) -> PyTree:
+        return jax.grad(loss)(params, *inputs)
+
+    def mean_slope(params: PyTree, *inputs: Any) -> PyTree:
+        if any(len(x) % parts for x in jax.tree.leaves(inputs)):
+            raise UsageError(f"parts={parts} is not allowed: it divides the length of all data")
+        cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), inputs)
+
+        def add(total: PyTree, part: Any) -> tuple[PyTree, None]:
+            return jax.tree.map(jnp.add, total, slope(params, *part)), None
+
+        total, _ = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), cut)
+        return jax.tree.map(lambda x: x / parts, total)
 
     def step(state: State, *data: Any) -> State:
         inputs = data if batch is None else (batch(state.step, *data),)
-        return descend(tx, state, jax.grad(loss)(state.params, *inputs))
+        return descend(tx, state, (slope if parts == 1 else mean_slope)(state.params, *inputs))
 
     return step
 

@@ -103,6 +103,21 @@ def test_batches_depend_on_the_step_alone(x64):
     np.testing.assert_allclose(observed["w"], numpy_run("gd", 0.1, 6, rows)["w"][::2], atol=1e-13, rtol=0)
 
 
+@pytest.mark.parametrize("parts", [2, 3, 12])
+def test_a_step_by_parts_is_that_of_the_whole_batch(x64, parts):
+    tx = optax.sgd(0.1)
+    step = jax.jit(train.make_step(loss, tx, lambda i, whole: whole, parts=parts))
+    after = step(train.init(tx, start()), data()).params
+    for name, exact in numpy_run("gd", 0.1, 1).items():
+        np.testing.assert_allclose(after[name], exact[-1], atol=1e-15, rtol=0)
+
+
+def test_parts_that_do_not_divide_the_batch_are_refused(x64):
+    tx = optax.sgd(0.1)
+    with pytest.raises(UsageError, match="parts=5"):
+        train.make_step(loss, tx, lambda i, whole: whole, parts=5)(train.init(tx, start()), data())
+
+
 def test_switched_is_each_optimizer_by_itself(x64):
     """The chosen optimizer moves exactly as alone, the others' states rest; jit, vmap and lax.map agree."""
     gradient = jax.tree.map(jnp.ones_like, start())

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -38,14 +39,15 @@ __all__ = ["HOPS", "SCHEDULE", "Long", "Phase", "accuracy", "inputs", "run", "st
 
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
-HELD, WEIGHTS, TRAINING, TREES, BALANCED = range(5)  # numbers of the keys
+HELD, WEIGHTS, TRAINING, KEPT, BALANCED = range(5)  # numbers of the keys
 FRESH = 500  # trees, and problems of the balanced variant, that judge
 CAPS = (32, 38, 44, 60)  # edges of a batch's full graphs, at most
-TREE = reachability.Sizes(hops=3, breadth=2)
+TREES = {"trees": reachability.Sizes(hops=3, breadth=2), "wide": reachability.Sizes(hops=4, breadth=3)}
+PART = 16  # problems whose gradient is computed at once: what it needs stays in the cache, which saves a quarter of the time
 FEW = 6  # edges to point along
 HEAD, NARROW = 32, 64  # numbers in a head; the width at which rate and start are given
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
-GRAPHS = ("edges", "trees", "full")
+GRAPHS = ("edges", *TREES, "full")
 
 
 class Phase(NamedTuple):
@@ -59,15 +61,12 @@ class Phase(NamedTuple):
 
 
 SCHEDULE = (
-    Phase("edges", 0.03, 0, 0),
-    Phase("trees", 0.11, 0, 0),
-    Phase("trees", 0.12, 1, TREE.hops, mixing=0.1),
-    Phase("trees", 0.02, HOPS, HOPS, mixing=0.5),
-    Phase("full", 0.14, 1, 1, mixing=0.8),
-    Phase("full", 0.15, 2, 2, mixing=0.5),
-    Phase("full", 0.11, 3, 3, mixing=0.5),
-    Phase("full", 0.14, 4, HOPS, mixing=0.3),
-    Phase("full", 0.18, HOPS, HOPS, mixing=0.5),
+    Phase("edges", 0.04, 0, 0),
+    Phase("trees", 0.15, 0, 0),
+    Phase("trees", 0.17, 1, 3, mixing=0.1),
+    Phase("trees", 0.03, HOPS, HOPS, mixing=0.5),
+    Phase("wide", 0.16, HOPS, HOPS, mixing=0.9),
+    Phase("full", 0.45, HOPS, HOPS, mixing=0.9),
 )
 
 
@@ -200,11 +199,11 @@ def brief(how: model.Method, last: int) -> model.Method:
     return how._replace(node=how.node[: last + 1, :used], answer=how.answer[: last + 1, :used])
 
 
-def trees(key: PRNGKeyArray, count: int) -> Packed:
+def trees(key: PRNGKeyArray, count: int, sizes: reachability.Sizes = TREES["trees"]) -> Packed:
     """Balanced trees as problems with as much room as the full graphs."""
-    p = jax.vmap(lambda k: reachability.draw(k, TREE))(jax.random.split(key, count))
-    room = jnp.full((count, CAPS[-1] - TREE.edges, 2), -1, jnp.int32)
-    rest = jnp.repeat(p.path[:, -1:], HOPS - TREE.hops, 1)
+    p = jax.vmap(lambda k: reachability.draw(k, sizes))(jax.random.split(key, count))
+    room = jnp.full((count, CAPS[-1] - sizes.edges, 2), -1, jnp.int32)
+    rest = jnp.repeat(p.path[:, -1:], HOPS - sizes.hops, 1)
     return Packed(jnp.concatenate([p.edges, room], 1), p.roots[:, 0], p.candidates, jnp.concatenate([p.path, rest], 1))
 
 
@@ -216,7 +215,8 @@ def drawn(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -
         pick = jax.random.randint(k_pick, (s.batch,), problems.begins[cap], problems.begins[cap + 1], jnp.int32)
         chosen, edges = jax.tree.map(lambda x: x[pick], problems.packed), CAPS[cap]
     else:
-        chosen, edges = trees(k_pick, s.batch), TREE.edges
+        sizes = TREES.get(graphs, TREES["trees"])
+        chosen, edges = trees(k_pick, s.batch, sizes), sizes.edges
     if graphs == "edges":
         chosen, edges = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen), FEW
     return cut(jax.vmap(prosqa_tokens.render)(keys, chosen), edges)
@@ -232,14 +232,14 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
         whole = jax.tree.map(lambda *x: jnp.stack([jnp.asarray(y) for y in x]), *tables)  # [p, ...]
 
         def loss(params: PyTree, data: tuple) -> Float[Array, ""]:
-            i, prompt = data
+            i, prompt = data[0][0], data[1]
             how = jax.tree.map(lambda x: x[phase(s, i)], whole)
             return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
-            return i, drawn(s, graphs, cap, problems, jax.random.fold_in(key, i))
+            return jnp.broadcast_to(i, (s.batch,)), drawn(s, graphs, cap, problems, jax.random.fold_in(key, i))
 
-        return train.make_step(loss, tx, batch)
+        return train.make_step(loss, tx, batch, parts=s.batch // math.gcd(s.batch, PART))
 
     counts = [len(CAPS) if graphs == "full" else 1 for graphs, _ in kinds]
     steps = [step_of(*kind, cap) for kind, count in zip(kinds, counts, strict=True) for cap in range(count)]
@@ -267,7 +267,7 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
     keys = [jax.random.fold_in(jax.random.key(seed), number) for number in range(5)]
     blocks = rendered(keys[HELD], prosqa_tokens.pack(prosqa.load(file)))
     balanced = rendered(keys[BALANCED], fitting(0, FRESH, "balanced"))
-    fresh = cut(jax.vmap(prosqa_tokens.render)(jax.random.split(keys[TREES], FRESH), trees(keys[TREES], FRESH)), TREE.edges)
+    fresh = cut(jax.vmap(prosqa_tokens.render)(jax.random.split(keys[KEPT], FRESH), trees(keys[KEPT], FRESH)), TREES["trees"].edges)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.95),

@@ -6,10 +6,13 @@ import json
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
+from jaxdyn import train
 from jaxdyn.data import prosqa
 from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.nn.decoder import init
 from jaxdyn.theories.coc import released
 from jaxdyn.theories.coc.released import Long, Phase
 
@@ -77,13 +80,14 @@ def test_the_schedule_ends_with_the_whole_method_on_full_graphs():
     assert [one.graphs for one in released.SCHEDULE] == sorted((one.graphs for one in released.SCHEDULE), key=released.GRAPHS.index)
 
 
-def test_trees_are_problems_of_three_hops_with_room():
-    packed = released.trees(jax.random.key(0), 50)
+@pytest.mark.parametrize(("name", "hops", "count"), [("trees", 3, 12), ("wide", 4, 24)])
+def test_trees_are_problems_with_room(name, hops, count):
+    packed = released.trees(jax.random.key(0), 50, released.TREES[name])
     for edges, root, candidates, path in zip(*(np.asarray(x) for x in packed), strict=True):
         there = [tuple(e) for e in edges.tolist() if e[0] >= 0]
-        assert len(there) == 12 and len(edges) == released.CAPS[-1]
-        steps = list(zip(path[:3], path[1:4], strict=True))
-        assert path[0] == root and all(step in there for step in steps) and set(path[3:]) == {candidates[0]}
+        assert len(there) == count and len(edges) == released.CAPS[-1]
+        steps = list(zip(path[:hops], path[1 : hops + 1], strict=True))
+        assert path[0] == root and all(step in there for step in steps) and set(path[hops:]) == {candidates[0]}
         assert candidates[1] not in path and candidates[1] in edges[:, 1]
 
 
@@ -178,14 +182,14 @@ def test_the_cut_takes_padding_only():
 
 
 def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
-    def counted(loss, tx, batch):
+    def counted(loss, tx, batch, parts):
         return lambda state, *data: state._replace(opt=state.opt.at[batch(state.step, *data)[1].tokens.shape[1]].add(1))
 
     monkeypatch.setattr(released.train, "make_step", counted)
     problems, draws = released.by_edges(released.fitting(3, 200)), 4000
     schedule = (Phase("edges", 0.1, 0, 0), Phase("trees", 0.2, 0, 0), Phase("trees", 0.1, 1, 3), Phase("full", 0.6, 0, 6))
     step, key = released.make_step(dataclasses.replace(TINY, steps=1000, schedule=schedule), None), jax.random.key(0)
-    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, released.TREE.edges, *released.CAPS)]
+    lengths = [released.prosqa_tokens.prompt_length(cap) for cap in (released.FEW, released.TREES["trees"].edges, *released.CAPS)]
 
     def one(i, opt):
         return step(released.train.State(None, opt, i), problems, key).opt
@@ -194,6 +198,23 @@ def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
     shares = np.diff(problems.begins) / int(problems.begins[-1])
     assert found[:2].tolist() == [100, 300] and found.sum() == draws
     assert np.all(np.abs(found[2:] / (draws - 400) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
+
+
+def test_a_step_by_parts_is_that_of_the_whole_batch(monkeypatch):
+    s = dataclasses.replace(TINY, batch=4, schedule=(Phase("trees", 1.0, 1, 1, 0.5),))
+    tx = optax.sgd(1.0)
+    data = released.by_edges(released.fitting(0, 6)), jax.random.key(2)
+    start = train.init(tx, init(s.shape, jax.random.key(1)))
+
+    def change(part):
+        monkeypatch.setattr(released, "PART", part)
+        after = jax.jit(released.make_step(s, tx))(start, *data).params
+        return jax.tree.map(jnp.subtract, after, start.params)
+
+    whole, parts = change(4), change(1)
+    most = max(float(jnp.abs(x).max()) for x in jax.tree.leaves(whole))
+    assert most > 1e-3
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5 * most), parts, whole)
 
 
 def test_the_rate_rises_and_falls():
@@ -212,5 +233,5 @@ def test_wrong_settings_are_refused():
     with pytest.raises(UsageError, match="sum to 1"):
         Long(schedule=SHORT[:-1])
     for wrong in (Phase("forest", 1.0, 0, 0), Phase("full", 1.0, 2, 7), Phase("full", 1.0, 2, 1), Phase("full", 1.0, 0, 6, 1.5)):
-        with pytest.raises(UsageError, match="phases have graphs of edges, trees, full, and stages from 0 to 6"):
+        with pytest.raises(UsageError, match="phases have graphs of edges, trees, wide, full, and stages from 0 to 6"):
             Long(schedule=(wrong,))
