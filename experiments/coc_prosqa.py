@@ -1,9 +1,9 @@
 """Coconut, table 1, column ProsQA: decoders trained from scratch on generated graphs answer a released file; the stored study.
 
 Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
-time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, then graphs
-like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of right answers on
-generated problems of the balanced variant, on which those rules fail. `--scale paper` is 256 wide; `--width`,
+time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, wide ones of
+four, then graphs like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of
+right answers on generated problems of the balanced variant, on which those rules fail. `--scale paper` is 256 wide; `--width`,
 `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
 lies in a file of its own: stop at any time, the same command resumes it to the same bits. `coc_prosqa.json` records settings,
 versions and all runs step by step; that of the largest study is kept in `benchmarks/results`. The published networks are pretrained

@@ -4,9 +4,9 @@ A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
 drawn as often as there are such problems. Before them come, whatever the method, single edges: from the source of one of six to its
-target; then balanced trees of three hops (:mod:`jaxdyn.data.reachability`) under names of the full graphs, with the method's stages
-one after the other, the first by far the longest; on the full graphs the first stages have a phase each. The published networks
-begin pretrained.
+target; then balanced trees (:mod:`jaxdyn.data.reachability`) under names of the full graphs, of three hops with the method's stages
+one after the other, and wide ones of four hops. There and on the full graphs the loss is spread over all stages: with a stage at a
+time what was learned on trees is lost. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps, p phases.
 """
