@@ -73,13 +73,16 @@ def rows(runs: Runs, rules: dict[str, float], balanced: dict[str, float]) -> lis
 
 
 def draw(runs: Runs, rules: dict[str, float], fig: Figure) -> None:
-    """Accuracy along training: a line a run."""
+    """Accuracy along training: a line a run, and a dotted one for its right answers on balanced problems."""
     ax = fig.subplots()
     colors = [plotting.COLORS[c] for c in ("measured", "theory", "control", "third", "fourth")]
     for at, (name, group) in enumerate(runs.items()):
         for number, r in enumerate(group):
             label = {"label": name.replace("_", " ")} if number == 0 else {}
-            ax.plot(r.steps, answered(name, r), color=colors[at % len(colors)], **label)
+            color = colors[at % len(colors)]
+            ax.plot(r.steps, answered(name, r), color=color, **label)
+            label = {"label": f"{name.replace('_', ' ')}, balanced problems"} if number == 0 else {}
+            ax.plot(r.steps, answered(name, r, "balanced_accuracy"), linestyle=":", color=color, **label)
     best = max(rules, key=lambda k: rules[k])
     ax.axhline(100 * rules[best], linestyle="--", color="0.5", label=f"best rule ({best})")
     ax.set(xlabel="steps", ylabel="right answers (%)", ylim=(-3, 103))
