@@ -6,7 +6,7 @@ four, then graphs like the released ones. `--data FILE` is the released file tha
 right answers on generated problems of the balanced variant, on which those rules fail. `--scale paper` is 256 wide; `--width`,
 `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
 lies in a file of its own: stop at any time, the same command resumes it to the same bits. `coc_prosqa.json` records settings,
-versions and all runs step by step; that of the largest study is kept in `benchmarks/results`. The published networks are pretrained
+versions and all runs step by step; those of studies are kept in `benchmarks/results`. The published networks are pretrained
 GPT-2. Papers: arXiv 2412.06769, 2505.12514.
 """
 
