@@ -57,15 +57,15 @@ def make_step(
             The step is the same if the loss is a mean over that axis; what a part needs may fit the cache where all does not.
 
     Raises:
-        UsageError: if the data have no so many equal parts (when the step is made).
+        UsageError: if the data cannot be cut into so many equal parts (when the step is made).
     """
 
     def slope(params: PyTree, *inputs: Any) -> PyTree:
         return jax.grad(loss)(params, *inputs)
 
     def mean_slope(params: PyTree, *inputs: Any) -> PyTree:
-        if any(len(x) % parts for x in jax.tree.leaves(inputs)):
-            raise UsageError(f"parts={parts} is not allowed: it divides the length of all data")
+        if parts < 1 or any(len(x) % parts for x in jax.tree.leaves(inputs)):
+            raise UsageError(f"parts={parts} is not allowed: it is at least 1 and divides the length of all data")
         cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), inputs)
 
         def add(total: PyTree, part: Any) -> tuple[PyTree, None]:

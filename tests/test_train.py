@@ -112,10 +112,11 @@ def test_a_step_by_parts_is_that_of_the_whole_batch(x64, parts):
         np.testing.assert_allclose(after[name], exact[-1], atol=1e-15, rtol=0)
 
 
-def test_parts_that_do_not_divide_the_batch_are_refused(x64):
+@pytest.mark.parametrize("parts", [0, 5])
+def test_parts_that_do_not_divide_the_batch_are_refused(x64, parts):
     tx = optax.sgd(0.1)
-    with pytest.raises(UsageError, match="parts=5"):
-        train.make_step(loss, tx, lambda i, whole: whole, parts=5)(train.init(tx, start()), data())
+    with pytest.raises(UsageError, match=f"parts={parts} is not allowed"):
+        train.make_step(loss, tx, lambda i, whole: whole, parts=parts)(train.init(tx, start()), data())
 
 
 def test_switched_is_each_optimizer_by_itself(x64):
