@@ -64,7 +64,7 @@ def make_step(
         return jax.grad(loss)(params, *inputs)
 
     def mean_slope(params: PyTree, *inputs: Any) -> PyTree:
-        if parts < 1 or any(len(x) % parts for x in jax.tree.leaves(inputs)):
+        if parts < 1 or any(not x.ndim or len(x) % parts for x in jax.tree.leaves(inputs)):
             raise UsageError(f"parts={parts} is not allowed: it is at least 1 and divides the length of all data")
         cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), inputs)
 

@@ -158,6 +158,21 @@ def test_problems_have_room():
     assert packed.edges.shape[1:] == (60, 2) and packed.path.shape[1] == 7 and len(packed.root) >= 24
 
 
+def shape(p):
+    """A number that graphs share which are the same up to names: colours refined by those of the neighbours."""
+    colors = np.zeros(p.nodes, int).tolist()
+    for _ in range(5):
+        below, above = ([sorted(colors[e[1 - k]] for e in p.edges.tolist() if e[k] == v) for v in range(p.nodes)] for k in (0, 1))
+        colors = [hash((colors[v], tuple(below[v]), tuple(above[v]))) for v in range(p.nodes)]
+    return hash(tuple(sorted(colors)))
+
+
+def test_balanced_problems_have_no_graph_of_the_training_problems():
+    trained = {shape(p) for p in prosqa.draw(0, 150)}
+    assert trained & {shape(p) for p in prosqa.draw(0, 150, "balanced")}  # with one seed the variants share graphs
+    assert not trained & {shape(p) for p in prosqa.draw(released.APART, 150, "balanced")}
+
+
 def test_problems_are_sorted_by_edges():
     packed = released.fitting(1, 60)
     edges, begins, packed = (np.sum(np.asarray(packed.edges)[:, :, 0] >= 0, -1), *reversed(released.by_edges(packed)))
