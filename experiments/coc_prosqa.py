@@ -4,7 +4,8 @@ Training graphs are generated with the statistics of the released ones; names, o
 time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, wide ones of
 four, then graphs like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of
 right answers on generated problems of the balanced variant, where it takes a path to answer. `--scale paper` is 256 wide;
-`--width`, `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short ones. Each run
+`--width`, `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short
+ones. Each run
 lies in a file of its own: stop at any time, the same command resumes it to the same bits. `coc_prosqa.json` records settings,
 versions and all runs step by step; those of studies are kept in `benchmarks/results`. The published networks are pretrained
 GPT-2. Papers: arXiv 2412.06769, 2505.12514.

@@ -162,8 +162,9 @@ def shape(p):
     """A number that graphs share which are the same up to names: colours refined by those of the neighbours."""
     colors = np.zeros(p.nodes, int).tolist()
     for _ in range(5):
-        below, above = ([sorted(colors[e[1 - k]] for e in p.edges.tolist() if e[k] == v) for v in range(p.nodes)] for k in (0, 1))
-        colors = [hash((colors[v], tuple(below[v]), tuple(above[v]))) for v in range(p.nodes)]
+        ends = p.edges.tolist(), p.edges[:, ::-1].tolist()
+        near = [[tuple(sorted(colors[b] for a, b in side if a == v)) for side in ends] for v in range(p.nodes)]
+        colors = [hash((color, *sides)) for color, sides in zip(colors, near, strict=True)]
     return hash(tuple(sorted(colors)))
 
 
