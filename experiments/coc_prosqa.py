@@ -26,14 +26,14 @@ from jaxdyn.text import longrun
 from jaxdyn.theories.coc import model, published, released
 
 SCALES = {
-    "quick": (released.Long(width=32, batch=16, problems=500, steps=400, every=100), 1),
-    "paper": (released.Long(), 3),
+    "quick": (released.Long(width=32, batch=16, problems=500, steps=400, every=100), (0,)),
+    "paper": (released.Long(), (0, 1, 2)),
 }
 METHODS = ("coconut", "cot", "no_cot")
 OPTIONS = {
     "--data": {"required": True, "metavar": "FILE", "help": "a released file of ProsQA"},
     "--methods": {"nargs": "+", "choices": model.METHODS, "help": f"(default: {' '.join(METHODS)})"},
-    "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3; 1 at --scale quick)"},
+    "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 0 1 2; 0 at --scale quick)"},
     "--width": {"type": int, "metavar": "N", "help": "of the decoder, a multiple of 32 (default: 256; 32 at --scale quick)"},
     "--steps": {"type": int, "metavar": "N", "help": "of training, all stages (default: 100000; 400 at --scale quick)"},
 }
@@ -94,12 +94,15 @@ def run(
     out: Path,
     data: str = "",
     methods: list[str] | None = None,
-    seeds: int | None = None,
+    seeds: list[int] | None = None,
     width: int | None = None,
     steps: int | None = None,
 ) -> None:
     """Train or resume all runs, print, draw."""
     base, usual = SCALES[scale]
+    chosen = dict.fromkeys(seeds or usual)
+    if wrong := [seed for seed in chosen if not 0 <= seed < released.APART]:
+        raise UsageError(f"--seeds {wrong[0]} is not allowed: seeds are from 0 to {released.APART - 1}")
     if steps is not None and steps < 1:
         raise UsageError(f"--steps {steps} is not allowed: it is at least 1")
     if width is not None and (width < 1 or width % released.HEAD):
@@ -109,8 +112,7 @@ def run(
     balanced = prosqa.shortcuts(prosqa.draw(released.APART, released.FRESH, "balanced"))
     runs: Runs = {
         name: [
-            released.run(out / f"{name}-{seed}.run", dataclasses.replace(base, method=name), seed, Path(data))
-            for seed in range(seeds or usual)
+            released.run(out / f"{name}-{seed}.run", dataclasses.replace(base, method=name), seed, Path(data)) for seed in chosen
         ]
         for name in methods or METHODS
     }
@@ -121,7 +123,7 @@ def run(
         "ProsQA from scratch: right answers along training (%), on a released file, balanced problems and trees of three hops",
         settings=settings,
         file={"name": Path(data).name, "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()},
-        runs=[course(name, seed, one) for name, group in runs.items() for seed, one in enumerate(group)],
+        runs=[course(name, seed, one) for name, group in runs.items() for seed, one in zip(chosen, group, strict=True)],
         rules={name: {"file": 100 * rules[name], "balanced": 100 * balanced[name]} for name in rules},
     )
     title = f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"

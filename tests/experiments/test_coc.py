@@ -35,7 +35,7 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
 def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypatch, tmp_path, capsys):
     module = script("coc_prosqa")
     tiny = Long(width=32, batch=2, problems=6, steps=4, every=2, warm=2)
-    monkeypatch.setattr(module, "SCALES", {"quick": (tiny, 2)})
+    monkeypatch.setattr(module, "SCALES", {"quick": (tiny, (0, 3))})
     file = tmp_path / "test.json"
     names = ("root", "target", "neg_target")
     entries = [dict(zip(names, (p.root, p.target, p.negative), strict=True)) | _graph(p) for p in prosqa.draw(9, 4)]
@@ -44,12 +44,12 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     for methods in (["coconut"], ["coconut", "no_cot"]):
         arguments = ["--out", str(out), "--data", str(file), "--methods", *methods]
         assert experiment.main(module.run, None, arguments, module.OPTIONS) == 0
-    assert sorted(p.name for p in out.glob("*.run")) == [f"{m}-{i}.run" for m in ("coconut", "no_cot") for i in range(2)]
+    assert sorted(p.name for p in out.glob("*.run")) == [f"{m}-{i}.run" for m in ("coconut", "no_cot") for i in (0, 3)]
     with open(out / "prosqa.csv", newline="") as handle:
         lines = list(csv.DictReader(handle))
     assert [line["method"] for line in lines][:2] == ["coconut", "no_cot"] and "rule other_2" in {x["method"] for x in lines}
     told = json.loads((out / "coc_prosqa.json").read_text())
-    assert [(r["method"], r["seed"]) for r in told["runs"]] == [(m, i) for m in ("coconut", "no_cot") for i in range(2)]
+    assert [(r["method"], r["seed"]) for r in told["runs"]] == [(m, i) for m in ("coconut", "no_cot") for i in (0, 3)]
     for r in told["runs"]:
         assert r["steps"] == [0, 2, 4] and r["reached"] == 4 and len(r["next"]) == 7
         assert all(len(r[name]) == 3 and 0 <= min(r[name]) <= max(r[name]) <= 100 for name in ("accuracy", "balanced", "trees"))

@@ -30,6 +30,7 @@ from jaxdyn import train
 from jaxdyn.data import prosqa, prosqa_tokens, reachability
 from jaxdyn.data.prosqa_tokens import NAMES, VOCABULARY, Packed
 from jaxdyn.data.reachability import token
+from jaxdyn.engine.progress import Progress
 from jaxdyn.errors import require
 from jaxdyn.nn.decoder import Decoder, init
 from jaxdyn.text import longrun
@@ -261,11 +262,12 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
 
 
 def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.0) -> longrun.Run:
-    """Train, or resume, the run in ``path``; records are those of :func:`accuracy` on the problems of ``file``, [records, j].
+    """Train, or resume, the run in ``path``, with a progress bar.
 
-    ``balanced_*`` are those on problems of the balanced variant, in which rules that look for no path are of no use, and ``tree_*``
-    those on trees; none of them is trained on. Training problems and their rendering, weights and those of the file depend on the
-    seed; the problems of the file and the balanced ones do not.
+    Records are those of :func:`accuracy` on the problems of ``file``, [records, j]. ``balanced_*`` are those on problems of the
+    balanced variant, in which rules that look for no path are of no use, and ``tree_*`` those on trees; none of them is trained on.
+    Training problems and their rendering, weights and those of the file depend on the seed; the problems of the file and the
+    balanced ones do not.
     """
     keys = [jax.random.fold_in(jax.random.key(seed), number) for number in range(5)]
     blocks = rendered(keys[HELD], prosqa_tokens.pack(prosqa.load(file)))
@@ -283,17 +285,19 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
         return {prefix + name: value for prefix, group in shares.items() for name, value in group.items()}
 
     about = dataclasses.asdict(s) | {"seed": seed, "balanced": APART, "file": hashlib.sha256(file.read_bytes()).hexdigest()}
-    return longrun.run(
-        path,
-        about,
-        make_step(s, tx),
-        lambda: train.init(tx, init(s.shape, keys[WEIGHTS])),
-        lambda state: observe(state.params),
-        until=s.steps,
-        every=s.every,
-        data=(by_edges(fitting(seed, s.problems)), keys[TRAINING]),
-        save_seconds=save_seconds,
-    )
+    with Progress(path.stem, unit="steps") as bar:
+        return longrun.run(
+            path,
+            about,
+            make_step(s, tx),
+            lambda: train.init(tx, init(s.shape, keys[WEIGHTS])),
+            lambda state: observe(state.params),
+            until=s.steps,
+            every=s.every,
+            data=(by_edges(fitting(seed, s.problems)), keys[TRAINING]),
+            save_seconds=save_seconds,
+            progress=bar,
+        )
 
 
 def rendered(key: PRNGKeyArray, packed: Packed) -> list[prosqa_tokens.Prompt]:
