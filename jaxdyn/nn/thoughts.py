@@ -4,9 +4,10 @@ r"""Continuous thoughts: the last hidden state of a decoder is its next input, a
 
 with N the last norm. The prompt is read once, but for its last token, which is the first input of the loop; each input reads the
 cache of keys and values of all that came before. A learned position is added to a thought as to any input. What is fed back may be
-something else (``feed``): a pause token, the embedding of the likeliest token, a thought of another example.
+something else (``feed``): a pause token, the embedding of the likeliest token, a thought of another example. What is only asked
+after some inputs, and then forgotten, takes one pass for all of them (:func:`aside`).
 
-Layers are written out.
+Layers are written out. Heads come before places in what is remembered, so that no loop turns it round again in each of its steps.
 Source: arXiv:2412.06769, section 3 (the decoding); arXiv:2505.12514, section 2.
 Letters: b prompts of n tokens, c thoughts, d width, h heads of e numbers, k heads of keys and values, m places.
 """
@@ -19,13 +20,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Int, PyTree
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import Decoder, embedded, heads, merged, rms_norm, turned, with_sink, without_sink
 
-__all__ = ["Feed", "Memory", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
+__all__ = ["Feed", "Memory", "aside", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
 
 Feed = Callable[[Float[Array, "b d"], Int[Array, ""]], Float[Array, "b d"]]
 
@@ -33,15 +34,16 @@ Feed = Callable[[Float[Array, "b d"], Int[Array, ""]], Float[Array, "b d"]]
 class Memory(NamedTuple):
     """Keys (with their positions) and values of one layer."""
 
-    key: Float[Array, "*b m k e"]
-    value: Float[Array, "*b m k e"]
+    key: Float[Array, "*b k m e"]
+    value: Float[Array, "*b k m e"]
 
 
 def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[Array, "*b n d"]:
     """Hidden states after the last norm for a whole sequence of inputs, positions included, in one causal pass without a cache."""
     at = jnp.arange(x.shape[-2], dtype=jnp.int32)
     for w in _blocks(shape, params):
-        x = _block(shape, w, x, at, [_remembered(shape, w, x, at)])
+        query, own = _read(shape, w, x, at)
+        x = _block(shape, w, x, query, at, [own], at)
     return rms_norm(x, params["norm"], shape.epsilon)
 
 
@@ -50,15 +52,16 @@ def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[
     at, past = jnp.arange(x.shape[-2], dtype=jnp.int32), []
     x = x + params["position"][at] if shape.position == "learned" else x
     for number, w in enumerate(_blocks(shape, params), 1):
-        past.append(_remembered(shape, w, x, at))
+        query, own = _read(shape, w, x, at)
+        past.append(own)
         if number < shape.depth:
-            x = _block(shape, w, x, at, [past[-1]])
+            x = _block(shape, w, x, query, at, [own], at)
     return past
 
 
 def room(past: list[Memory], places: int) -> list[Memory]:
     """Empty places for what follows the prompt."""
-    return jax.tree.map(lambda old: jnp.zeros((*old.shape[:-3], places, *old.shape[-2:]), old.dtype), past)
+    return jax.tree.map(lambda old: jnp.zeros((*old.shape[:-2], places, old.shape[-1]), old.dtype), past)
 
 
 def step(
@@ -74,15 +77,44 @@ def step(
         x: embeddings or thoughts, without positions.
         slot: number of the first one's place after the prompt; what stood there and in the next ones is overwritten.
     """
-    at = past[0].key.shape[-3] + slot + jnp.arange(x.shape[-2], dtype=jnp.int32)
+    length, places = past[0].key.shape[-2], recent[0].key.shape[-2]
+    at = length + slot + jnp.arange(x.shape[-2], dtype=jnp.int32)
+    keys = jnp.arange(length + places, dtype=jnp.int32)
     x = x + params["position"][at] if shape.position == "learned" else x
     after = []
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
-        new = _remembered(shape, w, x, at)
-        grown = jax.tree.map(lambda to, one: jax.lax.dynamic_update_slice_in_dim(to, one, slot, to.ndim - 3), memory, new)
-        x = _block(shape, w, x, at, [old, grown])
+        query, own = _read(shape, w, x, at)
+        grown = jax.tree.map(lambda to, new: jax.lax.dynamic_update_slice_in_dim(to, new, slot, to.ndim - 2), memory, own)
+        x = _block(shape, w, x, query, at, [old, grown], keys)
         after.append(grown)
     return rms_norm(x, params["norm"], shape.epsilon), after
+
+
+def aside(
+    shape: Decoder, params: PyTree, past: list[Memory], recent: list[Memory], x: Float[Array, "*b c d"]
+) -> Float[Array, "*b c d"]:
+    """Hidden states for inputs that are asked aside: number i, from 0, comes after i + 1 inputs that followed the prompt.
+
+    It stands in the place of the next one and is forgotten: neither the others nor what follows see it.
+
+    Args:
+        shape: of the network.
+        params: its weights.
+        past: what is remembered of the prompt.
+        recent: what is remembered of the c places after it, as :func:`step` left it.
+        x: embeddings, without positions.
+    """
+    length, count = past[0].key.shape[-2], x.shape[-2]
+    number = jnp.arange(count, dtype=jnp.int32)
+    at = length + 1 + number
+    keys = jnp.concatenate([jnp.arange(length, dtype=jnp.int32), length + number, at])
+    own = jnp.eye(count, dtype=bool)
+    seen = jnp.concatenate([jnp.ones((count, length), bool), jnp.tri(count, dtype=bool), own], -1)
+    x = x + params["position"][at] if shape.position == "learned" else x
+    for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
+        query, own = _read(shape, w, x, at)
+        x = _block(shape, w, x, query, at, [old, memory, own], keys, seen)
+    return rms_norm(x, params["norm"], shape.epsilon)
 
 
 def think(
@@ -143,28 +175,39 @@ def _blocks(shape: Decoder, params: PyTree) -> list[dict[str, Array]]:
     return [jax.tree.map(lambda w, i=i: w[i], params["blocks"]) for i in shape.walk]
 
 
-def _remembered(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> Memory:
-    _, key, value = heads(shape, x, w)
-    return Memory(turned(shape, key, at), value)
+def _read(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> tuple[Array, Memory]:
+    """Queries [*b, h, n, e] of inputs at these positions, and what is remembered of them."""
+    query, key, value = heads(shape, x, w)
+    parts = turned(shape, query, at), turned(shape, key, at), value
+    query, key, value = (jnp.swapaxes(part, -3, -2) for part in parts)
+    return query, Memory(key, value)
 
 
 def _block(
-    shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"], parts: list[Memory]
+    shape: Decoder,
+    w: dict[str, Array],
+    x: Float[Array, "*b n d"],
+    query: Float[Array, "*b h n e"],
+    at: Int[Array, " n"],
+    parts: list[Memory],
+    keys: Int[Array, " m"],
+    seen: Bool[Array, "n m"] | None = None,
 ) -> Float[Array, "*b n d"]:
-    """One block for inputs at these positions; places of the parts are numbered through, later ones than a query's are not seen."""
-    share = shape.heads // shape.key_heads
-    query = turned(shape, heads(shape, x, w)[0], at)
-    query = query.reshape(*query.shape[:-2], shape.key_heads, share, shape.entries)
-    scores = jnp.concatenate([jnp.einsum("...nkse,...mke->...ksnm", query, part.key) for part in parts], -1) * shape.entries**-0.5
-    keys = jnp.arange(scores.shape[-1], dtype=jnp.int32)
+    """One block for inputs at these positions, with the keys of all parts at those; ``seen``: by default what is not after it."""
+    share, count = shape.heads // shape.key_heads, x.shape[-2]
+    query = query.reshape(*query.shape[:-3], shape.key_heads, share * count, shape.entries)
+    scores = jnp.concatenate([query @ jnp.swapaxes(part.key, -1, -2) for part in parts], -1) * shape.entries**-0.5
+    scores = scores.reshape(*scores.shape[:-2], share, count, -1)  # [*b, k, s, n, m]
     if shape.position == "alibi":
         slopes = attention.alibi(at, keys, shape.heads, shape.dtype)
         scores = scores + slopes.reshape(shape.key_heads, share, *slopes.shape[-2:])
     sink = None if "sink" not in w else w["sink"].reshape(shape.key_heads, share, 1)
-    b = attention.weights(scores, shape.attention, keys <= at[:, None], sink)
+    b = attention.weights(scores, shape.attention, keys <= at[:, None] if seen is None else seen, sink)
+    b = b.reshape(*b.shape[:-3], share * count, -1)
     out, first = jnp.zeros((), x.dtype), 0
     for part in parts:
-        last = first + part.value.shape[-3]
-        out = out + jnp.einsum("...ksnm,...mke->...nkse", b[..., first:last], part.value)
+        last = first + part.value.shape[-2]
+        out = out + b[..., first:last] @ part.value
         first = last
-    return merged(shape, x, out.reshape(*x.shape[:-1], shape.heads, shape.entries), w)
+    out = jnp.swapaxes(out.reshape(*x.shape[:-2], shape.heads, count, shape.entries), -3, -2)
+    return merged(shape, x, out, w)

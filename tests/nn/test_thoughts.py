@@ -39,6 +39,26 @@ def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     np.testing.assert_allclose(np.asarray(cached)[0], np.asarray(trunk(shape, params, TOKENS))[:, -1], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_asked_aside_sees_the_inputs_before_it_and_itself(kind, x64):
+    shape = KINDS[kind]
+    params = weights(shape, 4)
+    x, asked = np.random.default_rng(0).normal(size=(2, 2, 8, 8))[:, :, :3]
+    prompt = np.random.default_rng(1).normal(size=(2, 4, 8))
+    at = params["position"] if shape.position == "learned" else np.zeros((12, 8))
+
+    @jax.jit
+    def aside(params):
+        past = thoughts.remember(shape, params, prompt)
+        _, recent = thoughts.step(shape, params, past, thoughts.room(past, 3), x, 0)
+        return thoughts.aside(shape, params, past, recent, asked)
+
+    forward = jax.jit(lambda params, x: thoughts.forward(shape, params, x))
+    for i, out in enumerate(np.moveaxis(aside(params), 1, 0)):
+        text = np.concatenate([prompt, x[:, : i + 1], asked[:, i : i + 1]], 1)
+        np.testing.assert_allclose(out, forward(params, text + at[: text.shape[1]])[:, -1], rtol=1e-10, atol=1e-10)
+
+
 def test_float32_agrees_to_rounding():
     shape = dataclasses.replace(SMALL, dtype="float32")
     params = weights(shape)

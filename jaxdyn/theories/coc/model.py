@@ -97,15 +97,16 @@ def outputs(
     """Next tokens and answers after 0 to ``count`` inputs; ``ask`` is the number of [A]."""
     asked = dense(jax.nn.one_hot(tokens, shape.vocabulary, dtype=shape.dtype), params["embed"])  # a gather's gradient is slow here
     past = thoughts.remember(shape, params, asked[:, :-1])
-    marked = jnp.broadcast_to(params["embed"][ask], (len(tokens), 1, shape.width))
 
-    def one(carry: tuple[Array, list], j: Int[Array, ""]) -> tuple[tuple[Array, list], tuple[Array, Array]]:
+    def one(carry: tuple[Array, list], j: Int[Array, ""]) -> tuple[tuple[Array, list], Array]:
         x, recent = carry
-        out, recent = thoughts.step(shape, params, past, recent, jnp.concatenate([x[:, None], marked], 1), j)
-        return (feed(out[:, 0], j), recent), (out[:, 0], out[:, 1])
+        out, recent = thoughts.step(shape, params, past, recent, x[:, None], j)
+        return (feed(out[:, 0], j), recent), out[:, 0]
 
-    first = asked[:, -1], thoughts.room(past, count + 2)
-    _, (hidden, answers) = jax.lax.scan(one, first, jnp.arange(count + 1, dtype=jnp.int32))
+    first = asked[:, -1], thoughts.room(past, count + 1)
+    (_, recent), hidden = jax.lax.scan(one, first, jnp.arange(count + 1, dtype=jnp.int32))
+    marked = jnp.broadcast_to(params["embed"][ask], (len(tokens), count + 1, shape.width))
+    answers = jnp.moveaxis(thoughts.aside(shape, params, past, recent, marked), 0, 1)
     return Outputs(hidden, read(shape, params, hidden), read(shape, params, answers))
 
 
