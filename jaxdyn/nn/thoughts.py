@@ -108,8 +108,7 @@ def aside(
     number = jnp.arange(count, dtype=jnp.int32)
     at = length + 1 + number
     keys = jnp.concatenate([jnp.arange(length, dtype=jnp.int32), length + number, at])
-    own = jnp.eye(count, dtype=bool)
-    seen = jnp.concatenate([jnp.ones((count, length), bool), jnp.tri(count, dtype=bool), own], -1)
+    seen = jnp.concatenate([jnp.ones((count, length), bool), jnp.tri(count, dtype=bool), jnp.eye(count, dtype=bool)], -1)
     x = x + params["position"][at] if shape.position == "learned" else x
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
         query, own = _read(shape, w, x, at)
