@@ -31,6 +31,13 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
     capsys.readouterr()
 
 
+@pytest.mark.parametrize("wrong", [("--seeds", "-1"), ("--width", "40"), ("--steps", "0")])
+def test_a_number_that_no_run_can_have_is_refused(wrong, script, tmp_path, capsys):
+    module = script("coc_prosqa")
+    assert experiment.main(module.run, None, ["--out", str(tmp_path), "--data", "none.json", *wrong], module.OPTIONS) == 2
+    assert f"{' '.join(wrong)} is not allowed" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
 @pytest.mark.slow
 def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypatch, tmp_path, capsys):
     module = script("coc_prosqa")
