@@ -7,8 +7,8 @@ right answers on generated problems of the balanced variant, where it takes a pa
 `--width`, `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short
 ones. Each run
 lies in a file of its own: stop at any time, the same command resumes it to the same bits. `coc_prosqa.json` records settings,
-versions and all runs step by step; those of studies are kept in `benchmarks/results`. The published networks are pretrained
-GPT-2. Papers: arXiv 2412.06769, 2505.12514.
+versions and all runs step by step; those of studies are kept in `benchmarks/results` and drawn by `coc_prosqa_record.py`. The
+published networks are pretrained GPT-2. Papers: arXiv 2412.06769, 2505.12514.
 """
 
 import dataclasses
@@ -17,13 +17,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from matplotlib.figure import Figure
 
-from jaxdyn import experiment, plotting
+from jaxdyn import experiment
 from jaxdyn.data import prosqa
 from jaxdyn.errors import UsageError
 from jaxdyn.text import longrun
-from jaxdyn.theories.coc import model, published, released
+from jaxdyn.theories.coc import drawing, model, published, released
 
 SCALES = {
     "quick": (released.Long(width=32, batch=16, problems=500, steps=400, every=100), (0,)),
@@ -73,22 +72,6 @@ def rows(runs: Runs, rules: dict[str, float], balanced: dict[str, float]) -> lis
     return lines
 
 
-def draw(runs: Runs, rules: dict[str, float], fig: Figure) -> None:
-    """Accuracy along training: a line a run, and a dotted one for its right answers on balanced problems."""
-    ax = fig.subplots()
-    colors = [plotting.COLORS[c] for c in ("measured", "theory", "control", "third", "fourth")]
-    for at, (name, group) in enumerate(runs.items()):
-        for number, r in enumerate(group):
-            label = {"label": name.replace("_", " ")} if number == 0 else {}
-            color = colors[at % len(colors)]
-            ax.plot(r.steps, answered(name, r), color=color, **label)
-            label = {"label": f"{name.replace('_', ' ')}, balanced problems"} if number == 0 else {}
-            ax.plot(r.steps, answered(name, r, "balanced_accuracy"), linestyle=":", color=color, **label)
-    best = max(rules, key=lambda k: rules[k])
-    ax.axhline(100 * rules[best], linestyle="--", color="0.5", label=f"best rule ({best})")
-    ax.set(xlabel="steps", ylabel="right answers (%)", ylim=(-3, 103))
-
-
 def run(
     scale: str,
     out: Path,
@@ -116,19 +99,20 @@ def run(
         ]
         for name in methods or METHODS
     }
-    settings = {k: v for k, v in dataclasses.asdict(base).items() if k != "method"}
+    courses = [course(name, seed, one) for name, group in runs.items() for seed, one in zip(chosen, group, strict=True)]
+    found = {name: {"file": 100 * rules[name], "balanced": 100 * balanced[name]} for name in rules}
     experiment.record(
         out,
         "coc_prosqa",
         "ProsQA from scratch: right answers along training (%), on a released file, balanced problems and trees of three hops",
-        settings=settings,
+        settings={k: v for k, v in dataclasses.asdict(base).items() if k != "method"},
         file={"name": Path(data).name, "sha256": hashlib.sha256(Path(data).read_bytes()).hexdigest()},
-        runs=[course(name, seed, one) for name, group in runs.items() for seed, one in zip(chosen, group, strict=True)],
-        rules={name: {"file": 100 * rules[name], "balanced": 100 * balanced[name]} for name in rules},
+        runs=courses,
+        rules=found,
     )
     title = f"Right answers on {Path(data).name} (%), width {base.width}, {base.steps} steps"
     experiment.table(out, "prosqa", rows(runs, rules, balanced), title)
-    experiment.figure(out, "coc_prosqa", lambda fig: draw(runs, rules, fig), (7, 4))
+    experiment.figure(out, "coc_prosqa", lambda fig: drawing.along(fig.subplots(), courses, found), (7, 4))
 
 
 if __name__ == "__main__":

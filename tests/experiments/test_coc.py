@@ -3,7 +3,9 @@
 import csv
 import json
 
+import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from jaxdyn import experiment
 from jaxdyn.data import prosqa
@@ -64,6 +66,34 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     assert len(told["file"]["sha256"]) == 64 and told["rules"].keys() == prosqa.shortcuts(prosqa.load(file)).keys()
     assert (out / "coc_prosqa.png").stat().st_size > 8_000
     capsys.readouterr()
+
+
+def test_recorded_studies_are_drawn_without_training(script, tmp_path, capsys):
+    module = script("coc_prosqa_record")
+    record = module.load(module.RECORD)
+    fig = Figure()
+    module.draw(record, fig)
+    for ax, courses in zip(fig.axes, module.panels(record).values(), strict=True):
+        *along, rule = [np.asarray(line.get_ydata()) for line in ax.lines]
+        wanted = [one[name] for one in courses for name in ("accuracy", "balanced")]
+        assert len(along) == len(wanted) and all(np.array_equal(*pair) for pair in zip(along, wanted, strict=True))
+        assert set(rule) == {max(one["file"] for one in record["rules"].values())}
+    assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
+    with open(tmp_path / "prosqa_studies.csv", newline="") as file:
+        ends = {(r["width"], r["method"], r["seed"], r["steps"]): r["released"] for r in csv.DictReader(file)}
+    assert ends["128", "coconut", "1", "16000"] == "90.0" and ends["64", "coconut", "0", "22000"] == "61.2"
+    assert (tmp_path / "coc_prosqa_record.svg").stat().st_size > 8_000
+    capsys.readouterr()
+
+
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"studies": [], "rules": {"a": 1}}'])
+def test_a_file_without_studies_is_refused(content, script, tmp_path, capsys):
+    module = script("coc_prosqa_record")
+    file = tmp_path / "record.json"
+    if content is not None:
+        file.write_text(content)
+    assert experiment.main(module.run, None, ["--out", str(tmp_path), "--record", str(file)], module.OPTIONS) == 2
+    assert f"{file} holds no studies" in capsys.readouterr().err
 
 
 def _graph(p: prosqa.Problem) -> dict:

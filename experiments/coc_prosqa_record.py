@@ -1,0 +1,80 @@
+"""Coconut on ProsQA: the stored studies of `coc_prosqa.py`, a panel for each width, and a table of where their runs end.
+
+Nothing is trained. `--record FILE` is a collection of what that script has written, `benchmarks/results/coc_prosqa.json` unless
+told otherwise. Runs of one width and number of steps share a panel. Paper: arXiv 2412.06769.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from jaxdyn import experiment
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.coc import drawing
+
+RECORD = Path(__file__).parents[1] / "benchmarks/results/coc_prosqa.json"
+OPTIONS = {"--record": {"default": str(RECORD), "metavar": "FILE", "help": "the studies (default: those that come with jaxdyn)"}}
+
+
+def load(path: str) -> dict:
+    """The record.
+
+    Raises:
+        UsageError: if it cannot be read or holds no studies.
+    """
+    try:
+        record = json.loads(Path(path).read_text())
+        if record["studies"] and record["rules"]:
+            return record
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise UsageError(f"{path} holds no studies of coc_prosqa.py")
+
+
+def panels(record: dict) -> dict[tuple[int, int], list[dict]]:
+    """Runs with a course, by width and number of steps."""
+    found: dict[tuple[int, int], list[dict]] = {}
+    for study in record["studies"]:
+        key = study["settings"]["width"], study["settings"]["steps"]
+        found.setdefault(key, []).extend(one for one in study["runs"] if one.get("steps"))
+    return {key: courses for key, courses in sorted(found.items()) if courses}
+
+
+def rows(record: dict) -> list[dict]:
+    """Where every run ends, in percent."""
+    return [
+        {
+            "width": study["settings"]["width"],
+            "method": one["method"],
+            "seed": one["seed"],
+            "steps": one["reached"],
+            "released": one["accuracy"][-1],
+            "balanced": one["balanced"][-1],
+            "balanced, apart from training": one["apart"]["balanced"][-1] if "apart" in one else None,
+        }
+        for study in record["studies"]
+        for one in study["runs"]
+    ]
+
+
+def draw(record: dict, fig: Figure) -> None:
+    """A panel for each width."""
+    parts = panels(record)
+    axes = fig.subplots(1, len(parts), sharey=True, squeeze=False)[0]
+    for ax, ((width, steps), courses) in zip(axes, parts.items(), strict=True):
+        drawing.along(ax, courses, record["rules"])
+        ax.set_title(f"width {width}, {steps} steps")
+        ax.label_outer()
+
+
+def run(scale: str, out: Path, record: str = str(RECORD)) -> None:
+    """Print and draw; the scale makes no difference."""
+    kept = load(record)
+    experiment.table(out, "prosqa_studies", rows(kept), "ProsQA from scratch: right answers when training ends (%)")
+    experiment.figure(out, "coc_prosqa_record", lambda fig: draw(kept, fig), (3.2 * len(panels(kept)), 3.8))
+
+
+if __name__ == "__main__":
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))
