@@ -1,4 +1,4 @@
-"""Coconut on ProsQA: the stored studies of `coc_prosqa.py`, a panel for each width, and a table of where their runs end.
+"""Coconut on ProsQA: the stored studies of `coc_prosqa.py`, a panel for each width and length, and a table of where their runs end.
 
 Nothing is trained. `--record FILE` is a collection of what that script has written, `benchmarks/results/coc_prosqa.json` unless
 told otherwise. Runs of one width and number of steps share a panel. Paper: arXiv 2412.06769.
@@ -60,20 +60,21 @@ def rows(record: dict) -> list[dict]:
 
 
 def draw(record: dict, fig: Figure) -> None:
-    """A panel for each width."""
+    """A panel for each width and number of steps, two in a row."""
     parts = panels(record)
-    axes = fig.subplots(1, len(parts), sharey=True, squeeze=False)[0]
-    for ax, ((width, steps), courses) in zip(axes, parts.items(), strict=True):
+    axes = fig.subplots(-(-len(parts) // 2), 2, sharey=True, squeeze=False).ravel()
+    for ax, ((width, steps), courses) in zip(axes, parts.items(), strict=False):
         drawing.along(ax, courses, record["rules"])
         ax.set_title(f"width {width}, {steps} steps")
-        ax.label_outer()
+    for ax in axes[len(parts) :]:
+        ax.remove()
 
 
 def run(scale: str, out: Path, record: str = str(RECORD)) -> None:
     """Print and draw; the scale makes no difference."""
     kept = load(record)
     experiment.table(out, "prosqa_studies", rows(kept), "ProsQA from scratch: right answers when training ends (%)")
-    experiment.figure(out, "coc_prosqa_record", lambda fig: draw(kept, fig), (3.2 * len(panels(kept)), 3.8))
+    experiment.figure(out, "coc_prosqa_record", lambda fig: draw(kept, fig), (7, 3.2 * -(-len(panels(kept)) // 2)))
 
 
 if __name__ == "__main__":
