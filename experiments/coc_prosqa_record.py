@@ -26,9 +26,9 @@ def load(path: str) -> dict:
     """
     try:
         record = json.loads(Path(path).read_text())
-        if record["studies"] and record["rules"]:
+        if rows(record) and panels(record) and all("file" in one for one in record["rules"].values()):
             return record
-    except (OSError, ValueError, LookupError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
         pass
     raise UsageError(f"{path} holds no studies of coc_prosqa.py")
 

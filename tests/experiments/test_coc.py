@@ -86,7 +86,7 @@ def test_recorded_studies_are_drawn_without_training(script, tmp_path, capsys):
     capsys.readouterr()
 
 
-@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"studies": [], "rules": {"a": 1}}'])
+@pytest.mark.parametrize("content", [None, "", "[]", "{}", '{"studies": [], "rules": {"a": 1}}', '{"studies": [1], "rules": {}}'])
 def test_a_file_without_studies_is_refused(content, script, tmp_path, capsys):
     module = script("coc_prosqa_record")
     file = tmp_path / "record.json"
