@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from jaxdyn import train as train
     from jaxdyn.engine.atlas import Map
     from jaxdyn.engine.atlas import map_claim as map
-    from jaxdyn.engine.breach import need, rolled, scaled, swap
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
     from jaxdyn.engine.contract import above, below, looked
+    from jaxdyn.engine.edits import initial, need, rolled, scaled, swap
     from jaxdyn.engine.judge import (
         Check,
         at_least,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "engine.atlas": ("Map",),
-    "engine.breach": ("need", "rolled", "scaled", "swap"),
+    "engine.edits": ("initial", "need", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
     "errors": ("Inconclusive", "UsageError", "require"),
     "engine.contract": ("above", "below", "looked"),
@@ -95,6 +95,7 @@ __all__ = [
     "code",
     "gate",
     "grid",
+    "initial",
     "interval_within",
     "looked",
     "map",
