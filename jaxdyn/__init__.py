@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         share_within,
         within,
     )
+    from jaxdyn.engine.ranges import field
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
@@ -66,6 +67,7 @@ _HOMES = {
         "share_within",
         "within",
     ),
+    "engine.ranges": ("field",),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
@@ -93,6 +95,7 @@ __all__ = [
     "at_most",
     "below",
     "code",
+    "field",
     "gate",
     "grid",
     "initial",

@@ -14,6 +14,7 @@ from jaxdyn.cli.words import plural
 from jaxdyn.engine import registry
 from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.judge import bound_text
+from jaxdyn.engine.ranges import Range
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
 from jaxdyn.report import maps, studies
@@ -81,6 +82,7 @@ def _fields(claim: Claim) -> list[dict[str, Any]]:
             "name": row["name"],
             "kind": row["kind"],
             "type": row["type"],
+            "range": row["range"],
             "default": defaults[row["name"]],
             "quick": row["value"],
             "paper": other["value"],
@@ -183,7 +185,7 @@ def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iter
     """Fields with default, quick and, where they differ, paper values; what is too long for its column goes on below."""
     paper = paper or any(f["quick"] != f["paper"] for f in fields)
     names = ["field", "takes", "default", "quick", *(["paper"] if paper else [])]
-    rows = [[f["name"], f["type"], *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
+    rows = [[f["name"], _takes(f), *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
     needed = [max(len(row[i]) for row in [names, *rows]) for i in range(len(names))]
     widths = _shared(needed, width - 2 * len(names))
     for row in [names, *rows]:
@@ -191,6 +193,14 @@ def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iter
         for i in range(max(map(len, cells))):
             parts = (f"{cell[i] if i < len(cell) else '':<{w}}" for cell, w in zip(cells, widths, strict=True))
             yield ("  " + "  ".join(parts)).rstrip()
+
+
+def _takes(field: Mapping[str, Any]) -> str:
+    """``a number above 0``."""
+    if not field["range"]:
+        return str(field["type"])
+    between = " " if field["type"].startswith("a ") else ", "
+    return f"{field['type']}{between}{Range(tuple(field['range'].items()))}"
 
 
 def _shared(needed: Sequence[int], room: int) -> list[int]:

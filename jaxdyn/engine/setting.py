@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxdyn.engine.ranges import Range, field
 from jaxdyn.errors import UsageError
 
 __all__ = ["Code", "Grid", "Swept", "code", "coerce", "columns", "field_table", "grid", "join", "setting", "split"]
@@ -89,15 +90,16 @@ def code(*names: str) -> Any:
     return dataclasses.field(default=Code(0, names), metadata={"names": names})
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, dataclasses.field))
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(code, field, dataclasses.field))
 def setting(cls: type[T]) -> type[T]:
     """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
 
-    ``__post_init__`` sees Python numbers and switches at a known name only: flattening and unflattening never run ``__init__``,
-    so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``.
+    ``__post_init__`` sees Python numbers in their ranges and switches at a known name only: flattening and unflattening never run
+    ``__init__``, so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``. A subclass keeps the ranges.
 
     Raises:
-        UsageError: if a field has no default, a field's name is one that the engine uses itself, or a ``Code`` has no names.
+        UsageError: if a field has no default or one outside its range, a field's name is one that the engine uses itself, a
+            ``Code`` has no names, or a field with a range is not a number.
     """
     return _registered(cls)  # type: ignore[no-any-return]
 
@@ -111,6 +113,8 @@ def _registered(cls: Any) -> Any:
             value = getattr(self, name)
             if not isinstance(value, Code):
                 object.__setattr__(self, name, Code.of(coerce(cls, name, value), names))
+        for name, allowed in cls.ranges.items():
+            allowed.refuse(name, getattr(self, name))
         if own_check is not None:
             own_check(self)
 
@@ -129,6 +133,10 @@ def _registered(cls: Any) -> Any:
     cls.swept_fields = tuple(n for n in names if hints[n] in (Swept, Code))
     cls.static_fields = tuple(n for n in names if n not in cls.swept_fields)
     cls.code_names = {f.name: f.metadata["names"] for f in dataclasses.fields(cls) if "names" in f.metadata}
+    own_ranges = {f.name: f.metadata["range"] for f in dataclasses.fields(cls) if "range" in f.metadata}
+    cls.ranges = {**getattr(cls, "ranges", {}), **own_ranges}
+    for name, allowed in cls.ranges.items():
+        _check_range(cls, name, allowed)
 
     def flatten_with_keys(self: Any) -> tuple[list[Any], tuple[Any, ...]]:
         children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
@@ -139,6 +147,20 @@ def _registered(cls: Any) -> Any:
 
     jax.tree_util.register_pytree_with_keys(cls, flatten_with_keys, unflatten)
     return cls
+
+
+def _check_range(cls: Any, name: str, allowed: Range) -> None:
+    """Refuse a range of a field that is not a number, and a default outside its own range."""
+    if not _numeric(cls.hints[name]):
+        raise UsageError(f"{cls.__name__}.{name} is {_type_name(cls.hints[name])}: a range is for numbers and tuples of numbers")
+    allowed.refuse(f"{cls.__name__}.{name}", getattr(cls, name))
+
+
+def _numeric(hint: Any) -> bool:
+    """Whether a type is that of numbers, tuples of numbers, or either with None."""
+    parts = [part for part in typing.get_args(hint) if part not in (Ellipsis, types.NoneType)]
+    compound = typing.get_origin(hint) in (tuple, types.UnionType, typing.Union)
+    return hint in (int, float, Swept) or (compound and bool(parts) and all(map(_numeric, parts)))
 
 
 def _assemble(cls: type[Any], static: Mapping[str, Any], swept: Mapping[str, Any]) -> Any:
@@ -181,15 +203,24 @@ def _type_name(hint: Any) -> str:
     return {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}.get(hint, str(hint))
 
 
+def _allowed(cls: type[Any], name: str) -> str:
+    """What a field takes, in words, without its range."""
+    return "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(cls.hints[name])
+
+
 def field_table(grid: Grid) -> list[dict[str, Any]]:
-    """What may be set: for every field its name, kind (swept or static), type in words, and value or values in this grid."""
+    """What may be set: for every field its name, kind (swept or static), type in words, range, and value or values in this grid.
+
+    A range is a dict such as ``{"above": 0, "at_most": 1}``, empty where every number is allowed.
+    """
     cls = grid.setting
     rows = []
-    for name, hint in cls.hints.items():
-        allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(hint)
+    for name in cls.hints:
         value = list(grid.axes[name]) if name in grid.axes else getattr(grid.base, name)
         value = str(value) if isinstance(value, Code) else value
-        rows.append({"name": name, "kind": "swept" if name in cls.swept_fields else "static", "type": allowed, "value": value})
+        kind = "swept" if name in cls.swept_fields else "static"
+        bounds = cls.ranges[name].as_dict() if name in cls.ranges else {}
+        rows.append({"name": name, "kind": kind, "type": _allowed(cls, name), "range": bounds, "value": value})
     return rows
 
 
@@ -249,16 +280,19 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
     """``value`` as field ``name`` of setting ``cls`` holds it, from a Python value or the command line's text.
 
     Raises:
-        UsageError: unknown field, wrong type, or not a finite number; the message lists what is allowed.
+        UsageError: unknown field, wrong type, not a finite number, or outside the field's range; the message lists what is allowed.
     """
     if name not in cls.hints:
         raise UsageError(f"{cls.__name__} has no field {name!r}; it has: {', '.join(cls.hints)}")
     try:
-        return _convert(cls, name, value)
+        held = _convert(cls, name, value)
     except (ValueError, TypeError, KeyError, OverflowError):
-        allowed = "one of " + ", ".join(cls.code_names[name]) if name in cls.code_names else _type_name(cls.hints[name])
+        allowed = _allowed(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
         raise UsageError(f"{name}={value!r} is not allowed: {name} is {allowed.replace('a number', f'a {finite}number')}") from None
+    if name in cls.ranges:
+        cls.ranges[name].refuse(name, held)
+    return held
 
 
 def _fits_dtype(cell: Any) -> None:

@@ -37,6 +37,19 @@ def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
     assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
 
 
+def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
+    text = Path(mine).read_text().replace("lr: jd.Swept = 0.01", "lr: jd.Swept = jd.field(0.01, above=0, at_most=1)")
+    Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"))
+    _, out, _ = jaxdyn("show", "mine.decay", "--load", mine)
+    lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}
+    assert lines["lr"] == "a number above 0 and at most 1 0.01 0.02, 0.01, 0.005"
+    assert lines["dim"] == "a whole number at least 1 4 4" and lines["curvature"] == "a number 1 0.5, 1"
+    fields = {f["name"]: f["range"] for f in json.loads(jaxdyn("show", "mine.decay", "--load", mine, "--json")[1])["fields"]}
+    assert fields["lr"] == {"above": 0, "at_most": 1} and fields["curvature"] == {}
+    code, _, err = jaxdyn("verify", "mine.decay", "--load", mine, "--set", "lr=0.01,-0.1")
+    assert code == 2 and "lr=-0.1 is not allowed: lr is above 0 and at most 1" in err
+
+
 def test_show_ends_with_the_last_verdict(jaxdyn, mine):
     assert jaxdyn("verify", "mine", "--load", mine, "--workers", 1, "--out", "there")[0] == 0
     _, out, _ = jaxdyn("show", "mine.decay", "--load", mine, "--out", "there")

@@ -257,9 +257,9 @@ def test_replace_keeps_axes(toys):
 
 def test_field_table_tells_what_may_be_set(toys):
     table = {row["name"]: row for row in field_table(jd.grid(toys.Toy, rate=[1.0, 2.0]))}
-    assert table["rate"] == {"name": "rate", "kind": "swept", "type": "a number", "value": [1.0, 2.0]}
+    assert table["rate"] == {"name": "rate", "kind": "swept", "type": "a number", "range": {}, "value": [1.0, 2.0]}
     assert table["optimizer"]["type"] == "one of gd, sign"
-    assert table["size"] == {"name": "size", "kind": "static", "type": "a whole number", "value": 3}
+    assert table["size"] == {"name": "size", "kind": "static", "type": "a whole number", "range": {}, "value": 3}
     assert table["kind"]["type"] == "one of plain, fancy"
 
 

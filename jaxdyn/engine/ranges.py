@@ -1,0 +1,104 @@
+"""Ranges of a setting's numbers: ``lr: jd.Swept = jd.field(0.01, above=0)``."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["Range", "field"]
+
+HOLDS: dict[str, Callable[[Any, Any], bool]] = {
+    "above": operator.gt,
+    "at_least": operator.ge,
+    "below": operator.lt,
+    "at_most": operator.le,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Range:
+    """What a number must be, by one or two bounds; a tuple is in the range if every entry is.
+
+    Args:
+        bounds: ``above`` or ``at_least``, ``below`` or ``at_most``, each with its number, the lower one first.
+    """
+
+    bounds: tuple[tuple[str, float], ...]
+
+    def __str__(self) -> str:
+        """``above 0 and at most 1``."""
+        return " and ".join(f"{word.replace('_', ' ')} {bound}" for word, bound in self.bounds)
+
+    def as_dict(self) -> dict[str, float]:
+        """The bounds by their words, as they stand in JSON."""
+        return dict(self.bounds)
+
+    def refuse(self, name: str, value: Any) -> None:
+        """Refuse a Python or NumPy number outside the range; tracers, placeholders and None pass.
+
+        Raises:
+            UsageError: ``name=value is not allowed: name is above 0``.
+        """
+        one = "every entry of " if isinstance(value, tuple | list) else ""
+        for entry in _entries(value):
+            if isinstance(entry, bool | np.bool_ | str):
+                raise UsageError(f"{name}={value} is not allowed: {one}{name} is a number")
+            if isinstance(entry, int | float | np.number) and not all(HOLDS[word](entry, bound) for word, bound in self.bounds):
+                raise UsageError(f"{name}={value} is not allowed: {one}{name} is {self}")
+
+
+def _entries(value: Any) -> list[Any]:
+    """A number as a list of one; the numbers of a tuple, however deep."""
+    return [e for part in value for e in _entries(part)] if isinstance(value, tuple | list) else [value]
+
+
+def field(
+    default: Any,
+    *,
+    above: float | None = None,
+    at_least: float | None = None,
+    below: float | None = None,
+    at_most: float | None = None,
+) -> Any:
+    """A number, or a tuple of numbers, with a range: ``share: jd.Swept = jd.field(0.5, at_least=0, below=1)``.
+
+    A setting refuses values outside the range when it is made, in grids and on the command line. What two fields have to do with
+    each other is checked by :func:`jaxdyn.require` in ``__post_init__``, which runs afterwards.
+
+    Args:
+        default: the field's default, inside the range; None is allowed where the field's type allows it.
+        above: the number is greater than this.
+        at_least: the number is this or more.
+        below: the number is less than this.
+        at_most: the number is this or less.
+
+    Raises:
+        UsageError: no bound, two lower or two upper bounds, or bounds that leave nothing between them.
+    """
+    given = {"above": above, "at_least": at_least, "below": below, "at_most": at_most}
+    bounds = {word: bound for word, bound in given.items() if bound is not None}
+    _sensible(bounds)
+    return dataclasses.field(default=default, metadata={"range": Range(tuple(bounds.items()))})
+
+
+def _sensible(bounds: Mapping[str, float]) -> None:
+    """Refuse bounds that are no range."""
+    if not bounds:
+        raise UsageError(
+            "jd.field needs a bound (above, at_least, below or at_most); a field without one is written x: jd.Swept = 1.0"
+        )
+    if bounds.keys() >= {"above", "at_least"} or bounds.keys() >= {"below", "at_most"}:
+        raise UsageError(f"jd.field takes one lower and one upper bound, got {', '.join(bounds)}")
+    if not all(isinstance(b, int | float) and math.isfinite(b) for b in bounds.values()):
+        raise UsageError(f"the bounds of jd.field are finite numbers, got {', '.join(map(str, bounds.values()))}")
+    if len(bounds) == 2:
+        low, high = bounds.values()
+        if low > high or (low == high and bounds.keys() != {"at_least", "at_most"}):
+            raise UsageError(f"no number is {Range(tuple(bounds.items()))}")
