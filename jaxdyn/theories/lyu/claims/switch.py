@@ -14,7 +14,7 @@ from jaxdyn.theories.lyu.trials.switch import Switch, trial
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "judge_path", "judge_switch", "still"]
+__all__ = ["CLAIMS", "judge_path", "judge_switch"]
 
 
 def limit(ds: xr.Dataset, name: str) -> xr.DataArray:
@@ -61,18 +61,14 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """Weight decay moves nothing once the data are fitted: the least 2-norm for ever, its switch beyond the end."""
-    switch = (0 * ds.predicted_switch + ds.time.isel(record=-1, drop=True)).transpose(*ds.predicted_switch.dims)
-    product = (0 * ds.predicted_product + ds.predicted_product.isel(record=0, drop=True)).transpose(*ds.predicted_product.dims)
-    moved = jd.swap(predicted_end="kernel", predicted_error="kernel_error")(ds)
-    return moved.assign(predicted_switch=switch, predicted_product=product)
-
-
-def any_start(ds: xr.Dataset) -> xr.Dataset:
-    """A switch at a time that does not know the size of the start."""
-    first = ds.predicted_switch.isel(alpha=0, drop=True)
-    return ds.assign(predicted_switch=(0 * ds.predicted_switch + first).transpose(*ds.predicted_switch.dims))
+# Weight decay moves nothing once the data are fitted: the least 2-norm for ever, its switch beyond the end.
+STILL = jd.initial(
+    "record",
+    "predicted_product",
+    predicted_end="kernel",
+    predicted_error="kernel_error",
+    predicted_switch=lambda ds: ds.time.isel(record=-1),
+)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -120,8 +116,8 @@ CLAIMS = (
         judge=judge_switch,
         controls=NO_DECAY | {"small start": {"shrink": 0.01}},
         rivals={
-            "the decay moves nothing": still,
-            "a time that does not know the start": any_start,
+            "the decay moves nothing": STILL,
+            "a time that does not know the start": jd.swap(predicted_switch=lambda ds: ds.predicted_switch.isel(alpha=0)),
             "the rate of the product uv": jd.scaled(predicted_switch=0.5),
         },
     ),
@@ -135,6 +131,6 @@ CLAIMS = (
         source="derived here; the potential is that of arXiv:2002.09277, section 4",
         judge=judge_path,
         controls=NO_DECAY,
-        rivals={"the decay moves nothing": still},
+        rivals={"the decay moves nothing": STILL},
     ),
 )

@@ -1,4 +1,4 @@
-r"""Gradient flow of the diagonal network beside the predicted path: error, products, and the time of the switch.
+r"""Gradient flow of the diagonal network next to the predicted path: error, products, and the time of the switch.
 
 Time is in units of 1/lambda. Letters as in ``dynamics/path.py``; the error is the squared distance of w from the truth, which is
 sparse, over the square of the truth: the population's loss.
@@ -37,22 +37,19 @@ class Switch:
         records: recorded times after the start.
     """
 
-    alpha: jd.Swept = 8.0
-    decay: jd.Swept = 0.01
+    alpha: jd.Swept = jd.field(8.0, above=0)
+    decay: jd.Swept = jd.field(0.01, above=0)
     acting: jd.Code = jd.code("yes", "no")
-    shrink: jd.Swept = 1.0
+    shrink: jd.Swept = jd.field(1.0, above=0)
     samples: int = 12
     inputs: int = 24
-    active: int = 2
-    records: int = 72
+    active: int = jd.field(2, at_least=1)
+    records: int = jd.field(72, at_least=8)
 
     def __post_init__(self) -> None:
-        """Refuse data that determine the weight, and scales and decays that are not positive."""
+        """Refuse data that determine the weight, and a truth that is not sparse."""
         sizes = ("active", "samples", "inputs")
-        jd.require(self, 0 < self.active < self.samples < self.inputs, "0 < active < samples < inputs", *sizes)
-        jd.require(self, self.records >= 8, "records is at least 8", "records")
-        positive = min(self.alpha, self.decay, self.shrink) > 0
-        jd.require(self, positive, "alpha, decay and shrink are positive", "alpha", "decay", "shrink")
+        jd.require(self, self.active < self.samples < self.inputs, "active < samples < inputs", *sizes)
 
 
 def time_of_switch(time: Float[Array, " T"], errors: Float[Array, " T"], level: Float[Array, ""]) -> Float[Array, ""]:
@@ -62,21 +59,25 @@ def time_of_switch(time: Float[Array, " T"], errors: Float[Array, " T"], level: 
 
 
 def trial(s: Switch, key: PRNGKeyArray) -> jd.Observables:
-    """The network's error and effective weight along the flow, beside the entropic path."""
+    """The network's error and effective weight along the flow, next to the entropic path."""
+    # data and clock: time in units of 1/lambda, which runs on where the decay does not act
     data = model.sample(key, s.samples, s.inputs, s.active)
     time = jnp.linspace(0, jnp.abs(jnp.log(s.alpha)) + AFTER, s.records + 1, dtype=jnp.float64)
     decay = jnp.where(s.acting == "yes", s.decay, 0.0)
+    # the network's flow
     start = model.init(s.alpha * s.shrink, s.inputs)
     options = {"solver": "kvaerno5", "rtol": 1e-7, "atol": 1e-10}  # fitting is stiff: 4 alpha^2 against lambda
     solution = flow.gradient_flow(model.loss, start, time / s.decay, data, decay, **options)
     w, product = jax.vmap(model.weight)(solution.ys), jnp.abs(solution.ys.u * solution.ys.v)
+    # the theory: the entropic path and its two ends
     predicted = theory.path(data, s.alpha * jnp.exp(-time))
-    near = theory.kernel(data)
+    near, sparsest = theory.kernel(data), sparse.least_one_norm(data)
 
+    # errors, and the time at which they are halved
     def error(w: Float[Array, "*T d"]) -> Float[Array, "*T"]:
         return jnp.sum(jnp.square(w - data.truth), -1) / jnp.sum(jnp.square(data.truth))
 
-    half, sparsest = error(near) / 2, sparse.least_one_norm(data)
+    half = error(near) / 2
     early = jnp.argmin(jnp.abs(time - jnp.abs(jnp.log(s.alpha)) / 2))
     return jd.observables(
         predicted={

@@ -6,16 +6,7 @@ import jaxdyn as jd
 from jaxdyn.theories.lyu.trials.switch import Switch
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"active": 12}, "active < samples < inputs"),
-        ({"samples": 24}, "active < samples < inputs"),
-        ({"records": 4}, "records is at least 8"),
-        ({"alpha": 0.0}, "alpha, decay and shrink are positive"),
-        ({"shrink": 0.0}, "alpha, decay and shrink are positive"),
-    ],
-)
-def test_settings_refuse(fields, words):
-    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.* not allowed: .*{words}"):
+@pytest.mark.parametrize("fields", [{"active": 12}, {"samples": 24}])
+def test_data_that_determine_the_weight_are_refused(fields):
+    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.* not allowed: active < samples < inputs"):
         Switch(**fields)

@@ -1,0 +1,56 @@
+"""Every field with a range, of every setting of every claim: values just outside are refused, the bound or just inside is not."""
+
+import math
+import re
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import registry
+
+CLASSES = {claim.quick.setting for claim in registry.all_claims().values()}
+FIELDS = [(cls, name) for cls in sorted(CLASSES, key=lambda c: (c.__module__, c.__qualname__)) for name in cls.ranges]
+INWARDS = {"above": 1, "at_least": 1, "below": -1, "at_most": -1}
+
+
+def sides(cls, name, word, bound):
+    """The first numbers outside and inside a bound; an integer's neighbours, or a small distance from the bound."""
+    whole = re.search(r"\bint\b", str(cls.hints[name]))
+    step = 1 if whole else 1e-9 * max(1.0, abs(bound))
+    inside, outside = bound + INWARDS[word] * step, bound - INWARDS[word] * step
+    return (bound, inside) if word in ("above", "below") else (outside, bound)
+
+
+def held(cls, name, number):
+    """The field's value with this number: itself, or in place of a tuple's first entry."""
+    default = getattr(cls, name)
+    return _first_replaced(default, number) if isinstance(default, tuple) else number
+
+
+def _first_replaced(entries, number):
+    first = entries[0] if entries else None
+    return (_first_replaced(first, number) if isinstance(first, tuple) else number, *entries[1:])
+
+
+def refusal(cls, name, value):
+    """The sentence with which the class refuses a value, empty if it takes it; other requirements may refuse it, too."""
+    try:
+        cls(**{name: value})
+    except jd.UsageError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("cls", "name"),
+    FIELDS,
+    ids=[f"{cls.__module__.removeprefix('jaxdyn.theories.')}-{cls.__name__}.{name}" for cls, name in FIELDS],
+)
+def test_a_range_refuses_what_is_outside_and_nothing_else(cls, name):
+    allowed = f"{name} is {cls.ranges[name]}"
+    for word, bound in cls.ranges[name].bounds:
+        outside, inside = sides(cls, name, word, bound)
+        assert refusal(cls, name, held(cls, name, outside)).endswith(allowed)
+        assert not refusal(cls, name, held(cls, name, inside)).endswith(allowed)
+    for none in (math.nan, True):
+        assert f"{name} is " in refusal(cls, name, held(cls, name, none))
