@@ -39,11 +39,11 @@ if TYPE_CHECKING:
         share_within,
         within,
     )
+    from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.task import Verified
     from jaxdyn.engine.verify import verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
 
@@ -67,11 +67,11 @@ _HOMES = {
         "share_within",
         "within",
     ),
+    "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
-    "engine.task": ("Verified",),
     "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}

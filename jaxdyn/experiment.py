@@ -19,7 +19,8 @@ from matplotlib.figure import Figure
 from rich.console import Console
 from rich.table import Table
 
-from jaxdyn.engine.payload import environment, finite
+from jaxdyn.engine.jsonable import finite
+from jaxdyn.engine.payload import environment
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Grid
 from jaxdyn.engine.store import atomic_write

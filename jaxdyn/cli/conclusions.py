@@ -19,8 +19,9 @@ import xarray as xr
 import jaxdyn
 from jaxdyn.engine.chunk import versions
 from jaxdyn.engine.decision import decision_from
+from jaxdyn.engine.outcome import Conclusion
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.task import Conclusion, Task
+from jaxdyn.engine.task import Task
 from jaxdyn.errors import StoreError
 
 __all__ = ["basis", "keep", "kept"]

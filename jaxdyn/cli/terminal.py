@@ -8,7 +8,8 @@ from typing import Any
 
 from jaxdyn.cli.words import duration, plural
 from jaxdyn.engine.judge import Check
-from jaxdyn.engine.task import Plan, Verified
+from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.task import Plan
 
 __all__ = ["announcement", "lines", "summary"]
 

@@ -22,10 +22,11 @@ from jaxdyn.cli.conclusions import basis, keep, kept
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
-from jaxdyn.engine.task import Conclusion, Task, Verified
+from jaxdyn.engine.task import Task
 from jaxdyn.engine.verify import conclude, make_plan, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report

@@ -26,7 +26,7 @@ from jaxdyn.engine import lattice, registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.border import FEWEST, Border, fit
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.payload import finite
+from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request

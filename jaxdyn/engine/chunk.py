@@ -1,4 +1,4 @@
-"""What is run: programs, chunks of their runs, and the arrays that come out; small picklable descriptions.
+"""What is run: programs, chunks of their runs, jobs, and the arrays that come out; small picklable descriptions.
 
 A chunk is a rectangular block *seeds x cells* of one program; :func:`jaxdyn.engine.program.run_chunk` turns it into a result.
 """
@@ -17,7 +17,7 @@ import numpy as np
 
 from jaxdyn.engine.reference import Ref, source_hash
 
-__all__ = ["Chunk", "Program", "Result", "versions"]
+__all__ = ["Chunk", "Job", "Program", "Result", "versions"]
 
 
 @functools.cache
@@ -69,6 +69,20 @@ class Chunk:
     def runs(self) -> int:
         """How many runs the block holds."""
         return len(self.cells) * len(self.seeds)
+
+
+@dataclass
+class Job:
+    """One program and its chunks; ``done`` are the chunks whose runs are stored."""
+
+    program: Program
+    chunks: list[Chunk]
+    done: list[Chunk] = field(default_factory=list)
+
+    @property
+    def runs(self) -> int:
+        """Runs in all chunks."""
+        return sum(c.runs for c in self.chunks)
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,12 @@
-"""The JSON object of a verification: what ``--json`` prints, what is stored, and what the report is made from."""
+"""The JSON object of a whole verification: what ``--json`` prints, what is stored, and what the report is made from."""
 
 from __future__ import annotations
 
 import functools
-import math
 import os
 import platform
 import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,13 +15,12 @@ from typing import Any
 import jax
 
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.contract import provenance
-from jaxdyn.engine.registry import home
+from jaxdyn.engine.jsonable import finite
+from jaxdyn.engine.outcome import Cost, Verified, entry
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import field_table, split
-from jaxdyn.engine.task import Cost, Verified
+from jaxdyn.engine.setting import split
 
-__all__ = ["entry", "environment", "payload"]
+__all__ = ["environment", "payload"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -57,70 +54,6 @@ def environment() -> dict[str, Any]:
     }
 
 
-def finite(value: Any) -> Any:
-    """The same structure with null for numbers that JSON does not know."""
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _settings(verified: Verified) -> dict[str, Any]:
-    return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
-
-
-def _entry(verified: Verified) -> dict[str, Any]:
-    claim, decision = verified.claim, verified.conclusion.decision
-    entry = {
-        "id": claim.id,
-        "theory": claim.theory,
-        "statement": claim.statement,
-        "source": claim.source,
-        "caption": claim.caption,
-        "sibling": claim.sibling,
-        "evidence": claim.evidence,
-        "assumes": [str(a) for a in claim.assumes],
-        "bounds": provenance(claim.bounds),
-        "printed": claim.printed,
-        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
-        "expected": claim.expected,
-        "verdict": decision.verdict,
-        "resolution": decision.resolution,
-        "programs": verified.programs,
-        "runs": len(verified.task.main.grid.cells()) * len(verified.task.main.seeds),
-        "diverged": decision.diverged,
-        "compile_seconds": verified.compile_seconds,
-        "run_seconds": verified.run_seconds,
-        "outside": decision.outside,
-        "checks": [asdict(c) for c in decision.checks],
-        "gates": [asdict(c) for c in decision.gates],
-        "controls": [asdict(c) for c in decision.controls],
-        "rivals": [asdict(c) for c in decision.rivals],
-        "teeth": verified.teeth,
-        "scale": verified.task.scale,
-        "seeds": len(verified.task.main.seeds),
-        "seed_range": verified.task.main.seed_range,
-        "settings": _settings(verified),
-        "command": verified.task.command,
-        "message": decision.message,
-        "home": home(claim),
-    }
-    if decision.failure is not None:
-        failure = decision.failure
-        entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
-    if claim.counterpart is not None:
-        entry |= {"counterpart": claim.counterpart, "counterpart_checks": [asdict(c) for c in decision.counterpart_checks]}
-    if verified.by is not None:
-        entry["by"] = {"fields": list(verified.task.by), "cells": verified.by}
-    return entry
-
-
-def entry(verified: Verified) -> dict[str, Any]:
-    """One claim of :func:`payload`."""
-    return dict(finite(_entry(verified)))
-
-
 def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
     """All claims of a call, and what the different programs behind them cost.
 
@@ -129,11 +62,11 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
     costs: dict[Program, Cost] = {}
     users: dict[Program, list[str]] = {}
     for verified in results:
-        for cost in verified.costs:  # a claim that failed early knows less of what its programs cost than its neighbours
+        for cost in verified.costs:  # a claim that failed early may have incomplete costs
             costs[cost.program] = max(cost, costs.get(cost.program, cost), key=lambda c: c.runs)
             users.setdefault(cost.program, []).append(verified.claim.id)
     whole = {
-        "claims": [_entry(v) for v in results],
+        "claims": [entry(v) for v in results],
         "programs": len(costs),
         "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
         "costs": [_cost(costs[program], ids) for program, ids in users.items()],

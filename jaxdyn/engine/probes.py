@@ -1,6 +1,6 @@
 """What tracing reveals about programs: shipped for the programs of the theories, kept in the user's cache folder for others.
 
-So planning traces nothing that was traced before. ``python -m jaxdyn.engine.probes`` writes the shipped file, ``probes.json``.
+So planning traces nothing that was traced before. The shipped file, ``probes.json``, is written by :mod:`jaxdyn.maintain.shipped`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxdyn.engine.reference import source_hash
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
-__all__ = ["facts_of", "write_shipped"]
+__all__ = ["SHIPPED", "facts_of", "shipped_key"]
 
 FACTS = {"bytes", "executor", "group", "heavy"}
 SHIPPED = Path(__file__).with_name("probes.json")
@@ -41,7 +41,7 @@ def _shipped() -> dict[str, dict[str, Any]]:
     return _read(SHIPPED) if jax.default_backend() == "cpu" else {}
 
 
-def _key(program: Program) -> str:
+def shipped_key(program: Program) -> str:
     """A program whatever the versions of libraries: they change chunk sizes at most."""
     facts = repr((str(program.trial), source_hash(program.trial), program.static))
     return hashlib.sha256(facts.encode()).hexdigest()[:20]
@@ -58,7 +58,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
     for program in programs:
         name = program.identity()
         if name not in known:
-            if (facts := _shipped().get(_key(program))) is not None:
+            if (facts := _shipped().get(shipped_key(program))) is not None:
                 found[program] = facts
                 continue
             try:
@@ -71,23 +71,3 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
         with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs time only
             atomic_write(file, json.dumps(known))
     return found
-
-
-def write_shipped(programs: list[Program], target: Path = SHIPPED) -> int:
-    """Write the shipped facts of these programs; returns how many there are."""
-    lines = sorted(f'"{_key(program)}": {json.dumps(probe(program))}' for program in programs)
-    atomic_write(target, "{\n" + ",\n".join(lines) + "\n}\n")
-    return len(lines)
-
-
-def _of_theories() -> list[Program]:
-    """All programs of all claims at quick scale, as they are planned."""
-    from jaxdyn.engine import registry
-    from jaxdyn.engine.verify import make_plan
-
-    programs = [job.program for job in make_plan(registry.select([])).jobs]
-    return [Program(program.trial, program.setting, program.static) for program in programs]
-
-
-if __name__ == "__main__":
-    print(f"{write_shipped(_of_theories())} programs written to {SHIPPED.name}")

@@ -51,7 +51,7 @@ _homes: dict[str, tuple[Claim, str]] = {}  # of all claims met in this process, 
 
 
 def _theories(names: Collection[str] | None = None) -> Iterator[Source]:
-    from jaxdyn import theories
+    theories = importlib.import_module("jaxdyn.theories")
 
     for info in sorted(pkgutil.iter_modules(theories.__path__), key=lambda i: i.name):
         if names is None or info.name in names:
@@ -207,7 +207,7 @@ def _engine_files() -> list[Path]:
 
 
 def _theories_key() -> str:
-    from jaxdyn import theories
+    theories = importlib.import_module("jaxdyn.theories")
 
     folders = [Path(path) for path in theories.__path__]
     facts = [str(folder) for folder in folders if folder != THEORIES]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import xarray as xr
 
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Chunk, Program, Result
+from jaxdyn.engine.chunk import Chunk, Job, Program, Result
 from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import MAP_RUNS, run_chunk
@@ -33,7 +33,7 @@ from jaxdyn.errors import StoreError, UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "MOST_SEEDS", "Job", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
+__all__ = ["MEMORY", "MOST_SEEDS", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
 LONGEST = 60.0  # expected seconds of a chunk under ``map``: what a killed sweep can lose, and what waits for a free worker
@@ -95,20 +95,6 @@ def sweep(
         return run(None)
     with storage.open_folder(Path(out), f"sweep of {ref_to(trial).title}") as folder:
         return run(folder)
-
-
-@dataclasses.dataclass
-class Job:
-    """One program and its chunks; ``done`` are the chunks whose runs are stored."""
-
-    program: Program
-    chunks: list[Chunk]
-    done: list[Chunk] = dataclasses.field(default_factory=list)
-
-    @property
-    def runs(self) -> int:
-        """Runs in all chunks."""
-        return sum(c.runs for c in self.chunks)
 
 
 def plan(

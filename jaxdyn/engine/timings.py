@@ -1,7 +1,7 @@
 """What programs cost: on this machine (remembered in the user's cache folder), else on a reference machine (shipped).
 
-For planning, longest first, and for the announced minutes. ``python -m jaxdyn.engine.timings DIR`` writes the shipped file,
-``costs.json``, from the results of a verification that compiled everything itself.
+For planning, longest first, and for the announced minutes. ``python -m jaxdyn.maintain costs`` writes the shipped
+file, ``costs.json``.
 """
 
 from __future__ import annotations
@@ -11,22 +11,19 @@ import contextlib
 import functools
 import json
 import math
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.chunk import Job, Program
+from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
-if TYPE_CHECKING:
-    from jaxdyn.engine.chunk import Program
-    from jaxdyn.engine.sweep import Job
+__all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "remember", "runs_within"]
 
-__all__ = ["expected", "guessed", "remember", "runs_within", "write_reference"]
-
-COMPILE, RUN = 4.0, 0.05  # seconds for a program, and for a run, that no machine has met
+COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")
 TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
 NO_SIZES = ("every",)  # static numbers that make a run no longer
@@ -39,7 +36,7 @@ def _file() -> Path:
     return cache_dir() / "timings.json"
 
 
-class Met(NamedTuple):
+class ProgramTimes(NamedTuple):
     """What a program cost on this machine."""
 
     compile_seconds: float
@@ -49,11 +46,13 @@ class Met(NamedTuple):
 
 
 @functools.cache
-def _known() -> dict[str, Met]:
+def _known() -> dict[str, ProgramTimes]:
     """What programs cost on this machine."""
     try:
         known = json.loads(_file().read_text())
-        return {name: Met(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in known.items()}
+        return {
+            name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in known.items()
+        }
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 
@@ -73,14 +72,14 @@ def _shipped() -> tuple[float, dict[str, Times]]:
 def _reference() -> dict[str, Times]:
     """What programs cost on the reference machine, in seconds of this one."""
     calibration, programs = _shipped()
-    slower = _calibration() / calibration if programs else 1.0
+    slower = calibrate() / calibration if programs else 1.0
     return {name: (slower * a, slower * b) for name, (a, b) in programs.items()}
 
 
 def runs_within(seconds: float, program: Program) -> int:
     """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
     programs = _shipped()[1]
-    _, per_run = programs.get(_name(program)) or _alike(program, programs) or (COMPILE, RUN)
+    _, per_run = programs.get(program_name(program)) or _alike(program, programs) or (COMPILE, RUN)
     return max(1, int(seconds / max(per_run, 1e-9)))
 
 
@@ -120,7 +119,7 @@ def _size(value: Any) -> float:
     return float(value) if isinstance(value, int) and value > 1 else 1.0
 
 
-def _calibration() -> float:
+def calibrate() -> float:
     """Seconds of a fixed piece of Python on one core, the best of many: how machines are compared."""
     best = float("inf")
     for _ in range(REPEATS):
@@ -132,7 +131,8 @@ def _calibration() -> float:
     return best
 
 
-def _name(program: Program) -> str:
+def program_name(program: Program) -> str:
+    """How the files of times call a program: its trial and its static fields."""
     return f"{program.trial.title} {program.static}"
 
 
@@ -147,21 +147,21 @@ def expected(job: Job) -> float:
     runs = sum(c.runs for c in job.chunks if c not in job.done)
     if runs == 0:
         return 0.0
-    met = _known().get(_name(job.program))
+    met = _known().get(program_name(job.program))
     if met is not None:
         compile_seconds, per_run = met.compile_seconds, met.run_seconds
         if met.compiled == _compiled(job):
             compile_seconds = TRACING * compile_seconds if met.again is None else met.again
     else:
         costs = {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _known().items()}}
-        compile_seconds, per_run = _reference().get(_name(job.program)) or _alike(job.program, costs) or (COMPILE, RUN)
+        compile_seconds, per_run = _reference().get(program_name(job.program)) or _alike(job.program, costs) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
 
 def guessed(job: Job) -> bool:
     """Whether a program that is still to run has not run at its size before, here or on the reference machine."""
     left = any(c not in job.done for c in job.chunks)
-    return left and _name(job.program) not in _known() and _name(job.program) not in _reference()
+    return left and program_name(job.program) not in _known() and program_name(job.program) not in _reference()
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
@@ -170,47 +170,11 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
     for job in jobs:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
-            name, compiled, seconds = _name(job.program), _compiled(job), cost["compile_seconds"]
-            old = known.get(name, Met(0.0, 0.0))
+            name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
+            old = known.get(name, ProgramTimes(0.0, 0.0))
             again = seconds if old.compiled == compiled else None
             # a compilation that the cache answered is no measure of one
-            known[name] = Met(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
-    from jaxdyn.engine.store import atomic_write
-
+            known[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
         atomic_write(_file(), json.dumps(known))
     _known.cache_clear()
-
-
-def write_reference(folder: Path, target: Path = REFERENCE) -> int:
-    """Write the shipped costs from the shards of an output folder; returns the number of programs.
-
-    Raises:
-        UsageError: the folder holds no shards.
-    """
-    from jaxdyn.engine.chunk import Program
-    from jaxdyn.engine.reference import Ref
-    from jaxdyn.engine.store import atomic_write, read_shard
-
-    spent: dict[str, list[float]] = {}
-    for shard in sorted(folder.glob("shards/*/*.nc")):
-        facts = read_shard(shard)[1].facts
-        parts = facts["program"]
-        static = tuple((name, _hashable(value)) for name, value in parts["static"])
-        total = spent.setdefault(_name(Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static)), [0.0, 0.0, 0.0])
-        for i, key in enumerate(("compile_seconds", "run_seconds", "runs")):
-            total[i] += facts[key]
-    if not spent:
-        raise UsageError(f"{folder} holds no shards; give the folder that was --out of `jaxdyn verify`")
-    programs = {name: [round(a, 3), float(f"{b / runs:.3g}")] for name, (a, b, runs) in sorted(spent.items())}
-    atomic_write(target, json.dumps({"calibration_seconds": round(_calibration(), 5), "programs": programs}, indent=1) + "\n")
-    return len(programs)
-
-
-def _hashable(value: Any) -> Any:
-    """JSON's lists as the tuples that they were."""
-    return tuple(map(_hashable, value)) if isinstance(value, list) else value
-
-
-if __name__ == "__main__":
-    print(f"{write_reference(Path(sys.argv[1]))} programs written to {REFERENCE.name}")

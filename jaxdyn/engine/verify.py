@@ -13,15 +13,16 @@ import xarray as xr
 
 from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
-from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import error_decision
 from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import Job, execute, load_stored, plan, seed_tuple, wait_for_first
-from jaxdyn.engine.task import Conclusion, Cost, Plan, Task, Verified
+from jaxdyn.engine.sweep import execute, load_stored, plan, seed_tuple, wait_for_first
+from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 

@@ -19,9 +19,9 @@ import numpy as np
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-import jaxdyn as jd
 from jaxdyn import metrics, nn, text, train
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.setting import Swept, setting
 from jaxdyn.errors import require
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun
@@ -44,7 +44,7 @@ OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
 FREQUENT = 4096  # words whose embeddings are compared: the cost grows with the square
 
 
-@jd.setting
+@setting
 class Reading:
     """One training run on a text; the defaults take half a minute on one core.
 
@@ -73,10 +73,10 @@ class Reading:
         dtype: of the network.
     """
 
-    lr: jd.Swept = 1e-3
-    clip: jd.Swept = 0.5
-    lowest_mlp: jd.Swept = 1.0
-    query_key: jd.Swept = 1.0
+    lr: Swept = 1e-3
+    clip: Swept = 0.5
+    lowest_mlp: Swept = 1.0
+    query_key: Swept = 1.0
     optimizer: Literal["adam", "sgd"] = "adam"
     text: str = "topics"
     digest: str = ""

@@ -13,7 +13,7 @@ from jaxdyn.cli.conclusions import basis, keep, kept
 from jaxdyn.engine import registry
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
 from jaxdyn.engine.judge import Check
-from jaxdyn.engine.task import Conclusion
+from jaxdyn.engine.outcome import Conclusion
 from jaxdyn.engine.verify import make_plan
 
 CHECKS = [

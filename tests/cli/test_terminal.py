@@ -8,8 +8,9 @@ from jaxdyn.cli.terminal import JUDGING, STARTING, announcement, lines, summary
 from jaxdyn.engine import task as task_module
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
 from jaxdyn.engine.judge import Check
+from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.reference import load_file
-from jaxdyn.engine.task import Conclusion, Plan, Verified
+from jaxdyn.engine.task import Plan
 from jaxdyn.engine.verify import make_plan
 
 from ..engine.conftest import TOYS

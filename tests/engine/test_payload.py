@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from jaxdyn.engine import payload as module
-from jaxdyn.engine.decision import Decision, Outcome, error_decision
+from jaxdyn.engine.decision import Decision, Outcome
 from jaxdyn.engine.judge import Check
-from jaxdyn.engine.payload import entry, environment, payload
-from jaxdyn.engine.task import Conclusion, Cost, Verified
+from jaxdyn.engine.outcome import Conclusion, Cost, Verified, entry
+from jaxdyn.engine.payload import environment, payload
 from jaxdyn.engine.verify import make_plan
 
 DECISION = Decision(
@@ -52,25 +52,6 @@ def test_what_is_no_number_is_null_and_all_of_it_is_json(results):
     assert check["value"] is None and check["bound"] == [0.0, None] and check["interval"] == [None, 0.2]
     assert whole["claims"][0]["teeth"] == {"error": ["10% off"]}
     assert whole["claims"][0] == json.loads(json.dumps(entry(results[0])))
-
-
-def test_settings_and_seeds_are_those_of_the_task(toys):
-    (task,) = make_plan([toys.CLAIMS[0]], seeds=[5, 6, 9], overrides={"rate": 2.0}).tasks
-    found = entry(Verified(task.claim, task, Conclusion(DECISION)))
-    assert found["seeds"] == 3 and found["seed_range"] == "5, 6, 9"
-    assert found["settings"]["rate"] == [2.0] and found["settings"]["lr"] == [0.01, 0.02]
-    (task,) = make_plan([toys.CLAIMS[0]], seeds=range(4, 8)).tasks
-    assert entry(Verified(task.claim, task, Conclusion(DECISION)))["seed_range"] == "4:8"
-
-
-def test_errors_counterparts_and_maps_have_their_own_entries(plan):
-    _, printed, _ = plan.tasks
-    plain = entry(Verified(printed.claim, printed, Conclusion(DECISION)))
-    assert plain["counterpart"] == "derived" and not {"error", "by"} & set(plain)
-    cells = [{"at": {"lr": 0.1}, "verdict": "upheld"}]
-    mapped = entry(Verified(printed.claim, printed, Conclusion(error_decision(ValueError("no")), cells)))
-    assert mapped["by"] == {"fields": [], "cells": cells}
-    assert (mapped["error"]["type"], mapped["error"]["message"], mapped["verdict"]) == ("ValueError", "no", "error")
 
 
 def test_the_commit_is_that_of_the_checkout_and_a_plus_tells_of_changes(tmp_path, monkeypatch):

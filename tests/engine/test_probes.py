@@ -7,11 +7,12 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine import probes
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.probes import facts_of, write_shipped
+from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import split
+from jaxdyn.maintain.shipped import write_probes
 
 
 @pytest.fixture
@@ -70,7 +71,7 @@ def shipped(tmp_path, monkeypatch):
 
 def test_shipped_programs_are_not_traced(toys, programs, shipped):
     first = facts_of(programs)
-    assert write_shipped(programs[:2], shipped) == 2
+    assert write_probes(programs[:2], shipped) == 2
     (shipped.parent / "probes.json").unlink()  # a new machine
     probe.cache_clear()
     probes._shipped.cache_clear()
@@ -80,7 +81,7 @@ def test_shipped_programs_are_not_traced(toys, programs, shipped):
 
 
 def test_programs_whose_sources_changed_are_traced(toys, programs, shipped, monkeypatch):
-    write_shipped(programs, shipped)
+    write_probes(programs, shipped)
     (shipped.parent / "probes.json").unlink(missing_ok=True)
     probe.cache_clear()
     toys.TRACES.clear()
@@ -95,7 +96,7 @@ def test_the_shipped_facts_are_those_of_tracing():
     checked = 0
     for claim in all_claims().values():
         program = Program(ref_to(claim.trial), ref_to(claim.quick.setting), split(claim.quick.cells()[0])[0])
-        if (facts := known.get(probes._key(program))) is not None:
+        if (facts := known.get(probes.shipped_key(program))) is not None:
             assert facts["executor"] == probe(program)["executor"]
             checked += 1
         if checked == 3:  # the key of each program is of all sources it uses

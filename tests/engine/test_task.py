@@ -1,13 +1,10 @@
-"""The task of a claim: the command that repeats it, whether the caller took something away, and how an outcome is shown."""
+"""The task of a claim: the command that repeats it and whether the caller took something away."""
 
 import shlex
 
 import pytest
 
 from jaxdyn.cli import main as cli
-from jaxdyn.engine.decision import Decision, Outcome
-from jaxdyn.engine.judge import Check
-from jaxdyn.engine.task import Conclusion, Verified
 from jaxdyn.engine.verify import make_plan
 
 from .conftest import TOYS
@@ -66,25 +63,3 @@ def test_a_plan_counts_runs_and_asks_for_all_of_them(toys):
     assert plan.runs == 32 and plan.done == 0, "16 of both claims and 16 of a control"
     assert [len(task.requests) for task in plan.tasks] == [2, 1]
     assert plan.seconds() == pytest.approx(sum(plan.job_seconds())) and plan.seconds() > 0
-
-
-def test_an_outcome_tells_what_passed_and_what_did_not(toys):
-    """Each check with its sign; a gate as a gate; an opponent that nothing rejects with the values that pass."""
-    checks = [Check(name, 2.0, 1.0, passed) for name, passed in (("good", True), ("bad", False), ("open", None))]
-    outcomes = [Outcome("c", True, []), Outcome("d", False, checks[:1])]
-    decision = Decision("refuted", checks, [Check("g", 3.0, 1.0, True, gate=True)], outcomes, [Outcome("r", False, [], "too few")])
-    task = make_plan([toys.CLAIMS[0]]).tasks[0]
-    outcome = Verified(task.claim, task, Conclusion(decision))
-    assert repr(outcome).splitlines() == [
-        "toy.decay: refuted (expected upheld)",
-        "  gate g: 3, bound 1",
-        "  ok   good: 2, bound 1",
-        "  FAIL bad: 2, bound 1",
-        "  ?    open: 2, bound 1",
-        "  control c: rejected",
-        "  control d: NOT rejected: also passes with good: 2, bound 1",
-        "  rival r: NOT rejected: too few",
-    ]
-    cells = [row.split("</td>")[0].split("<td>")[-1] for row in outcome._repr_html_().split("<tr>")[2:]]
-    assert cells == ["gate: g", "good", "bad", "open", "control: c", "control: d", "rival: r"]
-    assert not outcome.as_expected and outcome.teeth == {"good": [], "bad": [], "open": []}

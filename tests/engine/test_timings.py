@@ -1,4 +1,4 @@
-"""What programs are expected to cost, on a machine that has and has not met them."""
+"""What programs are expected to cost, on a machine that has and has not run them."""
 
 import dataclasses
 import json
@@ -33,8 +33,8 @@ def forget():
 
 def ship(file, monkeypatch, toys, slower=1.0):
     (job,) = make_plan([toys.CLAIMS[0]]).jobs
-    monkeypatch.setattr(timings, "_calibration", lambda: 0.01 * slower)
-    file.write_text(json.dumps({"calibration_seconds": 0.01, "programs": {timings._name(job.program): [7.0, 0.5]}}))
+    monkeypatch.setattr(timings, "calibrate", lambda: 0.01 * slower)
+    file.write_text(json.dumps({"calibration_seconds": 0.01, "programs": {timings.program_name(job.program): [7.0, 0.5]}}))
     forget()
 
 
@@ -67,7 +67,7 @@ def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
         "another:trial ()": [9.0, 9.0],
     }
     new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}))
-    monkeypatch.setattr(timings, "_calibration", lambda: 0.01)
+    monkeypatch.setattr(timings, "calibrate", lambda: 0.01)
     forget()
     costs = timings._reference()
     assert timings._alike(program, costs) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
@@ -110,16 +110,6 @@ def test_an_odd_reference_costs_the_estimate_only(new_machine, toys, content):
     assert make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(timings.COMPILE + 32 * timings.RUN)
 
 
-def test_the_reference_is_written_from_a_folder(new_machine, toys, tmp_path):
-    with pytest.raises(jd.UsageError, match="holds no shards"):
-        timings.write_reference(tmp_path)
-    jd.verify(toys.CLAIMS[0], out=tmp_path / "out")
-    assert timings.write_reference(tmp_path / "out", new_machine) == 1
-    shipped = json.loads(new_machine.read_text())
-    (job,) = make_plan([toys.CLAIMS[0]]).jobs
-    assert list(shipped["programs"]) == [timings._name(job.program)] and shipped["calibration_seconds"] > 0
-
-
 def test_the_shipped_costs_know_the_programs_of_every_theory(monkeypatch):
     """Estimates on a new machine are honest: at least nine programs of ten were measured."""
     monkeypatch.undo()
@@ -128,5 +118,5 @@ def test_the_shipped_costs_know_the_programs_of_every_theory(monkeypatch):
     trials = {name.split(" ")[0] for name in measured}
     claims = all_claims().values()
     programs = {Program(ref_to(c.trial), ref_to(c.quick.setting), split(cell)[0]) for c in claims for cell in c.quick.cells()}
-    known = [program for program in programs if timings._name(program) in measured or program.trial.title in trials]
+    known = [program for program in programs if timings.program_name(program) in measured or program.trial.title in trials]
     assert len(programs) > 80 and len(known) >= 0.9 * len(programs)

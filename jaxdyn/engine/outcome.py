@@ -1,0 +1,230 @@
+"""What a verification comes to: the conclusion on one claim, what its programs cost, and the claim's entry in JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.contract import provenance
+from jaxdyn.engine.decision import Decision, Outcome, teeth
+from jaxdyn.engine.jsonable import finite
+from jaxdyn.engine.judge import Check, bound_text
+from jaxdyn.engine.registry import home
+from jaxdyn.engine.setting import field_table
+from jaxdyn.engine.task import Task
+from jaxdyn.errors import UsageError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Conclusion", "Cost", "Verified", "entry"]
+
+SIGNS = {True: "ok  ", False: "FAIL", None: "?   "}
+OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Conclusion:
+    """What follows from a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
+
+    decision: Decision
+    by: list[dict[str, Any]] | None = None
+    figure: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What one program of a claim cost in this call; zero where all its runs were stored or where it failed."""
+
+    program: Program
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    runs: int = 0
+    cpu_seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Verified:
+    """A claim's outcome: the conclusion, the labelled data, and what it cost."""
+
+    claim: Claim
+    task: Task
+    conclusion: Conclusion
+    data: xr.Dataset | None = None
+    control_data: dict[str, xr.Dataset] = dataclasses.field(default_factory=dict)
+    costs: tuple[Cost, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """One of upheld, refuted, toothless, inconclusive, measured, error."""
+        return self.conclusion.decision.verdict
+
+    @property
+    def checks(self) -> list[Check]:
+        """The judge's checks on the main runs."""
+        return self.conclusion.decision.checks
+
+    @property
+    def controls(self) -> list[Outcome]:
+        """The outcome of every negative control."""
+        return self.conclusion.decision.controls
+
+    @property
+    def gates(self) -> list[Check]:
+        """What had to be true of the runs before the statement speaks."""
+        return self.conclusion.decision.gates
+
+    @property
+    def rivals(self) -> list[Outcome]:
+        """The outcome of every rival."""
+        return self.conclusion.decision.rivals
+
+    @property
+    def teeth(self) -> dict[str, list[str]]:
+        """For every check the controls and rivals that it rejects."""
+        return teeth(self.checks, [*self.controls, *self.rivals])
+
+    @property
+    def resolution(self) -> dict[str, dict[str, Any]]:
+        """The smallest distortions that are rejected."""
+        return self.conclusion.decision.resolution
+
+    @property
+    def by(self) -> list[dict[str, Any]] | None:
+        """The verdict in each cell of the fields of ``by``."""
+        return self.conclusion.by
+
+    @property
+    def as_expected(self) -> bool:
+        """Whether the verdict is the expected one."""
+        return self.verdict == self.claim.expected
+
+    @property
+    def programs(self) -> int:
+        """How many programs the claim needs."""
+        return len(self.costs)
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds of compilation of its programs; one that serves several claims counts in each of them."""
+        return sum(c.compile_seconds for c in self.costs)
+
+    @property
+    def run_seconds(self) -> float:
+        """Seconds of running its programs; one that serves several claims counts in each of them."""
+        return sum(c.run_seconds for c in self.costs)
+
+    def to_json(self) -> dict[str, Any]:
+        """The claim's entry of ``jaxdyn verify --json``: JSON types only, null for numbers that are not finite."""
+        return entry(self)
+
+    def plot(self) -> Figure:
+        """The claim's figure: its own plot, or measurement against prediction.
+
+        Raises:
+            UsageError: there are no data, since the trial raised.
+        """
+        if self.data is None:
+            raise UsageError(f"{self.claim.id} has no data to plot: {self.conclusion.decision.message}")
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        from jaxdyn import plotting
+
+        style: Any = plotting.STYLE
+        with matplotlib.rc_context(style):
+            fig = Figure(figsize=(7, 3.5), layout="constrained", facecolor="white")
+            (self.claim.plot or plotting.default_plot)(self.data, fig)
+            plotting.finish(fig)
+        return fig
+
+    def __repr__(self) -> str:
+        lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
+        lines += [f"  {'gate' if c.gate else SIGNS[c.passed]} {c}" for c in (*self.gates, *self.checks)]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
+        message = self.conclusion.decision.message
+        return "\n".join([*lines, *([f"  {message}"] if message else [])])
+
+    def _repr_html_(self) -> str:
+        """How a notebook shows it: verdict, statement, and a table of checks and controls."""
+        checks = [*self.gates, *self.checks]
+        rows = [
+            (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
+        ]
+        for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
+            rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+        head = "".join(f"<th>{word}</th>" for word in ("check", "value", "bound", "outcome"))
+        message = self.conclusion.decision.message
+        note = f"<p>{html.escape(message)}</p>" if message else ""
+        title = f"<b>{html.escape(self.claim.id)}</b>: {self.verdict} (expected {self.claim.expected})"
+        return f"<div><p>{title}</p><p>{html.escape(self.claim.statement)}</p>{note}<table><tr>{head}</tr>{body}</table></div>"
+
+
+def _why(control: Outcome) -> str:
+    """Why a control was not rejected: its reason, or the values with which its checks pass."""
+    return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
+
+
+def _settings(verified: Verified) -> dict[str, Any]:
+    return {row["name"]: row["value"] for row in field_table(verified.task.main.grid)}
+
+
+def _entry(verified: Verified) -> dict[str, Any]:
+    claim, decision = verified.claim, verified.conclusion.decision
+    entry = {
+        "id": claim.id,
+        "theory": claim.theory,
+        "statement": claim.statement,
+        "source": claim.source,
+        "caption": claim.caption,
+        "sibling": claim.sibling,
+        "evidence": claim.evidence,
+        "assumes": [str(a) for a in claim.assumes],
+        "bounds": provenance(claim.bounds),
+        "printed": claim.printed,
+        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
+        "expected": claim.expected,
+        "verdict": decision.verdict,
+        "resolution": decision.resolution,
+        "programs": verified.programs,
+        "runs": len(verified.task.main.grid.cells()) * len(verified.task.main.seeds),
+        "diverged": decision.diverged,
+        "compile_seconds": verified.compile_seconds,
+        "run_seconds": verified.run_seconds,
+        "outside": decision.outside,
+        "checks": [dataclasses.asdict(c) for c in decision.checks],
+        "gates": [dataclasses.asdict(c) for c in decision.gates],
+        "controls": [dataclasses.asdict(c) for c in decision.controls],
+        "rivals": [dataclasses.asdict(c) for c in decision.rivals],
+        "teeth": verified.teeth,
+        "scale": verified.task.scale,
+        "seeds": len(verified.task.main.seeds),
+        "seed_range": verified.task.main.seed_range,
+        "settings": _settings(verified),
+        "command": verified.task.command,
+        "message": decision.message,
+        "home": home(claim),
+    }
+    if decision.failure is not None:
+        failure = decision.failure
+        entry["error"] = {"type": failure.kind, "message": failure.message, "place": failure.place}
+    if claim.counterpart is not None:
+        entry |= {
+            "counterpart": claim.counterpart,
+            "counterpart_checks": [dataclasses.asdict(c) for c in decision.counterpart_checks],
+        }
+    if verified.by is not None:
+        entry["by"] = {"fields": list(verified.task.by), "cells": verified.by}
+    return entry
+
+
+def entry(verified: Verified) -> dict[str, Any]:
+    """The entry of one claim, in JSON types."""
+    return dict(finite(_entry(verified)))

@@ -1,0 +1,60 @@
+"""The files that ship with the package: what tracing reveals about the theories' programs, and what these cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from jaxdyn.engine import registry
+from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.probes import SHIPPED, shipped_key
+from jaxdyn.engine.program import probe
+from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.store import atomic_write, read_shard
+from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
+from jaxdyn.engine.verify import make_plan
+from jaxdyn.errors import UsageError
+
+__all__ = ["theory_programs", "write_costs", "write_probes"]
+
+
+def theory_programs() -> list[Program]:
+    """All programs of all claims at quick scale, as they are planned."""
+    programs = [job.program for job in make_plan(registry.select([])).jobs]
+    return [Program(program.trial, program.setting, program.static) for program in programs]
+
+
+def write_probes(programs: Iterable[Program], target: Path = SHIPPED) -> int:
+    """Write what tracing reveals about these programs; returns how many there are."""
+    lines = sorted(f'"{shipped_key(program)}": {json.dumps(probe(program))}' for program in programs)
+    atomic_write(target, "{\n" + ",\n".join(lines) + "\n}\n")
+    return len(lines)
+
+
+def write_costs(folder: Path, target: Path = REFERENCE) -> int:
+    """Write what programs cost, from the shards of a verification that compiled everything itself; returns the number of programs.
+
+    Raises:
+        UsageError: the folder holds no shards.
+    """
+    totals: dict[str, list[float]] = {}
+    for shard in sorted(folder.glob("shards/*/*.nc")):
+        facts = read_shard(shard)[1].facts
+        parts = facts["program"]
+        static = tuple((name, _hashable(value)) for name, value in parts["static"])
+        name = program_name(Program(Ref(**parts["trial"]), Ref(**parts["setting"]), static))
+        total = totals.setdefault(name, [0.0, 0.0, 0.0])
+        for i, key in enumerate(("compile_seconds", "run_seconds", "runs")):
+            total[i] += facts[key]
+    if not totals:
+        raise UsageError(f"{folder} holds no shards; give the folder that was --out of `jaxdyn verify`")
+    programs = {name: [round(a, 3), float(f"{b / runs:.3g}")] for name, (a, b, runs) in sorted(totals.items())}
+    atomic_write(target, json.dumps({"calibration_seconds": round(calibrate(), 5), "programs": programs}, indent=1) + "\n")
+    return len(programs)
+
+
+def _hashable(value: Any) -> Any:
+    """JSON's lists as the tuples that they were."""
+    return tuple(map(_hashable, value)) if isinstance(value, list) else value
