@@ -21,10 +21,14 @@ from jaxdyn.theories.assort.trials.order import trial
 QUICK = CLAIMED.replace(steps=2400, samples=12)  # twice as long as in the claims
 SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 3)}
 OPTIONS = {
-    "--height": {"type": int, "metavar": "N", "help": "edges between a root and its leaf (default: 2; 4 at --scale paper)"},
-    "--codes": {"type": int, "metavar": "N", "help": "of the autoencoder (default: 32; 128 at --scale paper)"},
-    "--rate": {"type": int, "metavar": "N", "help": "tokens of a code (default: 8)"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 2400, a multiple of 12; 4000 at --scale paper, of 4)"},
+    "--height": {"type": int, "metavar": "N", "help": "edges from a root to its leaves (default: 2; 4 at --scale paper)"},
+    "--codes": {"type": int, "metavar": "N", "help": "codes of the autoencoder (default: 32; 128 at --scale paper)"},
+    "--rate": {"type": int, "metavar": "N", "help": "tokens per code (default: 8)"},
+    "--steps": {
+        "type": int,
+        "metavar": "N",
+        "help": "steps of training (default: 2400, a multiple of 12; 4000 at --scale paper, of 4)",
+    },
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 4; 3 at --scale paper)"},
 }
 COLORS = ("control", "theory", "third", "fourth", "measured", "control")

@@ -31,10 +31,10 @@ SCALES = {
 METHODS = ("coconut", "cot", "no_cot")
 OPTIONS = {
     "--data": {"required": True, "metavar": "FILE", "help": "a released file of ProsQA"},
-    "--methods": {"nargs": "+", "choices": model.METHODS, "help": f"(default: {' '.join(METHODS)})"},
+    "--methods": {"nargs": "+", "choices": model.METHODS, "help": f"methods to train (default: {' '.join(METHODS)})"},
     "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 0 1 2; 0 at --scale quick)"},
-    "--width": {"type": int, "metavar": "N", "help": "of the decoder, a multiple of 32 (default: 256; 32 at --scale quick)"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training, all stages (default: 100000; 400 at --scale quick)"},
+    "--width": {"type": int, "metavar": "N", "help": "width of the decoder, a multiple of 32 (default: 256; 32 at --scale quick)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training in all (default: 100000; 400 at --scale quick)"},
 }
 Runs = dict[str, list[longrun.Run]]
 

@@ -15,7 +15,9 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.coc import drawing
 
 RECORD = Path(__file__).parents[1] / "benchmarks/results/coc_prosqa.json"
-OPTIONS = {"--record": {"default": str(RECORD), "metavar": "FILE", "help": "the studies (default: those that come with jaxdyn)"}}
+OPTIONS = {
+    "--record": {"default": str(RECORD), "metavar": "FILE", "help": "file of studies (default: benchmarks/results/coc_prosqa.json)"}
+}
 
 
 def load(path: str) -> dict:

@@ -5,7 +5,6 @@ run that was being trained, and cogo_table2, cogo_fig4, cogo_fig5 and cogo_carri
 Choose a part with ``--groups 23,71 --hidden 256,512``. Paper: arXiv 2410.01779, section 6.
 """
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +24,10 @@ HIDDEN = {"quick": (256, 512), "paper": (256, 512, 1024, 2048)}
 DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)
 SEEDS = (1, 2, 3, 4, 5)
 LR = 0.01
+OPTIONS = {
+    "--groups": {"default": "", "metavar": "D,D", "help": "groups (default: 23; 23,71,127 at --scale paper)"},
+    "--hidden": {"default": "", "metavar": "Q,Q", "help": "hidden nodes (default: 256,512; up to 2048 at --scale paper)"},
+}
 
 
 def networks(
@@ -81,11 +84,13 @@ def rows(ds: xr.Dataset, classified: xr.Dataset, place: dict) -> list[dict]:
     return lines
 
 
-def run(scale: str, out: Path, groups: Sequence[str] = (), hidden: Sequence[int] = ()) -> None:
+def run(scale: str, out: Path, groups: str = "", hidden: str = "") -> None:
     """Train the missing networks, smallest first, and print the table of all cells after each size."""
+    chosen = [x for x in groups.split(",") if x]
+    widths = [int(x) if x.isdigit() else 0 for x in hidden.split(",") if x]
     lines: list[dict] = []
-    for group in groups or GROUPS[scale]:
-        for q in hidden or HIDDEN[scale]:
+    for group in chosen or GROUPS[scale]:
+        for q in widths or HIDDEN[scale]:
             ds = networks(out, group, q)
             lines += rows(ds, classes(ds, group), {"d": parse(group).order, "q": q})
             experiment.table(
@@ -93,16 +98,5 @@ def run(scale: str, out: Path, groups: Sequence[str] = (), hidden: Sequence[int]
             )
 
 
-def main() -> int:
-    """The shared arguments, and a choice of groups and widths."""
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--groups", default="", help="groups, e.g. 23,71")
-    own.add_argument("--hidden", default="", help="numbers of hidden nodes, e.g. 256,512")
-    mine, rest = own.parse_known_args()
-    groups = tuple(x for x in mine.groups.split(",") if x)
-    hidden = tuple(int(x) if x.isdigit() else 0 for x in mine.hidden.split(",") if x)
-    return experiment.main(lambda scale, out: run(scale, out, groups, hidden), __doc__, rest)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(experiment.main(run, __doc__, options=OPTIONS))

@@ -35,9 +35,9 @@ SCALES = {
 FACTORS = {"quick": [1 / 3, 1.0, 3.0], "paper": [1 / 10, 1 / 3, 1.0, 3.0]}
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "tokens (default: bytes)"},
+    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "kind of tokens (default: bytes)"},
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3)"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 160; 800 at --scale paper)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 160; 800 at --scale paper)"},
 }
 COLORS = ("theory", "theory", "measured", "measured", "third", "third", "fourth", "fourth", "fifth")
 

@@ -20,7 +20,7 @@ SCALES = {
 }
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "tokens (default: bytes)"},
+    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "kind of tokens (default: bytes)"},
 }
 TITLES = {"full": "full Adam", "galore": "GaLore"}
 

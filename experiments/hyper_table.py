@@ -36,7 +36,7 @@ ROWS = {
 COLORS = ("third", "fifth", "measured", "theory")
 OPTIONS = {
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 5)"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 6000; 12000 at --scale paper)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 6000; 12000 at --scale paper)"},
     "--only": {"metavar": "ROW", "choices": tuple(ROWS), "help": "one row of the table (default: all)"},
 }
 

@@ -39,10 +39,10 @@ SCALES = {
 }
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "depths"},
-    "--lr": {"type": float, "nargs": "+", "metavar": "RATE", "help": "learning rates"},
-    "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds"},
-    "--epochs": {"type": int, "metavar": "N", "help": "passes over the text"},
+    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "numbers of layers (default: 1 3; up to 10 at --scale paper)"},
+    "--lr": {"type": float, "nargs": "+", "metavar": "RATE", "help": "learning rates (default: those of the figure)"},
+    "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 1 2 3)"},
+    "--epochs": {"type": int, "metavar": "N", "help": "passes over the text (default: 8; 20 at --scale paper)"},
 }
 
 

@@ -25,10 +25,10 @@ QUICK = jd.grid(Depth, shape=["1x48", "2x40", "3x32", "6x24", "12x16"], lr=[4e-3
 SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 4)}
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "tokens (default: bytes)"},
-    "--vocabulary": {"type": int, "metavar": "N", "help": "tokens (default: 256, the bytes)"},
-    "--weights": {"type": int, "metavar": "N", "help": "of every shape"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 600; 4000 at --scale paper)"},
+    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "kind of tokens (default: bytes)"},
+    "--vocabulary": {"type": int, "metavar": "N", "help": "number of tokens (default: 256, the bytes)"},
+    "--weights": {"type": int, "metavar": "N", "help": "weights per shape (default: 33 thousand; 1.1 million at --scale paper)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 600; 4000 at --scale paper)"},
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 4)"},
 }
 

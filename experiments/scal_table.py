@@ -28,7 +28,7 @@ SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 
 BUDGETS, SIZES, NOISE = np.geomspace(6e18, 3e21, 9), np.geomspace(7e7, 1.6e10, 15), 0.005  # of Hoffmann, section 3.2
 LADDER = {"width": WIDTHS}
 NAMES = dict(zip(approaches.APPROACHES, published.APPROACHES, strict=True))
-OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "seeds of the trained models (default: 4)"}}
+OPTIONS = {"--seeds": {"type": int, "metavar": "N", "help": "number of seeds of the trained models (default: 4)"}}
 
 
 def parameters() -> list[dict]:

@@ -30,10 +30,10 @@ SCALES = {
     "paper": {"largest": 7, "width": 256, "heads": 8, "batch": 256, "steps": 20_000, "problems": 2000, "looked": 100, "lr": 1e-3},
 }
 OPTIONS = {
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 2000; 20000 at --scale paper)"},
-    "--width": {"type": int, "metavar": "N", "help": "of the decoder (default: 64; 256 at --scale paper)"},
-    "--largest": {"type": int, "metavar": "N", "help": "most vertices of a graph (default: 6; 7 at --scale paper)"},
-    "--seed": {"type": int, "metavar": "N", "help": "of weights and problems (default: 0)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 2000; 20000 at --scale paper)"},
+    "--width": {"type": int, "metavar": "N", "help": "width of the decoder (default: 64; 256 at --scale paper)"},
+    "--largest": {"type": int, "metavar": "N", "help": "vertices of the largest graphs (default: 6; 7 at --scale paper)"},
+    "--seed": {"type": int, "metavar": "N", "help": "seed of weights and problems (default: 0)"},
 }
 RECORDS = 20
 

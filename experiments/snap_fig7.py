@@ -25,7 +25,7 @@ VARIANTS = {"trained": {}, "queries and keys fixed": {"query_key": 0.0}, "words 
 SHOWN = (0, 500, 1000, 1500)
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "depths (default: 1 3)"},
+    "--layers": {"type": int, "nargs": "+", "metavar": "L", "help": "numbers of layers (default: 1 3)"},
     "--seeds": {"type": int, "nargs": "+", "metavar": "SEED", "help": "seeds (default: 0 1 2)"},
 }
 

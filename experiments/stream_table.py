@@ -26,9 +26,9 @@ SCALES = {
 }
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
-    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "tokens (default: bytes)"},
+    "--level": {"default": "bytes", "choices": ("bytes", "bpe", "words"), "help": "kind of tokens (default: bytes)"},
     "--seeds": {"type": int, "metavar": "N", "help": "number of seeds (default: 3)"},
-    "--steps": {"type": int, "metavar": "N", "help": "of training (default: 800; 1000 at --scale paper)"},
+    "--steps": {"type": int, "metavar": "N", "help": "steps of training (default: 800; 1000 at --scale paper)"},
 }
 CURVES = {"dense": ("control", 2), "window": ("theory", 6), "recomputed": ("third", 3.5), "4 sinks": ("measured", 1.5)}
 KINDS = {False: "vanilla", True: "sink token"}
