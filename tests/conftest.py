@@ -5,7 +5,6 @@ import importlib
 import os
 import signal
 import sys
-import threading
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +25,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # for programs that the test
 import jax
 import numpy as np
 import pytest
-from jax._src.interpreters import mlir
 from threadpoolctl import threadpool_limits
 
 from jaxdyn.engine.program import use_compilation_cache
@@ -35,24 +33,6 @@ pytest_plugins = "pytester"
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
-
-
-class Contexts(threading.local):
-    """MLIR contexts that serve 200 programs each: with JAX 0.10 making and freeing one is a third of an operation's compilation."""
-
-    left, make = 0, staticmethod(mlir.make_ir_context)
-
-    def __call__(self):
-        if mlir.ir.Context.current is not None:  # an operation within another program's lowering must not end up in it
-            return self.make()
-        if not self.left:
-            self.context, self.left = self.make(), 200
-        self.left -= 1
-        return self.context
-
-
-if version("jaxlib").startswith("0.10."):
-    mlir.make_ir_context = Contexts()
 gc.disable()  # while modules are imported: they make much and drop little
 
 
