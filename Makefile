@@ -22,10 +22,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 docs: $(READY)
-	$(BIN)/python -m jaxdyn.report.catalogue docs/catalogue.md README.md
-	$(BIN)/python -m jaxdyn.report.studies --page docs/studies.md
-	$(BIN)/python -m jaxdyn.engine.registry
-	$(BIN)/python -m jaxdyn.engine.probes
+	$(BIN)/python -m jaxdyn.maintain docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
 bench: $(READY)

@@ -1,8 +1,4 @@
-"""``jaxdyn map``: plan, run and judge a map, and write what came out.
-
-``python -m jaxdyn.cli.atlas DIR`` makes all maps of the atlas in the folder DIR (``DIR NAME…``: these alone), resumes where it was
-interrupted, and keeps what came out with the package.
-"""
+"""``jaxdyn map``: plan, run and judge a map, and write the results."""
 
 from __future__ import annotations
 
@@ -21,11 +17,10 @@ from jaxdyn.cli.words import duration, plural
 from jaxdyn.engine.atlas import Axis, Map, Survey, prepare, survey
 from jaxdyn.engine.store import atomic_write, open_folder
 from jaxdyn.errors import UsageError
-from jaxdyn.report import atlas, maps
+from jaxdyn.report import atlas
 from jaxdyn.report.gallery import standalone
-from jaxdyn.report.plates import PLATES
 
-__all__ = ["make_atlas", "map_command", "parse"]
+__all__ = ["map_command", "parse"]
 
 JUDGING = 0.1  # seconds a cell
 FILES = ("map.json", "map.nc", "map.svg")
@@ -87,32 +82,6 @@ def map_command(
     return found.to_json()
 
 
-def make_atlas(folder: Path, names: Sequence[str] = (), target: Path = maps.FOLDER) -> None:
-    """Make the maps of these names, or all, and keep them.
-
-    Raises:
-        UsageError: a name that is not in the atlas.
-    """
-    plates = {plate.name: plate for plate in PLATES}
-    if unknown := [name for name in names if name not in plates]:
-        raise UsageError(f"{', '.join(unknown)} is not in the atlas; it has {', '.join(plates)}")
-    for name in names or plates:
-        plate = plates[name]
-        found = map_command(
-            plate.claim,
-            over=plate.over,
-            cells=plate.cells,
-            scale="quick",
-            seeds=plate.seeds,
-            sets=plate.sets,
-            out=folder / name,
-            workers=None,
-            cluster=None,
-            load=(),
-        )
-        maps.keep(plate, json.loads(json.dumps(found, default=str)), target)
-
-
 def write(found: Map, folder: Path) -> None:
     """The map as JSON, as a labelled Dataset and as a figure."""
     told = json.loads(json.dumps(found.to_json(), default=str))
@@ -155,7 +124,3 @@ def _lines(found: Map, out: Path) -> list[str]:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-if __name__ == "__main__":
-    make_atlas(Path(sys.argv[1]), sys.argv[2:])

@@ -2,7 +2,7 @@
 
 The catalogue (what ``jaxdyn list`` prints) is shipped with the package, as ``catalogue.json``, and used as long as no source
 behind it has changed; what is not shipped is cached in the user's cache folder. So listing imports neither JAX nor any
-theory, and a selection imports only the theories that it needs. ``python -m jaxdyn.engine.registry`` writes the shipped file.
+theory, and a selection imports only the theories that it needs. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
 """
 
 from __future__ import annotations
@@ -274,7 +274,3 @@ def write_shipped(target: Path = SHIPPED) -> int:
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # a claim a line, to be compared
     atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)
-
-
-if __name__ == "__main__":
-    print(f"{write_shipped()} claims written to {SHIPPED.name}")

@@ -1,4 +1,4 @@
-"""The files that ship with the package: what tracing reveals about the theories' programs, and what these cost."""
+"""The files that ship with the package: the catalogue, what tracing reveals about the theories' programs, and what these cost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
 from jaxdyn.engine.verify import make_plan
 from jaxdyn.errors import UsageError
 
-__all__ = ["theory_programs", "write_costs", "write_probes"]
+__all__ = ["theory_programs", "write_costs", "write_probes", "write_shipped"]
+
+
+def write_shipped(folder: Path) -> tuple[int, int]:
+    """Write ``catalogue.json`` and ``probes.json`` of all theories to a folder; returns the numbers of claims and programs."""
+    claims = registry.write_shipped(folder / registry.SHIPPED.name)
+    return claims, write_probes(theory_programs(), folder / SHIPPED.name)
 
 
 def theory_programs() -> list[Program]:

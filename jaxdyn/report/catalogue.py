@@ -1,20 +1,14 @@
-"""The catalogue of claims as Markdown: ``python -m jaxdyn.report.catalogue docs/catalogue.md`` writes it, never a hand.
-
-``python -m jaxdyn.report.catalogue --table`` prints the README's table of theories.
-"""
+"""The catalogue of claims as Markdown, and the README's table of theories; ``make docs`` writes both."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import EVIDENCE, provenance
-from jaxdyn.engine.registry import all_claims, home
+from jaxdyn.engine.registry import home
 from jaxdyn.engine.setting import field_table
-from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies, theories
 
@@ -112,19 +106,3 @@ def with_table(readme: str, claims: Sequence[Claim]) -> str:
     if not 0 <= start < end:
         raise UsageError(f"the README lacks the marks {' and '.join(MARKS)}")
     return readme[: readme.index("\n", start) + 1] + table(claims) + readme[end:]
-
-
-def main(arguments: Sequence[str]) -> None:
-    """``--table`` prints the table; ``CATALOGUE README`` writes the one and renews the table in the other."""
-    claims = list(all_claims().values())
-    if arguments[0] == "--table":
-        print(table(claims), end="")
-        return
-    atomic_write(Path(arguments[0]), catalogue(claims))
-    if len(arguments) > 1:
-        readme = Path(arguments[1])
-        atomic_write(readme, with_table(readme.read_text(), claims))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,4 +1,4 @@
-"""Figures of a verification as files for the documents: ``python -m jaxdyn.report.gallery report docs``.
+"""Figures of a verification as files for the documents; ``make docs`` writes them.
 
 Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure a theory, and those that the findings show.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +55,7 @@ SHOWN = (  # one a theory
 INTRO = """# Gallery
 
 One figure a theory, as the report draws it at quick scale: prediction beside measurement over all runs. This page is written by
-`python -m jaxdyn.report.gallery report docs`.
+`make docs` from the results in `report`.
 """
 
 
@@ -100,12 +98,3 @@ def write(folder: Path, docs: Path) -> None:
     for name in dict.fromkeys((*SHOWN, *found)):
         atomic_write(docs / "figures" / f"{name}.svg", standalone(figures[name]))
     atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in SHOWN)]) + "\n")
-
-
-def main(arguments: Sequence[str]) -> None:
-    """``REPORT DOCS``."""
-    write(Path(arguments[0]), Path(arguments[1]))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -1,7 +1,7 @@
 """The atlas: maps of where claims hold, made once, kept with the package, and shown in the report and in the documents.
 
-``python -m jaxdyn.cli.atlas DIR`` makes them. One file a map is kept in ``jaxdyn/maps``: verdicts of all cells, the border, date,
-versions and machine, and the figure. ``python -m jaxdyn.report.maps docs`` renews the page of them.
+``python -m jaxdyn.maintain maps DIR`` makes them. One file per map is kept in ``jaxdyn/maps``: verdicts of all cells, the border,
+date, versions and machine, and the figure. ``make docs`` renews the page of them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import collections
 import json
-import sys
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -32,7 +31,7 @@ and its rivals, which the checks must reject there, too. More points are judged 
 was judged, a colour the verdict of the nearest one. Dotted lines: where the mean of what the claim assumes meets its bound. Dashed:
 the power law fitted to the border, where both axes are logarithmic. Runs outside the assumptions are left out where others are
 inside. All maps are at quick scale. Processor time is that of compiling, running and judging, on all cores together; where only
-seconds are given, they are the clock's, on two cores. This page and its figures are written by `python -m jaxdyn.report.maps docs`.
+seconds are given, they are the clock's, on two cores. This page and its figures are written by `make docs`.
 """
 PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
 
@@ -135,7 +134,3 @@ def write(docs: Path, folder: Path = FOLDER) -> None:
         if (content := kept(plate.name, folder)) is not None:
             atomic_write(docs / "figures" / f"map.{plate.name}.svg", standalone(content["figure"]))
     atomic_write(docs / "atlas.md", page(folder))
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

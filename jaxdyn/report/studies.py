@@ -1,16 +1,15 @@
 """Studies: claims run once at their paper's scale, kept with the package and shown beside the quick run.
 
 ``jaxdyn verify 'cal.*' --scale paper --out paper`` runs them and resumes when it was interrupted; then
-``python -m jaxdyn.report.studies paper`` keeps what came out: one file a claim in ``jaxdyn/studies``, with the verdict and all it
+``python -m jaxdyn.maintain studies paper`` keeps what came out: one file a claim in ``jaxdyn/studies``, with the verdict and all it
 rests on, the date, the versions and the machine, and the figure where the paper's grid has more settings than the quick one.
-``python -m jaxdyn.report.studies --page docs/studies.md`` renews the table of them.
+``make docs`` renews the table of them.
 """
 
 from __future__ import annotations
 
 import base64
 import json
-import sys
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -186,16 +185,3 @@ def with_table(page: str, claims: Sequence[Claim], folder: Path = FOLDER) -> str
     if not 0 <= start < end:
         raise UsageError(f"the page lacks the marks {' and '.join(MARKS)}")
     return page[: page.index("\n", start) + 1] + table(claims, folder) + page[end:]
-
-
-def main(arguments: Sequence[str]) -> None:
-    """``DIR…`` keeps what came out in these folders; ``--page FILE`` renews the table of studies in a page."""
-    if arguments[:1] == ["--page"]:
-        page = Path(arguments[1])
-        atomic_write(page, with_table(page.read_text(), list(all_claims().values())))
-        return
-    print(f"{sum(len(keep(Path(folder))) for folder in arguments)} claims kept in {FOLDER.name}")
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

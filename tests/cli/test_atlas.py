@@ -5,12 +5,9 @@ import json
 import pytest
 import xarray as xr
 
-from jaxdyn.cli import atlas
-from jaxdyn.cli.atlas import make_atlas, parse
+from jaxdyn.cli.atlas import parse
 from jaxdyn.engine.atlas import Axis
 from jaxdyn.errors import UsageError
-from jaxdyn.report import maps
-from jaxdyn.report.plates import Plate
 from tests.cli.test_main import TOYS
 
 OVER = ("--over", "rate=0.1:10:log", "--over", "lr=0.001:0.1:log")
@@ -74,16 +71,3 @@ def test_a_wrong_range_is_one_sentence(items, message):
 def test_wrong_use_ends_with_code_2(here, jaxdyn, words, message):
     code, _, err = jaxdyn(*words, "--load", TOYS)
     assert code == 2 and message in err and "Traceback" not in err
-
-
-@pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.slow)])
-def test_the_atlas_is_made_by_name_and_kept(tmp_path, monkeypatch, capsys, workers):
-    """In this process, and with the workers that the atlas is made with, which take seconds to start."""
-    make = atlas.map_command
-    monkeypatch.setattr(atlas, "map_command", lambda *args, **given: make(*args, **given | {"workers": workers}))
-    plate = Plate("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
-    monkeypatch.setattr("jaxdyn.cli.atlas.PLATES", (plate,))
-    make_atlas(tmp_path / "out", ["law"], tmp_path / "kept")
-    assert len(maps.kept("law", tmp_path / "kept")["map"]["cells"]) == 9
-    with pytest.raises(UsageError, match="lore is not in the atlas; it has law"):
-        make_atlas(tmp_path / "out", ["lore"])

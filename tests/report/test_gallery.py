@@ -31,7 +31,7 @@ def folder(tmp_path):
 
 
 def test_files_are_drawings_by_themselves(folder):
-    gallery.main([str(folder), str(folder / "docs")])
+    gallery.write(folder, folder / "docs")
     files = sorted((folder / "docs" / "figures").glob("*.svg"))
     assert {f.stem for f in files} >= set(gallery.SHOWN)
     root = ET.fromstring(files[0].read_text())

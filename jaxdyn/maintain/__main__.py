@@ -1,0 +1,103 @@
+"""``python -m jaxdyn.maintain TASK``: writes what is generated. Exit code: 0 done, 1 a document is stale, 2 wrong use."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["main"]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m jaxdyn.maintain", description="Write the files of jaxdyn that are generated, never edited by hand."
+    )
+    tasks = parser.add_subparsers(dest="task", required=True, metavar="TASK", title="tasks")
+
+    docs = tasks.add_parser("docs", help="Renew the generated documents: catalogue, README's table, studies, atlas, gallery.")
+    docs.add_argument("--root", type=Path, default=Path(), metavar="DIR", help="The checkout (default: this folder).")
+    docs.add_argument(
+        "--results",
+        type=Path,
+        default=Path("report"),
+        metavar="DIR",
+        help="The --out of a verification of all claims, for the gallery (default: report).",
+    )
+    docs.add_argument("--check", action="store_true", help="Write nothing; name the documents that are stale.")
+
+    shipped = tasks.add_parser("shipped", help="Write catalogue.json and probes.json, which a wheel ships; needs no verification.")
+    shipped.add_argument("folder", type=Path, metavar="DIR", help="Write them to this folder.")
+
+    costs = tasks.add_parser("costs", help="Write costs.json, what programs cost, from a verification that compiled everything.")
+    costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
+
+    studies = tasks.add_parser("studies", help="Keep the results of verifications at paper scale in jaxdyn/studies.")
+    studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
+
+    maps = tasks.add_parser("maps", help="Make the maps of the atlas and keep them in jaxdyn/maps; an interrupted call resumes.")
+    maps.add_argument("folder", type=Path, metavar="DIR", help="Keep runs and maps in this folder.")
+    maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
+    return parser
+
+
+def _docs(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import documents
+
+    if args.check:
+        stale = documents.stale(args.root)
+        print("\n".join(f"{path} is stale" for path in stale) or "no document is stale")
+        return int(bool(stale))
+    for line in documents.renew(args.root, args.results):
+        print(line)
+    return 0
+
+
+def _shipped(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import shipped
+
+    claims, programs = shipped.write_shipped(args.folder)
+    print(f"{claims} claims and {programs} programs written to {args.folder}")
+    return 0
+
+
+def _costs(args: argparse.Namespace) -> int:
+    from jaxdyn.engine.timings import REFERENCE
+    from jaxdyn.maintain import shipped
+
+    print(f"{shipped.write_costs(args.folder)} programs written to {REFERENCE.name}")
+    return 0
+
+
+def _studies(args: argparse.Namespace) -> int:
+    from jaxdyn.report import studies
+
+    print(f"{sum(len(studies.keep(folder)) for folder in args.folders)} claims kept in {studies.FOLDER.name}")
+    return 0
+
+
+def _maps(args: argparse.Namespace) -> int:
+    from jaxdyn.maintain import atlas
+
+    atlas.make_maps(args.folder, args.names)
+    return 0
+
+
+TASKS = {"docs": _docs, "shipped": _shipped, "costs": _costs, "studies": _studies, "maps": _maps}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one task; returns the exit code."""
+    args = _parser().parse_args(argv)
+    try:
+        return TASKS[args.task](args)
+    except UsageError as error:
+        print(f"jaxdyn.maintain: {error}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""The generated documents are those of today's claims, studies and maps."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jaxdyn.maintain import documents
+from jaxdyn.report import gallery
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("docs/atlas.md", "docs/catalogue.md", "docs/studies.md", "README.md")
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    """Two pages with marks, the others missing."""
+    (tmp_path / "docs").mkdir()
+    for page in ("README.md", "docs/studies.md"):
+        shutil.copy(ROOT / page, tmp_path / page)
+    return tmp_path
+
+
+def test_no_document_is_stale():
+    assert documents.stale(ROOT) == [], "run `make docs`"
+
+
+def test_what_is_stale_is_named_and_renewed(checkout):
+    studies = checkout / "docs" / "studies.md"
+    studies.write_text(studies.read_text().replace("| upheld |", "| refuted |"))
+    stale = documents.stale(checkout)
+    assert {"docs/atlas.md", "docs/catalogue.md", "docs/studies.md"} <= set(stale) and "README.md" not in stale
+    assert any(name.startswith("docs/figures/map.") for name in stale)
+    done = list(documents.renew(checkout, checkout / "report"))
+    assert documents.stale(checkout) == []
+    assert "docs/gallery.md stays as it is" in done[-1] and not (checkout / "docs" / "gallery.md").exists()
+    assert all((checkout / page).read_text() == (ROOT / page).read_text() for page in PAGES)
+
+
+def test_the_gallery_is_renewed_from_results(checkout, monkeypatch):
+    calls = []
+    monkeypatch.setattr(gallery, "write", lambda *folders: calls.append(folders))
+    (checkout / "report").mkdir()
+    (checkout / "report" / "result.json").write_text("{}")
+    assert list(documents.renew(checkout, checkout / "report"))[-1] == "docs/gallery.md is renewed"
+    assert calls == [(checkout / "report", checkout / "docs")]
