@@ -29,7 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from jaxdyn.engine.program import use_compilation_cache
 
-pytest_plugins = "pytester"
+pytest_plugins = ("pytester", "tests.shares")
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 # As the engine runs programs: threads of several processes wait for one another. Not in a fixture: imports calculate, too.
 threadpool_limits(1, user_api="blas")
