@@ -1,14 +1,18 @@
 """``--slow-share DAY``: the default tests and a seventh of the slow ones, so that seven days of checks run them all."""
 
 import zlib
+from collections import Counter
 
 DAYS = 7
+MANY = 50  # slow tests of a file that no fixture of the module makes expensive
 DEFAULT = "not slow"  # the ``-m`` of pyproject.toml
 
 
-def share(nodeid):
-    """The day of a test. It depends on the file alone: what a module's fixtures compute is computed on one day."""
-    return zlib.crc32(nodeid.partition("::")[0].encode()) % DAYS
+def days(items):
+    """The day of every slow test: that of its file, whose fixtures are then computed on one day; files of many tests are spread."""
+    slow = {item.nodeid: item.nodeid.partition("::")[0] for item in items if item.get_closest_marker("slow")}
+    count = Counter(slow.values())
+    return {name: zlib.crc32((name if count[file] > MANY else file).encode()) % DAYS for name, file in slow.items()}
 
 
 def pytest_addoption(parser):
@@ -28,6 +32,6 @@ def pytest_collection_modifyitems(config, items):
     day = config.option.slow_share
     if day is None:
         return
-    chosen = {item: share(item.nodeid) == day or item.get_closest_marker("slow") is None for item in items}
-    config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
-    items[:] = [item for item in items if chosen[item]]
+    day_of = days(items)
+    config.hook.pytest_deselected(items=[item for item in items if day_of.get(item.nodeid, day) != day])
+    items[:] = [item for item in items if day_of.get(item.nodeid, day) == day]

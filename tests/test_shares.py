@@ -7,7 +7,8 @@ import pytest
 
 from tests import shares
 
-FILES = [f"test_{letter}.py" for letter in "abcdefghijkl"]
+FILES = ["test_spread.py", *(f"test_{letter}.py" for letter in "abcdefghijkl")]
+SLOW = {name: 60 if name == "test_spread.py" else 2 for name in FILES}
 ROOT = Path(__file__).parents[1]
 INI = f"""
 [pytest]
@@ -21,7 +22,7 @@ def test_fast():
     pass
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n", range(2))
+@pytest.mark.parametrize("n", range({}))
 def test_slow(n):
     pass
 """
@@ -29,9 +30,9 @@ def test_slow(n):
 
 @pytest.fixture
 def project(pytester):
-    """Twelve files with a fast test and two slow ones each."""
+    """Files with one fast test and two slow ones each, and one with many."""
     pytester.makeini(INI)
-    pytester.makepyfile(**{Path(name).stem: CODE for name in FILES})
+    pytester.makepyfile(**{Path(name).stem: CODE.format(count) for name, count in SLOW.items()})
     return pytester
 
 
@@ -46,22 +47,22 @@ def test_the_default_selection_is_that_of_the_project():
 
 
 def test_without_a_day_no_slow_test_is_selected(project):
-    assert selected(project) == [f"{name}::test_fast" for name in FILES]
+    assert sorted(selected(project)) == sorted(f"{name}::test_fast" for name in FILES)
 
 
-def test_seven_days_select_every_slow_test_once_and_whole_files(project):
+def test_seven_days_select_every_slow_test_once(project):
     days = [selected(project, "--slow-share", str(day)) for day in range(7)]
     slow = [[line for line in lines if "slow" in line] for lines in days]
     assert all(len(lines) - len(heavy) == len(FILES) for lines, heavy in zip(days, slow, strict=True))
-    assert sorted(sum(slow, [])) == [f"{name}::test_slow[{n}]" for name in FILES for n in range(2)]
-    files = [{line.partition("::")[0] for line in lines} for lines in slow]
-    assert sum(map(len, files)) == len(FILES) and sum(map(bool, files)) > 3
+    assert sorted(sum(slow, [])) == sorted(f"{name}::test_slow[{n}]" for name, count in SLOW.items() for n in range(count))
+    names = [{line.partition("::")[0] for line in lines} for lines in slow]
+    assert all("test_spread.py" in each for each in names), "a file of many tests is spread over the days"
+    assert sum(map(len, names)) == len(FILES) - 1 + 7, "every other file has one day"
 
 
 def test_a_marker_expression_still_applies(project):
-    day = str(shares.share("test_a.py"))
-    chosen = selected(project, "--slow-share", day, "-m", "slow")
-    assert "test_a.py::test_slow[0]" in chosen and not any("fast" in line for line in chosen)
+    days = [selected(project, "--slow-share", str(day), "-m", "slow") for day in range(7)]
+    assert all("slow" in line for lines in days for line in lines) and sum(map(len, days)) == sum(SLOW.values())
 
 
 def test_there_is_no_eighth_day(project):
