@@ -26,7 +26,7 @@ from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
-__all__ = ["conclude", "make_plan", "run_plan", "verify", "verify_many"]
+__all__ = ["conclude", "make_plan", "make_tasks", "run_plan", "verify", "verify_many"]
 
 Concluding: TypeAlias = "Callable[[Task, xr.Dataset, dict[str, xr.Dataset]], Conclusion | cf.Future[Conclusion]]"
 
@@ -144,6 +144,23 @@ def make_plan(
     Raises:
         UsageError: an unknown scale or field, a value that is not allowed, no seeds.
     """
+    tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=overrides, by=by, load=load)
+    jobs = plan([r for task in tasks for r in task.requests], store=store, quick=scale == "quick")
+    stored = load_stored(jobs)
+    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
+
+
+def make_tasks(
+    claims: Sequence[Claim],
+    *,
+    scale: str = "quick",
+    seeds: Any = None,
+    fresh: int | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    by: str | Sequence[str] = (),
+    load: Sequence[str | Path] = (),
+) -> list[Task]:
+    """Which runs each claim asks for; arguments and errors as for :func:`make_plan`."""
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     overrides = overrides or {}
@@ -154,11 +171,7 @@ def make_plan(
     if fresh is not None and seeds is not None:
         raise UsageError("fresh and seeds are not allowed together: fresh takes each claim's own number of seeds")
     tasks = [_task(claim, scale, _own_seeds(claim, scale, seeds, fresh), overrides, by, load) for claim in claims]
-    if fresh is not None:
-        tasks = [dataclasses.replace(task, fresh=True) for task in tasks]
-    jobs = plan([r for task in tasks for r in task.requests], store=store, quick=scale == "quick")
-    stored = load_stored(jobs)
-    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
+    return tasks if fresh is None else [dataclasses.replace(task, fresh=True) for task in tasks]
 
 
 def run_plan(

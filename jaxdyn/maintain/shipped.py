@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from jaxdyn.engine import registry
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import SHIPPED, shipped_key
 from jaxdyn.engine.program import probe
-from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.reference import Ref, ref_to
+from jaxdyn.engine.setting import split
 from jaxdyn.engine.store import atomic_write, read_shard
 from jaxdyn.engine.timings import REFERENCE, calibrate, program_name
-from jaxdyn.engine.verify import make_plan
+from jaxdyn.engine.verify import make_tasks
 from jaxdyn.errors import UsageError
 
 __all__ = ["theory_programs", "write_costs", "write_probes", "write_shipped"]
@@ -26,10 +27,15 @@ def write_shipped(folder: Path) -> tuple[int, int]:
     return claims, write_probes(theory_programs(), folder / SHIPPED.name)
 
 
-def theory_programs() -> list[Program]:
-    """All programs of all claims at quick scale, as they are planned."""
-    programs = [job.program for job in make_plan(registry.select([])).jobs]
-    return [Program(program.trial, program.setting, program.static) for program in programs]
+def theory_programs(patterns: Sequence[str] = ()) -> list[Program]:
+    """The different programs of claims at quick scale, their controls' included; all claims, without patterns."""
+    requests = [request for task in make_tasks(registry.select(patterns)) for request in task.requests]
+    programs = [
+        Program(ref_to(request.trial), ref_to(request.grid.setting), split(cell)[0])
+        for request in requests
+        for cell in request.grid.cells()
+    ]
+    return list(dict.fromkeys(programs))
 
 
 def write_probes(programs: Iterable[Program], target: Path = SHIPPED) -> int:

@@ -1,4 +1,4 @@
-"""The catalogue that is shipped, and where claims are at home."""
+"""The catalogue, shipped or cached, and where claims are at home."""
 
 import json
 import subprocess
@@ -13,14 +13,22 @@ from jaxdyn.engine import registry
 from .conftest import TOYS
 
 
-def test_the_shipped_catalogue_is_up_to_date():
-    """If this fails: ``make docs``, or ``python -m jaxdyn.engine.registry``."""
-    shipped = json.loads(registry.SHIPPED.read_text(encoding="utf-8"))
-    assert shipped["sources"] == registry._theories_key()
-    assert shipped["claims"] == json.loads(json.dumps(registry._entries(registry._theories())))
+def test_the_catalogue_is_the_same_when_it_was_cached():
+    fresh = json.loads(json.dumps(registry._entries(registry._theories())))
+    for _ in range(2):
+        assert json.loads(json.dumps(registry.catalogue())) == fresh
 
 
-def test_the_first_list_imports_no_theory(tmp_path):
+def test_a_shipped_catalogue_is_used_while_no_source_has_changed(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "SHIPPED", tmp_path / "catalogue.json")
+    registry.SHIPPED.write_text(json.dumps({"sources": registry._theories_key(), "claims": [{"id": "a.b"}]}))
+    assert registry.catalogue() == [{"id": "a.b"}]
+    registry.SHIPPED.write_text(json.dumps({"sources": "others", "claims": [{"id": "a.b"}]}))
+    assert len(registry.catalogue()) > 200
+
+
+def test_a_list_from_the_cache_imports_no_theory():
+    registry.catalogue()
     code = (
         "import sys\nfrom jaxdyn.cli.main import main\nassert main(['list', '--json']) == 0\n"
         "heavy = {'jax', 'numpy', 'xarray', 'matplotlib', 'rich'} & set(sys.modules)\nassert not heavy, heavy\n"

@@ -5,9 +5,13 @@ import json
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import probes, registry
+from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import load_file
+from jaxdyn.engine.runs import Runs
 from jaxdyn.engine.timings import program_name
 from jaxdyn.engine.verify import make_plan
+from jaxdyn.maintain import shipped
 from jaxdyn.maintain.shipped import theory_programs, write_costs
 
 from ..engine.conftest import TOYS
@@ -29,7 +33,23 @@ def test_costs_are_written_from_a_folder(claim, tmp_path):
     assert list(costs["programs"]) == [program_name(job.program)] and costs["calibration_seconds"] > 0
 
 
-def test_programs_are_as_planned_without_how_they_are_executed():
-    programs = theory_programs()
-    assert len(set(programs)) == len(programs) > 80
-    assert {p.executor for p in programs} == {"auto"}
+def test_programs_are_those_that_are_planned(tmp_path, monkeypatch):
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
+    programs = theory_programs(["lyu", "morwani"])
+    planned = [job.program for job in make_plan(registry.select(["lyu", "morwani"])).jobs]
+    assert len(set(programs)) == len(programs) > 1
+    assert set(map(Runs.program_key, programs)) == set(map(Runs.program_key, planned))
+
+
+def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
+    monkeypatch.setattr(shipped, "theory_programs", lambda: theory_programs(["lyu"]))
+    claims, programs = shipped.write_shipped(tmp_path)
+    catalogue = json.loads((tmp_path / "catalogue.json").read_text())
+    assert len(catalogue["claims"]) == claims == len(registry.catalogue()) and catalogue["claims"] == registry.catalogue()
+    monkeypatch.setattr(probes, "SHIPPED", tmp_path / "probes.json")
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    probes._shipped.cache_clear()
+    facts = probes.facts_of(theory_programs(["lyu"]))
+    probes._shipped.cache_clear()
+    assert facts == {program: probe(program) for program in theory_programs(["lyu"])} and len(facts) == programs
+    assert not (tmp_path / "cache" / "probes.json").exists(), "nothing was left to trace"
