@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
-    from jaxdyn.engine.atlas import Map
-    from jaxdyn.engine.atlas import map_claim as map
     from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
     from jaxdyn.engine.contract import above, below, looked
     from jaxdyn.engine.edits import initial, need, rolled, scaled, swap
@@ -44,13 +42,15 @@ if TYPE_CHECKING:
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
+    from jaxdyn.engine.verdict_map import Map
+    from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
     from jaxdyn.errors import Inconclusive, UsageError, require
 
     __version__: str
 
 _HOMES = {
-    "engine.atlas": ("Map",),
+    "engine.verdict_map": ("Map",),
     "engine.edits": ("initial", "need", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
     "errors": ("Inconclusive", "UsageError", "require"),
@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
         except PackageNotFoundError:  # run from a folder of sources that was never installed
             value = "0+unknown"
     elif name == "map":  # inside the engine the builtin keeps its name
-        value = import_module("jaxdyn.engine.atlas").map_claim
+        value = import_module("jaxdyn.engine.verdict_map").map_claim
     elif name in _HOME:
         value = getattr(import_module(f"jaxdyn.{_HOME[name]}"), name)
     else:

@@ -19,7 +19,7 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
-from jaxdyn.cli.words import plural
+from jaxdyn.cli.formatting import plural
 from jaxdyn.errors import UsageError
 
 __all__ = ["main"]
@@ -266,10 +266,10 @@ def _verify(args: argparse.Namespace) -> int:
 
 def _map(args: argparse.Namespace) -> int:
     os.environ.setdefault("EQX_ON_ERROR", "nan")  # as in _verify
-    from jaxdyn.cli import atlas
+    from jaxdyn.cli.map import map_command
 
     with contextlib.redirect_stdout(sys.stderr):
-        found = atlas.map_command(
+        found = map_command(
             args.claim,
             over=args.over,
             cells=_whole(args.cells, "--cells", 1),

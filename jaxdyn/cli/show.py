@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jaxdyn.cli.words import plural
+from jaxdyn.cli.formatting import plural
 from jaxdyn.engine import registry
 from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.judge import bound_text

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from jaxdyn.cli.words import duration, plural
+from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.engine.judge import Check
 from jaxdyn.engine.outcome import Verified
 from jaxdyn.engine.task import Plan

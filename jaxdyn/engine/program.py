@@ -19,7 +19,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from threadpoolctl import ThreadpoolController
 
-from jaxdyn.engine import mapped
+from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.claim import Observables
@@ -239,7 +239,7 @@ def _traced(program: Program) -> tuple[Callable[[Any, Any], Observables], Any]:
 def _compiled_map(program: Program, room: int) -> Any:
     """The program of all chunks under ``map`` that have at most ``room`` runs."""
     devices, (one, shapes) = jax.local_device_count(), _traced(program)
-    block = _sharded(mapped.make_block(one, shapes, room), P("runs"), P("runs"))
+    block = _sharded(sequential.make_block(one, shapes, room), P("runs"), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
     return _built(program, block, _swept_shapes(program, devices, room), seeds, counts)
 
@@ -285,11 +285,11 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
 
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     """The same under ``map``."""
-    room = max(chunk.runs, mapped.room_for(_traced(chunk.program)[1], MAP_RUNS))
+    room = max(chunk.runs, sequential.room_for(_traced(chunk.program)[1], MAP_RUNS))
     compiled, seeds = _compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
     swept = _swept_arrays(chunk.program, chunk.cells)
-    share = mapped.dealt(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
-    return lambda: mapped.collected(jax.device_get(compiled(*share)), share[-1], len(seeds))
+    share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
+    return lambda: sequential.gather(jax.device_get(compiled(*share)), share[-1], len(seeds))
 
 
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:

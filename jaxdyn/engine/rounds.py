@@ -35,7 +35,7 @@ PARTS = 2  # chunks of a round for each worker: in the first round one of them i
 
 @dataclasses.dataclass
 class Rounds:
-    """Runs and judges round after round, and counts what that takes; ``load`` as in :class:`jaxdyn.engine.atlas.Survey`."""
+    """Runs and judges round after round, and counts what that takes; ``load`` as in :class:`jaxdyn.engine.verdict_map.Survey`."""
 
     claim: Claim
     load: tuple[str, ...] | None

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from jaxdyn.cli.atlas import map_command
+from jaxdyn.cli.map import map_command
 from jaxdyn.errors import UsageError
 from jaxdyn.report import maps
 from jaxdyn.report.plates import PLATES

@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import Blocks, decode, encode
-from jaxdyn.optim.due import when
+from jaxdyn.optim.periodic import when
 from jaxdyn.optim.subspace import Basis, Subspace, find, lift, low_shape, lower, overlap, zeros
 
 __all__ = ["Clock", "GaloreState", "Lazy", "Projected", "galore", "golore", "project"]
@@ -183,7 +183,7 @@ def galore(
     Args:
         inner: e.g. :func:`jaxdyn.optim.adam.adam_direction`, ``optax.scale_by_lion()``, ``optax.sgd(lr)``.
         subspace: rank, side and finder of the bases.
-        every: T. It may be traced, and steps be vmapped: bases are found once every T steps all the same (:mod:`jaxdyn.optim.due`).
+        every: T. It may be traced, and steps be vmapped: bases are found once every T steps (:mod:`jaxdyn.optim.periodic`).
         scale: :math:`\alpha`.
         moments: of the inner state, when a basis is found: "keep" (as published), "reset" (zero; the count of Adam's correction
             goes on), or "rotate": :math:`M \leftarrow P_{new}^\top P_{old} M`, and with squared entries for the second moment.

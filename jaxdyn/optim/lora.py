@@ -22,7 +22,7 @@ from jaxdyn import linalg
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.axes import Dims, Matrix, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import Blocks
-from jaxdyn.optim.due import when
+from jaxdyn.optim.periodic import when
 
 __all__ = ["Factors", "FactorState", "factorised", "lora", "low_rank", "relora", "spectral_start"]
 

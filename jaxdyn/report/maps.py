@@ -45,7 +45,7 @@ def command(plate: Plate) -> str:
 
 
 def keep(plate: Plate, found: Mapping[str, Any], target: Path = FOLDER) -> dict[str, Any]:
-    """Keep a map, given in JSON types as by :meth:`jaxdyn.engine.atlas.Map.to_json`, and its figure; returns what is kept."""
+    """Keep a map, given in JSON types as by :meth:`jaxdyn.engine.verdict_map.Map.to_json`, and its figure; returns what is kept."""
     import xarray as xr
 
     from jaxdyn import plotting
@@ -64,7 +64,7 @@ def keep(plate: Plate, found: Mapping[str, Any], target: Path = FOLDER) -> dict[
 
 
 def kept(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:
-    """What is kept of a map: ``map`` (as :meth:`jaxdyn.engine.atlas.Map.to_json`, less its checks), ``environment``, ``figure``."""
+    """What is kept of a map: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
     try:
         content: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
     except (OSError, ValueError):

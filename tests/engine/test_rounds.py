@@ -4,8 +4,8 @@ import concurrent.futures as cf
 
 import pytest
 
-from jaxdyn.engine import atlas
 from jaxdyn.engine import rounds as rounds_module
+from jaxdyn.engine import verdict_map
 from jaxdyn.engine.chunk import Chunk
 
 OVER = {"rate": (0.1, 10.0, "log"), "lr": (1e-3, 0.1, "log")}
@@ -35,9 +35,9 @@ def mapped(toys):
     """The map of a claim that workers find again, drawn in this process and by two workers."""
 
     def draw(load, cells=27):
-        asked = atlas.prepare("toy.decay", OVER, cells=cells, seeds=2, load=load)
+        asked = verdict_map.prepare("toy.decay", OVER, cells=cells, seeds=2, load=load)
         pool = Workers()
-        return atlas.survey(asked, store=None, pool=None), atlas.survey(asked, store=None, pool=pool, workers=2), pool
+        return verdict_map.survey(asked, store=None, pool=None), verdict_map.survey(asked, store=None, pool=pool, workers=2), pool
 
     return lambda **given: draw([toys.__file__], **given)
 
@@ -58,6 +58,6 @@ def test_a_round_is_cut_so_that_no_worker_idles(mapped):
 
 
 def test_a_claim_of_this_process_is_judged_here(claim):
-    asked = atlas.prepare(claim(), OVER, cells=9, seeds=2)
+    asked = verdict_map.prepare(claim(), OVER, cells=9, seeds=2)
     pool = Workers()
-    assert len(atlas.survey(asked, store=None, pool=pool, workers=2).cells) == 9 and pool.shares() == []
+    assert len(verdict_map.survey(asked, store=None, pool=pool, workers=2).cells) == 9 and pool.shares() == []

@@ -20,7 +20,7 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, linalg, train
+from jaxdyn import linalg, sampling, train
 
 __all__ = [
     "ACTIVATIONS",
@@ -245,7 +245,7 @@ def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.
 def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, ...]]:
     """Standard normal float64 arrays of these shapes, slices of one draw (every further draw takes its own time to compile)."""
     sizes = [math.prod(shape) for shape in shapes]
-    drawn = draw.normal(key, (sum(sizes),))
+    drawn = sampling.normal(key, (sum(sizes),))
     ends = list(itertools.accumulate(sizes))
     return [drawn[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
 

@@ -1,7 +1,7 @@
 """The map that a plate asks for."""
 
-from jaxdyn.cli.atlas import parse
-from jaxdyn.engine.atlas import Survey, prepare
+from jaxdyn.cli.map import parse
+from jaxdyn.engine.verdict_map import Survey, prepare
 from jaxdyn.report.plates import Plate
 
 

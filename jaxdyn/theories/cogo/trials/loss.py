@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
 
 import jaxdyn as jd
-from jaxdyn import draw
+from jaxdyn import sampling
 from jaxdyn.data.abelian import Abelian, parse
 from jaxdyn.theories.cogo import gram, model
 from jaxdyn.theories.cogo.dynamics import spectrum
@@ -67,7 +67,7 @@ def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     groups = [parse(name) for name in s.groups]
     k_weights, k_split = jax.random.split(key)
     sizes, pairs = (np.cumsum(each) for each in ([9 * g.order * s.hidden for g in groups], [g.order**2 for g in groups]))
-    normal = jnp.split(draw.normal(k_weights, (sizes[-1],)), sizes[:-1])  # one draw compiles faster than many
+    normal = jnp.split(sampling.normal(k_weights, (sizes[-1],)), sizes[:-1])  # one draw compiles faster than many
     uniform = jnp.split(jax.random.uniform(k_split, (pairs[-1],), jnp.float64), pairs[:-1])
     each = [_sides(s, *drawn) for drawn in zip(groups, normal, uniform, strict=True)]
     longest = max(x.weights.shape[-1] for x in each)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, flow
+from jaxdyn import flow, sampling
 from jaxdyn.theories.collapse import measures, model
 from jaxdyn.theories.collapse.dynamics import minimum
 
@@ -73,7 +73,7 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     index, used = jnp.arange(s.most), jnp.arange(s.most) < s.classes
     heavy = jnp.where(index < s.classes / 2, s.imbalance, 1.0) * used
     weight, k = heavy / jnp.sum(heavy), jnp.asarray(s.classes, jnp.float64)
-    noise = draw.normal(key, (s.most, s.each + 1, s.width)) * (jnp.arange(s.width) < s.dim) * used[:, None, None]
+    noise = sampling.normal(key, (s.most, s.each + 1, s.width)) * (jnp.arange(s.width) < s.dim) * used[:, None, None]
     start = model.Free(0.5 * noise[:, 0], 0.5 * noise[:, 1:])
     rate = model.Free(jnp.float64(1), k * s.each)
     labels = jnp.repeat(index, s.each)

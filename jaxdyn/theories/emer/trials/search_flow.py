@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw
+from jaxdyn import sampling
 from jaxdyn.theories.emer import instances, longtime, model
 from jaxdyn.theories.emer.dynamics import search as theory
 
@@ -86,7 +86,7 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
     weight = jnp.where(s.renaming > 0, 1 / orders.shape[0], jnp.arange(orders.shape[0]) == 0).astype(jnp.float64)
     eye = jnp.eye(n, dtype=jnp.float64)
     moves = jnp.where(full, 1.0, eye)
-    noise = draw.normal(k_start, (n * n + 2,))
+    noise = sampling.normal(k_start, (n * n + 2,))
     law = theory.law(*case, bfs=bfs, free=jnp.where(full, 1.0, 0.0))
 
     def field(t: Any, w: Any, args: tuple) -> Any:

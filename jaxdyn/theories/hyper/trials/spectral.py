@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, flow
+from jaxdyn import flow, sampling
 from jaxdyn.theories.hyper.dynamics import spectral as theory
 
 __all__ = ["Spectral", "trial"]
@@ -45,7 +45,7 @@ def trial(s: Spectral, key: PRNGKeyArray) -> jd.Observables:
     """The loss and the energy of irrelevant bits at the end from a random start; the path of an aligned one."""
     plus, both = theory.correlations(s.inputs, s.relevant, s.mean, s.second)
     ts, rows = jnp.asarray(TIMES, jnp.float64), jnp.arange(s.width)[:, None]
-    random = 0.3 * draw.normal(key, (s.width, s.inputs)) * (rows < s.dim)
+    random = 0.3 * sampling.normal(key, (s.width, s.inputs)) * (rows < s.dim)
     size = 0.01 * (1 + jnp.arange(min(s.width, s.inputs), dtype=jnp.float64))
     aligned = jnp.zeros((s.width, s.inputs), jnp.float64).at[jnp.arange(size.size), jnp.arange(size.size)].set(jnp.sqrt(size))
     both_starts = jnp.stack([random, aligned])

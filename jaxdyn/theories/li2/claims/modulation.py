@@ -15,7 +15,7 @@ import xarray as xr
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, linalg, plotting
+from jaxdyn import linalg, plotting, sampling
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2 import model
@@ -76,9 +76,9 @@ def trial(s: Learned, key: PRNGKeyArray) -> jd.Observables:
     k_hidden, k_starts = jax.random.split(key)
     decomposed = [decompose(parse(name)) for name in s.groups]
     m = max(i.group.order for i in decomposed)
-    normal = draw.normal(k_starts, (2, 2 * m, s.starts))
+    normal = sampling.normal(k_starts, (2, 2 * m, s.starts))
     d = max(energy.peaks(irreps)[k].degree for place, irreps in enumerate(decomposed) for k in s.held(place))
-    directions = draw.normal(k_hidden, (3, 2, d, 3 * d**4 + d**3))
+    directions = sampling.normal(k_hidden, (3, 2, d, 3 * d**4 + d**3))
     rows = [_explored(s, place, irreps, directions, normal[:, : 2 * irreps.group.order]) for place, irreps in enumerate(decomposed)]
 
     def square(x: Float[Array, "*form product class"]) -> Float[Array, "*form m m"]:

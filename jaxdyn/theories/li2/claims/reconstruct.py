@@ -17,7 +17,7 @@ import xarray as xr
 from jaxtyping import Array, Float, Num, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, plotting
+from jaxdyn import plotting, sampling
 from jaxdyn.data.cayley import Group
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
@@ -75,7 +75,7 @@ def trial(s: Layers, key: PRNGKeyArray) -> jd.Observables:
     parts = {layer: theory.sectors(decomposed, real=layer in ("maxima", "tied")) for layer in theory.LAYERS}
     shapes = [theory.draws(layer, sectors) for layer in theory.LAYERS for sectors in parts[layer]]
     # one draw for all: drawing by parts would dominate compilation
-    flat = jnp.split(draw.normal(key, (sum(map(math.prod, shapes)),)), np.cumsum([*map(math.prod, shapes)])[:-1])
+    flat = jnp.split(sampling.normal(key, (sum(map(math.prod, shapes)),)), np.cumsum([*map(math.prod, shapes)])[:-1])
     normal = iter([x.reshape(shape) for x, shape in zip(flat, shapes, strict=True)])
     drawn = {layer: [(sectors, next(normal)) for sectors in parts[layer]] for layer in theory.LAYERS}
     built = {layer: _built(layer, drawn["complex" if layer == "printed" else layer], decomposed, s.missing) for layer in MAKERS}

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw, linalg
+from jaxdyn import linalg, sampling
 from jaxdyn.data import irreps as fourier
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
@@ -41,7 +41,7 @@ class Maxima:
 def trial(s: Maxima, key: PRNGKeyArray) -> jd.Observables:
     """The ends of the ascents on each group, and the predictions for the irreps in which they lie."""
     groups = [parse(name) for name in s.groups]
-    normal = draw.normal(key, (2, 2 * max(g.order for g in groups), s.starts))
+    normal = sampling.normal(key, (2, 2 * max(g.order for g in groups), s.starts))
     rows = [_explored(s, decompose(g), normal[:, : 2 * g.order]) for g in groups]
     predicted, measured, recorded = ({name: _stacked([row[i][name] for row in rows]) for name in rows[0][i]} for i in range(3))
     axes = {name: "form group start" for name in ("energy", "mixture", "zeros")} | dict.fromkeys(

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw
+from jaxdyn import sampling
 from jaxdyn.theories.memo.dynamics import interpolant
 
 __all__ = ["Points", "trial"]
@@ -40,9 +40,9 @@ def trial(s: Points, key: PRNGKeyArray) -> jd.Observables:
     """Values at the points, by the network, and how many weights it has."""
     k_x, k_y, k_a = jax.random.split(key, 3)
     used = jnp.arange(s.most) < s.points
-    x = draw.normal(k_x, (s.most, s.inputs))
+    x = sampling.normal(k_x, (s.most, s.inputs))
     x = jnp.where((s.equal > 0) & (jnp.arange(s.most) == 1)[:, None], x[0], x)
-    y, a = draw.normal(k_y, (s.most,)), draw.normal(k_a, (s.inputs,))
+    y, a = sampling.normal(k_y, (s.most,)), sampling.normal(k_a, (s.inputs,))
     dropped = jnp.where(s.less > 0, jnp.floor(s.points / 2), -1).astype(int)
     network = interpolant.construct(a, x, y, used, dropped)
     units = jnp.sum(network.w != 0, dtype=jnp.float64)

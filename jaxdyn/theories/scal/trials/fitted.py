@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 import jaxdyn as jd
-from jaxdyn import draw
+from jaxdyn import sampling
 from jaxdyn.theories.scal import fits
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.trials.laws import drawn
@@ -125,7 +125,7 @@ def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
     k_law, k_noise, k_boot = jax.random.split(key, 3)
     law = drawn(k_law)
     n, d = grid(s.sizes)
-    own, common = jnp.split(draw.normal(k_noise, (n.size + s.sizes,)), [n.size])
+    own, common = jnp.split(sampling.normal(k_noise, (n.size + s.sizes,)), [n.size])
     noise = jnp.sqrt(1 - s.shared) * own + jnp.sqrt(s.shared) * jnp.repeat(common, s.sizes)
     p = fits.Points(n, d, jnp.log(laws.loss(law, jnp.exp(n), jnp.exp(d))) + s.noise * noise, jnp.ones_like(n))
     theta = fits.fitted(p)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.engine import mapped, program
+from jaxdyn.engine import program, sequential
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import split
@@ -25,21 +25,21 @@ def test_every_run_is_at_its_place(n_cells, n_seeds, devices):
     room = 20
     swept = {"x": np.linspace(0, 1, n_cells, dtype=np.float32), "k": np.arange(n_cells, dtype=np.int32)}
     seeds = np.arange(100, 100 + n_seeds, dtype=np.uint32)
-    cells, numbers, counts = mapped.dealt(swept, seeds, n_cells, devices, room)
+    cells, numbers, counts = sequential.distribute(swept, seeds, n_cells, devices, room)
     assert numbers.shape == (devices, room) and counts.prod(1).sum() == n_cells * n_seeds
-    block = jax.jit(mapped.make_block(one, shapes(), room))
+    block = jax.jit(sequential.make_block(one, shapes(), room))
     parts = [block(*jax.tree.map(lambda v, d=d: v[d : d + 1], (cells, numbers, counts))) for d in range(devices)]
-    found = mapped.collected(jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), counts, n_seeds)
+    found = sequential.gather(jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts), counts, n_seeds)
     np.testing.assert_array_equal(found["sum"], swept["x"] + seeds.astype(np.float32)[:, None])
     expected = np.broadcast_to(swept["k"][:, None] * np.arange(3), (n_seeds, n_cells, 3))
     np.testing.assert_array_equal(found["row"], expected)
 
 
 def test_room_is_bounded_by_bytes():
-    small, large = (jax.ShapeDtypeStruct((n,), jnp.float32) for n in (4, mapped.ROOM // 8))
-    assert mapped.room_for({"a": small}, 256) == 256
-    assert mapped.room_for({"a": small, "b": large}, 256) == 1
-    assert mapped.room_for({}, 7) == 7
+    small, large = (jax.ShapeDtypeStruct((n,), jnp.float32) for n in (4, sequential.ROOM // 8))
+    assert sequential.room_for({"a": small}, 256) == 256
+    assert sequential.room_for({"a": small, "b": large}, 256) == 1
+    assert sequential.room_for({}, 7) == 7
 
 
 def test_chunks_of_all_shapes_share_one_program(toys, monkeypatch):

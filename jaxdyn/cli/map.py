@@ -12,10 +12,10 @@ from typing import Any
 import xarray as xr
 
 from jaxdyn import plotting
+from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.cli.pool import check_address, executor, worker_count
-from jaxdyn.cli.words import duration, plural
-from jaxdyn.engine.atlas import Axis, Map, Survey, prepare, survey
 from jaxdyn.engine.store import atomic_write, open_folder
+from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas
 from jaxdyn.report.gallery import standalone

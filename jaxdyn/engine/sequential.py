@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-__all__ = ["Share", "collected", "dealt", "make_block", "room_for"]
+__all__ = ["Share", "distribute", "gather", "make_block", "room_for"]
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 Share: TypeAlias = "tuple[dict[str, Numbers], Numbers, Numbers]"  # swept values and seeds [device, room], counts [device, 2]
@@ -48,7 +48,7 @@ def make_block(one: Callable[[Any, Any], Any], shapes: Any, room: int) -> Callab
     return block
 
 
-def dealt(swept: Mapping[str, Numbers], seeds: Numbers, n_cells: int, devices: int, room: int) -> Share:
+def distribute(swept: Mapping[str, Numbers], seeds: Numbers, n_cells: int, devices: int, room: int) -> Share:
     """Every device's share of a chunk: all cells and some seeds, or the other way round where there are more cells.
 
     Args:
@@ -70,7 +70,7 @@ def dealt(swept: Mapping[str, Numbers], seeds: Numbers, n_cells: int, devices: i
     return of_cells, filled(seeds, [s for _, s in parts]), np.array([(len(c), len(s)) for c, s in parts], np.int32)
 
 
-def collected(results: Any, counts: Numbers, n_seeds: int) -> Any:
+def gather(results: Any, counts: Numbers, n_seeds: int) -> Any:
     """The results of all devices as arrays [seed, cell, ...]."""
     by_seed = counts[:, 1].sum() == n_seeds  # else all devices have all seeds
 

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.optim.plate import METHODS, Options, method
+from jaxdyn.optim.methods import METHODS, Options, method
 
 TARGET = np.random.default_rng(1).normal(size=(2, 8, 12)).astype(np.float32) / 3
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jaxdyn.cli.words import duration, plural
+from jaxdyn.cli.formatting import duration, plural
 
 
 @pytest.mark.parametrize(

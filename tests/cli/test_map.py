@@ -5,8 +5,8 @@ import json
 import pytest
 import xarray as xr
 
-from jaxdyn.cli.atlas import parse
-from jaxdyn.engine.atlas import Axis
+from jaxdyn.cli.map import parse
+from jaxdyn.engine.verdict_map import Axis
 from jaxdyn.errors import UsageError
 from tests.cli.test_main import TOYS
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.optim.due import when
+from jaxdyn.optim.periodic import when
 
 
 class Counted:
