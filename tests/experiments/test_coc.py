@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 
 from jaxdyn import experiment
 from jaxdyn.data import prosqa
+from jaxdyn.theories.coc import published
 from jaxdyn.theories.coc.released import Long
 
 TINY = {"width": 8, "hidden": 8, "batch": 4, "samples": 2, "every": 2.0, "graphs": 12, "seeds": 2}
@@ -17,6 +18,41 @@ SCRIPTS = {
     "coc_table": {"methods": 8, "rules": 2},
     "sup_frontier": {"products": 8, "attention": 8, "walks": 2},
 }
+
+
+def check_values(lines):
+    """Values are shares; the first candidate is the one with the larger share."""
+    for line in lines:
+        first, second, others = (float(line[name]) for name in ("first candidate", "second candidate", "others"))
+        assert first + second + others == pytest.approx(1) and first >= second >= 0 <= others
+
+
+def check_methods(lines):
+    """A line for each method, next to its published accuracy."""
+    assert {line["method"] for line in lines} == published.PROSQA.keys()
+    for line in lines:
+        assert 0 <= float(line["lowest"]) <= float(line["accuracy"]) <= float(line["highest"]) <= 100
+        assert float(line["paper"]) == published.PROSQA[line["method"]][0]
+
+
+def check_rules(lines):
+    """What the other candidate's neighbours tell on the released variant they tell less on the balanced one."""
+    released, balanced = lines
+    assert all(float(released[name]) > float(balanced[name]) >= 50 for name in ("other_1", "other_2", "other_3"))
+
+
+def check_range(lines):
+    """The mean of all runs lies between those of the runs."""
+    assert all(float(line["lowest run"]) <= float(line["mean"]) <= float(line["highest run"]) for line in lines)
+
+
+def check_walks(lines):
+    """A line for each network."""
+    assert [int(line["network"]) for line in lines] == [0, 1]
+
+
+CHECKS = {"values": check_values, "methods": check_methods, "rules": check_rules, "walks": check_walks}
+CHECKS |= {"products": check_range, "attention": check_range}
 
 
 @pytest.mark.slow
@@ -28,7 +64,9 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], getattr(module, "OPTIONS", {})) == 0
     for stem, count in SCRIPTS[name].items():
         with open(tmp_path / f"{stem}.csv", newline="") as file:
-            assert len(list(csv.DictReader(file))) == count
+            lines = list(csv.DictReader(file))
+        assert len(lines) == count
+        CHECKS[stem](lines)
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     capsys.readouterr()
 

@@ -3,6 +3,7 @@
 import csv
 
 import pytest
+import xarray as xr
 
 from jaxdyn import experiment
 from jaxdyn.theories.galore import table
@@ -21,6 +22,30 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+def check_perplexity(lines, ds):
+    """Every method's perplexity is that of its runs, and full Adam is its own measure."""
+    means = ds.measured_perplexity.mean("seed").values.ravel()
+    assert [float(r["perplexity"]) for r in lines] == pytest.approx(means)
+    assert (float(lines[0]["over full Adam"]), float(lines[0]["+- ratio"])) == (1, 0)
+
+
+def check_ablation(lines, ds):
+    """A line has the mean of the cell that it names."""
+    for r in lines:
+        cell = {"alpha": float(r["alpha"]), "rank": float(r["rank"]), "every": 0.0 if r["T"] == "never" else float(r["T"])}
+        assert float(r["perplexity"]) == pytest.approx(float(ds.measured_perplexity.sel(cell).mean()))
+
+
+def check_stable_rank(lines, ds):
+    """Both methods start from one gradient; no stable rank exceeds the matrix's smaller side."""
+    starts = [[r["start"] for r in lines if r["method"] == method] for method in ("full Adam", "GaLore")]
+    assert starts[0] == starts[1]
+    assert all(1 <= float(r["least"]) <= min(float(r["start"]), float(r["end"])) <= TINY["hidden"] for r in lines)
+
+
+CHECKS = {"galore_ppl": check_perplexity, "galore_ablation": check_ablation, "galore_stable_rank": check_stable_rank}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path, capsys):
@@ -29,7 +54,9 @@ def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path
         monkeypatch.setattr(module, constant, value)
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
     stem, count = TABLES[name]
-    assert len(read(tmp_path / f"{stem}.csv")) == count
+    lines = read(tmp_path / f"{stem}.csv")
+    assert len(lines) == count
+    CHECKS[name](lines, xr.load_dataset(tmp_path / f"{stem}.nc", engine="h5netcdf"))
     assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     capsys.readouterr()
 

@@ -35,6 +35,8 @@ def test_memo_table(script, monkeypatch, tmp_path, capsys):
     assert experiment.main(module.run, None, ["--out", str(tmp_path)], module.OPTIONS) == 0
     rows = table(tmp_path / "conditions.csv")
     assert len(rows) == 2 * len(module.ROWS) and rows[0]["paper test"] == "50.51"
+    assert [r["hidden layers"] for r in rows] == ["1"] * len(module.ROWS) + ["3"] * len(module.ROWS)
+    assert all(0 <= float(r[name]) <= 100 for r in rows for name in ("training accuracy", "test accuracy"))
     assert (tmp_path / "memo_table.png").stat().st_size > 10_000
     capsys.readouterr()
 

@@ -1,6 +1,7 @@
 """The script on depth at a tiny size."""
 
 import csv
+import math
 
 import pytest
 
@@ -20,5 +21,9 @@ def test_it_trains_tabulates_and_draws(script, monkeypatch, tmp_path, capsys):
     with open(tmp_path / "depth.csv", newline="") as file:
         lines = list(csv.DictReader(file))
     assert [line["layers"] for line in lines] == ["1", "2", "30"]
+    for line in lines[:2]:
+        assert float(line["rate"]) in (1e-2, 2e-2) and abs(int(line["weights"]) - 4_000) <= 3 * 8 * int(line["layers"])
+        assert math.log(float(line["perplexity"])) == pytest.approx(float(line["test loss"]))
+    assert lines[2]["test loss"] == "", "the paper's model is not trained"
     assert (tmp_path / "mobile_depth.png").stat().st_size > 8_000
     capsys.readouterr()

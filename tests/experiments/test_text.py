@@ -151,5 +151,7 @@ def test_fig7_trains_tabulates_and_draws(script, small_text, monkeypatch, tmp_pa
     assert experiment.main(fig7.run, None, ["--text", str(small_text), "--out", str(tmp_path)], fig7.OPTIONS) == 0
     trained, fixed = read(tmp_path / "attention.csv")
     assert (trained["run"], fixed["run"]) == ("trained", "queries and keys fixed")
+    moved = [name for name in trained if name.startswith("moved ")]
+    assert all(float(trained[name]) > float(fixed[name]) for name in moved) and moved, "fixed queries and keys move less"
     assert (tmp_path / "snap_fig7.png").stat().st_size > 10_000
     capsys.readouterr()
