@@ -2,7 +2,7 @@
 
 Training graphs are generated with the statistics of the released ones; names, order of edges and of candidates are drawn anew each
 time. Whatever the method, training begins with pointing along one of six edges; balanced trees of three hops follow, wide ones of
-four, then graphs like the released ones. `--data FILE` is the released file that judges (test.json); beside it stands the share of
+four, then graphs like the released ones. `--data FILE` is the released file that judges (test.json); next to it stands the share of
 right answers on generated problems of the balanced variant, where it takes a path to answer. `--scale paper` is 256 wide;
 `--width`, `--methods`, `--seeds` and `--steps` choose a part. The table's second half are rules that look for no path, or short
 ones. Each run
@@ -50,9 +50,9 @@ def course(method: str, seed: int, run: longrun.Run) -> dict:
     The next nodes are those after 0 to 6 inputs.
     """
     shares = {"accuracy": "accuracy", "balanced": "balanced_accuracy", "trees": "tree_accuracy"}
-    told = {name: [round(float(x), 3) for x in answered(method, run, record)] for name, record in shares.items()}
+    ends = {name: [round(float(x), 3) for x in answered(method, run, record)] for name, record in shares.items()}
     following = [round(100 * float(x), 3) for x in run.records["next"][-1]]
-    return {"method": method, "seed": seed, "reached": int(run.steps[-1]), "steps": run.steps.tolist()} | told | {"next": following}
+    return {"method": method, "seed": seed, "reached": int(run.steps[-1]), "steps": run.steps.tolist()} | ends | {"next": following}
 
 
 def rows(runs: Runs, rules: dict[str, float], balanced: dict[str, float]) -> list[dict]:

@@ -74,9 +74,9 @@ def draw(record: dict, fig: Figure) -> None:
 
 def run(scale: str, out: Path, record: str = str(RECORD)) -> None:
     """Print and draw; the scale makes no difference."""
-    kept = load(record)
-    experiment.table(out, "prosqa_studies", rows(kept), "ProsQA from scratch: right answers when training ends (%)")
-    experiment.figure(out, "coc_prosqa_record", lambda fig: draw(kept, fig), (7, 3.2 * -(-len(panels(kept)) // 2)))
+    studies = load(record)
+    experiment.table(out, "prosqa_studies", rows(studies), "ProsQA from scratch: right answers when training ends (%)")
+    experiment.figure(out, "coc_prosqa_record", lambda fig: draw(studies, fig), (7, 3.2 * -(-len(panels(studies)) // 2)))
 
 
 if __name__ == "__main__":

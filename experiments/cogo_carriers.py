@@ -38,7 +38,7 @@ def parts(ds: xr.Dataset, group: str) -> xr.Dataset:
 
 
 def rows(measured: xr.Dataset, d: int) -> list[dict]:
-    """One line a decay: orders, how well the means cancel (median and worst of all order-4 frequencies), and the norm."""
+    """One line per decay: orders, how well the means cancel (median and worst of all order-4 frequencies), and the norm."""
     lines, n = [], (d - 1) // 2
     group = parse(str(d))
     for decay in measured.decay.values:

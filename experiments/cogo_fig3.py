@@ -58,7 +58,7 @@ def trial(s: training.Training, key: jax.Array) -> jd.Observables:
 
 
 def summary(late: xr.Dataset, early: xr.Dataset, case: dict) -> list[dict]:
-    """One line a seed: when each accuracy is 1, what the end looks like."""
+    """One line per seed: when each accuracy is 1, what the end looks like."""
     lines = []
     for seed in late.seed.values:
         one, begin, end = late.sel(seed=seed), early.sel(seed=seed), late.sel(seed=seed).isel(epoch=-1)

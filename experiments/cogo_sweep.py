@@ -71,7 +71,7 @@ def shares(classified: xr.Dataset) -> xr.Dataset:
 
 
 def rows(ds: xr.Dataset, classified: xr.Dataset, place: dict) -> list[dict]:
-    """One line a cell: means over seeds."""
+    """One line per cell: means over seeds."""
     mean = shares(classified).mean("seed")
     lines = []
     for lr in ds.lr.values:

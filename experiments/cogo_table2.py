@@ -1,7 +1,7 @@
-"""CoGO, Table 2: of which constructions do trained networks consist? Every published cell beside ours, mean and standard error.
+"""CoGO, Table 2: of which constructions do trained networks consist? Every published cell next to ours, mean and standard error.
 
 512 hidden nodes, decay 5e-5, 5 seeds, for the rate .01 of the authors' logs and the .002 of their read-me. Quick: d = 23; paper:
-23, 71, 127. Beside the thresholds stand the distances: how far the unnamed factors are from a construction.
+23, 71, 127. Next to the thresholds stand the distances: how far the unnamed factors are from a construction.
 Paper: arXiv 2410.01779.
 """
 

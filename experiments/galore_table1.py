@@ -1,4 +1,4 @@
-"""GaLore, memory of weights and optimizer states: bytes counted from the shapes of LLaMA models, beside the published "G".
+"""GaLore, memory of weights and optimizer states: bytes counted from the shapes of LLaMA models, next to the published "G".
 
 Totals for 60M to 1B as in Table 2, both sides of GaLore and both counts of LoRA; 7B with states of
 one byte. Nothing is allocated, so that both scales do the same. Paper: arXiv 2403.03507.

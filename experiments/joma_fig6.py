@@ -3,7 +3,7 @@
 Trains the published encoder on a text and records validation loss, entropy of attention, stable rank of each MLP's lower matrix
 (joma_fig7.py draws it from the same runs) and mean |cos| of the embeddings. `--scale paper --text DIR` is the published study on a
 WikiText folder: 7 depths, 7 rates, 3 seeds, 20 epochs; `--layers`, `--lr`, `--seeds` and `--epochs` choose a part of it. Runs lie
-in files of their own: stop at any time, the same command goes on, and other parts of the study may be added later.
+in files of their own: stop at any time, the same command resumes, and other parts of the study may be added later.
 """
 
 import dataclasses
@@ -62,7 +62,7 @@ def dip(steps: np.ndarray, entropy: np.ndarray) -> dict[str, float]:
 
 
 def rows(runs: dict[tuple[int, float], list[longrun.Run]]) -> list[dict]:
-    """A row for each depth, rate and layer: means over seeds, beside the published numbers where there are any."""
+    """A row for each depth, rate and layer: means over seeds, next to the published numbers where there are any."""
     found = []
     for (layers, lr), group in runs.items():
         for layer in range(layers):

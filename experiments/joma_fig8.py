@@ -2,7 +2,7 @@
 
 JoMA's explanation of the return is the MLP's nonlinearity: without it attention should sharpen and stay. The same options and files
 as joma_fig6.py, for ReLU and linear MLPs; the table tells how far entropy falls and how far it comes back, and the difference
-between the two with its 95% interval over seeds. A second table has every layer, beside the published numbers (ReLU) where there
+between the two with its 95% interval over seeds. A second table has every layer, next to the published numbers (ReLU) where there
 are any; the figure has those of the top layer.
 """
 
@@ -62,7 +62,7 @@ def rows(runs: Runs) -> list[dict]:
 
 
 def by_layer(runs: Runs) -> list[dict]:
-    """Start, minimum and end of every layer's entropy, means over seeds, beside the published numbers, which are of ReLU MLPs."""
+    """Start, minimum and end of every layer's entropy, means over seeds, next to the published numbers, which are of ReLU MLPs."""
     found = []
     for (kind, lr), group in runs.items():
         for row in joma_fig6.rows({(group[0].records["entropy"].shape[1], lr): group}):
@@ -77,10 +77,10 @@ def draw(runs: Runs, fig: Figure) -> None:
         for i, lr in enumerate(rates):
             group, colour = runs[kind, lr], RAMP(i / max(1, len(rates) - 1))
             curve, depth = top(group), group[0].records["entropy"].shape[1]
-            told = published.ENTROPY.get((depth, lr), {}).get(depth - 1, {}) if kind == "relu" else {}
+            printed = published.ENTROPY.get((depth, lr), {}).get(depth - 1, {}) if kind == "relu" else {}
             for share, name in ((0.0, "start"), (0.25, "min"), (1.0, "end")):
-                if told.get(name) is not None:
-                    ax.plot(share * group[0].steps[-1], told[name], "s", color=colour, mfc="none")
+                if printed.get(name) is not None:
+                    ax.plot(share * group[0].steps[-1], printed[name], "s", color=colour, mfc="none")
             ax.plot(group[0].steps, curve.mean(0), color=colour, label=f"rate {lr:g}")
             ax.fill_between(group[0].steps, curve.min(0), curve.max(0), color=colour, alpha=0.2, lw=0)
         ax.axhline(reading.uniform_entropy(35), color=COLORS["theory"], ls="--", lw=1, label="blind")

@@ -1,7 +1,7 @@
 r"""Scan & Snap: growth of B_n(t), the figure of the talks, with the table of exact values.
 
-M = 10000, one class, C_0 = 1, and equal learning rates: :math:`B = \frac14\ln(1 + 2((M-1)/M)^2 u^2)`, beside the ODE it comes
-from, :math:`\dot B = \eta\,\gamma(t)\,e^{-4B}`, integrated, and beside its two branches. Paper: arXiv 2305.16380, Theorem 4.
+M = 10000, one class, C_0 = 1, and equal learning rates: :math:`B = \frac14\ln(1 + 2((M-1)/M)^2 u^2)`, next to the ODE it comes
+from, :math:`\dot B = \eta\,\gamma(t)\,e^{-4B}`, integrated, and next to its two branches. Paper: arXiv 2305.16380, Theorem 4.
 """
 
 import sys
@@ -87,7 +87,7 @@ def draw(ds, fig):
 
 def run(scale: str, out: Path) -> None:
     ds = experiment.sweep(out, "lines", trial, jd.grid(Lines, eta=LINES, saves={"quick": 200, "paper": 2000}[scale]), 1)
-    experiment.table(out, "values", list(rows(ds)), "B_n(t), M = 10000: ours beside the exact values")
+    experiment.table(out, "values", list(rows(ds)), "B_n(t), M = 10000: ours next to the exact values")
     experiment.figure(out, "bn", lambda fig: draw(ds, fig), (9.0, 3.7))
     experiment.save(out, "bn", ds)
 
