@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 # Before JAX starts: most of the tests' time would go into optimising programs that run once. The plain emitter, with one LLVM
-# module a program, takes half the time; other versions may not know these flags, and an unknown one ends the process.
+# module per program, takes half the time; other versions may not know these flags, and an unknown one ends the process.
 os.environ.setdefault(
     "XLA_FLAGS",
     "--xla_backend_optimization_level=0"
@@ -47,8 +47,8 @@ def pytest_collection_finish():
 MAPS = 40_000  # memory maps of this process: Linux allows 65,530, and a compiled program takes a dozen for as long as it lives
 
 
-def mapped():
-    """The number of this process's memory maps; 0 where the system does not tell."""
+def memory_maps():
+    """The number of this process's memory maps; 0 where the system does not say."""
     try:
         return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:
@@ -59,7 +59,7 @@ def mapped():
 def pytest_runtest_teardown(item, nextitem):
     """After a file's last test, leave out what it keeps as well: JAX's caches hold most of that, until there are too many maps."""
     if nextitem is None or nextitem.path != item.path:
-        if mapped() > MAPS:
+        if memory_maps() > MAPS:
             gc.unfreeze()
             jax.clear_caches()
         gc.collect()

@@ -63,7 +63,7 @@ def test_wrong_words_exit_with_2(words, capsys):
     capsys.readouterr()
 
 
-def test_a_sweep_is_stored_and_goes_on(tmp_path, monkeypatch):
+def test_a_sweep_is_stored_and_resumes(tmp_path, monkeypatch):
     toys = load_file(TOYS)
     grid = jd.grid(toys.Toy, lr=[0.01, 0.02])
     ds = experiment.sweep(tmp_path, "decay", toys.decay, grid, 3)
@@ -80,10 +80,10 @@ def test_a_table_is_printed_and_written(tmp_path, capsys):
     with open(tmp_path / "new" / "numbers.csv", newline="") as file:
         read = list(csv.DictReader(file))
     assert [r["case"] for r in read] == ["a", "b"]
-    assert float(read[0]["ours"]) == 0.123456789 and read[1]["paper"] == "", "all digits, and nothing for nothing"
+    assert float(read[0]["ours"]) == 0.123456789 and read[1]["paper"] == "", "all digits, and an empty cell for None"
 
 
-def test_a_figure_is_written_twice_and_always_the_same(tmp_path):
+def test_a_figure_written_twice_is_the_same_bytes(tmp_path):
     def draw(fig):
         fig.subplots().plot([0, 1], [1, 2], label="x")
 
@@ -105,9 +105,14 @@ def test_a_dataset_is_saved_whole(tmp_path):
 
 def test_a_record_has_the_machine_and_the_facts_in_json(tmp_path):
     experiment.record(tmp_path / "new", "study", "How many?", rows=[{"share": 0.5, "lost": float("nan")}], settings={"width": 64})
-    told = json.loads((tmp_path / "new" / "study.json").read_text())
-    assert told["question"] == "How many?" and told["rows"] == [{"share": 0.5, "lost": None}] and told["settings"] == {"width": 64}
-    assert {"date", "commit", "jax", "device"} <= told["environment"].keys()
+    content = json.loads((tmp_path / "new" / "study.json").read_text())
+    assert (
+        content["question"] == "How many?"
+        and content["rows"] == [{"share": 0.5, "lost": None}]
+       
+    assert content["settings"] == {"width": 64}
+    )
+    assert {"date", "commit", "jax", "device"} <= content["environment"].keys()
 
 
 @pytest.mark.parametrize(
