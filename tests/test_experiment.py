@@ -106,12 +106,9 @@ def test_a_dataset_is_saved_whole(tmp_path):
 def test_a_record_has_the_machine_and_the_facts_in_json(tmp_path):
     experiment.record(tmp_path / "new", "study", "How many?", rows=[{"share": 0.5, "lost": float("nan")}], settings={"width": 64})
     content = json.loads((tmp_path / "new" / "study.json").read_text())
-    assert (
-        content["question"] == "How many?"
-        and content["rows"] == [{"share": 0.5, "lost": None}]
-       
+    assert content["question"] == "How many?"
+    assert content["rows"] == [{"share": 0.5, "lost": None}]
     assert content["settings"] == {"width": 64}
-    )
     assert {"date", "commit", "jax", "device"} <= content["environment"].keys()
 
 
