@@ -24,7 +24,7 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.task import Task
 from jaxdyn.errors import StoreError
 
-__all__ = ["basis", "keep", "kept"]
+__all__ = ["basis", "load_conclusion", "save_conclusion"]
 
 PACKAGE = Path(jaxdyn.__file__).parent
 JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
@@ -56,22 +56,22 @@ def _file(folder: Path, claim_id: str) -> Path:
     return folder / "conclusions" / f"{claim_id}.json"
 
 
-def keep(folder: Path, claim_id: str, found_on: str | None, conclusion: Conclusion) -> None:
+def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclusion: Conclusion) -> None:
     """Write a conclusion, unless it is an error: what failed is tried again."""
-    if found_on is None or conclusion.decision.failure is not None:
+    if basis_hash is None or conclusion.decision.failure is not None:
         return
     with contextlib.suppress(TypeError, StoreError):  # an odd value in a check, a full disk: it will be drawn again
-        content = json.dumps([found_on, dataclasses.asdict(conclusion)])
+        content = json.dumps([basis_hash, dataclasses.asdict(conclusion)])
         atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
 
 
-def kept(folder: Path, claim_id: str, found_on: str | None) -> Conclusion | None:
+def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
     """The conclusion of before, if it was drawn from the same."""
     with contextlib.suppress(OSError, ValueError):
         checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
         if checksum == _checksum(content):
             drawn_from, saved = json.loads(content)
-            if drawn_from == found_on:
+            if drawn_from == basis_hash:
                 return Conclusion(decision_from(saved["decision"]), saved["by"], saved["figure"])
     return None
 

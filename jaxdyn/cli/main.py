@@ -45,7 +45,7 @@ class _Version(argparse.Action):
         sys.exit(0)
 
 
-def _told(text: str) -> dict[str, Any]:
+def _help_texts(text: str) -> dict[str, Any]:
     """What a command does, for the list of commands and for its own help."""
     return {"help": text, "description": text}
 
@@ -65,15 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         "patterns", nargs="*", metavar="PATTERN", help="Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."
     )
 
-    commands.add_parser("list", parents=[patterns, load], **_told("Show the claims."))
+    commands.add_parser("list", parents=[patterns, load], **_help_texts("Show the claims."))
 
     show = commands.add_parser(
-        "show", parents=[load], **_told("Show one claim: what it says, what its verdict rests on, the last verdict.")
+        "show", parents=[load], **_help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
     )
     show.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
     show.add_argument("--out", default="report", metavar="DIR", help="Read the last verdict from this folder (default: report).")
 
-    verify = commands.add_parser("verify", parents=[patterns, load], **_told("Run claims and judge them."), epilog=RUNS)
+    verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
     verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
@@ -87,21 +87,21 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_map(commands, load)
 
-    new = commands.add_parser("new", **_told("Write a working claim of your own to start from."))
+    new = commands.add_parser("new", **_help_texts("Write a working claim of your own to start from."))
     new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
 
-    report = commands.add_parser("report", **_told("Build the report again from stored results."))
+    report = commands.add_parser("report", **_help_texts("Build the report again from stored results."))
     report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
     report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
 
-    completion = commands.add_parser("completion", **_told("Print a script that completes jaxdyn's words in your shell."))
+    completion = commands.add_parser("completion", **_help_texts("Print a script that completes jaxdyn's words in your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
     return parser
 
 
 def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     """The words of ``jaxdyn map``."""
-    map_ = commands.add_parser("map", parents=[load], **_told("Map where a claim holds over one or two fields."))
+    map_ = commands.add_parser("map", parents=[load], **_help_texts("Map where a claim holds over one or two fields."))
     map_.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
     map_.add_argument(
         "--over",
@@ -269,7 +269,7 @@ def _map(args: argparse.Namespace) -> int:
     from jaxdyn.cli.map import map_command
 
     with contextlib.redirect_stdout(sys.stderr):
-        found = map_command(
+        result = map_command(
             args.claim,
             over=args.over,
             cells=_whole(args.cells, "--cells", 1),
@@ -282,7 +282,7 @@ def _map(args: argparse.Namespace) -> int:
             load=args.load,
         )
     if args.json:
-        print(json.dumps(found))
+        print(json.dumps(result))
     return 0
 
 

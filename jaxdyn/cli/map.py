@@ -15,7 +15,7 @@ from jaxdyn import plotting
 from jaxdyn.cli.formatting import duration, plural
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine.store import atomic_write, open_folder
-from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, survey
+from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas
 from jaxdyn.report.gallery import standalone
@@ -70,54 +70,54 @@ def map_command(
     """Map a claim; writes the map beside its runs and returns it as JSON."""
     if cluster is not None:
         check_address(cluster)  # a typing error shows at once
-    asked = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
+    survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     count = worker_count(workers, 2**10)
-    with open_folder(out, f"map of {asked.claim.id}") as folder:
-        _say(_announcement(asked, count))
+    with open_folder(out, f"map of {survey.claim.id}") as folder:
+        _say(_announcement(survey, count))
         with executor(count, cluster) as pool:
-            found = survey(asked, store=folder.resolve(), pool=pool, workers=count)
-        write(found, folder)
-    for line in _lines(found, out):
+            result = run_survey(survey, store=folder.resolve(), pool=pool, workers=count)
+        write(result, folder)
+    for line in _lines(result, out):
         _say(line)
-    return found.to_json()
+    return result.to_json()
 
 
-def write(found: Map, folder: Path) -> None:
+def write(result: Map, folder: Path) -> None:
     """The map as JSON, as a labelled Dataset and as a figure."""
-    told = json.loads(json.dumps(found.to_json(), default=str))
-    atomic_write(folder / FILES[0], json.dumps(told, indent=1))
-    atomic_write(folder / FILES[1], bytes(found.data.to_netcdf()))
-    label = f"{found.claim} over {' and '.join(axis.field for axis in found.axes)}"
-    svg = plotting.render(lambda _, fig: atlas.draw(told, fig), xr.Dataset(), label)
+    content = json.loads(json.dumps(result.to_json(), default=str))
+    atomic_write(folder / FILES[0], json.dumps(content, indent=1))
+    atomic_write(folder / FILES[1], bytes(result.data.to_netcdf()))
+    label = f"{result.claim} over {' and '.join(axis.field for axis in result.axes)}"
+    svg = plotting.render(lambda _, fig: atlas.draw(content, fig), xr.Dataset(), label)
     atomic_write(folder / FILES[2], standalone(svg))
 
 
-def _announcement(asked: Survey, workers: int) -> str:
+def _announcement(survey: Survey, workers: int) -> str:
     """What a map will cost at most."""
-    runs = len(asked.request(asked.first()[0]).grid.cells()) * len(asked.seeds)
-    seconds = (asked.seconds() + JUDGING * asked.cells) / workers
-    cells = f"{plural(len(asked.first()), 'cell')} first, {asked.cells} at most, {plural(runs, 'run')} each"
-    return f"{asked.claim.id}: {cells}; {duration(seconds)} expected"
+    runs = len(survey.request(survey.first()[0]).grid.cells()) * len(survey.seeds)
+    seconds = (survey.seconds() + JUDGING * survey.cells) / workers
+    cells = f"{plural(len(survey.first()), 'cell')} first, {survey.cells} at most, {plural(runs, 'run')} each"
+    return f"{survey.claim.id}: {cells}; {duration(seconds)} expected"
 
 
-def _lines(found: Map, out: Path) -> list[str]:
+def _lines(result: Map, out: Path) -> list[str]:
     """What came out, in words."""
-    counts = collections.Counter(cell["verdict"] for cell in found.cells)
-    told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    work = f"{plural(found.runs, 'run')}, {plural(found.programs, 'program')}, {found.seconds:.0f} s"
-    lines = [f"{plural(len(found.cells), 'cell')}: {told}; {work}"]
-    if found.border is not None:
-        across, up = (axis.field for axis in found.axes)
-        b = found.border
+    counts = collections.Counter(cell["verdict"] for cell in result.cells)
+    cells = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
+    work = f"{plural(result.runs, 'run')}, {plural(result.programs, 'program')}, {result.seconds:.0f} s"
+    lines = [f"{plural(len(result.cells), 'cell')}: {cells}; {work}"]
+    if result.border is not None:
+        across, up = (axis.field for axis in result.axes)
+        b = result.border
         lines.append(
             f"border: {up} = {b.factor:.3g} · {across}^{b.exponent:.3f}, exponent {b.interval[0]:.3f} to {b.interval[1]:.3f} "
             f"(95 %), its {b.points} points within a factor of {b.spread:.2f}"
         )
-    elif len(found.axes) == 1:
-        (axis,) = found.axes
-        ends = [sorted(end[axis.field] for end in edge) for edge in found.edges]
+    elif len(result.axes) == 1:
+        (axis,) = result.axes
+        ends = [sorted(end[axis.field] for end in edge) for edge in result.edges]
         lines += [f"border: {axis.field} between {low:.4g} and {high:.4g}" for low, high in sorted(ends)]
-    reasons = collections.Counter(cell["failed"] for cell in found.cells if cell.get("failed"))
+    reasons = collections.Counter(cell["failed"] for cell in result.cells if cell.get("failed"))
     lines += [f"  {count} × {reason}" for reason, count in reasons.most_common(5)]
     return [*lines, f"map: {out / FILES[2]}"]
 

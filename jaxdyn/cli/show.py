@@ -68,7 +68,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
-        "study": _kept(claim.id),
+        "study": _stored_study(claim.id),
         "maps": [{"title": p.title, "finding": p.finding, "command": maps.command(p)} for p in maps.of_claim(claim.id)],
     }
 
@@ -102,10 +102,10 @@ def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
         return None
 
 
-def _kept(claim_id: str) -> dict[str, Any] | None:
+def _stored_study(claim_id: str) -> dict[str, Any] | None:
     """The claim's study at paper scale, without its figure."""
-    kept = studies.study(claim_id)
-    return kept and {name: value for name, value in kept.items() if name != "figure"}
+    study = studies.study(claim_id)
+    return study and {name: value for name, value in study.items() if name != "figure"}
 
 
 # text
@@ -219,17 +219,17 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
         yield from _wrapped(f"No verdict in {out}; the command above makes one.", width, "")
         return
     seeds = f"seeds {last['seed_range']}" if last.get("seed_range") else None
-    made = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), seeds) if v)
-    yield from _wrapped(f"last verdict: {last['verdict']} ({made})", width, "")
+    origin = ", ".join(str(v) for v in (last["file"], last["date"], last.get("scale"), seeds) if v)
+    yield from _wrapped(f"last verdict: {last['verdict']} ({origin})", width, "")
     yield from _outcome(last, width)
 
 
-def _study(kept: Mapping[str, Any], width: int) -> Iterator[str]:
+def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
     """What came out at paper scale, in the run that is kept with the package."""
-    entry = kept["claim"]
+    entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
-    yield from _wrapped(f"at paper scale: {verdict} ({studies.made(kept)}, seeds {entry.get('seed_range')})", width, "")
+    yield from _wrapped(f"at paper scale: {verdict} ({studies.made(study)}, seeds {entry.get('seed_range')})", width, "")
     yield from _outcome(entry, width)
 
 
@@ -276,5 +276,5 @@ def _number(value: Any, otherwise: str = "no number") -> str:
 
 def _resolution(resolution: Mapping[str, Any]) -> str:
     """``z 0.3 % (scale); Adam 12 % (mix)``."""
-    found = [(plain(k), v, word) for word in ("scale", "mix") for k, v in (resolution.get(word) or {}).items() if _is_number(v)]
-    return "; ".join(f"{name} {100 * v:.2g} % ({word})" for name, v, word in found)
+    parts = [(plain(k), v, word) for word in ("scale", "mix") for k, v in (resolution.get(word) or {}).items() if _is_number(v)]
+    return "; ".join(f"{name} {100 * v:.2g} % ({word})" for name, v, word in parts)

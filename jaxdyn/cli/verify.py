@@ -18,7 +18,7 @@ import xarray as xr
 
 from jaxdyn import plotting
 from jaxdyn.cli import terminal
-from jaxdyn.cli.conclusions import basis, keep, kept
+from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
@@ -63,16 +63,16 @@ def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
     return registry.all_claims(load, {theory})
 
 
-def _conclude_by_id(folder: Path, found_on: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
+def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
     """In a worker: the claim is found again by its id, since judges and plots do not travel."""
-    found = _claims_here(claim_id.split(".")[0], load)
-    claim = found[claim_id] if claim_id in found else registry.select([claim_id], load)[0]
-    return _concluded_and_kept(folder, found_on, claim, *rest)
+    claims = _claims_here(claim_id.split(".")[0], load)
+    claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
+    return _conclude_and_save(folder, basis_hash, claim, *rest)
 
 
-def _concluded_and_kept(folder: Path, found_on: str | None, claim: Claim, *rest: Any) -> Conclusion:
+def _conclude_and_save(folder: Path, basis_hash: str | None, claim: Claim, *rest: Any) -> Conclusion:
     conclusion = _conclude_and_draw(claim, *rest)
-    keep(folder, claim.id, found_on, conclusion)
+    save_conclusion(folder, claim.id, basis_hash, conclusion)
     return conclusion
 
 
@@ -85,13 +85,13 @@ def _conclude_task(
     controls: dict[str, xr.Dataset],
 ) -> Conclusion | cf.Future[Conclusion]:
     drawn = task.claim.id not in undrawn
-    found_on = basis(task, data, controls, drawn)
-    if (before := kept(folder, task.claim.id, found_on)) is not None:
+    basis_hash = basis(task, data, controls, drawn)
+    if (before := load_conclusion(folder, task.claim.id, basis_hash)) is not None:
         return before
     rest = (data, controls, task.by, task.narrowed, task.recorded, drawn)
     if isinstance(pool, cf.ProcessPoolExecutor):
-        return pool.submit(_conclude_by_id, folder, found_on, task.claim.id, task.load, *rest)
-    return _concluded_and_kept(folder, found_on, task.claim, *rest)
+        return pool.submit(_conclude_by_id, folder, basis_hash, task.claim.id, task.load, *rest)
+    return _conclude_and_save(folder, basis_hash, task.claim, *rest)
 
 
 class _Stop(Exception):
@@ -138,18 +138,18 @@ def verify_command(
 
             at_once = count + 1 if cluster is None else None  # one more than workers: none of them waits for this process
             run_plan(plan, pool, progress, functools.partial(_conclude_task, pool, folder, same), concluded, at_once)
-        found = [results[claim.id] for claim in claims if claim.id in results]
-        whole = payload(found, time.perf_counter() - start)
+        outcomes = [results[claim.id] for claim in claims if claim.id in results]
+        whole = payload(outcomes, time.perf_counter() - start)
         if debug:
-            _add_tracebacks(whole, found)
-        figures = {v.claim.id: v.conclusion.figure for v in found if v.conclusion.figure is not None}
+            _add_tracebacks(whole, outcomes)
+        figures = {v.claim.id: v.conclusion.figure for v in outcomes if v.conclusion.figure is not None}
         figures |= {own: figures[other] for own, other in same.items() if own in results and other in figures}
         atomic_write(folder / RESULT, json.dumps(whole, indent=1))
         atomic_write(folder / FIGURES, json.dumps(figures))
         target = report or folder / "index.html"
         rebuild(folder, target)
-    _say(terminal.summary(found, len(claims), whole["seconds"], target))
-    return whole, int(any(map(_bad, found)))
+    _say(terminal.summary(outcomes, len(claims), whole["seconds"], target))
+    return whole, int(any(map(_bad, outcomes)))
 
 
 def _bad(verified: Verified) -> bool:

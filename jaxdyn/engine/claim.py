@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, Looked
+from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, TunedBounds
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 from jaxdyn.status import OK
@@ -234,8 +234,8 @@ class Claim:
 
     def _check_bounds(self) -> None:
         """A claim to be upheld says where its bounds come from."""
-        known = self.bounds in PROVENANCE or isinstance(self.bounds, Looked)
-        if not (known or (self.bounds is None and self.expected != "upheld")):
+        allowed = self.bounds in PROVENANCE or isinstance(self.bounds, TunedBounds)
+        if not (allowed or (self.bounds is None and self.expected != "upheld")):
             raise UsageError(f"{self.id}: bounds={self.bounds!r} is not allowed: it is 'paper', 'derived' or jd.looked(...)")
 
     def _check_name(self) -> None:

@@ -17,7 +17,7 @@ __all__ = [
     "Assumption",
     "Bounds",
     "Evidence",
-    "Looked",
+    "TunedBounds",
     "above",
     "below",
     "looked",
@@ -67,7 +67,7 @@ def _number(name: str, bound: float) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class Looked:
+class TunedBounds:
     """Bounds chosen after a look at some seeds, and upheld on others; made by :func:`looked`."""
 
     at: str
@@ -77,10 +77,10 @@ class Looked:
         return f"chosen after a look at seeds {self.at}, upheld on seeds {self.confirmed}"
 
 
-Bounds: TypeAlias = "Literal['paper', 'derived'] | Looked"
+Bounds: TypeAlias = "Literal['paper', 'derived'] | TunedBounds"
 
 
-def looked(at: str, confirmed: str) -> Looked:
+def looked(at: str, confirmed: str) -> TunedBounds:
     """Where bounds come from that are neither published nor derived: ``jd.looked(at="0:8", confirmed="4000:4010")``.
 
     Args:
@@ -93,7 +93,7 @@ def looked(at: str, confirmed: str) -> Looked:
     first, second = _range(at), _range(confirmed)
     if first.start < second.stop and second.start < first.stop:
         raise UsageError(f"confirmed={confirmed!r} is not allowed: the seeds {at} were looked at; it takes seeds not used before")
-    return Looked(at, confirmed)
+    return TunedBounds(at, confirmed)
 
 
 def _range(text: str) -> range:

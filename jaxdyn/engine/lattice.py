@@ -72,33 +72,33 @@ def more(
         count: how many points to ask.
         border: two labels: what lies between them is cut first.
     """
-    kept, asked = set(leaves), dict[Point, None]()
+    current, requested = set(leaves), dict[Point, None]()
 
     def cut(leaf: Leaf) -> bool:
-        new = [p for p in leaf.cut if p not in labels and p not in asked]
-        room = count - len(asked)
+        new = [p for p in leaf.cut if p not in labels and p not in requested]
+        room = count - len(requested)
         if leaf.side < 2 or room == 0:
             return False
-        asked.update(dict.fromkeys(new[:room]))
+        requested.update(dict.fromkeys(new[:room]))
         if len(new) > room:
             return False
-        kept.discard(leaf)
-        kept.update(leaf.parts)
+        current.discard(leaf)
+        current.update(leaf.parts)
         return True
 
     def cut_all(chosen: Sequence[Leaf]) -> list[Leaf]:
         ordered = sorted(chosen, key=lambda leaf: (-leaf.side, _scattered(leaf.low)))
         return [part for leaf in ordered if cut(leaf) for part in leaf.parts]
 
-    seen = {leaf: {labels[p] for p in leaf.corners} for leaf in leaves}
-    parts = cut_all([leaf for leaf in leaves if seen[leaf] >= set(border)])
-    parts += cut_all([leaf for leaf in leaves if len(seen[leaf]) > 1 and not seen[leaf] >= set(border)])
+    corner_labels = {leaf: {labels[p] for p in leaf.corners} for leaf in leaves}
+    parts = cut_all([leaf for leaf in leaves if corner_labels[leaf] >= set(border)])
+    parts += cut_all([leaf for leaf in leaves if len(corner_labels[leaf]) > 1 and not corner_labels[leaf] >= set(border)])
     for _ in range(DEEPER):
         parts = cut_all(parts)
-    parts += cut_all([leaf for leaf in leaves if len(seen[leaf]) == 1])
-    while parts and len(asked) < count:
+    parts += cut_all([leaf for leaf in leaves if len(corner_labels[leaf]) == 1])
+    while parts and len(requested) < count:
         parts = cut_all(parts)
-    return sorted(kept, key=lambda leaf: (leaf.low, leaf.side)), list(asked)
+    return sorted(current, key=lambda leaf: (leaf.low, leaf.side)), list(requested)
 
 
 def _scattered(low: Point) -> int:
@@ -111,12 +111,12 @@ def _scattered(low: Point) -> int:
 
 def edges(leaves: Sequence[Leaf], labels: Mapping[Point, str], pair: tuple[str, str]) -> list[tuple[Point, Point]]:
     """Sides of leaves whose ends have these two labels, without a point between: there lies the border."""
-    found: dict[tuple[Point, Point], None] = {}
+    sides: dict[tuple[Point, Point], None] = {}
     for leaf in leaves:
         for axis, low in itertools.product(range(len(leaf.low)), leaf.corners):
             if low[axis] != leaf.low[axis]:
                 continue
             middle, high = ((*low[:axis], low[axis] + step, *low[axis + 1 :]) for step in (leaf.side // 2, leaf.side))
             if {labels[low], labels[high]} == set(pair) and (leaf.side < 2 or middle not in labels):
-                found[low, high] = None
-    return list(found)
+                sides[low, high] = None
+    return list(sides)

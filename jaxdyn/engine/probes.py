@@ -53,21 +53,21 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
     A trial that raises while it is traced raises again when it is run, and is reported then.
     """
     file = cache_dir() / "probes.json"
-    known = _read(file)
-    found, new = {}, False
+    cached = _read(file)
+    result, new = {}, False
     for program in programs:
         name = program.identity()
-        if name not in known:
+        if name not in cached:
             if (facts := _shipped().get(shipped_key(program))) is not None:
-                found[program] = facts
+                result[program] = facts
                 continue
             try:
-                known[name], new = probe(program), True
+                cached[name], new = probe(program), True
             except Exception:
-                found[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
+                result[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
                 continue
-        found[program] = known[name]
+        result[program] = cached[name]
     if new:
         with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs time only
-            atomic_write(file, json.dumps(known))
-    return found
+            atomic_write(file, json.dumps(cached))
+    return result

@@ -247,14 +247,14 @@ def _compiled_map(program: Program, room: int) -> Any:
 @functools.cache
 def _known_options(compiler: str) -> Any:
     """XLA's options for a way of compiling, without those that this version of JAX does not have."""
-    known = {}
+    options = {}
     for name, value in COMPILERS[compiler].items():
         try:
             jax.jit(operator.neg).lower(0.0).compile(compiler_options={name: value})
-            known[name] = value
+            options[name] = value
         except jax.errors.JaxRuntimeError:
             continue
-    return known
+    return options
 
 
 def _last_repeated(array: Numbers, size: int) -> Numbers:
@@ -300,14 +300,14 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """
     use_compilation_cache()
     with jax.enable_x64(True):
-        start, spent = time.perf_counter(), time.process_time()
+        start, cpu_start = time.perf_counter(), time.process_time()
         with jax.default_matmul_precision("highest"):
             run = (_ready_map if chunk.program.executor == "map" else _ready_vmap)(chunk)
         ready = time.perf_counter()
         with ThreadpoolController().limit(limits=1, user_api="blas"):
             observed = run()
     facts = {"compile_seconds": ready - start, "run_seconds": time.perf_counter() - ready, "runs": chunk.runs}
-    facts["cpu_seconds"] = time.process_time() - spent  # of all threads, compilation included
+    facts["cpu_seconds"] = time.process_time() - cpu_start  # of all threads, compilation included
     result = _to_host(observed, len(chunk.seeds), len(chunk.cells))
     if chunk.store is None:
         return Result(result.arrays, result.dims, result.coords, facts)

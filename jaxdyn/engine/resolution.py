@@ -68,10 +68,10 @@ def smallest(rejected: Callable[[float], bool], starts: tuple[float, ...] = (1.0
 
 def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
     """Per predicted variable that the judge reads: the smallest ε at which both (1+ε) and (1−ε) times it are rejected."""
-    found: dict[str, float | None] = {}
+    thresholds: dict[str, float | None] = {}
     for name in [str(n) for n in ds.data_vars if str(n).startswith("predicted_")]:
         if not np.issubdtype(ds[name].dtype, np.floating):
-            found[name.removeprefix("predicted_")] = None
+            thresholds[name.removeprefix("predicted_")] = None
             continue
         if not _reads(judge, ds, name):
             continue  # other claims share this trial
@@ -79,8 +79,8 @@ def scale(judge: Judge, ds: xr.Dataset) -> dict[str, float | None]:
         def rejected(eps: float, name: str = name) -> bool:
             return all(rejects(judge, _with(ds, **{name: ds[name].values * factor})) for factor in (1 + eps, 1 - eps))
 
-        found[name.removeprefix("predicted_")] = smallest(rejected, STARTS)
-    return found
+        thresholds[name.removeprefix("predicted_")] = smallest(rejected, STARTS)
+    return thresholds
 
 
 def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:

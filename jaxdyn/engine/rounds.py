@@ -59,8 +59,8 @@ class Rounds:
         Raises:
             UsageError: or what else a trial raised.
         """
-        asked = sum(len(r.seeds) * len(r.grid.cells()) for r in requests)
-        most = MOST_SEEDS if self.workers == 1 else max(1, -(-asked // (PARTS * self.workers)))
+        count = sum(len(r.seeds) * len(r.grid.cells()) for r in requests)
+        most = MOST_SEEDS if self.workers == 1 else max(1, -(-count // (PARTS * self.workers)))
         jobs = plan(requests, store=self.store, quick=self.quick, chunk=most)
         runs = load_stored(jobs)
         self.stored += sum(len(job.done) for job in jobs)
@@ -69,7 +69,7 @@ class Rounds:
             if isinstance(cost, Failure):
                 raise cost.exception()
         self.programs.update(job.program for job in jobs)
-        self.runs += asked  # without those that fill up a chunk
+        self.runs += count  # without those that fill up a chunk
         if self.pool is not None:
             self.cpu_seconds += sum(cost["cpu_seconds"] for cost in costs.values())
         return self._entries([(runs.dataset(r), values) for r, values in zip(requests, batch, strict=True)])
@@ -82,7 +82,7 @@ class Rounds:
         shares = [cells[i : i + share] for i in range(0, len(cells), share)]
         futures = [self.pool.submit(_judge_share, self.claim.id, self.load, part) for part in shares]
         answers = [future.result() for future in futures]
-        self.cpu_seconds += sum(spent for _, spent in answers)
+        self.cpu_seconds += sum(seconds for _, seconds in answers)
         return [entry for entries, _ in answers for entry in entries]
 
 
@@ -90,8 +90,8 @@ def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
     """The entry of one cell: its verdict, whether a run is inside of what the claim assumes, and the means of that."""
     assumed = {a.name: float(data[f"assumed_{a.name}"].mean()) for a in claim.assumes if f"assumed_{a.name}" in data}
     inside = bool(((data.status == OK) & ~outside(claim, data)).any())
-    asked = claim if inside else dataclasses.replace(claim, assumes=())
-    return {"at": dict(values), **judge_cell(asked, data), "inside": inside, "assumed": assumed}
+    judged = claim if inside else dataclasses.replace(claim, assumes=())
+    return {"at": dict(values), **judge_cell(judged, data), "inside": inside, "assumed": assumed}
 
 
 @functools.cache
@@ -102,6 +102,6 @@ def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
 
 def _judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
     """In a worker: the entries of some cells, and the processor's seconds that they took."""
-    spent = time.process_time()
+    cpu_start = time.process_time()
     claim = _claim(claim_id, load)
-    return [judged_cell(claim, data, values) for data, values in cells], time.process_time() - spent
+    return [judged_cell(claim, data, values) for data, values in cells], time.process_time() - cpu_start

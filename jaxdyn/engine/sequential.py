@@ -35,9 +35,9 @@ def make_block(one: Callable[[Any, Any], Any], shapes: Any, room: int) -> Callab
         cells, numbers, (n_cells, n_seeds) = {k: v[0] for k, v in swept.items()}, seeds[0], counts[0]
 
         def run(i: Any, j: Any, done: Any) -> Any:
-            found = one({k: v[j] for k, v in cells.items()}, numbers[i])
+            result = one({k: v[j] for k, v in cells.items()}, numbers[i])
             place = i * n_cells + j
-            return jax.tree.map(lambda out, x: jax.lax.dynamic_update_index_in_dim(out, x, place, 0), done, found)
+            return jax.tree.map(lambda out, x: jax.lax.dynamic_update_index_in_dim(out, x, place, 0), done, result)
 
         def of_seed(i: Any, done: Any) -> Any:
             return jax.lax.fori_loop(0, n_cells, lambda j, done: run(i, j, done), done)

@@ -79,7 +79,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
         _check_marker(marker, purpose)
     elif any(p.name not in (LOCK, OWNER) and not p.name.startswith(".tmp-") for p in path.iterdir()):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
-    with _held(path):
+    with _locked(path):
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
         for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
@@ -88,7 +88,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _held(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Iterator[None]:
     """Hold a folder's lock; its holder is named in a file beside it, since a locked file cannot be read on some systems."""
     lock, owner = FileLock(path / LOCK), path / OWNER
     with _plain_errors(path):
@@ -121,17 +121,17 @@ def check_writable(path: Path) -> None:
 
 def _check_marker(marker: Path, purpose: str) -> None:
     try:
-        found = json.loads(marker.read_text())
-        format_, found_purpose = found["format"], found["purpose"]
+        marker_facts = json.loads(marker.read_text())
+        format_, own_purpose = marker_facts["format"], marker_facts["purpose"]
     except (ValueError, KeyError, TypeError, OSError):
         raise StoreError(f"{marker} is damaged; choose another output folder, or remove this one") from None
     if format_ != FORMAT:
         raise StoreError(
             f"{marker.parent} was written in format {format_}, this version writes format {FORMAT}; choose another output folder"
         )
-    if found_purpose != purpose:
+    if own_purpose != purpose:
         raise StoreError(
-            f"{marker.parent} holds the results of another job ({found_purpose}, not {purpose}); choose another output folder"
+            f"{marker.parent} holds the results of another job ({own_purpose}, not {purpose}); choose another output folder"
         )
 
 

@@ -122,10 +122,10 @@ def plan(
         for cell in request.grid.cells():
             static, swept = split(cell)
             wanted.setdefault((Program(trial, setting, static, executor), request.seeds), {})[swept] = None
-    known = facts_of([program for program, _ in wanted])
+    facts_by_program = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in _once(wanted).items():
-        facts = known[program]
+        facts = facts_by_program[program]
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
         chosen = facts["executor"] if executor == "auto" else executor
         program = dataclasses.replace(program, executor=chosen, compiler=compiler)
@@ -150,8 +150,8 @@ def _once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dic
     for (program, seeds), cells in wanted.items():
         own = set(seeds)
         larger = [wanted[program, more] for more in groups[program] if len(more) > len(own) and own <= set(more)]
-        if kept := [cell for cell in cells if not any(cell in other for other in larger)]:
-            left[program, seeds] = kept
+        if remaining := [cell for cell in cells if not any(cell in other for other in larger)]:
+            left[program, seeds] = remaining
     return left
 
 
@@ -232,14 +232,14 @@ def execute(
     costs: dict[Program, Any] = {}
     left = {job.program: [c for c in job.chunks if c not in job.done] for job in jobs}
 
-    def over(job: Job) -> None:
+    def settle(job: Job) -> None:
         if not left[job.program] and finished is not None:
             finished(job, runs, costs.setdefault(job.program, _no_cost()))
 
     if progress is not None:
         progress.start(sum(j.runs for j in jobs), sum(c.runs for j in jobs for c in j.done))
     for job in jobs:
-        over(job)
+        settle(job)
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
     for job, chunk, outcome in _outcomes(todo, pool, at_once, meanwhile):
         if isinstance(costs.get(job.program), Failure):
@@ -253,7 +253,7 @@ def execute(
             left[job.program].remove(chunk)
             if progress is not None:
                 progress.advance(chunk.runs, facts)
-        over(job)
+        settle(job)
         if meanwhile is not None:
             meanwhile()
     return costs

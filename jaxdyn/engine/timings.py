@@ -46,7 +46,7 @@ class ProgramTimes(NamedTuple):
 
 
 @functools.cache
-def _known() -> dict[str, ProgramTimes]:
+def _measured() -> dict[str, ProgramTimes]:
     """What programs cost on this machine."""
     try:
         known = json.loads(_file().read_text())
@@ -89,16 +89,16 @@ def _alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     A rough number, and too low where the cost grows faster than a size: minutes or days can be told from it.
     """
     own = dict(program.static)
-    found: list[tuple[int, float, Times]] = []
+    candidates: list[tuple[int, float, Times]] = []
     for name, times in costs.items():
         trial, _, text = name.partition(" ")
         if trial == program.trial.title and (other := _fields(text)) is not None:
             changed = [field for field in own if other.get(field) != own[field]]
             larger = math.prod(_size(own[f]) / _size(other.get(f)) for f in changed if f not in NO_SIZES)
-            found.append((len(changed), larger, times))
-    if not found:
+            candidates.append((len(changed), larger, times))
+    if not candidates:
         return None
-    _, larger, (compile_seconds, per_run) = min(found, key=lambda each: (each[0], -each[1] * each[2][1]))
+    _, larger, (compile_seconds, per_run) = min(candidates, key=lambda each: (each[0], -each[1] * each[2][1]))
     return compile_seconds, larger * per_run
 
 
@@ -147,13 +147,13 @@ def expected(job: Job) -> float:
     runs = sum(c.runs for c in job.chunks if c not in job.done)
     if runs == 0:
         return 0.0
-    met = _known().get(program_name(job.program))
-    if met is not None:
-        compile_seconds, per_run = met.compile_seconds, met.run_seconds
-        if met.compiled == _compiled(job):
-            compile_seconds = TRACING * compile_seconds if met.again is None else met.again
+    times = _measured().get(program_name(job.program))
+    if times is not None:
+        compile_seconds, per_run = times.compile_seconds, times.run_seconds
+        if times.compiled == _compiled(job):
+            compile_seconds = TRACING * compile_seconds if times.again is None else times.again
     else:
-        costs = {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _known().items()}}
+        costs = {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _measured().items()}}
         compile_seconds, per_run = _reference().get(program_name(job.program)) or _alike(job.program, costs) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
@@ -161,20 +161,20 @@ def expected(job: Job) -> float:
 def guessed(job: Job) -> bool:
     """Whether a program that is still to run has not run at its size before, here or on the reference machine."""
     left = any(c not in job.done for c in job.chunks)
-    return left and program_name(job.program) not in _known() and program_name(job.program) not in _reference()
+    return left and program_name(job.program) not in _measured() and program_name(job.program) not in _reference()
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
     """Keep what the programs of this call cost."""
-    known = dict(_known())
+    times = dict(_measured())
     for job in jobs:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
             name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
-            old = known.get(name, ProgramTimes(0.0, 0.0))
+            old = times.get(name, ProgramTimes(0.0, 0.0))
             again = seconds if old.compiled == compiled else None
             # a compilation that the cache answered is no measure of one
-            known[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
+            times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
-        atomic_write(_file(), json.dumps(known))
-    _known.cache_clear()
+        atomic_write(_file(), json.dumps(times))
+    _measured.cache_clear()

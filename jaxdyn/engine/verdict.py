@@ -59,19 +59,19 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
     except Inconclusive as reason:
         return Decision("inconclusive", message=str(reason))
     checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
-    found = Decision("upheld", checks, gates)
+    decision = Decision("upheld", checks, gates)
     if failed := [c for c in gates if not c.passed]:
-        return dataclasses.replace(found, verdict="inconclusive", message=f"gate not met: {'; '.join(map(str, failed))}")
+        return dataclasses.replace(decision, verdict="inconclusive", message=f"gate not met: {'; '.join(map(str, failed))}")
     passed = all_passed(checks)
     if claim.expected == "refuted":
         try:
             counterpart = judged(claim.judge, _select_form(whole, claim.counterpart), narrowed=narrowed)
         except Inconclusive as reason:
-            return dataclasses.replace(found, verdict="inconclusive", message=f"counterpart: {reason}")
-        found = dataclasses.replace(found, counterpart_checks=[c for c in counterpart if not c.gate])
+            return dataclasses.replace(decision, verdict="inconclusive", message=f"counterpart: {reason}")
+        decision = dataclasses.replace(decision, counterpart_checks=[c for c in counterpart if not c.gate])
         if passed is False and all_passed(counterpart) is not True:
             message = f"the same judge does not uphold the counterpart ({claim.counterpart}) on the same data"
-            return dataclasses.replace(found, verdict="inconclusive", message=message)
+            return dataclasses.replace(decision, verdict="inconclusive", message=message)
     controls, mixes = [], {}
     for name, control in claim.controls.items():
         breached = control.breach(main) if callable(control.breach) else _select_form(control_data[name], claim.form)
@@ -79,37 +79,37 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
         controls.append(outcome)
     rivals = [_judge_rival(name, rival(main), claim) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, main) if passed else {}
-    found = dataclasses.replace(found, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
-    verdict, why = _verdict(claim, passed, found)
-    return dataclasses.replace(found, verdict=verdict, message=why)
+    decision = dataclasses.replace(decision, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
+    verdict, why = _verdict(claim, passed, decision)
+    return dataclasses.replace(decision, verdict=verdict, message=why)
 
 
-def _verdict(claim: Claim, passed: bool | None, found: Decision) -> tuple[str, str | None]:
+def _verdict(claim: Claim, passed: bool | None, decision: Decision) -> tuple[str, str | None]:
     """The verdict and, where it is not plain, why."""
     if claim.expected == "measured":
-        differ = _differing(claim, found.checks)
+        differ = _differing(claim, decision.checks)
         if differ:
-            return "inconclusive", f"not what was found before: {'; '.join(differ)}"
-        blind = _toothless(claim, found)
+            return "inconclusive", f"not what was decision before: {'; '.join(differ)}"
+        blind = _toothless(claim, decision)
         return ("measured", None) if blind is None else ("toothless", blind)
     if passed is None:
-        return "inconclusive", f"undecided: {'; '.join(str(c) for c in found.checks if c.passed is None)}"
+        return "inconclusive", f"undecided: {'; '.join(str(c) for c in decision.checks if c.passed is None)}"
     if not passed:
         return "refuted", None
-    blind = _toothless(claim, found)
+    blind = _toothless(claim, decision)
     return ("upheld", None) if blind is None else ("toothless", blind)
 
 
-def _toothless(claim: Claim, found: Decision) -> str | None:
+def _toothless(claim: Claim, decision: Decision) -> str | None:
     """Which control or rival nothing rejects, or which check rejects nothing; None if all have teeth."""
-    opponents = [*found.controls, *found.rivals]
+    opponents = [*decision.controls, *decision.rivals]
     if accepted := [o.name for o in opponents if not o.rejected]:
         return f"not rejected by any check: {', '.join(accepted)}"
-    if harmless := [name for name, rejected in teeth(found.checks, opponents).items() if not rejected]:
+    if harmless := [name for name, rejected in teeth(decision.checks, opponents).items() if not rejected]:
         return f"rejects no control and no rival: {', '.join(harmless)}"
     if claim.expected == "measured":
         return None
-    values = [v for kind in found.resolution.values() for v in kind.values()]
+    values = [v for kind in decision.resolution.values() for v in kind.values()]
     if not opponents or not any(v is not None and math.isfinite(v) for v in values):
         return "no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
     return None

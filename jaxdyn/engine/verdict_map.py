@@ -34,7 +34,7 @@ from jaxdyn.engine.setting import coerce
 from jaxdyn.engine.sweep import plan, seed_tuple
 from jaxdyn.errors import UsageError
 
-__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "survey"]
+__all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
 
 BORDER = ("upheld", "refuted")
 Values: TypeAlias = "dict[str, Any]"
@@ -82,8 +82,7 @@ class Axis:
         t = place / lattice.FINE
         return self.low * (self.high / self.low) ** t if self.log else self.low + t * (self.high - self.low)
 
-    @property
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The axis in JSON."""
         if self.values:
             return {"field": self.field, "values": list(self.values)}
@@ -125,9 +124,9 @@ class Map:
     def to_json(self) -> dict[str, Any]:
         """All of it in JSON types: null for numbers that are not finite."""
         border = None if self.border is None else dataclasses.asdict(self.border)
-        told = {
+        content = {
             "claim": self.claim,
-            "over": [axis.told for axis in self.axes],
+            "over": [axis.to_json() for axis in self.axes],
             "cells": self.cells,
             "edges": [list(edge) for edge in self.edges],
             "border": border,
@@ -138,7 +137,7 @@ class Map:
             "cpu_seconds": self.cpu_seconds,
             "resumed": self.resumed,
         }
-        return cast("dict[str, Any]", finite(told))
+        return cast("dict[str, Any]", finite(content))
 
 
 def _value(cell: Mapping[str, Any], name: str) -> float:
@@ -212,10 +211,10 @@ def prepare(
     """
     files = None if isinstance(claim, Claim) else tuple(map(str, load))
     if isinstance(claim, str):
-        found = registry.select([claim], load)
-        if len(found) != 1:
-            raise UsageError(f"{claim!r} matches {len(found)} claims; a map is of one")
-        claim = found[0]
+        matches = registry.select([claim], load)
+        if len(matches) != 1:
+            raise UsageError(f"{claim!r} matches {len(matches)} claims; a map is of one")
+        claim = matches[0]
     if scale not in ("quick", "paper"):
         raise UsageError(f"scale={scale!r} is not allowed: it is quick or paper")
     if not 1 <= len(over) <= 2:
@@ -270,74 +269,74 @@ def map_claim(
     Raises:
         UsageError: as :func:`prepare`.
     """
-    asked = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
-    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), f"map of {asked.claim.id}")
+    survey = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), f"map of {survey.claim.id}")
     with folder as store:
-        return survey(asked, store=store, pool=cluster)
+        return run_survey(survey, store=store, pool=cluster)
 
 
-def survey(asked: Survey, *, store: Path | None, pool: cf.Executor | None, workers: int = 1) -> Map:
+def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, workers: int = 1) -> Map:
     """Run and judge round after round; see :func:`map_claim`.
 
     Args:
-        asked: from :func:`prepare`.
+        survey: from :func:`prepare`.
         store: folder of the shards; None keeps nothing.
         pool: executor for the chunks; None runs in this process.
         workers: how many processes ``pool`` has; the runs of a round are cut for them.
     """
-    begin, spent = time.perf_counter(), time.process_time()
+    begin, cpu_start = time.perf_counter(), time.process_time()
     with Progress("mapping") as progress:
-        rounds = Rounds(asked.claim, asked.load, asked.scale == "quick", store, pool, workers, progress)
+        rounds = Rounds(survey.claim, survey.load, survey.scale == "quick", store, pool, workers, progress)
 
         def judge(batch: Sequence[Values]) -> list[dict[str, Any]]:
-            return rounds.judge([asked.request(values) for values in batch], batch)
+            return rounds.judge([survey.request(values) for values in batch], batch)
 
-        entries, edges = explore(asked, judge)
-    assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in asked.claim.assumes)
+        entries, edges = explore(survey, judge)
+    assumed = tuple({"name": a.name, "low": a.low, "high": a.high} for a in survey.claim.assumes)
     return Map(
-        claim=asked.claim.id,
-        axes=asked.axes,
+        claim=survey.claim.id,
+        axes=survey.axes,
         cells=entries,
         edges=edges,
-        border=_border(asked, edges),
+        border=_border(survey, edges),
         assumes=assumed,
         runs=rounds.runs,
         programs=len(rounds.programs),
         seconds=time.perf_counter() - begin,
-        cpu_seconds=time.process_time() - spent + rounds.cpu_seconds,
+        cpu_seconds=time.process_time() - cpu_start + rounds.cpu_seconds,
         resumed=rounds.stored > 0,
     )
 
 
-def explore(asked: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
+def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
     """Cells of all rounds, and the pairs of neighbours between which the border lies.
 
     Every round asks for as many cells as the first, so that the same programs serve; one that would exceed the number of cells is
     left out.
     """
-    rows, dims = asked.listed, len(asked.ranges)
-    leaves, places = lattice.start(dims, asked.cells // len(rows))
+    rows, dims = survey.listed, len(survey.ranges)
+    leaves, places = lattice.start(dims, survey.cells // len(rows))
     row_leaves, labels = [leaves for _ in rows], [dict[tuple[int, ...], str]() for _ in rows]
     entries: list[dict[str, Any]] = []
     todo = [(i, place) for i in range(len(rows)) for place in places]
     while todo:
-        judged = judge([{**rows[i], **asked.point(place)} for i, place in todo])
+        judged = judge([{**rows[i], **survey.point(place)} for i, place in todo])
         entries += judged
         for (i, place), entry in zip(todo, judged, strict=True):
             labels[i][place] = entry["verdict"]
         todo = []
-        if dims and len(entries) + len(rows) * len(places) <= asked.cells:
+        if dims and len(entries) + len(rows) * len(places) <= survey.cells:
             for i in range(len(rows)):
                 row_leaves[i], new = lattice.more(row_leaves[i], labels[i], len(places), BORDER)
                 todo += [(i, place) for place in new]
     pairs = [(i, pair) for i in range(len(rows)) for pair in lattice.edges(row_leaves[i], labels[i], BORDER)]
-    return entries, [({**rows[i], **asked.point(a)}, {**rows[i], **asked.point(b)}) for i, (a, b) in pairs]
+    return entries, [({**rows[i], **survey.point(a)}, {**rows[i], **survey.point(b)}) for i, (a, b) in pairs]
 
 
-def _border(asked: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | None:
+def _border(survey: Survey, edges: Sequence[tuple[Values, Values]]) -> Border | None:
     """The power law of the border's points, if both axes are logarithmic ranges and there are enough of them."""
-    if len(asked.ranges) != 2 or not all(a.log for a in asked.ranges) or len(edges) < FEWEST:
+    if len(survey.ranges) != 2 or not all(a.log for a in survey.ranges) or len(edges) < FEWEST:
         return None
-    names = [a.field for a in asked.ranges]
+    names = [a.field for a in survey.ranges]
     middle = np.array([[math.sqrt(a[n] * b[n]) for n in names] for a, b in edges])
     return fit(np.log(middle[:, 0]), np.log(middle[:, 1]))

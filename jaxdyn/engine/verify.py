@@ -63,10 +63,10 @@ def verify(
         UsageError: unknown claim, field or value.
     """
     if isinstance(claim, str):
-        found = registry.select([claim], load)
-        if len(found) != 1:
-            raise UsageError(f"{claim!r} matches {len(found)} claims; jd.verify takes one, jd.verify_many takes patterns")
-        claim = found[0]
+        matches = registry.select([claim], load)
+        if len(matches) != 1:
+            raise UsageError(f"{claim!r} matches {len(matches)} claims; jd.verify takes one, jd.verify_many takes patterns")
+        claim = matches[0]
     options = {"scale": scale, "seeds": seeds, "by": by, "out": out, "cluster": cluster, "load": load}
     return verify_many([claim], **options, **fields)[0]
 
@@ -104,18 +104,18 @@ def verify_many(
     """
     chosen: dict[str, Claim] = {}
     for item in [claims] if isinstance(claims, str | Claim) else claims:
-        found = [item] if isinstance(item, Claim) else registry.select([item], load)
-        for claim in found:
+        matches = [item] if isinstance(item, Claim) else registry.select([item], load)
+        for claim in matches:
             if chosen.setdefault(claim.id, claim) is not claim:
                 raise UsageError(f"two claims are called {claim.id}")
     if not chosen:
         raise UsageError("claims=[] is not allowed: at least one pattern or claim is needed")
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), "verify")
     with folder as store:
-        made = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
+        whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
         title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
         with Progress(title) as progress:
-            return run_plan(made, cluster, progress)
+            return run_plan(whole_plan, cluster, progress)
 
 
 def make_plan(
@@ -197,18 +197,18 @@ def run_plan(
     """
     keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
     waiting = {i: set(k) for i, k in enumerate(keys)}
-    spent: dict[Program, Any] = {}
+    program_costs: dict[Program, Any] = {}
     judging: dict[cf.Future[Conclusion], tuple[int, Any, Any]] = {}
     results: dict[int, Verified] = {}
 
     def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
-        costs = tuple(_cost(job.program, spent) for job in plan_.jobs if Runs.program_key(job.program) in keys[i])
+        costs = tuple(_cost(job.program, program_costs) for job in plan_.jobs if Runs.program_key(job.program) in keys[i])
         results[i] = Verified(plan_.tasks[i].claim, plan_.tasks[i], conclusion, data, controls, costs)
         if concluded is not None:
             concluded(results[i])
 
     def finished(job: Job, runs: Runs, cost: Any) -> None:
-        spent[job.program], key = cost, Runs.program_key(job.program)
+        program_costs[job.program], key = cost, Runs.program_key(job.program)
         for i in [i for i, left in waiting.items() if key in left]:
             waiting[i].discard(key)
             if isinstance(cost, Failure):
@@ -233,7 +233,7 @@ def run_plan(
             wait_for_first(judging)
             meanwhile()
     finally:
-        timings.remember(plan_.jobs, spent)
+        timings.remember(plan_.jobs, program_costs)
     return [results[i] for i in range(len(plan_.tasks))]
 
 
@@ -286,8 +286,8 @@ def _breached(claim: Claim, grid: Grid, name: str, breach: Mapping[str, Any]) ->
         raise UsageError(f"{claim.id}, control {name!r}: {error}") from None
 
 
-def _cost(program: Program, spent: Mapping[Program, Any]) -> Cost:
-    cost = spent.get(program)
+def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
+    cost = costs.get(program)
     return Cost(program, **cost) if isinstance(cost, dict) else Cost(program)
 
 

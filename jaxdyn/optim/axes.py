@@ -16,9 +16,9 @@ from jaxtyping import Array, Float, PyTree
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["KEPT", "Dims", "Matrix", "as_matrices", "as_parameter", "hidden_matrices", "matrix_shape", "specs"]
+__all__ = ["EXCLUDED", "Dims", "Matrix", "as_matrices", "as_parameter", "hidden_matrices", "matrix_shape", "specs"]
 
-KEPT = ("embed", "head", "norm", "position", "bias", "gain", "shift")
+EXCLUDED = ("embed", "head", "norm", "position", "bias", "gain", "shift")
 
 
 class Matrix(NamedTuple):
@@ -35,15 +35,15 @@ Dims = Callable[[PyTree], PyTree] | PyTree
 def hidden_matrices(params: PyTree) -> PyTree:
     """The last two axes of every parameter that has two, but None for embeddings, read-outs, norms, positions and biases.
 
-    They are told by their names (:data:`KEPT`). Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are
+    They are told by their names (:data:`EXCLUDED`). Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are
     projected.
     """
 
     def spec(path: tuple[Any, ...], x: Any) -> Matrix | None:
         # a read-out is called head; heads of an attention are none
         names = [str(getattr(part, "key", getattr(part, "name", ""))).lower() for part in path]
-        kept = any(word in name for name in names for word in KEPT if not (word == "head" and "heads" in name))
-        return None if kept or x.ndim < 2 else Matrix()
+        excluded = any(word in name for name in names for word in EXCLUDED if not (word == "head" and "heads" in name))
+        return None if excluded or x.ndim < 2 else Matrix()
 
     return jax.tree_util.tree_map_with_path(spec, params)
 

@@ -46,7 +46,7 @@ class Clock(NamedTuple):
     period: Int[Array, ""]
     next: Int[Array, ""]
     similar: Int[Array, ""]
-    made: Int[Array, ""]
+    refreshes: Int[Array, ""]
 
 
 class GaloreState(NamedTuple):
@@ -125,18 +125,18 @@ def project(
     def step(gradient: PyTree, count: Array, bases: PyTree, clocks: PyTree) -> tuple[PyTree, PyTree, PyTree, PyTree]:
         leaves, treedef = jax.tree.flatten(gradient)
         root = jax.random.key(0) if key is None else key
-        found = []
+        parts = []
         columns = zip(specs(dims, gradient), leaves, treedef.flatten_up_to(bases), treedef.flatten_up_to(clocks), strict=True)
         for i, (spec, g, old, clock) in enumerate(columns):
             if spec is None:
-                found.append((None, None, Projected(g, g, None), None))
+                parts.append((None, None, Projected(g, g, None), None))
                 continue
             matrices, due = as_matrices(spec, g), _is_due(every, count, clock)
             fresh = jax.random.fold_in(jax.random.fold_in(root, i), count)
             basis = when(due, lambda finder, *a: finder(*a), old, bound, matrices, old, fresh, count)
             ticked = clock if lazy is None else _tick(lazy, clock, due, count, overlap(old, basis))
-            found.append((basis, ticked, Projected(matrices, lower(basis, matrices), basis), due))
-        return tuple(treedef.unflatten(x) for x in zip(*found, strict=True))
+            parts.append((basis, ticked, Projected(matrices, lower(basis, matrices), basis), due))
+        return tuple(treedef.unflatten(x) for x in zip(*parts, strict=True))
 
     return start, step
 
@@ -160,7 +160,7 @@ def _tick(lazy: Lazy, clock: Clock, due: Array, count: Array, likeness: Array) -
     similar = jnp.where(likeness >= lazy.threshold, clock.similar + 1, 0)
     longer = similar >= lazy.streak
     period = jnp.where(longer, 2 * clock.period, clock.period)
-    new = Clock(period, count + period, jnp.where(longer, 0, similar), clock.made + 1)
+    new = Clock(period, count + period, jnp.where(longer, 0, similar), clock.refreshes + 1)
     return Clock(*(jnp.where(due, n, o).astype(jnp.int32) for n, o in zip(new, clock, strict=True)))
 
 

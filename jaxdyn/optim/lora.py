@@ -233,5 +233,5 @@ def _pruned(mu: Factors, nu: Factors, share: Array) -> tuple[Factors, Factors]:
     """Moments of the factors, zero where the first is not among the largest."""
     if any(isinstance(x, Blocks) for x in mu):
         raise UsageError("ReLoRA does not prune moments in blocks: store them as numbers")
-    kept = [jnp.abs(m) > jnp.quantile(jnp.abs(m).astype(jnp.float32), share) for m in mu]
-    return tuple(Factors(*(jnp.where(k, x, 0) for k, x in zip(kept, both, strict=True))) for both in (mu, nu))
+    large = [jnp.abs(m) > jnp.quantile(jnp.abs(m).astype(jnp.float32), share) for m in mu]
+    return tuple(Factors(*(jnp.where(k, x, 0) for k, x in zip(large, both, strict=True))) for both in (mu, nu))

@@ -131,11 +131,11 @@ def account(compiled: Any) -> dict[str, int]:
 
     ``peak`` is their sum, what they share counted once.
     """
-    found = compiled.memory_analysis()
+    analysis = compiled.memory_analysis()
     parts = {
-        "arguments": found.argument_size_in_bytes,
-        "outputs": found.output_size_in_bytes,
-        "shared": found.alias_size_in_bytes,
-        "work": found.temp_size_in_bytes,
+        "arguments": analysis.argument_size_in_bytes,
+        "outputs": analysis.output_size_in_bytes,
+        "shared": analysis.alias_size_in_bytes,
+        "work": analysis.temp_size_in_bytes,
     }
     return parts | {"peak": parts["arguments"] + parts["outputs"] - parts["shared"] + parts["work"]}

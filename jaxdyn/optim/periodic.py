@@ -34,7 +34,7 @@ def when(due: Bool[Array, ""], work: Callable[..., PyTree], old: PyTree, *args: 
     @run.def_vmap
     def rule(size: int, batched: Any, due: Array, old: PyTree, args: PyTree) -> tuple[PyTree, PyTree]:
         due_axis, old_axes, args_axes = jax.tree.map(lambda b: 0 if b else None, tuple(batched))
-        kept = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), old, batched[1])
+        batched_old = jax.tree.map(lambda x, b: x if b else jnp.broadcast_to(x, (size, *x.shape)), old, batched[1])
 
         def each(due: Array, old: PyTree, args: PyTree) -> PyTree:
             def one(due: Array, old: PyTree, args: PyTree) -> PyTree:
@@ -43,6 +43,6 @@ def when(due: Bool[Array, ""], work: Callable[..., PyTree], old: PyTree, *args: 
             return jax.vmap(one, (due_axis, old_axes, args_axes), axis_size=size)(due, old, args)
 
         anywhere = jnp.any(due) if batched[0] else due
-        return when(anywhere, each, kept, due, old, args), jax.tree.map(lambda _: True, old)
+        return when(anywhere, each, batched_old, due, old, args), jax.tree.map(lambda _: True, old)
 
     return run(due, old, args)

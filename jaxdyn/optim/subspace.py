@@ -76,8 +76,8 @@ def sides(s: Subspace, m: int, n: int) -> tuple[bool, bool]:
 def zeros(s: Subspace, shape: tuple[int, ...], dtype: Any) -> Basis:
     """A basis before the first gradient, for matrices [*batch, m, n]."""
     *batch, m, n = shape
-    r, kept = min(s.rank, m, n), jnp.dtype(s.dtype or dtype)
-    return Basis(*(jnp.zeros((*batch, size, r), kept) if on else None for size, on in zip((m, n), sides(s, m, n), strict=True)))
+    r, stored = min(s.rank, m, n), jnp.dtype(s.dtype or dtype)
+    return Basis(*(jnp.zeros((*batch, size, r), stored) if on else None for size, on in zip((m, n), sides(s, m, n), strict=True)))
 
 
 def low_shape(s: Subspace, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -144,13 +144,14 @@ def _find(s: Subspace, g: Float[Array, "m n"], old: Basis, key: PRNGKeyArray) ->
             return (gaussian / r**0.5).astype(before.dtype)
         if s.finder == "orthonormal":
             return linalg.qr(gaussian)[0].astype(before.dtype)
-        known, last = jnp.any(before != 0), before.astype(a.dtype)
+        has_basis, last = jnp.any(before != 0), before.astype(a.dtype)
         if s.finder == "iteration":
-            new = _iterate(a, jnp.where(known, last, gaussian), s.power)
+            new = _iterate(a, jnp.where(has_basis, last, gaussian), s.power)
         else:
             new = exact[i][:, :r] if s.finder == "svd" else _randomized(a, r, s, keys[i])
             new = signed(new) if s.signs else new
-        other = jnp.where(known, last, jnp.eye(*before.shape, dtype=a.dtype))  # a QR of random columns here would be half the cost
+        # a QR of random columns here would be half the cost
+        other = jnp.where(has_basis, last, jnp.eye(*before.shape, dtype=a.dtype))
         return jnp.where(usable, new, other).astype(before.dtype)
 
     return Basis(side(0, g), side(1, g.T))

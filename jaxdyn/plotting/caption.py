@@ -56,12 +56,12 @@ def _mark(name: str) -> str:
 def _entries(fig: Figure) -> list[str]:
     """The entries of all legends, each with the kind of its symbol."""
     legends: list[Any] = [ax.get_legend() for ax in fig.axes if ax.get_legend() is not None] + list(fig.legends)
-    found = {}
+    entries = {}
     for legend in legends:
         for handle, text in zip(legend.legend_handles, legend.get_texts(), strict=True):
             kind = _kind(handle)
-            found[text.get_text()] = f"{text.get_text()} ({kind})" if kind else text.get_text()
-    return list(found.values())
+            entries[text.get_text()] = f"{text.get_text()} ({kind})" if kind else text.get_text()
+    return list(entries.values())
 
 
 def _kind(handle: Any) -> str:

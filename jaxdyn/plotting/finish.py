@@ -158,24 +158,24 @@ def _inside(legend: Legend, frame: Bbox) -> bool:
 
 def _drawn(ax: Axes) -> np.ndarray:
     """Points on everything that a panel draws, in pixels."""
-    found = [np.empty((0, 2))]
+    pieces = [np.empty((0, 2))]
     for line in ax.lines:
         xy = line.get_transform().transform(np.column_stack([np.ravel(a) for a in line.get_data(orig=False)]).astype(float))
-        found.append(_between(xy) if line.get_linestyle() not in ("None", "none", "", " ") else xy)
+        pieces.append(_between(xy) if line.get_linestyle() not in ("None", "none", "", " ") else xy)
     for collection in ax.collections:
         offsets = np.asarray(collection.get_offset_transform().transform(collection.get_offsets()), float)
         for path in collection.get_paths() if len(offsets) <= 1 else ():
-            found.append(_filled(collection.get_transform().transform_path(path).vertices))  # type: ignore[arg-type]
-        found.append(offsets if len(offsets) > 1 else found[0])
+            pieces.append(_filled(collection.get_transform().transform_path(path).vertices))  # type: ignore[arg-type]
+        pieces.append(offsets if len(offsets) > 1 else pieces[0])
     for patch in ax.patches:
         box = patch.get_window_extent()
-        found.append(_grid(box))
+        pieces.append(_grid(box))
     for text in ax.texts:
         if text.get_text():
-            found.append(_grid(text.get_window_extent()))
+            pieces.append(_grid(text.get_window_extent()))
     if ax.images:
-        found.append(_grid(ax.bbox))
-    xy = np.concatenate(found)
+        pieces.append(_grid(ax.bbox))
+    xy = np.concatenate(pieces)
     return xy[np.isfinite(xy).all(1)]
 
 

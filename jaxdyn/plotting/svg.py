@@ -59,9 +59,9 @@ def _drop(node: ElementTree.Element, tag: str) -> None:
 
 def _inherit(root: ElementTree.Element) -> None:
     """Styles of uses without what the used symbol says itself or the whole figure says already."""
-    said = {node.attrib["id"]: _rules(node) for node in root.iter() if "id" in node.attrib}
+    defined = {node.attrib["id"]: _rules(node) for node in root.iter() if "id" in node.attrib}
     for use in root.iter("use"):
-        own = said.get(use.attrib["href"][1:], set()) | {f"fill: {INK}"}
+        own = defined.get(use.attrib["href"][1:], set()) | {f"fill: {INK}"}
         rules = [rule for rule in use.attrib.pop("style", "").split("; ") if rule and rule not in own]
         if rules:
             use.set("style", "; ".join(rules))
@@ -73,7 +73,7 @@ def _rules(node: ElementTree.Element) -> set[str]:
 
 def _tidy(node: ElementTree.Element) -> None:
     """From the leaves up: shorter attributes, styles of siblings at their parent, no invisible paths and empty groups."""
-    kept: list[ElementTree.Element] = []
+    children: list[ElementTree.Element] = []
     glyphs = any(is_glyph(child.attrib.get("href", "#")[1:]) for child in node)
     for child in list(node):
         _tidy(child)
@@ -82,8 +82,8 @@ def _tidy(node: ElementTree.Element) -> None:
         if empty or (child.tag == "path" and child.attrib.get("style") == "fill:none"):
             continue
         bare = child.tag == "g" and not set(child.attrib) - {"id"} and "DejaVu" not in child.attrib.get("id", "")
-        kept.extend(child if bare else [child])
-    node[:] = kept
+        children.extend(child if bare else [child])
+    node[:] = children
     styles = {child.attrib.get("style") for child in node}
     if node.tag == "g" and "style" not in node.attrib and len(node) > 1 and {c.tag for c in node} == {"use"} and len(styles) == 1:
         if (style := styles.pop()) is not None:

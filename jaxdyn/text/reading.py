@@ -168,16 +168,16 @@ def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built
     corpus = s.corpus()
     k_init, k_drop, k_order = jax.random.split(key, 3)
     net = nn.network(shape or s.shape(len(corpus.vocabulary)))
-    columns, held = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
+    columns, validation = text.columns(corpus.train, s.columns), text.columns(corpus.valid, EVALUATED)
     if s.shuffled:
         columns = jax.random.permutation(k_order, columns.reshape(-1)).reshape(columns.shape)
-    epoch, available = s.epoch, text.windows_in(held, s.length)
+    epoch, available = s.epoch, text.windows_in(validation, s.length)
     rates = optax.stateless(lambda updates, _: _rates(s, updates))
     tx = optax.chain(optax.clip_by_global_norm(s.clip), restarting(OPTIMIZERS[s.optimizer](), epoch if s.restart else 0), rates)
 
     def observe(state: train.State) -> Record:
         windows = jnp.where(state.step % epoch == 0, available, s.windows or available)
-        measured = language.evaluate(net, state.params, jnp.asarray(held), s.length, windows)
+        measured = language.evaluate(net, state.params, jnp.asarray(validation), s.length, windows)
         blocks = state.params["blocks"]
         written = jax.lax.map(nn.mean_cosine, blocks["outer"])
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])

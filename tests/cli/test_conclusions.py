@@ -9,7 +9,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.cli import conclusions
-from jaxdyn.cli.conclusions import basis, keep, kept
+from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.engine import registry
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
 from jaxdyn.engine.judge import Check
@@ -47,12 +47,12 @@ def ds():
 
 
 def test_what_is_kept_comes_back_equal(tmp_path):
-    keep(tmp_path, "a.claim", "these data", CONCLUSION)
-    found = kept(tmp_path, "a.claim", "these data")
+    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
+    found = load_conclusion(tmp_path, "a.claim", "these data")
     assert repr(found) == repr(CONCLUSION)  # NaN is not equal to itself
     assert found.decision.checks[0] == CHECKS[0]
-    assert kept(tmp_path, "a.claim", "other data") is None
-    assert kept(tmp_path, "another.claim", "these data") is None
+    assert load_conclusion(tmp_path, "a.claim", "other data") is None
+    assert load_conclusion(tmp_path, "another.claim", "these data") is None
 
 
 def test_the_basis_tells_apart_all_that_a_conclusion_follows_from(task, ds):
@@ -94,28 +94,28 @@ def test_a_users_own_claim_is_judged_each_time(task, ds, tmp_path):
 
     own = dataclasses.replace(task, claim=dataclasses.replace(task.claim, judge=judge))
     assert basis(own, ds, {}) is None
-    keep(tmp_path, "own.claim", None, CONCLUSION)
-    assert kept(tmp_path, "own.claim", None) is None
+    save_conclusion(tmp_path, "own.claim", None, CONCLUSION)
+    assert load_conclusion(tmp_path, "own.claim", None) is None
 
 
 @pytest.mark.parametrize("at", [0, 70, 200, -2])
 def test_a_damaged_file_counts_as_none(tmp_path, at):
-    keep(tmp_path, "a.claim", "these data", CONCLUSION)
+    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
     file = tmp_path / "conclusions" / "a.claim.json"
     damaged = bytearray(file.read_bytes())
     damaged[at] ^= 1
     file.write_bytes(damaged)
-    assert kept(tmp_path, "a.claim", "these data") is None
+    assert load_conclusion(tmp_path, "a.claim", "these data") is None
 
 
 def test_errors_and_odd_values_are_not_kept(tmp_path):
-    keep(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
+    save_conclusion(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
     odd = dataclasses.replace(DECISION, checks=[Check("odd", 1.0, 2.0, True, {"where": object()})])
-    keep(tmp_path, "b.claim", "these data", Conclusion(odd))
+    save_conclusion(tmp_path, "b.claim", "these data", Conclusion(odd))
     assert not list(tmp_path.rglob("*.json"))
 
 
 def test_a_folder_that_cannot_be_written_costs_no_verdict(tmp_path):
     (tmp_path / "conclusions").write_text("a file where a folder should be")
-    keep(tmp_path, "a.claim", "these data", CONCLUSION)
-    assert kept(tmp_path, "a.claim", "these data") is None
+    save_conclusion(tmp_path, "a.claim", "these data", CONCLUSION)
+    assert load_conclusion(tmp_path, "a.claim", "these data") is None

@@ -37,7 +37,11 @@ def mapped(toys):
     def draw(load, cells=27):
         asked = verdict_map.prepare("toy.decay", OVER, cells=cells, seeds=2, load=load)
         pool = Workers()
-        return verdict_map.survey(asked, store=None, pool=None), verdict_map.survey(asked, store=None, pool=pool, workers=2), pool
+        return (
+            verdict_map.run_survey(asked, store=None, pool=None),
+            verdict_map.run_survey(asked, store=None, pool=pool, workers=2),
+            pool,
+        )
 
     return lambda **given: draw([toys.__file__], **given)
 
@@ -60,4 +64,4 @@ def test_a_round_is_cut_so_that_no_worker_idles(mapped):
 def test_a_claim_of_this_process_is_judged_here(claim):
     asked = verdict_map.prepare(claim(), OVER, cells=9, seeds=2)
     pool = Workers()
-    assert len(verdict_map.survey(asked, store=None, pool=pool, workers=2).cells) == 9 and pool.shares() == []
+    assert len(verdict_map.run_survey(asked, store=None, pool=pool, workers=2).cells) == 9 and pool.shares() == []

@@ -27,7 +27,7 @@ def new_machine(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (timings._known, timings._shipped, timings._reference):
+    for cached in (timings._measured, timings._shipped, timings._reference):
         cached.cache_clear()
 
 
@@ -97,7 +97,7 @@ def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
     first = make_plan([toys.CLAIMS[0]]).seconds()
     assert first < 100.0
     jd.verify(toys.CLAIMS[0])
-    (met,) = timings._known().values()
+    (met,) = timings._measured().values()
     assert met.again is not None and make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(met.again + 32 * met.run_seconds)
     more = make_plan([toys.CLAIMS[0]], seeds=64).seconds()
     assert more > met.compile_seconds, "another shape is compiled anew"

@@ -246,10 +246,10 @@ def test_lazy_periods_double_while_bases_stay_alike():
     tx = galore(still, Subspace(rank=2), every=2, lazy=Lazy(0.4, 2), scale=0.0)  # nothing moves: all bases are equal
     clock = train(tx, params, 20, observe=lambda s: s.clocks["w"])[1]
     # refreshes at 0, 2, 4 (two alike: the period doubles), 8, 12 (doubles), 20
-    np.testing.assert_array_equal(np.flatnonzero(np.diff(clock.made, prepend=0)), [0, 2, 4, 8, 12])
+    np.testing.assert_array_equal(np.flatnonzero(np.diff(clock.refreshes, prepend=0)), [0, 2, 4, 8, 12])
     assert clock.period[-1] == 8
     random = galore(still, Subspace(rank=1, finder="orthonormal"), every=2, lazy=Lazy(0.99, 2), scale=0.0)
-    assert train(random, params, 20, observe=lambda s: s.clocks["w"])[1].made[-1] == 10
+    assert train(random, params, 20, observe=lambda s: s.clocks["w"])[1].refreshes[-1] == 10
 
 
 def test_wrong_use_is_refused():
