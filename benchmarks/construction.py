@@ -20,7 +20,7 @@ import numpy as np
 from common import interleaved, publish
 
 from jaxdyn.theories.sup import model
-from jaxdyn.theories.sup.trials.search import Instance, Search, instance, sizes
+from jaxdyn.theories.sup.graph_search import Instance, Search, instance, sizes
 
 GRAPHS, BLOCK, TARGET = 1000, 50, 5.0
 NUMPY = {"numpy, a graph, all again": (1, False), "numpy, a graph, cache": (1, True), "numpy, 50 graphs, cache": (BLOCK, True)}

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import interleaved, publish
 
-RECORDS = 40  # as jaxdyn.theories.joma.trials.fig2.SAMPLES; checked in main
+RECORDS = 40  # as jaxdyn.theories.joma.invariant.classes.SAMPLES; checked in main
 LR, TAU = 0.1, 0.5
 
 
@@ -118,8 +118,8 @@ def use_threads(count: int) -> None:
 def our_study(seeds: int, every: int, executor: str = "auto") -> dict[str, np.ndarray]:
     """The study by the engine, with the claim's own trial; NC and relative error as the claim's judge computes them."""
     import jaxdyn as jd
-    from jaxdyn.theories.joma.claims.fig2 import correlation, relative
-    from jaxdyn.theories.joma.trials import fig2
+    from jaxdyn.theories.joma.invariant import classes as fig2
+    from jaxdyn.theories.joma.invariant.fig2 import correlation, relative
 
     ds = jd.sweep(fig2.fig2_trial, jd.grid(fig2.Classes, every=[float(every)]), seeds=seeds, executor=executor).isel(every=0)
     found = {"z": ds.measured_z, "estimate": ds.predicted_z}
@@ -133,7 +133,7 @@ def starts(seeds: int) -> dict[str, np.ndarray]:
     """Start and data of the engine's seeds 0, 1, …, as arrays with a leading axis."""
     import jax
 
-    from jaxdyn.theories.joma.trials import fig2
+    from jaxdyn.theories.joma.invariant import classes as fig2
 
     with jax.enable_x64(True):
         keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0), seed))(np.arange(seeds, dtype=np.uint32))
@@ -170,7 +170,7 @@ def cold(seeds: int, every: int) -> list[dict[str, float]]:
 
 def child(seeds: int, every: int) -> None:
     start = time.perf_counter()
-    import jaxdyn.theories.joma.trials.fig2  # noqa: F401
+    import jaxdyn.theories.joma.invariant.classes  # noqa: F401
 
     imported = time.perf_counter() - start
     our_study(seeds, every)
@@ -253,7 +253,7 @@ def main() -> None:
     jax.config.update("jax_num_cpu_devices", os.cpu_count())  # a sweep is sharded over the devices: use all cores
     if options.child:
         return child(seeds, every)
-    from jaxdyn.theories.joma.trials import fig2
+    from jaxdyn.theories.joma.invariant import classes as fig2
 
     assert fig2.SAMPLES == RECORDS
     times, facts = measure(seeds, every, 1 if options.quick else 5)

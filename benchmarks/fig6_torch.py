@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from common import interleaved, matmul_peak, publish
 
-BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.trials.syn.Syn; checked in main
+BATCH, LENGTH, STEPS, EVERY, MOMENTUM = 128, 127, 100, 2, 0.9  # as jaxdyn.theories.snap.synthetic.syn.Syn; checked in main
 QUERIES, NEXT = (1, 3, 5, 10), 2
 CELLS = tuple(itertools.product((0.5, 1.0, 2.0, 3.0), (1.0, 2.0, 5.0, 10.0)))  # rate of Z, rate of Y over it
 COMMON, DISTINCT = 10, 10
@@ -133,7 +133,7 @@ def use_threads(count: int) -> None:
 def our_study(seeds: int, executor: str = "vmap", queries: tuple[int, ...] = QUERIES) -> np.ndarray:
     """Entropies at the end by the engine, with the claim's own trial: (queries, cell, seed)."""
     import jaxdyn as jd
-    from jaxdyn.theories.snap.trials.syn import MEDIUM, medium_trial
+    from jaxdyn.theories.snap.synthetic.syn import MEDIUM, medium_trial
 
     grid = MEDIUM.replace(num_last=list(queries))
     ds = jd.sweep(medium_trial, grid, seeds=seeds, executor=executor)
@@ -148,7 +148,7 @@ def same_gradient() -> dict[str, float]:
     from torch.nn.functional import cross_entropy
 
     from jaxdyn.data.classes import Vocabulary
-    from jaxdyn.theories.snap import sampled
+    from jaxdyn.theories.snap.synthetic import sampled
 
     data, v = Data(3), Vocabulary(3, NEXT)
     chosen, tokens = data.at_once()
@@ -205,7 +205,7 @@ def cold(seeds: int, quick: bool) -> list[dict[str, float]]:
 
 def child(seeds: int, queries: tuple[int, ...]) -> None:
     start = time.perf_counter()
-    import jaxdyn.theories.snap.trials.syn  # noqa: F401
+    import jaxdyn.theories.snap.synthetic.syn  # noqa: F401
 
     imported = time.perf_counter() - start
     our_study(seeds, queries=queries)
@@ -289,7 +289,7 @@ def main() -> None:
     if options.child:
         return child(seeds, queries)
     from jaxdyn.theories.snap import published
-    from jaxdyn.theories.snap.trials.syn import Syn
+    from jaxdyn.theories.snap.synthetic.syn import Syn
 
     s = Syn()
     assert (s.batch, s.length, s.steps, s.every, s.momentum) == (BATCH, LENGTH, STEPS, EVERY, MOMENTUM)

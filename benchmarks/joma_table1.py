@@ -17,7 +17,7 @@ import numpy as np
 from common import interleaved, publish
 
 from jaxdyn import train
-from jaxdyn.theories.joma.trials import table1 as training
+from jaxdyn.theories.joma.experiments.table1 import trial as training
 
 CASES = ((256, 2, 4), (256, 3, 4), (1024, 2, 1))  # width, members, steps of a sample
 

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from common import Children, alternate, machine, matmul_peak, publish
 
-LR, DECAY = 0.002, 2e-4  # as jaxdyn.theories.li2.trials.training.Training; checked in main
+LR, DECAY = 0.002, 2e-4  # as jaxdyn.theories.li2.training.Training; checked in main
 CASES = ((71, 2048, 0.4, 16), (23, 256, 0.8, 400))  # M, K, share, epochs of a sample
 SEEDS = 32
 PATIENCE = 3.0  # seconds of a PyTorch sample: its threads wait for one another, for long on a machine with other work
@@ -67,7 +67,7 @@ def our_products(order: int, hidden: int, share: float, epochs: int) -> tuple[An
     """The three matrix products of :func:`our_trainer`'s blocks alone; those of a block need those of the one before."""
     import jax
 
-    from jaxdyn.theories.li2.trials import training
+    from jaxdyn.theories.li2 import training
 
     rows = training.data(training.Training(group=str(order), hidden=hidden, share=share), jax.random.key(0)).samples.shape[1]
     count = epochs * round(share * order**2) / rows  # blocks, of which the trainer computes the last one whole
@@ -136,8 +136,7 @@ def our_trainer(order: int, hidden: int, share: float, epochs: int) -> tuple[Any
     import optax
 
     from jaxdyn import train
-    from jaxdyn.theories.li2 import model
-    from jaxdyn.theories.li2.trials import training
+    from jaxdyn.theories.li2 import model, training
 
     s = training.Training(group=str(order), hidden=hidden, share=share)
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_learning_rate(s.lr))
@@ -224,7 +223,7 @@ def epochs_table(rounds: int, quick: bool) -> tuple[list[dict], dict[str, Any]]:
 def trial(s: Any, key: Any) -> Any:
     """One training run; its losses at the start and at the end."""
     import jaxdyn as jd
-    from jaxdyn.theories.li2.trials.training import train
+    from jaxdyn.theories.li2.training import train
 
     return jd.observables(measured={"loss": jd.named(train(s, key).curves["train_loss"], "record")})
 
@@ -232,7 +231,7 @@ def trial(s: Any, key: Any) -> Any:
 def study(rounds: int, epochs: int) -> dict[str, Any]:
     """Runs per second at M = 23: a sweep of 32 seeds against PyTorch's runs."""
     import jaxdyn as jd
-    from jaxdyn.theories.li2.trials.training import Training
+    from jaxdyn.theories.li2.training import Training
 
     case = CASES[-1]
     grid = jd.grid(Training, group=str(case[0]), hidden=case[1], share=case[2], epochs=epochs, every=epochs)
@@ -275,7 +274,7 @@ def main() -> None:
     import jax
 
     jax.config.update("jax_num_cpu_devices", os.cpu_count())  # a sweep is sharded over the devices: use all cores
-    from jaxdyn.theories.li2.trials.training import Training
+    from jaxdyn.theories.li2.training import Training
 
     s = Training()
     assert (s.lr, s.decay, s.activation, s.objective, s.optimizer) == (LR, DECAY, "square", "mse", "adam")

@@ -13,10 +13,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.assort.claims.order import LABELS, PAPER, right
-from jaxdyn.theories.assort.claims.order import QUICK as CLAIMED
+from jaxdyn.theories.assort.order import LABELS, PAPER, right, trial
+from jaxdyn.theories.assort.order import QUICK as CLAIMED
 from jaxdyn.theories.assort.published import REPLACED, SYNTHETIC, TASKS
-from jaxdyn.theories.assort.trials.order import trial
 
 QUICK = CLAIMED.replace(steps=2400, samples=12)  # twice as long as in the claims
 SCALES = {"quick": (QUICK, 4), "paper": (PAPER, 3)}

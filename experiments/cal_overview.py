@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.cal.claims import edge as edge_claims
+from jaxdyn.theories.cal import eos_mlp as edge_claims
+from jaxdyn.theories.cal import modified_flow, sgd_noise, uv_eos
 from jaxdyn.theories.cal.orders import distance, error_curve
-from jaxdyn.theories.cal.trials import edge, noise, pair, steps
 
 REFERENCE = {  # step size -> distances at t = 1: to the flow, after the leading error, to the modified flow
     0.1: (0.01238, 9.3e-4, 2.2e-3),
@@ -83,14 +83,14 @@ def draw_edge(ds: xr.Dataset, fig: Figure) -> None:
 def run(scale: str, out: Path) -> None:
     """Sweep, print the tables beside the reference, draw the figures."""
     seeds, halvings = (64, 8) if scale == "paper" else (8, 5)
-    fine = jd.grid(steps.Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
-    orders = experiment.sweep(out, "orders", steps.trial, fine, seeds)
-    pairs = experiment.sweep(out, "pair", pair.trial, jd.grid(pair.Pair, eta=[0.0125, *SHARPNESS]), 1)
-    spread = experiment.sweep(out, "noise", noise.noise_trial, jd.grid(noise.Noise), seeds)
-    edges = jd.grid(edge.Network, eta=list(EDGE))
+    fine = jd.grid(modified_flow.Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
+    orders = experiment.sweep(out, "orders", modified_flow.trial, fine, seeds)
+    pairs = experiment.sweep(out, "pair", uv_eos.trial, jd.grid(uv_eos.Pair, eta=[0.0125, *SHARPNESS]), 1)
+    spread = experiment.sweep(out, "noise", sgd_noise.noise_trial, jd.grid(sgd_noise.Noise), seeds)
+    edges = jd.grid(edge_claims.Network, eta=list(EDGE))
     if scale == "paper":
         edges = edges.replace(steps=20000, samples=100, iterations=40)
-    network = experiment.sweep(out, "edge", edge.trial, edges, seeds)
+    network = experiment.sweep(out, "edge", edge_claims.trial, edges, seeds)
     experiment.table(out, "orders", order_rows(orders), "Distance of gradient descent at t = 1 from (1.5, 0.2)")
     experiment.table(out, "numbers", single_rows(pairs, spread), "Single numbers")
     experiment.table(out, "edge", edge_rows(network), f"Sharpness over 2 / step size, {network.sizes['seed']} seeds")

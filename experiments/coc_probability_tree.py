@@ -18,7 +18,7 @@ from scipy.special import softmax
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.coc.learned import THREE_HOPS, shown
-from jaxdyn.theories.coc.trials.training import Training, trial
+from jaxdyn.theories.coc.training import Training, trial
 
 SCALES = {"quick": {"seeds": 4}, "paper": {**THREE_HOPS, "seeds": 8}}
 COLORS = ("measured", "third")

@@ -19,7 +19,7 @@ from jaxdyn.data import prosqa
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.coc import model, published
 from jaxdyn.theories.coc.learned import THREE_HOPS
-from jaxdyn.theories.coc.trials.training import Training, trial
+from jaxdyn.theories.coc.training import Training, trial
 
 SCALES = {"quick": {"seeds": 3}, "paper": {**THREE_HOPS, "seeds": 3}}
 OPTIONS = {"--data": {"metavar": "FILE", "help": "a released file of ProsQA, for the rules of the second table"}}

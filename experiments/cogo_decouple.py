@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.cogo.claims.relax import deviation
-from jaxdyn.theories.cogo.trials import relax
+from jaxdyn.theories.cogo.flow import relax
+from jaxdyn.theories.cogo.flow.relax import deviation
 
 METRIC_CHECK = {16: 0.100, 64: 0.055, 256: 0.026, 1024: 0.014, 4096: 0.0072}
 FLOW_CHECK = {32: 0.20, 128: 0.09, 512: 0.063, 2048: 0.030}

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.cogo.claims.occam import loss_along
-from jaxdyn.theories.cogo.trials import occam
+from jaxdyn.theories.cogo.flow import occam
+from jaxdyn.theories.cogo.flow.occam import loss_along
 
 ROUTES = {"path": {}, "straight line": {"route": "straight"}, "path, z' by cancellation": {"base": "cancelling"}}
 TRAINED = {

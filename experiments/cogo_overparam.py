@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.cogo.claims import overparam
+from jaxdyn.theories.cogo.trained import overparam
+from jaxdyn.theories.cogo.trained.overparam import SOLVED, trial
 from jaxdyn.theories.cogo.training import Training
-from jaxdyn.theories.cogo.trials.overparam import SOLVED, trial
 
 WIDTHS = overparam.WIDTHS
 EPOCHS = {"quick": 300, "paper": 9900}

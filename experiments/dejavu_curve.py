@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.dejavu.claims.parts import COLORS, LABELS, plot_recall
-from jaxdyn.theories.dejavu.trials.parts import Parts, trial
+from jaxdyn.theories.dejavu.contextual.claims import COLORS, LABELS, plot_recall
+from jaxdyn.theories.dejavu.contextual.trial import Parts, trial
 
 SCALES = {
     "quick": {"seeds": 8},

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.galore.trials.text import Pretraining, trial
+from jaxdyn.theories.galore.text.trial import Pretraining, trial
 
 SCALES = {
     "quick": {"every": [0.0, 50.0, 10.0], "rank": [2.0, 8.0], "alpha": [0.25, 1.0]},

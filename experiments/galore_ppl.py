@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.galore.claims.text import LABELS, ratios, tuned
-from jaxdyn.theories.galore.trials.text import METHODS, Pretraining, trial
+from jaxdyn.theories.galore.text.claims import LABELS, ratios, tuned
+from jaxdyn.theories.galore.text.trial import METHODS, Pretraining, trial
 
 SCALES = {
     "quick": {"seeds": 3},

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.galore.trials.text import Pretraining, trial
+from jaxdyn.theories.galore.text.trial import Pretraining, trial
 
 SCALES = {
     "quick": {"steps": 160, "records": 16},

@@ -13,10 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.kumar.trials import regression
-from jaxdyn.theories.prieto import published
+from jaxdyn.theories.kumar import lazy
+from jaxdyn.theories.prieto import arithmetic, published
 from jaxdyn.theories.prieto.dynamics.collapse import SIGNIFICANT
-from jaxdyn.theories.prieto.trials import arithmetic
 
 SCALES = [0.5, 1.0, 2.0, 4.0]
 CASES = {
@@ -77,8 +76,8 @@ def run(scale: str, out: Path) -> None:
     """Train both kinds of networks, tabulate, draw, save."""
     case = CASES[scale]
     sums = experiment.sweep(out, "sums", arithmetic.trial, jd.grid(arithmetic.Arithmetic, **case["sums"]), case["seeds"])
-    grid = jd.grid(regression.Regression, alpha=SCALES, epsilon=[0.25, 0.5], **case["square"])
-    square = experiment.sweep(out, "square", regression.trial, grid, case["seeds"])
+    grid = jd.grid(lazy.Regression, alpha=SCALES, epsilon=[0.25, 0.5], **case["square"])
+    square = experiment.sweep(out, "square", lazy.trial, grid, case["seeds"])
     sums, square = sums.squeeze(drop=True), square.squeeze(drop=True)
     experiment.table(out, "delays", rows(square), f"{case['seeds']} seeds a line; low and high: 95% interval of the mean delay")
     experiment.figure(out, "grok_neighbours", lambda fig: draw(sums, square, fig), (9.0, 3.6))

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.h2o.claims.budget import COLORS, LABELS, STYLES, over, ticked
-from jaxdyn.theories.h2o.trials.budget import Recall, trial
+from jaxdyn.theories.h2o.ppl_budget.claims import COLORS, LABELS, STYLES, over, ticked
+from jaxdyn.theories.h2o.ppl_budget.trial import Recall, trial
 
 SCALES = {
     "quick": {"seeds": 8},

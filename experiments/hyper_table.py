@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.hyper import published
+from jaxdyn.theories.hyper import published, tie_codes, training
 from jaxdyn.theories.hyper.dynamics import codes as theory
-from jaxdyn.theories.hyper.trials import codes, encoders
 
 SMALL = {"relevant": 5.0, "temperature": 0.5, "batch": 32, "dim": 10.0, "width": 10, "inputs": 10, "hidden": 64}
 SCALES = {
@@ -49,8 +48,8 @@ def train(scale: str, out: Path, fields: dict, only: str | None) -> dict[str, xr
     for place, (name, change) in enumerate(ROWS.items()):
         if only in (None, name):
             rate = RATES[scale][change.get("optimizer", "adam")]
-            grid = jd.grid(encoders.Contrastive, lr=rate, every=steps / fields["records"], **fields, **change)
-            runs[name] = experiment.sweep(out, f"row{place}", encoders.trial, grid, seeds, chunk=1 if scale == "paper" else 8)
+            grid = jd.grid(training.Contrastive, lr=rate, every=steps / fields["records"], **fields, **change)
+            runs[name] = experiment.sweep(out, f"row{place}", training.trial, grid, seeds, chunk=1 if scale == "paper" else 8)
     return runs
 
 
@@ -58,7 +57,9 @@ def written(out: Path, fields: dict) -> xr.Dataset:
     """Both codes that are written down."""
     same = {name: fields[name] for name in ("relevant", "temperature", "inputs", "batch")}
     batches = max(4, 4096 // fields["batch"])
-    return experiment.sweep(out, "codes", codes.trial, jd.grid(codes.Codes, first=same["relevant"], batches=batches, **same), 4)
+    return experiment.sweep(
+        out, "codes", tie_codes.trial, jd.grid(tie_codes.Codes, first=same["relevant"], batches=batches, **same), 4
+    )
 
 
 def cells(loss: xr.DataArray, right: xr.DataArray) -> dict:

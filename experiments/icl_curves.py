@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.icl.trials import plateaus, sgd
+from jaxdyn.theories.icl import plateaus, sgd
 
 SEEDS = {"quick": 3, "paper": 16}
 NETWORK = {"start": "heads", "size": 0.05, "ratio": 0.5, "lr": 0.01, "span": 6.0}

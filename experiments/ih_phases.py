@@ -15,8 +15,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.ih.claims.phases import end, excess
-from jaxdyn.theories.ih.trials.phases import Phases, trial
+from jaxdyn.theories.ih.phases import Phases, end, excess, trial
 
 SEEDS = {"quick": 4, "paper": 16}
 SCALES = {"quick": {}, "paper": {"lr": 3e-3, "length": 100, "batch": 64, "every": 50, "samples": 120}}

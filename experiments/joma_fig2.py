@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.joma.claims.fig2 import ADAM as UNDER_ADAM
-from jaxdyn.theories.joma.claims.fig2 import correlation, relative
-from jaxdyn.theories.joma.trials.fig2 import DATA, Classes, fig2_trial
+from jaxdyn.theories.joma.invariant.classes import DATA, Classes, fig2_trial
+from jaxdyn.theories.joma.invariant.fig2 import ADAM as UNDER_ADAM
+from jaxdyn.theories.joma.invariant.fig2 import correlation, relative
 
 SEEDS = {"quick": 8, "paper": 64}
 EVERY = 50  # steps between records

@@ -10,8 +10,8 @@ from pathlib import Path
 import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.theories.joma import published
-from jaxdyn.theories.joma.claims.fig3 import fig3_plot, fig3_trial
-from jaxdyn.theories.joma.trials.fig2 import Classes
+from jaxdyn.theories.joma.invariant.classes import Classes
+from jaxdyn.theories.joma.invariant.fig3 import fig3_plot, fig3_trial
 
 SEEDS = {"quick": 8, "paper": 64}
 PAPER = {("gaussian", 1.0): f"<= {published.FIG3_STABLE_RANK}"}

@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.joma.claims.bounce import draw_snapshots
+from jaxdyn.theories.joma.nonlinear.fig4_bounce import Bounce, draw_snapshots, trial
 from jaxdyn.theories.joma.published import FIG4
-from jaxdyn.theories.joma.trials.bounce import Bounce, trial
 
 DRAWS = {"quick": 64, "paper": 1024}
 MAP_DRAWS = {"quick": 8, "paper": 64}

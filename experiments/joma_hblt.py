@@ -15,7 +15,7 @@ from jaxdyn import experiment
 from jaxdyn.data import trees
 from jaxdyn.plotting import COLORS, RAMP, order
 from jaxdyn.theories.joma.dynamics import hblt as theory
-from jaxdyn.theories.joma.trials.tokens import Limit, limit_trial
+from jaxdyn.theories.joma.hierarchy.hblt import Limit, limit_trial
 
 BATCH = 4096
 REFERENCE = (0.871, 0.745, 0.621, 0.500, 0.381, 0.265, 0.151)  # the formula at rho = rho0 = 0.99, L = 8, evaluated elsewhere

@@ -13,8 +13,7 @@ import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.plotting import COLORS
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.joma.claims.hier_order import plot_order, rank_correlation
-from jaxdyn.theories.joma.trials.hierarchy import Hierarchy, trial
+from jaxdyn.theories.joma.hierarchy.hier_order import Hierarchy, plot_order, rank_correlation, trial
 
 NAMES = {"wide": "outputs far from the prior", "exact": "outputs at the prior"}
 

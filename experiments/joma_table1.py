@@ -15,8 +15,8 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.joma import published
-from jaxdyn.theories.joma.claims.table1 import gain
-from jaxdyn.theories.joma.trials.table1 import FULL, Table1, trial
+from jaxdyn.theories.joma.experiments.table1.claims import gain
+from jaxdyn.theories.joma.experiments.table1.trial import FULL, Table1, trial
 
 SEEDS = 5
 LATENTS = [(10, 20), (20, 30)]

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.li2.claims import stages
+from jaxdyn.theories.li2.grokking import stages
 from jaxdyn.theories.li2.published import FIGURE_3, OFF_DIAGONAL
-from jaxdyn.theories.li2.trials.training import Training
+from jaxdyn.theories.li2.training import Training
 
 CASES = {
     "quick": {"seeds": 3, "group": "41", "share": 0.5, "hidden": 256, "epochs": 400, "every": 1},

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.claims import phase
+from jaxdyn.theories.li2.grokking import phase
 from jaxdyn.theories.li2.published import CRITICAL
 
 NAMES = ("prime", "composite", "product", "non-Abelian, d = 2")

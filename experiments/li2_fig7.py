@@ -22,9 +22,9 @@ from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics.critical import order_share
+from jaxdyn.theories.li2.interaction.trained_features import ALIVE
 from jaxdyn.theories.li2.published import FIGURE_7, PARTIAL
-from jaxdyn.theories.li2.trials.diversity import ALIVE
-from jaxdyn.theories.li2.trials.training import Training, train
+from jaxdyn.theories.li2.training import Training, train
 
 PAPER = {"23": [0.9, 1.1, 1.4], "71": [0.9, 1.1, 1.4], "127": [0.9, 1.1, 1.4, PARTIAL / 127**2 / order_share(127)]}
 RATES = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05]

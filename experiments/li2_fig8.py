@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.li2.claims import diversity
-from jaxdyn.theories.li2.trials.training import Training
+from jaxdyn.theories.li2.interaction import diversity
+from jaxdyn.theories.li2.training import Training
 
 CASES = {
     "quick": {"seeds": 16, "group": "23", "hidden": [8, 12, 16, 24, 32, 48, 64], "epochs": 1000, "every": 50},

@@ -18,9 +18,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.li2.claims.nodes import right
-from jaxdyn.theories.li2.trials.nodes import trial
-from jaxdyn.theories.li2.trials.training import Training
+from jaxdyn.theories.li2.features.single_nodes import trial
+from jaxdyn.theories.li2.features.stage2_nodes import right
+from jaxdyn.theories.li2.training import Training
 
 CASES: dict[str, dict[str, Any]] = {
     "quick": {"seeds": 16, "epochs": 80, "every": 1},

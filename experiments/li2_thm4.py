@@ -19,8 +19,8 @@ from matplotlib.ticker import NullFormatter
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.claims import retention
-from jaxdyn.theories.li2.trials.retention import Retention, split_start, trial
+from jaxdyn.theories.li2.features import thm4_retention
+from jaxdyn.theories.li2.features.thm4_retention import Retention, split_start, trial
 
 SCALES = {
     "quick": {
@@ -45,7 +45,7 @@ RUNS = 8  # that a stopped sweep can lose
 
 def run(scale: str, out: Path) -> None:
     """Sweep every start, then the tables and figures."""
-    case = SCALES[scale] | {"c": retention.C[scale], "spread": retention.SPREADS[scale]}
+    case = SCALES[scale] | {"c": thm4_retention.C[scale], "spread": thm4_retention.SPREADS[scale]}
     cyclic, degrees = (
         xr.concat([swept(out, start, case) for start in case[which]], "start", data_vars="all") for which in ("groups", "degrees")
     )
@@ -67,15 +67,17 @@ def swept(out: Path, start: str, case: dict) -> xr.Dataset:
 
 def rows(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and M."""
-    halved = retention.halves(ds)
+    halved = thm4_retention.halves(ds)
     low, high = halved.interval()
-    main = retention.LEVELS.index(retention.MAIN)
+    main = thm4_retention.LEVELS.index(thm4_retention.MAIN)
     table = []
     for k, kind in enumerate(ds.object.values):
         for i, m in enumerate(orders(ds)):
             row = {"energy": kind, "M": int(m), "p_50": halved.p[k, i, main], "low": low[k, i, main], "high": high[k, i, main]}
             row |= {"before": BEFORE[kind].get(int(m)), "c_50": halved.p[k, i, main] * m / np.log(m)}
-            row |= {f"p_50, mass > {t:g}": halved.p[k, i, j] for j, t in enumerate(retention.LEVELS) if t != retention.MAIN}
+            row |= {
+                f"p_50, mass > {t:g}": halved.p[k, i, j] for j, t in enumerate(thm4_retention.LEVELS) if t != thm4_retention.MAIN
+            }
             moving = ds.gradient.isel(object=k, start=i) > 1e-3
             table.append(row | {"still moving": float(moving.mean())})
     return table
@@ -83,21 +85,21 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 def slopes(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and threshold."""
-    halved, m = retention.halves(ds), orders(ds)
+    halved, m = thm4_retention.halves(ds), orders(ds)
     table = []
     for k, kind in enumerate(ds.object.values):
-        for j, t in enumerate(retention.LEVELS):
+        for j, t in enumerate(thm4_retention.LEVELS):
             row = {"energy": kind, "mass >": t}
             for name, x in (("over ln(ln M / M)", np.log(np.log(m) / m)), ("over ln M", np.log(m))):
                 p = np.concatenate([halved.p[k, :, j, None], halved.drawn[k, :, j]], 1)
-                row |= dict(zip((name, f"{name}, low", f"{name}, high"), retention.slope(x, p), strict=True))
+                row |= dict(zip((name, f"{name}, low", f"{name}, high"), thm4_retention.slope(x, p), strict=True))
             table.append(row)
     return table
 
 
 def by_degree(ds: xr.Dataset) -> list[dict]:
     """One line for every start; the exponents of all starts together in the last."""
-    halved, m = retention.halves(ds, (retention.MAIN,), above_chance=True), orders(ds)
+    halved, m = thm4_retention.halves(ds, (thm4_retention.MAIN,), above_chance=True), orders(ds)
     low, high = halved.interval()
     c = halved.p[..., 0] * m / np.log(m)
     degree = np.array([split_start(str(start))[1] for start in ds.start.values], float)
@@ -110,7 +112,7 @@ def by_degree(ds: xr.Dataset) -> list[dict]:
     last = {"start": "exponent of d", "M": "", "d": "", "share": None}
     for k, kind in enumerate(ds.object.values):
         drawn = np.concatenate([halved.p[k], halved.drawn[k, :, 0]], 1) * (m / np.log(m))[:, None]
-        value, least, most = retention.slope(np.log(degree), drawn)
+        value, least, most = thm4_retention.slope(np.log(degree), drawn)
         last |= {f"p_50, {kind}": f"{value:.2f} [{least:.2f}, {most:.2f}]", f"c_50, {kind}": None}
     return [*table, last]
 
@@ -122,7 +124,7 @@ def orders(ds: xr.Dataset) -> np.ndarray:
 
 def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
     """The share retained over c with 95% intervals, one panel for each energy, one line for each M."""
-    kept = (ds.measured_mass > retention.MAIN).stack(unit=("seed", "subset"))
+    kept = (ds.measured_mass > thm4_retention.MAIN).stack(unit=("seed", "subset"))
     for k, (ax, kind) in enumerate(zip(fig.subplots(1, ds.sizes["object"], sharey=True), ds.object.values, strict=True)):
         for i, m in enumerate(orders(ds)):
             counts = kept.sel(object=kind).isel(start=i).sum("unit").values
@@ -132,7 +134,7 @@ def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
             ax.errorbar(ds.c.values[possible], y[possible], np.maximum([y - low, high - y], 0)[:, possible], fmt="o-", capsize=2,
                         color=color, linewidth=1.2, label=f"M = {m:g}" if k == 0 else None)  # fmt: skip
         ax.set(xscale="log", xlabel=r"$c = p\,M / \ln M$", title=str(kind))
-        retention.few_ticks(ax.xaxis)
+        thm4_retention.few_ticks(ax.xaxis)
         ax.axhline(0.5, linestyle=":", color=plotting.COLORS["control"])
     fig.axes[0].set(ylabel="share retained")
 
@@ -140,26 +142,26 @@ def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
 def draw_halves(ds: xr.Dataset, degrees: xr.Dataset, fig: Figure) -> None:
     """p_50 over M, with the earlier values as crosses, and c_50 over the degree."""
     left, right = fig.subplots(1, 2)
-    retention.draw_halves(left, ds)
+    thm4_retention.draw_halves(left, ds)
     for kind in ("cross", "whitened"):
-        left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[retention.COLORS[kind]], markersize=8)
+        left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[thm4_retention.COLORS[kind]], markersize=8)
     left.plot([], [], "x", color=plotting.COLORS["control"], label="before, 5 subsets")
     left.set_xticks(ticks := sorted({*orders(ds), *BEFORE["cross"]}), [f"{m:g}" for m in ticks])
-    halved, m = retention.halves(degrees, (retention.MAIN,), above_chance=True), orders(degrees)
+    halved, m = thm4_retention.halves(degrees, (thm4_retention.MAIN,), above_chance=True), orders(degrees)
     d = np.array([split_start(str(start))[1] for start in degrees.start.values], float)
     scale = m / np.log(m)
     low, high = halved.interval()
     for k, kind in enumerate(degrees.object.values):
         c = halved.p[k, :, 0] * scale
         error = [c - low[k, :, 0] * scale, high[k, :, 0] * scale - c]
-        right.errorbar(d, c, error, fmt="o-", capsize=2.5, color=plotting.COLORS[retention.COLORS[str(kind)]], label=str(kind))
+        right.errorbar(d, c, error, fmt="o-", capsize=2.5, color=plotting.COLORS[thm4_retention.COLORS[str(kind)]], label=str(kind))
     right.plot(d, scale, "_", markersize=14, color=plotting.COLORS["failed"], label="all pairs")
     c = halved.p[0, 0, 0] * scale[0]
     right.plot(d, c * (d / d[0]) ** 2, "--", color=plotting.COLORS["control"], label=r"$\propto d^2$")
     right.set(xscale="log", yscale="log", xlabel="degree d", ylabel=r"$c_{50}$")
     right.set_xticks(sorted(set(d)), [f"{x:g}" for x in sorted(set(d))])
     right.xaxis.set_minor_formatter(NullFormatter())
-    retention.few_ticks(right.yaxis)
+    thm4_retention.few_ticks(right.yaxis)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.claims import zero_init
 from jaxdyn.theories.li2.dynamics.critical import critical_share
-from jaxdyn.theories.li2.trials.training import Training
+from jaxdyn.theories.li2.grokking import zero_init
+from jaxdyn.theories.li2.training import Training
 
 PAPER = {"seeds": 15, "hidden": 1024, "epochs": 5000, "every": 10}
 CASES = {

@@ -17,7 +17,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
 from jaxdyn.theories.memo import published
-from jaxdyn.theories.memo.trials.training import Memory, trial
+from jaxdyn.theories.memo.training import Memory, trial
 
 SCALES = {
     "quick": {"seeds": 4},

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
-from jaxdyn.theories.morwani.trials.trained import Trained, trial
+from jaxdyn.theories.morwani.margin import Trained, trial
 
 CASES = {
     "quick": {"seeds": 8, "moduli": (5, 7, 11, 13), "nodes": 64, "steps": 6000},

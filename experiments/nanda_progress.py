@@ -13,7 +13,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.nanda.claims.progress import STUDY, times
+from jaxdyn.theories.nanda.progress import STUDY, times
 from jaxdyn.theories.nanda.published import PHASES
 
 LOSSES = (("train", "control"), ("test", "measured"), ("restricted", "theory"), ("excluded", "third"))

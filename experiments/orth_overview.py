@@ -11,11 +11,10 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.orth.claims.text import excess
 from jaxdyn.theories.orth.dynamics import directions
 from jaxdyn.theories.orth.model import LEVEL
 from jaxdyn.theories.orth.published import PYTHIA
-from jaxdyn.theories.orth.trials.text import Watched, trial
+from jaxdyn.theories.orth.trained import Watched, excess, trial
 
 WIDE = jd.grid(
     Watched, width=[64, 128, 256, 512, 1024], vectors=64, layers=4, max_words=0, columns=20, length=35, steps=12_000, every=500

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.rev.trials.one_layer import OneLayer, trial
+from jaxdyn.theories.rev.one_layer import OneLayer, trial
 
 STEPS = {"quick": 10_000, "paper": 100_000}
 SEEDS = {"quick": 8, "paper": 64}  # of the smaller sweeps

@@ -17,9 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.scal import approaches, fits, published
-from jaxdyn.theories.scal.claims.trained import interval, one_schedule, sizes, table, tuned
 from jaxdyn.theories.scal.dynamics import laws
-from jaxdyn.theories.scal.trials.ladder import Rung, trial
+from jaxdyn.theories.scal.trained import Rung, interval, one_schedule, sizes, table, trial, tuned
 
 SCALES = {
     "quick": {"width": [4, 8, 12, 16, 24, 32], "factor": [0.5, 1.0, 2.0], "least": 8.3, "budgets": 6, "windows": 32},

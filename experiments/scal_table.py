@@ -17,12 +17,11 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.scal import approaches, published
-from jaxdyn.theories.scal.claims.trained import WIDTHS, interval, sizes, table
 from jaxdyn.theories.scal.dynamics import laws
-from jaxdyn.theories.scal.trials.fitted import Exact
-from jaxdyn.theories.scal.trials.fitted import trial as exact
-from jaxdyn.theories.scal.trials.ladder import Rung
-from jaxdyn.theories.scal.trials.ladder import trial as ladder
+from jaxdyn.theories.scal.fitted import Exact
+from jaxdyn.theories.scal.fitted import trial as exact
+from jaxdyn.theories.scal.trained import WIDTHS, Rung, interval, sizes, table
+from jaxdyn.theories.scal.trained import trial as ladder
 
 SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
 BUDGETS, SIZES, NOISE = np.geomspace(6e18, 3e21, 9), np.geomspace(7e7, 1.6e10, 15), 0.005  # of Hoffmann, section 3.2

@@ -16,9 +16,9 @@ from matplotlib.ticker import NullFormatter
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
+from jaxdyn.theories.sink import backcopy, reduced_log
 from jaxdyn.theories.sink.model import FORMS
 from jaxdyn.theories.sink.published import LARGER, SIZES
-from jaxdyn.theories.sink.trials import backcopy, reduced
 
 SEEDS = {"quick": 8, "paper": 8}
 SGD = (1.0, 0.3)
@@ -72,7 +72,7 @@ def run(scale: str, out: Path) -> None:
     descent = jd.grid(backcopy.Backcopy, optimizer="sgd", **rates)
     adam = experiment.sweep(out, "forms", backcopy.trial, forms, seeds)
     sgd = experiment.sweep(out, "sgd", backcopy.trial, descent, seeds)
-    flow = experiment.sweep(out, "reduced", reduced.trial, jd.grid(reduced.Reduced), seeds)
+    flow = experiment.sweep(out, "reduced", reduced_log.trial, jd.grid(reduced_log.Reduced), seeds)
     experiment.table(out, "forms", rows(adam), f"The head after {float(adam.steps.max()):g} steps of Adam, {seeds} seeds")
     experiment.figure(out, "sink_emergence", lambda fig: draw(adam, sgd, flow, fig), (10, 6))
     experiment.save(out, "forms", adam)

@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment
+from jaxdyn.theories.sink.backcopy import MOST, Backcopy, trial
 from jaxdyn.theories.sink.model import FORMS
 from jaxdyn.theories.sink.published import SIZES
-from jaxdyn.theories.sink.trials.backcopy import MOST, Backcopy, trial
 
 
 def rows(ds: xr.Dataset) -> list[dict]:

@@ -20,10 +20,8 @@ from jaxdyn import experiment, plotting, train
 from jaxdyn.engine.progress import Progress
 from jaxdyn.stats import mean_interval, wilson
 from jaxdyn.text import longrun
-from jaxdyn.theories.sln import alignment, published
-from jaxdyn.theories.sln.claims.paths import distance_correlations, each_graph
-from jaxdyn.theories.sln.trials import paths
-from jaxdyn.theories.sln.trials.paths import Learning
+from jaxdyn.theories.sln import alignment, model_paths, published
+from jaxdyn.theories.sln.model_paths import Learning, distance_correlations, each_graph
 
 SCALES = {
     "quick": {"steps": 2000, "problems": 600},
@@ -41,10 +39,10 @@ RECORDS = 20
 def trained(out: Path, s: Learning, seed: int) -> tuple[xr.Dataset, longrun.Run]:
     """One network: what the trial records, and its losses along training."""
     keys = jax.random.split(jax.random.key(seed), 4)
-    found, net = paths.listed(s), paths.network(s)
-    tx, step = paths.training(s, net, found.trained, keys[1])
-    problems = paths.drawn(s, found.held, keys[2], s.problems)
-    measure = jax.jit(lambda params: paths.loss(net, params, problems))
+    found, net = model_paths.listed(s), model_paths.network(s)
+    tx, step = model_paths.training(s, net, found.trained, keys[1])
+    problems = model_paths.drawn(s, found.held, keys[2], s.problems)
+    measure = jax.jit(lambda params: model_paths.loss(net, params, problems))
     about = {f.name: getattr(s, f.name) for f in dataclasses.fields(s)} | {"seed": seed}
     with Progress(f"{s.layers} layers") as progress:
         run_ = longrun.run(
@@ -58,11 +56,11 @@ def trained(out: Path, s: Learning, seed: int) -> tuple[xr.Dataset, longrun.Run]
             progress=progress,
         )
     with jax.enable_x64(True):
-        out_ = jax.jit(lambda first, last: paths.observed(s, net, first, last, problems, keys[3]))(
+        out_ = jax.jit(lambda first, last: model_paths.observed(s, net, first, last, problems, keys[3]))(
             net.init(keys[0]), run_.state.params
         )
         values = {name: (x.dims, np.asarray(x.value)) for name, x in out_.items()}
-    return xr.Dataset(values, {"metric": list(paths.METRICS)}), run_
+    return xr.Dataset(values, {"metric": list(model_paths.METRICS)}), run_
 
 
 def accuracy(each: dict[int, xr.Dataset]) -> list[dict]:
@@ -87,7 +85,7 @@ def correlations(each: dict[int, xr.Dataset]) -> list[dict]:
             found, far = each_graph(ds, ds[name]), distance_correlations(ds, name)
             table = {"matched correlation": found.isel(quantity=0), "99% quantile, edges permuted": found.isel(quantity=1)}
             table |= {"above the quantile": (found.isel(quantity=0) > found.isel(quantity=1)).astype(float)}
-            table |= {f"distances, {m}": far.sel(metric=m) for m in paths.METRICS}
+            table |= {f"distances, {m}": far.sel(metric=m) for m in model_paths.METRICS}
             for quantity, values in table.items():
                 if not values.isnull().any():
                     mean, low, high = (float(x) for x in mean_interval(values, "graph"))

@@ -19,11 +19,10 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data import graphs
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.sln import model, published
-from jaxdyn.theories.sln.claims.exact import shares
+from jaxdyn.theories.sln import exact, model, published
 from jaxdyn.theories.sln.dynamics import line, navigate
-from jaxdyn.theories.sln.trials import atlas
-from jaxdyn.theories.sln.trials.random import BEST, Random, trial
+from jaxdyn.theories.sln.exact import shares
+from jaxdyn.theories.sln.rates import BEST, Random, trial
 
 FAMILIES = {
     "G(8,.5)": {"kind": "random", "nodes": 8.0},
@@ -44,7 +43,7 @@ STYLES = {0.0: "o--", 1.0: "s-"}
 def families(out: Path, scale: str) -> dict[str, xr.Dataset]:
     """Shares by method of all graphs of a family: ``every`` and ``far``, along ``graph``."""
     found = {}
-    ds = experiment.sweep(out, "atlas", atlas.trial, jd.grid(atlas.Atlas), 1).isel(seed=0)
+    ds = experiment.sweep(out, "atlas", exact.trial, jd.grid(exact.Atlas), 1).isel(seed=0)
     both = xr.Dataset({"every": shares(ds, "pair"), "far": shares(ds, "far")})
     for n in (4, 5, 6, 7):
         found[f"n={n}"] = both.isel(graph=np.flatnonzero(ds.vertices.values == n))

@@ -12,7 +12,7 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.snap.trials.pair_flow import PairFlow, trial
+from jaxdyn.theories.snap.snapping.common_pair_flow import PairFlow, trial
 
 SIZES = {"quick": (9, 6), "paper": (31, 16)}
 

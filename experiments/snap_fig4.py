@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, stats
 from jaxdyn.theories.snap import published
-from jaxdyn.theories.snap.trials.syn import Syn, small_trial
+from jaxdyn.theories.snap.synthetic.syn import Syn, small_trial
 
 SEEDS = {"quick": 10, "paper": 100}
 ITERATIONS = (0, 2, 4, 6, 8, 10, 48)  # those drawn in the paper

@@ -12,8 +12,8 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import experiment, stats
 from jaxdyn.theories.snap import published
-from jaxdyn.theories.snap.claims import fig5
-from jaxdyn.theories.snap.trials.syn import Syn, small_trial
+from jaxdyn.theories.snap.synthetic import fig5_not_wta
+from jaxdyn.theories.snap.synthetic.syn import Syn, small_trial
 
 SEEDS = {"quick": 10, "paper": 100}
 
@@ -22,7 +22,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
     """Every quantity of every run at the start and at the end, beside the reference."""
     first = ds.curve.isel(optimizer=0, momentum=0, ratio=0)
     blocks = [row("start", first.isel(record=0), published.START)]
-    blocks += [row(reference.name, part.measured_numbers, reference.numbers) for reference, part in fig5.rows_of(ds)]
+    blocks += [row(reference.name, part.measured_numbers, reference.numbers) for reference, part in fig5_not_wta.rows_of(ds)]
     return [line for block in blocks for line in block]
 
 
@@ -47,7 +47,7 @@ def run(scale: str, out: Path) -> None:
     grid = jd.grid(Syn, optimizer=["sgd", "adam"], momentum=[0.9, 0.0], ratio=[1.0, 10.0])
     ds = experiment.sweep(out, "runs", small_trial, grid, SEEDS[scale])
     experiment.table(out, "numbers", rows(ds), f"Attention after 100 steps, {ds.sizes['seed']} seeds")
-    experiment.figure(out, "snap_fig5", lambda fig: fig5.plot_fig5(ds, fig), (9.0, 3.8))
+    experiment.figure(out, "snap_fig5", lambda fig: fig5_not_wta.plot_fig5(ds, fig), (9.0, 3.8))
     experiment.save(out, "snap_fig5", ds)
 
 

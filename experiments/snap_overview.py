@@ -11,7 +11,7 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.snap.trials.laws import COMMONS, Laws, trial
+from jaxdyn.theories.snap.random_laws import COMMONS, Laws, trial
 
 DISTINCT = {"quick": 5, "paper": 10}
 TITLES = ("start", "common suppression", "winner emergence", "frozen")

@@ -12,8 +12,8 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
+from jaxdyn.theories.snap.population import Population, residual, trial
 from jaxdyn.theories.snap.published import RESIDUALS
-from jaxdyn.theories.snap.trials.population import Population, residual, trial
 
 SIZES = {"quick": (8, 6), "paper": (20, 20)}
 

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.stats import mean_interval
-from jaxdyn.theories.sink.trials.language import Language, trial
+from jaxdyn.theories.sink.language import Language, trial
 from jaxdyn.theories.stream import published
-from jaxdyn.theories.stream.claims.text import mean_ratio, perplexity
+from jaxdyn.theories.stream.text import mean_ratio, perplexity
 
 SCALES = {
     "quick": {"seeds": 3},

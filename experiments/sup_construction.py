@@ -19,10 +19,10 @@ import jaxdyn as jd
 from jaxdyn import experiment
 from jaxdyn.data import digraphs, prosqa
 from jaxdyn.theories.sup import model
-from jaxdyn.theories.sup.claims.search import plot_steps, plot_thought
 from jaxdyn.theories.sup.dynamics import sets
+from jaxdyn.theories.sup.graph_search import Search, instance, posed, sizes, think, trial
+from jaxdyn.theories.sup.superposition import plot_steps, plot_thought
 from jaxdyn.theories.sup.supports import wrong
-from jaxdyn.theories.sup.trials.search import Search, instance, posed, sizes, think, trial
 
 ONE = {"kind": "tree", "nodes": 12.0, "names": 12, "edges": 14, "thoughts": 5, "graphs": 1, "rows": 17.0}
 GRAPHS = {

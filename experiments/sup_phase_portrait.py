@@ -16,9 +16,8 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.emer import published
+from jaxdyn.theories.emer import direction, published, search_flow, search_sgd
 from jaxdyn.theories.emer.dynamics import answer as theory
-from jaxdyn.theories.emer.trials import answer, search_flow, search_sgd
 
 SCALES = {"quick": {"vertices": 11, "inside": 4.0}, "paper": {"vertices": 23, "inside": 9.0}}
 SEEDS = {"quick": 2, "paper": 8}
@@ -102,7 +101,9 @@ def draw(ds: xr.Dataset, flows: dict[str, xr.Dataset], sgd: dict[str, xr.Dataset
 def run(scale: str, out: Path) -> None:
     """Train both layers, print the ratios and slopes, draw, and save."""
     seeds = SEEDS[scale]
-    ds = experiment.sweep(out, "answer", answer.trial, jd.grid(answer.Reply, rate_a=RATES, rate_r=RATES, **SCALES[scale]), seeds)
+    ds = experiment.sweep(
+        out, "answer", direction.trial, jd.grid(direction.Reply, rate_a=RATES, rate_r=RATES, **SCALES[scale]), seeds
+    )
     flows = {
         name: experiment.sweep(
             out, f"flow{i}", search_flow.trial, jd.grid(search_flow.SearchFlow, train="diagonal", **fields), seeds

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
+    from jaxdyn.engine.theory import Paper, Theory
     from jaxdyn.engine.verdict_map import Map
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
@@ -72,6 +73,7 @@ _HOMES = {
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
+    "engine.theory": ("Paper", "Theory"),
     "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -86,8 +88,10 @@ __all__ = [
     "Inconclusive",
     "Map",
     "Observables",
+    "Paper",
     "Study",
     "Swept",
+    "Theory",
     "UsageError",
     "Verified",
     "above",

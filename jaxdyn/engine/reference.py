@@ -114,18 +114,63 @@ def resolve(ref: Ref) -> Any:
     return _local[ref]
 
 
-def _imports(file: Path, package: str) -> set[str]:
-    """Names of the modules that a file imports anywhere."""
-    found = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+@functools.cache
+def _relevant(source: bytes, qualname: str | None, package: str) -> tuple[str, frozenset[str]]:
+    """What of a module counts, without comments, and the names of the modules that it imports.
+
+    Args:
+        source: of the module.
+        qualname: of a function in it, of which alone the module is read; None: all of it counts.
+        package: of the module.
+    """
+    body = ast.parse(source).body
+    statements = body if qualname is None else _behind(body, qualname)
+    return "\n".join(map(ast.unparse, statements)), frozenset(_imports(statements, package))
+
+
+def _behind(body: list[ast.stmt], qualname: str) -> list[ast.stmt]:
+    """The top-level statements of a module on which a function of it can depend.
+
+    In a module with a list of claims these are what the function names, directly or not, all classes, and statements that define no
+    name: so a new judge, figure or statement makes no run anew. Of other modules it is everything.
+    """
+    names = [_defined(statement) for statement in body]
+    used = [{node.id for node in ast.walk(s) if isinstance(node, ast.Name)} for s in body]
+    if not any("CLAIMS" in own for own in names) or any({"globals", "exec", "eval"} & own for own in used):
+        return body
+    chosen = {i for i, s in enumerate(body) if not names[i] or isinstance(s, ast.ClassDef)}
+    wanted, met = {qualname.split(".")[0]}, set[str]()
+    while True:
+        chosen |= {i for i, own in enumerate(names) if own & wanted}
+        met |= wanted
+        wanted = set().union(*(used[i] for i in chosen)) - met
+        if not wanted:
+            return [body[i] for i in sorted(chosen)]
+
+
+def _defined(statement: ast.stmt) -> set[str]:
+    """The names that a plain definition, assignment or import binds; none for other statements."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name).split(".")[0] for a in statement.names}
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
+    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def _imports(statements: list[ast.stmt], package: str) -> set[str]:
+    """Names of the modules that statements import, at any depth."""
+    modules = set()
+    for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, ast.Import):
-            found |= {a.name for a in node.names}
+            modules |= {a.name for a in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
-            found |= {base, *(f"{base}.{a.name}" for a in node.names)}
-    return found
+            modules |= {base, *(f"{base}.{a.name}" for a in node.names)}
+    return modules
 
 
 def _module_file(name: str, start: Path, package: str) -> Path | None:
@@ -167,7 +212,8 @@ def _code_facts(code: CodeType) -> tuple[Any, ...]:
 def source_hash(ref: Ref) -> str:
     """SHA-256 over the sources behind a trial.
 
-    Its module, what that imports (directly or not) from jaxdyn, from its own package or from its own folder, and the runner.
+    What of its module it depends on, what that imports (directly or not) from jaxdyn, from its own package or from its own folder,
+    and the runner.
     """
     start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
     if not start.is_file():
@@ -175,16 +221,17 @@ def source_hash(ref: Ref) -> str:
     runners = [PACKAGE / "engine" / name for name in ("program.py", "setting.py")]
     home = "" if ref.path else ref.module.rpartition(".")[0]
     digest = hashlib.sha256(b"".join(file.read_bytes() for file in runners))
-    seen, todo = set(), [(start, ref.module)]
+    seen: dict[Path, str] = {}
+    todo = [(start, ref.module)]
     while todo:
         file, name = todo.pop()
         if file in seen:
             continue
-        seen.add(file)
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        names = [name for name in _imports(file, package) if name and _counts(name)]
+        seen[file], imports = _relevant(file.read_bytes(), ref.qualname if file == start else None, package)
+        names = [name for name in sorted(imports) if name and _counts(name)]
         targets = [(name, _module_file(name, start, home)) for name in names]
         todo += [(target, imported) for imported, target in targets if target is not None and target.parent.name != "engine"]
     for file in sorted(seen):
-        digest.update(file.name.encode() + file.read_bytes())
+        digest.update(file.name.encode() + seen[file].encode())
     return digest.hexdigest()

@@ -1,5 +1,7 @@
 """Where claims are found: the packages under ``jaxdyn.theories``, a user's own files, and installed ``jaxdyn.claims`` entry points.
 
+A package has a title page, ``THEORY``, which names its topics; every topic has a ``CLAIMS`` tuple. A single file needs that alone.
+
 The catalogue (what ``jaxdyn list`` prints) is shipped with the package, as ``catalogue.json``, and used as long as no source
 behind it has changed; what is not shipped is cached in the user's cache folder. So listing imports neither JAX nor any
 theory, and a selection imports only the theories that it needs. ``python -m jaxdyn.maintain shipped`` writes the shipped file.
@@ -11,57 +13,68 @@ import difflib
 import fnmatch
 import hashlib
 import importlib
+import importlib.util
 import json
 import pkgutil
-import sys
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jaxdyn.engine.theory import Paper, Theory
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["all_claims", "catalogue", "home", "select", "select_ids", "write_shipped"]
+__all__ = ["all_claims", "catalogue", "home", "papers", "select", "select_ids", "shown", "theory", "write_shipped"]
 
 PACKAGE = Path(__file__).parents[1]
 THEORIES = PACKAGE / "theories"
 SHIPPED = Path(__file__).with_name("catalogue.json")
 DECIDES = (
-    "breach",
     "claim",
     "contract",
+    "edits",
+    "ranges",
     "registry",
     "setting",
     "study",
+    "theory",
 )  # on which a catalogue's entries depend
 
 
 class Source(NamedTuple):
-    """A module with a list of claims: its name for messages, and its file if all its claims are at home there."""
+    """A module with claims: its name for messages, the module, and its file where there are no topics."""
 
     name: str
     module: Any
-    file: str | None
+    file: str
 
 
 _homes: dict[str, tuple[Claim, str]] = {}  # of all claims met in this process, by id
+_pages: dict[str, Theory] = {}  # title pages met in this process, by prefix
+
+
+def _packages() -> Iterator[str]:
+    for info in pkgutil.iter_modules(importlib.import_module("jaxdyn.theories").__path__):
+        yield info.name
 
 
 def _theories(names: Collection[str] | None = None) -> Iterator[Source]:
-    theories = importlib.import_module("jaxdyn.theories")
-
-    for info in sorted(pkgutil.iter_modules(theories.__path__), key=lambda i: i.name):
-        if names is None or info.name in names:
-            yield Source(info.name, importlib.import_module(f"jaxdyn.theories.{info.name}"), None)
+    for name in sorted(_packages() if names is None else names):
+        module = importlib.import_module(f"jaxdyn.theories.{name}")
+        yield Source(name, module, str(module.__file__))
 
 
-def _others(load: Sequence[str | Path]) -> Iterator[Source]:
+def _installed() -> Iterator[Source]:
     for point in entry_points(group="jaxdyn.claims"):
         module = point.load()
         yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
+
+
+def _others(load: Sequence[str | Path]) -> Iterator[Source]:
+    yield from _installed()
     if load:
         from jaxdyn.engine.reference import load_file
 
@@ -69,35 +82,76 @@ def _others(load: Sequence[str | Path]) -> Iterator[Source]:
             yield Source(str(path), load_file(path), str(path))
 
 
+def _topics(source: Source) -> Iterator[Source]:
+    """The modules with claims: those that the title page names, or the module itself."""
+    page = getattr(source.module, "THEORY", None)
+    if page is None or not page.topic_names:
+        yield source
+        return
+    for topic in page.topic_names:
+        name = f"{source.module.__name__}.{topic}"
+        found = importlib.util.find_spec(name)
+        if found is None:
+            raise UsageError(f"topic {topic!r} is not allowed: {source.name} has no module of that name")
+        module = importlib.import_module(f"{name}.claims" if found.submodule_search_locations is not None else name)
+        yield Source(f"{source.name}.{topic}", module, _from_root(Path(str(module.__file__))))
+
+
 def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
     from jaxdyn.engine.claim import Claim
 
     found: dict[str, Claim] = {}
     for source in sources:
-        claims = getattr(source.module, "CLAIMS", None)
-        if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
-            raise UsageError(f"{source.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
-        files = {} if source.file is not None else _files(source.module.__name__)
-        for claim in claims:
-            if claim.id in found:
-                raise _twins(claim.id, source.name)
-            found[claim.id] = claim
-            _homes[claim.id] = claim, source.file if source.file is not None else files[id(claim)]
+        page = getattr(source.module, "THEORY", None)
+        prefix = source.module.__name__.rpartition(".")[2] if page is not None and page.topic_names else None
+        for topic in _topics(source):
+            claims = getattr(topic.module, "CLAIMS", None)
+            if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
+                raise UsageError(f"{topic.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
+            for claim in claims:
+                if claim.id in found:
+                    raise _twins(claim.id, topic.name)
+                found[claim.id] = claim
+                _homes[claim.id] = claim, topic.file
+                if page is not None:
+                    _pages[prefix or claim.theory] = page
     return found
+
+
+def theory(prefix: str) -> Theory:
+    """The title page of a theory; claims without one have their prefix for a title."""
+    if prefix not in _pages:
+        installed = {source.module.__name__.rpartition(".")[2]: source for source in _installed()}
+        known = {**installed, **{source.name: source for source in _theories(set(_packages()) & {prefix})}}
+        page = getattr(known[prefix].module, "THEORY", None) if prefix in known else None
+        return page or Theory(title=prefix)
+    return _pages[prefix]
+
+
+def papers(prefix: str) -> tuple[Paper, ...]:
+    """The papers of a theory; a bare number is looked up among those that other theories declare.
+
+    Raises:
+        UsageError: a number that no theory declares.
+    """
+    wanted = theory(prefix).papers
+    if all(isinstance(paper, Paper) for paper in wanted):
+        return tuple(paper for paper in wanted if isinstance(paper, Paper))
+    pages = [*_pages.values(), *(getattr(s.module, "THEORY", None) for s in (*_theories(), *_installed()))]
+    declared = {p.arxiv: p for page in pages if page is not None for p in page.papers if isinstance(p, Paper)}
+    if missing := [str(paper) for paper in wanted if not isinstance(paper, Paper) and paper not in declared]:
+        raise UsageError(f"papers={missing[0]!r} of {prefix} is not allowed: no theory declares a jd.Paper of that number")
+    return tuple(paper if isinstance(paper, Paper) else declared[paper] for paper in wanted)
+
+
+def shown() -> list[str]:
+    """The claims whose figures the gallery shows, theory by theory."""
+    pages = [getattr(source.module, "THEORY", None) for source in (*_theories(), *_installed())]
+    return [name for page in pages if page is not None for name in page.shown]
 
 
 def _twins(name: str, where: str) -> UsageError:
     return UsageError(f"two claims are called {name}; the second is in {where}")
-
-
-def _files(package: str) -> dict[int, str]:
-    """For each claim of a theory the file of the module with the longest name that has it in its CLAIMS."""
-    files: dict[int, str] = {}
-    for name in sorted((n for n in sys.modules if n == package or n.startswith(f"{package}.")), key=len):
-        file = getattr(sys.modules[name], "__file__", None)
-        if file is not None:
-            files |= {id(c): _from_root(Path(file)) for c in getattr(sys.modules[name], "CLAIMS", ())}
-    return files
 
 
 def _from_root(file: Path) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.registry import home
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
-from jaxdyn.report import studies, theories
+from jaxdyn.report import studies
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -37,9 +38,9 @@ def table(claims: Sequence[Claim]) -> str:
     rows = ["| theory | papers | upheld | refuted | measured | claims |", "|---|---|--:|--:|--:|--:|"]
     for theory in dict.fromkeys(c.theory for c in claims):
         mine = [c for c in claims if c.theory == theory]
-        about = theories.theory(theory)
-        links = ", ".join(f"[{p.arxiv}]({p.url})" for p in about.papers)
-        name = f"`{theory}`" if about.title == theory else f"`{theory}` {about.title}"
+        title = registry.theory(theory).title
+        links = ", ".join(f"[{p.arxiv}]({p.url})" for p in registry.papers(theory))
+        name = f"`{theory}`" if title == theory else f"`{theory}` {title}"
         rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))
     rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts]))
     return "\n".join(rows) + f"\n\n{_by_evidence(claims)}\n"

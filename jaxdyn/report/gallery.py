@@ -10,51 +10,15 @@ import re
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine import registry
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
-__all__ = ["SHOWN", "entry", "standalone", "write"]
+__all__ = ["entry", "standalone", "write"]
 
-SHOWN = (  # one a theory
-    "cal.gd_order1",
-    "joma.fig2",
-    "snap.B_law",
-    "rev.cot",
-    "cogo.train_orders",
-    "li2.maxima_values",
-    "orth.trained",
-    "gromov.analytic",
-    "lyu.dichotomy",
-    "omnigrok.shell",
-    "nanda.progress",
-    "morwani.margin",
-    "prieto.collapse",
-    "kumar.lazy_rich",
-    "xu.spectral",
-    "varma.ungrok",
-    "power.steep",
-    "galore.ppl_order",
-    "sink.bb_forms",
-    "stream.text_dense",
-    "h2o.ppl_budget",
-    "dejavu.contextual_gt_static",
-    "mobile.depth",
-    "sup.superposition",
-    "emer.bounded",
-    "sln.exact_small",
-    "coc.edit",
-    "assort.capacity",
-    "icl.plateaus",
-    "ih.phases",
-    "margin.vector",
-    "hyper.linear_threshold",
-    "memo.finite_sample",
-    "scal.whitebox",
-    "collapse.descent",
-)
 INTRO = """# Gallery
 
-One figure a theory, as the report draws it at quick scale: prediction beside measurement over all runs. This page is written by
+One figure per theory, as the report draws it at quick scale: prediction next to measurement over all runs. This page is written by
 `make docs` from the results in `report`.
 """
 
@@ -92,9 +56,10 @@ def write(folder: Path, docs: Path) -> None:
     claims = {c["id"]: c for c in json.loads((folder / "result.json").read_text())["claims"]}
     figures = json.loads((folder / "figures.json").read_text())
     found = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
-    missing = [name for name in (*SHOWN, *found) if name not in figures]
+    shown = registry.shown()
+    missing = [name for name in (*shown, *found) if name not in figures]
     if missing:
         raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
-    for name in dict.fromkeys((*SHOWN, *found)):
+    for name in dict.fromkeys((*shown, *found)):
         atomic_write(docs / "figures" / f"{name}.svg", standalone(figures[name]))
-    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in SHOWN)]) + "\n")
+    atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in shown)]) + "\n")

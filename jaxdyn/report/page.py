@@ -18,9 +18,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from jaxdyn.engine import registry
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import maps, mathml, studies, theories, words
+from jaxdyn.report import maps, mathml, studies, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.plates import PLATES
@@ -208,11 +209,12 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
     """A theory: its papers, a paragraph, its counts, and its claims."""
-    about = theories.theory(theory)
+    about = registry.theory(theory)
     return {
         "theory": theory,
         "anchor": _anchor(theory),
         "about": about,
+        "papers": registry.papers(theory),
         "kinds": _kinds(claims),
         "headline": headline(claims),
         "claims": len(claims),

@@ -9,8 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.setting import split
-
-from .handmade import doubled, judge
+from tests.engine.handmade import doubled, judge
 
 TOYS = Path(__file__).parent / "toys.py"
 SEEDS = 12  # of the stored sweeps that many tests break and mend

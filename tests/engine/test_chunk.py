@@ -10,8 +10,7 @@ from jaxdyn.engine import chunk as module
 from jaxdyn.engine.chunk import Chunk, Program
 from jaxdyn.engine.reference import load_file, ref_to
 from jaxdyn.engine.setting import split
-
-from .conftest import TOYS
+from tests.engine.conftest import TOYS
 
 
 @pytest.fixture(scope="module")

@@ -8,8 +8,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine.claim import Named, observables
 from jaxdyn.status import DIVERGED, OK
-
-from .handmade import doubled
+from tests.engine.handmade import doubled
 
 
 def test_observables_pass_through_jax_with_their_names():

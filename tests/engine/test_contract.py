@@ -12,8 +12,7 @@ from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.decision import teeth
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
-
-from .handmade import data, doubled, judge
+from tests.engine.handmade import data, doubled, judge
 
 
 def still(ds):

@@ -8,8 +8,7 @@ import sys
 import pytest
 
 from jaxdyn.errors import StoreError
-
-from .conftest import SEEDS, TOYS
+from tests.engine.conftest import SEEDS, TOYS
 
 CHILD = """
 import sys, time

@@ -9,8 +9,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine import registry
-
-from .conftest import TOYS
+from tests.engine.conftest import TOYS
 
 
 def test_the_catalogue_is_the_same_when_it_was_cached():
@@ -40,13 +39,13 @@ def test_a_list_from_the_cache_imports_no_theory():
 
 @pytest.fixture
 def one_theory(monkeypatch, tmp_path):
-    """A theory of two files, in a folder of its own, called as no other is."""
+    """A theory of two files, in a folder of its own, named as no other is."""
     home = tmp_path / "invented"
-    (home / "claims").mkdir(parents=True)
+    (home / "chapter").mkdir(parents=True)
     text = TOYS.read_text().replace('"toy.', '"invented.').replace('"solver.decay"', '"invented.solved"')
-    (home / "claims" / "deep.py").write_text(text)
-    (home / "claims" / "__init__.py").write_text("from jaxdyn.theories.invented.claims import deep\n\nCLAIMS = (*deep.CLAIMS,)\n")
-    (home / "__init__.py").write_text("from jaxdyn.theories.invented.claims import CLAIMS\n")
+    (home / "chapter" / "deep.py").write_text(text)
+    page = "import jaxdyn as jd\n\nTHEORY = jd.Theory(title='Invented', topics={'A chapter': ('chapter.deep',)})\n"
+    (home / "__init__.py").write_text(page)
     monkeypatch.setattr(theories, "__path__", [str(tmp_path)])
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
     yield home
@@ -55,11 +54,11 @@ def one_theory(monkeypatch, tmp_path):
     vars(theories).pop("invented", None)
 
 
-def test_home_is_the_module_with_the_longest_name(one_theory):
+def test_home_is_the_topic(one_theory):
     entries = registry.catalogue()
-    assert {e["home"] for e in entries} == {str(one_theory / "claims" / "deep.py")}
+    assert {e["home"] for e in entries} == {str(one_theory / "chapter" / "deep.py")}
     (claim,) = registry.select(["invented.decay"])
-    assert registry.home(claim) == str(one_theory / "claims" / "deep.py")
+    assert registry.home(claim) == str(one_theory / "chapter" / "deep.py")
 
 
 def test_homes_of_the_package_start_at_its_root():
@@ -90,7 +89,7 @@ def test_a_claim_made_in_a_function_is_at_home_where_its_judge_is(claim, toys):
 
 def test_twins_of_a_theory_and_a_file(one_theory, tmp_path):
     (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "twin.py").write_text((one_theory / "claims" / "deep.py").read_text())
+    (tmp_path / "own" / "twin.py").write_text((one_theory / "chapter" / "deep.py").read_text())
     for call in (registry.catalogue, registry.all_claims):
         with pytest.raises(jd.UsageError, match="two claims are called invented.decay; the second is in .*twin.py"):
             call([tmp_path / "own" / "twin.py"])

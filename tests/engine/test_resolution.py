@@ -9,8 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine.resolution import HALVINGS
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
-
-from .handmade import data, doubled, failing, judge
+from tests.engine.handmade import data, doubled, failing, judge
 
 STEP = 10 ** (14 / 2**HALVINGS)  # the bisection finds a threshold to this factor
 

@@ -17,8 +17,7 @@ from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine import verify as verify_module
 from jaxdyn.engine.reference import load_file, ref_to, source_hash
 from jaxdyn.errors import StoreError
-
-from .conftest import SEEDS
+from tests.engine.conftest import SEEDS
 
 
 @pytest.fixture(scope="session")

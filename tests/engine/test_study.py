@@ -3,8 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-
-from .handmade import doubled
+from tests.engine.handmade import doubled
 
 
 def judge(ds):

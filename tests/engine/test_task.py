@@ -6,8 +6,7 @@ import pytest
 
 from jaxdyn.cli import main as cli
 from jaxdyn.engine.verify import make_plan
-
-from .conftest import TOYS
+from tests.engine.conftest import TOYS
 
 
 def again(task, claim):

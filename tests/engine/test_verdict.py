@@ -6,8 +6,7 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.engine.verdict import decide
 from jaxdyn.status import DIVERGED, MAX_STEPS
-
-from .handmade import data, doubled, failing, judge
+from tests.engine.handmade import data, doubled, failing, judge
 
 # Claims ---------------------------------------------------------------------------------------------------------------
 

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine.payload import payload
-
-from .conftest import TOYS
+from tests.engine.conftest import TOYS
 
 
 @pytest.fixture(autouse=True)

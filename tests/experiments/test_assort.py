@@ -6,7 +6,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import experiment
-from jaxdyn.theories.assort.trials.order import KINDS, Assorted
+from jaxdyn.theories.assort.order import KINDS, Assorted
 
 TINY = {"height": 2, "codes": 8, "vq_steps": 2.0, "width": 8, "heads": 1, "hidden": 8, "batch": 4, "held_out": 8}
 

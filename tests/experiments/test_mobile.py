@@ -7,7 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import experiment
-from jaxdyn.theories.mobile.trials.depth import Depth
+from jaxdyn.theories.mobile.depth import Depth
 
 TINY = {"batch": 2, "length": 8, "steps": 10, "records": 1, "windows": 2, "weights": 4_000}
 

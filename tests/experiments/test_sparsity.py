@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from jaxdyn import experiment
-from jaxdyn.theories.h2o.claims.budget import LABELS
+from jaxdyn.theories.h2o.ppl_budget.claims import LABELS
 
 SIZES = {
     "h2o_budget": {"length": 20, "width": 8, "hidden": 8, "steps": 20, "records": 2, "texts": 4, "seeds": 2},

@@ -9,8 +9,7 @@ from jax.test_util import check_grads
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import KINDS, attention, causal_mask
-
-from .plain_transformer import attention_weights, rotated
+from tests.nn.plain_transformer import attention_weights, rotated
 
 attend = jax.jit(attention.attend, static_argnames=("kind", "drop"))
 weights = jax.jit(attention.weights, static_argnums=1)

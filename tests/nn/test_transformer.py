@@ -9,8 +9,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import OBSERVABLES, Shape, count, encoder_lm, gpt2, network, read_out, tree_network
-
-from .plain_transformer import forward, random_params
+from tests.nn.plain_transformer import forward, random_params
 
 SMALL = {"vocabulary": 11, "width": 8, "hidden": 12, "layers": 2, "heads": 2, "dtype": "float64"}
 TOKENS = np.random.default_rng(5).integers(0, 11, (2, 6)).astype(np.int32)

@@ -9,8 +9,7 @@ from markupsafe import Markup
 
 from jaxdyn.report.checks import GATE, OPEN, opponents, shown, teeth
 from jaxdyn.report.words import number
-
-from .handmade import check
+from tests.report.handmade import check
 
 
 @pytest.mark.parametrize(("passed", "outcome"), [(True, "✓ passed"), (False, "✕ failed"), (None, "? undecided")])

@@ -1,8 +1,7 @@
 """A claim of the report in short."""
 
 from jaxdyn.report.claim import is_blunt, resolution_short
-
-from .handmade import check, claim
+from tests.report.handmade import check, claim
 
 
 def test_short_resolutions():

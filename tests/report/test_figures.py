@@ -1,8 +1,7 @@
 """Figures of the report: packed, each drawn once."""
 
 from jaxdyn.report.figures import Figures, inflate
-
-from .handmade import DRAWING, FIGURES
+from tests.report.handmade import DRAWING, FIGURES
 
 
 def test_figures_inflate_to_what_was_drawn():

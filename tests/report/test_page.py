@@ -19,8 +19,7 @@ import pytest
 from jaxdyn.report import page as report
 from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
-
-from .handmade import DRAWING, FIGURES, check, claim
+from tests.report.handmade import DRAWING, FIGURES, check, claim
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
 
@@ -348,7 +347,7 @@ def test_the_words_of_the_contract_are_explained(payload):
 def test_context_of_claims_and_theories(payload):
     payload["claims"][2] |= {
         "sibling": "cogo.loss",
-        "home": "jaxdyn/theories/cogo/claims/loss.py",
+        "home": "jaxdyn/theories/cogo/potentials/fourier_loss.py",
         "seed_range": "0:8",
         "caption": "Points: $x$",
     }
@@ -357,7 +356,7 @@ def test_context_of_claims_and_theories(payload):
     assert {"href": "#cogo.loss"} in page.all("a") and {"href": "https://arxiv.org/abs/2410.01779"} in page.all("a")
     for text in ("2026-01-02, commit 0123456789ab", "Composing global solutions", "Y. Tian", "Points: x . 64 runs.", "0:8"):
         assert text in page.words, text
-    assert "jaxdyn/theories/cogo/claims/loss.py" in page.words.replace(" ", "")
+    assert "jaxdyn/theories/cogo/potentials/fourier_loss.py" in page.words.replace(" ", "")
     assert page.words.index("By theory") < page.words.index("All claims")
 
 

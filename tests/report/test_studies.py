@@ -12,8 +12,7 @@ from jaxdyn.engine.registry import all_claims
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
 from jaxdyn.report.studies import FOLDER, differs, figure, keep, made, study, table, with_table
-
-from .handmade import DRAWING
+from tests.report.handmade import DRAWING
 
 CLAIM = {"id": "toy.law", "scale": "paper", "verdict": "upheld", "expected": "upheld", "checks": [{"name": "c"}], "statement": "s"}
 ENVIRONMENT = {"date": "2026-11-22 15:01 UTC", "commit": "e9773c4970", "jaxdyn": "0.1.0", "jax": "0.10.2", "device": "cpu"}

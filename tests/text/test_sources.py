@@ -10,8 +10,7 @@ import pytest
 from jaxdyn import text
 from jaxdyn.errors import UsageError
 from jaxdyn.text import sources, tokens
-
-from .test_tokens import words_line_by_line
+from tests.text.test_tokens import words_line_by_line
 
 WIKITEXT = pathlib.Path(__file__).resolve().parents[3] / "shared" / "data" / "wikitext-2"
 LAYOUTS = {"plain": "{}.txt", "tokens": "wiki.{}.tokens", "raw": "wiki.{}.raw"}

@@ -1,5 +1,28 @@
 """Coconut: training with continuous thoughts, by a curriculum that replaces the steps of a path one by one."""
 
-from jaxdyn.theories.coc.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Coconut: training with continuous thoughts",
+    about=(
+        "A language model that reasons without words: its last hidden state is its next input. A curriculum replaces the "
+        "steps of a written path by thoughts, one by one. Networks trained from scratch on small balanced graphs show what "
+        "the curriculum, the thoughts and their feedback are worth."
+    ),
+    papers=(
+        jd.Paper(
+            "2412.06769",
+            "Training Large Language Models to Reason in a Continuous Latent Space",
+            "S. Hao, S. Sukhbaatar, D. Su, X. Li, Z. Hu, J. Weston, Y. Tian",
+            "COLM 2025",
+        ),
+        "2505.12514",
+    ),
+    topics=(
+        "curriculum",
+        "latent_thoughts",
+    ),
+    shown=("coc.edit",),
+)

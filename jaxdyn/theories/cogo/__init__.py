@@ -1,5 +1,47 @@
 """CoGO: global solutions of group arithmetic composed from algebraic objects (arXiv 2410.01779)."""
 
-from jaxdyn.theories.cogo.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Composing global solutions",
+    about=(
+        "Two-layer networks with quadratic activation that learn a group's table. Their loss is a function of sum "
+        "potentials, in which weights form a semi-ring, so that global solutions are products of partial ones, and trained "
+        "networks can be taken apart into them."
+    ),
+    papers=(
+        jd.Paper(
+            "2410.01779",
+            "Composing Global Solutions to Reasoning Tasks via Algebraic Objects in Neural Nets",
+            "Y. Tian",
+            "NeurIPS 2025",
+        ),
+    ),
+    topics={
+        "Loss and semi-ring of sum potentials": (
+            "potentials.fourier_loss",
+            "potentials.semiring",
+            "potentials.partial",
+            "potentials.minimal_order",
+        ),
+        "Global solutions by composition": (
+            "solutions.zf_constructions",
+            "solutions.zm_memorisation",
+            "solutions.abelian",
+            "solutions.optimum",
+        ),
+        "Gradient dynamics": (
+            "flow.relax",
+            "flow.occam",
+        ),
+        "Trained networks taken apart": (
+            "trained.orders",
+            "trained.parting",
+            "trained.carriers",
+            "trained.overparam",
+        ),
+    },
+    shown=("cogo.train_orders",),
+)

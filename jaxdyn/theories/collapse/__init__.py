@@ -1,5 +1,26 @@
 """Neural collapse: features and classifier at the end of training form a simplex."""
 
-from jaxdyn.theories.collapse.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Neural collapse",
+    about=(
+        "At the end of training, the features of a class coincide, class means form a simplex, and the classifier is "
+        "proportional to them. With features as free parameters and weight decay, this minimum has a closed form."
+    ),
+    papers=(
+        jd.Paper(
+            "2008.08186",
+            "Prevalence of Neural Collapse during the terminal phase of deep learning training",
+            "V. Papyan, X. Y. Han, D. L. Donoho",
+            "PNAS 2020",
+        ),
+    ),
+    topics=(
+        "flow_free",
+        "network",
+    ),
+    shown=("collapse.descent",),
+)

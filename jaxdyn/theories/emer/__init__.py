@@ -1,5 +1,31 @@
 """Emergence of superposition: how training makes a continuous thought search a graph."""
 
-from jaxdyn.theories.emer.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Emergence of superposition",
+    about=(
+        "A transformer that searches a graph in continuous thoughts holds many vertices at once. Averaged over names of the "
+        "vertices, training of its searching layer comes down to two numbers: how strongly a thought looks for edges that "
+        "leave its vertices, and how strongly for all others. The first stays bounded or grows like the logarithm of time, "
+        "as the loss decides."
+    ),
+    papers=(
+        jd.Paper(
+            "2509.23365",
+            "Emergence of Superposition: Unveiling the Training Dynamics of Chain of Continuous Thought",
+            "H. Zhu, S. Hao, Z. Hu, J. Jiao, S. Russell, Y. Tian",
+            "ICLR 2026",
+        ),
+    ),
+    topics=(
+        "reduction",
+        "bounded",
+        "log_growth",
+        "expansion",
+        "direction",
+    ),
+    shown=("emer.bounded",),
+)

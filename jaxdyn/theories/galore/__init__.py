@@ -1,5 +1,37 @@
 """GaLore: gradients of low stable rank, and training within their subspaces."""
 
-from jaxdyn.theories.galore.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="GaLore: gradient low-rank projection",
+    about=(
+        "Gradients of networks become low in rank along training. An optimizer that projects them onto a few directions, "
+        "found afresh now and then, needs memory for these alone, and still moves all weights."
+    ),
+    papers=(
+        jd.Paper(
+            "2403.03507",
+            "GaLore: Memory-Efficient LLM Training by Gradient Low-Rank Projection",
+            "J. Zhao, Z. Zhang, B. Chen, Z. Wang, A. Anandkumar, Y. Tian",
+            "ICML 2024",
+        ),
+        jd.Paper(
+            "2410.11289",
+            "Subspace Optimization for Large Language Models with Convergence Guarantees",
+            "Y. He, P. Li, Y. Hu, C. Chen, K. Yuan",
+            "ICML 2025",
+        ),
+    ),
+    topics=(
+        "grad_form",
+        "stable_rank",
+        "fixed_proj",
+        "varying",
+        "optimizer",
+        "memory_table",
+        "text",
+    ),
+    shown=("galore.ppl_order",),
+)

@@ -1,5 +1,27 @@
 """The Boolean hypercube: encoders with the same contrastive loss and different downstream accuracy."""
 
-from jaxdyn.theories.hyper.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Boolean hypercube",
+    about=(
+        "Encoders with the same contrastive loss, or a lower one, may serve a downstream task well or not at all: which, the "
+        "class of encoders and the optimizer decide. On the hypercube, losses of codes have closed forms."
+    ),
+    papers=(
+        jd.Paper(
+            "2202.14037",
+            "Understanding Contrastive Learning Requires Incorporating Inductive Biases",
+            "N. Saunshi, J. Ash, S. Goel, D. Misra, C. Zhang, S. Arora, S. Kakade, A. Krishnamurthy",
+            "ICML 2022",
+        ),
+    ),
+    topics=(
+        "tie_codes",
+        "training",
+        "spectral",
+    ),
+    shown=("hyper.linear_threshold",),
+)

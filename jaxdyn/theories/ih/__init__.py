@@ -1,5 +1,26 @@
 """Statistical induction heads: transformers that learn to predict Markov chains in context."""
 
-from jaxdyn.theories.ih.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Induction heads",
+    about=(
+        "A transformer of two layers that is trained on Markov chains, a new one in every sequence, first predicts by counts "
+        "of tokens and then, once an induction head has formed, by counts of pairs."
+    ),
+    papers=(
+        jd.Paper(
+            "2402.11004",
+            "The Evolution of Statistical Induction Heads: In-Context Learning Markov Chains",
+            "B. Edelman, E. Edelman, S. Goel, E. Malach, N. Tsilivis",
+            "NeurIPS 2024",
+        ),
+    ),
+    topics=(
+        "baselines",
+        "phases",
+    ),
+    shown=("ih.phases",),
+)

@@ -1,5 +1,53 @@
 """JoMA: joint dynamics of MLP and attention (arXiv 2310.00535)."""
 
-from jaxdyn.theories.joma.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="JoMA: joint dynamics of MLP and attention",
+    about=(
+        "The logits of attention can be integrated out of the training of a transformer block: an invariant ties them to the "
+        "weights of the MLP above. What is left is the MLP's own dynamics, in which attention first becomes sparse and later "
+        "spreads again, and which learns hierarchies of latent variables from the bottom up."
+    ),
+    papers=(
+        jd.Paper(
+            "2310.00535",
+            "JoMA: Demystifying Multilayer Transformers via JOint Dynamics of MLP and Attention",
+            "Y. Tian, Y. Wang, Z. Zhang, B. Chen, S. Du",
+            "ICLR 2024",
+        ),
+    ),
+    topics={
+        "The joint invariant of attention and MLP": (
+            "invariant.invariants",
+            "invariant.softmax_flow",
+            "invariant.fig2",
+            "invariant.fig3",
+            "invariant.stationarity",
+        ),
+        "Dynamics with linear activation": (
+            "linear.erf",
+            "linear.linear_attention",
+            "linear.low_rank",
+            "linear.lowrank_link",
+        ),
+        "Dynamics near a critical point": (
+            "nonlinear.thm3",
+            "nonlinear.thm3_path",
+            "nonlinear.thm4",
+            "nonlinear.thm4_trained",
+            "nonlinear.fig4_bounce",
+        ),
+        "Hierarchical latent trees": (
+            "hierarchy.hblt",
+            "hierarchy.hier_order",
+        ),
+        "Latents and text in trained networks": (
+            "experiments.table1",
+            "experiments.text",
+        ),
+    },
+    shown=("joma.fig2",),
+)

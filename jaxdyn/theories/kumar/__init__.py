@@ -1,5 +1,26 @@
 """Grokking as the transition from lazy to rich training, in polynomial regression (arXiv:2310.06110)."""
 
-from jaxdyn.theories.kumar.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="From lazy to rich training",
+    about=(
+        "A network whose output is scaled up first learns like its kernel and only later finds the features that generalise. "
+        "The output scale sets the delay; in the limit nothing but the first kernel is left."
+    ),
+    papers=(
+        jd.Paper(
+            "2310.06110",
+            "Grokking as the Transition from Lazy to Rich Training Dynamics",
+            "T. Kumar, B. Bordelon, S. Gershman, C. Pehlevan",
+            "ICLR 2024",
+        ),
+    ),
+    topics=(
+        "moments",
+        "lazy",
+    ),
+    shown=("kumar.lazy_rich",),
+)

@@ -1,5 +1,54 @@
 """Li2: features that emerge in grokking, for any finite group (arXiv 2509.21519)."""
 
-from jaxdyn.theories.li2.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Li2: how features emerge in grokking",
+    about=(
+        "Grokking in three stages: the output layer fits at random features, each hidden node climbs an energy whose maxima "
+        "are features of the group, and then nodes interact and share the work out. How many data the features need scales "
+        r"like $M \log M$ for a group of $M$ elements."
+    ),
+    papers=(
+        jd.Paper(
+            "2509.21519", "Provable Scaling Laws of Feature Emergence from Learning Dynamics of Grokking", "Y. Tian", "arXiv 2025"
+        ),
+    ),
+    topics={
+        "Stage I: ridge regression at random features": (
+            "lazy.gf_ridge",
+            "lazy.regimes",
+            "lazy.lemma1_width",
+            "lazy.depth",
+            "lazy.ridge_top",
+        ),
+        "Stage II: features as maxima of an energy": (
+            "features.thm1_energy",
+            "features.maxima",
+            "features.thm5_memorisation",
+            "features.thm3_reconstruct",
+            "features.thm4_retention",
+            "features.stage2_nodes",
+            "features.stage2_curves",
+            "features.variants",
+        ),
+        "Stage III: nodes interact": (
+            "interaction.thm6_repulsion",
+            "interaction.repulsion_raw",
+            "interaction.lemma9_muon",
+            "interaction.thm8_collect",
+            "interaction.thm7_modulation",
+            "interaction.stage3",
+            "interaction.diversity",
+            "interaction.suppression",
+        ),
+        "Phases of trained networks": (
+            "grokking.phase",
+            "grokking.stages",
+            "grokking.zero_init",
+        ),
+    },
+    shown=("li2.maxima_values",),
+)

@@ -1,5 +1,23 @@
 """Large initialisation, small weight decay: a kernel predictor first, the least norm later (arXiv:2311.18817)."""
 
-from jaxdyn.theories.lyu.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Early and late bias",
+    about=(
+        "Training from a large start with small weight decay has two phases: it first follows a kernel predictor, and at a "
+        "predicted time changes to the solution of least norm."
+    ),
+    papers=(
+        jd.Paper(
+            "2311.18817",
+            "Dichotomy of Early and Late Phase Implicit Biases Can Provably Induce Grokking",
+            "K. Lyu, J. Jin, Z. Li, S. Du, J. Lee, W. Hu",
+            "ICLR 2024",
+        ),
+    ),
+    topics=("dichotomy",),
+    shown=("lyu.dichotomy",),
+)

@@ -1,5 +1,32 @@
 """Max-margin token selection: attention trained on fixed values becomes a support vector machine."""
 
-from jaxdyn.theories.margin.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Max-margin token selection",
+    about=(
+        "Attention trained on tokens of fixed scores grows without end, in the direction of the support vector machine that "
+        "separates the best token of every sequence from the others."
+    ),
+    papers=(
+        jd.Paper(
+            "2306.13596",
+            "Max-Margin Token Selection in Attention Mechanism",
+            "D. Ataee Tarzanagh, Y. Li, X. Zhang, S. Oymak",
+            "NeurIPS 2023",
+        ),
+        jd.Paper(
+            "2308.16898",
+            "Transformers as Support Vector Machines",
+            "D. Ataee Tarzanagh, Y. Li, C. Thrampoulidis, S. Oymak",
+            "arXiv 2023",
+        ),
+    ),
+    topics=(
+        "select",
+        "factored",
+    ),
+    shown=("margin.vector",),
+)

@@ -1,5 +1,27 @@
 """MobileLLM: deep and thin language models, with tied embeddings and grouped queries."""
 
-from jaxdyn.theories.mobile.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="MobileLLM",
+    about=(
+        "Small language models do better deep and thin than shallow and wide, with tied embeddings and queries that share keys."
+    ),
+    papers=(
+        jd.Paper(
+            "2402.14905",
+            "MobileLLM: Optimizing Sub-billion Parameter Language Models for On-Device Use Cases",
+            "Z. Liu, C. Zhao, F. Iandola, C. Lai, Y. Tian, I. Fedorov, Y. Xiong, E. Chang, Y. Shi, "
+            "R. Krishnamoorthi, L. Lai, V. Chandra",
+            "ICML 2024",
+        ),
+    ),
+    topics=(
+        "counts",
+        "depth",
+        "variants",
+    ),
+    shown=("mobile.depth",),
+)

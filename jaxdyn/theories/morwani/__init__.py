@@ -1,5 +1,26 @@
 """Networks of largest margin on addition modulo p: every frequency, in equal shares (arXiv:2311.07568)."""
 
-from jaxdyn.theories.morwani.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Largest margins on groups",
+    about=(
+        "Which networks of squares classify sums modulo a prime with the largest margin: those that use every frequency, in "
+        "equal shares. A small penalty on the cubes of the nodes' norms leads training there."
+    ),
+    papers=(
+        jd.Paper(
+            "2311.07568",
+            "Feature emergence via margin maximization: case studies in algebraic tasks",
+            "D. Morwani, B. Edelman, C.-A. Oncescu, R. Zhao, S. Kakade",
+            "ICLR 2024",
+        ),
+    ),
+    topics=(
+        "construction",
+        "margin",
+    ),
+    shown=("morwani.margin",),
+)

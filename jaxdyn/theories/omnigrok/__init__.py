@@ -1,5 +1,19 @@
 """When a student with large weights generalises: the shell of norms, and the delay until it is reached (arXiv:2210.01117)."""
 
-from jaxdyn.theories.omnigrok.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Omnigrok",
+    about=(
+        "Students that start with large weights generalise late, because weight decay must first bring them to the shell of "
+        "norms on which solutions generalise."
+    ),
+    papers=(jd.Paper("2210.01117", "Omnigrok: Grokking Beyond Algorithmic Data", "Z. Liu, E. Michaud, M. Tegmark", "ICLR 2023"),),
+    topics=(
+        "delay",
+        "shell",
+    ),
+    shown=("omnigrok.shell",),
+)

@@ -1,5 +1,20 @@
 """How orthogonal embeddings are, at random and along training, and what JoMA's invariant loses where they are not."""
 
-from jaxdyn.theories.orth.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Orthogonality of embeddings",
+    about=(
+        "JoMA assumes orthonormal embeddings. These claims measure how orthogonal random and trained embeddings are, and "
+        "what the invariant loses where they are not."
+    ),
+    papers=("2310.00535",),
+    topics=(
+        "init_directions",
+        "trained",
+        "sensitivity",
+    ),
+    shown=("orth.trained",),
+)

@@ -1,5 +1,26 @@
 """Generalisation beyond overfitting: how long it takes on a share of a table (arXiv:2201.02177)."""
 
-from jaxdyn.theories.power.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Generalisation beyond overfitting",
+    about=(
+        "A network that is trained on a part of a table of products completes the table long after it has learned its part "
+        "by heart, the later the smaller that part is."
+    ),
+    papers=(
+        jd.Paper(
+            "2201.02177",
+            "Grokking: Generalization Beyond Overfitting on Small Algorithmic Datasets",
+            "A. Power, Y. Burda, H. Edwards, I. Babuschkin, V. Misra",
+            "2022",
+        ),
+    ),
+    topics=(
+        "steep",
+        "transformer",
+    ),
+    shown=("power.steep",),
+)

@@ -1,5 +1,25 @@
 """Training at the edge of numerical stability: what rounding, StableMax and orthogonal gradients do (arXiv:2501.04697)."""
 
-from jaxdyn.theories.prieto.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="The edge of numerical stability",
+    about=(
+        "Without weight decay, networks that have fitted their samples enlarge their logits until the losses round to zero. "
+        "When a loss does so, how far gradients point along the weights, and what generalises without decay: orthogonal "
+        "gradients."
+    ),
+    papers=(
+        jd.Paper(
+            "2501.04697", "Grokking at the Edge of Numerical Stability", "L. Prieto, M. Barsbey, P. Mediano, T. Birdal", "ICLR 2025"
+        ),
+    ),
+    topics=(
+        "scale",
+        "collapse",
+        "orthogonal_stablemax",
+    ),
+    shown=("prieto.collapse",),
+)

@@ -1,5 +1,32 @@
 """The reversal curse and the necessity of a chain of thought (arXiv 2405.04669)."""
 
-from jaxdyn.theories.rev.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="The reversal curse",
+    about=(
+        "A model that learns “A is B” by gradient descent on the cross-entropy need not learn “B is A”: the weights of one "
+        "direction say nothing of the other. By the same reasoning, two facts in training do not give their composition "
+        "without a chain of thought."
+    ),
+    papers=(
+        jd.Paper(
+            "2405.04669",
+            "Towards a Theoretical Understanding of the ‘Reversal Curse’ via Training Dynamics",
+            "H. Zhu, B. Huang, S. Zhang, M. Jordan, J. Jiao, Y. Tian, S. Russell",
+            "NeurIPS 2024",
+        ),
+    ),
+    topics=(
+        "clock",
+        "thm3",
+        "thm4",
+        "asym",
+        "query_context",
+        "bilinear",
+        "mlt",
+    ),
+    shown=("rev.cot",),
+)

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.theories.rev.trials.one_layer import EXPONENT
+from jaxdyn.theories.rev.one_layer import EXPONENT
 
 __all__ = ["ASSUMES", "CAPTION", "LATE", "RIVALS", "judge_bound", "late_enough", "plot_bound"]
 

@@ -1,5 +1,34 @@
 """Scaling laws: what fits of losses over sizes and tokens say about the best use of a budget of compute."""
 
-from jaxdyn.theories.scal.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Scaling laws",
+    about=(
+        "Three ways to find the best size of a language model for a budget of compute: the lowest of all curves, parabolas "
+        "through models of equal compute, and the fit of a law. On exact laws their errors have closed forms, searches that "
+        "end early and intervals that are too narrow can be told, and a linear model has a law that no sum of powers fits; "
+        "on models trained here they are compared."
+    ),
+    papers=(
+        jd.Paper(
+            "2203.15556",
+            "Training Compute-Optimal Large Language Models",
+            "J. Hoffmann, S. Borgeaud, A. Mensch and others",
+            "NeurIPS 2022",
+        ),
+        jd.Paper("2001.08361", "Scaling Laws for Neural Language Models", "J. Kaplan, S. McCandlish and others", "2020"),
+        jd.Paper("2404.10102", "Chinchilla Scaling: A replication attempt", "T. Besiroglu, E. Erdil, M. Barnett, J. You", "2024"),
+        jd.Paper("2603.22339", "Problems with Chinchilla Approach 2", "E. Czech and others", "2026"),
+    ),
+    topics=(
+        "closed_form",
+        "rounding",
+        "fitted",
+        "whitebox",
+        "trained",
+    ),
+    shown=("scal.whitebox",),
+)

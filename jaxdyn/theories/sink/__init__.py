@@ -1,5 +1,36 @@
 """Attention sinks: what a sink is in the formulas of attention."""
 
-from jaxdyn.theories.sink.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Attention sinks",
+    about=(
+        "Softmax attention must put its weight somewhere. Heads that have nothing to look for put it on the first token, "
+        "whose value shrinks. Forms of attention with a sink of their own need no such token."
+    ),
+    papers=(
+        "2309.17453",
+        jd.Paper(
+            "2410.10781",
+            "When Attention Sink Emerges in Language Models: An Empirical View",
+            "X. Gu, T. Pang, C. Du, Q. Liu, F. Zhang, C. Du, Y. Wang, M. Lin",
+            "ICLR 2025",
+        ),
+        jd.Paper(
+            "2410.13835",
+            "Active-Dormant Attention Heads: Mechanistically Demystifying Extreme-Token Phenomena in LLMs",
+            "T. Guo, D. Pai, Y. Bai, J. Jiao, M. Jordan, S. Mei",
+            "arXiv 2024",
+        ),
+    ),
+    topics=(
+        "softmax_variants",
+        "bb_emerge",
+        "bb_growth",
+        "reduced_log",
+        "lm_emerge",
+    ),
+    shown=("sink.bb_forms",),
+)

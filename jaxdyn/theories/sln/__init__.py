@@ -1,5 +1,30 @@
 """Spectral line navigation: shortest paths by distances between edges, embedded by the spectrum of the line graph."""
 
-from jaxdyn.theories.sln.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Spectral line navigation: shortest paths by the spectrum of the line graph",
+    about=(
+        "A small transformer that learns shortest paths is said to embed edges by the spectrum of the line graph. Navigation "
+        "goes to the neighbour whose edge is nearest, in that embedding, to an edge at the target. Weights and the number of "
+        "eigenvectors decide how often this is a shortest path."
+    ),
+    papers=(
+        jd.Paper(
+            "2502.08794",
+            "Spectral Journey: How Transformers Predict the Shortest Path",
+            "A. Cohen, A. Gromov, K. Yang, Y. Tian",
+            "2025",
+        ),
+        jd.Paper("2004.01163", "A Spectral Approach to the Shortest Path Problem", "S. Steinerberger", "2021"),
+    ),
+    topics=(
+        "linegraph",
+        "exact",
+        "rates",
+        "model_paths",
+    ),
+    shown=("sln.exact_small",),
+)

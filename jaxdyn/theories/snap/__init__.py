@@ -1,5 +1,47 @@
 """Scan & Snap: attention of a one-layer transformer, trained by SGD (arXiv 2305.16380)."""
 
-from jaxdyn.theories.snap.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Scan and Snap",
+    about=(
+        "A transformer of one linear layer learns to predict the next token by SGD. Attention moves to the tokens that tell "
+        "one next token from the others (scan), more and more slowly, until it freezes (snap)."
+    ),
+    papers=(
+        jd.Paper(
+            "2305.16380",
+            "Scan and Snap: Understanding Training Dynamics and Token Composition in 1-layer Transformer",
+            "Y. Tian, Y. Wang, B. Chen, S. Du",
+            "NeurIPS 2023",
+        ),
+    ),
+    topics={
+        "The gradient and its invariants": (
+            "gradient.reparam",
+            "gradient.limit",
+            "gradient.invariants",
+            "gradient.clock",
+            "gradient.original",
+        ),
+        "Scanning: which tokens gain attention": (
+            "scan.thm2_common",
+            "scan.theorem3_gain",
+            "scan.overlap",
+        ),
+        "Snapping: attention freezes": (
+            "snapping.b_law",
+            "snapping.b_flow",
+            "snapping.frozen",
+            "snapping.memory",
+        ),
+        "The paper's synthetic runs": (
+            "synthetic.fig5_not_wta",
+            "synthetic.optimizers",
+            "synthetic.fig6_lr_effect",
+        ),
+    },
+    shown=("snap.B_law",),
+)

@@ -1,5 +1,31 @@
 """Superposition: a two-layer transformer that searches a graph breadth first, all frontiers in one thought."""
 
-from jaxdyn.theories.sup.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Superposition: continuous thoughts that search a graph",
+    about=(
+        "A two-layer transformer that is fed its own last outputs decides whether a vertex of a digraph is within reach: "
+        "thought $c$ holds all vertices within $c$ steps of the root at once, so that as many thoughts are needed as the "
+        "target is steps away. Its weights are written down; what trained networks hold in their thoughts is measured beside "
+        "it."
+    ),
+    papers=(
+        jd.Paper(
+            "2505.12514",
+            "Reasoning by Superposition: A Theoretical Perspective on Chain of Continuous Thought",
+            "H. Zhu, S. Hao, Z. Hu, J. Jiao, S. Russell, Y. Tian",
+            "NeurIPS 2025",
+        ),
+        "2412.06769",
+    ),
+    topics=(
+        "layer1_chooser",
+        "superposition",
+        "limits",
+        "trained",
+    ),
+    shown=("sup.superposition",),
+)

@@ -1,5 +1,23 @@
 """The spectrum of successive updates while a network learns a group: a gap after the second value (arXiv:2605.08119)."""
 
-from jaxdyn.theories.xu.claims import CLAIMS
+import jaxdyn as jd
 
-__all__ = ["CLAIMS"]
+__all__ = ["THEORY"]
+
+THEORY = jd.Theory(
+    title="Spectra of updates",
+    about=(
+        "Successive updates of a network that learns a group span few directions. A gap after the second singular value of a "
+        "window of updates announces that the network will generalise, for some activations and shares of the data."
+    ),
+    papers=(
+        jd.Paper(
+            "2605.08119",
+            "Feature Repulsion and Spectral Lock-in: An Empirical Study of Two-Layer Network Grokking",
+            "Y. Xu",
+            "2026",
+        ),
+    ),
+    topics=("spectral",),
+    shown=("xu.spectral",),
+)

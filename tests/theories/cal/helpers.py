@@ -6,7 +6,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import jaxdyn as jd
-from jaxdyn.theories.cal.trials import pair, steps
+from jaxdyn.theories.cal import modified_flow, uv_eos
 
 
 def passed(checks):
@@ -19,13 +19,13 @@ def distorted(ds, name, factor=1.1):
 
 @functools.cache
 def steps_data():
-    return jd.sweep(steps.trial, jd.grid(steps.Steps, eta=[0.1, 0.05, 0.025], start=["random", "uv"]), 2)
+    return jd.sweep(modified_flow.trial, jd.grid(modified_flow.Steps, eta=[0.1, 0.05, 0.025], start=["random", "uv"]), 2)
 
 
 @functools.cache
 def pair_data():
-    grid = jd.grid(pair.Pair, eta=[0.025, 0.0125, 0.00625, 0.2, 0.3], start=["reference", "random"])
-    return jd.sweep(pair.trial, grid, 3)
+    grid = jd.grid(uv_eos.Pair, eta=[0.025, 0.0125, 0.00625, 0.2, 0.3], start=["reference", "random"])
+    return jd.sweep(uv_eos.trial, grid, 3)
 
 
 PRECISE = {"rtol": 1e-12, "atol": 1e-14, "method": "DOP853"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
-from jaxdyn.theories.cogo.trials.trained import DECAYS
+from jaxdyn.theories.cogo.trained.decomposed import DECAYS
 
 W = np.exp(2j * np.pi / 3)
 angles = st.floats(-3.1, 3.1)

@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.gromov.trials import constructed
+from jaxdyn.theories.gromov import constructed
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,8 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.joma.trials import bounce
-from jaxdyn.theories.joma.trials.linear import LinearLayer, trial
+from jaxdyn.theories.joma.linear.training import LinearLayer, trial
+from jaxdyn.theories.joma.nonlinear import fig4_bounce
 
 
 @pytest.fixture(scope="session")
@@ -18,6 +18,10 @@ def linear_runs():
 def bounce_runs():
     """Runs of the entropy bounce."""
     grid = jd.grid(
-        bounce.Bounce, draw=["fig4"], logits=["law", "trained", "softmax"], drive=["critical", "linear"], eta=[0.02, 0.01, 0.005]
+        fig4_bounce.Bounce,
+        draw=["fig4"],
+        logits=["law", "trained", "softmax"],
+        drive=["critical", "linear"],
+        eta=[0.02, 0.01, 0.005],
     )
-    return jd.sweep(bounce.trial, grid, 1)
+    return jd.sweep(fig4_bounce.trial, grid, 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from jaxdyn.theories.omnigrok.trials.students import SPHERES
+from jaxdyn.theories.omnigrok.students import SPHERES
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from jaxdyn import nn
 from jaxdyn.errors import UsageError
 from jaxdyn.text import language
 from jaxdyn.theories.orth import model
-from jaxdyn.theories.orth.trials.text import Watched
+from jaxdyn.theories.orth.trained import Watched
 
 SIZES = {"width": 32, "vectors": 20, "layers": 1, "max_words": 60}
 TINY = {**SIZES, "columns": 2, "length": 16, "steps": 2, "every": 1, "text": "markov"}

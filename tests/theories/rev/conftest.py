@@ -8,8 +8,10 @@ import pytest
 from filelock import FileLock
 
 import jaxdyn as jd
-from jaxdyn.theories.rev import words
-from jaxdyn.theories.rev.trials import bilinear, one_layer, transformer
+from jaxdyn.theories.rev import one_layer
+from jaxdyn.theories.rev.bilinear import trial
+from jaxdyn.theories.rev.mlt import sentences
+from jaxdyn.theories.rev.mlt import trial as transformer
 from tests.theories.rev.helpers import SIZES, TINY, inside
 
 
@@ -36,7 +38,7 @@ def cot_runs(swept_once):
 @pytest.fixture(scope="session")
 def flow_runs(swept_once):
     axes = {"kind": ["gaussian", "orthonormal"], "symmetric": [0.0, 1.0], "stop": [0.0, 0.1], "d": [15, 200]}
-    return swept_once("flow", bilinear.trial, jd.grid(bilinear.Bilinear, sigma=0.0, **axes), 12)
+    return swept_once("flow", trial.trial, jd.grid(trial.Bilinear, sigma=0.0, **axes), 12)
 
 
 @pytest.fixture(scope="session")
@@ -44,5 +46,5 @@ def trained():
     with jax.enable_x64(True):
         s = inside(transformer.Deep(**TINY, task="cot"))
         k_facts, k_train = jax.random.split(jax.random.key(0))
-        facts = jax.jit(words.draw, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        facts = jax.jit(sentences.draw, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
         return s, facts, jax.jit(transformer.train)(s, facts, k_train)

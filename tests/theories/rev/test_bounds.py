@@ -7,7 +7,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.rev import bounds
-from jaxdyn.theories.rev.trials.one_layer import EXPONENT
+from jaxdyn.theories.rev.one_layer import EXPONENT
 from tests.theories.rev.helpers import distorted, passed, plain, rejected
 
 M = 200

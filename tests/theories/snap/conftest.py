@@ -3,7 +3,10 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.snap.trials import frozen_decoder, laws, laws_flow, pair, pair_flow, population
+from jaxdyn.theories.snap import population, random_laws
+from jaxdyn.theories.snap.gradient import frozen_decoder
+from jaxdyn.theories.snap.scan import random_laws_flow
+from jaxdyn.theories.snap.snapping import common_pair, common_pair_flow
 
 
 @pytest.fixture(scope="session")
@@ -16,23 +19,23 @@ def frozen_runs():
 @pytest.fixture(scope="session")
 def law_runs():
     """The reduced dynamics on random laws, and with each assumption broken."""
-    base = jd.grid(laws.Laws, per_query=[1.0, 2.0], eta_z=[1000.0], classes=4, distinct=3)
+    base = jd.grid(random_laws.Laws, per_query=[1.0, 2.0], eta_z=[1000.0], classes=4, distinct=3)
     breaches = {"main": {}, "leak": {"leak": 0.5}, "descent": {"ascent": -1.0}, "tilt": {"tilt": 2.0}}
     breaches |= {"unequal": {"second": 0.2, "unequal": 1.5}, "table": {"laws": "table", "size": 6.0, "eta_z": 1.0, "horizon": 20.0}}
-    return {name: jd.sweep(laws.trial, base.replace(**fields), 2) for name, fields in breaches.items()}
+    return {name: jd.sweep(random_laws.trial, base.replace(**fields), 2) for name, fields in breaches.items()}
 
 
 @pytest.fixture(scope="session")
 def pair_runs():
     """The reduced dynamics with one common and one distinct token a class, and with each assumption broken."""
-    base = jd.grid(pair.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.05])
+    base = jd.grid(common_pair.Pair, per_query=[1.0, 2.0, 4.0], odds=[0.05])
     breaches = {
         "main": {},
         "steady": {"steady": 1.0},
         "restart": {"restart": 100.0},
         "both": {"coupling": 1.0},
     }
-    return {name: jd.sweep(pair.trial, base.replace(**fields), 1) for name, fields in breaches.items()}
+    return {name: jd.sweep(common_pair.trial, base.replace(**fields), 1) for name, fields in breaches.items()}
 
 
 @pytest.fixture(scope="session")
@@ -46,13 +49,13 @@ def flow_runs():
 @pytest.fixture(scope="session")
 def laws_flow_runs():
     """The network's own flow on random laws, with one common token and with two, and with each assumption broken."""
-    base = jd.grid(laws_flow.LawsFlow, ratio=[0.1, 100.0, 1000.0], common=0.1, second=0.05, classes=3)
+    base = jd.grid(random_laws_flow.LawsFlow, ratio=[0.1, 100.0, 1000.0], common=0.1, second=0.05, classes=3)
     breaches = {"main": {}, "alone": {"second": 0.0}, "unequal": {"second": 0.1, "unequal": 1.5}}
-    return {name: jd.sweep(laws_flow.trial, base.replace(**fields), 8) for name, fields in breaches.items()}
+    return {name: jd.sweep(random_laws_flow.trial, base.replace(**fields), 8) for name, fields in breaches.items()}
 
 
 @pytest.fixture(scope="session")
 def pair_flow_runs():
     """The network's own flow with one common and one distinct token a class."""
-    base = jd.grid(pair_flow.PairFlow, ratio=[1e-3, 2e-3, 10.0], odds=[0.02, 0.05], per_query=[1.0, 2.0])
-    return jd.sweep(pair_flow.trial, base, 1)
+    base = jd.grid(common_pair_flow.PairFlow, ratio=[1e-3, 2e-3, 10.0], odds=[0.02, 0.05], per_query=[1.0, 2.0])
+    return jd.sweep(common_pair_flow.trial, base, 1)

@@ -7,7 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.snap import tasks
-from jaxdyn.theories.snap.claims.original import Layered
+from jaxdyn.theories.snap.gradient.original import Layered
 
 
 def test_random_classes(x64):

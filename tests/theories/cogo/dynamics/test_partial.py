@@ -8,8 +8,8 @@ from hypothesis import given, settings
 
 import jaxdyn as jd
 from jaxdyn.data.abelian import parse
-from jaxdyn.theories.cogo.claims import partial as claims
 from jaxdyn.theories.cogo.dynamics import partial, semiring
+from jaxdyn.theories.cogo.potentials import partial as claims
 from tests.theories.cogo.oracle import PLACES, W, angles, brute, nu, syn, turn, xi
 
 

@@ -7,9 +7,8 @@ import pytest
 import scipy.integrate
 
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2 import model
+from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.dynamics import nodes, rise
-from jaxdyn.theories.li2.trials import training
 from tests.theories.li2.dynamics.test_nodes import pull
 
 GROUP = parse("5")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
-from jaxdyn.theories.snap.trials import pair
+from jaxdyn.theories.snap.snapping import common_pair
 
 # P_c = .05, P_d = .95, K = 4, M = 1000, eta_Y = 1, eta_Z = 2e6, rho = 1: B at t = 10 and 1e7, reduced ODE and law, by K_m
 VALUES = {
@@ -44,7 +44,7 @@ def test_values_of_the_law_and_of_the_reduced_dynamics(x64):
     @jax.jit
     @jax.vmap
     def grown(per_query):
-        problem = pair.problem_of(pair.Pair(odds=1 / 19))._replace(member=reduced.queries(4, per_query))
+        problem = common_pair.problem_of(common_pair.Pair(odds=1 / 19))._replace(member=reduced.queries(4, per_query))
         return reduced.solve(problem, jnp.array([0.0, 10.0, 1e7])).b[1:, 0]
 
     ts = (10.0, 1e7)

@@ -1,0 +1,65 @@
+"""The title page of a theory: what it is about, which papers state it, and which topics its folder holds.
+
+Every theory's package has ``THEORY = jd.Theory(...)`` in its ``__init__.py``. This module imports neither JAX nor NumPy, so that
+title pages can be read without them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from jaxdyn.errors import UsageError
+
+__all__ = ["Paper", "Theory"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Paper:
+    """A paper: its arXiv number, title, authors, and venue with year."""
+
+    arxiv: str
+    title: str
+    authors: str
+    venue: str
+
+    @property
+    def url(self) -> str:
+        """URL of the abstract."""
+        return f"https://arxiv.org/abs/{self.arxiv}"
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Theory:
+    """The title page of a theory.
+
+    Args:
+        title: a few words, the heading of its chapter in the report.
+        about: one paragraph; mathematics in LaTeX between dollar signs.
+        papers: the publications that state it; a bare arXiv number refers to a paper that another theory declares.
+        topics: names of the modules with claims, relative to the theory's package, in the order of the report: ``("bounce",
+            "table1")``, or by chapter, ``{"Near a critical point": ("nonlinear.bounce", …)}``. A topic is a module with a
+            ``CLAIMS`` tuple, or a folder whose module ``claims`` has it.
+        shown: ids of the claims whose figures the gallery shows.
+
+    Raises:
+        UsageError: a topic that is listed twice.
+    """
+
+    title: str
+    about: str = ""
+    papers: tuple[Paper | str, ...] = ()
+    topics: tuple[str, ...] | Mapping[str, tuple[str, ...]] = ()
+    shown: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = self.topic_names
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise UsageError(f"topics={twice[0]!r} is not allowed: {self.title} lists it twice")
+
+    @property
+    def topic_names(self) -> tuple[str, ...]:
+        """All topics in order, whatever their chapter."""
+        if isinstance(self.topics, Mapping):
+            return tuple(name for chapter in self.topics.values() for name in chapter)
+        return tuple(self.topics)

@@ -1,0 +1,158 @@
+r"""The claim on how many chunks a codebook can restore.
+
+How many chunks K codes can restore: an autoencoder built by hand, and all choices of what its codes stand for.
+
+The encoder writes a chunk as the sum of unit vectors, one for each of its (place, token) pairs; the codebook holds those of the
+K most frequent chunks; the decoder reads the unit vectors. A chunk is restored if it is in the codebook. No code can stand for two
+chunks, so the share of restored chunks is at most the sum of the K largest frequencies, which this attains.
+Letters: V tokens, L tokens of a chunk, K codes, D different chunks.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.nn import vq
+
+__all__ = ["CLAIMS", "Capacity", "FEW", "built", "judge_capacity", "trial"]
+
+
+FEW = 8  # chunks of which all sets are tried
+
+
+@jd.setting
+class Capacity:
+    """A source of ``distinct`` chunks with random frequencies, and whether the codebook holds the most frequent of them."""
+
+    distinct: jd.Swept = 16.0
+    kept: jd.Code = jd.code("frequent", "rare")
+    vocabulary: int = 6
+    length: int = 2
+    codes: int = 16
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        most = self.vocabulary**self.length
+        jd.require(self, FEW <= most, f"there are at least {FEW} chunks", "vocabulary", "length")
+        jd.require(self, 1 <= self.distinct <= most, f"distinct is from 1 to {most}", "distinct", "vocabulary", "length")
+        jd.require(self, 1 <= self.codes <= most, f"codes is from 1 to {most}", "codes", "vocabulary", "length")
+
+    def chunks(self) -> vq.Chunks:
+        """The autoencoder, one code a chunk, as wide as there are places times tokens."""
+        wide = self.vocabulary * self.length
+        sizes = {"length": self.length, "rate": self.length, "width": wide, "hidden": wide}
+        return vq.Chunks(vocabulary=self.vocabulary, codes=self.codes, dtype=self.dtype, **sizes)
+
+
+def built(shape: vq.Chunks, kept: Int[Array, "K L"]) -> vq.Params:
+    """Weights of the autoencoder whose codebook holds the chunks ``kept``."""
+    one = jnp.eye(shape.width, dtype=shape.dtype)
+    params = vq.Params(
+        embed=one.reshape(shape.rate, shape.vocabulary, shape.width),
+        inner=jnp.tile(one, (shape.rate, 1)),
+        outer=one,
+        codebook=jnp.zeros((shape.codes, shape.width), shape.dtype),
+        back=one,
+        prompt=jnp.zeros((shape.vocabulary, shape.hidden), shape.dtype),
+        head=one,
+    )
+    return vq.spread(shape, params, kept)
+
+
+def largest(frequency: Float[Array, " D"]) -> Float[Array, " sets"]:
+    """The largest share that 1, 2, ... codes restore, of all ways to give each a chunk."""
+    sets = (np.arange(2 ** len(frequency))[:, None] >> np.arange(len(frequency))) & 1
+    share = jnp.asarray(sets, frequency.dtype) @ frequency
+    return jnp.stack([jnp.max(share[np.flatnonzero(sets.sum(1) == k)]) for k in range(1, len(frequency) + 1)])
+
+
+def trial(s: Capacity, key: PRNGKeyArray) -> jd.Observables:
+    """Shares restored by the construction and by formula."""
+    shape, most = s.chunks(), s.vocabulary**s.length
+    k_order, k_share = jax.random.split(key)
+    number = jax.random.permutation(k_order, most)
+    chunk = (number[:, None] // s.vocabulary ** jnp.arange(s.length)) % s.vocabulary  # [most, L]
+    there = jnp.arange(most) < s.distinct
+    weight = jnp.where(there, jax.random.uniform(k_share, (most,), s.dtype, 0.2, 1.0), 0)
+    frequency = weight / jnp.sum(weight)
+    order = jnp.argsort(jnp.where(s.kept == "frequent", -frequency, jnp.where(there, frequency, 2.0)))
+    params = built(shape, chunk[order[: s.codes]].astype(jnp.int32))
+    e = params.codebook[vq.nearest(vq.encode(shape, params, chunk), params.codebook)]
+    restored = jnp.all(jnp.argmax(vq.decode(shape, params, e), -1) == chunk, -1)
+    few = weight[:FEW] + jnp.where(there[:FEW], 0, 0.1)
+    return jd.observables(
+        predicted={
+            "restored": jnp.sum(jnp.sort(frequency)[::-1][: s.codes]),
+            "best": jd.named(jnp.cumsum(jnp.sort(few)[::-1]), "sets"),
+        },
+        measured={"restored": jnp.sum(frequency * restored), "best": jd.named(largest(few), "sets")},
+        recorded={"whole": jnp.ones((), s.dtype), "equal": jd.named(jnp.arange(1, FEW + 1) * jnp.mean(few), "sets")},
+        coords={"sets": range(1, FEW + 1)},
+    )
+
+
+CODES = 16
+DISTINCT = [4.0, 15.0, 16.0, 17.0, 24.0, 36.0]
+
+
+def judge_capacity(ds: xr.Dataset) -> list[jd.Check]:
+    """Restored shares, where they are one, and the best of all sets of chunks."""
+    jd.need(ds, distinct=(16.0, 17.0))
+    few, many = ds.where(ds.distinct < CODES + 0.5, drop=True), ds.where(ds.distinct > CODES + 0.5, drop=True)
+    return [
+        jd.at_most("restored share: absolute error", abs(ds.measured_restored - ds.predicted_restored), 1e-12),
+        jd.at_least("restored share, up to as many chunks as codes", few.measured_restored, 1 - 1e-12),
+        jd.at_most("restored share, more chunks than codes", many.measured_restored, 0.995),
+        jd.at_most("largest share of all sets of chunks: absolute error", abs(ds.measured_best - ds.predicted_best), 1e-12),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Restored share over the number of different chunks."""
+    ax = fig.subplots()
+    ax.plot(ds.distinct, ds.predicted_restored.mean("seed"), "--", color=plotting.COLORS["theory"], label="largest frequencies")
+    ax.plot(ds.distinct, ds.measured_restored.mean("seed"), "o", color=plotting.COLORS["measured"], label="autoencoder")
+    ax.axvline(CODES, linestyle=":", color=plotting.COLORS["control"])
+    ax.set(xlabel="different chunks", ylabel="restored share", ylim=(0, 1.05))
+    ax.legend()
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Capacity, distinct=DISTINCT),
+    paper=jd.grid(Capacity, distinct=DISTINCT, codes=CODES),
+    seeds=8,
+    paper_seeds=32,
+    evidence="algebra",
+    bounds="derived",
+    source="derived, for the autoencoder of arXiv:2502.03275, section 3.1, without a prompt",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="assort.capacity",
+        statement="An autoencoder of chunks that has $K$ codes, one a chunk and no prompt, restores at most the sum of the $K$ "
+        "largest frequencies of chunks, and explicit weights attain it: all chunks are restored if and only if there are at most "
+        "$K$ different ones. (At $K = 16$ and 4 to 36 chunks of two tokens with random frequencies, without training; that no "
+        "choice restores more is searched among all sets of 8 chunks.)",
+        judge=judge_capacity,
+        controls={
+            "codes for the rarest chunks": {"kept": "rare"},
+            "measured with another number of chunks": jd.rolled(measured_restored="distinct"),
+        },
+        rivals={
+            "everything is restored": jd.swap(predicted_restored="whole", measured_restored="whole"),
+            "all chunks count alike": jd.swap(predicted_best="equal"),
+        },
+        plot=plot,
+        caption="Share of chunks that the constructed autoencoder with 16 codes (dotted) restores, and the sum of the 16 largest "
+        "frequencies (dashed), over the number of different chunks; means of all runs.",
+    ),
+)

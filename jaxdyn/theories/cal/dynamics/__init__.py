@@ -1,1 +1,0 @@
-"""What the theory predicts: closed forms, and the equations of finite step sizes."""

@@ -1,0 +1,166 @@
+"""Claim on the edge of stability: the sharpness of a trained tanh network settles at 2 over the step size.
+
+Runs at the edge of stability: sharpness of a tanh network along full-batch gradient descent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting, train
+from jaxdyn.theories.cal.fields import at_least_one, positive
+from jaxdyn.theories.cal.model import Tanh, tanh_init, tanh_loss
+
+__all__ = ["CLAIMS", "Network", "judge", "plot", "target", "trial"]
+
+
+@jd.setting
+class Network:
+    """A tanh network trained by full-batch gradient descent; ``reference`` is a step size that stands for the flow."""
+
+    eta: jd.Swept = 0.2
+    inputs: int = 5
+    hidden: int = 24
+    points: int = 40
+    steps: int = 2000
+    samples: int = 40
+    iterations: int = 20
+    reference: float = 0.02
+
+    def __post_init__(self) -> None:
+        positive(self, "eta", "reference")
+        at_least_one(self, "inputs", "hidden", "points", "iterations")
+        quarters = self.samples >= 4 and self.samples % 4 == 0
+        jd.require(self, quarters, "samples is a positive multiple of 4", "samples")
+        jd.require(self, self.steps % self.samples == 0, "samples divides steps", "samples", "steps")
+
+
+def target(x: Float[Array, "n i"]) -> Float[Array, " n"]:
+    r"""The smooth target :math:`2(\sin 2x_1 + x_2x_3 + \cos x_4)`; inputs that are missing count as 0."""
+    z = jnp.pad(x, ((0, 0), (0, max(0, 4 - x.shape[1]))))
+    return 2 * (jnp.sin(2 * z[:, 0]) + z[:, 1] * z[:, 2] + jnp.cos(z[:, 3]))
+
+
+def _hvp(params: PyTree, v: PyTree, x: Float[Array, "n i"], y: Float[Array, " n"]) -> PyTree:
+    """Hessian of the loss times a vector."""
+    return jax.jvp(lambda p: jax.grad(tanh_loss)(p, x, y), (params,), (v,))[1]
+
+
+def _power(
+    params: PyTree, v: PyTree, x: Float[Array, "n i"], y: Float[Array, " n"], shift: Float[Array, ""] | float, count: int
+) -> tuple[PyTree, Float[Array, ""]]:
+    """``count`` power iterations on H + shift from v, and the Rayleigh quotient of H that they reach."""
+
+    def unit(w: PyTree) -> PyTree:
+        return optax.tree.scale(1 / optax.tree.norm(w), w)
+
+    def body(_: Any, w: PyTree) -> PyTree:
+        return unit(jax.tree.map(lambda h, z: h + shift * z, _hvp(params, w, x, y), w))
+
+    v = jax.lax.fori_loop(0, count, body, unit(v))
+    return v, optax.tree.vdot(v, _hvp(params, v, x, y))
+
+
+def _follow(
+    s: Network, eta: Float[Array, ""], params: Tanh, v: Tanh, x: Float[Array, "n i"], y: Float[Array, " n"]
+) -> tuple[Float[Array, " sample"], Float[Array, " sample"]]:
+    """Sharpness and loss along gradient descent; every power iteration starts from the last direction."""
+    tx = optax.sgd(eta)
+    step = train.make_step(tanh_loss, tx)
+    shift = 0.25 / eta  # an eighth of the edge: moves the negative end of the spectrum out of the way
+
+    def sample(carry: tuple[train.State, Tanh], count: Int[Array, ""]) -> tuple[tuple[train.State, Tanh], tuple[Array, Array]]:
+        state, v = carry
+        state = jax.lax.fori_loop(0, count, lambda _, c: step(c, x, y), state)
+        v, sharpness = _power(state.params, v, x, y, shift, s.iterations)
+        return (state, v), (sharpness, tanh_loss(state.params, x, y))
+
+    counts = jnp.full(s.samples + 1, s.steps // s.samples, jnp.int32).at[0].set(0)  # the start in the same loop: compiled once
+    return jax.lax.scan(sample, (train.init(tx, params), v), counts)[1]
+
+
+def trial(s: Network, key: PRNGKeyArray) -> jd.Observables:
+    """Train at the step size, and once more at a small one (the same for all cells of a seed), which stands for the flow."""
+    k_x, k_init, k_v = jax.random.split(key, 3)
+    x = jax.random.normal(k_x, (s.points, s.inputs), jnp.float64)
+    y = target(x)
+    sizes = (s.inputs, s.hidden, s.hidden, 1)
+    params, v = tanh_init(k_init, sizes), tanh_init(k_v, sizes)
+    sharpness, loss = _follow(s, s.eta, params, v, x, y)
+    flow, _ = _follow(s, jnp.float64(s.reference), params, v, x, y)
+    quarter = s.samples // 4
+    return jd.observables(
+        predicted={"sharpness": 2 / s.eta},
+        measured={"sharpness": jnp.mean(sharpness[-quarter:])},
+        assumed={"flow_over_edge": jnp.max(flow[-quarter:]) * s.eta / 2},
+        recorded={
+            "flow": jnp.max(flow[-quarter:]),
+            "before": jnp.mean(sharpness[-2 * quarter : -quarter]),
+            "curve": jd.named(sharpness, "sample"),
+            "loss": jd.named(loss, "sample"),
+            "step": jd.named(jnp.arange(s.samples + 1) * (s.steps // s.samples), "sample"),
+        },
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Last quarter's sharpness over 2 / step size; gate: it has settled."""
+    over_edge = ds.measured_sharpness / ds.predicted_sharpness
+    moved = np.abs(ds.measured_sharpness - ds.before) * ds.eta / 2
+    return [
+        jd.gate("change of the sharpness since the third quarter, over 2 / step size", moved, at_most=0.05),
+        jd.mean_within("sharpness in the last quarter over 2 / step size", over_edge, over="seed", low=0.96, high=1.04),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Sharpness in units of the edge along training, a band over seeds for every step size."""
+    ax = fig.subplots()
+    runs = ds if "eta" in ds.dims else ds.expand_dims("eta")
+    colors = ("measured", "third", "fourth", "fifth")
+    for i, eta in enumerate(runs.eta.values):
+        part = runs.isel(eta=i)
+        step = plotting.first_run(part).step.values
+        plotting.band(ax, step, part.curve.transpose(..., "sample") * eta / 2, rf"$\eta = {eta:g}$", colors[i % len(colors)])
+    ax.axhline(1, color=plotting.COLORS["theory"], linestyle="--", label=r"edge: sharpness $2/\eta$")
+    ax.set(xlabel="step", ylabel=r"sharpness $\cdot\,\eta/2$")
+
+
+study = jd.Study(
+    evidence="network",
+    assumes=(jd.above("flow_over_edge", 1.0),),
+    bounds=jd.looked(at="11000000:11000024", confirmed="15000000:15000024"),
+    trial=trial,
+    quick=jd.grid(Network, eta=[0.1, 0.2, 0.4]),
+    paper=jd.grid(Network, eta=[0.05, 0.1, 0.2, 0.3, 0.4], steps=20000, samples=100, iterations=40),
+    seeds=24,
+    paper_seeds=64,
+    min_ok=0.9,  # a start far sharper than the edge may diverge before it settles
+    source="arXiv:2103.00065",
+)
+
+CLAIMS = (
+    study.claim(
+        id="cal.eos_mlp",
+        statement=r"Full-batch gradient descent on a tanh network 5-24-24-1 settles at the sharpness $2/\eta$, within 4% on "
+        r"average over starts, where the sharpness along gradient flow grows beyond it (target $2(\sin 2x_1 + x_2x_3 + \cos "
+        r"x_4)$ on 40 points).",
+        judge=judge,
+        controls={
+            r"$\eta = 0.02$: below the edge": {"eta": 0.02},
+        },
+        rivals={"the flow's sharpness": jd.swap(predicted_sharpness="flow")},
+        plot=plot,
+        caption=r"Sharpness in units of the edge, $\lambda_\mathrm{max}\,\eta/2$, along training: median and central 90% of runs "
+        "for each step size; dashed: the edge.",
+    ),
+)

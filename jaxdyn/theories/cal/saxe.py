@@ -1,0 +1,331 @@
+r"""Claims on exact solutions of linear networks; they are also the test of every ODE solver of the suite.
+
+Runs of linear networks under gradient flow, beside their exact solutions.
+
+Measured is gradient flow of the network's own loss (``jax.grad``, diffrax), predicted a closed form.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting
+from jaxdyn.theories.cal.dynamics import linear as theory
+from jaxdyn.theories.cal.fields import at_least_one, falling, positive
+from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
+from jaxdyn.theories.cal.saxe_start import linear_start, orthonormal, orthonormals, spectrum
+
+__all__ = ["CLAIMS", "Deep", "Symmetric", "TwoLayer", "deep_trial", "judge", "plot", "symmetric_trial", "two_layer_trial"]
+
+
+@jd.setting
+class TwoLayer:
+    """Gradient flow of a two-layer linear network from a start with a known solution.
+
+    ``imbalance`` is the conserved ``a^2 - b^2`` of each mode that the theory takes into account, ``unknown`` a further one
+    that it does not. The start "frames" is balanced but not aligned with the singular vectors of the target.
+    """
+
+    start: jd.Code = jd.code("aligned", "unbalanced", "frames")
+    imbalance: jd.Swept = 0.0
+    unknown: jd.Swept = 0.0
+    strength: jd.Swept = 0.05
+    solver: jd.Code = jd.code(*flow.SOLVERS)  # a switch: one program for all, they share all but the solve
+    rtol: float = 1e-10
+    inputs: int = 4
+    hidden: int = 3
+    outputs: int = 2
+    values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
+    horizon: float = 4.0
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        positive(self, "strength", "horizon", "rtol")
+        at_least_one(self, "inputs", "hidden", "outputs", "samples")
+        falling(self, "values", min(self.inputs, self.hidden, self.outputs))
+
+
+@jd.setting
+class Deep:
+    """Gradient flow of a deep linear network with ``depth`` weight matrices (further ones stay at the identity).
+
+    ``miscount`` is added to the number of matrices that the theory assumes; ``unknown`` is added to the squared singular
+    values of the first matrix, the others shrink so that the product starts where the theory assumes it.
+    """
+
+    depth: jd.Swept = 3.0
+    strength: jd.Swept = 0.05
+    miscount: jd.Swept = 0.0
+    unknown: jd.Swept = 0.0
+    solver: str = "tsit5"
+    rtol: float = 1e-10
+    width: int = 3
+    max_depth: int = 4
+    values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
+    horizon: float = 6.0
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        positive(self, "strength", "horizon", "rtol")
+        at_least_one(self, "width", "max_depth", "samples")
+        falling(self, "values", self.width)
+        whole = 1 <= self.depth <= self.max_depth and self.depth == int(self.depth)
+        jd.require(self, whole, "depth is a whole number from 1 to max_depth", "depth", "max_depth")
+
+
+@jd.setting
+class Symmetric:
+    """Gradient flow of ``||M - U U^T||^2 / 4``; ``split`` > 0 holds the two factors that far apart (a breach)."""
+
+    init: jd.Swept = 0.3
+    split: jd.Swept = 0.0
+    solver: str = "tsit5"
+    rtol: float = 1e-10
+    size: int = 6
+    rank: int = 4
+    horizon: float = 4.0
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        positive(self, "init", "horizon", "rtol")
+        at_least_one(self, "size", "rank", "samples")
+
+
+def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
+    """A two-layer network from an aligned start, balanced or not, or from a balanced start in random directions."""
+    k_u, k_v, k_r, k_a, k_b, k_s, k_start = jax.random.split(key, 7)
+    k = min(s.inputs, s.hidden, s.outputs)
+    u, turned_u = orthonormals((k_u, k_b), s.outputs, k)
+    v, turned_v = orthonormals((k_v, k_a), s.inputs, k)
+    values = spectrum(k_s, k, 0.5, 2.0, s.values)
+    m = (u * values) @ v.T
+    strength = s.strength * jax.random.uniform(k_start, (k,), jnp.float64, 0.5, 1.5)
+    frames = s.start == "frames"
+    left = jnp.where(frames, turned_u, u)
+    right = jnp.where(frames, turned_v, v)
+    known = jnp.where(s.start == "unbalanced", s.imbalance, 0.0)
+    start = linear_start(strength, known + s.unknown, left, right, orthonormal(k_r, s.hidden, k))
+
+    ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
+    solve = functools.partial(flow.gradient_flow, linear_loss, start, ts, m, rtol=s.rtol, atol=s.rtol / 100)
+    sol = jax.lax.switch(s.solver.index, [functools.partial(solve, solver=name) for name in s.solver.names])
+
+    def aligned(t):
+        return (u * theory.logistic_mode(t, values, strength)) @ v.T
+
+    def unbalanced(t):
+        return (u * theory.unbalanced_mode(t, values, strength, jnp.where(known > 0, known, 1.0))) @ v.T
+
+    def rotating(t):
+        return theory.balanced_product(t, m, start)
+
+    predicted = jax.vmap(lambda t: jax.lax.switch(s.start.index, [aligned, unbalanced, rotating], t))(ts)
+    return jd.observables(
+        predicted={"product": jd.named(predicted, "time row col")},
+        measured={"product": jd.named(sol.ys.w2 @ sol.ys.w1, "time row col")},
+        recorded={
+            "t": jd.named(ts, "time"),
+            "strengths": jd.named(jnp.einsum("oi,toj,ji->ti", u, sol.ys.w2 @ sol.ys.w1, v), "time mode"),
+            "steps": sol.steps,
+        },
+        status=sol.status,
+    )
+
+
+def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
+    """A network of ``depth`` square matrices, balanced and aligned; matrices beyond stay at the identity with rate 0."""
+    k_rotation, k_s, k_start = jax.random.split(key, 3)
+    d, n = s.width, s.depth
+    rotations = orthonormals(jax.random.split(k_rotation, s.max_depth + 1), d, d)
+    values = spectrum(k_s, d, 0.5, 1.5, s.values)
+    strength = s.strength * jax.random.uniform(k_start, (d,), jnp.float64, 0.5, 1.5)
+    even = strength ** (1 / n)
+    first = jnp.sqrt(even**2 + jnp.where(n > 1, s.unknown, 0.0))
+    others = even * (even / first) ** (1 / jnp.maximum(n - 1, 1))
+    v, u = rotations[0], rotations[-1]
+
+    def layer(i):
+        out = jnp.where(n == i + 1, u, rotations[i + 1])
+        into = rotations[i]
+        active = (out * (first if i == 0 else others)) @ into.T
+        return jnp.where(i < n, active, jnp.eye(d, dtype=jnp.float64))
+
+    start = [layer(i) for i in range(s.max_depth)]
+    rate = [jnp.where(i < n, 1.0, 0.0) for i in range(s.max_depth)]
+    m = (u * values) @ v.T
+    ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
+    sol = flow.gradient_flow(deep_loss, start, ts, m, rate=rate, solver=s.solver, rtol=s.rtol, atol=s.rtol / 100)
+
+    over = jax.vmap(jax.vmap(theory.deep_mode, (None, 0, 0, None)), (0, None, None, None))
+    modes = over(ts, values, strength, n + s.miscount)
+    product = jax.vmap(deep_product)(sol.ys)
+    return jd.observables(
+        predicted={"product": jd.named(jnp.einsum("di,ti,ei->tde", u, modes, v), "time row col")},
+        measured={"product": jd.named(product, "time row col")},
+        recorded={
+            "t": jd.named(ts, "time"),
+            "strengths": jd.named(jnp.einsum("oi,toj,ji->ti", u, product, v), "time mode"),
+            "steps": sol.steps,
+        },
+        status=sol.status,
+    )
+
+
+def symmetric_trial(s: Symmetric, key: PRNGKeyArray) -> jd.Observables:
+    """A symmetric factorisation of a matrix with eigenvalues of both signs, from a random start."""
+    k_m, k_values, k_u, k_split = jax.random.split(key, 4)
+    vectors = orthonormal(k_m, s.size, s.size)
+    values = spectrum(k_values, s.size, -0.5, 2.0)
+    m = (vectors * values) @ vectors.T
+    start = s.init * jax.random.normal(k_u, (s.size, s.rank), jnp.float64)
+    offset = s.split * orthonormal(k_split, s.size, s.rank)
+    ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
+    sol = flow.gradient_flow(factor_loss, start, ts, m, offset, solver=s.solver, rtol=s.rtol, atol=s.rtol / 100)
+    predicted = jax.vmap(lambda t: theory.symmetric_gram(t, m, start))(ts)
+    gram = sol.ys @ jnp.swapaxes(sol.ys + offset, -1, -2)
+    return jd.observables(
+        predicted={"product": jd.named(predicted, "time row col")},
+        measured={"product": jd.named(gram, "time row col")},
+        recorded={
+            "t": jd.named(ts, "time"),
+            "strengths": jd.named(jnp.einsum("oi,toj,ji->ti", vectors, gram, vectors), "time mode"),
+            "steps": sol.steps,
+        },
+        status=sol.status,
+    )
+
+
+SOLVERS = ["tsit5", "dopri8", "kvaerno5"]
+PRECISION = 1e-7  # the solvers' relative tolerance is 1e-10 a step
+PERTURBED = {"balance perturbed by 0.1": {"unknown": 0.1}}
+CAPTION = (
+    "Left: entries of the network's linear map along one run; points from the solver, lines the closed form. "
+    "Right: relative error over the trajectory, one point per run, and the bound (dashed)."
+)
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the map stays where it started."""
+    return ds.assign(predicted_product=ds.predicted_product.isel(time=0).broadcast_like(ds.predicted_product))
+
+
+STILL = {"nothing moves": still}
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Closed form against the solver: relative error of the network's map over the whole trajectory."""
+    error = jd.relative_error(ds, "product", "time row col")
+    return [jd.at_most("relative error over the trajectory", error, PRECISION)]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Entries of the map along one run, measured as points and predicted as lines; errors of all runs by solver."""
+    left, right = fig.subplots(1, 2, width_ratios=(3, 2))
+    first = plotting.first_run(ds)
+    names = ("row", "col")
+    predicted = first.predicted_product.stack(entry=names).transpose("entry", "time").values
+    measured = first.measured_product.stack(entry=names).transpose("entry", "time").values
+    left.plot(first.t.values, measured.T, "o", markersize=3, color=plotting.COLORS["measured"], alpha=0.6)
+    plotting.lines(left, first.t.values, predicted, color=plotting.COLORS["theory"], alpha=0.9)
+    left.set(xlabel="time", ylabel="entries of the map, one run")
+    error = jd.relative_error(ds, "product", "time row col")
+    axis = next((d for d in ("solver", *error.dims) if d in error.dims and error.sizes[d] > 1), "seed")
+    labels = [str(v) for v in error[axis].values]
+    for i in range(len(labels)):
+        values = error.isel({axis: i}).values.ravel()
+        right.plot([i] * values.size, values, "o", color=plotting.COLORS["measured"], alpha=0.4, markeredgewidth=0)
+    right.axhline(PRECISION, color=plotting.COLORS["theory"], linestyle="--", label="bound")
+    right.set(yscale="log", xticks=range(len(labels)), xticklabels=labels, xlabel=axis, ylabel="relative error")
+
+
+two_layers = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
+    trial=two_layer_trial,
+    quick=jd.grid(TwoLayer, solver=SOLVERS),
+    paper=jd.grid(TwoLayer, solver=SOLVERS, inputs=6, hidden=5, outputs=4),
+    seeds=8,
+    paper_seeds=64,
+    judge=judge,
+    plot=plot,
+    caption=CAPTION,
+    source="arXiv:1312.6120, growth of one mode",
+)
+deep = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
+    trial=deep_trial,
+    quick=jd.grid(Deep, depth=[1, 2, 3, 4]),
+    paper=jd.grid(Deep, solver=SOLVERS, depth=[1, 2, 3, 4, 5], max_depth=5, width=4),
+    seeds=8,
+    paper_seeds=64,
+    judge=judge,
+    plot=plot,
+    caption=CAPTION,
+    source="arXiv:1312.6120, deeper networks; N counts weight matrices, the paper counts layers of units",
+)
+symmetric = jd.Study(
+    evidence="flow",
+    bounds="derived",
+    rivals=STILL,
+    trial=symmetric_trial,
+    quick=jd.grid(Symmetric, solver="dopri8"),
+    paper=jd.grid(Symmetric, solver=SOLVERS, init=[0.1, 0.3]),
+    seeds=8,
+    paper_seeds=64,
+    judge=judge,
+    plot=plot,
+    caption=CAPTION,
+    source="symmetric case of the Riccati equation of Fukumizu 1998",
+)
+
+CLAIMS = (
+    two_layers.claim(
+        id="cal.saxe2",
+        statement=r"Under gradient flow a balanced, aligned two-layer linear network with whitened inputs learns each mode "
+        r"independently: $\dot u = 2u(s-u)$, $u = s\,e^{2st}/(e^{2st} - 1 + s/u_0)$.",
+        paper=two_layers.paper.replace(strength=[0.01, 0.05, 0.2]),
+        controls=PERTURBED,
+    ),
+    two_layers.claim(
+        id="cal.unbalanced",
+        statement=r"In an aligned two-layer linear network under gradient flow, a mode with conserved imbalance $a^2 - b^2 = c$ "
+        r"obeys $\dot u = \sqrt{c^2 + 4u^2}\,(s-u)$, from sigmoidal (c = 0) to exponential (c large).",
+        source="from the equations of arXiv:1312.6120 for one mode; solution derived here",
+        quick=two_layers.quick.replace(start="unbalanced", imbalance=[0.1, 2.0]),
+        paper=two_layers.paper.replace(start="unbalanced", imbalance=[0.01, 0.1, 1.0, 5.0]),
+        controls=PERTURBED,
+    ),
+    two_layers.claim(
+        id="cal.riccati",
+        statement=r"For a two-layer linear network under gradient flow from any balanced start "
+        r"($W_1W_1^\top = W_2^\top W_2$), aligned or not, "
+        r"$Q = [W_1^\top; W_2]$ obeys a Riccati equation with the solution "
+        r"$QQ^\top = e^{Ft}Q_0[I + \tfrac12Q_0^\top(e^{2Ft} - I)F^{-1}Q_0]^{-1}Q_0^\top e^{Ft}$.",
+        source="Braun et al., NeurIPS 2022 (any balanced start), after Fukumizu 1998",
+        quick=two_layers.quick.replace(start="frames", strength=0.2),
+        paper=two_layers.paper.replace(start="frames", strength=[0.01, 0.05, 0.5]),
+        controls=PERTURBED,
+    ),
+    deep.claim(
+        id="cal.saxeN",
+        statement=r"Under gradient flow a mode of a balanced, aligned linear network of $N$ weight matrices obeys "
+        r"$\dot u = N\,u^{2-2/N}(s-u)$.",
+        controls=PERTURBED | {"N counted as layers of units": {"miscount": 1.0}},
+    ),
+    symmetric.claim(
+        id="cal.symmf",
+        statement=r"Gradient flow of $\tfrac14\|M - UU^\top\|_F^2$, $\dot U = (M - UU^\top)U$ with $M$ symmetric, has the solution "
+        r"$UU^\top = e^{Mt}U_0[I + U_0^\top M^{-1}(e^{2Mt} - I)U_0]^{-1}U_0^\top e^{Mt}$.",
+        controls={"factors apart by 0.1": {"split": 0.1}},
+    ),
+)

@@ -1,0 +1,295 @@
+r"""Claims on quadratics, where gradient descent and SGD have exact statistics at any step size.
+
+Runs on quadratics: gradient descent mode by mode, and SGD with gradient noise over independent replicas.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import linalg, plotting, train
+from jaxdyn.theories.cal.dynamics import noise as theory
+from jaxdyn.theories.cal.fields import at_least_one, falling, positive
+from jaxdyn.theories.cal.model import quadratic_loss
+
+__all__ = ["CLAIMS", "Modes", "Noise", "judge_covariance", "judge_modes", "judge_variance", "modes_trial", "noise_trial"]
+
+
+@jd.setting
+class Modes:
+    """Gradient descent on a random quadratic; ``noise`` on the gradients and ``momentum`` are breaches."""
+
+    eta: jd.Swept = 0.2
+    noise: jd.Swept = 0.0
+    momentum: jd.Swept = 0.0
+    size: int = 6
+    curvatures: tuple[float, ...] | None = None  # of the modes; None: drawn
+    steps: int = 32
+
+    def __post_init__(self) -> None:
+        positive(self, "eta")
+        at_least_one(self, "size", "steps")
+        falling(self, "curvatures", self.size)
+
+
+@jd.setting
+class Noise:
+    """SGD with gradient noise on a quadratic: ``curvature`` times the identity, or random with correlated noise.
+
+    ``momentum`` is a breach. The stationary state is observed in ``replicas`` runs, the first steps in ``starts`` others.
+    """
+
+    eta: jd.Swept = 0.2
+    sigma: jd.Swept = 0.5
+    curvature: jd.Swept = 1.3
+    momentum: jd.Swept = 0.0
+    problem: jd.Code = jd.code("scalar", "matrix")
+    size: int = 4
+    replicas: int = 32
+    starts: int = 1024
+    burn_in: int = 128
+    steps: int = 1024
+
+    def __post_init__(self) -> None:
+        positive(self, "eta", "curvature")
+        at_least_one(self, "size", "starts", "burn_in", "steps")
+        jd.require(self, self.replicas >= 2, "replicas is at least 2: the standard error comes from them", "replicas")
+
+
+TRANSIENT = (1, 2, 4, 8, 16, 32)
+
+
+def _orthogonal(key: PRNGKeyArray, d: int) -> Float[Array, "d d"]:
+    return linalg.qr(jax.random.normal(key, (d, d), jnp.float64))[0]
+
+
+def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
+    """Gradient descent on a random quadratic, mode by mode at every step."""
+    k_vectors, k_values, k_start, k_noise = jax.random.split(key, 4)
+    vectors = _orthogonal(k_vectors, s.size)
+    drawn = jax.random.uniform(k_values, (s.size,), jnp.float64, 0.1, 2.0)
+    h = jnp.sort(drawn if s.curvatures is None else jnp.asarray(s.curvatures, jnp.float64))
+    hessian = vectors @ (h[:, None] * vectors.T)
+    x0 = 1 + jax.random.uniform(k_start, (s.size,), jnp.float64)
+
+    def batch(step: Int[Array, ""]) -> Float[Array, " d"]:
+        return s.noise * jax.random.normal(jax.random.fold_in(k_noise, step), (s.size,), jnp.float64)
+
+    tx = optax.sgd(s.eta, momentum=s.momentum)
+    step = train.make_step(lambda x, xi: quadratic_loss(x, xi, hessian), tx, batch)
+    _, xs = train.record(step, train.init(tx, vectors @ x0), lambda c: c.params, samples=s.steps, every=1)
+    modes = xs @ vectors
+    steps = jnp.arange(1, s.steps + 1)
+    exact = jax.vmap(lambda n: theory.mean_after(n, s.eta, h, x0))(steps)
+    rate = -jnp.log(jnp.abs(modes[2] / modes[0])) / (2 * s.eta)
+    return jd.observables(
+        predicted={"amplitude": jd.named(exact, "step mode"), "rate": jd.named(theory.decay_rate(s.eta, h), "mode")},
+        measured={"amplitude": jd.named(modes[1:], "step mode"), "rate": jd.named(rate, "mode")},
+        recorded={"curvature": jd.named(h, "mode")},
+        coords={"step": range(1, s.steps + 1)},
+    )
+
+
+def _statistics(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+    """Mean over replicas (leading axis) of a statistic, and its standard error."""
+    return jnp.mean(xs, 0), jnp.std(xs, 0, ddof=1) / count**0.5
+
+
+def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
+    """SGD from the minimum: covariance after a few steps and in the stationary state, over independent replicas."""
+    k_vectors, k_values, k_mix, k_noise, k_start = jax.random.split(key, 5)
+    d, matrix = s.size, s.problem == "matrix"
+    vectors = jnp.where(matrix, _orthogonal(k_vectors, d), jnp.eye(d, dtype=jnp.float64))
+    h = jnp.where(matrix, jax.random.uniform(k_values, (d,), jnp.float64, 0.5, 1.0), 1.0) * s.curvature
+    hessian = vectors @ (h[:, None] * vectors.T)
+    mix = jnp.where(matrix, jax.random.normal(k_mix, (d, d), jnp.float64) / d**0.5, jnp.eye(d, dtype=jnp.float64)) * s.sigma
+    c = mix @ mix.T
+
+    def path(k: PRNGKeyArray, count: int) -> Float[Array, "step d"]:
+        def batch(step: Int[Array, ""]) -> Float[Array, " d"]:
+            return mix @ jax.random.normal(jax.random.fold_in(k, step), (d,), jnp.float64)
+
+        tx = optax.sgd(s.eta, momentum=s.momentum)
+        step = train.make_step(lambda x, xi: quadratic_loss(x, xi, hessian), tx, batch)
+        first = train.init(tx, jnp.zeros((d,), jnp.float64))
+        return train.record(step, first, lambda state: state.params, samples=count, every=1)[1]
+
+    keys = jax.random.split(k_noise, s.replicas), jax.random.split(k_start, s.starts)
+    xs, early = (jax.vmap(path, (0, None))(k, n) for k, n in zip(keys, (s.burn_in + s.steps, TRANSIENT[-1]), strict=True))
+    late = xs[:, s.burn_in + 1 :]
+    stationary, stationary_se = _statistics(jnp.einsum("rti,rtj->rij", late, late) / s.steps, s.replicas)
+    transient = jnp.mean(jnp.sum(early[:, jnp.array(TRANSIENT)] ** 2, -1), 0)
+    grown = jax.vmap(lambda n: jnp.trace(theory.covariance_after(n, s.eta, h, vectors, c)))(jnp.array(TRANSIENT))
+    return jd.observables(
+        predicted={
+            "covariance": jd.named(theory.stationary_covariance(s.eta, h, vectors, c), "row col"),
+            "transient": jd.named(grown, "step"),
+        },
+        measured={"covariance": jd.named(stationary, "row col"), "transient": jd.named(transient, "step")},
+        recorded={
+            "covariance_error": jd.named(stationary_se, "row col"),
+            "diffusion": jd.named(theory.diffusion_covariance(s.eta, h, vectors, c), "row col"),
+        },
+        coords={"step": TRANSIENT},
+    )
+
+
+VARIANCE = 0.01  # by how much the mean stationary variance may differ from the law, as a share of it
+TRANSIENT_BOUND = 0.04  # the same for the variance after a few steps
+ENTRY = 0.03  # by how much the mean of an entry of S may differ, in units of sqrt(S_ii S_jj)
+SINGLE = 0.02  # the same in single problems, root mean square over entries and problems
+
+
+def judge_modes(ds: xr.Dataset) -> list[jd.Check]:
+    """The exact amplitudes at every step, the rate of every mode, and which modes grow."""
+    grows = np.abs(ds.measured_amplitude.isel(step=-1)) > np.abs(ds.measured_amplitude.isel(step=0))
+    wrong = (grows != (ds.eta * ds.curvature > 2)).where(ds.measured_rate.notnull())
+    miss = np.abs(ds.measured_rate - ds.predicted_rate) / ds.curvature
+    return [
+        jd.at_most("relative error of the amplitudes", jd.relative_error(ds, "amplitude", "mode"), 1e-10),
+        jd.at_most("error of the rate, in units of the curvature", miss, 1e-6),
+        jd.at_most(r"modes that do not grow exactly where the step size is above 2 / curvature", wrong.sum(skipna=True), 0),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: no mode moves from its amplitude after the first step."""
+    first = ds.predicted_amplitude.isel(step=0, drop=True).broadcast_like(ds.predicted_amplitude)
+    return ds.assign(predicted_amplitude=first, predicted_rate=0 * ds.predicted_rate)
+
+
+def plot_modes(ds: xr.Dataset, fig: Figure) -> None:
+    """Rates against the product of step size and curvature."""
+    ax = fig.subplots()
+    x = (ds.eta * ds.curvature).transpose(*ds.measured_rate.dims).values.ravel()
+    order = np.argsort(x)
+    ax.plot(x[order], (ds.predicted_rate / ds.curvature).values.ravel()[order], color=plotting.COLORS["theory"], label="predicted")
+    measured = (ds.measured_rate / ds.curvature).values.ravel()
+    ax.plot(x, measured, "o", color=plotting.COLORS["measured"], alpha=0.5, markeredgewidth=0, label="measured")
+    ax.axvline(2, color=plotting.COLORS["control"], linestyle=":", label="edge of stability")
+    ax.axhline(1, color=plotting.COLORS["control"], linestyle="--", label="gradient flow")
+    ax.set(xlabel=r"$\eta\lambda$", ylabel=r"rate / $\lambda$")
+
+
+def judge_variance(ds: xr.Dataset) -> list[jd.Check]:
+    """Variances averaged over coordinates, and after a few steps, over the law: their means over seeds at every step size."""
+    diagonal = xr.DataArray(np.eye(ds.sizes["row"]), dims=("row", "col"))
+    stationary, law = (
+        (side * diagonal).sum(["row", "col"], skipna=False) for side in (ds.measured_covariance, ds.predicted_covariance)
+    )
+    transient = ds.measured_transient / ds.predicted_transient
+    return [
+        jd.mean_within("stationary variance / law", stationary / law, over="seed", low=1 - VARIANCE, high=1 + VARIANCE),
+        jd.mean_within(
+            "variance after a few steps / law", transient, over="seed", low=1 - TRANSIENT_BOUND, high=1 + TRANSIENT_BOUND
+        ),
+    ]
+
+
+def judge_covariance(ds: xr.Dataset) -> list[jd.Check]:
+    """Entries of the covariance against the law in units of sqrt(S_ii S_jj): their means over seeds, and single problems."""
+    variance = (ds.measured_covariance * xr.DataArray(np.eye(ds.sizes["row"]), dims=("row", "col"))).sum("col", skipna=False)
+    unit = np.sqrt(variance * variance.rename(row="col"))
+    miss, error = (ds.measured_covariance - ds.predicted_covariance) / unit, ds.covariance_error / unit
+    row, col = (xr.DataArray(i, dims="entry") for i in np.triu_indices(ds.sizes["row"]))
+    squares = (miss**2 - error**2).mean(["row", "col"], skipna=False)
+    return [
+        jd.mean_within("entries of S less the law", miss.isel(row=row, col=col), over="seed", low=-ENTRY, high=ENTRY),
+        jd.rms_within("entries of S less the law, root mean square over problems", squares, over="seed", high=SINGLE),
+    ]
+
+
+def plot_variance(ds: xr.Dataset, fig: Figure) -> None:
+    """Stationary variances against the step size, with the exact formula and the diffusion limit."""
+    ax = fig.subplots()
+    entry = xr.DataArray(range(ds.sizes["row"]), dims="entry")
+    picked = ds.isel(row=entry, col=entry)
+    plotting.band(ax, ds.eta, picked.measured_covariance, "measured", marker="o", linestyle="none")
+    first = plotting.first_run(picked, "eta").isel(entry=0)
+    ax.plot(ds.eta, first.predicted_covariance, "--", color=plotting.COLORS["theory"], label=r"$\eta\sigma^2/(h(2-\eta h))$")
+    ax.plot(ds.eta, first.diffusion, ":", color=plotting.COLORS["control"], label=r"$\eta\sigma^2/(2h)$")
+    ax.set(xlabel=r"step size $\eta$", ylabel="stationary variance", xscale="log", yscale="log")
+
+
+def plot_covariance(ds: xr.Dataset, fig: Figure) -> None:
+    """Entries of the stationary covariance against their predictions."""
+    plotting.scatter(fig.subplots(), ds.predicted_covariance, ds.measured_covariance, "entries of S", log=False)
+
+
+LOOKED = jd.looked(at="0:32", confirmed="31000000:31000032")
+modes = jd.Study(
+    evidence="network",
+    bounds="derived",
+    trial=modes_trial,
+    quick=jd.grid(Modes, eta=[0.1, 0.3, 0.6, 1.1, 1.6]),
+    seeds=8,
+    paper_seeds=64,
+    source="linear recursion of one mode; derived here",
+)
+scalar = jd.Study(
+    evidence="network",
+    bounds="derived",
+    trial=noise_trial,
+    quick=jd.grid(Noise, eta=[0.2, 0.46, 0.92]),
+    paper=jd.grid(Noise, eta=[0.05, 0.1, 0.2, 0.46, 0.92], steps=8192),
+    seeds=32,
+    paper_seeds=64,
+    source="arXiv:2012.03636, in one dimension without momentum",
+)
+
+CLAIMS = (
+    modes.claim(
+        id="cal.quadratic_rate",
+        statement=r"On a quadratic, each step of gradient descent multiplies the mode of curvature $\lambda$ by $1-\eta\lambda$: "
+        r"its rate is $-\ln|1-\eta\lambda|/\eta = \lambda + \eta\lambda^2/2 + \dots$, and it is stable if and only if "
+        r"$\eta < 2/\lambda$.",
+        judge=judge_modes,
+        controls={"momentum": {"momentum": 0.5}, "gradient noise": {"noise": 0.1}},
+        rivals={"nothing moves": still, r"rate $\lambda$ of gradient flow": jd.swap(predicted_rate="curvature")},
+        plot=plot_modes,
+        caption=r"Rate of each mode over its curvature $\lambda$, against $\eta\lambda$: points are the modes of all runs, the "
+        r"line is $-\ln|1-\eta\lambda|/(\eta\lambda)$; dashed the rate of gradient flow, dotted the edge of stability.",
+    ),
+    scalar.claim(
+        id="cal.sgd_var",
+        bounds=LOOKED,
+        statement=r"SGD on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has the variance "
+        r"$\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ after $n$ steps from the minimum, $r = 1-\eta h$, and the stationary variance "
+        r"$\eta\sigma^2/(h(2-\eta h))$: the means over runs are within 4% of the one and within 1% of the other.",
+        judge=judge_variance,
+        controls={"momentum": {"momentum": 0.5}},
+        rivals={
+            "noise leaves no variance": jd.swap(predicted_covariance=0.0, predicted_transient=0.0),
+            r"diffusion limit $\eta\sigma^2/(2h)$": jd.swap(predicted_covariance="diffusion"),
+        },
+        plot=plot_variance,
+        caption="Stationary variance of a coordinate against the step size: points and band are the median and the central 90% of "
+        "runs and coordinates, the dashed line the exact formula, the dotted line the diffusion limit.",
+    ),
+    scalar.claim(
+        id="cal.sgd_cov",
+        bounds=LOOKED,
+        statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
+        r"solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, every entry is within .03 of the solution on "
+        r"average over problems, and within .02 in single problems (root mean square, sampling error removed).",
+        source="arXiv:2012.03636, stationary covariance without momentum",
+        quick=scalar.quick.replace(problem="matrix"),
+        paper=scalar.paper.replace(problem="matrix"),
+        judge=judge_covariance,
+        controls={"momentum": {"momentum": 0.5}},
+        rivals={
+            "noise leaves no variance": jd.swap(predicted_covariance=0.0),
+            r"diffusion limit $HS + SH = \eta C$": jd.swap(predicted_covariance="diffusion"),
+        },
+        plot=plot_covariance,
+        caption="Entries of the stationary covariance, measured over the replicas of a run, against the solution of the equation; "
+        "one point per entry and run.",
+    ),
+)

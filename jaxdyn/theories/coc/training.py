@@ -1,0 +1,309 @@
+r"""Training on small reachability problems by every method, and what happens to answers if thoughts are changed.
+
+A run trains one decoder from scratch: one program for all methods, stages and seeds. At the end, on graphs that were not trained
+on:
+
+- ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered``: after
+  0 to l inputs;
+- ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
+  the pause token; left out; or thoughts of which each has the place of the one before it (of two, the places are exchanged);
+  ``lost_error``: standard error over graphs of what is lost against those kept;
+- ``edited``: share of answers that follow an edit after which the other candidate is right;
+- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
+  mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those
+  within i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the
+  reachable nodes without both; ``shuffled``: with thoughts of other examples;
+- ``looks``: the same for the last layer's attention to edges at step i, when i - 1 thoughts were read, and ``looks_shuffled``: with
+  attention in other examples;
+- ``walk``: inner products of thoughts 1 and 2 with a node two steps from the root, less those with nodes of the other family, in
+  the graph as it is and with a shortcut to this node; ``walk_t``: Student's t of this node less the nodes one step away;
+- ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, ``path``, the other candidate
+  ``negative``, and ``edges`` with the attention to them, ``seen``;
+- ``entropy``: of the next node, among all names, after 0 to l inputs, and ``open``: among the nodes at distance i, by thought i,
+  where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 less that of thought 2, and ``fall_t``.
+
+Groups are those of :mod:`jaxdyn.theories.coc.readings`.
+Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
+Letters: g graphs, l hops, n nodes, i thoughts, d width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
+
+import jaxdyn as jd
+from jaxdyn import metrics, train
+from jaxdyn.data import reachability
+from jaxdyn.nn.decoder import Decoder, init, read
+from jaxdyn.theories.coc import model, readings
+from jaxdyn.theories.coc.readings import ORDERS, Held, student
+
+__all__ = ["AMONG", "EDITS", "KINDS", "ORDERS", "WAYS", "Training", "trial"]
+
+WAYS = ("kept", "another's", "noise", "pause", "left out", "places exchanged")
+EDITS = ("redirected", "exchanged")
+KINDS = ("as drawn", "with a shortcut")
+AMONG = ("nodes at this distance", "all names")
+FORCED = 4  # the block into which hidden states are fed; edited graphs follow
+WARM = 50  # steps of a rising rate
+Told = dict[str, Any]  # named arrays
+FALL = 0.25  # share of the steps in which the rate falls to a tenth
+
+
+@jd.setting
+class Training:
+    """A network, its task, and how it is trained.
+
+    Args:
+        recipe: the method, one of :data:`model.METHODS`.
+        lr: largest rate of Adam.
+        every: steps between two records; 0: the network is not trained.
+        first: share of the steps in stage 0; later stages share the rest equally.
+        mixing: share of the loss that is spread over the stages so far.
+        hops, breadth: sizes of graphs.
+        width, heads, hidden, layers, std, base: of the decoder; the base of the rotary positions is twice the length of a prompt.
+        batch, samples, graphs, dtype: problems a step, records, held-out problems.
+    """
+
+    recipe: jd.Code = jd.code(*model.METHODS)
+    lr: jd.Swept = 4e-3
+    every: jd.Swept = 100.0
+    first: jd.Swept = 0.65
+    mixing: jd.Swept = 0.1
+    hops: int = 2
+    breadth: int = 2
+    width: int = 32
+    heads: int = 2
+    hidden: int = 64
+    layers: int = 2
+    std: float = 0.1
+    base: float = 64.0
+    batch: int = 64
+    samples: int = 15
+    graphs: int = 256
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, self.every >= 0, "every is at least 0", "every")
+        for name in ("first", "mixing"):
+            jd.require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
+        jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
+        for name in ("batch", "samples", "hops"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.breadth >= 2, "breadth is at least 2: a frontier has more than the optimal node", "breadth")
+
+
+def sizes(s: Training) -> reachability.Sizes:
+    """Sizes of the graphs."""
+    return reachability.Sizes(s.hops, s.breadth)
+
+
+def shape(s: Training) -> Decoder:
+    """The decoder; its read-out is the embedding, so that logits are inner products with embeddings."""
+    return Decoder(
+        vocabulary=sizes(s).vocabulary,
+        width=s.width,
+        layers=s.layers,
+        heads=s.heads,
+        hidden=s.hidden,
+        tied=True,
+        std=s.std,
+        base=s.base,
+        scan=False,
+        dtype=s.dtype,
+    )
+
+
+def marks(s: Training) -> tuple[int, int]:
+    """The numbers of [A] and of the pause token."""
+    return reachability.token(sizes(s).nodes, "[A]"), reachability.token(sizes(s).nodes, "<latent>")
+
+
+def chosen(s: Training) -> model.Method:
+    """The tables of the method, by the traced switch."""
+    tables = [[model.method(name, s.hops, mixing) for name in model.METHODS] for mixing in (0.0, 1.0)]
+    plain, mixed = (jax.tree.map(lambda *a: jnp.stack([jnp.asarray(x) for x in a])[s.recipe.index], *t) for t in tables)
+
+    def between(a: Array, b: Array) -> Array:
+        return (1 - s.mixing) * a.astype(s.dtype) + s.mixing * b.astype(s.dtype)
+
+    return model.Method(plain.feed, plain.shift, between(plain.node, mixed.node), between(plain.answer, mixed.answer))
+
+
+def stage(s: Training, step: Int[Array, ""]) -> Int[Array, ""]:
+    """The stage of a step: 0 for the first share of the steps, then 1 to l for equally long."""
+    share = step.astype(s.dtype) / jnp.maximum(s.every * s.samples, 1)
+    later = jnp.floor((share - s.first) / jnp.maximum(1 - s.first, 1e-6) * s.hops).astype(jnp.int32)
+    return jnp.where(share < s.first, 0, jnp.clip(1 + later, 1, s.hops))
+
+
+def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
+    """The rate of a step: it rises in the first 50 steps and falls in the last quarter of all."""
+    left = 1 - step.astype(s.dtype) / jnp.maximum(s.every * s.samples, 1)
+    return s.lr * jnp.minimum(1, (step + 1) / WARM).astype(s.dtype) * jnp.clip(left / FALL, 0.1, 1.0)
+
+
+def drawn(s: Training, key: PRNGKeyArray, count: int) -> Held:
+    """Problems."""
+    return readings.held(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
+
+
+def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -> tuple[PyTree, Float[Array, " samples"]]:
+    """The weights at the end, and the loss of the last step before each record."""
+    tx = optax.chain(
+        optax.clip_by_global_norm(1.0),
+        optax.scale_by_adam(b2=0.95),
+        optax.scale_by_schedule(lambda i: -rate(s, i)),
+    )
+
+    def step(state: tuple[train.State, Array]) -> tuple[train.State, Array]:
+        now, _ = state
+        held = drawn(s, jax.random.fold_in(key, now.step), s.batch)
+
+        def loss(params: PyTree) -> Float[Array, ""]:
+            return model.objective(shape(s), params, how, stage(s, now.step), held.tokens, held.problem.path, marks(s))
+
+        value, gradient = jax.value_and_grad(loss)(now.params)
+        return train.descend(tx, now, gradient), value
+
+    start = train.init(tx, params), jnp.zeros((), s.dtype)
+    every = jnp.round(s.every).astype(jnp.int32)
+    (last, _), losses = train.record(step, start, lambda state: state[1], samples=s.samples, every=every)
+    return last.params, losses[1:]
+
+
+def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Callable[[Array, Int[Array, ""]], Array]:
+    """What is fed to the prompts, a block of g for each of kept, another's, noise, pause, hidden states, and edited graphs."""
+
+    def feed(hidden: Float[Array, "all d"], j: Int[Array, ""]) -> Float[Array, "all d"]:
+        names = (hidden @ params["embed"].T)[:, : sizes(s).nodes]
+        text = params["embed"][jnp.argmax(names, -1)]
+        pause = jnp.broadcast_to(params["embed"][marks(s)[1]], hidden.shape)
+        own = jax.lax.select_n(how.feed, hidden, pause, text).reshape(-1, s.graphs, s.width)
+        noise = jax.random.normal(jax.random.fold_in(key, j), (s.graphs, s.width), s.dtype)
+        noise = noise * (jnp.linalg.norm(own[2], axis=-1) / jnp.linalg.norm(noise, axis=-1))[:, None]
+        forced = hidden.reshape(own.shape)[FORCED]
+        blocks = (own[0], jnp.roll(own[1], 1, 0), noise, pause[: s.graphs], forced, *own[FORCED + 1 :])
+        return jnp.concatenate(blocks)
+
+    return feed
+
+
+def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
+    """Accuracy after as many inputs as the answer has in the last stage."""
+    ends = jnp.asarray([int(model.method(name, s.hops).answer[-1].argmax()) for name in model.METHODS])
+    return answered[ends[s.recipe.index]]
+
+
+def grouped(s: Training, products: Float[Array, "j g names"], seen: Float[Array, "i g m"], held: Held) -> tuple[Told, Told]:
+    """Differences of neighbouring groups, means and Student's t; the same with thoughts and attention of other graphs."""
+    products = products[: s.hops]
+    (gap, apart), (mixed, _) = (readings.gaps(p, held) for p in (products, jnp.roll(products, 1, 1)))
+    edges = readings.edge_groups(held, s.hops)
+    looks, other = (readings.between(x, edges) for x in (seen, jnp.roll(seen, 1, 1)))
+
+    def told(kinds: dict[str, Float[Array, "i order g"]]) -> Told:
+        means = {name: jd.named(jnp.mean(x, -1), "thought order") for name, x in kinds.items()}
+        return means | {f"{name}_t": jd.named(student(x), "thought order") for name, x in kinds.items()}
+
+    return told({"gaps": gap, "apart": apart, "looks": looks}), told({"shuffled": mixed, "looks_shuffled": other})
+
+
+def reread(
+    s: Training, params: PyTree, held: Held, hidden: Float[Array, "j g d"]
+) -> tuple[Int[Array, " g"], Float[Array, "i g m"]]:
+    """Answers if each thought has the place of the one before it, the first the last one's; the last layer's attention to edges."""
+    prompt, mark = params["embed"][held.tokens], jnp.broadcast_to(params["embed"][marks(s)[0]], hidden.shape[1:])
+    thoughts = hidden[: s.hops]
+    both = [jnp.concatenate([jnp.moveaxis(x, 0, 1), mark[:, None]], 1) for x in (thoughts, jnp.roll(thoughts, -1, 0))]
+    x = jnp.concatenate([jnp.concatenate([prompt, tail], 1) for tail in both])
+    out, maps = readings.passed(shape(s), params, x)
+    answer = jnp.argmax(read(shape(s), params, out[s.graphs :, -1]), -1)
+    return answer, readings.edges_seen(maps[-1][: s.graphs], sizes(s).edges, s.hops)
+
+
+def walked(
+    s: Training, plain: Float[Array, "j g names"], cut: Float[Array, "j g names"], held: Held, node: Int[Array, " g"]
+) -> Told:
+    """The shortcut's node less the other family's nodes, [kind, thought]; Student's t of this node less those one step away."""
+
+    def at(products: Float[Array, "i g names"]) -> tuple[Float[Array, "i g"], ...]:
+        own = jnp.take_along_axis(products, node[None, :, None], -1)[..., 0]
+        far, near = held.away == s.hops + 1, held.away == 1
+        mean = [jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(s.dtype) for group in (far, near)]
+        return own - mean[0], own - mean[1]
+
+    away, nearer = zip(*(at(p[:2]) for p in (plain, cut)), strict=True)
+    walk, t = jnp.mean(jnp.stack(away), -1), student(jnp.stack(nearer))
+    return {"walk": jd.named(walk, "kind early"), "walk_t": jd.named(t, "kind early")}
+
+
+def openness(s: Training, logits: Float[Array, "j g names"], held: Held) -> Told:
+    """Entropies of the next node, and how far they fall from thought 1 to thought 2."""
+    names = metrics.entropy(jax.nn.softmax(logits, -1))
+    children = readings.open_children(logits[: s.hops], held)
+    fall = jnp.stack([children[0] - children[min(1, s.hops - 1)], names[0] - names[1]])
+    return {
+        "entropy": jd.named(jnp.mean(names, -1), "inputs"),
+        "open": jd.named(jnp.mean(children, -1), "thought"),
+        "fall": jd.named(jnp.mean(fall, -1), "among"),
+        "fall_t": jd.named(student(fall), "among"),
+    }
+
+
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """Training from scratch, and everything that is read from the trained network.
+
+    A run takes about 10 s: pointing from an edge's source to its target is learned after some 400 to 700 steps of 64 problems, one
+    token of each, and only then can a second step be. A network that has not learned it when the first stage ends stays at a coin
+    between the candidates, so this stage has two thirds of all steps.
+    """
+    k_init, k_data, k_held, k_noise = jax.random.split(key, 4)
+    how = chosen(s)
+    params, losses = trained(s, how, k_data, init(shape(s), k_init))
+    held = drawn(s, k_held, s.graphs)
+    cut, node = readings.shortcut(held)
+    edits = [*(jax.vmap(edit)(held.problem) for edit in (reachability.redirected, reachability.exchanged)), cut]
+    tokens = [held.tokens] * (FORCED + 1) + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
+    right = jnp.stack([p.candidates[:, 0] for p in [held.problem] * (FORCED + 1) + edits])
+    out = model.outputs(shape(s), params, jnp.concatenate(tokens), fed(s, params, how, k_noise), s.hops, marks(s)[0])
+    answer = jnp.argmax(out.answer, -1).reshape(s.hops + 1, len(tokens), s.graphs)
+    hits = (answer == right).astype(s.dtype)  # [j, block, g]
+    blocks = out.logits[..., : sizes(s).nodes].reshape(*answer.shape, -1)
+    hidden = out.hidden.reshape(*answer.shape, -1)[:, FORCED]
+    moved, seen = reread(s, params, held, hidden)
+    ways = jnp.stack([*hits[-1, :FORCED], hits[0, 0], (moved == right[0]).astype(s.dtype)])
+    groups, shuffled = grouped(s, blocks[:, 0], seen, held)
+    return jd.observables(
+        predicted={},
+        measured={
+            "accuracy": final(s, hits[:, 0].mean(-1)),
+            "answered": jd.named(hits[:, 0].mean(-1), "inputs"),
+            "ablated": jd.named(ways.mean(-1), "way"),
+            "lost_error": jd.named(jnp.std(ways[0] - ways, -1, ddof=1) / s.graphs**0.5, "way"),
+            "edited": jd.named(hits[-1, FORCED + 1 : FORCED + 3].mean(-1), "edit"),
+        }
+        | groups
+        | walked(s, blocks[:, 0], blocks[:, -1], held, node)
+        | openness(s, blocks[:, FORCED], held),
+        recorded={
+            "loss": jd.named(losses, "sample"),
+            "products": jd.named(blocks[: s.hops, 0], "thought graph node"),
+            "nearest": jd.named(held.away.astype(s.dtype), "graph node"),
+            "path": jd.named(held.problem.path[:, 1:].astype(s.dtype), "graph thought"),
+            "negative": jd.named(held.problem.candidates[:, 1].astype(s.dtype), "graph"),
+            "edges": jd.named(held.problem.edges.astype(s.dtype), "graph edge end"),
+            "seen": jd.named(seen, "thought graph edge"),
+        }
+        | shuffled,
+        coords={"way": WAYS, "edit": EDITS, "order": ORDERS, "thought": range(1, s.hops + 1), "inputs": range(s.hops + 1)}
+        | {"kind": KINDS, "early": (1, 2), "among": AMONG, "end": ("source", "target")},
+        status=train.finite_status(params),
+    )

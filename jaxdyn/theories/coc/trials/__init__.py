@@ -1,1 +1,0 @@
-"""The trials of training with continuous thoughts."""

@@ -1,1 +1,0 @@
-"""What the theory predicts: spectra and potentials, the algebra of solutions, the flow of potentials."""

@@ -1,0 +1,404 @@
+r"""Claims on the flow of potentials: its form, its decoupling at infinite width, and exponential relaxation under the cross terms.
+
+Letters as in ``dynamics/relax.py``.
+
+Arrays of groups of different order in one array.
+
+Trials on the flow of potentials: velocities of small networks, the metric of wide ones, and gradient flow of the weights.
+
+Letters as in ``dynamics/relax.py``. Widths are masks over the nodes of one array, so that all widths share a program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting, stats
+from jaxdyn.data.abelian import parse
+from jaxdyn.theories.cogo import model
+from jaxdyn.theories.cogo.dynamics import relax as theory
+from jaxdyn.theories.cogo.dynamics import spectrum
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Potentials", "TURNS", "Wide", "decouple_trial", "deviation", "flow_trial", "padded", "parts", "rdot_trial"]
+
+
+def padded(arrays: Sequence[Shaped[Array, "..."]]) -> Shaped[Array, "group entry"]:
+    """Arrays of any shapes, flattened, as the rows of one array; shorter rows end in zeros."""
+    longest = max(x.size for x in arrays)
+    return jnp.stack([jnp.pad(x.ravel(), (0, longest - x.size)) for x in arrays])
+
+
+def parts(arrays: Sequence[Complex[Array, "..."]]) -> Float[Array, "2 group entry"]:
+    """Real and imaginary parts of complex arrays, each as a row of :func:`padded`."""
+    rows = padded(arrays)
+    return jnp.stack([rows.real, rows.imag])
+
+
+TURNS = 1.5  # lambda t at the end of the flow
+SAVES = 5
+
+
+@jd.setting
+class Potentials:
+    """Gaussian weights of small networks, zero modes included."""
+
+    std: jd.Swept = 1.0
+    groups: tuple[str, ...] = ("5", "2x2")
+    hidden: int = 6
+
+    def __post_init__(self) -> None:
+        """Refuse groups without a name, empty networks, and weights that are all zero."""
+        for name in self.groups:
+            parse(name)
+        jd.require(self, len(self.groups) > 0, "there is at least one group", "groups")
+        jd.require(self, self.hidden > 0, "there is at least one hidden node", "hidden")
+        jd.require(self, self.std > 0, "std is positive", "std")
+
+
+@jd.setting
+class Wide:
+    """Independent Gaussian weights of a network with ``width`` nodes; ``tied`` breaks their independence."""
+
+    width: jd.Swept = 256.0
+    std: jd.Swept = 1.0
+    tied: jd.Swept = 0.0  # b = (1 - tied) b + tied a
+    nodes: int = 4096  # places for nodes
+    group: str = "5"
+    loss: Literal["cross", "whole"] = "cross"  # what flows: the cross terms alone, or the whole loss of zero-mean weights
+
+    def __post_init__(self) -> None:
+        """Refuse widths beyond the places, and groups without pairs of frequencies."""
+        jd.require(self, 2 <= self.width <= self.nodes, "2 <= width <= nodes", "width", "nodes")
+        jd.require(self, len(parse(self.group).pairs) > 0, "the group has a pair of conjugate characters", "group")
+        jd.require(self, self.std > 0, "std is positive", "std")
+        jd.require(self, 0 <= self.tied <= 1, "0 <= tied <= 1", "tied")
+        jd.require(self, self.loss in ("cross", "whole"), "loss is cross or whole", "loss")
+
+
+def rdot_trial(s: Potentials, key: PRNGKeyArray) -> jd.Observables:
+    r"""Velocities of spectra and potentials: the direct loss's gradient through the transform, and the formula."""
+    groups = [parse(name) for name in s.groups]
+    sizes = np.cumsum([3 * group.order * s.hidden for group in groups])
+    normal = jnp.split(s.std * jax.random.normal(key, (sizes[-1],), jnp.float64), sizes[:-1])
+    measured, predicted = [], []
+    for group, draw in zip(groups, normal, strict=True):
+        w = draw.reshape(3, group.order, s.hidden)
+        descent = -jax.grad(lambda w, group=group: model.loss(w, group, "paper"))(w)
+        z, dz = spectrum.transform(w, group), spectrum.transform(descent, group)
+        r, dr = jax.jvp(theory.every, (z,), (dz,))
+        measured.append((dz, dr, jnp.sum(jnp.square(descent))))
+        g, velocity = theory.slope(r, group), theory.velocity(z, group)
+        predicted.append((theory.spectrum_velocity(z, group), velocity, -jnp.sum(g.real * velocity.real + g.imag * velocity.imag)))
+
+    def named(sides: list[tuple]) -> dict[str, jd.Named]:
+        dz, dr, fall = zip(*sides, strict=True)
+        return {
+            "spectrum": jd.named(parts(dz), "part group entry"),
+            "velocity": jd.named(parts(dr), "part group potential"),
+            "fall": jd.named(jnp.stack(fall), "group"),
+        }
+
+    return jd.observables(
+        predicted=named(predicted),
+        measured=named(measured),
+        recorded={"order": jd.named(jnp.asarray([group.order for group in groups], jnp.float64), "group")},
+        coords={"part": ("re", "im"), "group": s.groups},
+    )
+
+
+def _draw(s: Wide, key: PRNGKeyArray) -> Float[Array, "3 d q"]:
+    """Weights at the start; nodes beyond the width are zero, and stay so."""
+    a, b, c = s.std * jax.random.normal(key, (3, parse(s.group).order, s.nodes), jnp.float64)
+    return jnp.where(jnp.arange(s.nodes) < s.width, jnp.stack([a, (1 - s.tied) * b + s.tied * a, c]), 0.0)
+
+
+def decouple_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
+    r"""J J^* over q kappa of one draw: its diagonal and the root mean square of the rest, for cross and for autopotentials."""
+    group = parse(s.group)
+    z = spectrum.transform(_draw(s, key), group)
+    unit = s.width * theory.kappa(s.std, group.order)
+    cross, auto = theory.off_diagonal(theory.cross_gram(z[:, 1:])), theory.off_diagonal(theory.auto_gram(z, group))
+    return jd.observables(
+        predicted={"diagonal": jnp.ones((), jnp.float64), "ratio": jnp.asarray(theory.spread(group, s.width), jnp.float64)},
+        measured={"diagonal": cross[0] / unit, "ratio": cross[1] / unit},
+        recorded={
+            "own_ratio": cross[1] / cross[0],
+            "largest": cross[2],
+            "auto_ratio": auto[1] / auto[0],
+            "auto_largest": auto[2],
+        },
+    )
+
+
+def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
+    """Gradient flow of the weights, and every cross potential's exponential from its start."""
+    group = parse(s.group)
+    turns = jnp.linspace(0, TURNS, SAVES, dtype=jnp.float64)
+    pace = 1 / theory.rate(s.std, s.width, group.order)
+
+    def objective(w: Float[Array, "3 d q"]) -> Float[Array, ""]:
+        if s.loss == "cross":
+            return theory.modified_loss(w, group)
+        return model.loss(w - jnp.mean(w, 1, keepdims=True), group, "paper")
+
+    # steps this long are good for eight digits (dopri8 agrees), where the theory is a few percent off
+    solution = flow.gradient_flow(objective, _draw(s, key), turns, rate=pace, rtol=1e-6, atol=1e-8)
+    r = jax.vmap(lambda w: spectrum.potentials(spectrum.transform(w, group)[:, 1:]))(solution.ys)
+    predicted, start = theory.relaxed(r[0], turns), r[0] - theory.goal(group.order - 1)
+
+    def stored(x: Complex[Array, "t n n n"]) -> jd.Named:
+        flat = x.reshape(SAVES, -1)
+        return jd.named(jnp.stack([flat.real, flat.imag], 1), "turns part potential")
+
+    return jd.observables(
+        predicted={"r": stored(predicted)},
+        measured={"r": stored(r)},
+        recorded={"start": jnp.sqrt(jnp.mean(jnp.square(jnp.abs(start)))), "steps": solution.steps},
+        status=solution.status,
+        coords={"turns": np.linspace(0, TURNS, SAVES), "part": ("re", "im")},
+    )
+
+
+SECTION = "arXiv:2410.01779, section 5"
+AUTO = 0.05  # off-diagonal ratio that potentials with both factors of one layer keep at any width
+
+
+def deviation(ds: xr.Dataset) -> xr.DataArray:
+    """Root mean square distance of the potentials from their exponentials over that of the start from the goal, at all times."""
+    square = ((ds.measured_r - ds.predicted_r) ** 2).sum("part", min_count=1).mean("potential")
+    return np.sqrt(square) / ds.start
+
+
+def judge_rdot(ds: xr.Dataset) -> list[jd.Check]:
+    """Both velocities, and the inner product of the potentials' velocity with steepest descent."""
+    return [
+        jd.at_most("velocity of spectra, relative error", jd.relative_error(ds, "spectrum", "part entry"), 1e-8),
+        jd.at_most("velocity of potentials, relative error", jd.relative_error(ds, "velocity", "part potential"), 1e-8),
+        jd.at_most("rate at which the loss falls, relative error", jd.relative_error(ds, "fall"), 1e-8),
+        jd.at_least("inner product with steepest descent", ds.predicted_fall, 0.0),
+    ]
+
+
+def judge_decouple(ds: xr.Dataset) -> list[jd.Check]:
+    """The slope over widths, the constant before it, the mean of the diagonal, and that the others stay coupled."""
+    slope = stats.loglog_slope(ds.width, ds.measured_ratio, "width")
+    square = (ds.measured_ratio / ds.predicted_ratio) ** 2 - 1  # of mean 0 at every width
+    diagonal = ds.measured_diagonal / ds.predicted_diagonal - 1
+    widest = ds.auto_ratio.sel(width=float(ds.width.max()))
+    return [
+        jd.mean_within("slope of the off-diagonal ratio over width", slope, over="seed", low=-0.6, high=-0.4),
+        jd.mean_within("its square over the exact mean, less 1", square, over="seed", low=-0.1, high=0.1, level=0.99),
+        jd.mean_within("diagonal of J J* / q over kappa, less 1", diagonal, over="seed", low=-0.05, high=0.05),
+        jd.mean_within("off-diagonal ratio of r_p,k',-k',k at the largest width", widest, over="seed", low=AUTO),
+    ]
+
+
+def own(ds: xr.Dataset) -> xr.DataArray:
+    """Which potentials are r_kkk."""
+    n = round(ds.sizes["potential"] ** (1 / 3))
+    return xr.DataArray(np.arange(n**3) % (n * n + n + 1) == 0, dims="potential")
+
+
+def pace(r: xr.DataArray, diagonal: xr.DataArray) -> xr.DataArray:
+    """By how many powers of e the potentials other than r_kkk have fallen at the end."""
+    first, rest = r.isel(turns=0, drop=True), ~diagonal
+    left = (first * r.isel(turns=-1, drop=True)).where(rest).sum(["part", "potential"], min_count=1)
+    return -np.log(left / (first**2).where(rest).sum(["part", "potential"], min_count=1))
+
+
+def judge_relax(ds: xr.Dataset) -> list[jd.Check]:
+    """At the largest width the distance of all potentials and of each, the rate, and how far r_kkk get; the slope over widths."""
+    jd.need(ds, width=3)
+    wide = ds.sel(width=float(ds.width.max()))
+    worst = deviation(wide).max("turns", skipna=False)
+    slope = stats.loglog_slope(ds.width, deviation(ds).max("turns", skipna=False), "width")
+    difference, diagonal = wide.measured_r - wide.predicted_r, own(ds)
+    each = np.sqrt((difference**2).sum("part", min_count=1)) / wide.start
+    rate = (pace(wide.measured_r, diagonal) - pace(wide.predicted_r, diagonal)) / float(ds.turns[-1])
+    end = difference.isel(part=0, turns=-1).where(diagonal).mean("potential")
+    return [
+        jd.mean_within("root mean square distance from the exponentials, largest width", worst, over="seed", high=0.05),
+        jd.at_most("distance of any potential, largest width", each, 0.12),
+        jd.mean_within("rate / lambda less the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
+        jd.mean_within("r_kkk at the end less the predicted ones, largest width", end, over="seed", low=-0.12, high=0.12),
+        jd.mean_within("slope of the root mean square distance over width", slope, over="seed", low=-0.65, high=-0.35),
+    ]
+
+
+def plot_rdot(ds: xr.Dataset, fig: Figure) -> None:
+    """Formula against autodiff."""
+    one = plotting.first_run(ds)
+    for ax, name, title in zip(fig.subplots(1, 2), ("spectrum", "velocity"), ("spectra", "potentials"), strict=True):
+        for group, color in zip(one.group.values, plotting.CYCLE[::2], strict=False):
+            at = {"group": group}
+            plotting.scatter(ax, one[f"predicted_{name}"].sel(at), one[f"measured_{name}"].sel(at), str(group), color, log=False)
+        ax.set(title=f"velocity of {title}", xlabel="formula", ylabel="autodiff of the loss over pairs")
+
+
+def plot_decouple(ds: xr.Dataset, fig: Figure) -> None:
+    """Off-diagonal over diagonal against width, for cross and autopotentials, with the exact mean."""
+    ax = fig.subplots()
+    plotting.order(ax, ds.width, ds.own_ratio, label="cross potentials", color="measured")
+    plotting.order(ax, ds.width, ds.auto_ratio, label=r"$r_{p,k',-k',k}$", color="fourth")
+    ax.plot(ds.width, ds.predicted_ratio.mean("seed"), color=plotting.COLORS["theory"], label="exact mean")
+    ax.set(xlabel="width q", ylabel=r"off-diagonal / diagonal of $JJ^*$")
+
+
+def plot_relax(ds: xr.Dataset, fig: Figure) -> None:
+    """Potentials of the widest network along time, and the distance from the exponentials over widths."""
+    left, right = fig.subplots(1, 2)
+    one = plotting.first_run(ds.isel(part=0), "width")
+    one = one.isel(width=-1) if "width" in one.dims else one
+    some = np.linspace(0, one.sizes["potential"] - 1, 8).astype(int)
+    for i, color in zip(some, plotting.CYCLE * 2, strict=False):
+        left.plot(one.turns, one.measured_r.isel(potential=i), "o", color=color)
+        left.plot(one.turns, one.predicted_r.isel(potential=i), "--", color=color)
+    left.set(xlabel=r"$\lambda t$", ylabel="Re r (dashed: exponential)")
+    if "width" in ds.dims:
+        plotting.order(right, ds.width, deviation(ds).max("turns"), slope=-0.5, label="gradient flow")
+    right.set(xlabel="width q", ylabel="distance from the exponentials")
+
+
+def unmoved(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the potentials stay at their start."""
+    return ds.assign(predicted_r=ds.predicted_r.isel(turns=0, drop=True).broadcast_like(ds.predicted_r))
+
+
+def toward(goal: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: r_kkk tend to that number."""
+
+    def rival(ds: xr.Dataset) -> xr.Dataset:
+        more = own(ds) * (1 - np.exp(-ds.turns)) * (ds.part == "re") * (goal - 1)
+        return ds.assign(predicted_r=(ds.predicted_r + more).transpose(*ds.predicted_r.dims))
+
+    return rival
+
+
+def faster(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the potentials relax at that multiple of the rate."""
+
+    def rival(ds: xr.Dataset) -> xr.Dataset:
+        end = own(ds) * (ds.part == "re")
+        away = (ds.predicted_r - end) * np.exp((1 - factor) * ds.turns)
+        return ds.assign(predicted_r=(end + away).transpose(*ds.predicted_r.dims))
+
+    return rival
+
+
+def _narrow(ds: xr.Dataset) -> xr.Dataset:
+    """A control: networks of all widths are as far from their exponentials as the narrowest."""
+    first = ds.isel(width=0, drop=True)
+    return ds.assign({name: first[name].expand_dims(width=ds.width) for name in ("measured_r", "predicted_r", "start")})
+
+
+RELAX = jd.Study(
+    trial=flow_trial,
+    source=f"{SECTION}, Theorem on infinite width",
+    quick=jd.grid(Wide, width=[32.0, 128.0, 512.0, 2048.0], nodes=2048),
+    paper=jd.grid(Wide, width=[32.0, 128.0, 512.0, 2048.0, 8192.0], nodes=8192),
+    seeds=20,
+    evidence="flow",
+    bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
+    judge=judge_relax,
+    rivals={
+        "nothing moves": unmoved,
+        "every potential goes to 0": toward(0.0),
+        "r_kkk go half the way": toward(0.5),
+        "without 1/d: d times the rate": faster(5.0),
+        "one layer's share of kappa: a third of the rate": faster(1 / 3),
+    },
+    plot=plot_relax,
+    caption=r"Left: real parts of eight potentials of the widest network (one run) in gradient flow (symbols), with their "
+    r"exponentials (dashed). Right: largest root mean square distance from the exponentials along the flow against the width, "
+    r"median and range of the runs; dashed: slope $-1/2$.",
+)
+
+CLAIMS = (
+    jd.Study(
+        trial=rdot_trial,
+        source=f"{SECTION}; the factor 1/d made explicit",
+        quick=jd.grid(Potentials, std=[0.5, 1.0, 2.0]),
+        paper=jd.grid(Potentials, std=[0.25, 0.5, 1.0, 2.0], groups=("5", "6", "7", "2x2", "2x3"), hidden=12),
+        seeds=8,
+        paper_seeds=32,
+        evidence="flow",
+        bounds="derived",  # rounding errors in double precision
+    ).claim(
+        id="cogo.rdot",
+        statement=r"In small networks with random weights, gradient flow of the loss over all pairs moves spectra by $\dot z = "
+        r"-\frac1d\,\overline{\partial L/\partial z}$ and potentials by $\dot r = -\frac1d J J^* g$ with $J = \partial r/\partial "
+        r"z$ and $g = \overline{\partial L/\partial r}$, not against steepest descent: $-\mathrm{Re}\langle g, \dot r\rangle = "
+        r"-\dot L \ge 0$.",
+        judge=judge_rdot,
+        controls={
+            "the velocities of another run": jd.rolled(measured_spectrum="seed", measured_velocity="seed", measured_fall="seed")
+        },
+        rivals={
+            "nothing moves": jd.swap(predicted_spectrum=0.0, predicted_velocity=0.0, predicted_fall=0.0),
+            "without 1/d": jd.scaled(predicted_spectrum="order", predicted_velocity="order", predicted_fall="order"),
+            "potentials move against steepest descent": jd.scaled(predicted_velocity=-1.0, predicted_fall=-1.0),
+        },
+        plot=plot_rdot,
+        caption=r"Velocities of spectra (left) and of potentials (right) by automatic differentiation of the loss over pairs "
+        r"against the formula: real and imaginary parts of one run, a colour for each group. Line: equality.",
+    ),
+    jd.Study(
+        trial=decouple_trial,
+        source=f"{SECTION}, Theorem on infinite width; the constant is ours",
+        quick=jd.grid(Wide, width=[16.0, 64.0, 256.0, 1024.0], nodes=1024),
+        paper=jd.grid(Wide, width=[4.0**i for i in range(2, 7)], nodes=4**6, std=[0.5, 1.0, 2.0]),
+        seeds=1024,
+        evidence="algebra",
+        bounds=jd.looked(at="0:256", confirmed="31000000:31001024"),
+    ).claim(
+        id="cogo.decouple",
+        statement=r"For independent Gaussian weights of standard deviation $s$, the diagonal of $JJ^*/q$ of the cross potentials "
+        r"is $\kappa = 3s^4/d^2$ on average, within 5%. Off the diagonal it falls like $q^{-1/2}$ with the width $q$ (exponent to "
+        r"0.1), with a mean square known at finite width ($(0.460\,\kappa)^2/q$ at $d = 5$), within 10%. For the potentials "
+        r"$r_{p,k',-k',k}$ the ratio of both is above 0.05 at 1024 nodes still: they stay coupled.",
+        judge=judge_decouple,
+        controls={
+            "potentials with both factors of one layer": jd.swap(measured_ratio="auto_ratio"),
+            "b = a at the start": {"tied": 1.0},
+        },
+        rivals={"all potentials decouple": jd.swap(auto_ratio="own_ratio")},
+        plot=plot_decouple,
+        caption=r"Root mean square of the off-diagonal entries of $JJ^*$ over its mean diagonal, against the width: median and "
+        r"range of the runs, for cross potentials and for those with both factors of one layer. Line: the exact mean.",
+    ),
+    RELAX.claim(
+        id="cogo.exp_relax",
+        statement=r"Under gradient flow of the cross terms of the loss alone, from independent Gaussian weights, the cross "
+        r"potentials of a wide network ($d = 5$) relax independently, $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with "
+        r"$\lambda = 2q\kappa/d^2$. The root mean square deviation falls like $q^{-1/2}$ with the width; at the largest one it "
+        r"stays below 5% of the distance from the goal at the start on average over seeds, that of any single potential below 12% "
+        r"in every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within "
+        r"0.12, on average.",
+        controls={"b = a at the start": {"tied": 1.0}, "32 nodes": _narrow},
+    ),
+    RELAX.claim(
+        id="cogo.flow",
+        statement=r"Under gradient flow of the network's whole loss over all pairs, too, from independent Gaussian weights, the "
+        r"cross potentials of a wide network ($d = 5$) relax by $r(t) = \delta + (r(0) - \delta)e^{-\lambda t}$ with "
+        r"$\lambda = 2q\kappa/d^2$, although the potentials $r_{p,k',-k',k}$ stay coupled (`cogo.decouple`). The root mean "
+        r"square deviation falls like the width to the power $-1/2$ (within 0.15) from 128 to 4096 nodes; at 4096 it "
+        r"stays below 5% of the distance from the goal at the start on average over seeds, that of any single potential below "
+        r"12% in every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ "
+        r"within 0.12, on average.",
+        quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
+        paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
+        bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
+        controls={"b = a at the start": {"tied": 1.0}, "128 nodes": _narrow},
+    ),
+)

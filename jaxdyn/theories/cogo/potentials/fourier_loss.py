@@ -1,0 +1,292 @@
+r"""Claims on the transform and on the loss: real weights and Hermitian spectra, and the loss in three forms.
+
+Letters as in ``model.py`` and ``dynamics/spectrum.py``.
+
+Random weights in networks for several groups, zero modes included: their transform and back, and the loss in all its forms.
+
+Groups are cyclic and products, even orders among them; arrays of different groups are padded with zeros. Letters as in ``model.py``
+and ``dynamics/spectrum.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Complex, Float, PRNGKeyArray, Shaped
+
+import jaxdyn as jd
+from jaxdyn import plotting, sampling
+from jaxdyn.data.abelian import Abelian, parse
+from jaxdyn.theories.cogo import gram, model
+from jaxdyn.theories.cogo.dynamics import spectrum
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Weights", "printed_transform", "trial"]
+
+
+@jd.setting
+class Weights:
+    """Gaussian weights in networks for several groups; ``held_out`` and ``activation`` break assumptions."""
+
+    std: jd.Swept = 1.0
+    held_out: jd.Swept = 0.0  # share of the pairs that the network's loss leaves out
+    activation: jd.Code = jd.code("quadratic", "relu")
+    groups: tuple[str, ...] = ("5", "8", "2x4", "3x3")
+    hidden: int = 8
+
+    def __post_init__(self) -> None:
+        """Refuse groups without a name, empty networks, weights that are all zero, and losses over no pair."""
+        for name in self.groups:
+            parse(name)
+        jd.require(self, len(self.groups) > 0, "there is at least one group", "groups")
+        jd.require(self, self.hidden > 0, "there is at least one hidden node", "hidden")
+        jd.require(self, self.std > 0, "std is positive", "std")
+        jd.require(self, 0 <= self.held_out < 0.9, "0 <= held_out < 0.9", "held_out")
+
+
+def printed_transform(w: Float[Array, "3 d q"]) -> Complex[Array, "3 d q"]:
+    r"""The talks' :math:`Z_k = \sum_m w_m e^{imk/d}`: without the full turn, without 1/d, and the same for all layers."""
+    d = w.shape[1]
+    turns = np.outer(np.arange(d), np.arange(d)) / d
+    return jnp.einsum("km,pmj->pkj", jnp.asarray(np.exp(1j * turns)), w.astype(jnp.complex128))
+
+
+class Sides(NamedTuple):
+    """Both sides of all identities for one group, in few arrays: a program's compilation takes as long as it has operations."""
+
+    weights: Float[Array, "3 n"]  # back from the talks' spectrum, back from the spectrum, the weights themselves
+    spectra: Complex[Array, "2 n"]  # of the talks, ours
+    mirrors: Complex[Array, "2 n"]
+    power: Float[Array, "3"]  # Parseval's sum of the talks' spectrum, of ours; the squared norm of the weights
+    imaginary: Float[Array, "2"]  # squared norm of the imaginary part of weights: from their spectrum, and synthesised
+    decomposed: Float[Array, "3"]  # zero modes dropped, as printed; kept; of centred weights
+    direct: Float[Array, "2"]  # of the weights, of centred weights
+    gram: Float[Array, ""]
+
+
+def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
+    """Random weights of every group: transform and back, and all forms of the loss."""
+    groups = [parse(name) for name in s.groups]
+    k_weights, k_split = jax.random.split(key)
+    sizes, pairs = (np.cumsum(each) for each in ([9 * g.order * s.hidden for g in groups], [g.order**2 for g in groups]))
+    normal = jnp.split(sampling.normal(k_weights, (sizes[-1],)), sizes[:-1])  # one draw compiles faster than many
+    uniform = jnp.split(jax.random.uniform(k_split, (pairs[-1],), jnp.float64), pairs[:-1])
+    each = [_sides(s, *drawn) for drawn in zip(groups, normal, uniform, strict=True)]
+    longest = max(x.weights.shape[-1] for x in each)
+    each = [jax.tree.map(lambda x, n=e.weights.shape[-1]: _widened(x, n, longest), e) for e in each]
+    x = jax.tree.map(lambda *rows: jnp.stack(rows, -1 if rows[0].ndim < 2 else 1), *each)
+    mirrors, spectra = (jnp.stack([v.real, v.imag], 1) for v in (x.mirrors, x.spectra))
+    dims = "form part group entry"
+    return jd.observables(
+        predicted={
+            "weights": jd.named(x.weights[:2], "form group entry"),
+            "mirror": jd.named(mirrors, dims),
+            "power": jd.named(x.power[:2], "form group"),
+            "imaginary": jd.named(x.imaginary[0], "group"),
+            "loss": jd.named(x.decomposed[:2], "form group"),
+            "centred": jd.named(x.decomposed[2], "group"),
+            "gram": jd.named(x.gram, "group"),
+        },
+        measured={
+            "weights": jd.named(x.weights[2], "group entry"),
+            "mirror": jd.named(spectra, dims),
+            "power": jd.named(x.power[2], "group"),
+            "imaginary": jd.named(x.imaginary[1], "group"),
+            "loss": jd.named(x.direct[0], "group"),
+            "centred": jd.named(x.direct[1], "group"),
+            "gram": jd.named(x.direct[0], "group"),
+        },
+        recorded={
+            "talks_weights": jd.named(x.weights[0], "group entry"),
+            "talks_mirror": jd.named(mirrors[0], "part group entry"),
+            "talks_spectrum": jd.named(spectra[0], "part group entry"),
+            "talks_power": jd.named(x.power[0], "group"),
+            "without_zero_modes": jd.named(x.decomposed[0], "group"),
+        },
+        coords={"form": ("printed", "derived"), "part": ("re", "im"), "group": s.groups},
+    )
+
+
+def _widened(x: Shaped[Array, "*k n"], entries: int, longest: int) -> Shaped[Array, "*k m"]:
+    """Rows of that many entries with zeros at their ends; other arrays as they are."""
+    return jnp.pad(x, ((0, 0), (0, longest - entries))) if x.ndim == 2 else x
+
+
+def _sides(s: Weights, group: Abelian, normal: Float[Array, " n"], uniform: Float[Array, " p"]) -> Sides:
+    """Both sides for one group; the printed decomposition is that of spectra whose zero modes are dropped."""
+    d = group.order
+    w, *free = normal.reshape(3, 3, d, s.hidden)
+    w, free, only = s.std * w, jax.lax.complex(*free), uniform.reshape(d, d) >= s.held_out
+    both = jnp.stack([w, w - jnp.mean(w, 1, keepdims=True)])
+    z, centred = jax.vmap(lambda w: spectrum.transform(w, group))(both)
+    spectra = jnp.stack([printed_transform(w), z, -1j * free])  # the real part of -iw is the imaginary one of w
+    back = jax.vmap(lambda z: spectrum.inverse(z, group))(spectra)
+    mirrors = jax.vmap(lambda z: spectrum.negated(z, group))(spectra)
+    power = d * jnp.sum(jnp.square(jnp.abs(spectra[:2])), (1, 2, 3))
+    imaginary = d * jnp.sum(jnp.square(jnp.abs(spectra[2] + mirrors[2]))) / 4
+    decomposed = jax.vmap(lambda z: spectrum.loss(z, group))(jnp.stack([z.at[:2, 0].set(0), z, centred]))
+    return Sides(
+        weights=jnp.concatenate([back[:2], w[None]]).reshape(3, -1),
+        spectra=spectra[:2].reshape(2, -1),
+        mirrors=mirrors[:2].reshape(2, -1),
+        power=jnp.append(power, jnp.sum(jnp.square(w))),
+        imaginary=jnp.stack([imaginary, jnp.sum(jnp.square(back[2]))]),
+        decomposed=decomposed,
+        direct=jax.vmap(lambda w: model.loss(w, group, "paper", only, s.activation))(both),
+        gram=gram.loss(model.to_scale(w, group, "code"), group, "code"),
+    )
+
+
+PAPER_GROUPS = ("5", "7", "8", "9", "11", "2x3", "2x4", "3x3", "2x2x3")
+SECTION = "arXiv:2410.01779, section 3"
+
+
+def judge_fourier(ds: xr.Dataset) -> list[jd.Check]:
+    """Round trip, mirror images, Parseval's sum, and the imaginary part of weights whose spectrum is not Hermitian."""
+    return [
+        jd.at_most("weights from their spectrum, relative error", jd.relative_error(ds, "weights", "entry"), 1e-12),
+        jd.at_most("spectrum against its conjugate at -k", jd.relative_error(ds, "mirror", "part entry"), 1e-12),
+        jd.at_most("Parseval's sum, relative error", jd.relative_error(ds, "power"), 1e-12),
+        jd.at_most("imaginary part of the weights of a non-Hermitian spectrum", jd.relative_error(ds, "imaginary"), 1e-12),
+    ]
+
+
+def judge_decomposition(ds: xr.Dataset) -> list[jd.Check]:
+    """Decomposed and direct loss; without zero modes in a and b the printed form holds, too."""
+    return [
+        jd.at_most("loss with zero modes, relative error", jd.relative_error(ds, "loss"), 1e-10),
+        jd.at_most("loss of zero-mean weights, printed form", jd.relative_error(ds, "centred"), 1e-10),
+    ]
+
+
+def judge_forms(ds: xr.Dataset) -> list[jd.Check]:
+    """Both other forms against the loss over pairs; that from Gram matrices of the weights in the other scale."""
+    return [
+        jd.at_most("loss in potentials, relative error", jd.relative_error(ds, "loss"), 1e-12),
+        jd.at_most("loss from Gram matrices, relative error", jd.relative_error(ds, "gram"), 1e-12),
+    ]
+
+
+def _rows(x: xr.DataArray) -> np.ndarray:
+    """Values as an array (runs, group)."""
+    return np.asarray(x.transpose(..., "group"), float).reshape(-1, x.sizes["group"])
+
+
+def plot_fourier(ds: xr.Dataset, fig: Figure) -> None:
+    """Coefficients against their mirror images, in the scaled transform and in the talks' transform."""
+    for ax, spectra, mirror, title in zip(
+        fig.subplots(1, 2),
+        (ds.measured_mirror, ds.talks_spectrum),
+        (ds.predicted_mirror, ds.talks_mirror),
+        ("scaled transform", "the talks' transform"),
+        strict=True,
+    ):
+        first = {dim: 0 for dim in (*ds.status.dims, "group") if dim in spectra.dims}
+        spectra, mirror = spectra.isel(first), mirror.isel(first)
+        if "form" in spectra.dims:
+            spectra, mirror = spectra.sel(form="derived"), mirror.sel(form="derived")
+        for part, color in (("re", "measured"), ("im", "third")):
+            name = {"re": "real parts", "im": "imaginary parts"}[part]
+            plotting.scatter(ax, mirror.sel(part=part), spectra.sel(part=part), name, color, log=False)
+        ax.set(title=title, xlabel=r"conjugate of $z_{-k}$", ylabel=r"$z_k$")
+
+
+def plot_loss(ds: xr.Dataset, fig: Figure) -> None:
+    """Relative distance from the loss over all pairs for every group: with zero modes, and as printed."""
+    ax = fig.subplots()
+    places = np.arange(ds.sizes["group"])
+    derived = ds.predicted_loss.sel(form="derived") if "form" in ds.predicted_loss.dims else ds.predicted_loss
+    for name, value, shift, color in (
+        ("as printed, zero modes dropped", ds.without_zero_modes, -0.15, "control"),
+        ("with zero modes", derived, 0.0, "measured"),
+        ("Gram matrices", ds.predicted_gram, 0.15, "third"),
+    ):
+        error = np.maximum(_rows(abs(value / ds.measured_loss - 1)), 1e-17)  # exact agreement would be off the axis
+        x = np.broadcast_to(places + shift, error.shape)
+        ax.plot(x.ravel(), error.ravel(), "o", color=plotting.COLORS[color], alpha=0.6, markeredgewidth=0, label=name)
+    ax.axhline(1e-10, color=plotting.COLORS["theory"], linestyle="--", label="bound")
+    ax.set(yscale="log", xlabel="group", ylabel="relative difference of the loss")
+    ax.set_xticks(places, ds.group.values)
+
+
+TALKS = jd.swap(
+    predicted_weights="talks_weights",
+    predicted_mirror="talks_mirror",
+    predicted_power="talks_power",
+    measured_mirror="talks_spectrum",
+)
+BREACHES = {"loss over a part of the pairs": {"held_out": 0.1}, "ReLU in place of the square": {"activation": "relu"}}
+STUDY = jd.Study(
+    trial=trial,
+    source=SECTION,
+    form="derived",
+    quick=jd.grid(Weights, std=[0.5, 1.0, 2.0]),
+    paper=jd.grid(Weights, std=[0.25, 0.5, 1.0, 2.0, 4.0], groups=PAPER_GROUPS, hidden=32),
+    seeds=8,
+    paper_seeds=64,
+    evidence="algebra",
+    bounds="derived",  # rounding errors in double precision
+    plot=plot_loss,
+    caption=r"Relative difference between each form of the loss and the loss over all pairs, for each group on the horizontal "
+    r"axis; one point a run. Grey: zero modes dropped, as printed; dashed: the bound. Exact agreement is drawn at $10^{-17}$.",
+)
+FOURIER = STUDY.claim(
+    id="cogo.fourier",
+    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the weights of "
+    r"a spectrum that is not Hermitian have an imaginary part of known size; the transform scaled by $1/d$, conjugated in the "
+    r"output layer, is undone by its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$.",
+    source=f"{SECTION}; constants made explicit",
+    judge=judge_fourier,
+    controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_power="seed")},
+    rivals={"the talks' transform": TALKS, "any spectrum has real weights": jd.swap(predicted_imaginary=0.0)},
+    plot=plot_fourier,
+    caption=r"Coefficients $z_k$ of random real weights against the conjugates of $z_{-k}$, real and imaginary parts, one run and "
+    r"one group; on the line the spectrum is Hermitian. Left: the scaled transform; right: the transform as the talks print it.",
+)
+DECOMPOSITION = STUDY.claim(
+    id="cogo.loss_dec",
+    statement=r"On finite Abelian groups, for random weights, the loss over all pairs is $L = \frac1d \sum_{k \ne 0} \ell_k + 1 - "
+    r"\frac1d$ with $\ell_k = -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p "
+    r"S_{p,0,k}|^2 + \sum_{m \ne 0} (|r_{m0k} + \frac12 S_{a,m,k}|^2 + |r_{0mk} + \frac12 S_{b,m,k}|^2)$; if a and b have zero "
+    r"mean, the terms in which one of their indices is 0 drop out, as printed.",
+    source=f"{SECTION}, Theorem on the loss; terms with zero modes are ours",
+    judge=judge_decomposition,
+    controls=BREACHES,
+    rivals={"zero modes dropped": jd.swap(predicted_loss="without_zero_modes")},
+)
+
+CLAIMS = (
+    FOURIER,
+    FOURIER.as_printed(
+        id="cogo.fourier_as_printed",
+        statement=r"With $Z_k = \sum_m w_m e^{imk/d}$ for all layers, real weights have a Hermitian spectrum and $\sum_m w^2 = d "
+        r"\sum_k |Z_k|^2$, and the inverse transform takes $Z$ back to the weights.",
+        source="talks on arXiv:2410.01779",
+        form="printed",
+        printed=r"talks: $Z = \sum_m w_m e^{imk/d}$ for a, b and c alike (without $2\pi$, $1/d$ and the conjugation in c)",
+    ),
+    DECOMPOSITION,
+    DECOMPOSITION.as_printed(
+        id="cogo.loss_dec_beyond",
+        statement=r"Beyond the paper's assumption that a and b have zero mean, the decomposition of the loss in which none of "
+        r"their indices is 0 still gives the loss of random weights.",
+        source=f"{SECTION}, Theorem on the loss",
+        form="printed",
+    ),
+    STUDY.claim(
+        id="cogo.loss_forms",
+        statement=r"On finite Abelian groups, for random weights, the loss summed over pairs, in $d^3$ potentials, and from Gram "
+        r"matrices in $O(q^2 d)$ operations are the same number; so is the last in the scale of the training runs, at the weights "
+        r"$w/(2d)^{1/3}$.",
+        source="derived",
+        judge=judge_forms,
+        controls=BREACHES,
+        rivals={},
+    ),
+)

@@ -1,0 +1,214 @@
+r"""Claims on trained networks: order-6 groups carry the bias of order-4 groups, and their number is close to that of least norm."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.cogo.figures import ticks
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, HELD, PAPER, QUICK, SEEDS, trial
+from jaxdyn.theories.cogo.trained.orders import early
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+NEAR = (0.75, 2.5)  # times the number of order-6 groups at the least norm: 3 to 9 groups modulo 23
+
+
+def judge_bias(ds: xr.Dataset) -> list[jd.Check]:
+    """At each order-4 frequency: what its own nodes leave, and what the nodes of order-6 groups add."""
+    return [
+        jd.at_most("own mean + that of order-6 nodes, over the own mean", jd.relative_error(ds, "bias", "part"), 0.08),
+        jd.at_most("modulus of the own mean: relative error", jd.relative_error(ds, "own"), 0.08),
+    ]
+
+
+def judge_one(ds: xr.Dataset) -> list[jd.Check]:
+    """The loss that is left without the entries of order-6 groups."""
+    return [jd.at_most("rise of the loss: relative error", jd.relative_error(ds, "rise"), 0.08)]
+
+
+def judge_n6(ds: xr.Dataset) -> list[jd.Check]:
+    """The number of order-6 groups against that of the least norm, and the norm against that of the composed solution."""
+    ratio = ds.measured_n6 / ds.predicted_n6
+    return [
+        jd.within("order-6 groups / their number at the least norm", ratio, *NEAR),
+        jd.at_most("squared norm: relative error", jd.relative_error(ds, "norm"), 0.02),
+    ]
+
+
+def judge_diagonal(ds: xr.Dataset) -> list[jd.Check]:
+    """The potentials at the end, and by how much the sum of the diagonal ones falls short of d - 1."""
+    shortfall = ds.measured_shortfall / ds.predicted_shortfall.mean("seed").clip(1e-9)
+    return [
+        jd.at_most("sum of r_kkk: relative error", jd.relative_error(ds, "diagonal"), 0.02),
+        jd.at_most("sum of |r|^2 of all others / (d - 1)", ds.others_square / ds.predicted_diagonal, 1e-3),
+        jd.at_most("largest |r| of all others", ds.others_largest, 0.02),
+        jd.mean_within("shortfall of the sum / predicted", shortfall, over="seed", low=0.8, high=1.2),
+    ]
+
+
+def untrained(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the diagonal before training."""
+    start = ds.curve_diagonal.isel(epoch=0)
+    return ds.assign(measured_diagonal=start, measured_shortfall=ds.predicted_diagonal - start)
+
+
+def without_loss(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the sum falls short by what the remaining loss leaves, as without weight decay."""
+    return ds.assign(predicted_shortfall=(ds.predicted_diagonal + 1) * ds.loss)
+
+
+def unlike(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: weight decay leaves the solution with the fewest constraints, order 6 at every frequency."""
+    n = ds.predicted_diagonal / 2
+    return ds.assign(predicted_n6=n, predicted_norm=ds.sixes_norm)
+
+
+def without_factor(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: potentials of the code's scale are 1, without 2d."""
+    d = ds.predicted_diagonal + 1
+    return ds.assign(predicted_diagonal=2 * d * ds.predicted_diagonal)
+
+
+def plot_bias(ds: xr.Dataset, fig: Figure) -> None:
+    """Means from order-6 nodes against means from the own nodes, and moduli of the latter."""
+    left, right = fig.subplots(1, 2)
+    four = ds.order == 4
+    plotting.scatter(left, ds.predicted_bias.where(four), ds.measured_bias.where(four), label="order-6 nodes, re and im")
+    left.set(xlabel="minus the own nodes' mean", ylabel="mean from order-6 nodes")
+    own = np.ravel(ds.measured_own.where(four))
+    right.hist(own[np.isfinite(own)], bins=20, color=plotting.COLORS["measured"], label="trained")
+    right.axvline(2**0.5, color=plotting.COLORS["theory"], label=r"exact block, $\sqrt{2}$")
+    right.set(xlabel="modulus of the own nodes' mean", ylabel="order-4 frequencies")
+
+
+def plot_one(ds: xr.Dataset, fig: Figure) -> None:
+    """Rise of the loss without the carriers' entries against the cost of the means that they cancel."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_rise, ds.measured_rise, label="without order-6 nodes' entries")
+    plotting.scatter(ax, ds.predicted_rise, ds.rise_four, label="without order-4 nodes' entries", color="control")
+    ax.set(xlabel=r"$(2/d) \sum_k |m_k|^2$ over order-4 frequencies", ylabel="rise of the loss")
+
+
+def plot_n6(ds: xr.Dataset, fig: Figure) -> None:
+    """Number of order-6 groups by decay, and squared norm against that of the composed solution."""
+    left, right = fig.subplots(1, 2)
+    part = plotting.first_run(ds, "decay", "seed")
+    mean, best = part.measured_n6.mean("seed"), float(np.ravel(part.predicted_n6)[0])
+    left.plot(part.decay, mean, "o-", label="mean over seeds")
+    left.axhspan(
+        NEAR[0] * best, NEAR[1] * best, color=plotting.COLORS["theory"], alpha=0.2, label="0.75 to 2.5 times the least norm's"
+    )
+    left.set(xscale="log", xlabel="decay", ylabel="order-6 groups", ylim=(0, None))
+    ticks(left, part.decay)
+    plotting.scatter(right, ds.predicted_norm, ds.measured_norm, label="trained networks")
+    right.set(xlabel="squared norm of the composed solution", ylabel="squared norm, trained")
+
+
+def plot_diagonal(ds: xr.Dataset, fig: Figure) -> None:
+    """Both sums over training, and by how much the diagonal one falls short of d - 1 in the end."""
+    left, right = fig.subplots(1, 2)
+    for name, label, color in (("diagonal", r"$2d\,\sum_k$ Re $r_{kkk}$", "measured"), ("cross", "all other potentials", "third")):
+        curve = ds[f"curve_{name}"]
+        plotting.band(left, ds.epoch[:20], curve.isel(epoch=slice(20)), label=label, color=color)
+    for value in np.unique(ds.predicted_diagonal):
+        left.axhline(value, color=plotting.COLORS["theory"], linestyle="--")
+    left.set(xlabel="epoch", ylabel="sum of potentials")
+    plotting.scatter(right, ds.predicted_shortfall, ds.measured_shortfall, label="runs")
+    right.set(xlabel=r"$d\,(L + \lambda\|w\|^2/6)$", ylabel="d - 1 - sum")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    source="derived from the composed solutions of arXiv:2410.01779",
+    quick=QUICK.replace(decay=list(HELD)),
+    paper=PAPER.replace(decay=list(HELD)),
+    seeds=SEEDS,
+    evidence="network",
+    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="cogo.bias_carrier",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
+        statement=r"In networks trained on modular addition with weight decay 5e-5 to 2e-4, the mean that an order-4 frequency k "
+        r"leaves in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$, has modulus $\sqrt2$ (paper's scale) and is cancelled "
+        r"by $\sum_j \sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes j of order-6 groups, both within 8%.",
+        source="derived; arXiv:2410.01779 composes solutions of orders 4 and 6 without saying where trained networks keep the bias",
+        judge=judge_bias,
+        controls={
+            "other order-4 groups carry it": jd.swap(measured_bias="from_four"),
+            "no entries at other frequencies": jd.swap(measured_bias=0.0),
+        },
+        rivals={"order-4 groups leave no mean": jd.swap(predicted_own=0.0, predicted_bias=0.0)},
+        plot=plot_bias,
+        caption=r"One point for each order-4 frequency of each run. Left: the mean from order-6 nodes against minus the mean from "
+        r"the frequency's own nodes, real and imaginary parts; line: equality. Right: histogram of the moduli of the own means, "
+        r"with the exact block's $\sqrt2$.",
+    ),
+    STUDY.claim(
+        id="cogo.one_o6",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
+        statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 need order-6 groups beside order-4 ones: "
+        r"without the c-entries of order-6 nodes at order-4 frequencies k the loss rises by $2|m_k|^2/d$ for each of these, within "
+        r"8% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
+        judge=judge_one,
+        controls={"entries of order-4 nodes removed": jd.swap(measured_rise="rise_four")},
+        rivals={"order-4 groups need no others": jd.swap(predicted_rise=0.0)},
+        plot=plot_one,
+        caption=r"Rise of the loss over all pairs without certain c-entries at order-4 frequencies against $(2/d) \sum_k |m_k|^2$ "
+        r"over these frequencies, one point a run: entries of order-6 nodes, and (grey) of other order-4 nodes. Line: equality.",
+    ),
+    STUDY.claim(
+        id="cogo.n6_trained",
+        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
+        statement=r"Networks trained on modular addition with weight decay 5e-5 to 5e-4 are close to the least norm: they keep "
+        r"between $0.75\,n_6^*$ and $2.5\,n_6^*$ order-6 groups, "
+        r"$n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$, and their squared norm is that of the composed "
+        r"solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%.",
+        source="derived; growing share of order 4: arXiv:2410.01779, figure 4",
+        quick=QUICK.replace(decay=list(CONVERGED)),
+        paper=PAPER.replace(decay=list(CONVERGED)),
+        judge=judge_n6,
+        controls={"a tenth of the epochs": early},
+        rivals={
+            "decay makes no difference: order 6 everywhere": unlike,
+            "the bias costs nothing: one group": jd.swap(predicted_n6=1.0),
+            "decay keeps the memorising solution": jd.swap(predicted_norm="memory_norm"),
+        },
+        plot=plot_n6,
+        caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $0.75\,n_6^*$ to $2.5\,n_6^*$. "
+        r"Right: squared norm of the trained weights against that of the composed solution, one point a run; line: equality.",
+    ),
+    STUDY.claim(
+        id="cogo.diag_sum",
+        statement=r"At the end of training on modular addition with weight decay $\lambda$ from 5e-5 to 2e-4, $2d \sum_{k\ne0} "
+        r"\mathrm{Re}\,r_{kkk}$ is $d - 1$ within 2% (code scale); all other $2d\,r_{k_1k_2k}$ vanish: their squares add up to "
+        r"less than 0.1% of $d - 1$, and none has a modulus above 0.02. Over the last tenth of the epochs the sum falls short by "
+        r"$d\,(L + \lambda \|w\|^2 / 6)$, within 20% on average over seeds, with the remaining loss L and the norm of the composed "
+        r"solution.",
+        source="arXiv:2410.01779, figure 3; the shortfall: derived",
+        judge=judge_diagonal,
+        controls={
+            "before training": untrained,
+            "c-entries of other nodes": jd.swap(others_square="shuffled_square", others_largest="shuffled_largest"),
+        },
+        rivals={
+            "decay leaves no shortfall": without_loss,
+            "no shortfall at all": jd.swap(predicted_shortfall=0.0),
+            "without the factor 2d": without_factor,
+        },
+        plot=plot_diagonal,
+        caption=r"Left: both sums of potentials during the first epochs, median and central 90% of the runs; dashed: $d - 1$. "
+        r"Right: by how much the diagonal sum falls short of $d - 1$, mean over the last tenth of the epochs, against the "
+        r"prediction, one point a run; line: equality.",
+    ),
+)

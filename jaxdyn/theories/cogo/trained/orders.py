@@ -1,0 +1,334 @@
+r"""Claims on trained networks: orders of the frequencies, and which constructions their nodes are, against the published table.
+
+All claims on trained networks share the runs of :mod:`trials.trained`: one network, trained and taken apart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.data.abelian import parse
+from jaxdyn.theories.cogo import published
+from jaxdyn.theories.cogo.classify import COLUMNS, NAMES
+from jaxdyn.theories.cogo.figures import ticks
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "angles", "early", "fold"]
+
+MANY = 24  # runs whose standard errors are about those of the published five, or smaller
+CELL = "{}: points from the published cell"
+FOUND_TABLE = {  # means of seeds 0:40 and 31000000:31000040, with room for the errors of 40 runs
+    CELL.format(name): ends for name, ends in zip(COLUMNS, [(-9.0, 5.0), (-6.0, 8.0), (-19.0, -4.0), (6.0, 20.0)], strict=True)
+}
+FOUND_ANGLES = {"share of xi in the 40% next to pi/4": (0.68, 0.84), "share of nu in the 20% around pi/12": (0.05, 0.19)}
+EARLY = 5  # by what decay times epochs is divided for the share that was there before
+WIDE_APART = (5e-5, 2e-4, 5e-4)  # decays of which a slope is taken
+
+
+def judge_orders(ds: xr.Dataset) -> list[jd.Check]:
+    """Mean over seeds of the share of frequencies with four or six nodes."""
+    gap = ds.measured_orders - ds.predicted_orders
+    return [
+        jd.mean_within("share with four or six nodes less the predicted one", gap, over="seed", low=-0.05, high=0.05),
+        jd.at_most("the same in each run", abs(gap), 0.1),
+    ]
+
+
+def judge_table(ds: xr.Dataset) -> list[jd.Check]:
+    """Every cell of the published row, the standard errors of both taken together."""
+    jd.need(ds, decay=(5e-5,), seed=5)
+    ds = ds.sel(decay=5e-5)
+    mean, error, freedom = joint_errors(ds)
+    half = stats.bonferroni_t(mean.size, freedom + 1, 0.95) * error
+    checks = []
+    for name in ds.column.values:
+        value, ends = mean.sel(column=name), half.sel(column=name)
+        checks.append(jd.interval_within(CELL.format(name), value, (value - ends, value + ends), low=-1.0, high=1.0))
+    return checks
+
+
+def joint_errors(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
+    """Our means less the published ones, standard errors of both together, and Welch's number of degrees of freedom."""
+    gap = ds.measured_column - ds.predicted_column
+    theirs = published_errors(ds.predicted_diagonal.isel(seed=0, drop=True) + 1)
+    return gap.mean("seed"), *stats.welch(gap, "seed", theirs, published.SEEDS)
+
+
+def published_errors(order: xr.DataArray) -> xr.DataArray:
+    """Standard errors of the published columns for groups of these orders (of the nearest d where there is no such row)."""
+    known = xr.DataArray(list(published.TABLE), dims="row")
+    errors = xr.DataArray([[error for _, error in row.columns] for row in published.TABLE.values()], dims=("row", "column"))
+    return errors.isel(row=abs(known - order).argmin("row"))
+
+
+def judge_named(ds: xr.Dataset) -> list[jd.Check]:
+    """The share of factorable frequencies that are one of the three known constructions."""
+    named = ds.measured_column.isel(column=slice(3)).sum("column", min_count=3) / 100
+    gap = (named - ds.predicted_orders).sel(decay=ds.decay >= 1e-4).mean("decay", skipna=False)
+    return [jd.mean_within("share that is a known construction less the predicted one", gap, over="seed", low=-0.1, high=0.1)]
+
+
+def share_at(ds: xr.Dataset, epochs: list[float]) -> xr.DataArray:
+    """The share of order 4 at the record next to an epoch of each decay's own."""
+    shares = [ds.curve_fours.isel(decay=i).sel(epoch=e, method="nearest", drop=True) for i, e in enumerate(epochs)]
+    return xr.concat(shares, "decay").assign_coords(decay=ds.decay) / (ds.predicted_diagonal / 2)
+
+
+def judge_wd(ds: xr.Dataset) -> list[jd.Check]:
+    """At equal decay times epochs, how the share of order 4 changes with decay, and how close it is to that of the least norm.
+
+    And how much of it was there after a fifth of the epochs.
+    """
+    jd.need(ds, decay=3, seed=5)
+    epochs = equal_products(ds)
+    share, before = share_at(ds, epochs), share_at(ds, [e / EARLY for e in epochs])
+    decades = np.log10(ds.decay) - np.log10(ds.decay).mean()
+    slope = (share * decades).sum("decay", skipna=False) / (decades**2).sum()
+    level = (share / ds.predicted_share.clip(1e-9)).mean("decay", skipna=False)
+    gain = (share - before).mean("decay", skipna=False)
+    return [
+        jd.mean_within("share of order 4 gained by a decade of decay", slope, over="seed", low=-0.12, high=0.12),
+        jd.mean_within("share of order 4 / that of the least norm, mean over decays", level, over="seed", low=0.6, high=0.85),
+        jd.mean_within("share of order 4 gained since a fifth of the epochs, mean over decays", gain, over="seed", low=0.3),
+    ]
+
+
+def equal_products(ds: xr.Dataset) -> list[float]:
+    """Epochs at which decay times epochs is that of the smallest decay at the end."""
+    return [float(ds.epoch[-1] * ds.decay[0] / decay) for decay in ds.decay]
+
+
+def constant(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the share is .7 of that at the least norm at all decays and epochs."""
+    return ds.assign(curve_fours=(0.35 * ds.predicted_diagonal * ds.predicted_share).broadcast_like(ds.curve_fours))
+
+
+def plateau(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the share rises with decay times epochs to that at the least norm, and is there when the smallest decay ends."""
+    reached = share_at(ds, equal_products(ds)).mean("seed")
+    curve = ds.curve_fours * ds.predicted_share / reached.where(reached > 0)
+    return ds.assign(curve_fours=curve.transpose(*ds.curve_fours.dims))
+
+
+def fold(angle: xr.DataArray | np.ndarray, period: float) -> xr.DataArray | np.ndarray:
+    """Angles up to sign and that period, in [0, period / 2]."""
+    inside = np.mod(angle, period)
+    return np.minimum(inside, period - inside)
+
+
+def angles(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Folded angles: xi in [0, pi/4] and nu in [0, pi/6], in which the pairing of nodes leaves no choice; NaN elsewhere."""
+    xi = [ds[f"{f}_angle"].where((ds[f"{f}_label"] == NAMES.index("xi")) & (ds.order == 4)) for f in ("first", "second")]
+    nu = ds.first_angle.where(ds.first_label.isin([NAMES.index("nu"), NAMES.index("nu=i")]) & (ds.order == 6))
+    return {"xi": fold(xi[0].fillna(xi[1]), np.pi / 2), "nu": fold(nu, np.pi / 3)}
+
+
+def judge_angles(ds: xr.Dataset) -> list[jd.Check]:
+    """Shares of the angles near the values at which they are published to gather; an even spread has 0.4 and 0.2."""
+    folded = angles(ds)
+    near_xi = abs(folded["xi"] - np.pi / 4) < np.pi / 10
+    middle_nu = abs(folded["nu"] - np.pi / 12) < np.pi / 60
+    return [
+        jd.share_within("share of xi in the 40% next to pi/4", _known(near_xi, folded["xi"]), over="angle", low=0.6, level=0.95),
+        jd.share_within("share of nu in the 20% around pi/12", _known(middle_nu, folded["nu"]), over="angle", high=0.1, level=0.95),
+    ]
+
+
+def _known(flags: xr.DataArray, values: xr.DataArray) -> xr.DataArray:
+    """Truth values of all frequencies with such an angle in one row."""
+    flat = np.ravel(flags.where(values.notnull()))
+    return xr.DataArray(flat[np.isfinite(flat)], dims="angle")
+
+
+def even(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: angles are spread evenly, by multiples of the golden ratio."""
+    number = np.arange(ds.first_angle.size).reshape(ds.first_angle.shape)
+    spread = xr.DataArray(2 * np.pi * np.mod(number * 0.5 * (1 + 5**0.5), 1), dims=ds.first_angle.dims)
+    return ds.assign({f"{f}_angle": spread.where(ds[f"{f}_angle"].notnull()) for f in ("first", "second")})
+
+
+def scattered(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nodes are spread over the frequencies at random; the share that gets four or six."""
+    nodes, n = ds.order.sum("frequency"), ds.sizes["frequency"]
+    share = sum(scipy.stats.binom.pmf(k, nodes, 1 / n) for k in (4, 6))
+    return ds.assign(predicted_orders=share + 0 * ds.predicted_orders)
+
+
+def free_sixes(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: order-6 groups need no exact form, since others can carry the mean that they leave."""
+    first = ds.column == COLUMNS[0]
+    free = xr.where(ds.column == COLUMNS[-1], 100 - ds.predicted_column.sel(column=COLUMNS[0], drop=True), 0.0)
+    return ds.assign(predicted_column=ds.predicted_column.where(first, free).transpose(*ds.predicted_column.dims))
+
+
+def equal_epochs(ds: xr.Dataset) -> xr.Dataset:
+    """A control: shares after as many epochs at every decay; those after which the largest decay is read."""
+    share = share_at(ds, [float(ds.epoch[-1] * ds.decay[0] / ds.decay[-1])] * ds.sizes["decay"])
+    return ds.assign(curve_fours=(share * ds.predicted_diagonal / 2).broadcast_like(ds.curve_fours))
+
+
+def early(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the orders after a tenth of the epochs, when decay has not done its work."""
+    fours, sixes = (ds[f"curve_{name}"].isel(epoch=ds.sizes["epoch"] // 10, drop=True) for name in ("fours", "sixes"))
+    return ds.assign(measured_orders=(fours + sixes) / (ds.predicted_diagonal / 2), measured_n6=sixes)
+
+
+def plot_orders(ds: xr.Dataset, fig: Figure) -> None:
+    """Share of the frequencies that have each order, by decay."""
+    ax = fig.subplots()
+    orders = np.arange(1, 10)
+    decays = np.atleast_1d(ds.decay) if "decay" in ds.dims else [None]
+    for i, decay in enumerate(decays):
+        part = ds if decay is None else ds.sel(decay=decay)
+        values = np.ravel(part.order)
+        values = values[np.isfinite(values)]
+        counts = np.array([np.sum(values == o) for o in orders]) / max(values.size, 1)
+        ax.bar(
+            orders + 0.8 * ((i + 0.5) / len(decays) - 0.5), counts, 0.8 / len(decays), label=f"decay {decay:g}" if decay else None
+        )
+    ax.set(xlabel="order (nodes at a frequency)", ylabel="share of all frequencies", xticks=orders)
+
+
+def plot_table(ds: xr.Dataset, fig: Figure) -> None:
+    """Our percentages and the published ones with standard errors."""
+    ax = fig.subplots()
+    ds = plotting.first_run(ds, "decay", "seed")
+    group = str(ds.coords["group"].values) if "group" in ds.coords else "23"
+    row = published.TABLE.get(parse(group).order, published.TABLE[23])
+    x = np.arange(len(COLUMNS))
+    mean, error = zip(*row.columns, strict=True)
+    ax.errorbar(x - 0.25, mean, error, fmt="s", color=plotting.COLORS["theory"], capsize=3, label="published, decay 5e-5")
+    for i, decay in enumerate(ds.decay.values):
+        part = ds.measured_column.sel(decay=decay)
+        sem = part.std("seed", ddof=1) / np.sqrt(part.count("seed"))
+        where = x - 0.1 + 0.35 * i / max(1, ds.sizes["decay"] - 1)
+        ax.errorbar(
+            where, part.mean("seed"), sem, fmt="o", color=plotting.CYCLE[(0, 2, 3, 4)[i % 4]], capsize=3, label=f"decay {decay:g}"
+        )
+    ax.set_xticks(x, COLUMNS)
+    ax.set_ylabel("% of factorable frequencies")
+
+
+def plot_wd(ds: xr.Dataset, fig: Figure) -> None:
+    """Share of order 4 against decay, a line for each seed, and the share at the least norm."""
+    ax = fig.subplots()
+    share = plotting.first_run(ds, "decay", "seed").measured_share.where(ds.decay > 0, drop=True)
+    plotting.lines(ax, share.decay, share.transpose("seed", "decay"))
+    ax.plot(share.decay, share.mean("seed"), "o-", color=plotting.COLORS["measured"], label=f"mean of {share.sizes['seed']} seeds")
+    ax.axhline(float(np.ravel(ds.predicted_share)[0]), color=plotting.COLORS["theory"], linestyle="--", label="least norm")
+    ax.set(xscale="log", xlabel="decay", ylabel="share of frequencies with four nodes", ylim=(0, 1))
+    ticks(ax, share.decay)
+
+
+def plot_angles(ds: xr.Dataset, fig: Figure) -> None:
+    """Histograms of the folded angles."""
+    for ax, (name, values) in zip(fig.subplots(1, 2), angles(ds).items(), strict=True):
+        top = np.pi / 4 if name == "xi" else np.pi / 6
+        flat = np.ravel(values)
+        ax.hist(flat[np.isfinite(flat)] / np.pi, bins=np.linspace(0, top / np.pi, 11), color=plotting.COLORS["measured"])
+        ax.set(xlabel=rf"$\arg\{name}\,/\,\pi$, up to its symmetries", ylabel="frequencies")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    source="arXiv:2410.01779, section 6: table of factorised networks and figures 4-5",
+    quick=QUICK.replace(decay=list(CONVERGED)),
+    paper=PAPER.replace(decay=list(CONVERGED)),
+    seeds=SEEDS,
+    evidence="network",
+    bounds=jd.looked(at="0:10", confirmed="4000:4010"),
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="cogo.train_orders",
+        statement=r"In networks trained with weight decay 5e-5 to 5e-4 (quadratic activation, $d = 23$, 512 nodes, 9900 epochs of "
+        r"Adam at rate .01), at least 95% of the frequencies end with four or six nodes, mean over seeds at each decay, and 90% "
+        r"in each run.",
+        judge=judge_orders,
+        controls={"a tenth of the epochs": early},
+        rivals={"nodes spread over frequencies at random": scattered},
+        plot=plot_orders,
+        caption=r"Share of all frequencies of all runs that have each order (number of nodes), a bar for each decay.",
+    ),
+    STUDY.claim(
+        id="cogo.train_named",
+        statement=r"In networks trained on modular addition with weight decay 1e-4 to 5e-4, at least 90% of the factorable "
+        r"frequencies are one of the three known constructions, mean over seeds and decays.",
+        judge=judge_named,
+        controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
+        rivals={"only order-4 groups are exact": jd.swap(predicted_orders="measured_share")},
+        plot=plot_table,
+        caption=r"Percentage of the factorable frequencies that are each construction: squares are the published means with their "
+        r"standard errors, circles our means over seeds with standard errors, a colour for each decay.",
+    ),
+    STUDY.claim(
+        id="cogo.train_table",
+        statement=r"In networks trained on modular addition with weight decay 5e-5 ($d = 23$), how frequent is each construction "
+        r"among the factorable frequencies, in points from the published percentages? Intervals hold the standard errors of both "
+        r"(95% for all four, Welch's degrees of freedom); a cell differs if its interval lies beyond one point.",
+        expected="measured",
+        found=FOUND_TABLE,
+        quick=QUICK.replace(decay=[5e-5]),
+        seeds=MANY,
+        paper_seeds=SEEDS,
+        paper=PAPER.replace(decay=[5e-5]),
+        judge=judge_table,
+        controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
+        rivals={"order-6 groups need no exact form": free_sixes},
+        plot=plot_table,
+        caption=r"Percentage of the factorable frequencies that are each construction: squares are the published means with their "
+        r"standard errors, circles our means over seeds with standard errors.",
+    ),
+    STUDY.claim(
+        id="cogo.wd_order",
+        statement=r"In networks trained on modular addition ($d = 23$), the share of frequencies with four nodes depends on weight "
+        r"decay times epochs. When that product is .495, which takes decays from 5e-5 to 5e-4 from 9900 to 1000 epochs, a decade "
+        r"of decay changes the mean share by less than 0.12. Averaged over these decays, the share has then gained more than 0.3 "
+        r"since a fifth of the product, and is 60% to 85% of that at the least norm, $1 - n_6^*/n$ with $n = (d-1)/2$ and "
+        r"$n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
+        source="arXiv:2410.01779, figure 4 (equal epochs); decay times epochs and the limit: derived",
+        quick=QUICK.replace(decay=list(WIDE_APART)),
+        paper=PAPER.replace(decay=list(WIDE_APART)),
+        seeds=24,
+        paper_seeds=SEEDS,
+        bounds=jd.looked(at="0:10", confirmed="31001000:31001020"),
+        judge=judge_wd,
+        controls={"as many epochs at every decay": equal_epochs},
+        rivals={
+            "the same share at all decays and epochs": constant,
+            "a plateau at the share of the least norm": plateau,
+            "decay makes no order 4": jd.swap(predicted_share=0.0),
+            "decay makes order 4 at every frequency": jd.swap(predicted_share=1.0),
+        },
+        plot=plot_wd,
+        caption=r"Share of the frequencies that have four nodes after 9900 epochs against weight decay: a thin line for each seed, "
+        r"circles for the mean over seeds. Dashed: the share at the least norm.",
+    ),
+    STUDY.claim(
+        id="cogo.angles",
+        statement=r"In networks trained with weight decay 5e-5, how are the free angles spread? Up to the symmetries of a "
+        r"pairing, $\arg\xi$ lies in $[0, \pi/4]$ and is published to gather at $\pi/4$; $\arg\nu$ lies in $[0, \pi/6]$ and is "
+        r"published to gather at 0 (there shown as $\pm\pi/3$, $\pm2\pi/3$).",
+        expected="measured",
+        found=FOUND_ANGLES,
+        quick=QUICK.replace(decay=[5e-5]),
+        seeds=MANY,
+        paper_seeds=SEEDS,
+        paper=PAPER.replace(decay=[5e-5]),
+        judge=judge_angles,
+        rivals={"spread evenly": even},
+        plot=plot_angles,
+        caption=r"Histograms over the frequencies of all runs: $\arg\xi$ of order-4 frequencies (left) and $\arg\nu$ of order-6 "
+        r"frequencies (right), folded by their symmetries.",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Settings and trials of CoGO that several claims files share."""

@@ -1,0 +1,268 @@
+"""Claims on the unconstrained-features model: where gradient flow and gradient descent end, and what room a simplex needs.
+
+The unconstrained-features model from a random start, by gradient flow or by gradient descent, to its end.
+
+"Measured" is the model's own loss, by automatic differentiation. Both numbers of classes and all dimensions share a program by
+masks. Features move K m times as fast as the mean of the loss would have it, so that a feature's rate does not depend on their
+number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting, sampling
+from jaxdyn.theories.collapse import measures, model
+from jaxdyn.theories.collapse.dynamics import minimum
+
+__all__ = ["CLAIMS", "NAMES", "Unconstrained", "judge", "judge_crosses", "judge_descent", "trial"]
+
+
+TIMES = (0.0, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+NAMES = measures.Collapse._fields
+
+
+@jd.setting
+class Unconstrained:
+    """A problem and its training.
+
+    Args:
+        classes: K, at most ``most``.
+        dim: d, at most ``width``.
+        decay: lambda.
+        imbalance: weight of each class of the first half over that of each of the others.
+        lr: step size of gradient descent; the flow needs none.
+        steps: of gradient descent.
+        each, most, width: features a class, largest numbers of classes and dimensions.
+    """
+
+    classes: jd.Swept = 3.0
+    dim: jd.Swept = 12.0
+    decay: jd.Swept = 0.01
+    imbalance: jd.Swept = 1.0
+    lr: jd.Swept = 0.5
+    steps: jd.Swept = 6000.0
+    each: int = 4
+    most: int = 10
+    width: int = 12
+
+    def __post_init__(self) -> None:
+        jd.require(self, 2 <= self.classes <= self.most, "classes is from 2 to most", "classes", "most")
+        jd.require(self, 1 <= self.dim <= self.width, "dim is from 1 to width", "dim", "width")
+        for name in ("decay", "imbalance", "lr", "steps"):
+            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+
+
+def gaps(logits: Float[Array, "K m K"], used: Array) -> tuple[Array, Array]:
+    """Least and largest difference of the right logit and another one."""
+    k = used.size
+    right = jnp.diagonal(logits, axis1=0, axis2=2).T[..., None]  # (K, m, 1)
+    others = (used[:, None] & used & ~jnp.eye(k, dtype=bool))[:, None, :]
+    difference = right - logits
+    return jnp.min(jnp.where(others, difference, jnp.inf)), jnp.max(jnp.where(others, difference, -jnp.inf))
+
+
+def lengths(p: model.Free, used: Array) -> tuple[Array, Array]:
+    """Least and largest squared length of a class mean and of a row of the classifier."""
+    squares = jnp.stack([jnp.sum(jnp.mean(p.h, 1) ** 2, -1), jnp.sum(p.w**2, -1)])
+    return jnp.min(jnp.where(used, squares, jnp.inf)), jnp.max(jnp.where(used, squares, -jnp.inf))
+
+
+def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
+    """Measures along the flow and at the end of gradient descent, beside the minimum."""
+    index, used = jnp.arange(s.most), jnp.arange(s.most) < s.classes
+    heavy = jnp.where(index < s.classes / 2, s.imbalance, 1.0) * used
+    weight, k = heavy / jnp.sum(heavy), jnp.asarray(s.classes, jnp.float64)
+    noise = sampling.normal(key, (s.most, s.each + 1, s.width)) * (jnp.arange(s.width) < s.dim) * used[:, None, None]
+    start = model.Free(0.5 * noise[:, 0], 0.5 * noise[:, 1:])
+    rate = model.Free(jnp.float64(1), k * s.each)
+    labels = jnp.repeat(index, s.each)
+
+    def loss(p: model.Free, weight: Array, used: Array, decay: Array) -> Array:
+        return model.loss(p, weight, used, decay)
+
+    args = (weight, used, jnp.asarray(s.decay, jnp.float64))
+    path = flow.gradient_flow(
+        loss, start, jnp.asarray(TIMES, jnp.float64), *args, rate=rate, rtol=1e-7, atol=1e-9, max_steps=40_000
+    )
+
+    def step(p: model.Free) -> model.Free:
+        g = jax.grad(loss)(p, *args)
+        return jax.tree.map(lambda x, d, r: x - s.lr * r * d, p, g, rate)
+
+    last = jax.lax.fori_loop(0, jnp.round(s.steps).astype(jnp.int32), lambda _, p: step(p), start)
+
+    def look(p: model.Free) -> dict[str, Array]:
+        z = model.logits(p, used)
+        m = measures.measure(p.h.reshape(-1, s.width), labels, p.w, z.reshape(-1, s.most), used)
+        (low, high), (least, most) = gaps(z, used), lengths(p, used)
+        ends = {"gap_low": low, "gap_high": high, "size_low": least, "size_high": most}
+        return m._asdict() | ends | {"objective": loss(p, *args)}
+
+    watched, ended = jax.vmap(look)(path.ys), look(last)
+    both = {"cosines": minimum.cosine(k), "gaps": minimum.gap(k, s.decay), "sizes": minimum.size(k, s.decay)}
+    predicted = {name: jd.named(jnp.stack([value, value]), "end") for name, value in both.items()} | {
+        "objective": minimum.least(k, s.decay),
+    }
+
+    def ends(o: dict[str, Array]) -> dict[str, Array]:
+        pairs = {"cosines": ("low", "high"), "gaps": ("gap_low", "gap_high"), "sizes": ("size_low", "size_high")}
+        return {name: jnp.stack([o[low], o[high]]) for name, (low, high) in pairs.items()}
+
+    flowed, descended = ends({n: v[-1] for n, v in watched.items()}), ends(ended)
+    measured = {n: jd.named(v, "end") for n, v in flowed.items()} | {"objective": watched["objective"][-1]}
+    predicted |= {f"{n}_descent": predicted[n] for n in (*both, "objective")}
+    measured |= {f"{n}_descent": jd.named(v, "end") for n, v in descended.items()} | {"objective_descent": ended["objective"]}
+    measured |= {"within": watched["within"][-1], "dual": watched["dual"][-1]}
+    measured |= {"within_descent": ended["within"], "dual_descent": ended["dual"]}
+    first = ends({n: v[0] for n, v in watched.items()})
+    recorded = {f"start_{n}": jd.named(v, "end") for n, v in first.items()}
+    recorded |= {f"start_{n}": watched[n][0] for n in ("within", "dual", "objective")}
+    recorded |= {f"path_{n}": jd.named(watched[n], "time") for n in ("within", "low", "high", "dual")}
+    return jd.observables(
+        predicted=predicted,
+        measured=measured,
+        recorded=recorded,
+        assumed={"room": jnp.asarray(s.dim - s.classes + 1, jnp.float64), "threshold": jnp.asarray(s.decay * k, jnp.float64)},
+        status=path.status,
+        coords={"end": ("least", "largest"), "time": TIMES},
+    )
+
+
+SETTLED = 1e-4
+
+
+def checks(ds: xr.Dataset, how: str) -> list[jd.Check]:
+    """Collapse, cosines, gaps of logits, lengths, duality and loss at the end."""
+    error = {n: abs(ds[f"measured_{n}{how}"] - ds[f"predicted_{n}{how}"]) for n in ("cosines", "gaps", "sizes", "objective")}
+    return [
+        jd.at_most("scatter within classes over that between them", ds[f"measured_within{how}"], SETTLED),
+        jd.at_most("cosines of centred class means, all pairs, against -1/(K - 1)", error["cosines"], SETTLED),
+        jd.at_most("right logit less every other one, against ln(1/decay - K + 1)", error["gaps"], SETTLED),
+        jd.at_most("squared lengths of class means and rows of W, against (1 - 1/K) ln(1/decay - K + 1)", error["sizes"], SETTLED),
+        jd.at_most("distance of classifier and class means, each over its norm", ds[f"measured_dual{how}"], SETTLED),
+        jd.at_most("loss less its minimum", error["objective"], SETTLED),
+    ]
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The end of the flow."""
+    return checks(ds, "")
+
+
+def judge_descent(ds: xr.Dataset) -> list[jd.Check]:
+    """The end of gradient descent."""
+    return checks(ds, "_descent")
+
+
+def judge_crosses(ds: xr.Dataset) -> list[jd.Check]:
+    """Cosines where the simplex has no room: least and largest of all pairs."""
+    ends = ds.measured_cosines
+    return [
+        jd.at_most("largest cosine of two class means, less 0", abs(ends.sel(end="largest")), SETTLED),
+        jd.at_most("least cosine of two class means, less -1", abs(ends.sel(end="least") + 1), SETTLED),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing moves."""
+    return started(ds, "")
+
+
+def still_descent(ds: xr.Dataset) -> xr.Dataset:
+    """The same for gradient descent."""
+    return started(ds, "_descent")
+
+
+def started(ds: xr.Dataset, how: str) -> xr.Dataset:
+    """The start in the place of the end."""
+    names = ("cosines", "gaps", "sizes", "within", "dual", "objective")
+    return ds.assign({f"measured_{n}{how}": ds[f"start_{n}"] for n in names})
+
+
+def other(cosine: float, how: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: another angle between class means."""
+    return lambda ds: ds.assign({f"predicted_cosines{how}": xr.full_like(ds[f"predicted_cosines{how}"], cosine)})
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Scatter within classes and cosines along the flow."""
+    left, right = fig.subplots(1, 2)
+    time = ds.time.values[1:]
+    axis = "classes" if "classes" in ds.dims else "seed"
+    for value, color in zip(np.atleast_1d(ds[axis].values), ("measured", "theory"), strict=False):
+        part = ds.sel({axis: value}).isel(time=slice(1, None))
+        label = f"K = {value:g}" if axis == "classes" else "runs"
+        plotting.band(left, time, np.maximum(part.path_within.transpose(..., "time"), 1e-20), label, color)
+        plotting.band(right, time, part.path_low.transpose(..., "time"), label, color)
+        plotting.band(right, time, part.path_high.transpose(..., "time"), "", color)
+        right.axhline(float(part.predicted_cosines.mean()), linestyle=":", color=plotting.COLORS["control"])
+    left.set(xscale="log", yscale="log", xlabel="t", ylabel="scatter within / between")
+    right.set(xscale="log", xlabel="t", ylabel="least and largest cosine")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Unconstrained, classes=[3.0, 10.0]),
+    seeds=8,
+    paper_seeds=32,
+    evidence="flow",
+    bounds="derived",  # the time left to settle
+    assumes=(jd.above("room", -0.5), jd.below("threshold", 1.0)),
+    source="arXiv:2008.08186 (the shape); the gap of the logits and the minimum derived",
+    plot=plot,
+    caption="Scatter of features within classes over that between class means, and least and largest cosine of two centred class "
+    "means along the gradient flow (dotted: -1/(K - 1)): median and central 90% of the runs.",
+)
+MODEL = "the unconstrained-features model (3 or 10 classes of 4 features in 12 dimensions, weight decay 0.01), from a random start"
+END = (
+    r"the features of a class coincide, all cosines of two centred class means are $-1/(K-1)$, the classifier is proportional "
+    r"to the class "
+    r"means, every right logit exceeds every other one by $c = \ln(1/\lambda - K + 1)$, class means and rows of the "
+    r"classifier have the squared length $c\,(K - 1)/K$, and the loss is its minimum: each to $10^{-4}$."
+)
+BREACHES = {
+    "half of the classes 10 times as heavy": {"imbalance": 10.0},
+    "no room for a simplex of 10 classes: 5 dimensions": {"dim": 5.0, "classes": 10.0},
+}
+
+CLAIMS = (
+    STUDY.claim(
+        id="collapse.flow",
+        statement=f"At t = 3000 of the gradient flow of {MODEL}, {END}",
+        judge=judge,
+        controls=BREACHES,
+        rivals={"nothing moves": still, "class means are orthogonal once centred": other(0.0, "")},
+    ),
+    STUDY.claim(
+        id="collapse.descent",
+        statement=f"After 6000 steps of gradient descent on {MODEL}, {END}",
+        evidence="network",
+        judge=judge_descent,
+        controls=BREACHES,
+        rivals={"nothing moves": still_descent, "class means are orthogonal once centred": other(0.0, "_descent")},
+    ),
+    STUDY.claim(
+        id="collapse.narrow",
+        statement="Where a simplex of 10 class means has no room, in 5 dimensions, what does the gradient flow of the "
+        "unconstrained-features model (4 features a class, weight decay 0.01) end at? A cross-polytope: the least cosine of "
+        "two class "
+        "means is -1 "
+        "and the largest 0.",
+        expected="measured",
+        quick=jd.grid(Unconstrained, classes=10.0, dim=5.0),
+        judge=judge_crosses,
+        assumes=(jd.below("threshold", 1.0),),
+        controls={"12 dimensions": {"dim": 12.0}},
+        rivals={"nothing moves": still},
+        found={"largest cosine of two class means, less 0": (0.0, 1e-4), "least cosine of two class means, less -1": (0.0, 1e-4)},
+    ),
+)

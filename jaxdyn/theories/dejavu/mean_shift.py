@@ -1,0 +1,114 @@
+r"""Claim on heads as mean shift: attention draws every cloud of tokens together, by a factor that can be said beforehand.
+
+One step of attention with keys equal to queries, on two clouds of tokens.
+
+With weights :math:`\propto e^{\beta x \cdot y}` over a Gaussian cloud :math:`y \sim N(\mu, \sigma^2)`, the mean of y is that of the
+tilted cloud: attention maps a token to
+
+.. math:: x \mapsto \mu + \beta \sigma^2 x,
+
+so every deviation from the mean shrinks by :math:`\beta\sigma^2`, and the cloud's mean moves to :math:`(1 + \beta\sigma^2) \mu`.
+Source: arXiv:2310.17157, section 3.3, for the picture (heads as mean shift); the factor: derived, for clouds far apart.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.nn import attention
+
+__all__ = ["CLAIMS", "Clouds", "judge", "trial"]
+
+
+@jd.setting
+class Clouds:
+    """Two Gaussian clouds in the plane with centres at +-(distance, 0), and attention of the inverse temperature ``beta``."""
+
+    beta: jd.Swept = 1.0
+    sigma: jd.Swept = 0.25
+    distance: jd.Swept = 3.0
+    tokens: int = 512  # in each cloud
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.beta >= 0 and self.sigma > 0, "beta is at least 0, sigma positive", "beta", "sigma")
+        jd.require(self, self.tokens >= 8, "tokens is at least 8", "tokens")
+
+
+def slope(before: Float[Array, "n d"], after: Float[Array, "n d"]) -> Float[Array, ""]:
+    """Factor by which deviations from the mean have grown, by least squares."""
+    a, b = (x - jnp.mean(x, 0) for x in (before, after))
+    return jnp.sum(a * b) / jnp.sum(jnp.square(a))
+
+
+def trial(s: Clouds, key: PRNGKeyArray) -> jd.Observables:
+    """Growth of deviations and of the mean, of one cloud, by one step of attention."""
+    x = s.sigma * jax.random.normal(key, (2 * s.tokens, 2), jnp.float64)
+    side = jnp.where(jnp.arange(2 * s.tokens) < s.tokens, 1.0, -1.0)
+    x = x.at[:, 0].add(s.distance * side)
+    query = x[:, None] * s.beta * 2**0.5  # attention divides by the root of the two entries
+    after = attention.attend(query, x[:, None], x[:, None])[0][:, 0]
+    here = slice(0, s.tokens)
+    mean = jnp.mean(x[here], 0)
+    variance = jnp.mean(jnp.square(x[here] - mean))
+    factor = s.beta * variance
+    return jd.observables(
+        predicted={"deviation": factor, "mean": 1 + factor},
+        measured={"deviation": slope(x[here], after[here]), "mean": jnp.mean(after[here], 0)[0] / mean[0]},
+        recorded={"before": jd.named(x, "token entry"), "after": jd.named(after, "token entry")},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Mean factors of deviations and of the mean over their predictions."""
+    deviation, mean = (ds[f"measured_{name}"] / ds[f"predicted_{name}"] for name in ("deviation", "mean"))
+    return [
+        jd.mean_within("factor of deviations over its prediction", deviation, over="seed", low=0.9, high=1.1),
+        jd.mean_within("factor of the cloud's mean over its prediction", mean, over="seed", low=0.99, high=1.01),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Tokens before and after one step; factors against their predictions."""
+    left, right = fig.subplots(1, 2)
+    run = plotting.first_run(ds)
+    for name, color in (("before", "third"), ("after", "measured")):
+        left.plot(*run[name].transpose("entry", "token").values, ".", markersize=3, color=plotting.COLORS[color], label=name)
+    left.set(xlabel="first entry", ylabel="second entry")
+    left.legend()
+    plotting.scatter(right, ds.predicted_deviation, ds.measured_deviation, label="runs", color="measured")
+    right.set(xlabel=r"$\beta\sigma^2$", ylabel="factor of deviations")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Clouds, beta=[0.7, 1.0, 1.4]),
+        paper=jd.grid(Clouds, beta=[0.7, 1.0, 1.4], sigma=[0.15, 0.25], tokens=2048),
+        seeds=48,
+        paper_seeds=128,
+        evidence="algebra",
+        source="derived; the picture: arXiv:2310.17157, section 3.3",
+    ).claim(
+        id="dejavu.mean_shift",
+        statement=r"One step of softmax attention with $K = Q = V$ and the inverse temperature $\beta \in \{0.7, 1, 1.4\}$ on two "
+        r"Gaussian clouds of 512 tokens, of standard deviation $\sigma = 0.25$ and centres 6 apart, shrinks deviations from a "
+        r"cloud's mean by $\beta\sigma^2$ and moves the mean to $(1 + \beta\sigma^2)\mu$: on average over draws within 10% and 1%. "
+        "(Attention on random tokens; no training. At a high temperature the two clouds merge instead.)",
+        bounds=jd.looked(at="0:32", confirmed="51000000:51000048"),
+        judge=judge,
+        controls={"a high temperature: the clouds merge": {"beta": 0.01}, "wide clouds that overlap": {"sigma": 1.5}},
+        rivals={
+            "nothing moves": jd.swap(predicted_deviation=1.0, predicted_mean=1.0),
+            "every token moves to its cloud's mean": jd.swap(predicted_deviation=1e-9, predicted_mean=1.0),
+        },
+        plot=plot,
+        caption="Left: tokens of one run before and after one step of attention. Right: factor of the deviations from a cloud's "
+        "mean against its prediction, one point a run.",
+    ),
+)

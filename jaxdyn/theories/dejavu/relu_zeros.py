@@ -1,0 +1,100 @@
+"""Claim on the zeros of ReLU units: they can be left out.
+
+A two-layer MLP with random weights, in full and by the units alone that are largest for each input.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+
+__all__ = ["CLAIMS", "Pruned", "judge", "trial"]
+
+
+WIDTH, INPUTS = 16, 4
+
+
+@jd.setting
+class Pruned:
+    """An MLP of ``hidden`` units, of which ``kept`` are used; ``offset`` moves all units up, so that more are active."""
+
+    unit: jd.Code = jd.code("relu", "gelu")
+    offset: jd.Swept = 0.0
+    shuffled: jd.Swept = 0.0  # 1: the units are those of another input
+    hidden: int = 64
+    kept: int = 48
+
+    def __post_init__(self) -> None:
+        jd.require(self, 1 <= self.kept <= self.hidden, "kept is between 1 and hidden", "kept", "hidden")
+
+
+def trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:
+    """Outputs in full, and by gathering the rows of the largest units of each input."""
+    k_x, k_in, k_out = jax.random.split(key, 3)
+    x = jax.random.normal(k_x, (INPUTS, WIDTH), jnp.float64)
+    w_in = jax.random.normal(k_in, (WIDTH, s.hidden), jnp.float64) / WIDTH**0.5
+    w_out = jax.random.normal(k_out, (s.hidden, WIDTH), jnp.float64)
+    before = x @ w_in + s.offset
+    units = jnp.where(s.unit == "relu", jax.nn.relu(before), jax.nn.gelu(before))
+    chosen = jnp.argsort(-jnp.abs(units), -1)[:, : s.kept]
+    chosen = jnp.where(s.shuffled > 0.5, jnp.roll(chosen, 1, 0), chosen)
+
+    def sparse(units: Float[Array, " hidden"], rows: Array) -> Float[Array, " d"]:
+        return units[rows] @ w_out[rows]
+
+    return jd.observables(
+        predicted={"output": jd.named(units @ w_out, "input entry")},
+        measured={"output": jd.named(jax.vmap(sparse)(units, chosen), "input entry")},
+        recorded={"active": jd.named(jnp.sum(units != 0, -1), "input"), "none": jd.named(jnp.zeros_like(x), "input entry")},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Outputs by the chosen units against those in full; gate: no input has more active units than are kept."""
+    return [
+        jd.gate("active units of an input", ds.active, at_most=48),
+        jd.at_most("output by the chosen units: relative error", jd.relative_error(ds, "output", "entry"), 1e-12),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Outputs by the chosen units against those in full; how many units are active."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_output, ds.measured_output, label="outputs", color="measured", log=False)
+    left.set(xlabel="output by all units", ylabel="output by the chosen units")
+    right.hist(ds.active.values.ravel(), bins=20, color=plotting.COLORS["measured"])
+    right.set(xlabel="active units of 64", ylabel="inputs")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Pruned),
+        paper=jd.grid(Pruned, hidden=64),
+        seeds=64,
+        paper_seeds=128,
+        evidence="algebra",
+        bounds="derived",
+        source="arXiv:2310.17157, section 3.1 (contextual sparsity of ReLU MLPs)",
+    ).claim(
+        id="dejavu.relu_zeros",
+        statement="A two-layer ReLU MLP of 64 units gives the same output, to rounding, if for every input only the rows of its 48 "
+        "largest units are multiplied, as long as no more are active. (An identity at random weights; no training. It is the "
+        "input's own units that count: those of another input do not do, nor do 48 GELU units.)",
+        judge=judge,
+        controls={
+            "GELU units": {"unit": "gelu"},
+            "the units of another input": {"shuffled": 1.0},
+            "more units are active than are kept": {"offset": 1.5},
+        },
+        rivals={"the chosen units give nothing": jd.swap(predicted_output="none")},
+        plot=plot,
+        caption="Left: outputs by the 48 largest units against those by all 64. Right: active units by input, all runs.",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Settings and trials of the claims on contextual sparsity."""

@@ -1,0 +1,159 @@
+r"""Claims on where :math:`\mu` stays bounded: with Coconut's loss, judged at t = 1e12, with and without nu."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.emer.search_flow import SearchFlow, trial
+
+__all__ = ["CLAIMS", "judge_limit", "judge_sparse", "judge_unlearned"]
+
+SETTLED = 1e-8
+
+
+def late_move(ds: xr.Dataset) -> xr.DataArray:
+    """Movement of mu over the last decade of time."""
+    last: xr.DataArray = abs(ds.measured_mu.isel(time=-1) - ds.measured_mu.isel(time=-2))
+    return last
+
+
+def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
+    """Mu at the end against its limit."""
+    return [jd.at_most("mu at t = 1e12 against its limit", abs(ds.measured_limit - ds.predicted_limit), SETTLED)]
+
+
+def judge_sparse(ds: xr.Dataset) -> list[jd.Check]:
+    """Mu at the end against the root, its movement late, and that it never falls."""
+    return [
+        *judge_limit(ds),
+        jd.at_most("movement of mu over the last decade of time", late_move(ds), SETTLED),
+        jd.at_least("rise of mu from one time to the next", ds.measured_mu.diff("time"), -SETTLED),
+    ]
+
+
+def judge_unlearned(ds: xr.Dataset) -> list[jd.Check]:
+    """The same with a root below zero: mu never rises."""
+    return [
+        *judge_limit(ds),
+        jd.at_most("movement of mu over the last decade of time", late_move(ds), SETTLED),
+        jd.at_most("rise of mu from one time to the next", ds.measured_mu.diff("time"), SETTLED),
+        jd.at_most("mu after t = 0", ds.measured_mu.isel(time=slice(1, None)), 0.0),
+    ]
+
+
+def judge_joint(ds: xr.Dataset) -> list[jd.Check]:
+    """Mu of the full matrix at the end, and its movement late."""
+    return [
+        *judge_limit(ds),
+        jd.at_most("movement of mu over the last decade of time", late_move(ds), SETTLED),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: mu stays zero, in the theory and at every time."""
+    return ds.assign(predicted_limit=xr.zeros_like(ds.predicted_limit))
+
+
+def grows(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: mu grows like the logarithm of time, at the rate of a demonstrated vertex of the highest degree."""
+    return ds.assign(predicted_limit=ds.predicted_late.broadcast_like(ds.predicted_limit))
+
+
+def rises(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: mu first increases, in dense graphs as well."""
+    return ds.assign(predicted_limit=abs(ds.predicted_limit))
+
+
+def logarithmic(ds: xr.Dataset) -> xr.Dataset:
+    """A control: in the place of the flow, a mu that grows like the logarithm of time, from where the flow is at t = 10."""
+    first, slope = ds.measured_mu.isel(time=1, drop=True), ds.predicted_slope
+    path = first + slope * np.log(np.maximum(ds.time, 10.0) / 10)
+    path = path.transpose(*ds.measured_mu.dims).where(ds.time >= 10, ds.measured_mu)
+    return ds.assign(measured_mu=path, measured_limit=path.isel(time=-1, drop=True))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Mu along the flow, and its end against the limit."""
+    left, right = fig.subplots(1, 2)
+    paths = ds.measured_mu.isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
+    left.semilogx(ds.time.values[1:], paths, color=plotting.COLORS["measured"], linewidth=1.0, alpha=0.6)
+    left.set(xlabel="t", ylabel=r"$\mu$")
+    limit = ds.predicted_limit.isel(form=0) if "form" in ds.predicted_limit.dims else ds.predicted_limit
+    plotting.scatter(right, limit, ds.measured_limit, label="runs", color="measured", log=False)
+    right.set(xlabel=r"limit of $\mu$", ylabel=r"$\mu$ at $t = 10^{12}$")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(SearchFlow, target="middle", train="diagonal", inside=[2.0, 3.0], density=0.2),
+    seeds=4,
+    paper_seeds=32,
+    evidence="flow",
+    bounds="derived",  # the flow contracts to its fixed point, where the solver's error is rounding
+    form="alone",
+    source="arXiv:2509.23365, Theorem 1",
+    plot=plot,
+    caption=r"$\mu$ along the gradient flow, one line a run, and at its end against its limit.",
+)
+SETUP = (
+    "In the gradient flow of the searching layer with Coconut's loss and vertices renamed at random (7 vertices, random digraphs)"
+)
+FULL = jd.grid(SearchFlow, target="middle", train="full", inside=[2.0, 3.0], density=0.6)
+
+CLAIMS = (
+    STUDY.claim(
+        id="emer.bounded",
+        statement=rf"{SETUP}, where the diagonal of the matrix is trained and $F(0) < d_p < d_{{max}}$, $\mu$ never falls and ends "
+        r"at the root of $F(\mu^*) = d_p$: it is there to $10^{-8}$ at $t = 10^{12}$, and does not move by more over the last "
+        "decade.",
+        judge=judge_sparse,
+        assumes=(jd.above("below_top", 0.0), jd.above("above_mean", 0.0)),
+        controls={
+            "the demonstrated vertex has the highest degree": {"target": "top"},
+            "Coconut-BFS": {"loss": "bfs"},
+            "few edges lead to the demonstrated vertex of a dense graph": {"target": "low", "density": 0.8, "inside": 3.0},
+        },
+        rivals={"nothing moves": still, "mu grows like the logarithm of time": grows},
+    ),
+    STUDY.claim(
+        id="emer.unlearned",
+        statement=rf"{SETUP}, where the diagonal of the matrix is trained and $d_p < F(0)$, as in dense graphs, the layer unlearns "
+        r"local search: $\mu$ is negative from the start, never rises, and ends at the negative root of $F(\mu^*) = d_p$ to "
+        "$10^{-8}$.",
+        quick=jd.grid(SearchFlow, target="low", train="diagonal", density=0.8),
+        judge=judge_unlearned,
+        assumes=(jd.below("above_mean", 0.0),),
+        controls={"a sparse graph": {"density": 0.0}, "Coconut-BFS": {"loss": "bfs"}, "mu grows": logarithmic},
+        rivals={"nothing moves": still, "mu first increases": rises},
+    ),
+    STUDY.claim(
+        id="emer.bounded_full",
+        statement=rf"{SETUP}, where the full matrix is trained and the demonstrated vertex lies inside the convex hull of the "
+        r"features $(a_v, b_v)$ of all vertices, $\mu$ is bounded as well: at $t = 10^{12}$ it is at the limit of the two "
+        r"equations to $10^{-8}$ and does not move by more over the last decade.",
+        quick=FULL,
+        seeds=12,  # a third of the graphs lie inside the assumptions
+        form="joint",
+        judge=judge_joint,
+        assumes=(jd.below("hull_gap", -0.05),),
+        controls={"the demonstrated vertex is on the hull": {"target": "top", "density": 0.1}},
+        rivals={"nothing moves": still, "mu grows like the logarithm of time": grows},
+    ),
+    STUDY.claim(
+        id="emer.bounded_beyond",
+        statement=rf"{SETUP}, where the full matrix is trained, beyond the theorem's assumption of $\nu = 0$, $\mu$ ends at the "
+        r"root of $F(\mu^*) = d_p$ where $F(0) < d_p < d_{max}$ and the demonstrated vertex lies inside the hull of the features "
+        r"$(a_v, b_v)$.",
+        quick=FULL,
+        seeds=12,  # a third of the graphs lie inside the assumptions
+        judge=judge_joint,
+        expected="refuted",
+        counterpart="joint",
+        assumes=(jd.below("hull_gap", -0.05), jd.above("below_top", 0.0), jd.above("above_mean", 0.0)),
+        rivals={},
+    ),
+)

@@ -1,0 +1,220 @@
+r"""Claims on the form of gradients: exact for reversible networks with squared errors, of first order for the softmax.
+
+Gradients of trained chains of layers against their form, and of the cross-entropy at small logits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats, train
+from jaxdyn.theories.galore import model
+from jaxdyn.theories.galore.dynamics import gradient
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Chain", "Logits", "chain_trial", "logits_trial"]
+
+
+POINTS = 8
+
+
+@jd.setting
+class Chain:
+    """A chain of layers, trained by gradient descent on random targets."""
+
+    layer: jd.Code = jd.code(*model.LAYERS)
+    lr: jd.Swept = 0.01
+    depth: int = 3
+    width: int = 6
+    steps: int = 100
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, self.depth >= 2, "depth is at least 2", "depth")
+        jd.require(self, self.width >= 2 and self.steps >= 1, "width is at least 2, steps at least 1", "width", "steps")
+
+
+@jd.setting
+class Logits:
+    """A random ReLU chain whose logits have the standard deviation ``size`` times ``amplify``."""
+
+    size: jd.Swept = 0.01
+    amplify: jd.Swept = 1.0
+    depth: int = 3
+    classes: int = 10
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.size > 0, "size is positive", "size")
+        jd.require(self, self.amplify > 0, "amplify is positive", "amplify")
+        jd.require(self, self.depth >= 2 and self.classes >= 2, "both are at least 2", "depth", "classes")
+
+
+def chain_trial(s: Chain, key: PRNGKeyArray) -> jd.Observables:
+    """The gradient of every layer after training, by differentiation and by the form."""
+    k_w, k_x, k_y, k_b = jax.random.split(key, 4)
+    x, y = (jax.random.normal(k, (POINTS, s.width), jnp.float64) for k in (k_x, k_y))
+    bias = jax.random.normal(k_b, (s.depth, s.width), jnp.float64)
+
+    def loss(w: jax.Array) -> jax.Array:
+        return model.squared(w, x, y, s.layer.index, bias)
+
+    start = model.init(k_w, s.depth, s.width)
+    tx = optax.sgd(s.lr)
+    step = train.make_step(loss, tx)
+    trained = jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), train.init(tx, start)).params
+    shift = jnp.where(s.layer == "bias", 1.0, 0.0) * bias
+    a, b = gradient.squared_parts(trained, x, y, s.layer.index, shift)
+    return jd.observables(
+        predicted={"gradient": jd.named(a - b, "place row col")},
+        measured={"gradient": jd.named(-jax.grad(loss)(trained), "place row col")},
+        recorded={"targets_alone": jd.named(a, "place row col"), "loss": loss(trained) / loss(start)},
+        status=train.finite_status(trained),
+    )
+
+
+def logits_trial(s: Logits, key: PRNGKeyArray) -> jd.Observables:
+    """Gradients of the cross-entropy, their form, and the best gamma."""
+    k_w, k_x, k_y = jax.random.split(key, 3)
+    x = jax.random.normal(k_x, (POINTS, s.classes), jnp.float64)
+    y = jax.nn.one_hot(jax.random.randint(k_y, (POINTS,), 0, s.classes), s.classes, dtype=jnp.float64)
+    w = model.init(k_w, s.depth, s.classes)
+    zero = jnp.zeros((s.depth, s.classes), jnp.float64)
+    out = jax.vmap(lambda x: model.chain(w, x, 0, zero))(x)
+    w = w.at[-1].multiply(s.size * s.amplify / jnp.std(out))
+    a, b = gradient.softmax_parts(w, x, y)
+    g = -jax.grad(model.cross_entropy)(w, x, y)
+    return jd.observables(
+        predicted={"linear": jd.named(b, "place row col")},
+        measured={"linear": jd.named(a - g, "place row col")},
+        recorded={"gradient": jd.named(g, "place row col")},
+    )
+
+
+ENTRIES = "place row col"
+SIZES = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1]
+
+
+def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
+    """The gradients of all layers; gate: training has lowered the loss, on average over runs."""
+    return [
+        jd.gate("loss after training over loss before, mean over runs", ds.loss.mean("seed"), at_most=0.99),
+        jd.at_most("relative error of the gradients", jd.relative_error(ds, "gradient", "row col"), 1e-10),
+    ]
+
+
+def residual(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """The best gamma, and what the linear term with it leaves, relative to what it should be."""
+    product = (ds.measured_linear * ds.predicted_linear).sum(ENTRIES.split(), min_count=1)
+    norm = (ds.predicted_linear**2).sum(ENTRIES.split(), min_count=1)
+    gamma = xr.where(norm == 0, 0.0, product / norm)  # no multiple of a linear term that vanishes explains anything
+    size = (ds.measured_linear**2).sum(ENTRIES.split(), min_count=1)
+    rest = ((ds.measured_linear - gamma * ds.predicted_linear) ** 2).sum(ENTRIES.split(), min_count=1)
+    return gamma, (rest / size) ** 0.5
+
+
+def judge_logits(ds: xr.Dataset) -> list[jd.Check]:
+    """Gamma at small logits, and the order of the remainder in the size of the logits."""
+    jd.need(ds, size=SIZES)
+    gamma, rest = residual(ds)
+    slopes = stats.loglog_slope(ds["size"], rest, "size")
+    return [
+        jd.mean_within("best gamma at logits of size 0.01", gamma.sel(size=0.01), over="seed", low=0.99, high=1.01),
+        jd.mean_within("order of the remainder in the size of the logits", slopes, over="seed", low=0.9, high=1.1),
+    ]
+
+
+def plot_chain(ds: xr.Dataset, fig: Figure) -> None:
+    """Entries of the gradients, form against differentiation; relative errors by depth."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel(seed=slice(0, 8))
+    plotting.scatter(left, one.predicted_gradient, one.measured_gradient, label="entries of the gradients", color="measured")
+    left.set(xlabel="form", ylabel="differentiation")
+    error = jd.relative_error(ds, "gradient", "row col")
+    for i, depth in enumerate(np.atleast_1d(ds.depth.values)):
+        part = error.sel(depth=depth) if "depth" in error.dims else error
+        values = part.values.ravel()
+        values = values[np.isfinite(values)]
+        right.plot(np.full(values.size, i), np.maximum(values, 1e-18), "o", color=plotting.COLORS["measured"], alpha=0.3)
+    right.axhline(1e-10, color=plotting.COLORS["theory"], linestyle="--", label="bound")
+    right.set_xticks(range(np.size(ds.depth.values)), [str(d) for d in np.atleast_1d(ds.depth.values)])
+    right.set(yscale="log", xlabel="layers", ylabel="relative error")
+
+
+def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
+    """The remainder over the size of the logits, and gamma."""
+    left, right = fig.subplots(1, 2)
+    gamma, rest = residual(ds)
+    size = ds["size"].values
+    plotting.band(left, size, rest.transpose(..., "size"), "remainder", "measured")
+    left.plot(size, 0.4 * size, "--", color=plotting.COLORS["theory"], label="slope 1")
+    left.set(xscale="log", yscale="log", xlabel="standard deviation of the logits", ylabel="remainder / linear term")
+    plotting.band(right, size, gamma.transpose(..., "size"), r"best $\gamma$", "measured")
+    right.axhline(1, color=plotting.COLORS["theory"], linestyle="--")
+    right.set(xscale="log", xlabel="standard deviation of the logits", ylabel=r"$\gamma$")
+
+
+CHAINS = jd.Study(
+    trial=chain_trial,
+    quick=jd.grid(Chain, depth=[2, 5], layer=["relu", "leaky"]),
+    paper=jd.grid(Chain, depth=[2, 3, 4, 5], layer=["relu", "leaky"], width=16, steps=1000),
+    seeds=128,
+    paper_seeds=128,
+    evidence="network",
+    bounds="derived",  # rounding errors in double precision
+    source="arXiv:2403.03507, theorem 3.2",
+)
+LOGITS = jd.Study(
+    trial=logits_trial,
+    quick=jd.grid(Logits, size=SIZES),
+    paper=jd.grid(Logits, size=SIZES, depth=[2, 3, 5]),
+    seeds=128,
+    paper_seeds=256,
+    evidence="algebra",
+    bounds="derived",
+    source="arXiv:2403.03507, lemma 3.3; the remainder's order: derived",
+)
+
+CLAIMS = (
+    CHAINS.claim(
+        id="galore.grad_form_l2",
+        statement=r"In networks of 2, 3 and 5 layers without biases, with ReLU or leaky ReLU units and trained by gradient descent "
+        r"on squared errors, the negative gradient of every layer is $\frac1N \sum_i (J^\top y - J^\top J\, W_l f_{l-1}) "
+        r"f_{l-1}^\top$, with $J$ the product of the weights and active units after that layer.",
+        judge=judge_chain,
+        controls={
+            "biases": {"layer": "bias"},
+            "layer norm": {"layer": "layernorm"},
+            "units weighted by a softmax": {"layer": "softmax"},
+        },
+        rivals={"the gradient does not feel the weights: targets alone": jd.swap(predicted_gradient="targets_alone")},
+        plot=plot_chain,
+        caption="Left: entries of all layers' gradients, form against differentiation, 8 seeds. Right: relative error of every "
+        "layer's gradient by the number of layers, one point a layer and run (below 1e-18 drawn there); dashed: the bound.",
+    ),
+    LOGITS.claim(
+        id="galore.grad_form_softmax",
+        statement=r"In random ReLU networks at small logits, the negative gradient of the cross-entropy of $K$ classes is $\frac1N "
+        r"\sum_i (J^\top P y - \frac{\gamma}{K} J^\top P J\, W_l f_{l-1}) f_{l-1}^\top$ with $P = I - 11^\top/K$, up to a "
+        r"remainder of first order in the size of the logits, relative to the second term; $\gamma$ is 1 within 1% on average at "
+        r"logits of standard deviation 0.01. (An identity to first order, at random weights; no training.)",
+        judge=judge_logits,
+        controls={"logits 1000 times as large": {"amplify": 1000.0}},
+        rivals={
+            "the gradient does not feel the weights": jd.swap(predicted_linear="gradient"),
+            "without the factor 1/K": lambda ds: ds.assign(predicted_linear=ds.predicted_linear * 10),
+        },
+        plot=plot_logits,
+        caption=r"Left: what the linear term with the best $\gamma$ leaves, relative to that term, against the logits' standard "
+        r"deviation; median and central 90% of the runs, and slope 1. Right: the best $\gamma$.",
+    ),
+)

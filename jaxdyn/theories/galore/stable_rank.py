@@ -1,0 +1,184 @@
+r"""Claims on gradient descent on quadratics, the reduced form of GaLore's theory: how the gradient's stable rank falls."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.galore.descent import Quadratic, bound_trial, descent_trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+SMALL = 1e-5  # of the gradient at the start: below, rounding errors (1e-16 of it) are no longer small beside the gradient
+LATE = 1e-3  # of the part that decays, relative to the part that is kept, from which a bound should be tight
+
+
+def judge_exact(ds: xr.Dataset) -> list[jd.Check]:
+    """The gradient against the closed form, while it is not yet rounding errors."""
+    error = jd.relative_error(ds, "gradient", "row col").where(ds.remaining > SMALL)
+    return [jd.at_most("relative error of the gradient", error, 1e-9)]
+
+
+def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
+    """The bound while the gradient is not yet rounding errors, and how far above the stable rank it is late."""
+    excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL)
+    loose = (ds.predicted_bound / ds.measured_bound - 1).where((ds.remaining > SMALL) & (ds.delta < LATE))
+    return [
+        jd.at_most("stable rank less its bound", excess, 1e-9),
+        jd.at_most("bound over stable rank, less 1, once all else has decayed to 0.1%", loose, 0.01),
+    ]
+
+
+def judge_rate(ds: xr.Dataset) -> list[jd.Check]:
+    """The rate at which the stable rank approaches its limit: of first order."""
+    return [jd.at_most("rate of the stable rank: relative error", jd.relative_error(ds, "first_order"), 0.02)]
+
+
+def judge_rank_one(ds: xr.Dataset) -> list[jd.Check]:
+    """The rate at which the stable rank approaches its limit: of second order."""
+    return [jd.at_most("rate of the stable rank: relative error", jd.relative_error(ds, "second_order"), 0.02)]
+
+
+def as_at_start(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the stable rank stays at its start."""
+    return ds.assign(predicted_bound=ds.rank_start.broadcast_like(ds.predicted_bound).transpose(*ds.predicted_bound.dims))
+
+
+def plot_exact(ds: xr.Dataset, fig: Figure) -> None:
+    """Norms of the gradients along descent, closed form and differentiation; the largest relative error of every run."""
+    left, right = fig.subplots(1, 2)
+    part = ds.isel(seed=slice(0, 8))
+    part = part if "step" not in part.dims else part.isel(step=0)
+    for name, style in (("measured_gradient", "o"), ("predicted_gradient", "-")):
+        norms = np.sqrt((part[name] ** 2).sum(("row", "col"))).transpose("time", ...).values.reshape(ds.sizes["time"], -1)
+        color = plotting.COLORS["measured" if style == "o" else "theory"]
+        left.plot(norms, style, color=color, markersize=3, alpha=0.5)
+    left.set(yscale="log", xlabel="sample along descent", ylabel=r"$\|G\|_F$")
+    error = jd.relative_error(ds, "gradient", "row col").max("time").values.ravel()
+    right.hist(np.log10(error[np.isfinite(error)]), bins=30, color=plotting.COLORS["measured"])
+    right.set(xlabel=r"$\log_{10}$ of the largest relative error", ylabel="runs")
+
+
+def plot_bound(ds: xr.Dataset, fig: Figure) -> None:
+    """Stable ranks along descent and the bound, by problem."""
+    kinds = np.atleast_1d(ds.kind.values) if "kind" in ds.coords else ["random"]
+    axes = np.atleast_1d(fig.subplots(1, len(kinds), sharey=True))
+    for ax, kind in zip(axes, kinds, strict=True):
+        part = ds.sel(kind=kind) if "kind" in ds.dims else ds
+        part = part.isel(step=0) if "step" in part.dims else part
+        time = np.arange(part.sizes["time"])
+        plotting.band(ax, time, part.measured_bound.transpose(..., "time"), "stable rank", "measured")
+        bound = part.predicted_bound if "form" not in part.predicted_bound.dims else part.predicted_bound.isel(form=-1)
+        plotting.band(ax, time, bound.transpose(..., "time"), "bound", "theory", linestyle="--")
+        ax.set(title=str(kind), xlabel="sample along descent")
+    axes[0].set_ylabel("stable rank")
+
+
+def plot_rate(ds: xr.Dataset, fig: Figure) -> None:
+    """Measured rates against predicted ones."""
+    ax = fig.subplots()
+    name = "first" if "pair" in np.atleast_1d(ds.kind.values if "kind" in ds.coords else "pair") else "second"
+    plotting.scatter(ax, ds[f"predicted_{name}_order"], ds[f"measured_{name}_order"], label="one run", color="measured")
+    ax.set(xlabel="predicted rate a step", ylabel="measured rate a step")
+
+
+STEP = jd.below("step_over_limit", 1.0)
+STUDY = jd.Study(
+    trial=descent_trial,
+    quick=jd.grid(Quadratic, step=[0.5, 0.9]),
+    paper=jd.grid(Quadratic, step=[0.2, 0.5, 0.9], rows=[5, 8], cols=[4, 8]),
+    seeds=128,
+    paper_seeds=512,
+    evidence="reduced",
+    bounds="derived",
+    assumes=(STEP, jd.above("kept_share", 1e-6)),
+    source="arXiv:2403.03507, lemma 3.4",
+)
+ALL = jd.grid(Quadratic, step=[0.5, 0.9], kind=["random", "entries", "pair"])
+
+BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
+    id="galore.stable_rank_bound",
+    statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$ and positive "
+    r"semidefinite $B_i$, $C_i$, with a step size below $2 / (\lambda_2 + \lambda_{max})$: $\mathrm{sr}(G_t) \le "
+    r"(\|G_\parallel\|_F^2 + \delta_t^2) / (\|G_\parallel\|_2 - \delta_t)^2$ while $\delta_t < \|G_\parallel\|_2$, where "
+    r"$G_\parallel$ is the part of $G_0$ in the lowest eigenspace and $\delta_t = [(1-\eta\lambda_2)/(1-\eta\lambda_1)]^t \|G_0 - "
+    r"G_\parallel\|_F$. Once $\delta_t$ is below 0.1% of $\|G_\parallel\|_2$ the bound is at most 1% above the stable rank.",
+    source="derived, in place of arXiv:2403.03507, lemma 3.4, with the condition on the step size that it needs",
+    quick=ALL,
+    paper=ALL,
+    form="corrected",
+    judge=judge_bound,
+    controls={r"step sizes above $2 / (\lambda_2 + \lambda_{max})$ that still converge": {"step": 1.14, "kind": "entries"}},
+    rivals={"nothing moves: the stable rank of the start": as_at_start},
+    plot=plot_bound,
+    caption="Stable rank of the gradient along gradient descent and the bound, medians and central 90% of the runs, for three "
+    "kinds of problems: Wishart matrices, an eigenvalue for every entry, and pairs of 2 × 2 matrices near the counterexample.",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="galore.gd_exact",
+        statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$, $B_i$, "
+        r"$C_i$, $\mathrm{vec}\,G_t = (I - \eta S)^t\, \mathrm{vec}\,G_0$ with $S = \frac1N \sum_i C_i \otimes B_i$, to a relative "
+        r"precision of $10^{-9}$ over 120 steps or until it has fallen by $10^5$.",
+        judge=judge_exact,
+        controls={"$A$ depends on the weights": {"bend": 0.1}},
+        rivals={
+            "nothing moves": jd.swap(predicted_gradient="still"),
+            "gradient flow: exp(-ηSt)": jd.swap(predicted_gradient="flow"),
+        },
+        plot=plot_exact,
+        caption="Left: norm of the gradient along descent, by differentiation (points) and closed form (lines), 8 runs. Right: the "
+        "largest relative error along each run.",
+    ),
+    BOUND,
+    BOUND.as_printed(
+        id="galore.stable_rank_bound_as_printed",
+        form="printed",
+        printed=r"Lemma 3.4: $\mathrm{sr}(G_t) \le \mathrm{sr}(G_{t_0}^\parallel) + \left(\frac{1-\eta\lambda_2}{1-\eta\lambda_1}"
+        r"\right)^{2(t-t_0)} \frac{\|G_0 - G_{t_0}^\parallel\|_F^2}{\|G_{t_0}^\parallel\|_2^2}$",
+        statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$, with distinct eigenvalues "
+        r"and a step size below $2 / (\lambda_2 + \lambda_{max})$, $\mathrm{sr}(G_t) \le \mathrm{sr}(G_\parallel) + "
+        r"[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t} \|G_0 - G_\parallel\|_F^2 / \|G_\parallel\|_2^2$.",
+        source="arXiv:2403.03507, lemma 3.4",
+    ),
+    STUDY.claim(
+        id="galore.stable_rank_rate",
+        statement=r"In the reduced dynamics of gradient descent near the 2 × 2 counterexample, where the lowest eigenvector "
+        r"$G_\parallel$ has rank 2, the stable rank approaches that of $G_\parallel$ like "
+        r"$[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$, with $\lambda$ the eigenvalue of the rest of $G$: the exponent is $t$, not "
+        "the $2t$ of the published bound.",
+        source="derived; the exponent compared with: arXiv:2403.03507, lemma 3.4",
+        quick=jd.grid(Quadratic, kind="pair", step=0.4, every=1, flip=[0.0, 1.0]),
+        paper=jd.grid(Quadratic, kind="pair", step=[0.3, 0.4, 0.45], every=1, flip=[0.0, 1.0]),
+        judge=judge_rate,
+        controls={"a lowest eigenvector of rank 1": {"kind": "entries", "every": 3}},
+        rivals={"nothing moves": jd.swap(predicted_first_order=0.0), "exponent 2t": jd.scaled(predicted_first_order=2.0)},
+        plot=plot_rate,
+        caption="Slope of the logarithm of the stable rank's distance from its limit over steps, against its prediction; one point "
+        "a run.",
+    ),
+    STUDY.claim(
+        id="galore.rank1",
+        statement=r"In the reduced dynamics of gradient descent whose lowest eigenvector is one product $yz^\top$, and whose "
+        r"second one shares neither factor, the gradient becomes one of rank 1, and its stable rank approaches 1 like "
+        r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$, within 2% of that rate.",
+        source="arXiv:2403.03507, corollary to lemma 3.4 (low rank); the condition on the second eigenvector: derived",
+        quick=jd.grid(Quadratic, kind="entries", step=[0.5, 0.9]),
+        paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8], every=6),
+        assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03)),
+        judge=judge_rank_one,
+        controls={"a lowest eigenvector of rank 2": {"kind": "pair", "every": 1, "step": 0.4}},
+        rivals={"nothing moves": jd.swap(predicted_second_order=0.0), "exponent t": jd.scaled(predicted_second_order=0.5)},
+        plot=plot_rate,
+        caption="Slope of the logarithm of the stable rank's distance from 1 over steps, against its prediction; one point a run.",
+    ),
+)

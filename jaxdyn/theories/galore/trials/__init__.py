@@ -1,1 +1,0 @@
-"""Settings and trials of GaLore's claims."""

@@ -1,1 +1,0 @@
-"""What the construction predicts: waves, margins, accuracy."""

@@ -1,1 +1,0 @@
-"""Constructed networks of several moduli and widths."""

@@ -1,0 +1,44 @@
+"""The claim that the constructed network's logits are sums of waves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.gromov.constructed import FREE, STUDY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Every logit of every pair."""
+    return [jd.at_most("relative error of the logits", jd.relative_error(ds, "logits", "pair class"), 1e-12)]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """All logits of the first network."""
+    first = plotting.first_run(ds)
+    plotting.scatter(fig.subplots(), first.predicted_logits, first.measured_logits, "network")
+
+
+CLAIMS = (
+    STUDY.claim(
+        id="gromov.waves",
+        statement=r"The logits of the constructed network are sums of nine cosine waves for each hidden node, of which "
+        r"$\frac12\cos\theta(a+b-c)$ is free of the random phases: an identity, to rounding.",
+        source="arXiv:2301.02679, equation 11",
+        judge=judge,
+        bounds="derived",
+        controls=FREE,
+        rivals={"no other wave than the one without a random phase": jd.swap(predicted_logits="coherent")},
+        plot=plot,
+        caption="Logits of one network (first seed, smallest modulus) against their sums of waves: one dot for each pair of "
+        "operands and class. On the line both agree.",
+    ),
+)

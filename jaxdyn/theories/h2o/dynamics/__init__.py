@@ -1,1 +1,0 @@
-"""What greedy choices reach, and the optimum by enumeration."""

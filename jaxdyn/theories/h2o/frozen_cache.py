@@ -1,0 +1,94 @@
+"""Claim on a cache of heavy hitters without a budget for recent tokens: it freezes.
+
+One head with random queries and keys reads a stream through a cache that keeps heavy hitters: which tokens are left.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.nn import cache
+from jaxdyn.nn.decoder import Decoder
+
+__all__ = ["CLAIMS", "Stream", "judge", "trial"]
+
+
+@jd.setting
+class Stream:
+    """Random logits of the standard deviation ``spread``; the last ``recent`` tokens are kept, the current one included."""
+
+    recent: jd.Swept = 1.0
+    spread: jd.Swept = 0.5
+    size: int = 8
+    tokens: int = 96
+
+    def __post_init__(self) -> None:
+        jd.require(self, 2 <= self.size < self.tokens, "size is at least 2 and below tokens", "size", "tokens")
+        jd.require(self, 1 <= self.recent <= self.size, "recent is between 1 and size", "recent", "size")
+        jd.require(self, self.spread >= 0, "spread is at least 0", "spread")
+
+
+def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
+    """Numbers of the kept tokens at the end, sorted, and those of a cache whose heavy part never changed."""
+    k_q, k_k = jax.random.split(key)
+    shape = Decoder(vocabulary=2, width=4, layers=1, heads=1, hidden=1, position="none", dtype="float64")
+    policy = cache.Policy(kind="h2o", size=s.size, recent=jnp.asarray(s.recent).astype(jnp.int32))
+    queries, keys = (jax.random.normal(k, (s.tokens, 1, 4), jnp.float64) for k in (k_q, k_k))
+    empty = jax.tree.map(lambda x: x[0], cache.start(shape, policy).layers)
+
+    def read(layer: cache.Layer, one: tuple[jax.Array, jax.Array, jax.Array]) -> tuple[cache.Layer, None]:
+        time, q, k = one
+        return cache.attend(shape, policy, layer, time, s.spread * q, k, k)[1], None
+
+    layer, _ = jax.lax.scan(read, empty, (jnp.arange(s.tokens, dtype=jnp.int32), queries, keys))
+    place, gone = jnp.arange(s.size), s.tokens - s.size
+    frozen = jnp.where(place < s.size - 1, place, place + gone)
+    return jd.observables(
+        predicted={"kept": jd.named(frozen.astype(jnp.float64), "place")},
+        measured={"kept": jd.named(jnp.sort(layer.born[0]).astype(jnp.float64), "place")},
+        recorded={"newest": jd.named((place + gone).astype(jnp.float64), "place")},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The share of runs in which exactly the predicted tokens are left."""
+    there = ds.measured_kept.notnull()  # smaller caches are padded
+    same = ((ds.measured_kept == ds.predicted_kept) | ~there).all("place").where(there.any("place"))
+    return [jd.share_within("share of runs in which the first tokens are left", same, over="seed", low=0.95)]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Numbers of the kept tokens at the end."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_kept, ds.measured_kept, label="kept tokens", color="measured", log=False)
+    ax.set(xlabel="number of a kept token, frozen cache", ylabel="number of a kept token at the end")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Stream, spread=[0.0, 0.2]),
+        paper=jd.grid(Stream, spread=[0.0, 0.2], size=[8, 32], tokens=256),
+        seeds=512,
+        paper_seeds=1024,
+        evidence="algebra",
+        source="derived; arXiv:2306.14048 keeps recent tokens beside heavy hitters",
+    ).claim(
+        id="h2o.frozen_cache",
+        statement="A cache of 8 keys that evicts the token with the least summed attention, and protects no recent token but the "
+        "current one, is frozen: after 96 tokens with uniform attention, or random logits of standard deviation 0.2, it still "
+        "holds the first 7 tokens, in at least 95% of runs. (The policy on random queries and keys; no training.)",
+        bounds=jd.looked(at="7000:7512", confirmed="8000:8512"),
+        judge=judge,
+        controls={"the last 4 tokens are kept": {"recent": 4.0}, "logits of standard deviation 3": {"spread": 3.0}},
+        rivals={"the last 8 tokens are left": jd.swap(predicted_kept="newest")},
+        plot=plot,
+        caption="Numbers of the 8 tokens in the cache after 96 tokens, against those of a cache that froze; all runs.",
+    ),
+)

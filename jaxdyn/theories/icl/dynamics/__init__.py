@@ -1,1 +1,0 @@
-"""What the theory predicts: limits and paths of gradient flow, errors on other prompts, and the plateaus of the loss."""

@@ -1,0 +1,245 @@
+r"""Claims on gradient flow with merged keys and queries: its path, its limit, what it conserves, and the logistic special case.
+
+Gradient flow of all entries of the layer's matrices on the exact population loss, beside the equations of two blocks.
+
+The flow is by automatic differentiation of the loss in all :math:`2(d+1)^2` entries; it knows nothing of blocks. Time runs to
+100, at records that are even in its logarithm.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting
+from jaxdyn.theories.icl import model, starts
+from jaxdyn.theories.icl.dynamics import merged
+
+__all__ = ["CLAIMS", "Limit", "TIMES", "judge_invariant", "judge_limit", "judge_logistic", "trial"]
+
+
+TIMES = (0.0, *(10 ** (-1 + 3 * i / 24) for i in range(25)))
+
+
+@jd.setting
+class Limit:
+    """A layer with merged keys and queries, and its flow.
+
+    Args:
+        start: as in ``starts.first_weights``.
+        size: of U at the start.
+        imbalance: c.
+        first: largest eigenvalue of the inputs' covariance.
+        ratio: of each eigenvalue to the one before.
+        length: N.
+        inputs: d.
+    """
+
+    start: jd.Code = jd.code(*starts.STARTS)
+    size: jd.Swept = 0.3
+    imbalance: jd.Swept = 0.0
+    first: jd.Swept = 2.0
+    ratio: jd.Swept = 0.6
+    length: jd.Swept = 10.0
+    inputs: int = 4
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.size > 0 and self.first > 0, "size and first are positive", "size", "first")
+        jd.require(self, 0 < self.ratio <= 1, "ratio is above 0 and at most 1", "ratio")
+        jd.require(self, self.length >= 1, "length is at least 1", "length")
+        jd.require(self, self.inputs >= 2, "inputs is at least 2", "inputs")
+        jd.require(self, self.imbalance > -(self.size**2), "imbalance is above -size^2", "imbalance", "size")
+
+
+def trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
+    """Both blocks along the flow and by their equations, their limits, the loss at the end, and the rest of the matrices."""
+    k_basis, k_start = jax.random.split(key)
+    ts, d = jnp.asarray(TIMES, jnp.float64), s.inputs
+    vectors = starts.basis(k_basis, d)
+    lam = (vectors * starts.spectrum(s.first, s.ratio, d)) @ vectors.T
+    start = starts.first_weights(s.start, k_start, d, 1, s.size, s.imbalance)
+    options = {"solver": "dopri8", "rtol": 1e-9, "atol": 1e-11, "max_steps": 20_000}
+    solution = flow.gradient_flow(model.population_loss, start, ts, lam, s.length, **options)
+    found, rest = starts.blocks(solution.ys.pv, solution.ys.kq)
+    first = jax.tree.map(lambda x: x[0], found)
+    path = merged.solve(first, lam, s.length, ts)
+    held = jnp.square(found.u) - jnp.sum(jnp.square(found.block), (-1, -2))
+    end, long = (merged.limit(lam, length, held[0]) for length in (s.length, 1e12))
+    logistic = merged.logistic(ts, s.size**2 / d**0.5, d, s.length)
+    strength = found.u * jnp.trace(found.block, axis1=-2, axis2=-1) / d
+    last = jax.tree.map(lambda x: x[-1], solution.ys)
+    return jd.observables(
+        predicted={
+            "u": jd.named(path.ys.u, "time"),
+            "block": jd.named(path.ys.block, "time row col"),
+            "u_end": end.u,
+            "block_end": jd.named(end.block, "row col"),
+            "loss_end": merged.least_loss(lam, s.length),
+            "held": jd.named(jnp.full(len(TIMES), held[0]), "time"),
+            "strength": jd.named(logistic, "time"),
+        },
+        measured={
+            "u": jd.named(found.u, "time"),
+            "block": jd.named(found.block, "time row col"),
+            "u_end": found.u[-1],
+            "block_end": jd.named(found.block[-1], "row col"),
+            "loss_end": model.population_loss(last, lam, s.length),
+            "held": jd.named(held, "time"),
+            "strength": jd.named(strength, "time"),
+        },
+        recorded={
+            "rest": jd.named(rest, "time"),
+            "u_start": first.u,
+            "block_start": jd.named(first.block, "row col"),
+            "strength_start": strength[0],
+            "loss_start": model.population_loss(start, lam, s.length),
+            "u_long": long.u,
+            "block_long": jd.named(long.block, "row col"),
+            "u_balanced": merged.corner(lam, s.length, 0.0),
+            "exponential": jd.named(logistic[-1] * -jnp.expm1(-2 * d**0.5 * ts), "time"),
+        },
+        status=jnp.maximum(solution.status, path.status),
+        coords={"time": TIMES},
+    )
+
+
+def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
+    """Both blocks at all times and at the end, the loss, and all other entries."""
+    block = abs(ds.measured_block - ds.predicted_block)
+    return [
+        jd.at_most("u against its equation, at all times", abs(ds.measured_u - ds.predicted_u), 1e-6),
+        jd.at_most("entries of U against their equation, at all times", block, 1e-6),
+        jd.at_most("u at the end against its limit, relative", jd.relative_error(ds, "u_end"), 1e-6),
+        jd.at_most("U at the end against its limit, relative", jd.relative_error(ds, "block_end", "row col"), 1e-6),
+        jd.at_most("loss at the end against the least loss, relative", jd.relative_error(ds, "loss_end"), 1e-6),
+        jd.at_most("root mean square of the other entries, at all times", ds.rest, 1e-9),
+    ]
+
+
+def judge_invariant(ds: xr.Dataset) -> list[jd.Check]:
+    """The conserved quantity at all times, and the limit that it sets."""
+    return [
+        jd.at_most("change of the conserved quantity", abs(ds.measured_held - ds.predicted_held), 1e-8),
+        jd.at_most("u at the end against the limit for this c, relative", jd.relative_error(ds, "u_end"), 1e-6),
+    ]
+
+
+def judge_logistic(ds: xr.Dataset) -> list[jd.Check]:
+    """The strength at all times."""
+    return [jd.at_most("strength against the logistic path", abs(ds.measured_strength - ds.predicted_strength), 1e-6)]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing moves."""
+    swapped = jd.swap(
+        predicted_u="u_start",
+        predicted_block="block_start",
+        predicted_u_end="u_start",
+        predicted_block_end="block_start",
+        predicted_loss_end="loss_start",
+    )
+    return swapped(ds)
+
+
+def drifting(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: u alone has a conserved size, as if U did not take part."""
+    return ds.assign(predicted_held=ds.measured_u**2 - (ds.block_start**2).sum(["row", "col"]))
+
+
+def plot_path(ds: xr.Dataset, fig: Figure) -> None:
+    """U of every run along time, and the error of its prediction."""
+    left, right = fig.subplots(1, 2)
+    for side, color, style, label in (("measured", "measured", "-", "flow"), ("predicted", "theory", "--", "two blocks")):
+        runs = ds[f"{side}_u"].isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
+        lines = left.semilogx(ds.time.values[1:], runs, style, color=plotting.COLORS[color], linewidth=1)
+        lines[0].set_label(label)
+    left.set(xlabel="t", ylabel="u")
+    plotting.scatter(right, ds.predicted_block_end, ds.measured_block_end, "entries of U at the end")
+
+
+def plot_invariant(ds: xr.Dataset, fig: Figure) -> None:
+    """U at the end against its limit."""
+    plotting.scatter(fig.subplots(), ds.predicted_u_end, ds.measured_u_end, "u at the end")
+
+
+def plot_strength(ds: xr.Dataset, fig: Figure) -> None:
+    """The strength of every run along time."""
+    ax, time = fig.subplots(), ds.time.values[1:]
+    for side, color, label in (("measured", "measured", "flow"), ("predicted", "theory", "logistic")):
+        plotting.band(ax, time, ds[f"{side}_strength"].isel(time=slice(1, None)).transpose(..., "time"), label, color)
+    ax.set(xlabel="t", ylabel=r"$\mathrm{tr}(uU)/d$", xscale="log")
+
+
+SETUP = (
+    r"In the gradient flow of linear attention with merged keys and queries, in all entries of its two matrices, on in-context "
+    r"regression"
+)
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Limit, start="paper", length=[10.0, 40.0]),
+    seeds=2,
+    paper_seeds=32,
+    evidence="flow",
+    bounds="derived",  # the solver's tolerance
+    source="arXiv:2306.09927, Theorem 4.1",
+    plot=plot_path,
+    caption="Left: u along the flow and by the equations of two blocks, one line a run. Right: entries of U at t = 100 against the "
+    "limit.",
+)
+DENSE = {"a start with all entries": {"start": "dense"}}
+
+CLAIMS = (
+    STUDY.claim(
+        id="icl.gf_limit",
+        statement=rf"{SETUP} (4 inputs, $\Lambda$ with eigenvalues 2, 1.2, 0.72, 0.432 and random eigenvectors, 10 or 40 "
+        r"examples), from a start in which only the corner u and the block $U = \sigma\Theta\Theta^\top$ differ from zero, "
+        r"with equal norms, the other entries that act on predictions stay zero, both blocks follow their own two equations to "
+        r"$10^{-6}$, and at $t = 100$ they are at $u = (\mathrm{tr}\,\Gamma^{-2})^{1/4}$, $U = \Gamma^{-1}/u$, with the loss "
+        r"$\frac12(\mathrm{tr}\Lambda - \mathrm{tr}\Lambda^2\Gamma^{-1})$, to a relative $10^{-6}$.",
+        judge=judge_limit,
+        controls={"a start of zeros": {"start": "zero"}, **DENSE},
+        rivals={
+            "nothing moves": still,
+            r"the limit is that of endless prompts, $\Gamma = \Lambda$": jd.swap(
+                predicted_u_end="u_long", predicted_block_end="block_long"
+            ),
+        },
+    ),
+    STUDY.claim(
+        id="icl.invariant",
+        statement=rf"{SETUP} (4 inputs, 10 or 40 examples), from a start in which only the corner u and the block U differ from "
+        r"zero, $c = u^2 - \|U\|_F^2$ stays at its first value, -0.05 or 1, to $10^{-8}$, and sets where u ends: "
+        r"$u^2 = \frac12(c + \sqrt{c^2 + 4\,\mathrm{tr}\,\Gamma^{-2}})$, to a relative $10^{-6}$.",
+        source="arXiv:2306.09927, section 5.2 (the invariant at c = 0); the limit for other c is derived",
+        quick=STUDY.quick.replace(imbalance=[-0.05, 1.0]),
+        judge=judge_invariant,
+        controls=DENSE,
+        rivals={
+            "nothing moves": jd.swap(predicted_u_end="u_start"),
+            "u ends where it does for c = 0": jd.swap(predicted_u_end="u_balanced"),
+            "the norm of U is conserved": drifting,
+        },
+        plot=plot_invariant,
+        caption="u at t = 100 against the limit that its conserved quantity sets; one point a run.",
+    ),
+    STUDY.claim(
+        id="icl.logistic",
+        statement=rf"{SETUP} (4 white inputs, 10 or 40 examples), from a start in which only the corner u and $U \propto I$ differ "
+        r"from zero, with equal norms, the strength q of $uU = qI$ is logistic, "
+        r"$q(t) = 1/(\gamma + (1/q_0 - \gamma)e^{-2\sqrt d\, t})$ with $\gamma = 1 + (1 + d)/N$, to $10^{-6}$ at all times.",
+        source="derived from arXiv:2306.09927, Theorem 4.1",
+        quick=jd.grid(Limit, start="white", first=1.0, ratio=1.0, size=0.1, length=[10.0, 40.0]),
+        judge=judge_logistic,
+        controls={"inputs of unequal variances": {"ratio": 0.5}, "a start that is no multiple of I": {"start": "paper"}},
+        rivals={
+            "nothing moves": jd.swap(predicted_strength="strength_start"),
+            "an exponential relaxation": jd.swap(predicted_strength="exponential"),
+        },
+        plot=plot_strength,
+        caption=r"Strength q of $uU = qI$ along the flow and by its logistic path: median and central 90% of the runs.",
+    ),
+)

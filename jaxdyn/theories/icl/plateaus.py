@@ -1,0 +1,184 @@
+r"""Claim on training from a small start with separate keys and queries: the loss rests on plateaus, one eigenvalue after another.
+
+Gradient flow from small random starts, of heads with separate keys and queries or of merged ones: where the loss rests.
+
+The flow is by automatic differentiation of the exact population loss in all entries, to t = 794. A plateau is sought between the
+levels of the theory: among the records whose loss is between the middles of neighbouring levels, the one at which the loss falls
+most slowly in :math:`\ln t`. For the level of no learning it is the start's side of the first middle.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import flow, plotting
+from jaxdyn.theories.icl import model, starts
+from jaxdyn.theories.icl.dynamics import merged, plateaus
+
+__all__ = ["CLAIMS", "Plateaus", "TIMES", "judge", "resting", "separate_start", "trial"]
+
+
+TIMES = (0.0, *(10 ** (-0.5 + 3.4 * i / 100) for i in range(101)))
+
+
+@jd.setting
+class Plateaus:
+    """A layer, and its flow from a small start.
+
+    Args:
+        keys: separate keys and queries, or merged ones.
+        size: standard deviation of every entry at the start.
+        first: largest eigenvalue of the inputs' covariance.
+        ratio: of each eigenvalue to the one before.
+        length: N.
+        inputs: d.
+        heads: of rank one.
+    """
+
+    keys: jd.Code = jd.code("separate", "merged")
+    size: jd.Swept = 0.05
+    first: jd.Swept = 2.0
+    ratio: jd.Swept = 0.5
+    length: jd.Swept = 50.0
+    inputs: int = 3
+    heads: int = 3
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.size > 0 and self.first > 0, "size and first are positive", "size", "first")
+        jd.require(self, 0 < self.ratio <= 1, "ratio is above 0 and at most 1", "ratio")
+        jd.require(self, self.length >= 1, "length is at least 1", "length")
+        jd.require(self, self.inputs >= 2 and self.heads >= 1, "inputs is at least 2 and heads at least 1", "inputs", "heads")
+
+
+def separate_start(s: Plateaus, key: PRNGKeyArray) -> model.Params:
+    """Gaussian entries in one of the two parts, and zeros, which no gradient moves, in the other."""
+    d, keys = s.inputs, jax.random.split(key, 5)
+    shapes = [(d + 1, d + 1)] * 2 + [(s.heads, d + 1)] * 3
+    here = [s.keys == "merged"] * 2 + [s.keys == "separate"] * 3
+    draws = [s.size * jax.random.normal(k, shape, jnp.float64) for k, shape in zip(keys, shapes, strict=True)]
+    return model.Params(*(jnp.where(where, x, 0.0) for where, x in zip(here, draws, strict=True)))
+
+
+def resting(losses: Float[Array, " T"], times: Float[Array, " T"], levels: Float[Array, " d1"]) -> Int[Array, " d1"]:
+    """Index of the record of every plateau; times begin with 0, which is no record of a plateau."""
+    middle = (levels[1:] + levels[:-1]) / 2
+    high, low = jnp.append(jnp.inf, middle), jnp.append(middle, -jnp.inf)
+    log = jnp.log(jnp.maximum(times, 1e-9))
+    fall = jnp.append(0.0, jnp.abs((losses[2:] - losses[:-2]) / (log[2:] - log[:-2])))
+    fall = jnp.append(fall, fall[-1]).at[0].set(jnp.inf)
+    inside = (losses[None] < high[:, None]) & (losses[None] >= low[:, None])
+    at = jnp.argmin(jnp.where(inside, fall, jnp.inf), 1)
+    nearest = jnp.argmin(jnp.abs(losses[None] - levels[:, None]), 1)  # where no record is inside
+    return jnp.where(jnp.any(inside & jnp.isfinite(fall), 1), at, nearest)
+
+
+def trial(s: Plateaus, key: PRNGKeyArray) -> jd.Observables:
+    """Losses and strengths of the eigenvalues on the plateaus; the whole curve is recorded."""
+    k_basis, k_start = jax.random.split(key)
+    ts, d = jnp.asarray(TIMES, jnp.float64), s.inputs
+    values, vectors = starts.spectrum(s.first, s.ratio, d), starts.basis(k_basis, d)
+    lam = (vectors * values) @ vectors.T
+    options = {"solver": "tsit5", "rtol": 1e-6, "atol": 1e-9, "max_steps": 50_000}
+    solution = flow.gradient_flow(model.population_loss, separate_start(s, k_start), ts, lam, s.length, **options)
+    losses = jax.vmap(lambda p: model.population_loss(p, lam, s.length))(solution.ys)
+    predictors = jax.vmap(model.effective)(solution.ys)
+    learned = vectors.T @ (merged.gamma(lam, s.length) @ predictors) @ vectors
+    strengths = jnp.diagonal(learned, axis1=1, axis2=2)
+    levels = plateaus.levels(values, s.length)
+    at = resting(losses, ts, levels)
+    return jd.observables(
+        predicted={
+            "level": jd.named(levels, "learned"),
+            "strength": jd.named(plateaus.strengths(d), "learned eigenvalue"),
+        },
+        measured={
+            "level": jd.named(losses[at], "learned"),
+            "strength": jd.named(strengths[at], "learned eigenvalue"),
+        },
+        recorded={
+            "loss": jd.named(losses, "time"),
+            "strengths": jd.named(strengths, "time eigenvalue"),
+            "rested": jd.named(ts[at], "learned"),
+            "merged_level": jd.named(jnp.full(d + 1, levels[-1]).at[0].set(levels[0]), "learned"),
+        },
+        status=solution.status,
+        coords={"time": TIMES},
+    )
+
+
+LEVEL, STRENGTH = 0.02, 0.05  # how near a level and the strengths of the eigenvalues on it must be
+SHARE = 0.5
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Runs that rest at all levels, and those that have learned on each plateau what they should."""
+    off = jd.relative_error(ds, "level")
+    wrong = abs(ds.measured_strength - ds.predicted_strength)
+    rested = (off.max("learned") <= LEVEL).where(off.notnull().all("learned"))
+    learned = (wrong.max(["learned", "eigenvalue"]) <= STRENGTH).where(wrong.notnull().all(["learned", "eigenvalue"]))
+    return [
+        jd.share_within("runs that rest within 2% of every level", rested, over="seed", low=SHARE),
+        jd.share_within("runs whose strengths on every plateau are within 0.05", learned, over="seed", low=SHARE),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the loss rests where it starts, and nothing is learned."""
+    first = ds.predicted_level.isel(learned=0, drop=True).broadcast_like(ds.predicted_level)
+    return ds.assign(
+        predicted_level=first.transpose(*ds.predicted_level.dims), predicted_strength=xr.zeros_like(ds.predicted_strength)
+    )
+
+
+def reversed_order(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the smallest eigenvalue is learned first."""
+    flipped = ds.predicted_strength.isel(eigenvalue=slice(None, None, -1))
+    return ds.assign(predicted_strength=flipped.assign_coords(ds.predicted_strength.coords))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses of all runs along time over the levels."""
+    ax = fig.subplots()
+    runs = ds.loss.isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
+    lines = ax.semilogx(ds.time.values[1:], runs, color=plotting.COLORS["measured"], linewidth=1)
+    lines[0].set_label("flow")
+    for level in ds.predicted_level.values.reshape(-1, ds.sizes["learned"])[0]:
+        ax.axhline(level, linestyle="--", color=plotting.COLORS["theory"], linewidth=1)
+    ax.plot([], [], "--", color=plotting.COLORS["theory"], label="levels")
+    ax.set(xlabel="t", ylabel="loss")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Plateaus),
+    seeds=32,
+    paper_seeds=32,
+    evidence="flow",
+    source="arXiv:2501.16265, section 4; bounds ours",
+    plot=plot,
+    caption=r"Loss along the flow from small random starts, one line a run, and the levels $L_m$ of the theory (dashed).",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="icl.plateaus",
+        statement=r"In the gradient flow of linear attention with three heads of rank one and separate keys and queries, in all "
+        r"entries, from random starts of standard deviation 0.05, on in-context regression (3 inputs, $\Lambda$ with eigenvalues "
+        r"2, 1, 0.5 and random eigenvectors, 50 examples), the loss rests in more than half of the runs within 2% of every "
+        r"$L_m = \frac12[\mathrm{tr}\Lambda - \sum_{i\le m}\lambda_i^2/\Gamma_i]$, m = 0, 1, 2, 3, before t = 794, and in more "
+        "than half the m largest eigenvalues are learned there and the others are not, within 0.05.",
+        bounds=jd.looked(at="0:32", confirmed="18000000:18000032"),
+        judge=judge,
+        controls={"merged keys and queries": {"keys": "merged"}, "equal eigenvalues": {"ratio": 1.0}},
+        rivals={
+            "nothing moves": still,
+            "one drop to the least loss": jd.swap(predicted_level="merged_level"),
+            "the smallest eigenvalue is learned first": reversed_order,
+        },
+    ),
+)

@@ -1,0 +1,288 @@
+r"""Claims on how a network of two layers learns chains in context: a phase of counting tokens, then pairs by an induction head.
+
+Training on sequences of Markov chains drawn anew at every step: what the network predicts along it, and where it looks.
+
+Observed on sequences that were not trained on, after every ``every`` steps: the cross-entropy of the next token; the divergence of
+the network's predictions from those by counts of tokens, by counts of pairs, and from the uniform one,
+:math:`D(q) = \mathrm{mean}\sum_j m_j \ln(m_j/q_j)`; the weight of the first layer on the token before the query's; and of the
+second layer on tokens that come right after one equal to the query's, at queries that have such a one. Means are over queries from
+position ``FIRST`` on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting, train
+from jaxdyn.data import chains
+from jaxdyn.theories.ih import model
+
+__all__ = ["CLAIMS", "FIRST", "Phases", "judge_circuit", "judge_excess", "judge_phases", "trial"]
+
+
+FIRST = 8
+HELD_OUT = 64  # sequences
+
+
+@jd.setting
+class Phases:
+    """A network and its training.
+
+    Args:
+        chain: rows from the Dirichlet law, or scaled until the stationary law is uniform.
+        lr: of Adam.
+        first: share of the first layer's output that is written; 0 leaves a network of one layer.
+        tokens, length, width, batch, every, samples, dtype: sizes.
+    """
+
+    chain: jd.Code = jd.code("dirichlet", "doubly_stochastic")
+    lr: jd.Swept = 0.03
+    first: jd.Swept = 1.0
+    tokens: int = 3
+    length: int = 64
+    width: int = 16
+    batch: int = 16
+    every: int = 10
+    samples: int = 60
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.lr > 0, "lr is positive", "lr")
+        jd.require(self, self.tokens >= 2, "tokens is at least 2", "tokens")
+        jd.require(self, self.length > FIRST, f"length is above {FIRST}", "length")
+        for name in ("width", "batch", "every", "samples"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+
+
+def draw(s: Phases, key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
+    """Sequences one token longer than the context."""
+
+    def one(key: PRNGKeyArray) -> Int[Array, " T1"]:
+        k_matrix, k_tokens = jax.random.split(key)
+        matrix = chains.transitions(k_matrix, s.tokens, s.dtype)
+        matrix = jnp.where(s.chain == "dirichlet", matrix, chains.doubly_stochastic(matrix))
+        return chains.sample(k_tokens, matrix, s.length + 1)
+
+    return jax.vmap(one)(jax.random.split(key, count))
+
+
+def entropies(logits: Float[Array, "b T k"], following: Int[Array, "b T"]) -> Float[Array, "b T"]:
+    """Cross-entropy of every next token."""
+    return -jnp.take_along_axis(jax.nn.log_softmax(logits), following[..., None], -1)[..., 0]
+
+
+def observe(s: Phases, params: model.Params, rows: Int[Array, "b T1"]) -> dict[str, Array]:
+    """Losses, divergences and attention."""
+    tokens, late = rows[:, :-1], slice(FIRST, None)
+    logits, weights = model.forward(params, tokens, s.first)
+    log = jax.nn.log_softmax(logits)[:, late]
+
+    def divergence(q: Float[Array, "b T k"]) -> Array:
+        return jnp.mean(jnp.sum(jnp.exp(log) * (log - jnp.log(q[:, late])), -1))
+
+    counts = {
+        "unigram": jax.vmap(lambda r: chains.unigram(r, s.tokens, s.dtype))(tokens),
+        "bigram": jax.vmap(lambda r: chains.bigram(r, s.tokens, s.dtype))(tokens),
+        "uniform": jnp.full((*tokens.shape, s.tokens), 1 / s.tokens, s.dtype),
+    }
+    place = jnp.arange(s.length)
+    follows = jax.vmap(chains.followers)(tokens)[:, late]
+    some = jnp.any(follows, -1)
+    looked = jnp.sum(jnp.where(follows, weights[1][:, late], 0), -1)
+    return {
+        "loss": jnp.mean(entropies(logits, rows[:, 1:])[:, late]),
+        **{f"from_{name}": divergence(q) for name, q in counts.items()},
+        "before": jnp.mean(weights[0][:, place[late], place[late] - 1]),
+        "induced": jnp.sum(jnp.where(some, looked, 0)) / jnp.sum(some).astype(s.dtype),
+        "chance": jnp.sum(jnp.where(some, jnp.mean(follows, -1, dtype=s.dtype), 0)) / jnp.sum(some).astype(s.dtype),
+    }
+
+
+def floors(s: Phases, rows: Int[Array, "b T1"]) -> dict[str, Array]:
+    """Cross-entropies of the predictors by counts, on the sequences of :func:`observe`."""
+    late = slice(FIRST, None)
+
+    def loss(predict: Callable[..., Array]) -> Array:
+        q = jax.vmap(lambda r: predict(r, s.tokens, s.dtype))(rows[:, :-1])
+        return jnp.mean(entropies(jnp.log(q), rows[:, 1:])[:, late])
+
+    return {"unigram_loss": loss(chains.unigram), "bigram_loss": loss(chains.bigram)}
+
+
+def trial(s: Phases, key: PRNGKeyArray) -> jd.Observables:
+    """Training from scratch, and what is observed along it."""
+    k_init, k_data, k_held = jax.random.split(key, 3)
+    rows = draw(s, k_held, HELD_OUT)
+
+    def loss(params: model.Params, rows: Int[Array, "b T1"]) -> Float[Array, ""]:
+        return jnp.mean(entropies(model.forward(params, rows[:, :-1], s.first)[0], rows[:, 1:]))
+
+    tx = optax.adam(s.lr)
+    drawn = jax.vmap(lambda i: draw(s, jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.every * s.samples))
+    step = train.make_step(loss, tx, lambda i: drawn[i])
+    start = train.init(tx, model.init(k_init, s.tokens, s.length, s.width, s.dtype))
+    last, curves = train.record(step, start, lambda t: observe(s, t.params, rows), samples=s.samples, every=s.every)
+    shown = model.forward(last.params, rows[:1, :-1], s.first)[1][:, 0]
+    measured = ("from_unigram", "from_bigram", "loss", "before", "induced")
+    return jd.observables(
+        predicted={},
+        measured={name: jd.named(curves[name], "step") for name in measured},
+        recorded={name: jd.named(curve, "step") for name, curve in curves.items() if name not in measured}
+        | floors(s, rows)
+        | {
+            "pattern": jd.named(shown, "layer query key"),
+            "text": jd.named(rows[0, :-1].astype(s.dtype), "query"),
+            "steps": jd.named((s.every * jnp.arange(s.samples + 1)).astype(s.dtype), "step"),
+        },
+        status=train.finite_status(last.params),
+    )
+
+
+LAST = slice(-8, None)  # records whose mean is the end
+
+
+def end(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """The mean of the last records."""
+    mean: xr.DataArray = ds[name].isel(step=LAST).mean("step", skipna=False)
+    return mean
+
+
+def closest(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """A curve at the record at which the network's predictions are closest to those by counts of tokens."""
+    at = ds.measured_from_unigram.fillna(1e9).argmin("step")
+    value: xr.DataArray = ds[name].isel(step=at)
+    return value
+
+
+def excess(ds: xr.Dataset) -> xr.DataArray:
+    """Loss at the end above that by counts of pairs, over the gap between both predictors."""
+    share: xr.DataArray = (end(ds, "measured_loss") - ds.bigram_loss) / (ds.unigram_loss - ds.bigram_loss)
+    return share
+
+
+def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
+    """The way to counts of tokens and away from them, and the loss at the end."""
+    least = closest(ds, "measured_from_unigram")
+    ratio = np.log(least / closest(ds, "from_uniform"))
+    return [
+        jd.mean_within(
+            "least divergence from counts of tokens, over that at the end",
+            least / end(ds, "measured_from_unigram"),
+            over="seed",
+            high=0.65,
+        ),
+        jd.mean_within("its logarithm, less that of the divergence from uniform then", ratio, over="seed", high=0.0),
+        jd.mean_within("share of the gap between both predictors that is left", excess(ds), over="seed", high=2 / 3),
+    ]
+
+
+def judge_excess(ds: xr.Dataset) -> list[jd.Check]:
+    """The loss at the end."""
+    return [jd.mean_within("share of the gap between both predictors that is left", excess(ds), over="seed", high=0.6)]
+
+
+def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
+    """Where both layers look at the end."""
+    return [
+        jd.mean_within("weight of the first layer on the token before", end(ds, "measured_before"), over="seed", low=1 / 3),
+        jd.mean_within("weight of the second on tokens after equal ones", end(ds, "measured_induced"), over="seed", low=0.6),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing moves, and all is as at the start."""
+    names = [f"measured_{name}" for name in ("from_unigram", "from_bigram", "loss", "before", "induced")] + ["from_uniform"]
+    return ds.assign({n: ds[n].isel(step=0, drop=True).broadcast_like(ds[n]).transpose(*ds[n].dims) for n in names})
+
+
+def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
+    """Loss over those of both predictors, and the divergences, along training."""
+    left, right = fig.subplots(1, 2)
+    steps = ds.steps.values.reshape(-1, ds.sizes["step"])[0] + 1
+    plotting.band(left, steps, ds.measured_loss.transpose(..., "step"), "network", "measured")
+    for name, label, color in (("unigram_loss", "counts of tokens", "third"), ("bigram_loss", "counts of pairs", "theory")):
+        left.axhline(float(ds[name].mean()), linestyle="--", color=plotting.COLORS[color], label=label)
+    for name, label, color in (
+        ("from_uniform", "uniform", "control"),
+        ("measured_from_unigram", "counts of tokens", "third"),
+        ("measured_from_bigram", "counts of pairs", "theory"),
+    ):
+        plotting.band(right, steps, ds[name].transpose(..., "step"), label, color)
+    left.set(xlabel="step + 1", ylabel="loss", xscale="log")
+    right.set(xlabel="step + 1", ylabel="divergence of the network from", xscale="log", yscale="log")
+
+
+def plot_circuit(ds: xr.Dataset, fig: Figure) -> None:
+    """Weights of both layers along training."""
+    ax = fig.subplots()
+    steps = ds.steps.values.reshape(-1, ds.sizes["step"])[0]
+    plotting.band(ax, steps, ds.measured_before.transpose(..., "step"), "layer 1: the token before", "measured")
+    plotting.band(ax, steps, ds.measured_induced.transpose(..., "step"), "layer 2: tokens after equal ones", "third")
+    plotting.band(ax, steps, ds.chance.transpose(..., "step"), "their share of all tokens", "control")
+    ax.set(xlabel="step", ylabel="attention weight")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Phases),
+    paper=jd.grid(Phases, lr=3e-3, length=100, batch=64, every=50, samples=120),
+    seeds=16,
+    paper_seeds=16,
+    evidence="network",
+    source="arXiv:2402.11004, sections 2 and 3; sizes, rate and bounds ours",
+    rivals={"nothing moves": still},
+    plot=plot_phases,
+    caption="Left: loss on held-out sequences along training, and those of both predictors (dashed: mean over runs). Right: "
+    "divergence of the network's predictions from three predictors. Median and central 90% of the runs.",
+)
+ONE_LAYER = {"no first layer": {"first": 0.0}}
+SETUP = (
+    "networks of two layers of attention without anything else (width 16, learned relative positions), trained by Adam for 600 "
+    "steps on sequences of 64 tokens from chains with 3 states whose transition rows are uniform on the simplex"
+)
+LATE = "(Of 58 runs looked at, five had not formed the circuit by then, and left 0.8 of the gap or more.)"
+
+CLAIMS = (
+    STUDY.claim(
+        id="ih.phases",
+        statement=f"In {SETUP}, the divergence of the predictions from those by counts of tokens falls to a least value, on "
+        "average over runs below 0.65 times that at the end, and in the geometric mean below the divergence from the uniform "
+        "prediction at that moment; at the end less than two thirds of the gap between the losses by counts of tokens and by "
+        f"counts of pairs are left, on average over runs. {LATE}",
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
+        judge=judge_phases,
+        controls={**ONE_LAYER, "chains with a uniform stationary law": {"chain": "doubly_stochastic"}},
+    ),
+    STUDY.claim(
+        id="ih.circuit",
+        statement=f"In {SETUP}, at the end the first layer puts on average over runs more than a third of its weight on the token "
+        "before the query's, and the second one more than 0.6 on tokens that come right after one equal to the query's, at "
+        f"queries from position 8 on. {LATE}",
+        bounds=jd.looked(at="51000000:51000016", confirmed="53000000:53000016"),
+        judge=judge_circuit,
+        controls=ONE_LAYER,
+        plot=plot_circuit,
+        caption="Weights of the first layer on the token before, and of the second layer on tokens that come right after one equal "
+        "to the query's, along training: median and central 90% of the runs.",
+    ),
+    STUDY.claim(
+        id="ih.excess",
+        statement=f"In {SETUP}, which share of the gap between the losses by counts of tokens and by counts of pairs is left at "
+        "the end? About a quarter on average over runs (two sets of 6 runs): the predictions do not become those of counts of "
+        "pairs at this size.",
+        expected="measured",
+        judge=judge_excess,
+        controls=ONE_LAYER,
+        rivals={"no more than counts of tokens is learned": jd.swap(measured_loss="unigram_loss")},
+        found={"share of the gap between both predictors that is left": (0.05, 0.5)},
+    ),
+)

@@ -1,0 +1,190 @@
+"""Claims on Table 1: does training make hidden nodes follow the latent variables, or is the gain that of arbitrary labels?
+
+All claims share the runs of ``experiments/table1/trial.py``: the trained network's scores, beside three baselines.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.joma import published
+from jaxdyn.theories.joma.experiments.table1.trial import Table1, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "gain", "judge_labels", "judge_lower", "judge_start", "judge_upper"]
+
+DIGIT = 0.01  # the last digit of the table: a smaller gain does not show in it
+
+
+def gain(ds: xr.Dataset, name: str = "score") -> xr.DataArray:
+    """Gain of a score by training."""
+    return ds[name].isel(record=-1) - ds[name].isel(record=0)
+
+
+LEVEL = 0.95  # at which the intervals of all configurations hold together
+
+
+def _gain(ds: xr.Dataset, layer: int) -> xr.DataArray:
+    """Trained score less what it is compared with, of each run."""
+    jd.need(ds, seed=5)
+    return (ds.measured_score - ds.predicted_score).sel(layer=layer)
+
+
+def judge_upper(ds: xr.Dataset) -> list[jd.Check]:
+    """In every configuration the trained score at s = 1 is above the baseline."""
+    return [jd.mean_within("s = 1: trained score less baseline", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
+
+
+def judge_labels(ds: xr.Dataset) -> list[jd.Check]:
+    """Gain at s = 1 of the tree's latents, less that of permuted latents."""
+    return [jd.mean_within("s = 1: gain less that of permuted latents", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
+
+
+def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
+    """Gain of the score at s = 0."""
+    return [jd.mean_within("s = 0: trained score less untrained", _gain(ds, 0), over="seed", low=DIGIT, level=LEVEL)]
+
+
+def reported(ds: xr.Dataset, layer: int) -> xr.DataArray:
+    """Published means of the configurations in the data.
+
+    Raises:
+        Inconclusive: if one of them is not in the published table, or the data have no axes for them.
+    """
+    if not {"classes", "members", "latents"} <= set(ds.dims):
+        raise jd.Inconclusive("published scores belong to values of classes, members and latents: give each as an axis")
+    index = ds[["classes", "members", "latents"]]
+
+    def one(classes: int, members: int, latents: str) -> float:
+        lower, upper = map(int, latents.split(":"))
+        scores = published.TABLE1.get((int(classes), int(members), (lower, upper)))
+        if scores is None:
+            raise jd.Inconclusive(f"the published table has no C={classes}, {members} members, {latents} latents")
+        return scores[layer][0]
+
+    return xr.apply_ufunc(one, index.classes, index.members, index.latents, vectorize=True)
+
+
+def judge_start(ds: xr.Dataset) -> list[jd.Check]:
+    """Before training the score at s = 0 is the published score of trained networks."""
+    before = ds.predicted_score.sel(layer=0)
+    jd.need(ds, seed=5)
+    less = before - reported(ds, 0)
+    return [jd.mean_within("s = 0: untrained score less the published one", less, over="seed", low=-0.05, high=0.05, level=LEVEL)]
+
+
+def permuted(ds: xr.Dataset) -> xr.Dataset:
+    """Permuted latents in place of the tree's."""
+    return ds.assign(measured_score=ds.permuted.isel(record=-1), predicted_score=ds.permuted.isel(record=0))
+
+
+def not_trained(ds: xr.Dataset) -> xr.Dataset:
+    """The network before training in place of the trained one."""
+    return ds.assign(measured_score=ds.score.isel(record=0, drop=True))
+
+
+def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
+    """Training leaves the score as it is: the baseline is the trained score."""
+    return ds.assign(predicted_score=ds.measured_score + 0 * ds.predicted_score)
+
+
+def permuted_alone(ds: xr.Dataset) -> xr.Dataset:
+    """Latents without meaning: gain of permuted latents in place of that of the tree's."""
+    return ds.assign(measured_score=ds.predicted_score)
+
+
+def other_tree(ds: xr.Dataset) -> xr.Dataset:
+    """The latents of s = 1 in place of those of s = 0, each against its own layer's nodes."""
+    return ds.assign(predicted_score=ds.predicted_score.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Scores along training, of the latents and of permuted ones."""
+    for ax, layer in zip(fig.subplots(1, 2, sharey=True), (1, 0), strict=True):
+        part = ds.sel(layer=layer)
+        steps = part.step.mean([d for d in part.step.dims if d != "record"])
+        for name, label, color in (
+            ("score", "latents", "measured"),
+            ("permuted", "latents permuted", "control"),
+            ("one_class", "one node per class", "third"),
+        ):
+            plotting.band(ax, steps.values, part[name].transpose(..., "record"), label, color)
+        ax.set(xlabel="step", ylabel="best node's correlation", title=f"s = {layer}", ylim=(0, 1.02))
+
+
+SMALL = "(At small scale: width 128, 150 steps; two members, 10 and 20 latents, 20 classes, or the paper's twelve configurations.)"
+# The paper's twelve configurations at the rate of its table's script. Reduced are the width (128, not 1024) and the length (150
+# steps, after which the scores have stopped rising, not 10 000). The rate 1e-5 of the published command needs more than ten times
+# the steps: ``--set lr=1e-5 --set every=400``. The published sizes are ``FULL``, some 200 hours of one core, in
+# experiments/joma_table1.py --scale paper.
+CELLS = jd.grid(Table1, classes=[20, 30, 50], members=[2, 3], latents=[(10, 20), (20, 30)], lr=1e-4)
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Table1, classes=[20], members=[2], latents=[(10, 20)], lr=1e-4),
+    paper=CELLS,
+    seeds=8,
+    paper_seeds=128,  # 8 seeds know the mean of a configuration to .04, 64 to .008; the weakest gain is .007 above its mark
+    evidence="network",
+    source="arXiv:2310.00535, Table 1",
+    plot=plot,
+    caption=r"Score along training at $s = 1$ (left) and $s = 0$ (right): mean over the latents of the best node's correlation, "
+    r"for the tree's latents, for permuted latents, and for nodes that are each active for one class. Lines are medians over the "
+    r"runs, bands their central 90%.",
+)
+
+NO_TRAINING = {"no training": not_trained}
+STILL = {"nothing moves: the score is that before training": nothing_moves}
+
+CLAIMS = (
+    STUDY.claim(
+        id="joma.table1",
+        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        statement=r"Training raises the score at $s = 1$, the best node's correlation with an upper latent, by at least .01 above "
+        r"that of the untrained network, mean over seeds in each configuration. This does not show that nodes follow latents: see "
+        rf"joma.table1_latents for permuted ones. {SMALL}",
+        judge=judge_upper,
+        form="untrained",
+        controls=NO_TRAINING,
+        rivals=STILL,
+    ),
+    STUDY.claim(
+        id="joma.table1_latents",
+        statement=r"By how much more does training raise the score at $s = 1$ for the tree's latents than for permuted latents, "
+        rf"which are labels of sequences that no layer of the tree has made? {SMALL}",
+        judge=judge_labels,
+        form="labels",
+        expected="measured",
+        found={"s = 1: gain less that of permuted latents": (-0.0414, 0.033)},
+        controls={"permuted latents": permuted_alone},
+        rivals=STILL,
+    ),
+    STUDY.claim(
+        id="joma.table1_s0",
+        statement=r"By how much does training raise the score at $s = 0$, the best node's correlation with a lower latent, above "
+        rf"that of the untrained network? {SMALL}",
+        judge=judge_lower,
+        form="untrained",
+        expected="measured",
+        found={"s = 0: trained score less untrained": (-0.0076, 0.0024)},
+        controls=NO_TRAINING,
+        rivals=STILL,
+    ),
+    STUDY.claim(
+        id="joma.table1_untrained",
+        evidence="algebra",
+        bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
+        statement=r"At random weights the score at $s = 0$, the best node's correlation with a lower latent, is what the table "
+        r"reports, to .05, mean over seeds in each configuration. (At small scale: width 128, and two members, 10 and 20 latents, "
+        r"20 classes, or the paper's twelve configurations.)",
+        judge=judge_start,
+        form="untrained",
+        controls={"permuted latents": permuted},
+        rivals={"latents of the upper layer": other_tree},
+    ),
+)

@@ -1,0 +1,449 @@
+"""Claims on hierarchical latent trees: which tokens occur together (Theorem 5), and which are salient for a query.
+
+Runs behind the claims on latent trees: formulas beside the tree's own sum-product and beside sampled sequences.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data import trees
+from jaxdyn.engine.claim import Named
+from jaxdyn.plotting import COLORS, order, scatter
+from jaxdyn.stats import loglog_slope
+from jaxdyn.theories.joma.dynamics import hblt as theory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "CLAIMS",
+    "Limit",
+    "Tokens",
+    "judge_cancellation",
+    "judge_conditional",
+    "judge_limit",
+    "judge_saliency",
+    "limit_trial",
+    "tokens_trial",
+]
+
+
+BATCH = 2048  # sequences sampled at a time
+
+
+@jd.setting
+class Tokens:
+    """A random latent tree and a query token.
+
+    Args:
+        rho: polarity of an edge.
+        bias: centre of the top latents' polarities, which are uniform in bias +- (1 - |bias|) for each class and subtree.
+        skew: asymmetry of the channels: 0 flips (1 + skew) times, 1 flips (1 - skew) times as often.
+        depth: L, a whole number up to levels + 1.
+        levels: edges from top to leaf of the tree that serves all depths.
+        subtrees: number of top latents.
+        classes: number of classes.
+        samples: sequences of the sampler.
+    """
+
+    rho: jd.Swept = 0.8
+    bias: jd.Swept = 0.4
+    skew: jd.Swept = 0.0
+    depth: jd.Swept = 6.0
+    levels: int = 5
+    subtrees: int = 2
+    classes: int = 4
+    samples: int = 16384
+
+    def __post_init__(self) -> None:
+        jd.require(self, 0 < self.rho <= 1, "0 < rho <= 1", "rho")
+        for name in ("bias", "skew"):
+            jd.require(self, -1 <= getattr(self, name) <= 1, f"{name} is from -1 to 1", name)
+        jd.require(self, 2 <= self.depth <= self.levels + 1, f"depth is from 2 to {self.levels + 1}", "depth")
+        for name in ("subtrees", "classes"):
+            jd.require(self, getattr(self, name) >= 2, f"{name} is at least 2", name)
+        jd.require(self, self.samples % BATCH == 0, f"samples is a multiple of {BATCH}", "samples")
+
+
+def _flips(channel: Float[Array, "levels 2"], depth: jd.Swept, levels: int) -> Float[Array, "levels 2"]:
+    """Channels of a tree of that depth: the edges above depth L - 1, counted from the leaves, carry their bit unchanged.
+
+    So one tree serves all depths; tokens whose common ancestor lies higher than L - 1 edges have H = L - 1.
+    """
+    edge = jnp.arange(levels, 0, -1)
+    return jnp.where(edge[:, None] < depth, channel, 0.0)
+
+
+def _draw_tree(s: Tokens, key: PRNGKeyArray) -> trees.Tree:
+    k_prior, k_polarity = jax.random.split(key)
+    prior = 0.25 + jax.random.uniform(k_prior, (s.classes,), jnp.float64)
+    spread = jax.random.uniform(k_polarity, (s.subtrees, s.classes), jnp.float64, -1.0, 1.0)
+    flip = _flips(trees.symmetric(s.rho, s.levels) * jnp.stack([1 + s.skew, 1 - s.skew]), s.depth, s.levels)
+    return trees.Tree(prior / jnp.sum(prior), s.bias + (1 - jnp.abs(s.bias)) * spread, flip)
+
+
+def _group(values: Float[Array, "*n token"], height: Int[Array, " token"], count: int) -> Float[Array, "*n height"]:
+    """Means over the tokens of each height 1..count (last axis)."""
+    member = height[:, None] == jnp.arange(1, count + 1)
+    return values.astype(jnp.float64) @ (member / jnp.sum(member, 0))
+
+
+def _sampled(
+    s: Tokens,
+    tree: trees.Tree,
+    query: Int[Array, ""],
+    height: Int[Array, " token"],
+    output: Float[Array, " class"],
+    key: PRNGKeyArray,
+) -> dict:
+    """Means and standard errors, over sequences in which the query is present, of the predicted quantities."""
+
+    def batch(k: PRNGKeyArray) -> tuple[Float[Array, ""], dict, dict]:
+        label, leaves = trees.sample(tree, k, BATCH)
+        kept = leaves[:, 0, query].astype(jnp.float64)
+        same = _group(leaves[:, 0], height, s.levels)
+        g = jax.nn.one_hot(label, s.classes, dtype=jnp.float64) - output
+        values = {
+            "sampled": same,
+            "across": jnp.mean(leaves[:, 1], -1, dtype=jnp.float64),
+            "saliency": g[:, :, None] * same[:, None],
+        }
+        first = {n: jnp.tensordot(kept, v, 1) for n, v in values.items()}
+        second = {n: jnp.tensordot(kept, v**2, 1) for n, v in values.items()}
+        return jnp.sum(kept), first, second
+
+    count, first, second = jax.tree.map(lambda x: jnp.sum(x, 0), jax.lax.map(batch, jax.random.split(key, s.samples // BATCH)))
+    mean = {n: v / count for n, v in first.items()}
+    return {n: (mean[n], jnp.sqrt((second[n] / count - mean[n] ** 2) / count)) for n in mean}
+
+
+def _predictions(s: Tokens, tree: trees.Tree, height: Int[Array, " token"], output: Float[Array, " class"]) -> dict:
+    """All formulas, for every token (tree) and for every height (sampler)."""
+    prior, polarity = tree.prior, tree.polarity[0]
+    token, heights = (jnp.minimum(h.astype(jnp.float64), s.depth - 1) for h in (height, jnp.arange(1, s.levels + 1)))
+    rho0 = theory.mean_polarity(prior, polarity)
+    across = theory.across(prior, tree.polarity[1], polarity, s.rho, s.depth)
+    at_prior = theory.saliency_at_prior(prior, polarity, s.rho, s.depth)
+    at_posterior = theory.saliency_at_posterior(prior, polarity, s.rho, s.depth, token)
+    return {
+        "conditional": jd.named(theory.conditional(s.rho, rho0, s.depth, token), "token"),
+        "sampled": jd.named(theory.conditional(s.rho, rho0, s.depth, heights), "height"),
+        "across": across,
+        "across_sampled": across,
+        "saliency": jd.named(theory.saliency(prior, polarity, s.rho, s.depth, token, output), "class token"),
+        "saliency_sampled": jd.named(theory.saliency(prior, polarity, s.rho, s.depth, heights, output), "class height"),
+        "saliency_at_prior": jd.named(jnp.broadcast_to(at_prior[:, None], at_posterior.shape), "class token"),
+        "saliency_at_posterior": jd.named(at_posterior, "class token"),
+    }
+
+
+def _others(s: Tokens, tree: trees.Tree, height: Int[Array, " token"]) -> dict:
+    """Other theories of co-occurrence: rho0 taken as P(top = 0), the limit 1 - H/L, no latents below the top, independence."""
+    prior, polarity, c = tree.prior, tree.polarity[0], s.rho ** (s.depth - 1)
+    token, heights = (jnp.minimum(h.astype(jnp.float64), s.depth - 1) for h in (height, jnp.arange(1, s.levels + 1)))
+    misread = (1 + theory.mean_polarity(prior, polarity)) / 2
+    flat = theory.across(prior, polarity, polarity, s.rho, s.depth)
+    alone = jnp.sum(prior * (1 - c * tree.polarity[1]) / 2)
+    return {
+        "misread": jd.named(theory.conditional(s.rho, misread, s.depth, token), "token"),
+        "misread_sampled": jd.named(theory.conditional(s.rho, misread, s.depth, heights), "height"),
+        "sparse": jd.named(theory.limit(s.depth, token), "token"),
+        "sparse_sampled": jd.named(theory.limit(s.depth, heights), "height"),
+        "flat": flat,
+        "alone": alone,
+    }
+
+
+def tokens_trial(s: Tokens, key: PRNGKeyArray) -> jd.Observables:
+    """Formulas, the tree's own sum-product (each token), and sampled sequences (means over the tokens of each height)."""
+    k_tree, k_query, k_output, k_sample = jax.random.split(key, 4)
+    tree = _draw_tree(s, k_tree)
+    query = jax.random.randint(k_query, (), 0, tree.leaves, jnp.int32)
+    output = jax.nn.softmax(jax.random.normal(k_output, (s.classes,), jnp.float64))
+    height = jnp.asarray(trees.cla_heights(s.levels))[query]
+    _, joint = trees.leaf_joint(tree, 0, query)
+    same = joint[:, 0]
+    sampled = _sampled(s, tree, query, height, output, k_sample)
+
+    def exact(pi: Float[Array, " class"]) -> Named:
+        return jd.named(same - pi[:, None] * jnp.sum(same, 0), "class token")
+
+    return jd.observables(
+        predicted=_predictions(s, tree, height, output),
+        measured={
+            "conditional": jd.named(jnp.sum(same, 0), "token"),
+            "sampled": jd.named(sampled["sampled"][0], "height"),
+            "across": jnp.sum(joint[:, 1, 0]),
+            "across_sampled": sampled["across"][0],
+            "saliency": exact(output),
+            "saliency_sampled": jd.named(sampled["saliency"][0], "class height"),
+            "saliency_at_prior": exact(tree.prior),
+            "saliency_at_posterior": exact(same[:, query]),  # the query as its own token: P(class | query)
+        },
+        recorded={
+            "error_sampled": jd.named(sampled["sampled"][1], "height"),
+            "error_across_sampled": sampled["across"][1],
+            "error_saliency_sampled": jd.named(sampled["saliency"][1], "class height"),
+            "token_height": jd.named(jnp.minimum(height, s.depth - 1), "token"),
+            "output": jd.named(output, "class"),
+            **_others(s, tree, height),
+        },
+        coords={"height": range(1, s.levels + 1)},
+    )
+
+
+@jd.setting
+class Limit:
+    """Strong edges and sparse classes: rho = 1 - eps, and rho0 the same.
+
+    Args:
+        eps: distance from the limit.
+        depth: L, a whole number up to levels + 1.
+        root: rho0 = 1 - eps ("sparse"), or 1/2 ("half").
+        levels: edges from top to leaf of the tree that serves all depths.
+    """
+
+    eps: jd.Swept = 0.01
+    depth: jd.Swept = 8.0
+    root: jd.Code = jd.code("sparse", "half")
+    levels: int = 9
+
+    def __post_init__(self) -> None:
+        jd.require(self, 0 < self.eps < 1, "0 < eps < 1", "eps")
+        jd.require(self, 2 <= self.depth <= self.levels + 1, f"depth is from 2 to {self.levels + 1}", "depth")
+
+
+def limit_trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
+    """1 - H/L against the tree's own sum-product; heights above L - 1 repeat that of L - 1."""
+    rho, rho0 = 1 - s.eps, jnp.where(s.root == "sparse", 1 - s.eps, 0.5)
+    flip = _flips(trees.symmetric(rho, s.levels), s.depth, s.levels)
+    tree = trees.Tree(jnp.stack([(1 + rho0) / 2, (1 - rho0) / 2]), jnp.array([[1.0, -1.0]], jnp.float64), flip)
+    _, joint = trees.leaf_joint(tree, 0, 0)
+    height = jnp.arange(1, s.levels + 1)
+    cut = jnp.minimum(height, s.depth - 1)
+    return jd.observables(
+        predicted={"limit": jd.named(theory.limit(s.depth, cut), "height")},
+        measured={"limit": jd.named(jnp.sum(joint[:, 0], 0)[2 ** (height - 1)], "height")},
+        coords={"height": range(1, s.levels + 1)},
+    )
+
+
+SAMPLED = 0.015  # by how much sampled probabilities may differ from the formula, root mean square over trees
+SALIENCY = 0.01  # the same for sampled saliencies
+SLOPE = 0.1  # by how much the slope of sampled saliencies in the formula's may differ from 1
+
+
+def _sampler_check(ds: xr.Dataset, name: str, high: float) -> jd.Check:
+    """Distance of sampled means from the formula at every height, root mean square over trees, sampling error taken out."""
+    squares = (ds[f"measured_{name}"] - ds[f"predicted_{name}"]) ** 2 - ds[f"error_{name}"] ** 2
+    trees = [d for d in squares.dims if d not in ("seed", "height")]  # those of one seed share their random numbers
+    words = f"{name.replace('_', ' ')} less formula, root mean square"
+    return jd.rms_within(words, squares.mean(trees, skipna=False), over="seed", high=high)
+
+
+def judge_conditional(ds: xr.Dataset) -> list[jd.Check]:
+    """Tree against formula to 1e-12, sampler against formula to .015."""
+    return [
+        jd.at_most("same subtree: relative error", jd.relative_error(ds, "conditional"), 1e-12),
+        jd.at_most("different subtrees: relative error", jd.relative_error(ds, "across"), 1e-12),
+        *(_sampler_check(ds, name, SAMPLED) for name in ("sampled", "across_sampled")),
+    ]
+
+
+def judge_saliency(ds: xr.Dataset) -> list[jd.Check]:
+    """Tree against formula to 1e-12 of its size, sampler against formula to a hundredth."""
+    error = jd.relative_error(ds, "saliency", ("class", "token"))
+    measured, predicted = ds.measured_saliency_sampled, ds.predicted_saliency_sampled
+    trees = [d for d in measured.dims if d != "seed"]
+    slope = (measured * predicted).mean(trees, skipna=False) / (predicted**2).mean(trees, skipna=False)
+    return [
+        jd.at_most("saliency: relative error", error, 1e-12),
+        _sampler_check(ds, "saliency_sampled", SALIENCY),
+        jd.mean_within("slope of sampled saliencies in the formula's", slope, over="seed", low=1 - SLOPE, high=1 + SLOPE),
+    ]
+
+
+def judge_cancellation(ds: xr.Dataset) -> list[jd.Check]:
+    """Both closed forms against the tree, to 1e-12 of their size."""
+    names = {"saliency_at_prior": "outputs at the prior", "saliency_at_posterior": "outputs at the query's posterior"}
+    return [
+        jd.at_most(f"{text}: relative error", jd.relative_error(ds, name, ("class", "token")), 1e-12)
+        for name, text in names.items()
+    ]
+
+
+def _bias_left_out(ds: xr.Dataset) -> xr.Dataset:
+    """The gradient taken as 1[y0 = k], without the outputs' probabilities."""
+    everywhere = ds.predicted_saliency + ds.output * ds.predicted_conditional
+    sampled = ds.predicted_saliency_sampled + ds.output * ds.predicted_sampled
+    return ds.assign(
+        predicted_saliency=everywhere.transpose(*ds.measured_saliency.dims),
+        predicted_saliency_sampled=sampled.transpose(*ds.measured_saliency_sampled.dims),
+    )
+
+
+def _constant_discriminancy(ds: xr.Dataset) -> xr.Dataset:
+    """E[g | l, m] taken equal for all tokens: saliency in proportion to co-occurrence."""
+    names = ("predicted_saliency_at_prior", "predicted_saliency_at_posterior")
+    return ds.assign({n: (ds[n] * ds.predicted_conditional).transpose(*ds[n].dims) for n in names})
+
+
+def _flat_limit(ds: xr.Dataset) -> xr.DataArray:
+    """Limit of co-occurrence where tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query."""
+    return (1 / ds.depth + 0 * ds.predicted_limit).transpose(*ds.predicted_limit.dims)
+
+
+def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
+    """First order in eps at every height and depth, except H = L/2 where the first order cancels."""
+    jd.need(ds, eps=3)
+    cut = np.minimum(ds.height, ds.depth - 1)
+    error = np.abs(ds.measured_limit - ds.predicted_limit).where(2 * cut != ds.depth)
+    return [jd.within("order in eps", loglog_slope(ds.eps, error, "eps"), 0.94, 1.06)]
+
+
+def plot_conditional(ds: xr.Dataset, fig: Figure) -> None:
+    """Formula and sampler over H, and the tree against the formula."""
+    left, right = fig.subplots(1, 2)
+    one = plotting.first_run(ds, "rho")
+    below = one.height < np.max(one.depth)
+    one = one.isel(height=np.flatnonzero(below))
+    for i, rho in enumerate(np.atleast_1d(one.rho.values)):
+        run = one.sel(rho=rho) if "rho" in one.dims else one
+        color = list(COLORS.values())[i % 5]
+        left.plot(run.height, run.predicted_sampled, "-", color=color, label=rf"$\rho$ = {rho:g}")
+        left.errorbar(run.height, run.measured_sampled, 2 * run.error_sampled, fmt="o", color=color, capsize=2)
+    left.set(xlabel="H", ylabel=r"$P(y_l=1\,|\,y_m=1)$", title="formula (lines), sampler (points)")
+    scatter(right, ds.predicted_conditional, ds.measured_conditional, "tokens of all runs", "measured")
+    right.set_title("sum-product on the tree")
+
+
+def plot_saliency(ds: xr.Dataset, fig: Figure) -> None:
+    """Formula against the tree and against the sampler."""
+    left, right = fig.subplots(1, 2)
+    scatter(left, ds.predicted_saliency, ds.measured_saliency, "sum-product")
+    scatter(right, ds.predicted_saliency_sampled, ds.measured_saliency_sampled, "sampler")
+    left.set_title(r"saliency $\Delta_{lm}^{(k)}$")
+
+
+def plot_cancellation(ds: xr.Dataset, fig: Figure) -> None:
+    """Size of the saliency over H at the three outputs, relative to the largest height."""
+    ax = fig.subplots()
+    names = {"saliency": "random outputs", "saliency_at_prior": "outputs = prior", "saliency_at_posterior": "outputs = posterior"}
+    for (name, text), color in zip(names.items(), ("control", "measured", "third"), strict=True):
+        size = np.sqrt((ds[f"measured_{name}"] ** 2).sum("class"))
+        expected = np.sqrt((ds[f"predicted_{name}"] ** 2).sum("class"))
+        levels = [size.where(ds.token_height == h).mean() for h in ds.height.values]
+        theory_levels = [expected.where(ds.token_height == h).mean() for h in ds.height.values]
+        ax.plot(ds.height, theory_levels, "-", color=COLORS[color], label=text)
+        ax.plot(ds.height, levels, "o", color=COLORS[color])
+    ax.set(xlabel="H", ylabel=r"mean of $\|\Delta_{lm}\|$ over runs", title="formulas (lines), sum-product (points)")
+    ax.set_xticks(ds.height.values)
+
+
+def plot_limit(ds: xr.Dataset, fig: Figure) -> None:
+    """Error of 1 - H/L over eps, and the curve at the smallest eps."""
+    left, right = fig.subplots(1, 2)
+    cut = np.minimum(ds.height, ds.depth - 1)
+    error = np.abs(ds.measured_limit - ds.predicted_limit).where(2 * cut != ds.depth)
+    order(left, ds.eps, error, 1.0, "all L and H")
+    left.set(xlabel=r"$\epsilon$", ylabel=r"$|P(y_l=1|y_m=1) - (1-H/L)|$")
+    scatter(right, ds.predicted_limit, ds.measured_limit, "all runs")
+    right.set(xlabel=r"$1-H/L$", ylabel=r"$P(y_l=1|y_m=1)$")
+
+
+GRID = jd.grid(Tokens, rho=[0.6, 0.8, 0.93], bias=[0.0, 0.6], depth=[3, 4, 6])
+TREE = jd.Study(
+    trial=tokens_trial,
+    quick=GRID,
+    paper=GRID.replace(samples=2**20),
+    seeds=4,
+    paper_seeds=32,
+    evidence="algebra",
+    bounds="derived",
+    source="arXiv:2310.00535, section on hierarchical data; formula derived here",
+)
+LIMIT = jd.Study(
+    trial=limit_trial,
+    quick=jd.grid(Limit, eps=[0.03, 0.01, 0.003], depth=[3, 4, 5, 6, 7, 8, 9, 10]),
+    evidence="algebra",
+    bounds="derived",
+    source="arXiv:2310.00535, Theorem 5 and the remark on its limit",
+)
+SKEWED = {"asymmetric channels": {"skew": 0.3}}
+
+CLAIMS = (
+    TREE.claim(
+        id="joma.hblt",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two "
+        r"tokens whose closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
+        r"2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
+        r"latents are independent given the class. Sampled sequences agree within .015 (root mean square over trees, at every $H$, "
+        r"sampling error removed).",
+        source="arXiv:2310.00535, Theorem 5",
+        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
+        seeds=8,
+        judge=judge_conditional,
+        controls=SKEWED,
+        rivals={
+            "no latents below the class": jd.swap(predicted_conditional="flat", predicted_sampled="flat"),
+            "tokens of different top latents are independent": jd.swap(predicted_across="alone", predicted_across_sampled="alone"),
+            "$1 - H/L$, the sparse limit": jd.swap(predicted_conditional="sparse", predicted_sampled="sparse_sampled"),
+            r"$\rho_0$ taken as P(top = 0)": jd.swap(predicted_conditional="misread", predicted_sampled="misread_sampled"),
+        },
+        plot=plot_conditional,
+        caption=r"Left: $P(y_l=1|y_m=1)$ over $H$ for the first tree of each $\rho$: formula (lines) and sampled sequences (points "
+        r"with bars of two standard errors). Right: sum-product on the tree against the formula; one point per token and run, the "
+        r"line is equality.",
+    ),
+    TREE.claim(
+        id="joma.hblt_saliency",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the "
+        r"saliency of token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + "
+        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$. Sampled sequences agree within .01 (root "
+        r"mean square over trees and classes, at every $H$, sampling error removed) and, as a slope, within 10%.",
+        bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
+        seeds=8,
+        judge=judge_saliency,
+        controls=SKEWED,
+        rivals={"outputs left out of the gradient": _bias_left_out},
+        plot=plot_saliency,
+        caption=r"Saliency $\Delta_{lm}^{(k)}$ by sum-product on the tree (left; one point per token, class and run) and over "
+        r"sampled sequences (right; one point per height, class and run), against the formula; the lines are equality.",
+    ),
+    TREE.claim(
+        id="joma.hblt_cancellation",
+        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly): for outputs at the "
+        r"classes' prior, $H$ cancels from the saliency: $\Delta_{lm}^{(k)} = p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; for outputs at the classes' posterior given the query, it is $p^0_k "
+        r"\rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / (2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$.",
+        source="derived here from the saliency of joma.hblt_saliency",
+        judge=judge_cancellation,
+        controls=SKEWED,
+        rivals={"saliency in proportion to co-occurrence": _constant_discriminancy},
+        plot=plot_cancellation,
+        caption=r"Norm over classes of the saliency, mean over the tokens of each height $H$ and over runs, for three kinds of "
+        r"outputs: formulas (lines) and sum-product on the tree (points).",
+    ),
+    LIMIT.claim(
+        id="joma.hblt_limit",
+        statement=r"In a hierarchical binary latent tree with strong edges and sparse classes, $\rho = \rho_0 = 1-\epsilon$, "
+        r"co-occurrence, evaluated exactly, tends to $1 - H/L$ with an error of first order in $\epsilon$ (for $L$ from 3 to 10 "
+        r"and $H \ne L/2$, where the first order cancels).",
+        judge=judge_limit,
+        controls={"rho0 fixed at 1/2": {"root": "half"}},
+        rivals={"no latents below the class: $1/L$ at every $H$": lambda ds: ds.assign(predicted_limit=_flat_limit(ds))},
+        plot=plot_limit,
+        caption=r"Left: distance of $P(y_l=1|y_m=1)$ from $1-H/L$ against $\epsilon$; medians over all $L$ and $H$ but $H = L/2$, "
+        r"bars over their full range, the dashed line has slope 1. Right: $P(y_l=1|y_m=1)$ against $1-H/L$; one point per "
+        r"$\epsilon$, $L$ and $H$.",
+    ),
+)

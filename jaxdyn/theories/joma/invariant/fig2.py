@@ -1,0 +1,292 @@
+r"""Claims on the experiment of Figure 2: estimates of the attention logits from the weights, early and over the whole run.
+
+The paper's estimate is the softmax law with the mean attention of the start. NC is the correlation of mean-removed vectors.
+Letters as in ``dynamics/invariants.py``.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.engine.judge import by_axis
+from jaxdyn.theories.joma.invariant.classes import DATA, SAMPLES, Classes, fig2_trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["ADAM", "CLAIMS", "correlation", "relative"]
+
+
+def relative(ds: xr.Dataset) -> xr.DataArray:
+    """Distance of the estimate from the logits over the size of the logits, at each record."""
+    return by_axis(_distance, ds.measured_z, ds.predicted_z)
+
+
+def _distance(measured: xr.Variable, predicted: xr.Variable) -> xr.Variable:
+    error, size = (measured - predicted) ** 2, measured**2
+    return np.sqrt(error.sum("token", min_count=1) / size.sum("token", min_count=1))
+
+
+def correlation(a: xr.DataArray, b: xr.DataArray) -> xr.DataArray:
+    """NC: correlation over tokens of the mean-removed vectors."""
+
+    def of_axes(a: xr.Variable, b: xr.Variable) -> xr.Variable:
+        a, b = a - a.mean("token"), b - b.mean("token")
+        return (a * b).sum("token") / np.sqrt((a**2).sum("token") * (b**2).sum("token"))
+
+    return by_axis(of_axes, a, b)
+
+
+def early(ds: xr.Dataset) -> xr.DataArray:
+    """Records of the early phase: mean attention within 5% of its start (the first record always counts), without the start."""
+    return by_axis(lambda drift, record: ((drift <= 0.05) | (record == 1)) & (record > 0), ds.drift, ds.record)
+
+
+def last(values: xr.DataArray, phase: xr.DataArray) -> xr.DataArray:
+    """The value at each run's last record of a phase."""
+
+    def at(values: xr.Variable, phase: xr.Variable, record: xr.Variable) -> xr.Variable:
+        return values.isel(record=(phase * record).max("record").astype(int))
+
+    return by_axis(at, values, phase, phase.record)
+
+
+def change(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Distance of the estimated change of the logits since the start over the size of their change; the share that is estimated."""
+
+    def moved(measured: xr.Variable, predicted: xr.Variable) -> tuple[xr.Variable, xr.Variable]:
+        start = measured.isel(record=0)
+        return measured - start, predicted - start
+
+    def share(measured: xr.Variable, predicted: xr.Variable) -> xr.Variable:
+        change, estimate = moved(measured, predicted)
+        return (change * estimate).sum("token", min_count=1) / (change**2).sum("token", min_count=1)
+
+    sides = ds.measured_z, ds.predicted_z
+    return by_axis(lambda *sides: _distance(*moved(*sides)), *sides), by_axis(share, *sides)
+
+
+def judge_early(ds: xr.Dataset) -> list[jd.Check]:
+    """In the early phase the law gives the logits and their change, although its factorisation assumption fails there.
+
+    Means over seeds. NC and relative error are means over the phase, for ratios up to 1; the change is judged where it is largest,
+    at the end, and so are the two residuals of the assumption.
+    """
+    phase = early(ds)
+    error, share, gap, felt = (last(v, phase) for v in (*change(ds), ds.gap, ds.felt_gap))
+    checks = [
+        jd.mean_within("change of the logits: relative error, end of the phase", error, over="seed", high=0.4),
+        jd.mean_within("change of the logits: predicted share of it, end of the phase", share, over="seed", low=0.9, high=1.2),
+        jd.mean_within("residual of the factorisation, end of the phase", gap, over="seed", low=0.7, high=0.8),
+        jd.mean_within("its part that acts on the logits, end of the phase", felt, over="seed", high=0.12),
+    ]
+    if (ds.ratio <= 1).any():
+        slow = ds[["measured_z", "predicted_z"]].assign(phase=phase).sel(ratio=ds.ratio <= 1)
+        both = correlation(slow.measured_z, slow.predicted_z), relative(slow)
+        nc, rel = (by_axis(lambda values, phase: values.where(phase).mean("record"), v, slow.phase) for v in both)
+        checks += [
+            jd.mean_within("NC, mean over the phase", nc, over="seed", low=0.98),
+            jd.mean_within("relative error, mean over the phase", rel, over="seed", high=0.15),
+        ]
+    return checks
+
+
+def judge_fig2(ds: xr.Dataset) -> list[jd.Check]:
+    """NC and relative error at a quarter of the run, and NC at the end for gaussian data."""
+    quarter, end = SAMPLES // 4, SAMPLES
+    nc, rel = correlation(ds.measured_z, ds.predicted_z), relative(ds)
+    final = nc.sel(data="gaussian").isel(record=end)
+    return [
+        jd.mean_within("NC at step 500, mean over seeds", nc.isel(record=quarter), over="seed", low=0.97),
+        jd.mean_within("relative error at step 500, mean over seeds", rel.isel(record=quarter), over="seed", low=0.1, high=0.3),
+        jd.mean_within("NC at step 2000, gaussian, mean over seeds", final, over="seed", low=0.97),
+    ]
+
+
+def judge_size(ds: xr.Dataset) -> list[jd.Check]:
+    """The size of the estimate's error, and the drift of the mean attention, at half time and at the end; means over seeds."""
+    rel, checks = relative(ds), []
+    for kind in ("gaussian", "random"):
+        for record, step in ((SAMPLES // 2, 1000), (SAMPLES, 2000)):
+            error, drift = (v.sel(data=kind).isel(record=record) for v in (rel, ds.drift))
+            checks += [
+                jd.mean_within(f"relative error at step {step}, {kind}", error, over="seed", high=0.15),
+                jd.mean_within(f"drift of the mean attention at step {step}, {kind}", drift, over="seed", high=0.05),
+            ]
+    return checks
+
+
+def judge_moving(ds: xr.Dataset) -> list[jd.Check]:
+    """Relative error at half time, and at the end for gaussian data, mean over seeds."""
+    rel = relative(ds)
+    end = rel.sel(data="gaussian").isel(record=SAMPLES)
+    return [
+        jd.mean_within("relative error at step 1000", rel.isel(record=SAMPLES // 2), over="seed", high=0.3),
+        jd.mean_within("relative error at step 2000, gaussian", end, over="seed", high=0.5),
+    ]
+
+
+def _terms(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
+    """Changes since the start of the law's two terms."""
+    since_start = functools.partial(by_axis, lambda term: term - term.isel(record=0))
+    return since_start(ds.square_term), since_start(ds.norm_term)
+
+
+def _from_start(ds: xr.Dataset, *changes: xr.DataArray) -> xr.Dataset:
+    """The estimate that adds changes to the logits of the start."""
+
+    def estimate(measured: xr.Variable, *changes: xr.Variable) -> xr.Variable:
+        return sum(changes, measured.isel(record=0) + 0 * measured).transpose(*measured.dims)
+
+    return ds.assign(predicted_z=by_axis(estimate, ds.measured_z, *changes))
+
+
+def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the logits stay where they start."""
+    return _from_start(ds)
+
+
+def first_term_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the law of exp attention, squares of the weights without the correction for softmax."""
+    return _from_start(ds, _terms(ds)[0])
+
+
+def second_term_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the estimate without the squares of the weights."""
+    return _from_start(ds, _terms(ds)[1])
+
+
+def as_in_print(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the law without 1/2 on its second term."""
+    square, norm = _terms(ds)
+    return _from_start(ds, square, norm, norm)
+
+
+def constant_attention(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the estimate with the mean attention of the start."""
+    return _from_start(ds, *_terms(ds))
+
+
+def permuted_rows(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the estimate from weights whose rows are shifted by one token."""
+    square, norm = _terms(ds)
+    return _from_start(ds, square.roll(token=1), norm)
+
+
+def felt_wholly(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: all of the factorisation's residual acts on the logits."""
+    return ds.assign(felt_gap=ds.gap)
+
+
+def assumption_kept(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the factorisation assumption holds."""
+    return ds.assign(gap=0 * ds.gap)
+
+
+def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
+    """Errors of the estimates along training, for each kind of data, at the ratio nearest to 1: median and 90% of the seeds."""
+    if "ratio" in ds.dims:
+        ds = ds.sel(ratio=1.0, method="nearest")
+    forms = [str(f) for f in ds.form.values if f != "exact"] if "form" in ds.dims else [None]
+    share = ds.record[1:] / SAMPLES
+    for ax, kind in zip(fig.subplots(1, ds.sizes["data"], squeeze=False)[0], ds.data.values, strict=True):
+        part = ds.sel(data=kind).isel(record=slice(1, None))
+        for form, color in zip(forms, ("theory", "third"), strict=False):
+            one = part if form is None else part.sel(form=form)
+            name = "" if form is None else f", {form} mean attention"
+            plotting.band(ax, share, relative(one), label="relative error" + name, color=color)
+            if form in (None, "constant"):
+                plotting.band(ax, share, 1 - correlation(one.measured_z, one.predicted_z), label="1 - NC" + name, color="measured")
+        plotting.band(ax, share, part.drift, label="drift of mean attention", color="control")
+        ax.set_yscale("log")
+        ax.set_title(f"{kind} data")
+        ax.set_xlabel("share of the run")
+
+
+FIG2 = jd.grid(Classes, data=list(DATA))
+ADAM = {"optimizer": "adam", "lr": 3e-3}
+TERMS = {
+    "nothing moves": nothing_moves,
+    "first term alone, the law of exp attention": first_term_alone,
+    "second term alone": second_term_alone,
+    "as printed, no 1/2 on the second term": as_in_print,
+}
+STUDY = jd.Study(
+    trial=fig2_trial,
+    evidence="network",
+    bounds=jd.looked(at="0:24", confirmed="4000:4024"),
+    quick=FIG2,
+    seeds=48,
+    paper_seeds=64,
+    source="arXiv:2310.00535, Theorem 1 (softmax) and Figures 2-3",
+    form="constant",
+    rivals=TERMS,
+    plot=plot_fig2,
+    caption=r"Errors of the estimates of the logits from the weights along training, for each kind of data (at the ratio of "
+    r"learning rates nearest to 1): relative error with constant and with moving mean attention, $1 -$ NC of the constant "
+    r"estimate, and the relative distance of the mean attention from its start. Lines are medians over the runs, bands their "
+    r"central 90%.",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="joma.softmax_invariant",
+        statement=r"In the experiment of Figure 2, while the mean attention is within 5% of its start, the softmax law of Theorem "
+        r"1 gives the logits to 15% (ratios of learning rates .1 and 1) with NC $\ge .98$, and their change to 40%, its size to "
+        r"20% (ratios .1, 1, 10); means over seeds. Its factorisation assumption fails there, with a relative residual of .7 "
+        r"to .8, of which at most .12 acts on the logits.",
+        quick=FIG2.replace(ratio=[0.1, 1.0, 10.0], every=12.0),
+        seeds=24,
+        judge=judge_early,
+        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
+        rivals={
+            **TERMS,
+            "all of the residual acts on the logits": felt_wholly,
+            "the factorisation assumption holds": assumption_kept,
+        },
+    ),
+    STUDY.claim(
+        id="joma.fig2",
+        statement=r"In the experiment of Figure 2 the estimate $\hat z$ from the weights is correlated with the logits, in the "
+        r"mean over seeds NC $\ge .97$ at step 500 and, for gaussian data, at step 2000; its relative error at step 500 is from "
+        r"10 to 30%.",
+        judge=judge_fig2,
+        controls={"rows of V permuted": permuted_rows, "Adam": ADAM},
+    ),
+    STUDY.claim(
+        id="joma.fig2_size",
+        statement=r"In the experiment of Figure 2, how far is the estimate $\hat z$, with the mean attention $\bar b$ of the "
+        r"start, from the logits at steps 1000 and 2000, and how far has the mean attention moved? (Marks: 15% and 5%, as in the "
+        r"early phase.)",
+        judge=judge_size,
+        expected="measured",
+        rivals={name: TERMS[name] for name in list(TERMS)[:2]},
+        found={
+            "relative error at step 1000, gaussian": (0.68, 0.78),
+            "drift of the mean attention at step 1000, gaussian": (0.99, 1.14),
+            "relative error at step 2000, gaussian": (7.6, 8.0),
+            "drift of the mean attention at step 2000, gaussian": (2.59, 2.63),
+            "relative error at step 1000, random": (0.42, 0.53),
+            "drift of the mean attention at step 1000, random": (0.19, 0.30),
+            "relative error at step 2000, random": (2.7, 4.9),
+            "drift of the mean attention at step 2000, random": (1.42, 1.86),
+        },
+    ),
+    STUDY.claim(
+        id="joma.softmax_tv",
+        statement=r"In the experiment of Figure 2 the estimate with moving mean attention, $\hat z_{tv} = z_0 + "
+        r"\frac{r}{2\tau}[\Delta\sum_k v_k^2 - \int\bar b\,d\sum_k\|v_k\|^2]$, gives the logits with a relative error (mean over "
+        r"seeds) of at most 30% at step 1000 and, for gaussian data, of at most 50% at step 2000.",
+        source="derived from arXiv:2310.00535, Theorem 1 (softmax)",
+        judge=judge_moving,
+        form="moving",
+        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
+        rivals={**TERMS, "mean attention of the start": constant_attention},
+    ),
+)

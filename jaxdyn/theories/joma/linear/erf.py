@@ -1,0 +1,261 @@
+r"""Claims on JoMA's linear activation, one node: the erf law, blow-up, sparsity, the softmax clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.special
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.joma.linear.training import LEVEL, LinearLayer, trial
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "from_zero", "proportional", "sparse_judge", "width_two"]
+
+
+def erf_judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The erf law along the flow, and along gradient descent with an error of first order in the step."""
+    trained = jd.relative_error(ds, "trained_ratio", "token")
+    order = stats.loglog_slope(ds.step, trained.isel(checkpoint=-1), "step")
+    return [
+        jd.at_most("flow: error of v from the erf law", jd.relative_error(ds, "ratio", "token"), 1e-8),
+        jd.at_most("descent: error of v from the erf law", trained, 1e-2),
+        jd.within("descent: order of the error in the step", order, 0.85, 1.15),
+    ]
+
+
+def _common_ratio(
+    ds: xr.Dataset, forward: Callable[[xr.DataArray], xr.DataArray], back: Callable[[xr.DataArray], xr.DataArray]
+) -> xr.Dataset:
+    """The law that forward(v)/Δ is the same for all tokens, applied to the token with the largest |v|; from zero start."""
+    size = np.sqrt((ds.saliency**2).sum("node"))
+    share, out = size / size.max("token"), {}
+    for name in ("ratio", "trained_ratio"):
+        winner = np.abs(ds[f"measured_{name}"]).max("token")
+        out[f"predicted_{name}"] = back(share * forward(winner)).transpose(*ds[f"predicted_{name}"].dims)
+    return ds.assign(out)
+
+
+def width_two(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: erf(v/2) in place of erf(v/√2)."""
+    return _common_ratio(ds, lambda v: scipy.special.erf(v / 2), lambda u: 2 * scipy.special.erfinv(u))
+
+
+def proportional(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: without attention, v in proportion to Δ."""
+    return _common_ratio(ds, lambda v: v, lambda u: u)
+
+
+def hyperbolic_sine(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the law of linear attention, arsinh(v) in proportion to Δ."""
+    return _common_ratio(ds, np.arcsinh, np.sinh)
+
+
+def from_zero(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the blow-up time of zero start, whatever the start."""
+    largest = np.sqrt((ds.saliency**2).sum("node")).max("token")
+    return ds.assign(predicted_escape=(NORMALIZER * np.sqrt(np.pi / 2) / largest).transpose(*ds.predicted_escape.dims))
+
+
+def _derived(ds: xr.Dataset) -> xr.Dataset:
+    return ds.sel(form="derived") if "form" in ds.dims else ds
+
+
+def _first(ds: xr.Dataset) -> xr.Dataset:
+    """One cell of the grid with all its seeds."""
+    return plotting.first_run(_derived(ds), "seed")
+
+
+def erf_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """All tokens against the law; error of gradient descent against the step."""
+    left, right = fig.subplots(1, 2)
+    colors = {"printed": "failed", "derived": "measured"}
+    for form in [f for f in colors if f in ds.form.values]:
+        one = ds.sel(form=form).isel(step=-1)
+        plotting.scatter(left, one.predicted_ratio, one.measured_ratio, label=form, color=colors[form])
+        error = jd.relative_error(ds.sel(form=form), "trained_ratio", "token").isel(checkpoint=-1).transpose(..., "step")
+        plotting.order(right, ds.step, error, 1.0 if form == "derived" else None, label=form, color=colors[form])
+    left.set(xlabel=r"$v_l$ by the law from the largest $|v|$", ylabel=r"$v_l$ of the layer under gradient flow")
+    right.set(xlabel=r"step $\eta / t^*$", ylabel=r"relative error of $v$ at $0.8\,t^*$ (descent)")
+
+
+def blow_up_judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The time at which the largest |v| reaches 6, the other tokens at that time, and the whole path."""
+    limit = np.abs(ds.measured_limit - ds.predicted_limit).max("token")  # at |v| = 6 about 1e-8 of the way is left
+    return [
+        jd.at_most("time at which max |v| reaches 6", jd.relative_error(ds, "escape"), 1e-6),
+        jd.at_most("erf(v/√2) of all tokens at the blow-up", limit, 1e-7),
+        jd.at_most("path up to 0.9999 t*", jd.relative_error(ds.isel(time=slice(-1)), "path", "token node"), 1e-7),
+    ]
+
+
+def blow_up_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """The path of every token up to the blow-up; limits of erf(v/√2) against Δ/max Δ."""
+    left, right = fig.subplots(1, 2)
+    one = _first(ds).isel(seed=0, node=0)
+    x = np.maximum(1 - one.share.values, 1e-9)
+    left.plot(x, one.measured_path, "o", color=plotting.COLORS["measured"], alpha=0.6, markersize=3.5)
+    left.plot(x, one.predicted_path, color=plotting.COLORS["theory"], linewidth=1.0)
+    left.plot([], [], "o", color=plotting.COLORS["measured"], label="tokens, gradient flow")
+    left.plot([], [], color=plotting.COLORS["theory"], label="closed form")
+    left.set(xlabel=r"time left, $1 - t/t^*$", ylabel=r"$v_l$", xscale="log")
+    left.invert_xaxis()
+    plotting.scatter(right, ds.predicted_limit, ds.measured_limit, label="tokens of all runs")
+    right.set(
+        xlabel=r"predicted $\mathrm{erf}(v_l/\sqrt{2})$ at $t^*$", ylabel=rf"$\mathrm{{erf}}(v_l/\sqrt{{2}})$ at max|v| = {LEVEL:g}"
+    )
+
+
+def sparse_judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Entropy of softmax(z) does not rise, follows the closed form, and ends near zero."""
+    uniform = np.log(ds.sizes["token"])
+    return [
+        jd.at_most("largest rise of the entropy between save times", ds.measured_entropy.diff("time"), 1e-9),
+        jd.at_most("entropy against the closed form up to 0.9999 t*", jd.relative_error(ds.isel(time=slice(-1)), "entropy"), 1e-7),
+        jd.at_most("share of the uniform entropy left at max |v| = 6", ds.measured_entropy.isel(time=-1) / uniform, 1e-2),
+    ]
+
+
+def sparse_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Entropy of attention on the way to the blow-up."""
+    ax, one = fig.subplots(), _first(ds)
+    left = 1 - one.share.mean("seed").values[:-1]
+    plotting.band(ax, left, one.measured_entropy.isel(time=slice(-1)), "gradient flow, 90% of runs")
+    plotting.band(ax, left, one.predicted_entropy.isel(time=slice(-1)), "closed form", "theory", 0.0, linestyle="--")
+    ax.set(xlabel=r"time left, $1 - t/t^*$", ylabel="entropy of softmax(z) / nat", xscale="log")
+    ax.invert_xaxis()
+
+
+def clock_judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The erf law under a common normaliser and uniform b̄, once the weights have grown enough to distinguish it."""
+    return [
+        jd.gate("largest |v| reached", np.abs(ds.measured_ratio).max(("token", "time")), at_least=1.5),
+        jd.at_most("error of v from the erf law", jd.relative_error(ds, "ratio", "token"), 1e-8),
+    ]
+
+
+def clock_plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Tokens against the law, and the clock: erf of the largest token over time."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, _derived(ds).predicted_ratio, ds.measured_ratio, label="tokens of all runs")
+    left.set(xlabel=r"$v_l$ by the law from the largest $|v|$", ylabel=r"$v_l$ of the layer")
+    one = _first(ds)
+    progress = scipy.special.erf(np.abs(one.measured_ratio).max("token") / 2**0.5).isel(time=slice(-1))
+    x = one.share.mean("seed").values[:-1]
+    plotting.lines(right, x, progress.values)
+    right.plot(x, x, "--", color=plotting.COLORS["theory"], label="constant A")
+    right.plot([], [], color=plotting.COLORS["measured"], label="common normaliser A(t)")
+    right.set(xlabel=r"$t/t^*$ of constant A", ylabel=r"$\mathrm{erf}(v/\sqrt{2})$ of the largest $|v|$")
+
+
+FOLLOWING = {"gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3}}
+BREACHES = {
+    **FOLLOWING,
+    "tanh in place of the linear activation": {"phi": "tanh"},
+    "attention learns 1.5 times as fast": {"ratio": 1.5, "horizon": 0.7},
+    "no attention": {"attention": "none"},
+}
+STEPS = [4e-3, 2e-3, 1e-3]  # of gradient descent, in units of t*
+NORMALIZER = 2.0  # the constant A of the quick runs
+ONE = jd.grid(LinearLayer, normalizer=NORMALIZER)
+LAWS = {"no attention: v in proportion to Δ": proportional, "erf(v/2)": width_two, "law of linear attention": hyperbolic_sine}
+PAPER = jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
+SOURCE = "arXiv:2310.00535, Theorem 2"
+STUDY = jd.Study(
+    trial=trial, evidence="flow", bounds="derived", quick=ONE, paper=PAPER, seeds=4, paper_seeds=64, source=SOURCE, form="derived"
+)
+
+erf_law = STUDY.claim(
+    id="joma.erf",
+    statement=r"One linear node with exp attention and stationary gradients, started at $v = 0$: "
+    r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, "
+    r"along gradient descent.",
+    quick=ONE.replace(step=STEPS),
+    paper=PAPER.replace(step=STEPS),
+    judge=erf_judge,
+    controls={
+        "softmax-like attention with non-uniform b̄": {"attention": "shared", "tilt": 1.0, "normalizer": 1.0},
+        **BREACHES,
+    },
+    rivals=LAWS,
+    plot=erf_plot,
+    caption=r"Left: $v_l$ of the tokens under gradient flow against the value that the law gives from the token with the largest "
+    r"$|v|$, with $\mathrm{erf}(v/\sqrt 2)$ (derived) and $\mathrm{erf}(v/2)$ (printed); one point per token, time and run. "
+    r"Right: relative error of the law under gradient descent at $0.8\,t^*$ against the step size; medians over the runs, bars "
+    r"their full range.",
+)
+
+CLAIMS = (
+    erf_law,
+    erf_law.as_printed(
+        id="joma.erf_as_printed",
+        statement=r"One linear node with exp attention and stationary gradients, started at $v = 0$: "
+        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, "
+        r"along gradient descent.",
+        source=f"{SOURCE}, as shown in the authors' talks",
+        form="printed",
+        printed=r"the authors' talks: $\mathrm{erf}(v_l(t)/2)/\Delta_{lm} = \mathrm{erf}(v_{l'}(t)/2)/\Delta_{l'm}$",
+    ),
+    STUDY.claim(
+        id="joma.blowup",
+        statement=r"One linear node with exp attention and stationary gradients, from any start, with $w = "
+        r"v_l\,\mathrm{sign}\,\Delta_l$ and $\rho_l = |\Delta_l|\, e^{z_l(0) - v_l(0)^2/2}/A$: $\mathrm{erf}(w_l/\sqrt{2}) = "
+        r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$. One token diverges at $t^* = \min_l "
+        r"\sqrt{\pi/2}\,\mathrm{erfc}(w_l(0)/\sqrt{2})/\rho_l$ (from zero $A\sqrt{\pi/2}/\max|\Delta|$); the others stop at "
+        r"finite limits.",
+        source=f"{SOURCE}, solved for v; the general start with z(0) free is ours",
+        quick=ONE.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
+        paper=PAPER.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
+        judge=blow_up_judge,
+        controls=BREACHES,
+        rivals={"v keeps the speed of its start": jd.swap(predicted_path="unattended"), "blow-up time of zero start": from_zero},
+        plot=blow_up_plot,
+        caption=r"Left: $v_l$ of the tokens of one run against the time left to the blow-up: gradient flow (points) and closed "
+        r"form (lines). Right: $\mathrm{erf}(v_l/\sqrt 2)$ when the largest $|v|$ reaches 6, against its predicted limit; one "
+        r"point per token and run.",
+    ),
+    STUDY.claim(
+        id="joma.sparse_linear",
+        statement=r"One linear node with exp attention and stationary gradients, started at zero: the entropy of "
+        r"$\mathrm{softmax}(z)$ follows the closed form and falls between all recorded times; when the largest $|v|$ reaches 6, "
+        r"less than 1% of the uniform entropy is left.",
+        source="arXiv:2310.00535, consequence of Theorem 2 (contrast to Theorem 4)",
+        judge=sparse_judge,
+        controls={
+            "nonlinear dynamics: gradients follow the weights": {"feedback": 0.3, "horizon": 3.0},
+            "no attention": {"attention": "none"},
+        },
+        rivals={"attention stays uniform": jd.swap(predicted_entropy="initial_entropy")},
+        plot=sparse_plot,
+        caption=r"Entropy of attention against the time left to the blow-up: gradient flow (solid line, median over the runs; "
+        r"band, central 90%) and closed form (dashed, median).",
+    ),
+    STUDY.claim(
+        id="joma.softmax_clock",
+        evidence="reduced",
+        statement=r"In the reduced dynamics of one linear node under attention with a normaliser $A(t)$ common to all samples and "
+        r"the softmax's correction at a constant uniform $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
+        r"b_l))/A(t)$, started at zero: $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all "
+        r"tokens; $A(t)$ changes the clock alone.",
+        source="arXiv:2310.00535, Theorems 1 and 2 (softmax attention)",
+        quick=jd.grid(LinearLayer, attention="shared"),
+        paper=jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, attention="shared"),
+        judge=clock_judge,
+        controls={
+            "non-uniform b̄": {"tilt": 1.0},
+            "softmax over each sample (b̄ moves, and the factorisation fails)": {"attention": "softmax"},
+            **FOLLOWING,
+        },
+        rivals=LAWS,
+        plot=clock_plot,
+        caption=r"Left: $v_l$ of the tokens against the value that the erf law gives from the token with the largest $|v|$; one "
+        r"point per token, time and run. Right: $\mathrm{erf}(v/\sqrt 2)$ of that token against time in units of the blow-up time "
+        r"$t^*$ of a constant normaliser, one line per run; dashed: constant normaliser.",
+    ),
+)

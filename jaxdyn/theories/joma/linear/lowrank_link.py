@@ -1,0 +1,354 @@
+r"""Claims on the link from JoMA to low-rank training: the gradient's stable rank falls and returns as rows of V arrive in turn.
+
+Attention makes rows with a large limit fast. While they move, the gradient is nearly theirs alone; once they have arrived, the
+others are left.
+
+Stable ranks of V and its speed along JoMA's dynamics with many nodes that reach a critical point.
+
+``link_trial``: gradient flow of the layer of ``joma/layer.py`` under the upper gradient :math:`\mu - V`. ``trained_trial``: blocks
+trained by gradient descent on squared error, as in ``converge.py``. Letters as in ``dynamics/lowrank.py``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import flow, metrics, plotting, stats, train
+from jaxdyn.theories.joma import model
+from jaxdyn.theories.joma.convergence import Converge, build
+from jaxdyn.theories.joma.dynamics import lowrank as theory
+from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
+from jaxdyn.theories.joma.linear import layer as net
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = [
+    "CLAIMS",
+    "Link",
+    "RECORDS",
+    "Trained",
+    "fall",
+    "judge_learned",
+    "judge_link",
+    "judge_trained",
+    "link_trial",
+    "returned",
+    "trained_trial",
+]
+
+
+RECORDS = 48  # of a run after its start
+
+
+@jd.setting
+class Link:
+    """One layer with exp attention, whose upper gradient vanishes at a critical point.
+
+    Args:
+        attention: kind of attention.
+        ratio: learning rate of z over that of V.
+        low: norms of the rows of the critical point are spread evenly over [low, high].
+        high: see low.
+        horizon: time of the last record.
+        tokens: m.
+        nodes: k.
+        samples: n.
+    """
+
+    attention: jd.Code = jd.code(*net.KINDS)
+    ratio: jd.Swept = 1.0
+    low: jd.Swept = 1.0
+    high: jd.Swept = 3.0
+    horizon: jd.Swept = 2.4
+    tokens: int = 8
+    nodes: int = 6
+    samples: int = 32
+
+    def __post_init__(self) -> None:
+        jd.require(self, self.samples >= self.tokens, "there are at least as many samples as tokens", "samples", "tokens")
+        jd.require(self, 0 < self.low <= self.high, "0 < low <= high", "low", "high")
+        jd.require(self, self.horizon > 0, "horizon is positive", "horizon")
+
+
+@jd.setting
+class Trained(Converge):
+    """A block trained on squared error; "one" token a sample with exp attention and linear nodes is the theory's world.
+
+    Args:
+        ratio: learning rate of the logits over that of V; 0: attention stays as it is.
+    """
+
+    context: jd.Code = jd.code("one", "many")
+    attention: jd.Code = jd.code("exp", "softmax")
+    activation: jd.Code = jd.code("id", "tanh")
+    residual: jd.Swept = 0.0
+    queries: jd.Swept = 1.0
+    eta: jd.Swept = 0.05
+    span: jd.Swept = 1.0
+    start: jd.Swept = 0.05
+    ratio: jd.Swept = 1.0
+    nodes: int = 6
+
+
+def link_trial(s: Link, key: PRNGKeyArray) -> jd.Observables:
+    """V, its speed and their stable ranks along the flow, and in closed form."""
+    x, g = model.normals(key, (s.samples, s.tokens), (s.samples, s.nodes))
+    x = jax.nn.softmax(2 * x)
+    norms = jnp.linspace(s.low, s.high, s.tokens, dtype=jnp.float64)
+    x = x * norms / jnp.linalg.norm(x.T @ g / s.samples, axis=-1)  # frequencies give the rows of E[gx] their norms
+    even = jnp.full(s.tokens, 1 / s.tokens, jnp.float64)
+    layer = net.Layer(x, g, s.attention, even, pull=net.pull(x, 1.0))
+    mu = net.saliency(layer)
+    start = net.Params(jnp.zeros(s.tokens, jnp.float64), jnp.zeros_like(mu))
+    ts = s.horizon * jnp.arange(RECORDS + 1, dtype=jnp.float64) / RECORDS
+    sol = flow.gradient_flow(net.loss, start, ts, layer, rate=net.rates(s.ratio), rtol=1e-10, atol=1e-13)
+    speed = jax.vmap(lambda z, v: -jax.grad(net.loss)(net.Params(z, v), layer).v)(sol.ys.z, sol.ys.v)[1:]
+    v, rate = theory.inserted(mu, ts[1:])
+    rows = "time token node"
+    relaxed = -jnp.expm1(-ts[1:])[:, None, None] * mu
+    return jd.observables(
+        predicted={"path": jd.named(v, rows)} | _ranks(v, rate),
+        measured={"path": jd.named(sol.ys.v[1:], rows)} | _ranks(sol.ys.v[1:], speed),
+        recorded={"relaxed": jd.named(relaxed, rows), "start_rank": metrics.stable_rank(mu), "t": jd.named(ts[1:], "time")},
+        status=sol.status,
+    )
+
+
+def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
+    """Stable ranks of V and its negative gradient along training, and by the ODE from the start (for one token a sample)."""
+    params, block, batch = build(s, key)
+    every = jnp.round(s.span / s.eta).astype(jnp.int32)
+    tx = model.make_tx(jd.Code.of("gd", model.OPTIMIZERS), s.eta, model.Params(1.0, s.ratio))
+
+    def loss(p: model.Params) -> Array:
+        return model.squared_loss(p, block, batch)
+
+    def observe(state: train.State) -> tuple[Array, Array, Array]:
+        speed = -model.projected(jax.grad(loss)(state.params), block)
+        return model.projected(state.params, block), speed, loss(state.params)
+
+    last, (v, speed, losses) = train.record(
+        train.make_step(loss, tx), train.init(tx, params), observe, samples=RECORDS, every=every
+    )
+    p = batch.weight @ batch.x
+    y = ((batch.weight[:, None] * batch.x).T @ batch.target) / p[:, None]
+    ts = s.span * jnp.arange(RECORDS + 1, dtype=jnp.float64)
+    sol, rate = theory.trained(v[0], y, p, ts)
+    once = theory.inserted(theory.limits(y), jnp.mean(p) * ts)[1]
+    return jd.observables(
+        predicted=_ranks(sol.ys, rate),
+        measured=_ranks(v, speed),
+        recorded={
+            "unattended": jd.named(metrics.stable_rank(theory.unattended(v[0], y, p, ts)), "time"),
+            "once": jd.named(metrics.stable_rank(once), "time"),
+            "loss": jd.named(losses, "time"),
+            "speed": jd.named(jnp.linalg.norm(speed, axis=(1, 2)), "time"),
+            "t": jd.named(ts, "time"),
+        },
+        status=jnp.maximum(sol.status, train.finite_status(last.params)),
+    )
+
+
+def _ranks(v: Float[Array, "t m k"], rate: Float[Array, "t m k"]) -> dict:
+    return {"srank_v": jd.named(metrics.stable_rank(v), "time"), "srank_rate": jd.named(metrics.stable_rank(rate), "time")}
+
+
+RETURN = "logarithm of the factor by which srank(gradient) returns, learned less fixed attention"
+END = "srank(gradient) at the end, learned less fixed attention"
+
+
+def fall(rank: xr.DataArray) -> xr.DataArray:
+    """The largest factor by which a later value lies below an earlier one."""
+    rank = rank.transpose(..., "time")
+    return (rank.copy(data=np.maximum.accumulate(rank.values, -1)) / rank).max("time", skipna=False)
+
+
+def returned(rank: xr.DataArray) -> xr.DataArray:
+    """The largest factor by which a later value lies above an earlier one."""
+    rank = rank.transpose(..., "time")
+    return (rank / rank.copy(data=np.minimum.accumulate(rank.values, -1))).max("time", skipna=False)
+
+
+def judge_link(ds: xr.Dataset) -> list[jd.Check]:
+    """V and both stable ranks against the closed form; how far the gradient's falls from the start, and how far it returns."""
+    rank = ds.measured_srank_rate
+    return [
+        jd.at_most("error of V", jd.relative_error(ds, "path", "token node"), 1e-7),
+        jd.at_most("error of srank(V)", jd.relative_error(ds, "srank_v"), 1e-7),
+        jd.at_most("error of srank(dV/dt)", jd.relative_error(ds, "srank_rate"), 1e-7),
+        jd.mean_within("srank(dV/dt) at the start over its lowest value before it returns", _dip(rank), over="seed", low=1.2),
+        jd.mean_within("factor by which srank(dV/dt) returns", returned(rank), over="seed", low=1.2),
+    ]
+
+
+def _dip(rank: xr.DataArray) -> xr.DataArray:
+    """The start over the lowest value before the peak of the largest return."""
+    rank = rank.transpose(..., "time")
+    low = rank.copy(data=np.minimum.accumulate(rank.values, -1))
+    peak = (rank / low).fillna(0).argmax("time")
+    return rank.isel(time=0) / low.isel(time=peak)
+
+
+def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
+    """Both stable ranks against the ODE, by the order in the step size and extrapolated; the gradient's fall and return."""
+    ds = halving_steps(ds)
+    fine = ds.isel(eta=-1, drop=True)
+    checks = []
+    for name, label in (("srank_rate", "srank(gradient)"), ("srank_v", "srank(V)")):
+        error = np.sqrt(((ds[f"measured_{name}"] - ds[f"predicted_{name}"]) ** 2).mean("time", skipna=False))
+        order = stats.loglog_slope(ds.eta, error, "eta")
+        left = abs(extrapolated(ds[f"measured_{name}"]) / fine[f"predicted_{name}"] - 1)
+        checks += [
+            jd.mean_within(f"{label}: order of the step error, mean over runs", order, over="seed", low=0.9, high=1.1),
+            jd.at_most(f"{label}: error at any time, extrapolated to step 0", left, 0.03),
+        ]
+    rank = fine.measured_srank_rate
+    return [
+        *checks,
+        jd.mean_within("factor by which srank(gradient) returns, mean over runs", returned(rank), over="seed", low=1.2),
+        jd.mean_within("factor by which srank(gradient) falls, mean over runs", fall(rank), over="seed", low=1.2),
+    ]
+
+
+def judge_learned(ds: xr.Dataset) -> list[jd.Check]:
+    """Networks whose attention learns beside the same networks with attention as at the start."""
+    jd.need(ds, ratio=[0.0, 1.0])
+    ratio = np.log(returned(ds.measured_srank_rate))
+    last = ds.measured_srank_rate.isel(time=-1)
+    return [
+        jd.gate("loss at the end over that at the start", ds.loss.isel(time=-1) / ds.loss.isel(time=0), at_most=0.8),
+        jd.mean_within(RETURN, ratio.sel(ratio=1.0) - ratio.sel(ratio=0.0), over="seed", low=0.02),
+        jd.mean_within(END, last.sel(ratio=1.0) - last.sel(ratio=0.0), over="seed", low=0.2),
+    ]
+
+
+def as_fixed(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: learned attention changes nothing."""
+    fixed = ds.measured_srank_rate.sel(ratio=0.0, drop=True)
+    return ds.assign(measured_srank_rate=fixed.broadcast_like(ds.measured_srank_rate).transpose(*ds.measured_srank_rate.dims))
+
+
+def exchanged(ds: xr.Dataset) -> xr.Dataset:
+    """A control: learned and fixed attention exchanged."""
+    return ds.assign(measured_srank_rate=ds.measured_srank_rate.roll(ratio=1, roll_coords=False))
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Stable ranks of V and of the gradient over time: three runs with their prediction, and all runs."""
+    left, right = fig.subplots(1, 2)
+    fine = ds.isel(eta=-1) if "eta" in ds.dims else ds
+    t = np.ravel(plotting.first_run(fine).t)
+    for seed, color in zip(range(min(3, fine.sizes["seed"])), ("measured", "third", "control"), strict=False):
+        one = fine.isel(seed=seed)
+        left.plot(t, one.measured_srank_rate, color=plotting.COLORS[color], label=f"run {seed + 1}", linewidth=4, alpha=0.5)
+        left.plot(t, one.predicted_srank_rate, "--", color=plotting.COLORS["theory"], label="theory" if seed == 0 else None)
+    left.set(xlabel="time", ylabel=r"stable rank of $\dot V$")
+    left.legend()
+    plotting.band(right, t, fine.measured_srank_rate.transpose(..., "time"), r"$\dot V$", "measured")
+    plotting.band(right, t, fine.measured_srank_v.transpose(..., "time"), r"$V$", "third")
+    right.set(xlabel="time", ylabel="stable rank")
+
+
+def plot_learned(ds: xr.Dataset, fig: Figure) -> None:
+    """Stable rank of the gradient along training with learned and with fixed attention."""
+    axes = fig.subplots(1, 2, sharey=True)
+    t = np.ravel(plotting.first_run(ds.isel(ratio=0)).t)
+    for ax, ratio, title in zip(axes, (1.0, 0.0), ("attention learns", "attention stays as at the start"), strict=True):
+        rank = ds.measured_srank_rate.sel(ratio=ratio).transpose(..., "time")
+        plotting.band(ax, t, rank, "all runs", "measured")
+        ax.plot(t, rank.values.reshape(-1, t.size)[:3].T, color=plotting.COLORS["third"], linewidth=0.8)
+        ax.set(title=title, xlabel="steps × step size")
+    axes[0].set_ylabel("stable rank of the gradient of $V$")
+
+
+LINK = jd.Study(
+    trial=link_trial,
+    quick=jd.grid(Link),
+    paper=jd.grid(Link, tokens=[8, 20], nodes=[3, 6, 20], samples=64),
+    seeds=32,
+    paper_seeds=128,
+    evidence="flow",
+    bounds=jd.looked(at="0:32", confirmed="4000:4032"),
+    source="arXiv:2310.00535, sections 3 and 4 for K nodes; closed form and the return of the rank: derived here",
+)
+ETAS = [0.1, 0.05, 0.025]
+TRAINED = jd.Study(
+    trial=trained_trial,
+    quick=jd.grid(Trained, eta=ETAS, span=0.4),
+    paper=jd.grid(Trained, eta=ETAS, span=0.4, tokens=[8, 20], nodes=[3, 6, 20], samples=480),
+    seeds=32,
+    paper_seeds=128,
+    evidence="network",
+    bounds=jd.looked(at="6000000:6000032", confirmed="7000000:7000032"),
+    source="arXiv:2310.00535, Theorem 1 (exp attention); the ODE under squared error: derived here",
+)
+MANY = {"context": "many", "attention": "softmax", "activation": "tanh", "residual": 1.0, "queries": 2.0}
+
+CLAIMS = (
+    LINK.claim(
+        id="joma.lowrank_link",
+        statement=r"The gradient flow of a layer with exp attention and 6 linear nodes, whose upper gradient $\mu - V$ is inserted "
+        r"(a critical point with curvature one; 8 rows $\mu_l$ of norms from 1 to 3), follows $\dot V_l = e^{\|V_l\|^2/2}(\mu_l - "
+        r"V_l)$: $V_l = a_l\mu_l$ with the exact solution of Theorem 4 for $\kappa_l = \|\mu_l\|^2/2$. The stable rank of $\dot V$ "
+        r"first falls, by a factor of at least 1.2 on average, and then returns, by a factor of at least 1.2 on average.",
+        judge=judge_link,
+        controls={
+            "no attention (the stable rank is constant)": {"attention": "none"},
+            "attention learns 1.5 times as fast": {"ratio": 1.5},
+        },
+        rivals={
+            "attention does not learn": jd.swap(
+                predicted_path="relaxed", predicted_srank_v="start_rank", predicted_srank_rate="start_rank"
+            )
+        },
+        plot=plot,
+        caption=r"Left: stable rank of $\dot V$ along gradient flow, three runs, and the closed form (dashed). Right: stable ranks "
+        r"of $\dot V$ and $V$, medians and central 90% of the runs.",
+    ),
+    TRAINED.claim(
+        id="joma.lowrank_link_trained",
+        statement=r"A block with exp attention and 6 linear nodes, trained by gradient descent on squared error with one of 8 "
+        r"tokens a sample: the stable ranks of $V$ and of its gradient follow those of $\dot V_l = p_l e^{z_l}(y_l - e^{z_l} "
+        r"V_l)$, $z_l = \frac12(\|V_l\|^2 - \|V_l(0)\|^2)$, up to an error of first order in the step size, and within 3% when "
+        r"extrapolated to step size 0. The gradient's stable rank falls, and it returns, by factors of at least 1.2 on average.",
+        judge=judge_trained,
+        controls={
+            "attention stays as at the start (the gradient's stable rank is constant)": {"ratio": 0.0},
+            "attention learns twice as fast": {"ratio": 2.0},
+            "all tokens in each sample": {"context": "many"},
+        },
+        rivals={
+            "attention does not learn": jd.swap(predicted_srank_rate="unattended"),
+            "attention enters once, as in Theorem 4's dynamics": jd.swap(predicted_srank_rate="once"),
+        },
+        plot=plot,
+        caption=r"Left: stable rank of the gradient of $V$ along training at the smallest step size, three runs, and by the ODE "
+        r"(dashed); time: steps times step size. Right: stable ranks of the gradient and of $V$, medians and central 90% of the "
+        r"runs.",
+    ),
+    dataclasses.replace(TRAINED, bounds=None, source="ours; the question: arXiv:2310.00535, section 3.3").claim(
+        id="joma.lowrank_link_many",
+        statement=r"Blocks with softmax self-attention, 6 tanh nodes and all 8 tokens in each sample, trained by gradient descent "
+        r"on squared error: how much further the stable rank of the gradient of $V$ returns, and how much higher it is at the end, "
+        r"than in the same blocks with attention as at the start? (Marks: .02 in the logarithm, and .2.)",
+        expected="measured",
+        found={RETURN: (0.05, 0.22), END: (0.28, 0.76)},
+        quick=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0]),
+        paper=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0], tokens=[8, 20], nodes=[3, 6, 20]),
+        judge=judge_learned,
+        controls={"learned and fixed attention exchanged": exchanged},
+        rivals={"attention that learns changes nothing": as_fixed},
+        plot=plot_learned,
+        caption="Stable rank of the gradient of $V$ along training, with attention that learns (left) and that stays as at the "
+        "start (right): median and central 90% of the runs, and three runs.",
+    ),
+)

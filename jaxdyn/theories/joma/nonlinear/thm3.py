@@ -1,0 +1,134 @@
+r"""Claims on Theorem 3: the population gradient of a nonlinear node on a mixture of isotropic components.
+
+The measured side is ``jax.grad`` of ``-g h`` averaged over drawn samples; the theory has the centres, the scale of the noise and
+``a_c = E_c[g] P[c]``.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.theories.joma import model
+from jaxdyn.theories.joma.dynamics.thm3 import NOISES, mixture_field
+from jaxdyn.theories.joma.nonlinear.mixture import coordinates, draw, features, start_weights, utility
+from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
+
+__all__ = ["CLAIMS", "field_trial", "judge_field"]
+
+LEVEL = 0.997  # that all intervals of a check hold together; their errors are known from tens of thousands of samples
+COORDINATE = 0.04  # by how much a coordinate may differ, over the root mean square size of the field over seeds
+SIZE = 0.01  # by how much the size of the field over that of the theory may differ from 1
+
+
+def field_trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
+    """(v', xi') by Theorem 3 and by the mean of per-sample gradients of the network, with standard errors."""
+    k_instance, k_data = jax.random.split(key)
+    one = draw(k_instance, s.tokens, s.components, 0.5, 3.0)
+    x, g = sample(k_data, one, s, s.samples // s.components)
+    gradient = jax.vmap(jax.vmap(jax.grad(utility), (None, 0, 0, None)), (None, 0, 0, None))
+    rates = coordinates(one, -gradient(start_weights(one), features(one, x), g, s.activation))
+
+    def predict(**options: float) -> Float[Array, " d1"]:
+        v, xi = mixture_field(one.v, one.xi, one.centres, one.g * one.share, s.activation, s.noise, s.spread, **options)
+        return jnp.append(v, xi)
+
+    rate, flat = predict(), predict(theta_norm=1.0)
+    axis = rate / jnp.linalg.norm(rate)
+    measured, error = _stratified(rates, one.share)
+    along, along_error = _stratified((rates @ axis)[..., None], one.share)
+    grain = one.share @ jnp.max(jnp.abs(g), 1) / x.shape[1]  # one sample: a ReLU may be inactive in all of them
+    return jd.observables(
+        predicted={"rate": jd.named(rate, "coordinate"), "size": rate @ axis},
+        measured={"rate": jd.named(measured, "coordinate"), "size": along[0]},
+        recorded={
+            "error": jd.named(jnp.hypot(error, grain), "coordinate"),
+            "size_error": jnp.hypot(along_error[0], grain),
+            "without_xi": jd.named(predict(keep_xi=0.0), "coordinate"),
+            "flat": jd.named(flat, "coordinate"),
+            "flat_size": flat @ axis,
+            "norm": jnp.linalg.norm(one.v),
+        },
+    )
+
+
+def _stratified(rates: Float[Array, "C n k"], share: Float[Array, " C"]) -> tuple[Float[Array, " k"], Float[Array, " k"]]:
+    """Population mean over components of the given shares, and its standard error."""
+    variance = jnp.var(rates, axis=1, ddof=1) / rates.shape[1]
+    return share @ jnp.mean(rates, axis=1), jnp.sqrt(share**2 @ variance)
+
+
+def judge_field(ds: xr.Dataset) -> list[jd.Check]:
+    """Every coordinate of every run against the theory, and the size of the field pooled over seeds, with Monte Carlo intervals."""
+    unit = np.sqrt((ds.predicted_rate**2).sum("coordinate", skipna=False).mean("seed"))
+    miss = (ds.measured_rate - ds.predicted_rate) / unit
+    half = stats.bonferroni_z(max(int(miss.count()), 1), LEVEL) * ds.error / unit
+    weight = ds.size_error**-2
+    total = (weight * ds.predicted_size**2).sum("seed", min_count=1)
+    ratio = (weight * ds.predicted_size * ds.measured_size).sum("seed", min_count=1) / total
+    ends = stats.bonferroni_z(max(int(ratio.count()), 1), LEVEL) / np.sqrt(total)
+    words = "coordinates less the theory, over the size of the field"
+    return [
+        jd.interval_within(words, miss, (miss - half, miss + half), low=-COORDINATE, high=COORDINATE),
+        jd.interval_within("size of the field / theory", ratio, (ratio - ends, ratio + ends), low=1 - SIZE, high=1 + SIZE),
+    ]
+
+
+def plot_field(ds: xr.Dataset, fig: Figure) -> None:
+    """Measured against predicted rates, and deviations in standard errors against the normal law."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.flat, ds.measured_rate, r"$\theta$ of $r$ alone", "failed", log=False)
+    for kind, color in zip(ds.activation.values, plotting.CYCLE, strict=False):
+        part = ds.sel(activation=kind)
+        plotting.scatter(left, part.predicted_rate, part.measured_rate, str(kind), color, log=False)
+    for predicted, label, color in ((ds.flat, r"$\theta$ of $r$ alone", "failed"), (ds.predicted_rate, "Theorem 3", "measured")):
+        z = np.ravel((ds.measured_rate - predicted) / ds.error)
+        z = np.sort(z[np.isfinite(z)])
+        normal = scipy.stats.norm.ppf((np.arange(z.size) + 0.5) / max(z.size, 1))
+        right.plot(normal, z, ".", color=plotting.COLORS[color], label=label)
+    right.plot(normal, normal, color=plotting.COLORS["theory"], label="normal law")
+    right.set_yscale("symlog", linthresh=5)  # deviations of the rival are up to thousands of standard errors
+    right.set_yticks([-1000, -100, -5, 0, 5, 100, 1000], ["−1000", "−100", "−5", "0", "5", "100", "1000"])
+    left.set(xlabel=r"predicted $\dot v_l,\ \dot\xi$", ylabel="gradient of the network")
+    right.set(xlabel="normal quantile", ylabel="(measured − predicted) / s.e.")
+
+
+GRID = jd.grid(Mixture, activation=list(model.ACTIVATIONS), noise=list(NOISES), samples=80_000)
+
+CLAIMS = (
+    jd.Claim(
+        id="joma.thm3",
+        statement=r"At random weights, the mean gradient of one node (identity, ReLU, tanh or GELU) on a mixture of isotropic "
+        r"components, with a given upper gradient $g$ that is constant within each, is $\dot v = \|v\|^{-1}\sum_c "
+        r"a_c\theta_1(r_c)\bar x_c + \|v\|^{-3}\sum_c a_c\theta_2(r_c)\,v$, $\dot\xi = \|v\|^{-1}\sum_c a_c\theta_1(r_c)$, with "
+        r"$\theta_1 = \|v\| E[\phi'(r + \|v\|\epsilon_1)]$ and $\theta_2 = \|v\|^2 E[\phi'(r + \|v\|\epsilon_1)\epsilon_1]$, "
+        r"in the mean of the samples' gradients: each coordinate within 4% of the field's size (its root mean square over runs) in "
+        r"every run, and the size itself, pooled over runs, within 1%. So $\theta_1$ and $\theta_2$ depend on $\|v\|$, not on $r$ "
+        r"alone.",
+        source="arXiv:2310.00535, Theorem 3",
+        trial=field_trial,
+        quick=GRID,
+        paper=GRID.replace(samples=100_000),
+        seeds=8,
+        paper_seeds=64,
+        evidence="algebra",
+        bounds=jd.looked(at="0:8", confirmed="31000000:31000008"),
+        judge=judge_field,
+        controls={"anisotropic noise": {"anisotropy": 0.8}, "g varies inside a component": {"g_slope": 0.5}},
+        rivals={
+            "no residual path: xi dropped": jd.swap(predicted_rate="without_xi"),
+            r"$\theta_1$, $\theta_2$ of $r$ alone": jd.swap(predicted_rate="flat", predicted_size="flat_size"),
+        },
+        plot=plot_field,
+        caption=r"Left: components of $\dot v$ and $\dot\xi$, mean gradient of the network over samples against the theorem; one "
+        r"point per component and run, colours are activations; red: with $\theta_1$ and $\theta_2$ of $r$ alone. Right: "
+        r"deviations in standard errors, sorted, against the quantiles of the normal law.",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Runs behind the claims: settings and trials that several files share."""

@@ -1,0 +1,274 @@
+"""Claims on the delay that laziness causes, and on the lazy limit.
+
+A network trained on a square by gradient descent: when it fits, when it generalises, how far weights and kernel move.
+
+Losses are over the mean square of the target on the test inputs. Letters as in ``model.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats, train
+from jaxdyn.theories.kumar import model
+from jaxdyn.theories.kumar.dynamics import statistics, times
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "LEVEL", "Regression", "SAMPLES", "judge_limit", "judge_rich", "trial"]
+
+
+LEVEL = 0.2  # of the losses, at which a network has fitted or generalises
+SAMPLES = 200  # records of a run
+
+
+@jd.setting
+class Regression:
+    """One network and its samples.
+
+    Args:
+        alpha: output scale.
+        epsilon: quadratic part of the nodes.
+        centred: 1 subtracts the first output, 0 does not.
+        size: of the first weights.
+        rate: eta.
+        every: steps between records.
+        dimension: D.
+        nodes: N.
+        samples: p.
+        tests: samples of the test loss.
+    """
+
+    alpha: jd.Swept = 1.0
+    epsilon: jd.Swept = 0.5
+    centred: jd.Swept = 0.0
+    size: jd.Swept = 1.0
+    rate: jd.Swept = 2.0
+    every: jd.Swept = 20
+    dimension: int = 12
+    nodes: int = 48
+    samples: int = 60
+    tests: int = 500
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        """Refuse empty sizes and numbers that are not positive."""
+        sizes = ("dimension", "nodes", "samples", "tests", "every")
+        jd.require(self, min(getattr(self, name) for name in sizes) >= 1, "sizes are at least 1", *sizes)
+        positive = ("alpha", "epsilon", "size", "rate")
+        jd.require(self, min(getattr(self, name) for name in positive) > 0, "these are positive", *positive)
+        jd.require(self, 0 <= self.centred <= 1, "centred is from 0 to 1", "centred")
+
+
+def lazy(
+    net: model.Network, x: Float[Array, "p d"], z: Float[Array, "q d"], rate: Float[Array, ""], steps: Float[Array, ""]
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, "p p"]]:
+    """Test error and squared movement of the lazy limit, and the first kernel on training inputs."""
+    inside, across = (statistics.kernel(net.first, net.epsilon, a, x) for a in (x, z))
+    missing = model.target(x) - model.outputs(net, net.first, x)
+    added, squared = statistics.frozen(inside, across, missing, rate, steps)
+    return jnp.mean(jnp.square(model.outputs(net, net.first, z) + added - model.target(z))), squared, inside
+
+
+def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
+    """Losses along training, delay, movement of weights and kernel, beside the lazy limit."""
+    k_train, k_test, k_first = jax.random.split(key, 3)
+    x, z = (model.inputs(k, n, s.dimension, s.dtype) for k, n in ((k_train, s.samples), (k_test, s.tests)))
+    alpha, epsilon, centred, size, rate = (jnp.asarray(v, s.dtype) for v in (s.alpha, s.epsilon, s.centred, s.size, s.rate))
+    net = model.Network(alpha, epsilon, model.init(k_first, s.nodes, s.dimension, size, s.dtype), centred)
+    unit = jnp.mean(jnp.square(model.target(z)))
+    slope = jax.grad(lambda w: model.error(net, w, x) / 2)
+
+    def step(w: Float[Array, "N d"]) -> Float[Array, "N d"]:
+        return w - rate * s.nodes / alpha**2 * slope(w)
+
+    def observe(w: Float[Array, "N d"]) -> dict[str, Float[Array, ""]]:
+        return {"fit": model.error(net, w, x) / unit, "test": model.error(net, w, z) / unit}
+
+    last, curves = train.record(step, net.first, observe, samples=SAMPLES, every=jnp.asarray(s.every).astype(jnp.int32))
+    steps = jnp.asarray(s.every, s.dtype) * jnp.arange(SAMPLES + 1, dtype=s.dtype)
+    fitted, general = (times.settled(steps, curves[name], LEVEL) for name in ("fit", "test"))
+    kernel_test, squared, inside = lazy(net, x, z, rate, steps[-1])
+    norm = jnp.linalg.norm(net.first)
+    moved = statistics.kernel(last, epsilon, x, x) - inside
+    return jd.observables(
+        predicted={
+            "delay": alpha,
+            "test": kernel_test / unit,
+            "movement": statistics.movement(squared, alpha, s.nodes, norm),
+        },
+        measured={
+            "delay": general - fitted,
+            "test": curves["test"][-1],
+            "movement": jnp.linalg.norm(last - net.first) / norm,
+        },
+        recorded={
+            "kernel_change": jnp.linalg.norm(moved) / jnp.linalg.norm(inside),
+            "first_norm": norm,
+            "fitted": fitted,
+            "general": general,
+            "fit_end": curves["fit"][-1],
+            "fit_curve": jd.named(curves["fit"], "record"),
+            "test_curve": jd.named(curves["test"], "record"),
+            "at": jd.named(steps, "record"),
+            "first_test": curves["test"][0],
+        },
+        status=train.finite_status(last),
+    )
+
+
+FITTED = 0.01  # training loss over the mean square of the target
+FIT_SHARE = 0.75
+
+
+def judge_rich(ds: xr.Dataset) -> list[jd.Check]:
+    """Delay, movement of weights and change of the kernel against the output scale; test loss over that of the frozen kernel.
+
+    Seeds of which a network does not fit its samples are passed over: they have no delay.
+    """
+    fitted = (ds.fit_end <= FITTED).all("alpha")
+    share = fitted.mean("seed")
+    ds = ds.isel(seed=np.flatnonzero(fitted))
+    jd.need(ds, seed=8, alpha=3)
+    ds = ds.assign(stretch=1 + ds.measured_delay / ds.fitted)
+    rank = stats.spearman(ds.predicted_delay, ds.measured_delay, "alpha").fillna(0)  # a constant prediction ranks nothing
+    return [
+        jd.gate("share of seeds whose networks all fit their samples", share, at_least=FIT_SHARE),
+        jd.gate("test loss at the end", ds.measured_test, at_most=LEVEL),
+        jd.mean_within("rank correlation of the delay with the prediction", rank, over="seed", low=0.95),
+        jd.mean_within("power of alpha in the delay", slope(ds, "measured_delay"), over="seed", low=0.5),
+        jd.mean_within("power of alpha in time to generalise / time to fit", slope(ds, "stretch"), over="seed", low=0.0),
+        jd.mean_within("power of alpha in the movement of weights", slope(ds, "measured_movement"), over="seed", high=-0.2),
+        jd.mean_within("power of alpha in the change of the kernel", slope(ds, "kernel_change"), over="seed", high=-0.4),
+        jd.mean_within("test loss / that of the frozen kernel", ds.measured_test / ds.predicted_test, over="seed", high=0.2),
+    ]
+
+
+def slope(ds: xr.Dataset, name: str) -> xr.DataArray:
+    """Power of alpha in a positive quantity, of every seed."""
+    return stats.loglog_slope(ds.alpha, ds[name], "alpha")
+
+
+def apart(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+    """Relative differences between network and frozen kernel."""
+    return {
+        "test loss": abs(ds.measured_test / ds.predicted_test - 1),
+        "movement": abs(ds.measured_movement / ds.predicted_movement - 1),
+        "kernel": ds.kernel_change,
+    }
+
+
+def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
+    """Powers of alpha in what separates network and frozen kernel, and what is left at the largest alpha."""
+    jd.need(ds, seed=8, alpha=3)
+    last = ds.isel(alpha=-1)
+    return [
+        *(
+            jd.mean_within(f"power of alpha in the difference, {k}", stats.loglog_slope(ds.alpha, v, "alpha"), over="seed", **BAND)
+            for k, v in apart(ds).items()
+        ),
+        jd.mean_within("test loss / predicted, largest alpha", last.measured_test / last.predicted_test, over="seed", **CLOSE),
+        jd.mean_within(
+            "movement / predicted, largest alpha", last.measured_movement / last.predicted_movement, over="seed", **CLOSE
+        ),
+    ]
+
+
+BAND, CLOSE = {"low": -1.1, "high": -0.9}, {"low": 0.97, "high": 1.03}
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses of one seed against steps for every alpha; delay against alpha."""
+    left, right = fig.subplots(1, 2)
+    first = ds.isel(seed=0)
+    colors = ("measured", "third", "fourth", "fifth", "control")
+    for alpha, color in zip(ds.alpha.values, colors, strict=False):
+        at = first.sel(alpha=alpha).isel(record=slice(1, None))
+        left.plot(at["at"], at.test_curve, color=plotting.COLORS[color], label=rf"$\alpha = {float(alpha):g}$")
+        left.plot(at["at"], at.fit_curve, ":", color=plotting.COLORS[color])
+    left.axhline(LEVEL, color=plotting.COLORS["theory"], linewidth=0.8)
+    left.set(xlabel="steps", ylabel="test loss (dotted: training loss)", xscale="log", yscale="log")
+    plotting.band(right, ds.alpha, ds.measured_delay.transpose(..., "alpha"), "delay", "measured", marker="o")
+    right.set(xlabel=r"output scale $\alpha$", ylabel="delay in steps", xscale="log", yscale="log")
+
+
+def plot_limit(ds: xr.Dataset, fig: Figure) -> None:
+    """What separates network and frozen kernel, against alpha."""
+    ax = fig.subplots()
+    for (name, values), color in zip(apart(ds).items(), ("measured", "third", "fourth"), strict=True):
+        plotting.band(ax, ds.alpha, values.transpose(..., "alpha"), name, color, marker="o")
+    guide = float(ds.kernel_change.isel(alpha=0).median()) * ds.alpha[0] / ds.alpha
+    ax.plot(ds.alpha, guide, ":", color=plotting.COLORS["theory"], label=r"$1/\alpha$")
+    ax.set(xlabel=r"output scale $\alpha$", ylabel="relative difference", xscale="log", yscale="log")
+
+
+ALPHAS = [0.5, 1.0, 2.0, 4.0]
+LIMIT = [128.0, 256.0, 512.0, 1024.0]
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Regression, alpha=ALPHAS),
+    paper=jd.grid(Regression, alpha=ALPHAS, dimension=50, nodes=500, samples=500, tests=2000, every=200),
+    seeds=12,
+    paper_seeds=12,
+    evidence="network",
+    source="arXiv:2310.06110, polynomial regression",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="kumar.lazy_rich",
+        seeds=18,
+        bounds=jd.looked(at="6000000:6000012", confirmed="51000000:51000018"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$, $h_i = w_i\cdot x$, with $\epsilon = 1/2$, "
+        r"trained by gradient descent (rate over $\alpha^2$, no weight decay) on 60 samples of the square of one of 12 normal "
+        r"inputs, generalises the later after it has fitted its samples the larger its output scale $\alpha$ (1/2 to 4). The delay "
+        "between training and test loss ranks with it and grows with a power of at least 1/2, faster than the time to fit, while "
+        "the movement of the weights and the change of the tangent kernel fall with powers of at least 0.2 and 0.4. In the end the "
+        "test loss is at most a fifth of that of the kernel of the first weights. All of this holds on average over the seeds, at "
+        "least three quarters of all, whose networks fit their samples at every scale.",
+        judge=judge_rich,
+        controls={
+            "output scales exchanged": jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha"),
+            "the kernel stays": jd.swap(measured_test="predicted_test"),
+        },
+        rivals={
+            "the frozen kernel sets the delay": jd.swap(predicted_delay=1.0),
+            "the norm of the first weights sets the delay": jd.swap(predicted_delay="first_norm"),
+        },
+        plot=plot,
+        caption="Left: test loss (lines) and training loss (dotted) over the mean square of the target, against steps, first seed; "
+        "the horizontal line is the level at which networks count as fitted and as generalising. Right: steps between the two, "
+        "against the output scale; line and band: median and central 90% of the seeds.",
+    ),
+    STUDY.claim(
+        id="kumar.lazy_limit",
+        quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
+        paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
+        bounds=jd.looked(at="0:12", confirmed="5000:5012"),
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$ less its first output, trained by "
+        r"gradient descent (rate over $\alpha^2$) on a square, is kernel regression with the tangent kernel of its first weights "
+        r"in the limit of large $\alpha$: after 4000 steps its test loss and the movement of its weights differ relatively from "
+        r"those of gradient descent with that kernel, and its kernel from the first one, by amounts that fall like $1/\alpha$ "
+        r"(powers within 0.1, means over seeds); at $\alpha = 1024$ test loss and movement are within 3% of the prediction on "
+        "average.",
+        source="arXiv:2310.06110; arXiv:1812.07956 (lazy training)",
+        judge=judge_limit,
+        controls={"first output kept": jd.Control({"centred": 0.0}, every_seed=True)},
+        rivals={
+            "nothing moves": jd.swap(predicted_test="first_test", predicted_movement=1e-9),
+            "the target is learned": jd.swap(predicted_test=1e-9),
+        },
+        plot=plot_limit,
+        caption=r"Relative difference between network and frozen kernel against $\alpha$: in the test loss, in the movement of the "
+        r"weights, and of the last kernel from the first; dotted: $1/\alpha$. Lines and bands: median and central 90% of the "
+        "seeds.",
+    ),
+)

@@ -1,0 +1,472 @@
+r"""Claims on the local maxima of a node's energy: their values, their Fourier blocks, the dimension of the set they form.
+
+Letters as in ``dynamics/energy.py``.
+
+The trial of the claims on maxima: gradient ascent of many nodes from random starts on each group.
+
+Predictions are those for the irrep in which a node ends. Members are the starts' parts in the group's largest irrep, with v = u.
+Letters as in ``dynamics/energy.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, Inexact, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import linalg, plotting, sampling
+from jaxdyn.data import irreps as fourier
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import Irreps, decompose
+from jaxdyn.theories.li2.dynamics import ascent, energy
+from jaxdyn.theories.li2.model import Activation
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Maxima", "shapes", "trial"]
+
+
+@jd.setting
+class Maxima:
+    """Gradient ascent from random starts; an ``activation`` other than x^2 is a breach."""
+
+    groups: tuple[str, ...] = ("7", "8", "S3", "Q8", "A4", "SL2:3")
+    activation: Activation = "square"
+    starts: int = 16
+    steps: int = 300
+
+    def __post_init__(self) -> None:
+        """Refuse names that are no groups, trivial groups, and no starts or steps."""
+        orders = [parse(name).order for name in self.groups]
+        jd.require(self, min(orders, default=0) >= 2, "there is at least one group, of at least two elements", "groups")
+        for name in ("starts", "steps"):
+            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
+
+
+def trial(s: Maxima, key: PRNGKeyArray) -> jd.Observables:
+    """The ends of the ascents on each group, and the predictions for the irreps in which they lie."""
+    groups = [parse(name) for name in s.groups]
+    normal = sampling.normal(key, (2, 2 * max(g.order for g in groups), s.starts))
+    rows = [_explored(s, decompose(g), normal[:, : 2 * g.order]) for g in groups]
+    predicted, measured, recorded = ({name: _stacked([row[i][name] for row in rows]) for name in rows[0][i]} for i in range(3))
+    axes = {name: "form group start" for name in ("energy", "mixture", "zeros")} | dict.fromkeys(
+        ("values", "member"), "group start rank"
+    )
+    axes |= {"hit": "group peak"}
+
+    def named(arrays: dict[str, Array], forms: bool) -> dict[str, jd.Named]:
+        dims = {name: axes.get(name, "group start") for name in arrays}
+        return {
+            n: jd.named(jnp.moveaxis(x, 0, 1), dims[n])
+            if forms and "form" in dims[n]
+            else jd.named(x, dims[n].removeprefix("form "))
+            for n, x in arrays.items()
+        }
+
+    return jd.observables(
+        predicted=named(predicted, True),
+        measured=named(measured, False),
+        recorded=named(recorded, False),
+        coords={"form": ("derived", "printed"), "group": s.groups},
+    )
+
+
+def _stacked(arrays: list[Float[Array, "*rows _"]]) -> Float[Array, "arrays *rows longest"]:
+    """Arrays of different lengths along their last axis, stacked; zeros fill the shorter ones."""
+    longest = max(a.shape[-1] for a in arrays)
+    return jnp.stack([jnp.pad(a, [(0, 0)] * (a.ndim - 1) + [(0, longest - a.shape[-1])]) for a in arrays])
+
+
+def _explored(s: Maxima, irreps: Irreps, ways: Float[Array, "2 D K"]) -> tuple[dict[str, Array], ...]:
+    """Predictions, measurements and records of one group."""
+    group, peaks = irreps.group, energy.peaks(irreps)
+    w = ascent.climb(ways, group, s.activation, s.steps)
+    end = ascent.top(w, group, s.activation)
+    u, v = energy.split(w, group)
+    share = _shares(u, irreps), _shares(v, irreps)
+    start = _shares(energy.split(ways[0], group)[0], irreps)
+    place = jnp.argmax(share[0] + share[1], 1)
+    values, aligned, normal = shapes(u, v, irreps, place)
+    member, mixture, formula = _members(ways[0], irreps)
+
+    def at(numbers: list) -> Float[Array, " K"]:
+        return jnp.asarray(numbers, jnp.float64)[place]
+
+    exact, printed = at([p.energy for p in peaks]), at([_printed(p, group.order) for p in peaks])
+    zeros = at([p.dimension for p in peaks])
+    one = jnp.ones(len(place), jnp.float64)
+    pick = jnp.take_along_axis
+    predictions = {
+        "energy": jnp.stack([exact, printed]),
+        "zeros": jnp.stack([zeros, jnp.maximum(zeros, 1.0)]),
+        "mixture": jnp.stack([formula, jnp.full_like(formula, _largest(peaks).energy)]),
+        "values": normal,
+        "aligned": at([0.5**0.5 if p.kind == "quaternionic" else 1.0 for p in peaks]),
+        "balance": one / 2,
+        "purity": one,
+    }
+    measurements = {
+        "energy": end.energy,
+        "zeros": end.zeros.astype(jnp.float64),
+        "mixture": mixture,
+        "values": values,
+        "aligned": aligned,
+        "balance": jnp.sum(jnp.square(u), 0),
+        "purity": jnp.min(jnp.stack([pick(x, place[:, None], 1)[:, 0] for x in share]), 0),
+    }
+    records = {
+        "tied": at([_tied(p) for p in peaks]),
+        "frequency": at([float(p.kind == "complex") for p in peaks]),
+        "member": member,
+        "largest": end.largest,
+        "gradient": end.gradient,
+        "start_purity": jnp.max(start, 1),
+        "place": place.astype(jnp.float64),
+        "hit": jnp.sum(place[:, None] == np.arange(len(peaks)), 0).astype(jnp.float64),
+        "peaks": one * len(peaks),
+    }
+    return predictions, measurements, records
+
+
+def _shares(u: Float[Array, "M K"], irreps: Irreps) -> Float[Array, "K peaks"]:
+    """The share of u in each irrep but the trivial one, conjugate pairs together."""
+    mass = energy.masses(u, irreps)
+    mass = mass / jnp.sum(mass, 1, keepdims=True)
+    return jnp.stack([jnp.sum(mass[:, list(numbers)], 1) for numbers in irreps.merged[1:]], 1)
+
+
+def shapes(
+    u: Float[Array, "M K"], v: Float[Array, "M K"], irreps: Irreps, place: Int[Array, " K"]
+) -> tuple[Float[Array, "K rank"], Float[Array, " K"], Float[Array, "K rank"]]:
+    r"""Of the blocks of u and v in the irrep of number ``place`` among the peaks: singular values, alignment, predicted values.
+
+    Singular values are those of the block of u or v that is farther from the prediction, on the unit sphere; the alignment is
+    :math:`\|\hat u \hat v^*\| / \|\hat u\| \|\hat v\|`.
+    """
+    rank, count = int(irreps.degrees.max()), u.shape[1]
+    blocks = [fourier.blocks(fourier.transform(f.T, irreps), irreps) for f in (u, v)]
+    values, predicted, aligned = jnp.zeros((count, rank)), jnp.zeros((count, rank)), jnp.zeros(count)
+    for i, peak in enumerate(energy.peaks(irreps)):
+        x, y = (b[peak.irreps[0]] for b in blocks)
+        both = jnp.linalg.norm(jnp.einsum("nab,ncb->nac", x, jnp.conj(y)), axis=(1, 2))
+        both = both / (jnp.linalg.norm(x, axis=(1, 2)) * jnp.linalg.norm(y, axis=(1, 2)))
+        ideal = np.zeros(rank)
+        ideal[: 2 if peak.kind == "quaternionic" else 1] = 0.5**0.5 if peak.kind == "quaternionic" else 1.0
+        here, s = (place == i)[:, None], _worse(_singular(x, rank), _singular(y, rank), ideal)
+        values, predicted = jnp.where(here, s, values), jnp.where(here, ideal, predicted)
+        aligned = jnp.where(here[:, 0], both, aligned)
+    return values, aligned, predicted
+
+
+def _singular(block: Inexact[Array, "K d d"], rank: int) -> Float[Array, "K rank"]:
+    """Singular values, of sum of squares 1, with zeros at the end."""
+    d = block.shape[-1]
+    s = linalg.singular_values(block) if d > 1 else jnp.abs(block[:, 0])
+    return jnp.pad(s / jnp.linalg.norm(s, axis=1, keepdims=True), ((0, 0), (0, rank - d)))
+
+
+def _worse(a: Float[Array, "K rank"], b: Float[Array, "K rank"], ideal: Float[np.ndarray, " rank"]) -> Float[Array, "K rank"]:
+    far = jnp.max(jnp.abs(a - ideal), 1) >= jnp.max(jnp.abs(b - ideal), 1)
+    return jnp.where(far[:, None], a, b)
+
+
+def _members(w: Float[Array, "D K"], irreps: Irreps) -> tuple[Array, Array, Array]:
+    """The start's part in the largest irrep, v = u: singular values, energy over all pairs, and the energy by singular values."""
+    group, peak = irreps.group, _largest(energy.peaks(irreps))
+    projector = sum(irreps.projector(k) for k in peak.irreps).real
+    u = jnp.asarray(projector) @ w[: group.order]
+    u = u / jnp.sqrt(2 * jnp.sum(jnp.square(u), 0))
+    block = fourier.blocks(fourier.transform(u.T, irreps), irreps)[peak.irreps[0]]
+    s = _singular(block, int(irreps.degrees.max()))
+    # scaled by the norm of u, shared by a pair's two blocks, and not by the transform's own scale
+    fourth = jnp.sum(s**4, 1) * (0.5 / len(peak.irreps)) ** 2
+    formula = 2 * group.order / peak.degree * len(peak.irreps) * fourth
+    return s, energy.energy(energy.join(u, u, group), group), formula
+
+
+def _largest(peaks: tuple[energy.Peak, ...]) -> energy.Peak:
+    return max(peaks, key=lambda p: p.degree)
+
+
+def _printed(peak: energy.Peak, order: int) -> float:
+    """M/8d, M/16d for a pair; the paper does not tell quaternionic type from real."""
+    return order / ((16 if peak.kind == "complex" else 8) * peak.degree)
+
+
+def _tied(peak: energy.Peak) -> int:
+    """The dimension of the maxima with v = u."""
+    d = peak.degree
+    return {"real": 2 * d - 2, "complex": 4 * d - 3, "quaternionic": 4 * d - 5}[peak.kind]
+
+
+SOURCE = "arXiv:2509.21519, theorem 2"
+LEAST = 100  # starts on each group
+
+
+def _enough(ds: xr.Dataset) -> None:
+    """Few starts miss maxima."""
+    jd.need(ds, seed=-(-LEAST // ds.sizes["start"]))
+
+
+def _error(ds: xr.Dataset, name: str) -> xr.DataArray:
+    return abs(ds[f"measured_{name}"] - ds[f"predicted_{name}"])
+
+
+def judge_values(ds: xr.Dataset) -> list[jd.Check]:
+    """Energies and irreps of all ends, the Hessian there, and the number of ends in each irrep."""
+    _enough(ds)
+    hits = ds.hit.sum("seed", min_count=1)
+    exists = ds.peak < ds.peaks.max("start").max("seed")
+    return [
+        jd.at_most("energy at the end, relative error", jd.relative_error(ds, "energy"), 1e-6),
+        jd.at_most("share outside of one irrep", _error(ds, "purity"), 1e-6),
+        jd.at_most("largest eigenvalue of the Hessian over the largest modulus", ds.largest, 1e-4),
+        jd.gate("starts that end in each irrep", hits.where(exists), at_least=1.0),
+    ]
+
+
+def judge_set(ds: xr.Dataset) -> list[jd.Check]:
+    """Singular values and alignment of the blocks, halves of the norm, and the energy of members that are no maxima."""
+    _enough(ds)
+    return [
+        jd.at_most("singular values of the blocks, error", _error(ds, "values"), 1e-5),
+        jd.at_most("alignment of the blocks of u and v, error", _error(ds, "aligned"), 1e-6),
+        jd.at_most("squared norm of u, error", _error(ds, "balance"), 1e-6),
+        jd.at_most("energy of a random u in the irrep with v = u, relative error", jd.relative_error(ds, "mixture"), 1e-10),
+    ]
+
+
+def judge_flatness(ds: xr.Dataset) -> list[jd.Check]:
+    """The number of zero eigenvalues at each end."""
+    _enough(ds)
+    return [jd.at_most("number of zero eigenvalues, error", _error(ds, "zeros"), 0.0)]
+
+
+def judge_cyclic(ds: xr.Dataset) -> list[jd.Check]:
+    """Purity in frequency and energy on cyclic groups, of odd and of even order."""
+    _enough(ds)
+    names = _cyclic(ds)
+    if {int(name) % 2 for name in names} != {0, 1}:
+        raise jd.Inconclusive("cyclic groups of odd and of even order are needed")
+    ds = ds.sel(group=names)
+    return [
+        jd.at_most("share outside of one frequency, of u and of v", _error(ds, "purity"), 1e-6),
+        jd.at_most("energy at the end, relative error", jd.relative_error(ds, "energy"), 1e-6),
+    ]
+
+
+def _cyclic(ds: xr.Dataset) -> list[str]:
+    return [str(name) for name in ds.group.values if str(name).isdigit()]
+
+
+def any_direction(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: every u in the irrep is as good as the maximum."""
+    return ds.assign(predicted_mixture=ds.predicted_mixture / (ds.member**4).sum("rank"))
+
+
+def quaternionic_as_real(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: twice the energy for quaternionic type."""
+    return ds.assign(predicted_energy=ds.predicted_energy * (1 + (ds.predicted_aligned < 1)))
+
+
+def quaternionic_as_complex(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: two more zero eigenvalues for quaternionic type."""
+    return ds.assign(predicted_zeros=ds.predicted_zeros + 2 * (ds.predicted_aligned < 1))
+
+
+def sign_as_pair(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: half of the energy for the alternating sign."""
+    return ds.assign(predicted_energy=ds.predicted_energy * (1 + ds.frequency) / 2)
+
+
+def _places(ds: xr.Dataset) -> list[tuple[str, int, np.ndarray]]:
+    """Group, irrep and the mask of its ends."""
+    place = ds.place.transpose("group", ...).values.reshape(ds.sizes["group"], -1)
+    return [
+        (str(g), int(k), place[i] == k) for i, g in enumerate(ds.group.values) for k in np.unique(place[i][np.isfinite(place[i])])
+    ]
+
+
+def _flat(values: xr.DataArray) -> np.ndarray:
+    """Rows of groups; of a prediction in several forms the derived one."""
+    values = values.sel(form="derived") if "form" in values.dims else values
+    return values.transpose("group", ...).values.reshape(values.sizes["group"], -1)
+
+
+def plot_values(ds: xr.Dataset, fig: Figure) -> None:
+    """Energies at the ends for each group, and the predicted levels."""
+    ax = fig.subplots()
+    measured, predicted = _flat(ds.measured_energy), _flat(ds.predicted_energy)
+    for i in range(len(measured)):
+        ax.plot(
+            i + np.linspace(-0.3, 0.3, measured.shape[1]),
+            measured[i],
+            ".",
+            color=plotting.COLORS["measured"],
+            alpha=0.5,
+            label="end of an ascent" if i == 0 else None,
+        )
+        for level in np.unique(np.round(predicted[i], 9)):
+            ax.plot(
+                [i - 0.4, i + 0.4],
+                [level, level],
+                color=plotting.COLORS["theory"],
+                linewidth=1,
+                zorder=1.5,
+                label="predicted" if i == 0 and level == np.round(predicted[i], 9).min() else None,
+            )
+    ax.set_xticks(range(len(measured)), [str(g) for g in ds.group.values])
+    ax.set(xlabel="group", ylabel="energy", ylim=(0, None))
+
+
+def plot_cyclic(ds: xr.Dataset, fig: Figure) -> None:
+    """Energies at the ends for each cyclic group, and the predicted levels."""
+    plot_values(ds.sel(group=_cyclic(ds)), fig)
+
+
+def plot_set(ds: xr.Dataset, fig: Figure) -> None:
+    """Second singular values at ends and of random members; energies of members."""
+    left, right = fig.subplots(1, 2)
+    several = [i for i, g in enumerate(ds.group.values) if decompose(parse(str(g))).degrees.max() > 1]
+    part = ds.isel(group=several)
+    for name, color, label in (("measured_values", "measured", "end of an ascent"), ("member", "control", "random u in the irrep")):
+        values = np.maximum(_flat(part[name].isel(rank=1)), 1e-17)
+        x = np.arange(len(several))[:, None] + np.linspace(-0.3, 0.3, values.shape[1])
+        left.plot(x.ravel(), values.ravel(), ".", color=plotting.COLORS[color], alpha=0.5, label=label)
+    left.axhline(0.5**0.5, linestyle=":", color=plotting.COLORS["theory"], label="quaternionic")
+    left.set_xticks(range(len(several)), [str(g) for g in part.group.values])
+    left.set(yscale="log", xlabel="group", ylabel="second singular value", ylim=(1e-18, 30))
+    plotting.scatter(right, part.predicted_mixture, part.measured_mixture, "random u in the irrep, v = u")
+    right.set(xlabel=r"$(2M/d)\sum_i s_i^4$", ylabel="energy")
+
+
+def plot_zeros(ds: xr.Dataset, fig: Figure) -> None:
+    """Counts at the ends against the dimension of the set of maxima."""
+    ax = fig.subplots()
+    predicted, measured = _flat(ds.predicted_zeros), _flat(ds.measured_zeros)
+    names = []
+    for i, (group, k, mask) in enumerate(_places(ds)):
+        row = [str(g) for g in ds.group.values].index(group)
+        peak = energy.peaks(decompose(parse(group)))[k]
+        names.append(f"{group}\n{peak.kind[0].upper()}{peak.degree}")
+        ax.plot(
+            i + np.linspace(-0.25, 0.25, mask.sum()),
+            measured[row][mask],
+            ".",
+            color=plotting.COLORS["measured"],
+            alpha=0.5,
+            label="end of an ascent" if i == 0 else None,
+        )
+        ax.plot(
+            [i - 0.4, i + 0.4],
+            [predicted[row][mask][0]] * 2,
+            color=plotting.COLORS["theory"],
+            label="predicted" if i == 0 else None,
+        )
+    ax.set_xticks(range(len(names)), names, fontsize=7)
+    ax.set(xlabel="group; type and degree of the irrep", ylabel="zero eigenvalues of the Hessian")
+
+
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Maxima),
+    paper=jd.grid(
+        Maxima,
+        groups=("7", "8", "15", "2x2x2", "S3", "D4", "D5", "Q8", "A4", "Q12", "D6", "S4", "SL2:3", "F7:3", "H3", "F5:4"),
+        starts=32,
+    ),
+    seeds=8,
+    paper_seeds=16,
+    source=SOURCE,
+    form="derived",
+    evidence="reduced",
+    bounds="derived",
+)
+RELU = jd.Control({"activation": "relu", "groups": ("S3",)}, every_seed=True)
+LEVELS = "Energy at the end of each ascent from a random start, by group: dots, ends of all runs; bars, the predicted levels."
+
+VALUES = STUDY.claim(
+    id="li2.maxima_values",
+    statement=r"In the reduced dynamics of one node, gradient ascent on its energy on the unit sphere, with all pairs and "
+    r"$\sigma = x^2$, random starts end in local maxima that lie in one irrep or a pair of conjugate ones, with $E^* = M/2d$ for "
+    r"real type and $M/4d$ for a pair or quaternionic type.",
+    judge=judge_values,
+    controls={"relu": RELU},
+    rivals={"quaternionic type taken for real": quaternionic_as_real},
+    plot=plot_values,
+    caption=LEVELS,
+)
+SET = STUDY.claim(
+    id="li2.maxima_set",
+    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, ascents on the unit sphere end in $\hat "
+    r"u_k = a r^*$, $\hat v_k = b r^*$ with $\|u\|^2 = \|v\|^2 = \frac12$, directions a, b and a common r (quaternionic: two "
+    r"equal singular values). A random $u \in H_k$ with v = u has the energy $(2M/d) \sum_i s_i^4$, in the singular values of "
+    r"$\hat u_k$ (and of its conjugate).",
+    judge=judge_set,
+    controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
+    rivals={"each u in the irrep is a maximum": any_direction},
+    plot=plot_set,
+    caption="Left: second singular value of the blocks at the ends of ascents and of random functions in the irrep, by group, for "
+    "groups with irreps of higher degree; dotted, the value for quaternionic type. Right: energy of random functions with v = u "
+    "against the formula; the line is equality.",
+)
+FLATNESS = STUDY.claim(
+    id="li2.flatness",
+    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, the energy's Hessian on the sphere has at a "
+    r"maximum as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ for real, $6d - 4$ for complex, $6d - 6$ for "
+    "quaternionic type, none in a real irrep of degree 1.",
+    judge=judge_flatness,
+    controls={"the eigenvalues of another group": jd.rolled(measured_zeros="group")},
+    rivals={
+        "no flat direction": jd.swap(predicted_zeros=0.0),
+        "v = u forced": jd.swap(predicted_zeros="tied"),
+        "quaternionic type taken for complex": quaternionic_as_complex,
+    },
+    plot=plot_zeros,
+    caption="Number of zero eigenvalues of the Hessian on the sphere at the end of each ascent, by irrep (type R, C or Q and "
+    "degree): dots, ends of all runs; bars, the dimension of the set of maxima.",
+)
+CYCLIC = STUDY.claim(
+    id="li2.cor2",
+    statement=r"In the reduced dynamics of one node for modular addition, all pairs and $\sigma = x^2$, at the end of an ascent u "
+    r"and v have one frequency, with $E^* = M/4$, or $M/2$ if that is the alternating sign of even M.",
+    source="arXiv:2509.21519, corollary 2",
+    judge=judge_cyclic,
+    controls={"starts instead of ends": jd.swap(measured_purity="start_purity")},
+    rivals={"energy of a pair for the alternating sign": sign_as_pair},
+    plot=plot_cyclic,
+    caption=LEVELS,
+)
+
+CLAIMS = (
+    VALUES,
+    VALUES.as_printed(
+        id="li2.maxima_values_as_printed",
+        statement=r"As printed: on the unit sphere, with all pairs and $\sigma = x^2$, the local maxima of a node's energy are "
+        r"$E^* = M/8d$, and $M/16d$ for a pair.",
+        printed=r"theorem 2: $E^* = M/8d_k$ (real) and $M/16d_k$ (complex)",
+        form="printed",
+    ),
+    SET,
+    SET.as_printed(
+        id="li2.maxima_set_as_printed",
+        statement=r"As printed: with all pairs and $\sigma = x^2$, $[u; \pm Pu]$ is a local maximum for every $u \in H_k$, so that "
+        r"all of them have the energy $E^*$.",
+        printed=r"theorem 2: the local maxima are $w = [u; \pm Pu]$ with $u \in H_k$",
+        form="printed",
+    ),
+    FLATNESS,
+    FLATNESS.as_printed(
+        id="li2.flatness_as_printed",
+        statement=r"As printed: with all pairs and $\sigma = x^2$, for $M > 2$ every local maximum is flat in some direction.",
+        printed=r"corollary 1: for $M > 2$ the local maxima are flat in at least one direction",
+        source="arXiv:2509.21519, corollary 1",
+        form="printed",
+    ),
+    CYCLIC,
+)

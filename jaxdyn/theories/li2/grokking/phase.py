@@ -1,0 +1,290 @@
+r"""Claims on trained networks: the share of pairs from which they generalise, and that they do so only with weight decay.
+
+Letters as in ``training.py``; p_50 is the share at which the test accuracy is one half at the end of training.
+
+The trial of the claims on how many pairs a network needs: accuracies along its training, beside its group's critical share.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats
+from jaxdyn.data.cayley import Group
+from jaxdyn.data.groups import parse
+from jaxdyn.data.irreps import decompose
+from jaxdyn.theories.li2 import findings
+from jaxdyn.theories.li2.dynamics.critical import critical_share, order_share
+from jaxdyn.theories.li2.training import Training, train
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "GRID", "half", "halves", "trial"]
+
+
+def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
+    """The accuracies of one network along its training, which ends when all pairs are right, and its group's critical share."""
+    curves = train(s, key, known=1.0).curves
+    group = parse(s.group)
+    return jd.observables(
+        predicted={"critical": jnp.float64(critical_share(group))},
+        measured={"critical": jnp.asarray(s.pairs, jnp.float64)},
+        recorded={name: jd.named(curve.astype(jnp.float64), "epoch") for name, curve in curves.items()}
+        | {"order": jnp.float64(group.order)},
+        coords={"epoch": range(0, s.epochs + 1, s.every)},
+    )
+
+
+SOURCE = "arXiv:2509.21519, Theorem 4 and figure 5"
+LOOKED = jd.looked(at="0:8", confirmed="4000:4008")
+MARGIN = 0.02  # keeps the logit of an accuracy of zero or one finite
+
+
+def half(share: np.ndarray, accuracy: np.ndarray) -> float:
+    """p_50 by a logistic fit of the accuracy in ln p (least squares); NaN if the accuracies do not pass one half."""
+    known = np.isfinite(accuracy)
+    if known.sum() < 3 or accuracy[known].min() > 0.5 or accuracy[known].max() < 0.5:
+        return np.nan
+    return _fitted(tuple(share[known]), tuple(accuracy[known]))
+
+
+@functools.lru_cache(4096)
+def _fitted(share: tuple[float, ...], accuracy: tuple[float, ...]) -> float:
+    """The fit, made once for the data and for the rivals that leave accuracies as they are."""
+    x, y = np.log(share), np.array(accuracy)
+    start = np.interp(0.5, np.maximum.accumulate(y), x)
+    logit = np.log((y + MARGIN) / (1 - y + MARGIN))
+    width = (x[-1] - x[0]) / max(logit[-1] - logit[0], 1)
+    fit = scipy.optimize.least_squares(lambda q: 1 / (1 + np.exp(-(x - q[0]) / np.exp(q[1]))) - y, (start, np.log(width)))
+    return float(np.exp(fit.x[0]))
+
+
+def halves(ds: xr.Dataset, epoch: int = -1) -> xr.DataArray:
+    """p_50 of every seed and group at a record, by default the last."""
+    accuracy = ds.test_accuracy.isel(epoch=epoch)
+    share = ds.measured_critical.broadcast_like(accuracy)
+    return xr.apply_ufunc(half, share, accuracy, input_core_dims=[["share"], ["share"]], vectorize=True)
+
+
+def budgets(ds: xr.Dataset) -> list[int]:
+    """The records after a quarter, half and all of the training."""
+    last = ds.sizes["epoch"] - 1
+    return [last // 4, last // 2, last]
+
+
+def _kinds(ds: xr.Dataset) -> tuple[list[str], list[str]]:
+    """Cyclic groups of prime order, and all others."""
+    names = [str(name) for name in ds.group.values]
+    return [n for n in names if n.isdigit()], [n for n in names if not n.isdigit()]
+
+
+def _like(ds: xr.Dataset, names: list[str], name: str) -> str:
+    """The cyclic group whose order is nearest to another group's."""
+    return min(names, key=lambda n: abs(int(n) - parse(name).order))
+
+
+def judge_phase(ds: xr.Dataset) -> list[jd.Check]:
+    """The power of M in p_50 beside the theory's, over all orders and the largest; other groups; what longer training does."""
+    jd.need(ds, share=3)
+    cyclic, others = _kinds(ds)
+    jd.need(ds.sel(group=cyclic), group=3)
+    theory = ds.predicted_critical.isel(share=0, drop=True)
+    order = ds.order.isel(share=0, drop=True)
+    places = budgets(ds)
+    shares = {place: halves(ds, place) for place in places}
+    outside = np.mean([np.isnan(p).mean() for p in shares.values()])
+    checks = [jd.gate("share of p_50 that lie beyond the shares, which are passed over", xr.DataArray(outside), at_most=0.05)]
+    for place in places:
+        ratio = (shares[place] / theory).sel(group=cyclic)
+        words = f"power of M in p_50 beyond the theory's after {int(ds.epoch[place])} epochs"
+        for names, which in ((cyclic, ""), (sorted(cyclic, key=int)[-3:], ", three largest orders")):
+            excess = stats.loglog_slope(order.sel(group=names), ratio.sel(group=names), "group")
+            checks.append(jd.mean_within(f"{words}{which}, mean", excess, over="seed", low=-0.15, high=0.15))
+    sooner = np.log(shares[places[-1]] / shares[places[0]]).sel(group=cyclic)
+    checks.append(jd.mean_within("ln p_50 after four times the epochs, change, mean", sooner, over="seed", high=-0.1))
+    whole = np.log(shares[places[-1]] / theory)
+    for name in others:
+        apart = whole.sel(group=name, drop=True) - whole.sel(group=_like(ds, cyclic, name), drop=True)
+        words = f"ln p_50/p_c of {name} less that of a cyclic group, mean"
+        checks.append(jd.mean_within(words, apart, over="seed", low=-0.25, high=0.25))
+    return checks
+
+
+def powers(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """A rival: the critical share falls with this power of M."""
+    return lambda ds: ds.assign(predicted_critical=ds.order**exponent)
+
+
+def squares(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: irreps of degree d need d^2 times as many pairs."""
+    factor = [float(decompose(parse(str(name))).degrees.max()) ** 2 for name in ds.group.values]
+    return ds.assign(predicted_critical=ds.predicted_critical * xr.DataArray(factor, dims="group"))
+
+
+def cyclic_part(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the order of the largest cyclic subgroup decides."""
+    factor = [order_share(_longest(g)) / order_share(g.order) for g in (parse(str(name)) for name in ds.group.values)]
+    return ds.assign(predicted_critical=ds.predicted_critical * xr.DataArray(factor, dims="group"))
+
+
+def _longest(group: Group) -> int:
+    """The largest order of an element."""
+    return int(group.element_orders.max())
+
+
+def unhurried(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the length of training does not matter."""
+    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + ds.test_accuracy.isel(epoch=-1, drop=True))
+
+
+def judge_decay(ds: xr.Dataset) -> list[jd.Check]:
+    """Train accuracy of all runs as a gate; test accuracy at the end with decay on both layers, on one, and on neither."""
+    jd.need(ds, decayed=("both", "top", "hidden", "neither"))
+    last = ds.isel(epoch=-1)
+    test = last.test_accuracy
+    return [
+        jd.gate("train accuracy", last.train_accuracy, at_least=0.99),
+        jd.at_most("test accuracy without decay", test.sel(decayed="neither"), 0.2),
+        jd.at_most("test accuracy with decay of the top layer alone", test.sel(decayed="top"), 0.5),
+        jd.at_least("test accuracy with decay of both layers", test.sel(decayed="both"), 0.95),
+        jd.at_least("test accuracy with decay of the hidden layer alone", test.sel(decayed="hidden"), 0.9),
+    ]
+
+
+def plot_phase(ds: xr.Dataset, fig: Figure) -> None:
+    """Test accuracy against the share in units of the critical one, and p_50 against M."""
+    left, right = fig.subplots(1, 2)
+    ds = ds.isel({axis: 0 for axis in ("lr", "decay") if axis in ds.dims})
+    for i, name in enumerate(np.atleast_1d(ds.group)):
+        part = ds.test_accuracy.sel(group=name).isel(epoch=-1)
+        plotting.band(left, ds.share, part.transpose("seed", "share"), f"{name}", plotting.CYCLE[i % len(plotting.CYCLE)])
+    left.axvline(1, color=plotting.COLORS["theory"], linestyle="--")
+    left.set(xlabel=r"share of pairs / $p_c$", ylabel="test accuracy at the end")
+    order = [parse(str(name)).order for name in ds.group.values]
+    for place, marker in ((-1, "o"), (ds.sizes["epoch"] // 2, "v")):
+        share = halves(ds, place).median("seed")
+        right.plot(order, share, marker, color=plotting.COLORS["measured"], label=f"epoch {int(ds.epoch[place])}")
+    right.plot(order, ds.predicted_critical.isel(share=0, seed=0), color=plotting.COLORS["theory"], label=r"$2.75\,\ln M / M$")
+    right.set(xscale="log", yscale="log", xlabel="M", ylabel=r"$p_{50}$")
+    right.set_xticks(order, [f"{m}" for m in order])
+    right.minorticks_off()
+
+
+def plot_decay(ds: xr.Dataset, fig: Figure) -> None:
+    """Accuracies along training, for each choice of layers with decay."""
+    ax = fig.subplots()
+    for i, layers in enumerate(np.atleast_1d(ds.decayed)):
+        part = ds.test_accuracy.sel(decayed=layers)
+        plotting.band(ax, ds.epoch, part.transpose("seed", "epoch"), f"test, decay of {layers}", plotting.CYCLE[i])
+    train_curve = ds.train_accuracy.isel(decayed=-1).transpose("seed", "epoch")
+    plotting.band(ax, ds.epoch, train_curve, "train", plotting.CYCLE[4])
+    ax.set(xlabel="epoch", ylabel="accuracy")
+
+
+def undecayed(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: decay changes nothing."""
+    neither = ds.test_accuracy.sel(decayed="neither", drop=True)
+    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + neither)
+
+
+def ridge_alone(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: what decay of both layers does, decay of the top layer does, and that of the hidden layer nothing."""
+    both, neither = (ds.test_accuracy.sel(decayed=layers, drop=True) for layers in ("both", "neither"))
+    top = ds.decayed.isin(["both", "top"])
+    return ds.assign(test_accuracy=xr.where(top, both, neither).transpose(*ds.test_accuracy.dims))
+
+
+def always(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the accuracy on the training pairs in place of that on all others."""
+    return ds.assign(test_accuracy=ds.train_accuracy)
+
+
+GRID = jd.grid(Training, critical=True, hidden=512, epochs=1200, every=100)  # shares in units of the critical one
+
+PHASE = jd.Study(
+    trial=trial,
+    quick=GRID.replace(
+        group=["13", "17", "23", "37", "53", "5x5", "D12"], share=[0.7, 0.9, 1.15, 1.45, 1.8], hidden=256, lr=0.01, epochs=800
+    ),
+    paper=GRID.replace(
+        group=["13", "23", "41", "71", "113", "5x5", "7x7", "D12", "D24"],
+        share=[0.7, 0.8, 0.9, 1.03, 1.17, 1.34, 1.53, 1.8],
+        hidden=256,
+        lr=0.01,
+        epochs=800,
+    ),
+    seeds=6,
+    paper_seeds=8,
+    source=SOURCE,
+    evidence="network",
+    plot=plot_phase,
+    caption=r"Left: test accuracy at the end of training over the share of pairs, in units of $p_c = 2.75 \ln M / M$, a colour per "
+    r"group, median and central 90% of the runs. Right: the share $p_{50}$ at which it is one half over M, median of the runs, "
+    r"halfway and at the end of training; the line is $p_c$.",
+)
+DECAY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Training, share=0.6, decayed=["both", "top", "hidden", "neither"], epochs=800, every=20),
+    paper=jd.grid(
+        Training,
+        group="71",
+        share=0.4,
+        lr=[5e-4, 2e-3],
+        decayed=["both", "top", "hidden", "neither"],
+        hidden=2048,
+        epochs=1000,
+        every=20,
+    ),
+    seeds=5,
+    paper_seeds=15,
+    source="arXiv:2509.21519, Lemma 1 and figure 3",
+    evidence="network",
+)
+
+CLAIMS = (
+    PHASE.claim(
+        id="li2.phase",
+        statement=r"Networks of 256 nodes with $\sigma = x^2$, trained by Adam (rate .01) on a share of the pairs of a group for a "
+        r"fixed number of epochs: $p_{50}$, the share at which test accuracy is one half, against $2.75 \ln M / M$. How does its "
+        r"power of M, over cyclic groups of order 13 to 53 (113 at paper scale) and over the three largest of them, differ from "
+        r"the theory's after 200, 400 and 800 epochs; how much do four times the epochs lower it; do a product of cyclic groups "
+        r"and a dihedral group need as many pairs as a cyclic group of like order?",
+        judge=judge_phase,
+        expected="measured",
+        rivals={
+            "the same share for all M": powers(0.0),
+            "one over the square root of M": powers(-0.5),
+            "one over M": powers(-1.0),
+            "d^2 times the pairs for degree d": squares,
+            "the largest cyclic subgroup decides": cyclic_part,
+            "the length of training does not matter": unhurried,
+        },
+        found=findings.PHASE,
+    ),
+    DECAY.claim(
+        id="li2.no_decay",
+        bounds=LOOKED,
+        statement=r"Networks with $\sigma = x^2$ that fit their training pairs, 0.6 of those of $Z_{23}$, do not generalise "
+        r"without weight decay: test accuracy ends below .2, and above .95 with decay 2e-4. Decay of the top layer alone, the "
+        r"theory's ridge $\eta$, leaves it below .5 after 800 epochs; decay of the hidden layer alone brings it above .9.",
+        judge=judge_decay,
+        controls={"accuracy on the training pairs for that on the others": always},
+        rivals={
+            "decay changes nothing": undecayed,
+            "the ridge of the top layer is what counts": ridge_alone,
+        },
+        plot=plot_decay,
+        caption="Test accuracy along training, a colour for each choice of layers with weight decay, and train accuracy; median "
+        "and central 90% of the runs.",
+    ),
+)

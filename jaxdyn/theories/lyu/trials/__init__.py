@@ -1,1 +1,0 @@
-"""The diagonal network's gradient flow beside the predicted path."""

@@ -1,1 +1,0 @@
-"""What the theory predicts: the direction of the largest margin."""

@@ -1,1 +1,0 @@
-"""What the theory constructs: a network of 2n + d weights through any n points."""

@@ -1,0 +1,144 @@
+"""Claims on labels: networks fit random ones, and the more labels are random, the less they know of new images."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.memo.training import Memory, trial
+
+__all__ = ["CLAIMS", "judge_curve", "judge_random", "judge_regular"]
+
+SHARES = (0.0, 0.2, 0.5, 0.8)
+
+FITTED = 0.99  # training accuracy: in some runs a label of 300 was left
+
+
+def over(ds: xr.Dataset, *but: str) -> list[str]:
+    """Axes of the runs."""
+    return [str(d) for d in ds.status.dims if d not in but]
+
+
+def judge_random(ds: xr.Dataset) -> list[jd.Check]:
+    """Training and test accuracy at the end."""
+    return [
+        jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
+        jd.mean_within("test accuracy at the end", ds.measured_test, over=over(ds), low=0.06, high=0.14),
+    ]
+
+
+def judge_curve(ds: xr.Dataset) -> list[jd.Check]:
+    """Training accuracy, and how much test accuracy falls from one share of random labels to the next."""
+    jd.need(ds, corruption=SHARES)
+    falls = -ds.measured_test.sortby("corruption").diff("corruption")
+    return [
+        jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
+        jd.mean_within("fall of test accuracy to the next share of random labels", falls, over=over(ds, "corruption"), low=0.02),
+    ]
+
+
+def judge_regular(ds: xr.Dataset) -> list[jd.Check]:
+    """Training accuracy with every regulariser, and what each changes in test accuracy."""
+    jd.need(ds, decay=(0.0, 0.1), noise=(0.0, 0.5))
+    plain = ds.measured_test.sel(decay=0.0, noise=0.0, drop=True)
+    change = ds.measured_test - plain
+    return [
+        jd.at_least("training accuracy at the end, every run", ds.measured_right, FITTED),
+        jd.mean_within("change of test accuracy", change, over=over(ds, "decay", "noise"), low=-0.1, high=0.1),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing is learned."""
+    return ds.assign(measured_right=ds.measured_start, measured_test=ds.test_start)
+
+
+def needed(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: regularisers are what makes a network know new images; without any it is at chance."""
+    plain = (ds.decay == 0) & (ds.noise == 0)
+    test = xr.where(plain, ds.chance, ds.measured_test)
+    return ds.assign(measured_test=test.transpose(*ds.measured_test.dims))
+
+
+def knows(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a network that fits its training labels is as right on new images."""
+    return ds.assign(measured_test=ds.measured_right)
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Training accuracy along training, and test accuracy at the end."""
+    left, right = fig.subplots(1, 2)
+    axis = next((a for a in ("corruption", "decay", "condition") if a in ds.dims and ds.sizes[a] > 1), None)
+    values = list(ds[axis].values) if axis else [None]
+    for place, (value, color) in enumerate(zip(values, plotting.CYCLE, strict=False)):
+        part = ds if value is None else ds.sel({axis: value})
+        steps = part.steps.values.reshape(-1, ds.sizes["step"])[0]
+        name = "runs" if value is None else f"{axis} {value:g}" if isinstance(value, np.floating) else str(value)
+        plotting.band(left, steps, part.train.transpose(..., "step"), name, color)
+        test = part.measured_test.values.ravel()
+        right.plot([place] * test.size, test, "o", color=color, alpha=0.5)
+    left.set(xlabel="step", ylabel="training accuracy")
+    right.axhline(0.1, linestyle=":", color=plotting.COLORS["control"])
+    right.set_xticks(range(len(values)), ["" if v is None else f"{v:g}" if isinstance(v, np.floating) else str(v) for v in values])
+    right.set(ylabel="test accuracy", ylim=(0, 1), xlabel=axis or "")
+
+
+FULL = {"hidden": 512, "active": 512.0, "images": 1297, "lr": 1e-3, "every": 25.0, "records": 40}
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Memory, condition="random labels"),
+    paper=jd.grid(Memory, condition="random labels", **FULL),
+    seeds=8,
+    paper_seeds=8,
+    evidence="network",
+    source="arXiv:1611.03530, sections 2 and 3 (there on CIFAR-10); sizes ours",
+    bounds=jd.looked(at="5000000:5000008", confirmed="7000000:7000008"),
+    rivals={"nothing is learned": still},
+    plot=plot,
+    caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one "
+    "point a "
+    "run (dotted: chance).",
+)
+SETUP = "A perceptron with one hidden layer of 128 ReLUs, trained by Adam for 200 steps on 300 handwritten digits,"
+NARROW = {"4 hidden units": {"active": 4.0}}
+
+CLAIMS = (
+    STUDY.claim(
+        id="memo.random_labels",
+        paper_seeds=24,
+        statement=f"{SETUP} whose labels are drawn at random, ends with at least 99% of its training labels right; its test "
+        "accuracy, on average over runs, is between 6% and 14%, where chance is 10%.",
+        seeds=10,
+        bounds=jd.looked(at="7000000:7000008", confirmed="7200000:7200010"),
+        judge=judge_random,
+        controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
+        rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
+    ),
+    STUDY.claim(
+        id="memo.corruption_curve",
+        statement=f"{SETUP} of which a share of 0, 20, 50 or 80% have labels drawn at random, ends with at least 99% of its "
+        "training labels right, whatever the share; its test accuracy falls from each share to the next by more than 2 points, "
+        "on average over runs.",
+        quick=jd.grid(Memory, corruption=list(SHARES)),
+        paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
+        judge=judge_curve,
+        controls={"shares exchanged": jd.rolled(measured_test="corruption")},
+        rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
+    ),
+    STUDY.claim(
+        id="memo.regularisation",
+        statement=f"{SETUP} with weight decay, with noise on the images at every step (half of their standard deviation), with "
+        "both, and with neither, ends with at least 99% of its training labels right; test accuracies differ by less than 10 "
+        "points from those with neither, on average over runs.",
+        quick=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5]),
+        paper=jd.grid(Memory, decay=[0.0, 0.1], noise=[0.0, 0.5], **FULL),
+        seeds=4,
+        bounds=jd.looked(at="5000000:5000004", confirmed="7000000:7000004"),
+        judge=judge_regular,
+        controls=NARROW,
+        rivals={"nothing is learned": still, "without a regulariser, new images are at chance": needed},
+    ),
+)

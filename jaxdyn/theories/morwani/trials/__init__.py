@@ -1,1 +1,0 @@
-"""Constructed and perturbed networks, and networks trained with a penalty."""

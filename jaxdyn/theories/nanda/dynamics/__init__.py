@@ -1,1 +1,0 @@
-"""What the theory predicts: the trigonometric algorithm, and the progress measures made from it."""

@@ -1,1 +1,0 @@
-"""Training the transformer, and taking it apart at every record."""

@@ -1,1 +1,0 @@
-"""What the theory predicts: the norm and the time at which a network generalises."""

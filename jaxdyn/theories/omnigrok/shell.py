@@ -1,0 +1,78 @@
+"""The claim on the shell of norms where a student generalises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.omnigrok.students import LEVEL, STUDY
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "judge"]
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The shapes of the reduced losses; the norm at which decaying students generalise, up to the step between spheres."""
+    test, fit = ds.sphere_test, ds.sphere_fit
+    best = test.isel(start=slice(1, -1)).min("start")
+    ends = np.minimum(test.isel(start=0), test.isel(start=-1)) / best
+    beyond = fit.where(ds.start >= 1).max("start")
+    ratio = ds.measured_edge / ds.predicted_edge
+    return [
+        jd.gate("training loss at norms from the standard one on", beyond, at_most=LEVEL / 10),
+        jd.at_least("test loss at either end / least test loss", ends, 3.0),
+        jd.mean_within("norm at generalisation / predicted edge", ratio, over="seed", low=0.85, high=1.15),
+        jd.within("norm at generalisation / predicted edge, each student, smallest decay", ratio.isel(decay=-1), 0.8, 1.25),
+    ]
+
+
+def at_norm(start: float) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Generalisation at one norm for all students, in units of the standard one."""
+
+    def rival(ds: xr.Dataset) -> xr.Dataset:
+        edge = 0 * ds.predicted_edge + ds.sphere_norm.sel(start=start, drop=True)
+        return ds.assign(predicted_edge=edge.transpose(*ds.predicted_edge.dims))
+
+    return rival
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Losses against the norm on spheres; norms at generalisation against the predicted edge."""
+    left, right = fig.subplots(1, 2)
+    plotting.band(left, ds.start, ds.sphere_test.transpose(..., "start"), "test loss", marker="o")
+    plotting.band(left, ds.start, ds.sphere_fit.transpose(..., "start"), "training loss", "third", marker="o")
+    left.set(xlabel=r"norm over the standard one, $\alpha$", ylabel="loss on the sphere", yscale="log")
+    for i, color in zip(range(ds.sizes["decay"]), ("measured", "third", "fourth", "fifth"), strict=False):
+        at = ds.isel(decay=i)
+        plotting.scatter(right, at.predicted_edge, at.measured_edge, f"decay {float(at.decay):g}", color)
+    right.set(xlabel="edge of the shell, from spheres", ylabel="norm at generalisation")
+
+
+CLAIMS = (
+    STUDY.claim(
+        id="omnigrok.shell",
+        bounds=jd.looked(at="0:12", confirmed="4000:4012"),
+        statement="For tanh networks trained on a teacher's outputs with their weights held on a sphere, the test loss is lowest "
+        "on a shell of norms and at least three times as high at 0.3 and 2 times the standard norm, though they fit their data "
+        "from the standard norm on. A student with weight decay generalises when its norm falls to the outer edge of that shell, "
+        "for each decay (mean over seeds, within 15%).",
+        judge=judge,
+        controls={
+            "training loss for test loss": jd.swap(sphere_test="sphere_fit"),
+            "no decay": jd.swap(measured_edge="still_norm"),
+        },
+        rivals={"at the norm of the start": at_norm(2.0), "at the standard norm": at_norm(1.0)},
+        plot=plot,
+        caption="Left: losses over the variance of the teacher's outputs of networks trained on a sphere, against the sphere's "
+        "norm in units of the standard start; lines and bands: median and central 90% of the seeds. Right: norm at which each "
+        "decaying student generalises against the outer edge of the shell; one dot for each seed and decay, on the line both agree."
+        "",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Students of one teacher, on spheres of weights and with weight decay."""

@@ -1,0 +1,80 @@
+r"""Claims on the clock of a row: exact given its visits, and as a mean over the randomness of batch-1 SGD.
+
+The mean is not that of gradient flow in the transition, :math:`\eta t \approx N \ln M`, where the variance of the visits counts.
+"""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.rev.one_layer import OneLayer, trial
+
+__all__ = ["CLAIMS", "judge"]
+
+TARGET = 0.012  # by how much the mean probability of a target may differ from its law
+WRONG = 0.05  # by how much the mean probability of one wrong token, or of all other tokens, over its law, may differ from 1
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Rows given their visits to rounding; means over seeds against their laws at every reading time, for all together."""
+    target = (ds.measured_mean - ds.predicted_mean).sel(token="target")
+    wrong = [xr.where(mean.token == "target", 1 - mean, mean) for mean in (ds.measured_mean, ds.predicted_mean)]
+    words = "mean probability not to hit the target, and of a wrong token, / law"
+    return [
+        jd.mean_within("mean probability of a target less its law", target, over="seed", low=-TARGET, high=TARGET),
+        jd.mean_within(words, wrong[0] / wrong[1], over="seed", low=1 - WRONG, high=1 + WRONG),
+        jd.at_most("row given its visits, relative error", jd.relative_error(ds, "row"), 1e-12),
+    ]
+
+
+def unmoved(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: no row moves."""
+    guess = 1 / ds["size"]
+    return ds.assign(predicted_mean=0 * ds.predicted_mean + guess, predicted_row=0 * ds.predicted_row + guess)
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """The mean over runs against both laws, and single rows against their clocks."""
+    left, right = fig.subplots(1, 2)
+    measured = ds.measured_mean.sel(token="target").transpose("seed", "record")
+    t = ds.t.isel(seed=0).values
+    plotting.band(left, t, measured.values, "network: median and 90% of runs")
+    left.plot(t, measured.mean("seed"), "o", color=plotting.COLORS["measured"], label="network: mean of runs")
+    for name, label, color in (("predicted_mean", "binomial mixture", "theory"), ("flow_mean", "gradient flow", "third")):
+        left.plot(t, ds[name].sel(token="target").isel(seed=0), "--", color=plotting.COLORS[color], label=label)
+    left.set(xscale="log", xlabel="steps t", ylabel="probability of a trained target")
+    left.legend(loc="upper left", fontsize=7.5)
+    few = ds.isel(seed=slice(8))
+    plotting.scatter(right, 1 - few.predicted_row.sel(token="target"), 1 - few.measured_row.sel(token="target"), "rows", log=True)
+    right.set(xlabel="$1 - p(u_k)$ of the row's clock", ylabel="$1 - p$ of the network")
+
+
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(OneLayer, shown=0.25),
+    paper=jd.grid(OneLayer, vocabulary=1000, test_indices=20, steps=100_000),
+    seeds=32,
+    paper_seeds=64,
+    evidence="network",
+    bounds=jd.looked(at="0:32", confirmed="31000000:31000032"),
+    judge=judge,
+    plot=plot,
+    caption="Left: probability of a trained target along training; median and central 90% of the runs, points their mean, dashed "
+    "the laws of the mean. Right: $1 - p$ of trained rows against that of their clocks, one point per row and time, of eight runs.",
+    source="arXiv:2405.04669, proof of Theorem 3",
+)
+
+clock = study.claim(
+    id="rev.clock",
+    statement=r"In the one-layer model trained by batch-1 SGD, a row visited k times has exactly "
+    r"$p = 1/(1 + (M-1)e^{-u_k})$ with $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, $u_0 = 0$; the mean over runs is the mixture over "
+    r"$k \sim \mathrm{Binom}(t, 1/N)$, within .012 for a target and within 5% of itself for one wrong token and for all "
+    r"others than the target, and not gradient flow's value.",
+    controls={"relation among the keys": {"context": "both"}},
+    rivals={"no row moves": unmoved, "gradient flow": jd.swap(predicted_mean="flow_mean")},
+)
+
+CLAIMS = (clock,)

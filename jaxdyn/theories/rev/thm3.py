@@ -1,0 +1,99 @@
+"""Claims on Theorem 3: trained directions are learned at least as fast as the bound, reversed ones are not learned at all."""
+
+from __future__ import annotations
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.rev.bounds import ASSUMES, CAPTION, RIVALS, judge_bound, plot_bound
+from jaxdyn.theories.rev.one_layer import EXPONENT, OneLayer, trial
+
+__all__ = ["CLAIMS", "early", "judge_test"]
+
+SOURCE = "arXiv:2405.04669, Theorem 3"
+GRID = jd.grid(OneLayer, vocabulary=[200, 1000], shown=[0.25, 1.0], eta=[0.5, 0.9])
+PAPER = jd.grid(OneLayer, vocabulary=[200, 1000, 4000], test_indices=20, shown=[0.25, 0.5, 1.0], eta=[0.1, 0.5, 0.9], steps=100_000)
+
+
+def early(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the late times' data are those before .3 N ln M / eta steps."""
+    names = ("measured_bound", "measured_missing", "measured_exponent")
+    place = int((ds.late < 0.3).sum("record").min()) - 1
+    if place < 0:
+        raise jd.Inconclusive("no record is early enough: the control needs one before .3 N ln M / eta steps")
+    return ds.assign({n: ds[n].isel(record=place).broadcast_like(ds[n]).transpose(*ds[n].dims) for n in names})
+
+
+def judge_test(ds: xr.Dataset) -> list[jd.Check]:
+    """Every reversed sequence keeps the probability of a guess, at every time."""
+    return [jd.at_most("probability of a reversed sequence against 1/M, relative error", jd.relative_error(ds, "test"), 1e-12)]
+
+
+def as_trained(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a fact is known in both directions; the reversed one as well as the trained one on average."""
+    return ds.assign(predicted_test=0 * ds.predicted_test + ds.predicted_mean.sel(token="target", drop=True))
+
+
+def plot_test(ds: xr.Dataset, fig: Figure) -> None:
+    """Trained and reversed sequences of the same indices along training."""
+    ax = fig.subplots()
+    ds = ds.isel({axis: 0 for axis in ("vocabulary", "eta", "shown") if axis in ds.dims})
+    t, size = ds.t.isel(seed=0), float(ds["size"].isel(seed=0))
+    trained = ds.measured_bound.where(ds.of_test).transpose("seed", "sequence", "record").values
+    plotting.band(ax, t.values, trained, "trained direction, test indices", "third")
+    plotting.band(ax, t.values, ds.measured_test.transpose("seed", "test", "record").values, "reversed direction")
+    ax.axhline(1 / size, linestyle="--", color=plotting.COLORS["theory"], label="1/M")
+    ax.set(xscale="log", yscale="log", xlabel="steps t", ylabel="probability of the target")
+
+
+study = jd.Study(
+    trial=trial,
+    quick=GRID,
+    paper=PAPER,
+    seeds=4,
+    paper_seeds=64,
+    evidence="network",
+    source=SOURCE,
+)
+SYMMETRIC = {"symmetric decoder Y + Y^T": {"decoder": "symmetric", "vocabulary": 200, "shown": 0.25}}
+TEST_CAPTION = (
+    "Probability of the trained and of the reversed direction of a fact along training: median and central 90% of the sequences of "
+    "all runs of the first setting; dashed: 1/M."
+)
+
+train = study.claim(
+    id="rev.thm3_train",
+    statement=r"In the one-layer model trained by batch-1 SGD (M = 200 and 1000 tokens, N = 26 and 86 sequences, $\eta$ = .5 and "
+    r".9), from $t = 10\,N\ln M/\eta$ on 99.5% or more of the training sequences have "
+    rf"$p(x_3|x_1,x_2) \ge 1 - \frac{{M-1}}{{2 s^c}}$ with $s = M\eta t/N$ and $c = {EXPONENT}$. How tight that is: the mean of "
+    r"$1-p$ over the sequences of a run is $(M-1)/(M-1+e^u)$ with $(M-1)u + e^u - 1 = s$, that of gradient flow, to 8%, and the "
+    r"largest c that the mean allows is $\ln\frac{M-1+e^u}{2}/\ln s$ to .01.",
+    bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    judge=judge_bound,
+    assumes=ASSUMES,
+    controls={
+        "t below .3 N ln M / eta": early,
+        "symmetric decoder Y + Y^T": {"decoder": "symmetric", "vocabulary": 200, "shown": 0.25},
+    },
+    rivals=RIVALS,
+    plot=plot_bound,
+    caption=CAPTION,
+)
+test = study.claim(
+    id="rev.thm3_test",
+    statement=r"By construction of the one-layer model, whose logits are the row of Y at x1, the reversal of a fact that is stated "
+    r"in one direction keeps the probability of a guess: $p = 1/M$, an equality (the theorem's bound is $p \le 1/M$), since no "
+    r"sequence reads or writes its row.",
+    evidence="algebra",
+    bounds="derived",
+    source=f"{SOURCE}; equality derived",
+    judge=judge_test,
+    controls=SYMMETRIC | {"reversed sequences in training": {"leak": 1.0, "vocabulary": 200, "shown": 0.25}},
+    rivals={"the reversed direction as probable as the trained one": as_trained},
+    plot=plot_test,
+    caption=TEST_CAPTION,
+)
+
+CLAIMS = (train, test)

@@ -1,1 +1,0 @@
-"""What the laws say of the best size and number of tokens, and of the methods that look for it."""

@@ -1,1 +1,0 @@
-"""Line graphs, their spectra, and where navigation by them leads."""

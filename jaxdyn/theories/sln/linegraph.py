@@ -1,0 +1,177 @@
+r"""Claims on line graphs: degrees, the trivial eigenvector, resistances, and their closed form on trees.
+
+Line graphs of random graphs: degrees, the trivial eigenvector, and squared distances beside resistances.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.data import graphs
+from jaxdyn.theories.sln.dynamics import line, resistance
+
+__all__ = ["CLAIMS", "Line", "judge_along", "judge_line", "judge_resistance", "trial"]
+
+
+@jd.setting
+class Line:
+    """Random graphs of one kind, and which embedding: ``walk`` 1 for "rw", 0 for "sym"; eigenvalues to the power -``power``."""
+
+    kind: jd.Code = jd.code(*graphs.KINDS)
+    nodes: jd.Swept = 8.0
+    density: jd.Swept = 0.5
+    walk: jd.Swept = 1.0
+    power: jd.Swept = 0.5
+    graphs: int = 25
+    largest: int = 12
+    most: int = 40
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that do not fit."""
+        jd.require(self, 4 <= self.nodes <= self.largest, "nodes is between 4 and largest", "nodes", "largest")
+        jd.require(self, 0 < self.density <= 1, "density is above 0 and at most 1", "density")
+        jd.require(self, self.graphs >= 1, "graphs is at least 1", "graphs")
+        jd.require(self, self.most >= self.largest - 1, "there is room for a tree", "most", "largest")
+
+
+def trial(s: Line, key: PRNGKeyArray) -> jd.Observables:
+    """Both sides of every identity, edge by edge; padding is 0."""
+    row = line.Embedding(s.walk, s.power)
+
+    def one(k: PRNGKeyArray) -> tuple[dict[str, Array], dict[str, Array], dict[str, Array]]:
+        graph = graphs.draw(k, s.kind.index, s.nodes, s.density, size=s.largest)
+        edges, away = graphs.edges_of(graph, s.most), graphs.distances(graph)
+        found = line.spectrum(edges, s.largest, s.dtype)
+        ends = jnp.sum(graph, 1)[edges.ends].astype(s.dtype)
+        whole = jnp.where(edges.real, jnp.sum(ends, 1), 0)
+        expected = jnp.where(edges.real, whole - 2, 0)
+        squared = jnp.where(edges.real[:, None] & edges.real, line.squared_distances(found, row), 0)
+        first = jnp.sqrt(jnp.maximum(expected, 0))
+        constant = edges.real / jnp.sqrt(jnp.sum(edges.real).astype(s.dtype))
+        by_inverse = resistance.resistances(edges, s.largest, s.dtype)
+        predicted = {"degree": expected, "first": first / jnp.linalg.norm(first), "resistance": by_inverse}
+        predicted["along"] = resistance.along(edges, graph, away, s.dtype)
+        measured = {"degree": found.degree, "first": jnp.abs(found.vectors[:, 0]), "resistance": squared, "along": squared}
+        recorded = {"whole": whole, "constant": constant, "steps": resistance.steps(edges, away).astype(s.dtype)}
+        recorded |= {"second": found.values[1], "zero": jnp.abs(found.values[0])}
+        recorded["top"] = jnp.max(jnp.where(found.values < 5, found.values, 0))
+        return predicted, measured, recorded | {"room": (jnp.sum(graph) // 2 <= s.most).astype(s.dtype)}
+
+    axes = {"degree": "edge", "first": "edge", "resistance": "edge other", "along": "edge other"}
+    axes |= {"whole": "edge", "constant": "edge", "steps": "edge other", "second": "", "zero": "", "top": "", "room": ""}
+    groups = jax.lax.map(one, jax.random.split(key, s.graphs), batch_size=5)
+    named = ({name: jd.named(x, f"graph {axes[name]}".strip()) for name, x in group.items()} for group in groups)
+    return jd.observables(**dict(zip(("predicted", "measured", "recorded"), named, strict=True)))
+
+
+EXACT = 1e-10
+
+
+def room(ds: xr.Dataset) -> jd.Check:
+    """Gate: no graph has more edges than there is room for."""
+    return jd.gate("graphs that fit", ds.room, at_least=1.0)
+
+
+def judge_line(ds: xr.Dataset) -> list[jd.Check]:
+    """Degrees, and that the eigenvalue 0 is simple with the known eigenvector."""
+    return [
+        room(ds),
+        jd.gate("smallest eigenvalue, absolutely", ds.zero, at_most=1e-12),
+        jd.gate("largest eigenvalue", ds.top, at_most=2 + 1e-12),
+        jd.at_most("degrees of edges: absolute error", abs(ds.measured_degree - ds.predicted_degree), 0),
+        jd.at_most("first eigenvector: absolute error", abs(ds.measured_first - ds.predicted_first), EXACT),
+        jd.at_least("second eigenvalue", ds.second, 1e-6),
+    ]
+
+
+def judge_resistance(ds: xr.Dataset) -> list[jd.Check]:
+    """Squared distances against resistances."""
+    error = abs(ds.measured_resistance - ds.predicted_resistance)
+    return [room(ds), jd.at_most("squared distance less resistance, absolutely", error, EXACT)]
+
+
+def judge_along(ds: xr.Dataset) -> list[jd.Check]:
+    """Squared distances against the sum along the path."""
+    return [room(ds), jd.at_most("squared distance less sum, absolutely", abs(ds.measured_along - ds.predicted_along), EXACT)]
+
+
+def plot_resistance(ds: xr.Dataset, fig: Figure) -> None:
+    """Squared distances over resistances."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_resistance, ds.measured_resistance, label="pairs of edges", color="measured", log=False)
+    ax.set(xlabel="effective resistance", ylabel="squared distance")
+
+
+def plot_along(ds: xr.Dataset, fig: Figure) -> None:
+    """Squared distances over the sums along paths."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_along, ds.measured_along, label="pairs of edges", color="measured", log=False)
+    ax.set(xlabel=r"$\sum 2/\deg v$ along the path", ylabel="squared distance")
+
+
+def plot_line(ds: xr.Dataset, fig: Figure) -> None:
+    """Entries of the first eigenvector."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_first, ds.measured_first, label="edges", color="measured", log=False)
+    ax.set(xlabel=r"$\sqrt{d_e / \sum d}$", ylabel="first eigenvector")
+
+
+GRAPHS = "random graphs $G(n, 1/2)$ that are connected, and random trees with 3 more edges, $n = 5, 8, 12$"
+GRID = jd.grid(Line, kind=["random", "tree+3"], nodes=[5.0, 8.0, 12.0], most=54)
+TREES = jd.grid(Line, kind="tree", nodes=[6.0, 12.0, 20.0, 30.0], largest=30, most=32)
+STUDY = jd.Study(
+    trial=trial,
+    quick=GRID,
+    seeds=1,
+    evidence="algebra",
+    bounds="derived",
+    source="arXiv:2502.08794, section 4; background: random walks and electrical networks",
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="sln.linegraph",
+        statement=r"In the line graph of a connected graph the edge $uv$ has degree $\deg u + \deg v - 2$, and the normalised "
+        r"Laplacian $I - D^{-1/2} A D^{-1/2}$ has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$, to $10^{-10}$. "
+        f"(Algebra, no training; {GRAPHS}.)",
+        judge=judge_line,
+        controls={"graphs of two components": {"kind": "disconnected"}},
+        rivals={
+            r"the degree is $\deg u + \deg v$": jd.swap(predicted_degree="whole"),
+            "the eigenvector is constant": jd.swap(predicted_first="constant"),
+        },
+        plot=plot_line,
+        caption="First eigenvector, entry by entry, against the formula. A point an edge.",
+    ),
+    STUDY.claim(
+        id="sln.resistance",
+        statement=r"With $x_e = d_e^{-1/2} (v_k(e) / \sqrt{\lambda_k})_{k \geq 2}$, $v_k$ the eigenvectors of the line graph's "
+        r"normalised Laplacian, $\|x_e - x_f\|^2$ is the effective resistance between $e$ and $f$ in the line graph, to "
+        f"$10^{{-10}}$. (Algebra, no training; {GRAPHS}; without the factor $d_e^{{-1/2}}$ it is not.)",
+        judge=judge_resistance,
+        controls={r"without $d_e^{-1/2}$": {"walk": 0.0}, r"weights $1/\lambda$": {"power": 1.0}},
+        rivals={"steps between edges": jd.swap(predicted_resistance="steps")},
+        plot=plot_resistance,
+        caption="Squared distance of embeddings over effective resistance, by the inverse of a matrix. A point a pair of edges.",
+    ),
+    STUDY.claim(
+        id="sln.tree_distance",
+        statement=r"On a tree the squared distance of edges $e$ and $f$ in the embedding $x_e = d_e^{-1/2} (v_k(e) / "
+        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices of the path that joins them, its ends included, to "
+        "$10^{-10}$. (Algebra, no training; random recursive trees of 6 to 30 vertices.)",
+        quick=TREES,
+        judge=judge_along,
+        controls={"3 more edges": {"kind": "tree+3"}, r"without $d_e^{-1/2}$": {"walk": 0.0}},
+        rivals={"steps between edges": jd.swap(predicted_along="steps")},
+        source="derived; arXiv:2502.08794 for the embedding",
+        plot=plot_along,
+        caption="Squared distance of embeddings over the sum along the path. A point a pair of edges.",
+    ),
+)

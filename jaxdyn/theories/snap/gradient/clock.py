@@ -1,0 +1,222 @@
+r"""Claims on the decoder's clock: frozen inputs without overlap, by gradient flow and by SGD on one sample a step.
+
+Letters as in ``model.py`` and ``dynamics/gradient.py``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import xarray as xr
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting, stats, train
+from jaxdyn.theories.snap import model, tasks
+from jaxdyn.theories.snap.dynamics import clock as theory
+from jaxdyn.theories.snap.gradient import frozen_decoder
+from jaxdyn.theories.snap.gradient.frozen_decoder import BREACHES, FROZEN, FROZEN_PAPER, advantages
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "OneSample", "one_sample_trial"]
+
+HIT = 0.02  # by how much the mean probability of the next token may differ from its law
+MISS = 0.02  # by how much 1 - that probability, over its law, may differ from 1 in the later half of training
+
+
+@jd.setting
+class OneSample:
+    """The classes of ``Frozen``, but the decoder trains on one class a step, drawn anew each time."""
+
+    eta: jd.Swept = 0.5
+    common: jd.Swept = 0.0
+    skew: jd.Swept = 0.0
+    tokens: int = 32
+    classes: int = 4
+    distinct: int = 3
+    steps: int = 120
+    samples: int = 8  # records after the start
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+
+    def __post_init__(self) -> None:
+        """Refuse invalid shares, vocabularies that are too small, and records between steps."""
+        tasks.check(self)
+        allowed = self.steps >= 1 and self.steps % self.samples == 0
+        jd.require(self, allowed, f"steps is a positive multiple of samples={self.samples}", "steps")
+
+
+def one_sample_trial(s: OneSample, key: PRNGKeyArray) -> jd.Observables:
+    """SGD on one sample a step: the clocks of all rows given their visits, and the mean probability of the next token."""
+    k_task, k_data = jax.random.split(key)
+    one = tasks.random_task(k_task, s.tokens, s.classes, s.distinct, s.common, s.skew, weights=s.weights)
+    start, every = model.zeros(one), s.steps // s.samples
+    edges = jnp.cumsum(one.weight)
+
+    def drawn(step: Int[Array, ""]) -> Int[Array, ""]:
+        draw = jax.random.uniform(jax.random.fold_in(k_data, step), (), jnp.float64)
+        return jnp.minimum(jnp.searchsorted(edges, draw, side="right"), s.classes - 1)
+
+    def loss(y: Array, n: Int[Array, ""]) -> Float[Array, ""]:
+        weight = jax.nn.one_hot(n, s.classes, dtype=y.dtype)
+        return model.loss(start._replace(y=y), one._replace(weight=weight))
+
+    def observe(state: train.State) -> Float[Array, "K M"]:
+        return model.logits(start._replace(y=state.params), one.p, jnp.asarray(one.query))
+
+    step = train.make_step(loss, optax.sgd(s.eta), drawn)
+    logits = train.record(step, train.init(optax.sgd(s.eta), start.y), observe, samples=s.samples, every=every)[1]
+    label, steps = jnp.asarray(one.label), [i * every for i in range(1, s.samples + 1)]
+    made = jax.nn.one_hot(jax.vmap(drawn)(jnp.arange(s.steps)), s.classes, dtype=jnp.int32)
+    visits = jnp.cumsum(made, 0)[np.asarray(steps) - 1]
+    size, classes = float(s.tokens), float(s.classes)
+    u = theory.visits(s.steps, s.eta, size)
+    probability = theory.hit(u, size)
+    by_flow = theory.clock(size * s.eta * jnp.asarray(steps, jnp.float64) / classes, size)
+    return jd.observables(
+        predicted={
+            "advantage": jd.named(u[visits], "step class"),
+            "hit": jd.named(jax.vmap(theory.expected, (None, 0, None))(probability, jnp.asarray(steps, u.dtype), classes), "step"),
+        },
+        measured={
+            "advantage": jd.named(jax.vmap(advantages, (0, None))(logits[1:], label), "step class"),
+            "hit": jd.named(jnp.mean(jax.nn.softmax(logits[1:])[:, jnp.arange(s.classes), label], 1), "step"),
+        },
+        recorded={"flow_hit": jd.named(theory.hit(by_flow, size), "step"), "chance": jnp.asarray(1 / size, u.dtype)},
+        coords={"step": steps},
+    )
+
+
+def judge_clock(ds: xr.Dataset) -> list[jd.Check]:
+    """Every row of the trained decoder, its speed, and the probability of the next token, against the closed clock."""
+    return [
+        jd.at_most("rows of F^T Y against the clock, relative", jd.relative_error(ds, "rows", "class output"), 1e-8),
+        jd.at_most("speed of every row's advantage, relative", jd.relative_error(ds, "speed"), 1e-8),
+        jd.at_most("probability of the next token, relative error", jd.relative_error(ds, "hit"), 1e-8),
+    ]
+
+
+def untrained(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the decoder does not learn, and every token stays as probable as any other."""
+    return jd.swap(predicted_rows=0.0, predicted_speed=0.0, predicted_hit=1 / ds.sizes["output"])(ds)
+
+
+def unsaturated(ds: xr.Dataset) -> xr.Dataset:
+    r"""A rival: a decoder that never saturates, :math:`u = \eta t/K`."""
+    hit = 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.unit))
+    return ds.assign(
+        predicted_rows=ds.predicted_rows * (ds.unit / ds.clock),
+        predicted_speed=0 * ds.predicted_speed + 1,
+        predicted_hit=hit.broadcast_like(ds.predicted_hit).transpose(*ds.predicted_hit.dims),
+    )
+
+
+def judge_one_sample(ds: xr.Dataset) -> list[jd.Check]:
+    """The recursion given the visits exactly; the mean over the draws at every record, and what is left to learn late."""
+    late = ds.isel(step=ds.step >= ds.step.max() / 2)
+    left = (1 - late.measured_hit) / (1 - late.predicted_hit)
+    miss = ds.measured_hit - ds.predicted_hit
+    return [
+        jd.at_most("clock of a row given its visits, relative error", jd.relative_error(ds, "advantage", "step class"), 1e-10),
+        jd.mean_within("mean probability of the next token less its law", miss, over="seed", low=-HIT, high=HIT),
+        jd.mean_within("1 - mean probability / law, later half", left, over="seed", low=1 - MISS, high=1 + MISS),
+    ]
+
+
+def chance(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: steps change nothing, and every token stays as probable as any other."""
+    return jd.swap(predicted_advantage=0.0, predicted_hit="chance")(ds)
+
+
+def plot_clock(ds: xr.Dataset, fig: Figure) -> None:
+    """The clock, and the probability of the next token."""
+    left, right = fig.subplots(1, 2)
+    ds = ds.isel(eta=0) if "eta" in ds.dims else ds
+    one, color = plotting.first_run(ds), plotting.COLORS
+    plotting.band(
+        left, one.unit.values, ds.advantage.transpose(..., "time"), "trained decoder", "measured", linestyle="none", marker="o"
+    )
+    left.plot(one.unit, one.clock, color=color["theory"], label=r"$(M-1)u + e^u - 1 = s$")
+    left.set(xscale="log", xlabel=r"$\eta t/K$", ylabel="advantage u of the next token")
+    right.plot(one.unit, one.measured_hit, "o", color=color["measured"], label="trained decoder")
+    right.plot(one.unit, one.predicted_hit, color=color["theory"], label="softmax over M")
+    right.plot(one.unit, one.narrow_hit, "--", color=color["control"], label="softmax over K")
+    right.set(xscale="log", xlabel=r"$\eta t/K$", ylabel="probability of the next token")
+
+
+def plot_one_sample(ds: xr.Dataset, fig: Figure) -> None:
+    """Mean probability over runs with its interval, and by how much it and its expectation differ from the gradient flow."""
+    left, right = fig.subplots(1, 2)
+    for i, eta in enumerate(np.atleast_1d(ds.eta) if "eta" in ds.dims else [None]):
+        one = ds if eta is None else ds.sel(eta=eta)
+        by_flow, color = one.flow_hit.isel(seed=0), plotting.CYCLE[(0, 2, 3)[i % 3]]
+        mean, low, high = stats.mean_interval(one.measured_hit, "seed", 0.997)
+        name = "SGD, mean over runs" if eta is None else rf"SGD, $\eta$ = {eta:g}"
+        for ax, base in ((left, 0.0), (right, by_flow)):
+            ax.errorbar(one.step, mean - base, [mean - low, high - mean], fmt="o", color=color, capsize=2.5, label=name)
+            label = "exact mean over visits" if i == 0 else None
+            ax.plot(one.step, one.predicted_hit.isel(seed=0) - base, color=plotting.COLORS["theory"], label=label)
+    right.axhline(0.0, color=plotting.COLORS["control"], linestyle="--", label="gradient flow")
+    left.set(xlabel="step", ylabel="probability of the next token")
+    right.set(xlabel="step", ylabel="difference from the gradient flow")
+
+
+SOURCE = "arXiv:2305.16380, Theorem 1 and its proof"
+
+CLAIMS = (
+    jd.Study(
+        trial=frozen_decoder.trial,
+        quick=FROZEN,
+        paper=FROZEN_PAPER,
+        seeds=8,
+        paper_seeds=16,
+        source=SOURCE,
+    ).claim(
+        id="snap.clock",
+        statement=r"With frozen inputs that do not overlap and equally frequent classes, gradient flow from zero trains the "
+        r"decoder to $F^\top Y = h\,(M e_{\text{label}} - 1)$ in every row, where $u = Mh$ solves $(M-1)u + e^u - 1 = M\eta t/K$ "
+        r"and has the speed $\dot u = (\eta/K)\,M/(M - 1 + e^u)$; the next token has probability $1/(1 + (M-1)e^{-u})$, of a "
+        r"softmax over all $M$ tokens.",
+        judge=judge_clock,
+        evidence="flow",
+        bounds="derived",  # the solver's tolerance
+        rivals={
+            "the decoder does not learn": untrained,
+            "a decoder that never saturates": unsaturated,
+            "a softmax over the K next tokens, as in some of the authors' talks": jd.swap(predicted_hit="narrow_hit"),
+        },
+        controls=BREACHES,
+        plot=plot_clock,
+        caption=r"Left: advantage of the next token's logit along $\eta t/K$ for the trained decoder (dots and band: median and "
+        r"central 90% over runs and classes) and by the closed clock. Right: probability of the next token in one run (dots) and "
+        r"as predicted with the softmax over all $M$ tokens; dashed: over the $K$ next tokens.",
+    ),
+    jd.Study(
+        trial=one_sample_trial,
+        quick=jd.grid(OneSample, eta=[0.5, 2.0]),
+        paper=jd.grid(OneSample, eta=[0.1, 0.5, 2.0], tokens=100, classes=8, steps=480),
+        seeds=512,
+        paper_seeds=1024,
+        source=f"{SOURCE}; the mean over visits is ours",
+    ).claim(
+        id="snap.clock_sgd",
+        statement=r"With frozen inputs that do not overlap, SGD on one sample a step moves a decoder's row only when it is "
+        r"visited, by $u_{k+1} = u_k + \eta M/(M-1+e^{u_k})$, and the mean probability of its next token is $\sum_k "
+        r"\mathrm{Binom}(k; t, 1/K)\, p(u_k)$, $p = 1/(1 + (M-1)e^{-u})$, within .02, and in the later half of training its "
+        r"distance from 1 within 2% of itself.",
+        judge=judge_one_sample,
+        evidence="network",
+        bounds=jd.looked(at="0:512", confirmed="31000000:31000512"),
+        rivals={"nothing is learned": chance, "gradient flow": jd.swap(predicted_hit="flow_hit")},
+        controls=BREACHES,
+        plot=plot_one_sample,
+        caption=r"Left: mean probability of the next token along training by SGD on one sample a step (dots, bars: 99.7% "
+        r"interval over runs) and its exact mean over the visits (lines), a colour for each $\eta$. Right: the same as a "
+        r"difference from gradient flow.",
+    ),
+)

@@ -1,0 +1,206 @@
+r"""Theorem 2: distinct tokens gain, a common token loses; and two unequal common tokens, which the theorem does not cover.
+
+Each in the reduced dynamics, integrated, and in the network's own gradient flow. That distinct tokens gain in the reduced
+dynamics can be read off its equation, whose right side is positive; it is judged in the flow alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.random_laws import COMMONS, RANDOM, Laws, trial
+from jaxdyn.theories.snap.scan import random_laws_flow
+from jaxdyn.theories.snap.scan.random_laws_flow import FLOW, LawsFlow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+UNEQUAL = {"common": 0.1, "second": 0.1, "unequal": 1.5, "ratio": [0.1, 1.0]}
+
+
+def judge_up(ds: xr.Dataset) -> list[jd.Check]:
+    """Every distinct token's logit rises between any two saves."""
+    return [
+        jd.at_most("direction of distinct tokens, distance from up at all saves", abs(ds.measured_rise - ds.predicted_rise), 0.0)
+    ]
+
+
+def judge_fall(ds: xr.Dataset) -> list[jd.Check]:
+    """Every common token's logit falls between any two saves."""
+    return [
+        jd.at_most("direction of common tokens, distance from down at all saves", abs(ds.measured_fall - ds.predicted_fall), 0.0)
+    ]
+
+
+def judge_some(ds: xr.Dataset) -> list[jd.Check]:
+    """In a share of the runs a common token of some class gains for some time."""
+    other = (ds.measured_fall != ds.predicted_fall).any(["class", "common_token"]).where(ds.status == 0)
+    return [
+        jd.share_within("share of runs in which a common token gains for some time", other, over=list(ds.status.dims), low=0.25)
+    ]
+
+
+def judge_down(ds: xr.Dataset) -> list[jd.Check]:
+    """Every common token's logit falls at every save."""
+    moves = ds.z.isel(token=slice(COMMONS)).diff("save").where(ds.p.isel(token=slice(COMMONS)) > 0)
+    share = (moves < 0).where(moves.notnull()).mean(["save", "class", "token"])
+    return [jd.at_least("share of increments below 0", share, 1.0)]
+
+
+def judge_unequal(ds: xr.Dataset) -> list[jd.Check]:
+    """The first common token of the first class gains between any two saves, the second loses."""
+    moves = ds.z.isel({"class": 0, "token": slice(COMMONS)}).diff("save")
+    return [
+        jd.at_least("smallest increment of the token that is rarer in the other class", moves.isel(token=0).min("save"), 0.0),
+        jd.at_most("largest increment of the token that is more common in the other class", moves.isel(token=1).max("save"), 0.0),
+    ]
+
+
+def descent(ds: xr.Dataset) -> xr.Dataset:
+    """A control: Z goes down where it went up."""
+    return ds.assign(measured_rise=-ds.measured_rise, measured_fall=-ds.measured_fall)
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: no logit moves."""
+    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_rise", "predicted_fall")})
+
+
+def all_rise(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: attention to every token that occurs with a class grows."""
+    return ds.assign(predicted_fall=-ds.predicted_fall)
+
+
+def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
+    """Logits of distinct and common tokens of all classes along time."""
+    ax = fig.subplots()
+    ds = ds.isel(save=slice(1, None))
+    first = plotting.first_run(ds)
+    t = first.t if "t" in first else first.eta_y_t
+    for name, values, color in (
+        ("most probable distinct token", ds.z_own.isel(distinct=-1), "measured"),
+        ("least probable distinct token", ds.z_own.isel(distinct=0), "third"),
+        ("common token", ds.z.isel(token=0), "theory"),
+    ):
+        plotting.band(ax, t, values.transpose(..., "save"), name, color)
+    ax.axhline(0, color=plotting.COLORS["control"], linewidth=0.8)
+    ax.set(xscale="log", xlabel="time" if "t" in first else r"$\eta_Y t$", ylabel="attention logit, all runs and classes")
+    ax.legend()
+
+
+def plot_unequal(ds: xr.Dataset, fig: Figure) -> None:
+    """The logits of the first class of the table along time, beside the table's numbers."""
+    ax = fig.subplots()
+    run = plotting.first_run(ds).isel({"class": 0, "save": slice(1, None)})
+    last = COMMONS + int(ds.sizes["distinct"]) - 1
+    names = ("common, P = .30 and .02", "common, P = .10 and .38", "distinct, P = .60")
+    for token, name, end, color in zip(
+        (0, 1, last), names, published.UNEQUAL_LOGITS, ("theory", "control", "measured"), strict=False
+    ):
+        ax.plot(run.t, run.z.isel(token=token), color=plotting.COLORS[color], label=name)
+        ax.plot(run.t[-1], end, "o", color=plotting.COLORS[color])
+    ax.set(xlabel="time", ylabel="attention logit of the first class")
+    ax.legend()
+
+
+reduced = jd.Study(
+    trial=trial,
+    quick=RANDOM,
+    seeds=8,
+    paper_seeds=64,
+    source="arXiv:2305.16380, Theorem 2",
+    evidence="reduced",
+    bounds="derived",
+    rivals={},
+    form="derived",
+    plot=plot_logits,
+    caption=r"Attention logits along time by the reduced ODE: of the most and the least probable distinct token of each class "
+    r"and of the first common token; median and central 90% over runs and classes.",
+)
+TABLE = jd.grid(Laws, laws="table", size=6.0, eta_z=1.0, horizon=20.0)
+flow = jd.Study(
+    trial=random_laws_flow.trial,
+    quick=FLOW,
+    paper=jd.grid(
+        LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.03, 0.05, 0.1, 0.15], second=[0.0, 0.05], per_query=[1.0, 2.0]
+    ),
+    seeds=4,
+    paper_seeds=64,
+    source="arXiv:2305.16380, Theorem 2",
+    evidence="flow",
+    bounds="derived",
+    assumes=(jd.below("overlap", 1.0),),
+    plot=plot_logits,
+    caption=r"Attention logits along $\eta_Y t$ in the network's flow: of the most and the least probable distinct token of each "
+    r"class and of the first common token; median and central 90% over runs and classes.",
+)
+
+CLAIMS = (
+    flow.claim(
+        id="snap.distinct_up",
+        statement=r"In the network's gradient flow with $K\|E\| < 1$, every distinct token of every class gains, at every time "
+        r"up to $\eta_Y t = 10^6$, at $\eta_Y/\eta_Z$ from .1 to 1000, with one class a query and with two.",
+        judge=judge_up,
+        controls={"each distinct token also in the next class": {"leak": 0.5}, "descent instead of ascent": descent},
+        rivals={"nothing moves": still},
+    ),
+    reduced.claim(
+        id="snap.common_down",
+        statement=r"In the reduced dynamics from zero, a common token loses, $\dot z_c < 0$, if it is the only one or if all "
+        r"common tokens have the same probability in every class.",
+        quick=jd.grid(Laws, per_query=[1.0, 2.0], second=[0.0, 0.2]),
+        judge=judge_down,
+        controls={
+            "two unequal common tokens": {"unequal": 1.5},
+            "the two common tokens of the table": {"laws": "table", "size": 6.0, "eta_z": 1.0, "horizon": 20.0},
+            "descent instead of ascent": {"ascent": -1.0},
+        },
+    ),
+    flow.claim(
+        id="snap.common_down_flow",
+        statement=r"In the network's gradient flow with $K\|E\| < 1$, a common token loses, at every time up to $\eta_Y t = "
+        r"10^6$, if it is the only one or if both common tokens are equally frequent in every class.",
+        judge=judge_fall,
+        controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": descent},
+        rivals={"nothing moves": still, "all tokens of a class gain": all_rise},
+    ),
+    reduced.claim(
+        id="snap.unequal_commons",
+        statement=r"Of two unequal common tokens one may gain in the reduced dynamics: with $P = (.30,.10,.60,0)$ and "
+        r"$(.02,.38,0,.60)$, $M = 6$, unit rates and $\rho = 1$ the first class's logit of the first common token rises at all "
+        r"times up to $t = 20$, and that of the second falls. Theorem 2(b) does not cover this case.",
+        source=f"{reduced.source}(b), beyond its assumption",
+        quick=TABLE,
+        seeds=1,
+        paper_seeds=1,
+        judge=judge_unequal,
+        controls={
+            "equal common tokens": {"laws": "random", "second": 0.2},
+            "descent instead of ascent": {"ascent": -1.0},
+        },
+        plot=plot_unequal,
+        caption=r"Attention logits of the first class along time by the reduced ODE, a line for each of its three tokens; dots: "
+        r"the independently integrated values at $t = 20$.",
+    ),
+    flow.claim(
+        id="snap.unequal_flow",
+        statement=r"In the network's gradient flow as well one of two unequal common tokens may gain for some time: with weights "
+        r".1 times and over $e^{1.5}$, exchanged between the first class and the others, and learning rates "
+        r"$\eta_Y/\eta_Z$ of .1 and 1, one does in more than a quarter of the runs.",
+        quick=jd.grid(LawsFlow, **UNEQUAL, per_query=[1.0, 2.0]),
+        paper=jd.grid(LawsFlow, **UNEQUAL, per_query=[1.0, 2.0]),
+        assumes=(),
+        seeds=8,
+        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+        judge=judge_some,
+        controls={"equal common tokens": jd.Control({"unequal": 0.0}, every_seed=True)},
+        rivals={"every common token falls or rises": jd.swap(predicted_fall="measured_fall")},
+    ),
+)

@@ -1,0 +1,249 @@
+r"""Theorem 4 in the network's own gradient flow: its law holds while it is linear, and a decoder's memory takes its logarithm away.
+
+The theorem's B grows like :math:`\frac2q \ln u` once the argument :math:`q\rho\eta_Z\Gamma/C_0` of its logarithm is above 1, u the
+decoder's clock. In the flow the class's own past then holds the attention back (``dynamics/growth.py``): B grows like
+:math:`\frac2q\frac{K-1}{M-1}\ln u`. For K much smaller than M attention hardly moves, however long the network is trained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.snap.snapping.common_pair import SETTLED
+from jaxdyn.theories.snap.snapping.common_pair_flow import PairFlow, trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+LATE = 5.0  # scale s from where the law's growth in ln u is its limit, to 2%
+STILL = 0.01  # of 2, the largest L1 distance: movement of frozen attention while time doubles
+LEARNING = 0.01  # the decoder's error while it still learns
+
+
+def allowed(ds: xr.Dataset) -> xr.DataArray:
+    """The two small quantities in which the law is of first order: the other classes' share, and the overlap times M."""
+    return ds.share + ds.size * ds.assumed_overlap / (ds.number * (ds.number - 1))
+
+
+def growth(ds: xr.Dataset, b: xr.DataArray) -> xr.DataArray:
+    """Growth of B in ln u between saves."""
+    return b.diff("time") / np.log(ds.u).diff("time")
+
+
+def judge_growth(ds: xr.Dataset) -> list[jd.Check]:
+    """B at every save, and its growth in the clock late."""
+    late = (ds.scale > LATE).isel(time=slice(0, -1))
+    slope = growth(ds, ds.measured_b) / growth(ds, ds.predicted_b)
+    return [
+        jd.at_most("B against the law, relative, over (K - 1)/(M - 1) + M f_c^2", jd.relative_error(ds, "b") / allowed(ds), 0.5),
+        jd.within("dB/dln u late in training, over the law's", slope.where(late.values), 0.85, 1.15),
+    ]
+
+
+def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
+    """As :func:`judge_growth`, and where the logarithm of Theorem 4 counts its law is far above B."""
+    over = (ds.instant / ds.measured_b).where(ds.argument > 10)
+    return [*judge_growth(ds), jd.at_least("Theorem 4's law over B where its logarithm's argument is above 10", over, 1.9)]
+
+
+def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
+    """Theorem 4's law at every save, where its logarithm's argument stays small."""
+    overlap = ds.size * ds.assumed_overlap / (ds.number * (ds.number - 1))
+    memory = ds.argument / (3 * ds.share)  # (q/6) s^2, which the memory takes at first
+    return [
+        jd.at_most("B against Theorem 4's law, relative", jd.relative_error(ds, "b"), 0.05),
+        jd.at_most("the same, over M f_c^2 + (q/6) s^2", jd.relative_error(ds, "b") / (overlap + memory), 1.0),
+        jd.at_most("argument of the logarithm", ds.argument, 0.1),
+    ]
+
+
+def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
+    """After the transition: movement as predicted, falling, small; at its beginning the decoder's error is not yet small."""
+    start = ds.eta_y_t.isel(time=slice(0, -1)).rename(time="double")
+    late = start > ds.settles
+    move = ds.measured_move.where(late)
+    return [
+        jd.gate("the decoder's error after the transition", ds.error.where(ds.eta_y_t > ds.settles).max("time"), at_least=LEARNING),
+        jd.at_most("movement while t doubles, against the law", jd.relative_error(ds, "move").where(late), 0.2),
+        jd.at_most("movement over that of the doubling before", move / move.shift(double=1), 1.0),
+        jd.at_most("movement while t doubles", move, STILL),
+    ]
+
+
+def effect(ds: xr.Dataset, b: xr.DataArray) -> xr.DataArray:
+    """What twice the decoder's rate adds to B at the same time, for every ratio of which the double is there."""
+    pairs = [(r, s) for r in ds.ratio.values for s in ds.ratio.values if np.isclose(s, 2 * r)]
+    if not pairs:
+        raise jd.Inconclusive("a ratio and its double are needed")
+    slow, fast = (b.sel(ratio=list(side)).drop_vars("ratio") for side in zip(*pairs, strict=True))
+    return fast.shift(time=-1) - slow  # saves double: at the same t, eta_Y t of the faster one is a save later
+
+
+def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
+    """The effect of a larger eta_Y: of the law's sign, above 0, before the transition; below 0 and of its size after it."""
+    measured, predicted = effect(ds, ds.measured_b), effect(ds, ds.predicted_b)
+    first = ds.isel(ratio=0, drop=True)
+    early, late = first.eta_y_t < np.exp(-2) * first.settles / SETTLED, first.eta_y_t > first.settles
+    agree = np.sign(measured) * np.sign(predicted)
+    return [
+        jd.at_least("sign of the effect on B early in training, agreement", agree.where(early), 1.0),
+        jd.at_most("largest effect on B after the transition", measured.where(late), 0.0),
+        jd.at_most("size of the late effect against the law, relative", abs(measured / predicted - 1).where(late), 0.2),
+    ]
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the attention stays where it starts."""
+    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_b", "predicted_move")})
+
+
+def every_step(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a row of Z sees its class all the time (rho = 1, as printed)."""
+    return ds.assign(predicted_b=ds.instant * np.log1p(ds.number * ds.argument) / np.log1p(ds.argument))
+
+
+def complete(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the decoder is trained from the start, so that a larger eta_Y lowers B at every time."""
+    return ds.assign(predicted_b=ds.linear * (ds.u.isel(time=-1) / ds.u) ** 2)
+
+
+def both_rates(ds: xr.Dataset) -> xr.Dataset:
+    """A control: eta_Z doubles with eta_Y, which is the flow at an unchanged ratio."""
+    return ds.assign(measured_b=ds.measured_b.isel(ratio=0, drop=True).broadcast_like(ds.measured_b))
+
+
+def forgetful(ds: xr.Dataset) -> xr.Dataset:
+    """A control: in place of the flow, attention driven by a decoder that has learned from the attention of the moment alone."""
+    return ds.assign(measured_b=ds.instant, measured_move=ds.instant_move)
+
+
+PRINTED = jd.swap(predicted_b="instant", predicted_move="instant_move")
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """All runs on the law's axes beside Theorem 4 for each M, and B along time where attention learns fast."""
+    left, right = fig.subplots(1, 2)
+    part = _form(ds, "memory")
+    unit = 2 * part.linear / part.scale**2  # (K - 1)/(M - 1)
+    ratios = [float(r) for r in np.atleast_1d(ds.ratio.values)] if "ratio" in ds.coords else [float("nan")]
+    for ratio, color in zip(ratios, plotting.CYCLE, strict=False):
+        here = (part.assign(unit=unit).sel(ratio=ratio) if "ratio" in ds.dims else part.assign(unit=unit)).expand_dims("run")
+        runs = here.stack(every=["run", *(d for d in here.status.dims if d != "run")])
+        for i in range(runs.sizes["every"]):
+            run, label = runs.isel(every=i), rf"flow, $\eta_Y/\eta_Z$ = {ratio:g}" if i == 0 else None
+            left.semilogx(run.scale, run.measured_b / run.unit, color=color, linewidth=2, alpha=0.5, label=label)
+    first = plotting.first_run(part.assign(unit=unit), "spare")
+    for i in range(first.sizes.get("spare", 1)):
+        run = first.isel(spare=i) if "spare" in first.dims else first
+        label = "Theorem 4, each M" if i == 0 else None
+        left.semilogx(run.scale, run.instant / run.unit, ":", color=plotting.COLORS["control"], label=label)
+    run = first.isel(spare=0) if "spare" in first.dims else first
+    left.semilogx(run.scale, run.predicted_b / run.unit, "--", color=plotting.COLORS["theory"], label="law with memory")
+    left.set(xlabel=r"$s = u\,f_c\sqrt{\eta_Z/\eta_Y}$", ylabel=r"$B\,(M-1)/(K-1)$", xlim=(0.05, None), ylim=(0, 4))
+    right.semilogx(run.eta_y_t, run.measured_b, color=plotting.COLORS["measured"], linewidth=3, alpha=0.6, label="flow")
+    right.semilogx(run.eta_y_t, run.predicted_b, "--", color=plotting.COLORS["theory"], label="law with memory")
+    right.semilogx(run.eta_y_t, run.instant, ":", color=plotting.COLORS["control"], label="Theorem 4")
+    right.set(xlabel=r"$\eta_Y t$", ylabel="B")
+    left.legend()
+    right.legend()
+
+
+def _form(ds: xr.Dataset, form: str) -> xr.Dataset:
+    return ds.sel(form=form) if "form" in ds.dims else ds
+
+
+GRID = jd.grid(
+    PairFlow,
+    ratio=[1e-4, 1e-3, 2e-3, 1e-2, 0.1, 1.0, 10.0, 100.0],
+    odds=[0.005, 0.01, 0.02, 0.05],
+    per_query=[1.0, 2.0, 4.0],
+    spare=[0, 36, 108],
+)
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3, 0.1, 10.0, 100.0], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
+    paper=GRID,
+    source="arXiv:2305.16380, Theorem 4; the law with memory is derived",
+    evidence="flow",
+    bounds="derived",
+    form="memory",
+    plot=plot,
+    caption=r"Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes a query, $4(K-1)/(q(M-1))$) over $s$, a colour "
+    r"for each $\eta_Y/\eta_Z$, with the law (dashed, one class a query) and Theorem 4's for each M (dotted). Right: B along "
+    r"$\eta_Y t$ in the network's flow, by the law with memory and by Theorem 4 at $\rho = 1/K$; one run at the smallest "
+    r"$\eta_Y/\eta_Z$.",
+)
+CROWD = {"a common token as probable as the distinct one": {"odds": 1.0, "ratio": [10.0, 20.0]}}
+
+memory = study.claim(
+    id="snap.B_memory",
+    statement=r"In the network's gradient flow with one rare common token, one distinct token a class and $K_m$ classes a query, "
+    r"$B = \frac{4\varepsilon}{q}D(s\sqrt{q/4})$, with $\varepsilon = \frac{K-1}{M-1}$, "
+    r"$s = u f_c(0)\sqrt{\frac{M-1}{M}\eta_Z/\eta_Y}$, u the decoder's clock and D Dawson's function integrated: at all times and "
+    r"without a fit, within half of $\varepsilon + M f_c^2$, relative. Late ($s > 5$) B grows by $\frac2q\varepsilon$ in $\ln u$ "
+    r"within 15%, not by Theorem 4's $\frac2q$: where the argument of that law's logarithm is above 10, the law is at least 1.9 B.",
+    judge=judge_memory,
+    controls={**CROWD, "a decoder that knows the attention of the moment alone": forgetful},
+    rivals={"nothing moves": still, "Theorem 4's law": PRINTED},
+)
+
+CLAIMS = (
+    memory,
+    study.claim(
+        id="snap.B_law_beyond",
+        statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
+        r"4's law $\frac1q\ln(1 + q\rho\eta_Z\Gamma/C_0)$ at $\rho = 1/K$, within half of $\frac{K-1}{M-1} + M f_c^2$, at any "
+        r"$\eta_Y/\eta_Z$, also beyond its assumption $\eta_Y \gg \eta_Z$.",
+        judge=judge_growth,
+        expected="refuted",
+        form="instant",
+        counterpart="memory",
+        rivals={},
+    ),
+    study.claim(
+        id="snap.B_law_flow",
+        statement=r"In the network's gradient flow with one rare common token and one distinct token a class, B follows Theorem "
+        r"4's law at $\rho = 1/K$ with one or two classes a query within 5% where $\eta_Y/\eta_Z$ is 10 or more, up to "
+        r"$\eta_Y t = 10^9$, and within $M f_c^2 + "
+        r"\frac q6 s^2$ (overlap and memory). There the argument $q\rho\eta_Z\Gamma/C_0$ of its logarithm does not exceed .1: "
+        r"what holds is the linear beginning, $B \approx \rho\eta_Z\Gamma/C_0$.",
+        judge=judge_linear,
+        form="instant",
+        paper=GRID.replace(per_query=[1.0, 2.0]),
+        assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),
+        controls={"attention that learns a thousand times faster than the decoder": {"ratio": 1e-3}},
+        rivals={"nothing moves": still, "rho = 1": every_step},
+    ),
+    study.claim(
+        id="snap.frozen_flow",
+        statement=r"In the network's gradient flow with one rare common token and one distinct token a class, attention that "
+        r"learns 500 and 1000 times as fast as the decoder freezes after $2K\ln M/\eta_Y$ as well: "
+        r"$\|c(2t) - c(t)\|_1$ is at most .01, does not rise, and is within 20% that of the law with memory.",
+        quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
+        paper=GRID.replace(ratio=[1e-4, 1e-3, 2e-3]),
+        judge=judge_frozen,
+        controls={
+            **CROWD,
+            "a decoder that knows the attention of the moment alone": forgetful,
+            "attention that has hardly moved": {"odds": 0.02, "ratio": [0.1, 0.2]},
+        },
+        rivals={"nothing moves": still, "Theorem 4's law": PRINTED},
+    ),
+    study.claim(
+        id="snap.lr_late_flow",
+        statement=r"In the network's gradient flow with one rare common token and one distinct token a class, at fixed $\eta_Z$ "
+        r"twice the learning rate $\eta_Y$ makes B smaller, and attention denser, after $2K\ln M/\eta_Y$, by what the law with "
+        r"memory says within 20%; two e-folds before $K\ln M/\eta_Y$ it makes B larger.",
+        quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
+        judge=judge_effect,
+        controls={"a decoder that knows the attention of the moment alone": forgetful, "eta_Z grows as well": both_rates},
+        rivals={"nothing moves": still, "Theorem 4's law": PRINTED, "a decoder trained from the start": complete},
+    ),
+)

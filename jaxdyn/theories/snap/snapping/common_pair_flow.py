@@ -1,0 +1,96 @@
+r"""The network's own gradient flow with one common token in all classes and one distinct token in each (Theorem 4's case).
+
+"Measured" is the flow of the network's loss in (Y, Z), by automatic differentiation, from zero. Beside it: the law of Theorem 4
+with the clock of the flow (rho = 1/K), and the law of a decoder with memory. By symmetry all classes do the same; the logits are
+those of the first one. Letters as in ``dynamics/growth.py``.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn.theories.snap import model, tasks
+from jaxdyn.theories.snap.dynamics import growth
+from jaxdyn.theories.snap.dynamics.clock import clock
+from jaxdyn.theories.snap.dynamics.gradient import attention, excess, gamma_integral, unit
+from jaxdyn.theories.snap.population import population_flow
+from jaxdyn.theories.snap.snapping.common_pair import SETTLED
+
+__all__ = ["FORMS", "PairFlow", "trial"]
+
+FORMS = ("memory", "instant")
+DOUBLINGS = 40
+
+
+@jd.setting
+class PairFlow:
+    """One common token and a distinct token a class, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = reach."""
+
+    odds: jd.Swept = 0.05  # P of the common token over P of the distinct one
+    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
+    per_query: jd.Swept = 1.0  # K_m, classes a query
+    reach: jd.Swept = 1e9
+    classes: int = 4
+    spare: int = 0  # tokens of the vocabulary that never occur
+
+    def __post_init__(self) -> None:
+        """Refuse classes without overlap."""
+        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
+        jd.require(self, 1 <= self.per_query <= self.classes, f"per_query is from 1 to classes={self.classes}", "per_query")
+        jd.require(self, self.spare >= 0, "spare is not negative", "spare")
+        for name in ("odds", "ratio", "reach"):
+            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+
+
+def trial(s: PairFlow, key: PRNGKeyArray) -> jd.Observables:
+    """B, which is the logit of a distinct token, along the flow and by both laws; attention and the decoder's error."""
+    del key  # nothing is random
+    task = tasks.weighted_task(jnp.ones((s.classes, 1), jnp.float64), jnp.reshape(jnp.asarray(s.odds, jnp.float64), 1))
+    query = jnp.floor(jnp.arange(s.classes) / s.per_query).astype(jnp.int32)
+    task = task._replace(p=jnp.pad(task.p, ((0, 0), (0, s.spare))), query=query)
+    k, size = float(s.classes), float(task.p.shape[1])
+    eta_y_t = s.reach * jnp.asarray(0.5 ** np.arange(DOUBLINGS, -1, -1))
+    ts = jnp.concatenate([jnp.zeros(1), eta_y_t / s.ratio])
+    rates = model.Params(jnp.asarray(s.ratio, jnp.float64), jnp.ones((), jnp.float64))
+    sol = population_flow(task, rates, ts)
+    params = jax.tree.map(lambda leaf: leaf[1:], sol.ys)
+    b, c = params.z[:, 0, 1], attention(params.z[:, 0], jnp.broadcast_to(task.p[0], params.z[:, 0].shape))[:, 0]
+    u = clock(size * eta_y_t / k, size)
+    q, c0 = growth.exponent(s.per_query), growth.constant(s.odds, k, size)
+    drive = gamma_integral(u, size, k, s.ratio) / k
+    spread = growth.scale(u, s.odds, s.ratio, size)
+    laws = {"memory": growth.b_memory(spread, k, size, q), "instant": growth.b_law(drive, c0, q)}
+    moves = {name: _moves(growth.suppressed(law, s.odds, s.per_query)) for name, law in laws.items()}
+    return jd.observables(
+        predicted={
+            "b": jd.named(jnp.stack([laws[form] for form in FORMS]), "form time"),
+            "move": jd.named(jnp.stack([moves[form] for form in FORMS]), "form double"),
+        },
+        measured={"b": jd.named(b, "time"), "move": jd.named(_moves(c), "double")},
+        recorded={
+            "instant": jd.named(laws["instant"], "time"),
+            "instant_move": jd.named(moves["instant"], "double"),
+            "linear": jd.named(drive / c0, "time"),
+            "argument": jd.named(q * drive / c0, "time"),
+            "scale": jd.named(spread, "time"),
+            "u": jd.named(u, "time"),
+            "eta_y_t": jd.named(eta_y_t, "time"),
+            "error": jd.named(-jnp.expm1(-jax.vmap(lambda now: model.loss(now, task))(params)), "time"),
+            "settles": SETTLED * jnp.log(size) * k,  # eta_Y t at the end of the transition
+            "share": (k - 1) / (size - 1),
+            "number": k,
+            "size": size,
+        },
+        assumed={"overlap": excess(unit(task.p)), "rate_ratio": s.ratio},
+        status=sol.status,
+        coords={"form": FORMS},
+    )
+
+
+def _moves(c: jax.Array) -> jax.Array:
+    """L1 distance of the attention at time 2t from that at time t; what one of two tokens loses the other gains."""
+    return 2 * jnp.abs(c[1:] - c[:-1])

@@ -1,0 +1,276 @@
+r"""The reduced dynamics against the network's own gradient flow, where classes hardly overlap.
+
+Two things show. A row of Z sees its class 1/K of the time (the paper's equation has no 1/K). And the decoder is made of past
+attention: as soon as attention has moved by about the overlap over M, the class's own term, which drops out of the paper's
+equation, holds the attention back. With this memory the reduced dynamics follows the flow; without it, it runs ahead by a share of
+order :math:`(\eta_Z/\eta_Y)\,u^2`, which is small where the decoder learns much faster and grows with the clock u all the same.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray as xr
+from jaxtyping import Array, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.snap import model, tasks
+from jaxdyn.theories.snap.dynamics import growth, reduced
+from jaxdyn.theories.snap.dynamics.clock import clock
+from jaxdyn.theories.snap.dynamics.gradient import excess, unit
+from jaxdyn.theories.snap.population import population_flow
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "FORMS", "Rare", "trial"]
+
+FORMS = ("printed", "instant", "memory")  # rho = 1; rho = 1/K; rho = 1/K and a decoder that remembers
+SAVES = 16
+LATE = 8.0  # clock from which the memory has taken more from the logits than the overlap of the classes has
+EARLY = 0.5  # clock up to which the attention's own movement does not matter
+
+
+@jd.setting
+class Rare:
+    """Classes with one rare common token, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = ``reach``."""
+
+    common: jd.Swept = 0.03  # weight of the common token; the distinct tokens of a class have weights of order 1
+    crowd: jd.Swept = 1.0  # times as much of the common token (a breach)
+    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
+    reach: jd.Swept = 1e5
+    classes: int = 3
+    distinct: int = 3
+    spare: int = 0  # tokens of the vocabulary that never occur
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+
+    def __post_init__(self) -> None:
+        """Refuse classes without overlap."""
+        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
+        jd.require(self, self.distinct >= 1, "distinct is at least 1", "distinct")
+        jd.require(self, self.spare >= 0, "spare is not negative", "spare")
+        for name in ("common", "crowd", "ratio", "reach"):
+            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        tasks.check_weights(self)
+
+
+def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:
+    """Logits of all queries along the network's flow, and by the reduced dynamics in its three forms."""
+    weights = jnp.exp(0.4 * jax.random.normal(key, (s.classes, s.distinct), jnp.float64))
+    if s.weights is not None:
+        weights = jnp.broadcast_to(jnp.asarray(s.weights, jnp.float64), weights.shape)
+    task = tasks.weighted_task(weights, jnp.reshape(jnp.asarray(s.common * s.crowd, jnp.float64), 1))
+    task = task._replace(p=jnp.pad(task.p, ((0, 0), (0, s.spare))))
+    size, tokens = float(task.p.shape[1]), 1 + s.classes * s.distinct
+    eta_y_t = jnp.concatenate([jnp.zeros(1), s.reach * jnp.logspace(-6, 0, SAVES, dtype=jnp.float64)])
+    rates = model.Params(jnp.asarray(s.ratio, jnp.float64), jnp.ones((), jnp.float64))
+    sol = population_flow(task, rates, eta_y_t / s.ratio)
+    z = sol.ys.z[1:, :, :tokens]
+
+    def theory(rho: Float[Array, ""], memory: Float[Array, ""]) -> tuple[Array, Array]:
+        member = jnp.eye(s.classes, dtype=jnp.float64)
+        problem = reduced.Problem(task.p[:, :tokens], member, size, float(s.classes), rates.y, rates.z, rho)
+        path = reduced.solve(problem, eta_y_t / s.ratio, memory=memory, rtol=1e-10)
+        return path.z[1:], path.status
+
+    share = 1 / s.classes
+    predicted, status = jax.vmap(theory)(jnp.asarray([1.0, share, share]), jnp.asarray([0.0, 0.0, 1.0]))
+    u, f = clock(size * eta_y_t[1:] / s.classes, size), unit(task.p[:, :tokens])
+    lag = growth.memory_lag(predicted[1], f, u[:, None, None], s.ratio, size)
+    return jd.observables(
+        predicted={"z": jd.named(predicted, "form save query token"), "lag": jd.named(lag, "save query token")},
+        measured={"z": jd.named(z, "save query token"), "lag": jd.named(z - predicted[1], "save query token")},
+        recorded={
+            "instant": jd.named(predicted[1], "save query token"),
+            "all_time": jd.named(predicted[0], "save query token"),
+            "u": jd.named(u, "save"),
+            "eta_y_t": jd.named(eta_y_t[1:], "save"),
+            "top": jd.named(jnp.argmax(weights, -1) + 1 + s.distinct * np.arange(s.classes), "query"),
+        },
+        assumed={"overlap": excess(f), "rate_ratio": s.ratio},
+        status=jnp.maximum(sol.status, jnp.max(status)),
+        coords={"form": FORMS},
+    )
+
+
+def miss(ds: xr.Dataset) -> xr.DataArray:
+    """Distance of predicted from measured logits over the size of the prediction, for every query and save."""
+    return jd.relative_error(ds, "z", "token")
+
+
+def judge_early(ds: xr.Dataset) -> list[jd.Check]:
+    """Before the attention's own movement matters."""
+    return [jd.at_most("logits early in training, relative", miss(ds).where(ds.u < EARLY), 0.05)]
+
+
+def judge_memory(ds: xr.Dataset) -> list[jd.Check]:
+    """At every save."""
+    return [jd.at_most("logits at all times, relative", miss(ds), 0.01)]
+
+
+def judge_lag(ds: xr.Dataset) -> list[jd.Check]:
+    """What the flow's logits lack of those without memory, late in training: its law, and that it is small."""
+    late, slowest = ds.u > LATE, ds.sel(ratio=ds.ratio.max()) if "ratio" in ds.dims else ds
+    error = jd.relative_error(ds, "lag", "token").where(late).mean(("save", "query"))
+    along = (slowest.measured_lag * slowest.predicted_lag).sum("token") / (slowest.predicted_lag**2).sum("token")
+    return [
+        jd.at_most("logits without memory, relative", miss(ds), 0.05),
+        jd.mean_within("error of what they miss late in training, relative", error, over="seed", high=0.1),
+        jd.within("its part along the law, at the largest ratio", along.where(slowest.u > LATE), 0.97, 1.03),
+    ]
+
+
+def plot_lag(ds: xr.Dataset, fig: Figure) -> None:
+    """What the logits without memory miss, against the memory's small parameter."""
+    ax = fig.subplots()
+    for ratio, color in zip(np.atleast_1d(ds.ratio.values), plotting.CYCLE, strict=False):
+        run = plotting.first_run(ds.sel(ratio=ratio) if "ratio" in ds.dims else ds).isel(query=0)
+        size = _norm(run.instant)
+        ax.loglog(run.u**2 / ratio, _norm(run.measured_lag) / size, "o-", color=color, label=rf"flow, $\eta_Y/\eta_Z$ = {ratio:g}")
+        ax.loglog(run.u**2 / ratio, _norm(run.predicted_lag) / size, "--", color=plotting.COLORS["theory"])
+    ax.plot([], [], "--", color=plotting.COLORS["theory"], label="law")
+    ax.set(xlabel=r"$(\eta_Z/\eta_Y)\,u^2$", ylabel="share of the logits that is missing")
+    ax.legend()
+
+
+def _norm(values: xr.DataArray) -> xr.DataArray:
+    return (values**2).sum("token") ** 0.5
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """The dominant token's logit in the flow and by every form, and the relative distance of all logits."""
+    left, right = fig.subplots(1, 2)
+    ratio = float(ds.ratio.values.min()) if "ratio" in ds.dims else None
+    part = ds if ratio is None else ds.sel(ratio=ratio)
+    part = part.isel(common=-1) if "common" in part.dims else part
+    part = part.isel({d: 0 for d in ("classes", "spare") if d in part.dims})
+    run = plotting.first_run(part).isel(query=0)
+    token = int(run.top)
+    line = {"color": plotting.COLORS["measured"], "linewidth": 3, "alpha": 0.6, "label": "flow"}
+    left.loglog(run.eta_y_t, run.measured_z.isel(token=token), **line)
+    names = {"printed": r"$\rho = 1$", "instant": r"$\rho = 1/K$", "memory": r"$\rho = 1/K$, memory"}
+    for form, color in zip(FORMS, ("control", "third", "theory"), strict=True):
+        if "form" in ds.dims:
+            one = part.sel(form=form)
+            left.loglog(
+                run.eta_y_t, run.predicted_z.sel(form=form, token=token), "--", color=plotting.COLORS[color], label=names[form]
+            )
+            error = miss(one).max("query").transpose(..., "save")
+            plotting.band(right, run.eta_y_t, error, names[form], color)
+    right.set(xscale="log", yscale="log", xlabel=r"$\eta_Y t$", ylabel="distance of all logits, relative")
+    left.set(xlabel=r"$\eta_Y t$", ylabel="logit of the dominant token")
+    left.set_title("" if ratio is None else rf"$\eta_Y/\eta_Z = {ratio:g}$")
+    left.legend()
+    right.legend()
+
+
+def no_lag(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the decoder has no memory, and nothing is missing."""
+    return ds.assign(predicted_lag=xr.zeros_like(ds.predicted_lag))
+
+
+def steady_lag(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the memory takes the same share from all tokens, so that the attention keeps its direction."""
+    share = (ds.predicted_lag * ds.instant).sum("token") / (ds.instant**2).sum("token")
+    return ds.assign(predicted_lag=(share * ds.instant).transpose(*ds.predicted_lag.dims))
+
+
+def nothing(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: the attention stays where it starts."""
+    return ds.assign(predicted_z=xr.zeros_like(ds.predicted_z))
+
+
+def momentary(ds: xr.Dataset) -> xr.Dataset:
+    """A control: in place of the flow, attention driven by a decoder that has learned from the attention of the moment alone."""
+    return ds.assign(measured_z=ds.instant, measured_lag=xr.zeros_like(ds.measured_lag))
+
+
+study = jd.Study(
+    trial=trial,
+    quick=jd.grid(Rare, common=[0.003, 0.03], ratio=[0.1, 10.0, 100.0, 1000.0], classes=[3, 6], spare=[0, 15]),
+    paper=jd.grid(Rare, common=[0.003, 0.03], ratio=[0.1, 10.0, 100.0, 1000.0], classes=[3, 6, 12], spare=[0, 72]),
+    seeds=4,
+    paper_seeds=4,
+    source="arXiv:2305.16380, Theorem 2",
+    evidence="flow",
+    bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
+    plot=plot,
+    caption=r"Left: the dominant token's logit along $\eta_Y t$ in the network's flow (thick) and by the reduced dynamics in its "
+    r"forms (dashed), one run. Right: relative distance of all logits, the largest over queries, from those of the flow, by form; "
+    r"median and central 90% over runs. At the smallest $\eta_Y/\eta_Z$ and the largest weight of the common token.",
+)
+
+rate = study.claim(
+    id="snap.z_rate",
+    statement=r"In the network's gradient flow, where classes hardly overlap, each row of Z sees its class $1/K$ of the time: "
+    r"early in training (clock $u$ below .5) the logits are those of the reduced dynamics with $\rho = 1/K$ within 5%.",
+    form="instant",
+    judge=judge_early,
+    controls={"much overlap": {"crowd": 50.0}},
+    rivals={"nothing moves": nothing, "rho = 1": jd.swap(predicted_z="all_time")},
+)
+memory = study.claim(
+    id="snap.memory",
+    statement=r"The decoder holds the attention of its past, $g_n \propto (M-1)G_n - \sum_{n'\ne n}G_{n'}$ with $G_n = \int "
+    r"f_n\,du$: with it the logits of the reduced dynamics are within 1% of those of the network's gradient flow at all times, "
+    r"where classes hardly overlap; at $\eta_Y/\eta_Z$ from .1 to 1000, for 3 and 6 classes and M of 16, 31 and 46.",
+    source=f"derived; {study.source}",
+    form="memory",
+    judge=judge_memory,
+    controls={"much overlap": {"crowd": 50.0}, "a decoder that knows the attention of the moment alone": momentary},
+    rivals={"nothing moves": nothing, "the attention of the moment": jd.swap(predicted_z="instant")},
+)
+
+CLAIMS = (
+    rate,
+    rate.as_printed(
+        id="snap.z_rate_as_printed",
+        statement=r"In the network's gradient flow, where classes hardly overlap, the logits early in training are those of the "
+        r"attention's equation as it is printed, without $1/K$ ($\rho = 1$).",
+        form="printed",
+        printed=r"Theorem 2: $\dot z_m = \eta_Z\gamma(t)\sum_{n\in\psi^{-1}(m)} \text{diag}(f_n)(f_nf_n^\top - I)"
+        r"\sum_{n'\ne n}\beta_{nn'}f_{n'}$, for one sample a step",
+    ),
+    memory,
+    study.claim(
+        id="snap.memory_as_printed",
+        statement=r"In the network's gradient flow, where classes hardly overlap and the decoder learns 100 and 1000 times as "
+        r"fast as the attention, the logits are at all times within 1% those of the reduced dynamics with the gradient of the "
+        r"attention of the moment, $g_n = \gamma(\iota f_n - \beta\sum f_{n'})$, at $\rho = 1/K$.",
+        form="instant",
+        counterpart="memory",
+        expected="refuted",
+        judge=judge_memory,
+        assumes=(jd.above("rate_ratio", 50.0), jd.below("overlap", 1.0)),
+        rivals={},
+        source="arXiv:2305.16380, Theorems 1 and 2",
+        printed=r"Theorem 1: $g_n = \gamma(t)\bigl(\iota_n f_n - \sum_{n'\ne n}\beta_{nn'}f_{n'}\bigr)$ with the $f_n$ of time t, "
+        r"for $\eta_Y \gg \eta_Z$ and $K\|E\| < 1$",
+    ),
+    study.claim(
+        id="snap.memory_lag",
+        statement=r"In the network's gradient flow, where classes hardly overlap and the decoder learns 100 and 1000 times as "
+        r"fast as the attention, the logits z of the reduced dynamics with the gradient of the attention of the moment are right "
+        r"within 5% up to $\eta_Y t = 10^5$, and what they miss grows with the clock: late ($u > 8$) it is "
+        r"$-\frac16\frac{\eta_Z}{\eta_Y}\frac{M-1}{M}u^2 f_l^2(z_l - \sum_j f_j^2z_j)$ within 10% on average over times, "
+        r"queries and runs, and at the largest $\eta_Y/\eta_Z$ its part along this law is the law's within 3%.",
+        source=f"derived; {study.source}",
+        bounds=jd.looked(at="11000000:11000008", confirmed="31000000:31000008"),
+        seeds=8,
+        quick=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6], spare=[0, 15]),
+        paper=jd.grid(Rare, common=0.003, ratio=[100.0, 1000.0], classes=[3, 6, 12], spare=[0, 72]),
+        paper_seeds=8,
+        form="instant",
+        judge=judge_lag,
+        assumes=(jd.above("rate_ratio", 50.0), jd.below("overlap", 1.0)),
+        controls={"attention that learns ten times faster than the decoder": {"ratio": 0.1}, "no memory": momentary},
+        rivals={"nothing is missing": no_lag, "the same share of every logit": steady_lag, "nothing moves": nothing},
+        plot=plot_lag,
+        caption=r"Distance of the flow's logits from those without memory, over the latter's size, against "
+        r"$(\eta_Z/\eta_Y)\,u^2$: measured (a colour for each $\eta_Y/\eta_Z$) and to first order (dashed); one run of each ratio.",
+    ),
+)

@@ -1,0 +1,127 @@
+"""What the optimizer changes in the synthetic runs: Adam's attention, and the sums that descent conserves and Adam does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.synthetic.syn import MEDIUM, Syn, medium_trial, small_trial
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS"]
+
+OWN, COMMON = published.QUANTITIES[0], published.QUANTITIES[2]
+
+
+def judge_adam(ds: xr.Dataset) -> list[jd.Check]:
+    """No attention is left on common tokens, and the entropy among own tokens has risen."""
+    jd.need(ds, seed=2)
+    mass = abs(ds.measured_numbers - ds.predicted_numbers).sel(quantity=COMMON)
+    rise = ds.curve.sel(quantity=OWN).isel(record=-1) - ds.curve.sel(quantity=OWN).isel(record=0)
+    return [
+        jd.at_most("mass of common tokens after all steps, difference from the predicted", mass, 0.01),
+        jd.mean_within("rise of the entropy among own tokens, mean over seeds", rise, over="seed", low=0.0),
+    ]
+
+
+def _everywhere(ds: xr.Dataset, numbers: Sequence[float]) -> xr.Dataset:
+    """These numbers as the prediction for every run."""
+    values = xr.DataArray(np.array(numbers), dims="quantity", coords={"quantity": ds.quantity})
+    return ds.assign(predicted_numbers=values.broadcast_like(ds.predicted_numbers).transpose(*ds.predicted_numbers.dims))
+
+
+def still(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: attention does not move from its start."""
+    return _everywhere(ds, published.START)
+
+
+def like_descent(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: attention under Adam is that of gradient descent with momentum."""
+    return _everywhere(ds, next(row.numbers for row in published.FIG5 if row.optimizer == "sgd"))
+
+
+def plot_adam(ds: xr.Dataset, fig: Figure) -> None:
+    """Entropy among own tokens, and mass of common tokens, along training."""
+    left, right = fig.subplots(1, 2)
+    for lr, color in zip(ds.lr.values, plotting.CYCLE, strict=False):
+        part = ds.curve.sel(lr=lr)
+        plotting.band(left, ds.record, part.sel(quantity=OWN), label=f"Adam, rate {lr:g}", color=color)
+        plotting.band(right, ds.record, part.sel(quantity=COMMON), label=f"Adam, rate {lr:g}", color=color)
+    left.axhline(published.START[0], linestyle="--", color=plotting.COLORS["control"], label="start")
+    left.set(xlabel="iteration", ylabel="entropy, own tokens (nats)")
+    right.set(xlabel="iteration", ylabel="mass of common tokens")
+
+
+def judge_sums(ds: xr.Dataset) -> list[jd.Check]:
+    """Sums of rows keep their initial values, relative to the largest movement of a row's entries."""
+    drift = abs(ds.measured_sums - ds.predicted_sums) / ds.moved.max("row")
+    return [jd.at_most("change of a row's sum / movement of a row", drift, 1e-5)]
+
+
+def unconstrained(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: nothing is conserved, and a row's sum moves as far as its entries do."""
+    return ds.assign(predicted_sums=ds.predicted_sums + ds.moved)
+
+
+def plot_sums(ds: xr.Dataset, fig: Figure) -> None:
+    """Final sums of rows against the initial ones, and how far the entries have moved meanwhile."""
+    left, right = fig.subplots(1, 2)
+    plotting.scatter(left, ds.predicted_sums, ds.measured_sums, "a row of Y or Z", log=False)
+    left.set(xlabel="initial sum", ylabel="sum after 100 steps")
+    ok = np.isfinite(np.ravel(ds.measured_sums))
+    drift = np.ravel(abs(ds.measured_sums - ds.predicted_sums))[ok]
+    right.plot(np.ravel(ds.moved)[ok], np.where(drift > 0, drift, np.nan), ".", alpha=0.4, label="a row of Y or Z")
+    right.set(xscale="log", yscale="log", xlabel="movement of the entries, summed", ylabel="change of the sum")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=small_trial,
+        quick=jd.grid(Syn, optimizer="adam", lr=[1.0]),
+        seeds=10,
+        paper_seeds=100,
+        source="arXiv:2305.16380, Figure 5 (Adam)",
+    ).claim(
+        id="snap.adam",
+        statement=r"Under Adam attention behaves unlike the theory of gradient descent: after 100 steps in the setting of Figure "
+        r"5 the common tokens' share of attention is at most .01, but among a class's own tokens attention does not sharpen: the "
+        r"mean of its entropy over runs is above the initial one.",
+        judge=judge_adam,
+        evidence="network",
+        bounds="derived",  # none of the reference's attention is left, to its two decimals
+        rivals={"attention does not move": still, "Adam acts like gradient descent": like_descent},
+        controls={"SGD with momentum": {"optimizer": "sgd"}},
+        plot=plot_adam,
+        caption=r"Entropy of the attention among a class's own tokens (left, dashed: the start) and attention mass of the common "
+        r"tokens (right) along training by Adam; median and central 90% over seeds, a colour for each learning rate.",
+    ),
+    jd.Study(
+        trial=medium_trial,
+        quick=MEDIUM.replace(lr=[0.5, 3.0], ratio=[1.0, 10.0]),
+        seeds=20,
+        paper_seeds=100,
+        source="derived from arXiv:2305.16380, Lemma 1: both gradients lie in the space of vectors that sum to 0",
+    ).claim(
+        id="snap.invariants_sgd",
+        statement=r"On sampled sequences of finite length, in float32 and from a random start, gradient descent with momentum "
+        r"conserves the sum of every row of Y and of every row of Z: they change by at most $10^{-5}$ of the summed movement of "
+        r"the row's entries.",
+        judge=judge_sums,
+        evidence="network",
+        bounds="derived",  # rounding errors in single precision
+        rivals={"nothing is conserved: a row's sum moves as far as its entries": unconstrained},
+        controls={"Adam": {"optimizer": "adam", "lr": 0.5, "ratio": 1.0}},
+        plot=plot_sums,
+        caption=r"Left: the sum of each row of $Y$ and $Z$ after training against its initial value, with the line of equality. "
+        r"Right: change of the sum against the summed movement of the row's entries; rows without any change are left out. A point "
+        r"for each row of each run.",
+    ),
+)

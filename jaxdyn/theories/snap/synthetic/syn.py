@@ -1,0 +1,202 @@
+r"""The authors' synthetic runs: sequences of independent tokens and a query, in batches, for 100 steps.
+
+Two classes with a query each are Syn-Small (Figures 4 and 5); two classes a query, and a random start, are Syn-Medium (Figure
+6). Letters as in ``data/classes.py``; entropies in nats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import metrics, train
+from jaxdyn.data import classes
+from jaxdyn.theories.snap import published
+from jaxdyn.theories.snap.dynamics.clock import clock
+from jaxdyn.theories.snap.synthetic import sampled
+
+__all__ = ["MEDIUM", "OPTIMIZERS", "Syn", "medium_trial", "numbers", "run", "sharpened", "small_trial", "vocabulary"]
+
+OPTIMIZERS = ("sgd", "adam")
+
+
+@jd.setting
+class Syn:
+    """One run. Learning rates are those of the update: heavy ball ``m <- momentum m + g``, ``parameter <- parameter - lr m``."""
+
+    optimizer: jd.Code = jd.code(*OPTIMIZERS)
+    lr: jd.Swept = 1.0  # of Z
+    ratio: jd.Swept = 1.0  # learning rate of Y over that of Z
+    momentum: jd.Swept = 0.9
+    init: jd.Swept = 0.0  # the start is uniform on +-init/sqrt(M)
+    num_last: int = 2
+    num_next_per_last: int = 1
+    common: int = 10  # tokens that all classes share
+    distinct: int = 10  # tokens of each class's own
+    batch: int = 128
+    length: int = 127  # contextual positions
+    steps: int = 100
+    every: int = 2  # steps between records
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that no run can have."""
+        vocabulary(self)
+        for name in ("batch", "length", "steps", "every"):
+            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        jd.require(self, self.steps % self.every == 0, f"every divides steps={self.steps}", "every")
+
+
+def vocabulary(s: Syn) -> classes.Vocabulary:
+    """The run's vocabulary."""
+    return classes.Vocabulary(s.num_last, s.num_next_per_last, s.common, s.distinct)
+
+
+def make_tx(s: Syn) -> optax.GradientTransformation:
+    """Heavy ball or Adam with one learning rate for Z and another for Y."""
+    rule = train.switched(s.optimizer, {"sgd": optax.trace(s.momentum), "adam": optax.scale_by_adam()})
+
+    def update(gradient: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        move, state = rule.update(gradient, state, params)
+        rates = sampled.Compact(y=s.lr * s.ratio, common=s.lr, own=s.lr)
+        return jax.tree.map(lambda rate, m: -rate * m, rates, move), state
+
+    return optax.GradientTransformation(rule.init, update)
+
+
+def run(s: Syn, key: PRNGKeyArray) -> tuple[sampled.Compact, sampled.Compact, dict[str, Array]]:
+    """Train: initial and final parameters, and the attention at infinite length at every record.
+
+    Of the attention, ``numbers`` are the quantities of :func:`numbers`, and ``attention`` is that of the first class.
+    """
+    v = vocabulary(s)
+    k_init, k_data = jax.random.split(key)
+    p = classes.law(v, dtype=s.dtype)
+    initial = sampled.start(k_init, v, s.init, s.dtype)
+
+    def batch(step: Array) -> sampled.Batch:
+        return sampled.Batch(*classes.draw(jax.random.fold_in(k_data, step), v, p, s.batch, s.length))
+
+    def observe(state: train.State) -> dict[str, Array]:
+        c = sampled.attention(state.params, v, p)
+        return {"numbers": numbers(c, v.common), "attention": c[0]}
+
+    tx = make_tx(s)
+    step = train.make_step(sampled.make_loss(v), tx, batch)
+    final, records = train.record(step, train.init(tx, initial), observe, samples=s.steps // s.every, every=s.every)
+    return initial, final.params, records
+
+
+def numbers(c: Float[Array, "K S"], common: int) -> Float[Array, " quantity"]:
+    """Entropies of the attention on a class's own tokens (renormalised) and on all, mass of common tokens, and one attention.
+
+    Means over classes but for the last, the attention of the first class on its most frequent token (19 in Syn-Small).
+    """
+    own = c[:, common:]
+    mass = jnp.sum(own, 1)
+    sharp = metrics.entropy(own / mass[:, None])
+    return jnp.stack([jnp.mean(sharp), jnp.mean(metrics.entropy(c)), 1 - jnp.mean(mass), c[0, -1]])
+
+
+def reference(s: Syn) -> tuple[Float[Array, " quantity"], Float[Array, ""]]:
+    """Reference numbers of the nearest run of Figure 5; whether that run has this one's optimizer, momentum, ratio and tokens."""
+    rows = published.FIG5
+    other = [jnp.abs(s.momentum - r.momentum) + jnp.abs(jnp.log(s.ratio / r.ratio)) for r in rows]
+    distance = jnp.stack([jnp.where(s.optimizer == r.optimizer, d, 100) for r, d in zip(rows, other, strict=True)])
+    best = jnp.argmin(distance)
+    small = (s.num_last, s.num_next_per_last, s.common, s.distinct) == (2, 1, 10, 10)
+    return jnp.asarray([r.numbers for r in rows], s.dtype)[best], ((distance[best] < 1e-4) & small).astype(s.dtype)
+
+
+def sharpened(p: Float[Array, " D"], c: Float[Array, "K D"]) -> Float[Array, "K D"]:
+    r"""Attention among a class's own tokens by Theorem 3 (shares), given how far its first and its last token are apart in c.
+
+    From a zero start :math:`(1 - e^{-2z_l})/P_l^2` is the same number :math:`\kappa` for all own tokens, so that
+    :math:`c_l \propto P_l\,(1 - \kappa P_l^2)^{-1/2}`; the first and the last token give :math:`\kappa`. Source:
+    arXiv:2305.16380, Theorem 3. Departure: an order of these two that the law cannot have counts as no gain of either.
+    """
+    least, most = p[0], p[-1]
+    gain = (c[:, -1:] / most * least / c[:, :1]) ** 2  # e^{2 (z_most - z_least)}
+    left = (most**2 - least**2) / (gain * most**2 - least**2)  # 1 - kappa most^2
+    left = jnp.where(gain * most**2 > least**2, left, 1.0)
+    weight = p / jnp.sqrt(jnp.maximum(1 - (1 - left) * (p / most) ** 2, jnp.finfo(p.dtype).tiny))
+    return weight / jnp.sum(weight, 1, keepdims=True)
+
+
+def small_trial(s: Syn, key: PRNGKeyArray) -> jd.Observables:
+    """A run of Syn-Small beside the reference; and attention among a class's own tokens beside that of Theorem 3."""
+    v = vocabulary(s)
+    _, final, records = run(s, key)
+    p = classes.law(v, dtype=s.dtype)
+    c = sampled.attention(final, v, p)
+    own = c[:, v.common :]
+    expected, known = reference(s)
+    return jd.observables(
+        predicted={
+            "numbers": jd.named(expected, "quantity"),
+            "attention": jd.named(sharpened(p[v.common :], own), "class token"),
+        },
+        measured={
+            "numbers": jd.named(records["numbers"][-1], "quantity"),
+            "attention": jd.named(own / jnp.sum(own, 1, keepdims=True), "class token"),
+        },
+        recorded={
+            "known": known,
+            "law": jd.named(p[v.common :] / jnp.sum(p[v.common :]), "token"),
+            "curve": jd.named(records["numbers"], "record quantity"),
+            "first_class": jd.named(records["attention"], "record slot"),
+        },
+        coords={"quantity": published.QUANTITIES, "record": range(0, s.steps + 1, s.every)},
+    )
+
+
+def table(s: Syn) -> tuple[Float[Array, " 2"], Bool[Array, ""]]:
+    """Published mean and standard deviation of the nearest cell, and whether that cell is this run's own."""
+    known = s.num_last in published.FIG6 and (s.num_next_per_last, s.common, s.distinct) == (published.NEXT, 10, 10)
+    cells = jnp.asarray(published.FIG6[s.num_last if known else 1], jnp.float64)
+    axes = ((s.lr, published.LRS), (s.ratio, published.RATIOS))
+    distances = [jnp.abs(jnp.log(value / np.array(axis))) for value, axis in axes]
+    own = (jnp.min(distances[0]) + jnp.min(distances[1]) < 1e-4) & known
+    return cells[jnp.argmin(distances[0]), jnp.argmin(distances[1])], own
+
+
+def growth(s: Syn) -> Float[Array, ""]:
+    r"""The argument of the law of growth but for constants of the data, :math:`(\eta_Z/\eta_Y)\,u^2` after all steps.
+
+    :math:`B = \frac1q\ln(1 + \frac{2K\rho}{C_0}(\frac{M-1}M)^2\frac{\eta_Z}{\eta_Y}u^2)`, at :math:`s = M\eta_Y t/K`; momentum
+    :math:`\mu` counts as a rate of :math:`\eta/(1-\mu)`. Source: arXiv:2305.16380, Theorem 4, with the exact clock.
+    """
+    v = vocabulary(s)
+    lr, ratio, momentum = (jnp.asarray(x, jnp.float64) for x in (s.lr, s.ratio, s.momentum))
+    return clock(v.size * lr * ratio * s.steps / (1 - momentum) / v.classes, v.size) ** 2 / ratio
+
+
+def medium_trial(s: Syn, key: PRNGKeyArray) -> jd.Observables:
+    """A run beside the published entropy of its cell, the law of growth, and the conserved sums of the rows of Y and Z."""
+    initial, final, records = run(s, key)
+    (mean, sd), known = table(s)
+    entropy = records["numbers"][:, 0]
+    before, after = (jnp.concatenate(sampled.sums(params, vocabulary(s))) for params in (initial, final))
+    moved = [jnp.sum(jnp.abs(b - a), 1) for a, b in ((initial.y, final.y), (initial.common, final.common))]
+    return jd.observables(
+        predicted={"entropy": mean, "growth": growth(s), "sums": jd.named(before, "row")},
+        measured={"entropy": entropy[-1], "growth": entropy[0] - entropy[-1], "sums": jd.named(after, "row")},
+        recorded={
+            "published_sd": sd,
+            "known": known.astype(jnp.float64),
+            "moved": jd.named(jnp.concatenate(moved), "row"),
+            "curve": jd.named(entropy, "record"),
+        },
+        coords={"record": range(0, s.steps + 1, s.every)},
+    )
+
+
+MEDIUM = jd.grid(
+    Syn, num_last=[1, 3], num_next_per_last=published.NEXT, init=1.0, lr=list(published.LRS), ratio=list(published.RATIOS)
+)

@@ -1,1 +1,0 @@
-"""Settings and trials that several claims files share."""

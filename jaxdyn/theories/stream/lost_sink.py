@@ -1,0 +1,95 @@
+"""Claim on the mechanism by which a window breaks: all other weights grow when a sink is lost.
+
+Attention before and after the key of the sink has left the cache.
+"""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import PRNGKeyArray
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.nn import attention
+
+__all__ = ["CLAIMS", "Lost", "judge", "trial"]
+
+
+@jd.setting
+class Lost:
+    """Random logits, of which the first is set so that its weight is ``mass``; its value has the size ``value``."""
+
+    attention: jd.Code = jd.code("softmax", "zero_sink")
+    mass: jd.Swept = 0.9
+    value: jd.Swept = 0.0
+    keys: int = 12
+
+    def __post_init__(self) -> None:
+        jd.require(self, 0 < self.mass < 1, "mass is between 0 and 1", "mass")
+        jd.require(self, self.keys >= 2, "keys is at least 2", "keys")
+
+
+def trial(s: Lost, key: PRNGKeyArray) -> jd.Observables:
+    """Growth of the other weights and of the output when the first key goes."""
+    k_a, k_v = jax.random.split(key)
+    a = jax.random.normal(k_a, (s.keys,), jnp.float64)
+    v = jax.random.normal(k_v, (s.keys, 4), jnp.float64)
+    a = a.at[0].set(jax.nn.logsumexp(a[1:]) + jnp.log(s.mass) - jnp.log1p(-s.mass))
+    v = v.at[0].set(s.value * v[0])
+    kept = jnp.arange(s.keys) > 0
+
+    def both(kind: str) -> tuple[jax.Array, jax.Array]:
+        return attention.weights(a[None], kind)[0], attention.weights(a[None], kind, kept[None])[0]
+
+    soft, sink = both("softmax"), both("zero_sink")
+    before, after = (jnp.where(s.attention == "softmax", x, y) for x, y in zip(soft, sink, strict=True))
+    grown = jnp.linalg.norm(after @ v) / jnp.linalg.norm(before @ v)
+    factor = 1 / (1 - s.mass)
+    return jd.observables(
+        predicted={"weights": jd.named(jnp.full((s.keys - 1,), factor), "token"), "output": factor},
+        measured={"weights": jd.named((after / before)[1:], "token"), "output": grown},
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """Growth of every weight and of the output."""
+    return [
+        jd.at_most("growth of the other weights: relative error", jd.relative_error(ds, "weights"), 1e-11),
+        jd.at_most("growth of the output: relative error", jd.relative_error(ds, "output"), 1e-11),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Growth of weights and output, predicted and measured."""
+    ax = fig.subplots()
+    plotting.scatter(ax, ds.predicted_weights, ds.measured_weights, label="weights", color="measured")
+    plotting.scatter(ax, ds.predicted_output, ds.measured_output, label="output", color="third")
+    ax.set(xlabel=r"$1 / (1 - s)$", ylabel="growth")
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Lost, mass=[0.03, 0.5, 0.9, 0.99]),
+        paper=jd.grid(Lost, mass=[0.03, 0.1, 0.5, 0.9, 0.99], keys=[12, 100]),
+        seeds=64,
+        paper_seeds=256,
+        evidence="algebra",
+        bounds="derived",  # rounding errors in double precision
+        source="derived; it is the reason that arXiv:2309.17453, section 3.1, gives in words",
+    ).claim(
+        id="stream.lost_sink",
+        statement=r"If a key with the softmax weight $s \in \{0.03, 0.5, 0.9, 0.99\}$ leaves the cache, every other weight grows "
+        r"by the factor $1/(1-s)$, and so does the norm of the output if the value of that key was 0. (An identity; no training. "
+        r"At $s = 0.03$ that is 3%: a window breaks nothing where no sink is.)",
+        judge=judge,
+        controls={"the key has a value": {"value": 1.0}, "attention has a zero sink": {"attention": "zero_sink"}},
+        rivals={"nothing grows": jd.swap(predicted_weights=1.0, predicted_output=1.0)},
+        plot=plot,
+        caption="Growth of the weights and of the output's norm when a key of weight s leaves, against 1 / (1 - s); one point a "
+        "weight and run.",
+    ),
+)

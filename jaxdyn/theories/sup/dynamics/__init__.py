@@ -1,1 +1,0 @@
-"""What the theory predicts: sets of vertices, their weights, and margins."""

@@ -1,0 +1,159 @@
+"""Claims on thoughts and answers: sets of breadth-first search, margins, and how many thoughts an answer takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn import plotting
+from jaxdyn.theories.sup.graph_search import Search, trial
+from jaxdyn.theories.sup.supports import held, still, wrong
+
+__all__ = ["CLAIMS", "judge_answer", "judge_steps", "judge_thought"]
+
+EXACT = 1e-12  # some thousand sums in float64
+
+
+def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
+    """Sets, and weights, of all thoughts."""
+    return [
+        jd.at_most("tokens in which a thought's set is wrong", wrong(ds), 0),
+        jd.at_most("weights in thoughts: absolute error", abs(ds.measured_thought - ds.predicted_thought), EXACT),
+    ]
+
+
+def judge_answer(ds: xr.Dataset) -> list[jd.Check]:
+    """Margins of the right candidate over all other tokens after the last thought."""
+    end = ds.isel(thoughts=-1)
+    return [
+        jd.at_most("margin of the right answer: absolute error", abs(end.measured_margin - end.predicted_margin), EXACT),
+        jd.at_least("margin of the right answer", end.measured_margin, 0.05),
+    ]
+
+
+def judge_steps(ds: xr.Dataset) -> list[jd.Check]:
+    """Thoughts that an answer takes, and margins after fewer."""
+    early = ds.measured_margin.where(ds.thoughts < ds.predicted_steps)
+    return [
+        jd.gate("largest distance of a target", ds.predicted_steps.max(), at_least=8),
+        jd.at_most("thoughts needed less the distance, absolutely", abs(ds.measured_steps - ds.predicted_steps), 0),
+        jd.at_most("margin after fewer thoughts, absolutely", abs(early), EXACT),
+    ]
+
+
+def frontier(ds: xr.Dataset) -> xr.Dataset:
+    """A rival: a thought holds only what was reached last."""
+    before = ds.predicted_thought.shift(thought=1, fill_value=0.0) > 0
+    fresh = (ds.predicted_thought > 0) & ~before
+    return ds.assign(predicted_thought=fresh / np.sqrt(np.maximum(fresh.sum("token"), 1)))
+
+
+def plot_thought(ds: xr.Dataset, fig: Figure) -> None:
+    """Sizes of sets by thought, and of those of discrete thoughts."""
+    ax = fig.subplots()
+    for name, label, color in (("measured_thought", "thoughts", "measured"), ("discrete_thought", "discrete thoughts", "control")):
+        size = held(ds[name]).sum("token").transpose(..., "thought")
+        plotting.band(ax, ds.thought, size, label, color)
+    expected = held(ds.predicted_thought).sum("token").transpose(..., "thought")
+    plotting.band(ax, ds.thought, expected, "breadth-first search", "theory", linestyle="--")
+    ax.set(xlabel="thought", ylabel="vertices in a thought")
+    ax.legend()
+
+
+def plot_answer(ds: xr.Dataset, fig: Figure) -> None:
+    """Margins after the last thought against the formula."""
+    ax = fig.subplots()
+    end = ds.isel(thoughts=-1)
+    plotting.scatter(ax, end.predicted_margin, end.measured_margin, label="graphs", color="measured", log=False)
+    ax.set(xlabel=r"$1 / \sqrt{|V_C| + 5}$", ylabel="margin of the right answer")
+
+
+def plot_steps(ds: xr.Dataset, fig: Figure) -> None:
+    """Thoughts needed over the distance, with thoughts that are fed back whole and one vertex of them."""
+    ax = fig.subplots()
+    away = ds.predicted_steps.values.ravel()
+    for name, label, color in (("measured_steps", "thoughts", "measured"), ("discrete_steps", "discrete thoughts", "control")):
+        needed = ds[name].values.ravel()
+        here = [needed[away == d] for d in range(1, int(away.max()) + 1)]
+        ax.plot(
+            range(1, len(here) + 1), [h.mean() if h.size else np.nan for h in here], "o-", color=plotting.COLORS[color], label=label
+        )
+    ax.plot([1, away.max()], [1, away.max()], "--", color=plotting.COLORS["theory"], label="distance")
+    ax.set(xlabel="distance of the target", ylabel="thoughts needed, mean")
+    ax.legend()
+
+
+KINDS = ["random", "tree", "cycle", "dense"]
+STUDY = jd.Study(
+    trial=trial,
+    quick=jd.grid(Search, kind=KINDS, nodes=[8.0, 24.0, 48.0]),
+    paper=jd.grid(Search, kind=KINDS, nodes=[8.0, 24.0, 48.0, 64.0], names=64, edges=96, thoughts=16),
+    seeds=3,
+    paper_seeds=8,
+    evidence="algebra",
+    bounds="derived",
+    form="printed",
+    source="arXiv:2505.12514, Lemma 2 and Theorem 1; threshold of layer 2: corrected",
+)
+GRAPHS = (
+    "random digraphs of 8 to 48 vertices and 40 edges, repeated ones among them: independent edges, trees with forward edges, two "
+    "cycles, nearly complete ones"
+)
+
+CLAIMS = (
+    STUDY.claim(
+        id="sup.superposition",
+        statement="In a two-layer transformer with explicit weights (no training) that is fed its own last outputs, thought $c$ "
+        rf"is $|V_c|^{{-1/2}} \sum_{{v \in V_c}} u_v$ to $10^{{-12}}$, with $V_c$ the vertices within $c$ steps of the root, for "
+        rf"$c = 1$ to 8 on 1152 {GRAPHS}. The root has an edge, and the threshold of layer 2 is $1/(4\max(m, n))$ for $m$ edges "
+        "and $n$ vertices.",
+        judge=judge_thought,
+        controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
+        rivals={"nothing new after the first thought": still, "only the newest vertices": frontier},
+        plot=plot_thought,
+        caption="Vertices in a thought: median and central 90% of all graphs; grey: one vertex of each thought is fed back.",
+    ),
+    STUDY.claim(
+        id="sup.steps",
+        statement="The construction needs as many thoughts as the target is steps away from the root, no more and no fewer: with "
+        f"fewer, the right answer ties with another token to $10^{{-12}}$. (Explicit weights, no training; 1152 {GRAPHS}; "
+        "distances 1 to 8. Not so if one vertex of each thought is fed back.)",
+        judge=judge_steps,
+        controls={
+            "one vertex of a thought is fed back": jd.swap(measured_steps="discrete_steps", measured_margin="discrete_margin"),
+        },
+        rivals={
+            "no thought is needed": jd.swap(predicted_steps=0),
+            "a thought a vertex that is reached no later": jd.swap(predicted_steps="visited"),
+        },
+        plot=plot_steps,
+        caption="Mean number of thoughts until the right answer leads, by distance of the target (9 if it never does); dashed: the "
+        "distance; grey: one vertex of each thought is fed back.",
+    ),
+    STUDY.claim(
+        id="sup.answer",
+        statement="After $C = 8$ thoughts, with the target at most 8 steps away, the construction's logit of the right candidate "
+        r"exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$. (Explicit weights, no training; random "
+        "digraphs and trees of 24 vertices.)",
+        quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0),
+        paper=jd.grid(Search, kind=KINDS, nodes=24.0, names=64, edges=96, thoughts=16),
+        seeds=1,
+        judge=judge_answer,
+        controls={
+            "no positions": {"position": 0.0},
+            r"$\eta$ a twentieth": {"eta": 0.05},
+            r"$\xi = 0$": {"xi": 0.0},
+            r"$\tau$ a fiftieth": {"tau": 0.02},
+            r"threshold $\epsilon_2 = 1/2$": {"threshold": "half"},
+            "one vertex of a thought is fed back": jd.swap(measured_margin="discrete_margin"),
+        },
+        rivals={
+            "both candidates tie": jd.swap(predicted_margin=0.0),
+            r"$1/\sqrt{|V_C| + 1}$": lambda ds: ds.assign(predicted_margin=(ds.predicted_margin**-2 - 4) ** -0.5),
+        },
+        plot=plot_answer,
+        caption="Margin of the right candidate over all other tokens after 8 thoughts, against the formula. A point a graph.",
+    ),
+)

@@ -1,1 +1,0 @@
-"""Efficiency of a network, and where two efficiencies cross."""

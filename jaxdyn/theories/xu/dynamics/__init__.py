@@ -1,1 +1,0 @@
-"""The spectrum of a rolling window of updates."""

@@ -1,1 +1,0 @@
-"""Networks on a group, and the spectrum of their updates along training."""

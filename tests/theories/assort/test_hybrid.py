@@ -1,0 +1,32 @@
+"""The claims on hybrid come out as expected on a few runs, with all their controls and rivals.
+
+Lengths and opened traces of the trial.
+"""
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.assort import hybrid
+from jaxdyn.theories.assort.hybrid import Hybrid, trial
+
+
+def test_lengths_and_traces():
+    ds = jd.sweep(trial, jd.grid(Hybrid, replaced=[0.0, 5.0, 100.0], problems=3), 1)
+    np.testing.assert_array_equal(ds.measured_length.isel(seed=0, problem=0), [23, 20, 8])
+    np.testing.assert_array_equal(ds.measured_used.isel(seed=0, problem=0), [0, 1, 5])
+    np.testing.assert_array_equal(ds.measured_trace, ds.predicted_trace)
+    assert bool((ds.other.sel(replaced=100.0) != ds.predicted_trace.sel(replaced=100.0)).any())
+
+
+@pytest.mark.parametrize("wrong", [{"replaced": -1.0}, {"rate": 0}, {"rate": 22}, {"codes": 4}, {"problems": 0}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Hybrid(**wrong)
+
+
+@pytest.mark.slow  # a verification does the same
+def test_verdicts():
+    results = jd.verify_many(list(hybrid.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in hybrid.CLAIMS}

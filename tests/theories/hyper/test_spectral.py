@@ -1,0 +1,43 @@
+"""The claims on the spectral loss come out as expected, with all their controls and rivals.
+
+The flow of the spectral loss.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.hyper import spectral
+from jaxdyn.theories.hyper.spectral import Spectral, loss, trial
+
+
+def test_loss_is_the_expectation_over_views():
+    rng = np.random.default_rng(0)
+    x = rng.choice([-1.0, 1.0], (200_000, 3))
+    views = [np.concatenate([x[:, :1], x[:, 1:] * (1 - rng.random((len(x), 2)))], -1) for _ in range(2)]
+    w = rng.normal(size=(2, 3)) / 2
+    z, other = views[0] @ w.T, np.roll(views[1], 1, 0) @ w.T
+    direct = -2 * np.mean(np.sum(z * (views[1] @ w.T), -1)) + np.mean(np.sum(z * other, -1) ** 2)
+    value = loss(jnp.asarray(w), jnp.array([1, 0.25, 0.25]), jnp.array([1, 1 / 3, 1 / 3]))
+    assert float(value) == pytest.approx(direct, abs=0.03)  # 5 standard errors of 200000 products
+
+
+def test_flow_ends_at_the_minimum():
+    ds = jd.sweep(trial, jd.grid(Spectral, dim=[2.0, 3.0], inputs=5, width=3), 2)
+    np.testing.assert_allclose(ds.measured_least, ds.predicted_least, atol=1e-8)
+    np.testing.assert_allclose(ds.measured_path, ds.predicted_path, atol=1e-6)
+    assert float(ds.measured_irrelevant.max()) < 1e-8
+
+
+@pytest.mark.parametrize("wrong", [{"relevant": 9.0}, {"dim": 0.0}, {"mean": 0.9}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Spectral(**wrong)
+
+
+@pytest.mark.slow  # a verification does the same
+def test_verdicts():
+    results = jd.verify_many(list(spectral.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in spectral.CLAIMS}

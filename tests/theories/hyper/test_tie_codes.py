@@ -1,0 +1,48 @@
+"""The judge of written codes, on made-up numbers.
+
+Codes that are written down.
+"""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.hyper import tie_codes
+from jaxdyn.theories.hyper.tie_codes import Codes, trial
+from tests.theories.galore.helpers import passed
+
+SMALL = {"relevant": 4.0, "first": 4.0, "inputs": 12, "batch": 64, "batches": 4, "tasks": 4, "examples": 300}
+
+
+def test_blocks():
+    x = jnp.array([[1.0, -1.0, 0.5, -0.2, 0.9]])
+    np.testing.assert_allclose(tie_codes.read(x, jnp.float32(2), jnp.float32(2)), [[0, 0, 0.5**0.5, -(0.5**0.5), 0]], rtol=1e-6)
+    np.testing.assert_allclose(tie_codes.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
+
+
+def test_losses_and_accuracies():
+    ds = jd.sweep(trial, jd.grid(Codes, factor=["scalar", "coordinate"], **SMALL), 2)
+    np.testing.assert_allclose(ds.measured_tie, ds.predicted_tie, atol=1e-10)
+    assert abs(ds.measured_mean - ds.predicted_mean).max() < 0.02  # 4 batches of 64
+    assert float(ds.measured_relevant.min()) > 0.97 and abs(float(ds.measured_irrelevant.mean()) - 0.5) < 0.05
+
+
+@pytest.mark.parametrize("wrong", [{"first": 11.0}, {"inputs": 19}, {"temperature": 0.0}, {"batches": 1}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Codes(**wrong)
+
+
+def test_ties():
+    rng = np.random.default_rng(0)
+    tie = 5.13 + 0.001 * rng.normal(size=(8, 4))
+    ds = {"predicted_tie": (("seed", "part"), tie), "measured_tie": (("seed", "part"), tie)}
+    for name, value, noise in (("mean", 5.13, 1e-4), ("other", 5.13, 1e-4), ("relevant", 0.998, 1e-4), ("irrelevant", 0.5, 0.01)):
+        ds[f"measured_{name}"] = ("seed", value + noise * rng.normal(size=8))
+    ds = xr.Dataset(ds | {"predicted_mean": ("seed", np.full(8, 5.13))})
+    assert passed(tie_codes.judge(ds)) == [True] * 5
+    assert passed(tie_codes.judge(tie_codes.exchanged_accuracies(ds))) == [True] * 3 + [False] * 2
+    assert passed(tie_codes.judge(ds.assign(measured_other=ds.measured_other + 0.1)))[1] is False

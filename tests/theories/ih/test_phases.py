@@ -1,0 +1,106 @@
+"""The claims come out as expected, with all their controls and rivals.
+
+Short training: the loss falls, and what is observed is what it says, against loops.
+"""
+
+import jax
+import numpy as np
+import pytest
+import xarray as xr
+from scipy.special import softmax
+
+import jaxdyn as jd
+from jaxdyn.data import chains
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.ih import model, phases
+from jaxdyn.theories.ih.phases import FIRST, Phases, trial
+
+
+@pytest.mark.slow
+def test_short_training():
+    ds = jd.sweep(trial, jd.grid(Phases, first=[0.0, 1.0], length=24, every=8, samples=5), 2)
+    assert int(ds.status.max()) == 0
+    assert float(ds.measured_loss.isel(step=-1).max()) < 1.15 < float(ds.measured_loss.isel(step=0).min())
+    assert float((ds.unigram_loss - ds.bigram_loss).min()) > 0
+    np.testing.assert_allclose(ds.steps.isel(seed=0, first=0), 8 * np.arange(6))
+    np.testing.assert_allclose(ds.pattern.sum("key"), 1, rtol=1e-5)
+
+
+def test_observations_by_loops(x64):
+    s = Phases(length=12, dtype="float64")
+    p = jax.jit(lambda key: model.init(key, 3, 12, 16, "float64"))(jax.random.key(0))
+    rows = np.random.default_rng(1).integers(0, 3, (4, 13))
+    seen = jax.jit(lambda p: phases.observe(s, p, rows))(p)
+    logits, weights = jax.device_get(jax.jit(model.forward)(p, rows[:, :-1]))
+    unigram = jax.jit(lambda row: chains.unigram(row, 3, "float64"))
+    losses, from_unigram, before, induced = [], [], [], []
+    for row, m, b in zip(rows, softmax(logits, -1), np.moveaxis(weights, 1, 0), strict=True):
+        q = np.asarray(unigram(row[:-1]))
+        for t in range(FIRST, 12):
+            losses.append(-np.log(m[t, row[t + 1]]))
+            from_unigram.append(np.sum(m[t] * np.log(m[t] / q[t])))
+            before.append(b[0, t, t - 1])
+            keys = [u for u in range(1, t + 1) if row[u - 1] == row[t]]
+            induced += [b[1, t, keys].sum()] if keys else []
+    expected = {"loss": losses, "from_unigram": from_unigram, "before": before, "induced": induced}
+    for name, values in expected.items():
+        np.testing.assert_allclose(seen[name], np.mean(values), rtol=1e-9)
+
+
+@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"tokens": 1}, {"length": 8}, {"batch": 0}, {"every": 0}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Phases(**wrong)
+
+
+STEPS = 20
+
+
+def made(late=0):
+    """Sixteen runs that pass counts of tokens and form the circuit, but for as many that are late."""
+    formed = (np.arange(16) >= late)[:, None]
+    step = np.arange(STEPS + 1)
+
+    def curve(first, then, late):
+        end = np.where(formed, then, late)
+        return ("seed", "step"), np.where(step < 8, first, end) * (1 + 0.01 * np.cos(np.arange(16)))[:, None]
+
+    return xr.Dataset(
+        {
+            "measured_from_unigram": (("seed", "step"), curve(0.03, 0.1, 0.04)[1] + 0.2 * (step == 0)),
+            "from_uniform": curve(0.08, 0.2, 0.08),
+            "measured_from_bigram": curve(0.1, 0.03, 0.1),
+            "measured_loss": curve(1.0, 0.92, 0.99),
+            "measured_before": curve(0.04, 0.88, 0.3),
+            "measured_induced": curve(0.4, 0.88, 0.45),
+            "unigram_loss": ("seed", np.full(16, 1.0)),
+            "bigram_loss": ("seed", np.full(16, 0.9)),
+        }
+    )
+
+
+def passed(checks):
+    return [c.passed for c in checks]
+
+
+@pytest.mark.parametrize("late", [0, 1, 2, 4])
+def test_a_quarter_of_the_runs_may_be_late(late):
+    ds = made(late)
+    assert passed(phases.judge_phases(ds)) == [True] * 3
+    assert passed(phases.judge_circuit(ds)) == [True] * 2
+
+
+def test_if_half_of_the_runs_are_late_it_is_undecided_and_if_all_are_it_is_refuted():
+    assert passed(phases.judge_phases(made(8)))[2] is None and passed(phases.judge_circuit(made(8))) == [None] * 2
+    assert passed(phases.judge_phases(made(16)))[2] is False and passed(phases.judge_circuit(made(16))) == [False] * 2
+
+
+def test_nothing_moves_is_rejected_by_every_check_of_the_circuit():
+    assert passed(phases.judge_circuit(phases.still(made()))) == [False] * 2
+    assert passed(phases.judge_phases(phases.still(made())))[0] is False
+
+
+@pytest.mark.slow  # a verification judges the same runs
+def test_verdicts():
+    results = jd.verify_many(list(phases.CLAIMS))
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in phases.CLAIMS}

@@ -1,0 +1,60 @@
+"""The judge of depth on made-up losses.
+
+Shapes of one number of weights, the trial's records, and what is refused.
+"""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.mobile import depth, model
+from jaxdyn.theories.mobile.depth import PAPER, QUICK, Depth, trial
+from tests.theories.mobile.helpers import runs
+
+
+@pytest.mark.parametrize("grid", [QUICK, PAPER])
+def test_shapes_have_the_weights_asked_for(grid):
+    for s in grid.cells():
+        assert abs(model.weights_of(s.decoder()) / s.weights - 1) < 0.005
+        assert s.hidden() >= s.sizes()[1]
+
+
+@pytest.mark.slow
+def test_a_trial_learns():
+    small = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 2}
+    s = jd.grid(Depth, shape="2x8", weights=4_000, lr=2e-2, **small).cells()[0]
+    with jax.enable_x64(True):
+        out = jax.device_get(jax.jit(lambda s: trial(s, jax.random.key(0)))(s))
+    curve = out.recorded["curve"].value
+    assert curve.shape == (3, 2) and np.all(curve[-1] < curve[0] - 0.2)
+    assert out.recorded["layers"].value == 2
+    assert out.recorded["count"].value == model.weights_of(s.decoder())
+
+
+@pytest.mark.parametrize(
+    ("fields", "why"),
+    [({"shape": "deep"}, "layers x width"), ({"shape": "0x8"}, "layers x width"), ({"shape": "2x12"}, "multiple of entries")]
+    + [({"shape": "3x64"}, "weights left for the MLP")],
+)
+def test_settings_that_are_not_allowed(fields, why):
+    with pytest.raises(UsageError, match=why):
+        jd.grid(Depth, **fields)
+
+
+def made(*losses):
+    return runs("shape", depth.SHAPES, losses, layers=[1, 3, 6], count=[100, 100, 100.5])
+
+
+def test_the_optimum_is_the_depth_with_the_lowest_validation_loss():
+    assert depth.optimum(made(2.2, 2.0, 2.1)) == 3
+    assert depth.optimum(made(2.0, 2.1, 2.2)) == 1
+
+
+@pytest.mark.parametrize(("losses", "passed"), [((2.2, 2.0, 2.1), [True] * 3), ((2.0, 2.1, 1.9), [True, False, True])])
+def test_deeper_is_better_where_it_is(losses, passed):
+    (claim,) = depth.CLAIMS
+    assert [c.passed for c in depth.judge(made(*losses)) if not c.gate] == passed
+    for rival in claim.rivals.values():
+        assert any(c.passed is False for c in depth.judge(rival(made(*losses))) if not c.gate)

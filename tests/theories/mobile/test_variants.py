@@ -1,0 +1,84 @@
+"""Judges of the variants on made-up losses.
+
+The trial of variants: its records, and what is refused.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.mobile import variants
+from jaxdyn.theories.mobile.model import VARIANTS
+from jaxdyn.theories.mobile.variants import Variants, trial
+from tests.theories.mobile.helpers import runs
+
+SMALL = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 2, "width": 8, "hidden": 6, "layers": 2, "heads": 2}
+
+
+@pytest.mark.slow
+def test_a_trial_learns_and_counts():
+    traced = []
+
+    @jax.jit
+    def run(s):
+        traced.append(s)
+        return trial(s, jax.random.key(0))
+
+    cells = jd.grid(Variants, variant=["base", "one", "deep"], lr=2e-2, **SMALL).cells()
+    with jax.enable_x64(True):
+        base, one, deep = (jax.device_get(run(s)) for s in cells)
+    assert len(traced) == 1
+    for out in (base, one, deep):
+        curve = out.recorded["curve"].value
+        assert curve.shape == (3, 2) and np.all(curve[-1] < curve[0] - 0.2)
+        np.testing.assert_array_equal(out.measured["loss"].value, curve[-1, 1])
+        np.testing.assert_array_equal(out.measured["bytes"].value, out.predicted["bytes"].value)
+    assert one.measured["bytes"].value == base.measured["bytes"].value / 2
+    assert deep.measured["bytes"].value == 2 * base.measured["bytes"].value
+    assert deep.recorded["weights"].value > base.recorded["weights"].value > one.recorded["weights"].value
+    assert base.measured["loss"].value.dtype == jnp.float32
+
+
+@pytest.mark.parametrize(("fields", "why"), [({"heads": 1}, "heads is even"), ({"layers": 1}, "layers is at least 2")])
+def test_settings_that_are_not_allowed(fields, why):
+    with pytest.raises(UsageError, match=why):
+        jd.grid(Variants, **SMALL | fields)
+
+
+AS_PUBLISHED = {"base": 2.0, "untied": 2.1, "half": 2.01, "one": 2.02, "twice": 1.9, "again": 1.95, "deep": 1.8}
+CLAIMS = {claim.id: claim for claim in variants.CLAIMS}
+
+
+def made(**change):
+    losses = AS_PUBLISHED | change
+    held = np.array([8, 6, 4, 2, 16, 16, 16])
+    every = np.array([8, 6, 8, 8, 16, 16, 16])
+    count = [5, 5, 4, 3, 5, 5, 9]
+    more = {"measured_bytes": held, "predicted_bytes": held, "every_head": every, "weights": count}
+    return runs("variant", VARIANTS, [losses[v] for v in VARIANTS], **more)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_what_was_published_passes_and_rivals_do_not(name):
+    claim = CLAIMS[name]
+    assert all(check.passed for check in claim.judge(made()))
+    for rival in claim.rivals.values():
+        assert any(check.passed is False for check in claim.judge(rival(made())) if not check.gate)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("mobile.tie", {"untied": 1.9}), ("mobile.gqa", {"one": 2.2}), ("mobile.ls", {"twice": 2.1}), ("mobile.ls", {"again": 1.8})]
+    + [("mobile.ls", {"deep": 2.0})],
+)
+def test_other_losses_fail(name, change):
+    assert any(check.passed is False for check in CLAIMS[name].judge(made(**change)))
+
+
+def test_unequal_weights_fail_the_gate():
+    ds = made()
+    ds["weights"] = ds.weights + (ds.variant == "untied")
+    assert any(check.gate and not check.passed for check in variants.judge_tie(ds))

@@ -1,0 +1,53 @@
+"""The verdicts of this topic, with all controls and rivals.
+
+Shares on random graphs: trees are exact, walks are draws, graphs without room are not counted.
+"""
+
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.sln import rates
+from jaxdyn.theories.sln.rates import BEST, LITERAL, Random, trial
+
+
+@pytest.mark.slow
+def test_trees_and_forms():
+    ds = jd.sweep(trial, jd.grid(Random, kind="tree", nodes=[6.0, 9.0], graphs=6, rows="few", most=12), 2)
+    assert float(ds.far.sel(embedding=BEST).min()) > 1 - 1e-12
+    assert float(ds.counted.min()) == 1
+    assert set(np.unique(ds.walk)) <= {0.0, 1.0}
+    best = ds.far.sel(embedding=list(LITERAL)).mean("graph").max("embedding")
+    np.testing.assert_allclose(ds.measured_routed.sel(form="printed").mean("graph"), best)
+    np.testing.assert_allclose(ds.measured_routed.sel(form="derived"), ds.far.sel(embedding=BEST))
+
+
+def test_an_own_row_is_that_of_the_table():
+    sizes = {"density": 0.5, "graphs": 4, "most": 36}
+    own = jd.sweep(trial, jd.grid(Random, rows="own", rw=[0.0, 1.0], power=[0.0, 1.0], **sizes), 1)
+    table = jd.sweep(trial, jd.grid(Random, rows="all", **sizes), 1).far
+    for (rw, power), name in zip(((1, 1), (0, 1), (0, 0)), (BEST, "sym, 1/lam, all", "sym, 1, all"), strict=True):
+        routed = own.measured_routed.sel(form="derived", rw=rw, power=power)
+        np.testing.assert_allclose(routed, table.sel(embedding=name), atol=1e-12)
+
+
+def test_graphs_without_room_or_distant_pairs_are_not_counted():
+    ds = jd.sweep(trial, jd.grid(Random, nodes=6.0, density=1.0, graphs=2, rows="few", largest=6, most=20), 1)
+    assert float(ds.counted.max()) == 0
+
+
+def test_settings_that_are_refused():
+    for fields, why in (
+        ({"nodes": 3.0}, "nodes is between"),
+        ({"rows": "none"}, "rows is one of all, few, own"),
+        ({"most": 3}, "room"),
+        ({"rw": 2.0}, "rw is"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            Random(**fields)
+
+
+@pytest.mark.slow  # a verification judges the same runs
+def test_verdicts():
+    assert [r.verdict for r in jd.verify_many(list(rates.CLAIMS))] == [c.expected for c in rates.CLAIMS]

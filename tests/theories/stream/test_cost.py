@@ -1,0 +1,26 @@
+"""The verdicts of this topic, with all controls and rivals, on a few runs.
+
+Bytes of caches by hand.
+"""
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.stream import cost
+from jaxdyn.theories.stream.cost import Cost, held
+
+
+def test_by_hand():
+    assert held(Cost(), "9 heads share 3, float32", 64) == 2 * 30 * 3 * 64 * 32 * 4
+    assert held(Cost(kind="dense"), "8 heads share 2, bfloat16", 256) == 2 * 4 * 2 * 64 * 256 * 2
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "lru"}, {"size": 1}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Cost(**wrong)
+
+
+def test_verdicts():
+    assert [r.verdict for r in jd.verify_many(list(cost.CLAIMS), seeds=3)] == ["upheld"] * 1

@@ -1,0 +1,47 @@
+"""Thoughts of the construction on a few graphs, against a queue, in both precisions; axes for tokens; wrong settings."""
+
+import jax
+import numpy as np
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.data import digraphs
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.sup.graph_search import Search, instance, think, trial
+
+SMALL = {"names": 14, "edges": 18, "thoughts": 4, "width": 8, "graphs": 6, "rows": 19.0}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_thoughts_hold_what_a_queue_finds(dtype):
+    ds = jd.sweep(
+        trial,
+        jd.grid(Search, kind=["random", "tree", "cycle", "dense"], nodes=[7.0, 14.0], dtype=dtype, **SMALL),
+        2,
+    )
+    exact = 1e-13 if dtype == "float64" else 1e-6
+    assert float(abs(ds.measured_thought - ds.predicted_thought).max()) < exact
+    assert float(abs(ds.measured_margin - ds.predicted_margin).max()) < exact
+    assert bool((ds.measured_steps == ds.predicted_steps).all())
+    assert float(ds.discrete_steps.mean()) > 1.2 * float(ds.measured_steps.mean())
+
+
+@pytest.mark.slow
+def test_predicted_sets_by_a_queue(x64):
+    s = Search(kind="tree", nodes=14.0, **SMALL)
+    one = instance(s, jax.random.key(5))
+    thoughts, logits = jax.jit(think)(s, one, jax.random.key(6))
+    assert thoughts.shape == (2, 5, 6, 19) and logits.shape == (2, 5, 6, 19)
+    edges, root = np.asarray(one.graphs.edges), np.asarray(one.graphs.root)
+    for g in range(6):
+        away = digraphs.distances(edges[g], int(root[g]))
+        for c in range(4):
+            assert set(np.flatnonzero(thoughts[0, c, g] > 0.1).tolist()) == {v for v, d in away.items() if d <= c + 1}
+
+
+def test_wrong_settings_are_refused():
+    with pytest.raises(UsageError, match="nodes is between 6 and names"):
+        Search(nodes=60.0)
+    with pytest.raises(UsageError, match="width is even"):
+        Search(width=5)
