@@ -1,4 +1,4 @@
-"""Token Assorted: right solutions and generated tokens by how a trace is trained on, beside the paper's rows.
+"""Token Assorted: right solutions and generated tokens by how a trace is trained on, next to the paper's rows.
 
 Small decoders learn searches in chains, written in sentences of 8 tokens: with the solution alone, the trace as text, or codes of a
 trained autoencoder in the place of all of it, of a part that grows, of a random part, and of a random part with codes that say
@@ -34,7 +34,7 @@ COLORS = ("control", "theory", "third", "fourth", "measured", "control")
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """A line for each kind: right solutions with Wilson's interval, tokens and codes; the paper's rows beside them."""
+    """A line for each kind: right solutions with Wilson's interval, tokens and codes; the paper's rows next to them."""
     lines = []
     for kind in ds.kind.values:
         share, (low, high) = right(ds, kind)

@@ -1,4 +1,4 @@
-"""Calibration: errors of finite steps on (uv - 1)^2 / 2, stationary SGD noise and the edge of stability, beside reference numbers.
+"""Calibration: errors of finite steps on (uv - 1)^2 / 2, stationary SGD noise and the edge of stability, next to reference numbers.
 
 The reference numbers are independent checks in NumPy, one run each; that of the edge is on another target.
 """
@@ -29,7 +29,7 @@ NAMES = ("flow", "lead", "modified")
 
 
 def order_rows(ds: xr.Dataset) -> list[dict]:
-    """Distances at the end, for every step size, beside the reference."""
+    """Distances at the end, for every step size, next to the reference."""
     end = ds.sel(start="uv").isel(seed=0, time=-1)
     far = {name: distance(end[f"measured_{name}"] - end[f"predicted_{name}"]) for name in NAMES}
     rows = []
@@ -81,7 +81,7 @@ def draw_edge(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def run(scale: str, out: Path) -> None:
-    """Sweep, print the tables beside the reference, draw the figures."""
+    """Sweep, print the tables next to the reference, draw the figures."""
     seeds, halvings = (64, 8) if scale == "paper" else (8, 5)
     fine = jd.grid(modified_flow.Steps, eta=list(0.1 / 2.0 ** np.arange(halvings)), start=["random", "uv"])
     orders = experiment.sweep(out, "orders", modified_flow.trial, fine, seeds)

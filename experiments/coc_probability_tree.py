@@ -2,7 +2,7 @@
 
 The value of a node is its share of the next token's probability, among all names, if the network is made to speak after i - 1
 thoughts. Candidates are the nodes i steps from the root. Left and middle: by problem, sorted, the largest value and the sum of the
-two largest; the gap between them is what the network keeps in view beside its first choice. Right: values of nodes by their
+two largest; the gap between them is what the network keeps in view apart from its first choice. Right: values of nodes by their
 distance from the root. Small balanced graphs; networks trained from scratch that learned the task. `--scale paper` trains wider
 networks on three steps. An interrupted run resumes. Paper: arXiv 2412.06769.
 """

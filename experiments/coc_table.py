@@ -1,4 +1,4 @@
-"""Coconut, table 1, column ProsQA: accuracy by method, trained from scratch on small balanced graphs, beside the published numbers.
+"""Coconut, table 1, column ProsQA: accuracy by method, trained from scratch on small balanced graphs, and the published numbers.
 
 The published networks are pretrained GPT-2 on graphs of 23 nodes, where rules that look for no path reach 60 to 98% (second table:
 on graphs drawn as released and balanced; `--data FILE` adds a released file). Here both candidates are two steps from their roots
@@ -51,7 +51,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2, width_ratios=(2, 1))
     for at, name in enumerate(model.METHODS):
         values = 100 * ds.measured_accuracy.sel(recipe=name).values.ravel()
-        label = {"label": "trained here, a run"} if at == 0 else {}
+        label = {"label": "trained here, one run"} if at == 0 else {}
         left.plot(np.full(values.size, at), values, "o", color=plotting.COLORS["measured"], alpha=0.6, **label)
         label = {"label": "published, pretrained"} if at == 0 else {}
         left.plot(at, published.PROSQA[name][0], "x", color=plotting.COLORS["theory"], **label)

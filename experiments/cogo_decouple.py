@@ -1,6 +1,6 @@
 """CoGO: how potentials decouple with width, and how exponential their relaxation is.
 
-The metric J J^* of the cross potentials at random weights against the exact mean of its off-diagonal part, beside the potentials
+The metric J J^* of the cross potentials at random weights against the exact mean of its off-diagonal part, next to the potentials
 with both factors of one layer, which stay coupled; then gradient flow of the cross terms of the loss, of the whole loss, and of the
 cross terms from tied layers. Paper: arXiv 2410.01779, whose theorem gives the limit and no numbers; the columns "check" hold those
 of an independent computation with few draws.
@@ -27,7 +27,7 @@ KINDS = {"cross terms alone": {}, "whole loss": {"loss": "whole"}, "b = a at the
 
 
 def metric_rows(ds: xr.Dataset) -> list[dict]:
-    """One line a width: ratios of the cross potentials and of the others."""
+    """One line per width: ratios of the cross potentials and of the others."""
     rows = []
     for width in ds.width.values:
         one = ds.sel(width=width)
@@ -48,7 +48,7 @@ def metric_rows(ds: xr.Dataset) -> list[dict]:
 
 
 def flow_rows(worst: xr.DataArray) -> list[dict]:
-    """One line a width: distances from the exponentials for each kind of flow."""
+    """One line per width: distances from the exponentials for each kind of flow."""
     rows = []
     checks = dict(zip(KINDS, (FLOW_CHECK, WHOLE_CHECK, TIED_CHECK), strict=True))
     for width in worst.width.values:

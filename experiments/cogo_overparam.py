@@ -22,7 +22,7 @@ EPOCHS = {"quick": 300, "paper": 9900}
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """One line a width: share of runs that get there with its 95% interval, and the epochs they need."""
+    """One line per width: share of runs that get there with its 95% interval, and the epochs they need."""
     lines = []
     for q in ds.width.values:
         rate = ds.measured_rate.sel(width=q).values.ravel()

@@ -61,7 +61,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
             color, style = plotting.COLORS[COLORS[mode]], ":" if mode == "shuffled" else "-"
             ax.plot(out, mean, style, marker="o", ms=3, color=color, label=LABELS[mode] if part == "units" else None)
             ax.fill_between(out, low, high, color=color, alpha=0.12, linewidth=0)
-        ax.set(xlabel=f"{part} left out, %", ylabel="nats a byte more than the whole network")
+        ax.set(xlabel=f"{part} left out, %", ylabel="nats per byte more than the whole network")
 
 
 def run(scale: str, out: Path, **chosen: object) -> None:

@@ -1,4 +1,4 @@
-"""GaLore, Table 2: perplexity of full Adam, GaLore, adaptors and factorisations, each at its best rate, beside the paper's of 60M.
+"""GaLore, Table 2: perplexity of full Adam, GaLore, adaptors and factorisations, each at its best rate, next to the paper's of 60M.
 
 A decoder of 0.04M weights on the bytes of Python's own manual; `--scale paper` has the shape d = 64, f = 172, L = 2 and 800 steps.
 `--text DIR --level bpe` reads a WikiText folder in 1024 byte-pair pieces (needs the extra `text`). The rate is chosen on the
@@ -56,7 +56,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 
 def draw(ds: xr.Dataset, fig: Figure) -> None:
-    """Perplexity over rates, and over full Adam's at the best rate, beside the paper's."""
+    """Perplexity over rates, and over full Adam's at the best rate, next to the paper's."""
     left, right = fig.subplots(1, 2)
     for name, color in zip(METHODS, COLORS, strict=True):
         one = ds.sel(optimizer=name)

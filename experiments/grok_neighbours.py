@@ -1,6 +1,6 @@
 """Two neighbours of grokking: losses that round to zero, and the delay that a large output scale causes.
 
-First: the share of training samples whose cross-entropy is exactly zero in float16 and float32, beside the bounds from the logits
+First: the share of training samples whose cross-entropy is exactly zero in float16 and float32, next to the bounds from the logits
 (arXiv 2501.04697). Then, for each output scale alpha and quadratic part epsilon, when a network fits and when it generalises,
 how far weights and kernel move (arXiv 2310.06110); means over seeds, and a 95% interval of the delay.
 """

@@ -56,7 +56,7 @@ def draw(worlds: dict[str, xr.Dataset], fig: Figure) -> None:
         one = worlds["recall"].measured_copy.sel(policy=name).mean("seed")
         axes[2].plot(100 * one.budget, one, style, marker="o", ms=3, color=plotting.COLORS[color])
     ticked(axes[2], one)
-    axes[2].set(ylabel="nats an answer to a far question", title="recall")
+    axes[2].set(ylabel="nats per answer to a far question", title="recall")
 
 
 def run(scale: str, out: Path, **chosen: object) -> None:

@@ -1,4 +1,4 @@
-"""Boolean hypercube: contrastive loss and downstream accuracy of codes and trained encoders, beside the published table.
+"""Boolean hypercube: contrastive loss and downstream accuracy of codes and trained encoders, next to the published table.
 
 Quick: the small cube of the claims (5 relevant bits of 10), whose losses have closed forms of their own; the published numbers
 are of the large one. `--scale paper`: the cube that reproduces the published linear loss (10 relevant bits of 50, batches of 512,
@@ -72,7 +72,7 @@ def cells(loss: xr.DataArray, right: xr.DataArray) -> dict:
 
 
 def rows(runs: dict[str, xr.Dataset], ds: xr.Dataset) -> list[dict]:
-    """The table, ours beside the published one."""
+    """The table, ours next to the published one."""
     lines = [
         {"encoder": "f, relevant bits", **cells(ds.measured_mean, ds.measured_relevant)},
         {"encoder": "g, irrelevant bits", **cells(ds.measured_other, ds.measured_irrelevant)},

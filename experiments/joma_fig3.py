@@ -1,6 +1,6 @@
 """JoMA, Figure 3: stable rank of V and dV/dt while softmax attention and the MLP are trained together.
 
-The run of Figure 2 (twenty classes, one sample each), with attention that learns and with attention frozen, beside the
+The run of Figure 2 (twenty classes, one sample each), with attention that learns and with attention frozen, next to the
 theory's dynamics from the first step. Paper: arXiv 2310.00535; for gaussian data its stable rank of V ends at 1.2 or below.
 """
 

@@ -31,7 +31,7 @@ def run(scale: str, out: Path) -> None:
     grid = jd.grid(Bounce, temperature=TEMPERATURES, spread=SPREADS)
     spread = experiment.sweep(out, "map", trial, grid, MAP_DRAWS[scale])
     own, draws, spread = (ds.where(ds.status == 0) for ds in (own, draws, spread))
-    experiment.table(out, "numbers", numbers(own.isel(seed=0), draws), "Entropy bounce: ours beside the published figure")
+    experiment.table(out, "numbers", numbers(own.isel(seed=0), draws), "Entropy bounce: ours next to the published figure")
     depth = (spread.predicted_limit - spread.lowest).median("seed").transpose("temperature", "spread")
     rows = [{"T": float(t), **{f"spread {s:g}": float(depth.sel(temperature=t, spread=s)) for s in SPREADS}} for t in TEMPERATURES]
     experiment.table(out, "depth", rows, "Depth of the bounce, limit − minimum (nats), median over draws")
@@ -41,7 +41,7 @@ def run(scale: str, out: Path) -> None:
 
 
 def numbers(own: xr.Dataset, draws: xr.Dataset) -> list[dict]:
-    """The figure's own numbers beside ours, and the range over random draws."""
+    """The figure's own numbers next to ours, and the range over random draws."""
     low, at, last = FIG4.values()
     ours = (("entropy at the minimum", own.lowest, low), ("step of the minimum", own.lowest_at, at))
     ours += (("entropy at step 4999", own["last"], last), ("limit of the entropy", own.measured_limit, 1.6216))

@@ -19,7 +19,7 @@ NAMES = {"wide": "outputs far from the prior", "exact": "outputs at the prior"}
 
 
 def rows(ds: xr.Dataset, outputs: str) -> tuple[list[dict], list[dict]]:
-    """Rank correlation of arrival and H with its 95% interval; steps of arrival by H beside the stationary theory's."""
+    """Rank correlation of arrival and H with its 95% interval; steps of arrival by H next to the stationary theory's."""
     mean, low, high = mean_interval(rank_correlation(ds), "seed")
     times = ds[["measured_time", "predicted_time", "reached"]].mean("seed")
     order, arrival = [], []

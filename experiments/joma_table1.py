@@ -1,4 +1,4 @@
-"""JoMA, Table 1: do hidden nodes follow latent variables? Every published cell beside ours, trained, untrained and permuted.
+"""JoMA, Table 1: do hidden nodes follow latent variables? Every published cell next to ours, trained, untrained and permuted.
 
 Quick: width 128, 150 steps at rate 1e-4, the 6 configurations whose sets have two members, 5 seeds. Paper scale: all 12, width
 1024, 10 000 steps at rates 1e-5 and 1e-4, 5 seeds; a stopped study resumes with the first run that is not done.

@@ -2,7 +2,7 @@
 
 "energy": that of a node's direction, over the group's largest maximum (1: one Fourier feature); "with norms": that of its own
 weights; means over nodes. Quick: M = 23, 256 nodes; paper: M = 23, 71, 127, 1024 nodes, 15 seeds, M = 127 also with n = 3225.
-The talks print E = 4.40 and 4.11 beside two panels without a normalisation: only the order of energies (large rates higher) is
+The talks print E = 4.40 and 4.11 next to two panels without a normalisation: only the order of energies (large rates higher) is
 compared. Paper: arXiv 2509.21519.
 """
 

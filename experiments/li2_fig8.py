@@ -37,7 +37,7 @@ def run(scale: str, out: Path) -> None:
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """One line a number of nodes."""
+    """One line per number of nodes."""
     lines = []
     for hidden in ds.hidden.values:
         one = ds.sel(hidden=hidden)

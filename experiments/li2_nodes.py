@@ -1,7 +1,7 @@
 """Li2, through grokking: the energy of every node rises onto its exact maximum while the test accuracy jumps.
 
 One network on Z_23 (quick: 64 nodes; paper: Z_41, 512 nodes) with x^2, trained by gradient descent with momentum on 80% of the
-pairs. Left: each node's energy on the unit sphere over all pairs, over the maximum M/4 of its irrep, one line a node, coloured by
+pairs. Left: each node's energy on the unit sphere over all pairs, over the maximum M/4 of its irrep, one line per node, coloured by
 whether the node ends in the irrep forecast from its start; below: training and test accuracy. Right: the share of nodes that are in
 the irrep forecast, over all networks, and for each form of the theory and each rival the share at the end. Paper: arXiv 2509.21519.
 """

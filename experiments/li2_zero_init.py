@@ -54,7 +54,7 @@ def run(scale: str, out: Path) -> None:
 
 
 def rows(name: str, ds: xr.Dataset, hidden: int) -> list[dict]:
-    """One line a share: both starts, and in how many seeds zero is ahead."""
+    """One line per share: both starts, and in how many seeds zero is ahead."""
     lines, end = [], float(ds.epoch[-1])
     for share in ds.share.values:
         row = {"M": parse(name).order, "nodes": hidden, "share": float(share), "p / p_c": share / critical_share(parse(name))}

@@ -1,4 +1,4 @@
-r"""Max-margin token selection: directions of normalised gradient descent beside those of support vector machines.
+r"""Max-margin token selection: directions of normalised gradient descent next to those of support vector machines.
 
 Left: in two dimensions, the path of p among the tokens (circles: optimal ones), with the direction of the largest margin and the
 attention at the end. Middle: 1 - cosine against the norm in six dimensions, for vectors p and matrices W, with runs in which an

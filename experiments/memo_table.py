@@ -1,4 +1,4 @@
-"""Memorisation: perceptrons on handwritten digits with true and random labels and destroyed images, beside the published table.
+"""Memorisation: perceptrons on handwritten digits with true and random labels and destroyed images, next to the published table.
 
 Rows: true labels, with weight decay, with noise, random labels, shuffled and random pixels, Gaussian images; one and three hidden
 layers. Figure: training accuracy along training, and test accuracy over the share of random labels. Quick: 300 images and 128

@@ -1,4 +1,4 @@
-"""MobileLLM: test loss against depth at equal numbers of weights, each shape at its own rate, beside the paper's choice of depth.
+"""MobileLLM: test loss against depth at equal numbers of weights, each shape at its own rate, next to the paper's choice of depth.
 
 Decoders of 33 thousand weights from 1 layer to 12 on the bytes of Python's own manual; `--scale paper` has 1.1 million weights.
 `--text DIR --level bpe --vocabulary N` reads a WikiText folder in N byte-pair pieces (needs the extra `text`).
@@ -58,7 +58,7 @@ def draw(ds: xr.Dataset, fig: Figure) -> None:
         layers, mean, yerr=bar, fmt="o-", ms=4, capsize=3, color=plotting.COLORS["measured"], label="own rate, 95% interval"
     )
     ax.axvline(optimum(ds), color=plotting.COLORS["theory"], linestyle="--", label="best by validation loss")
-    ax.set(xscale="log", xlabel="layers (equal numbers of weights)", ylabel="test loss, nats a token")
+    ax.set(xscale="log", xlabel="layers (equal numbers of weights)", ylabel="test loss, nats per token")
     ax.set_xticks(layers.values, [f"{n:.0f}" for n in layers.values], minor=False)
     ax.minorticks_off()
 

@@ -20,7 +20,7 @@ LOSSES = (("train", "control"), ("test", "measured"), ("restricted", "theory"), 
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """One line a seed: its key frequencies, when each loss moved, and the end."""
+    """One line per seed: its key frequencies, when each loss moved, and the end."""
     at = times(ds)
     lines = []
     for seed in ds.seed.values:

@@ -1,4 +1,4 @@
-"""Mean |cos| of embeddings, streams and what MLPs write, along training and over widths, beside random directions and Pythia."""
+"""Mean |cos| of embeddings, streams and what MLPs write, along training and over widths, next to random directions and Pythia."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 
 def published() -> list[dict]:
-    """The ranges of the published figure's axes beside random directions of the same width."""
+    """The ranges of the published figure's axes next to random directions of the same width."""
     lines = []
     for name, (layers, d, low, high) in PYTHIA.items():
         random = formula(d)

@@ -46,7 +46,7 @@ def run(scale: str, out: Path) -> None:
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """Root mean square, 90th percentile and maximum over seeds beside the reference."""
+    """Root mean square, 90th percentile and maximum over seeds next to the reference."""
     table = []
     for d in ds.d.values:
         worst = largest(ds.sel(d=d)).values

@@ -1,7 +1,7 @@
 """Reversal curse and chain of thought in the one-layer transformer, trained by batch-1 SGD (arXiv:2405.04669, Theorems 3 and 4).
 
-Probabilities of trained, reversed, indirect and chained answers beside the exact law of the mean (a mixture of clocks over the
-visits of a row), its gradient flow, and the theorem's exponent; the model whose query is among its own keys beside the theorem's;
+Probabilities of trained, reversed, indirect and chained answers next to the exact law of the mean (a mixture of clocks over the
+visits of a row), its gradient flow, and the theorem's exponent; the model whose query is among its own keys next to the theorem's;
 and the fluctuation of a row that must serve two targets. Reference numbers: the law evaluated independently, and an independent
 run of the two models.
 """
@@ -44,7 +44,7 @@ def run(scale: str, out: Path) -> None:
     runs = {task: experiment.sweep(out, task, trial, grid, 64) for task, grid in wide.items()}
     keys = {task: experiment.sweep(out, f"keys_{task}", trial, KEYS.replace(task=task), SEEDS[scale]) for task in wide}
     shared = experiment.sweep(out, "shared", trial, SHARED, 4 * SEEDS[scale])
-    experiment.table(out, "law", law_rows(runs["reversal"]), "Batch-1 SGD, N = 100, M = 1000, eta = .5: 64 seeds beside the law")
+    experiment.table(out, "law", law_rows(runs["reversal"]), "Batch-1 SGD, N = 100, M = 1000, eta = .5: 64 seeds next to the law")
     experiment.table(out, "keys", key_rows(keys), f"Keys of the attention, M = 60, last step, {SEEDS[scale]} seeds")
     experiment.table(out, "shared", shared_rows(shared), "A row with two targets: share of one, and its fluctuation")
     experiment.figure(out, "rev_training", lambda fig: draw(fig, runs, keys["cot"]), (11.0, 3.8))
@@ -53,7 +53,7 @@ def run(scale: str, out: Path) -> None:
 
 
 def law_rows(ds: xr.Dataset) -> list[dict]:
-    """Means over seeds beside the law and the reference, at the reference's times."""
+    """Means over seeds next to the law and the reference, at the reference's times."""
     rows = []
     for i, t in enumerate(ds.t.isel(seed=0).values):
         if int(t) not in LAW:
@@ -76,7 +76,7 @@ def law_rows(ds: xr.Dataset) -> list[dict]:
 
 
 def key_rows(keys: dict[str, xr.Dataset]) -> list[dict]:
-    """Training and test probabilities with x1 or both tokens as keys, beside the reference run."""
+    """Training and test probabilities with x1 or both tokens as keys, next to the reference run."""
     rows = []
     for (task, context), reference in RUNS.items():
         end = keys[task].sel(context=context).isel(record=-1)
@@ -104,7 +104,7 @@ def _curves(ax: Axes, ds: xr.Dataset, name: str, dim: str, label: str, color: st
 
 
 def draw(fig: Figure, runs: dict[str, xr.Dataset], keys: xr.Dataset) -> None:
-    """Reversal beside the law; chain of thought; both kinds of keys. Medians and 90% of sequences and runs."""
+    """Reversal next to the law; chain of thought; both kinds of keys. Medians and 90% of sequences and runs."""
     left, middle, right = fig.subplots(1, 3, sharey=True)
     reversal, cot = runs["reversal"], runs["cot"]
     t, law = reversal.t.isel(seed=0), reversal.predicted_mean.isel(seed=0).sel(token="target")

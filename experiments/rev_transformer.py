@@ -74,7 +74,7 @@ def spread(values: xr.DataArray) -> dict[str, float]:
 
 
 def task_rows(task: str, ds: xr.Dataset) -> list[dict]:
-    """NLL at two times, its lowest value, and how far diagonals stand out, beside the reference."""
+    """NLL at two times, its lowest value, and how far diagonals stand out, next to the reference."""
     guess, held = float(ds.predicted_validation.max()), ds.sizes["held"]
     measured = {
         "training NLL, end": ds.measured_train,

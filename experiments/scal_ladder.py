@@ -90,7 +90,7 @@ def draw(ds: xr.Dataset, lines: list[dict], fig: Figure) -> None:
     fine = np.geomspace(n[0], n[-1], 60)
     for budget in budgets:
         left.plot(fine, laws.loss(law, fine, budget / (laws.COST * fine)), "--", lw=0.6, color=plotting.COLORS["theory"])
-    left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token", ylim=(0.97 * losses.min(), 1.03 * losses.max()))
+    left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats per token", ylim=(0.97 * losses.min(), 1.03 * losses.max()))
     middle.loglog(budgets, np.exp(found.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
     steps = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
     middle.loglog(steps, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")

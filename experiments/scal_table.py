@@ -1,4 +1,4 @@
-"""Scaling laws: published estimates of the best size's exponent beside ours, on a published law and on models trained here.
+"""Scaling laws: published estimates of the best size's exponent next to ours, on a published law and on models trained here.
 
 First table: exponents and best sizes that follow from published parameters. Second: published exponents with their ranges, and the
 three approaches on losses of the law with Besiroglu's parameters, without and with noise of 0.5% (95% of repeats), and on the

@@ -1,6 +1,6 @@
 """Attention sinks on the Bigram-Backcopy task: weight, margin and drain of token 0 over log steps, by form and optimizer.
 
-The last panel is the reduced flow of an idle query beside the margin under SGD; the table stands beside the single run of a larger
+The last panel is the reduced flow of an idle query next to the margin under SGD; the table is next to the single run of a larger
 network (V = 33, T = 48, d = 64, batch 64) at 800 steps. `--scale paper` trains that network. An interrupted run resumes.
 Papers: arXiv 2410.13835, 2410.10781.
 """

@@ -1,4 +1,4 @@
-"""A decoder learns shortest paths: accuracy on held-out graphs, and its embeddings of edges beside the line graph's spectrum.
+"""A decoder learns shortest paths: accuracy on held-out graphs, and its embeddings of edges next to the line graph's spectrum.
 
 Two layers and one, on all connected graphs of 3 to 6 vertices but one in five; `--scale paper` has up to 7 vertices and width 256
 (the paper, arXiv 2502.08794: 3 to 10 vertices, width 512, 99% of shortest paths, correlations above 0.9). Any shortest path is
@@ -112,7 +112,7 @@ def draw(each: dict[int, xr.Dataset], runs: dict[int, longrun.Run], fig: Figure)
     random = [100 * float(first.random.where(first.distance == d).mean()) for d in np.unique(first.distance)]
     axes[1].plot(np.unique(first.distance), random, "--", color=plotting.COLORS["theory"], label="random neighbours")
     axes[2].plot([0.4, 1], [0.4, 1], "--", color=plotting.COLORS["theory"])
-    axes[0].set(xlabel="step", ylabel="loss on held-out graphs, nats a token")
+    axes[0].set(xlabel="step", ylabel="loss on held-out graphs, nats per token")
     axes[1].set(xlabel="distance", ylabel="solved on held-out graphs, %", ylim=(0, 102), xticks=np.unique(first.distance))
     axes[2].set(xlabel="99% quantile, edges permuted", ylabel="matched correlation", xlim=(0.4, 1), ylim=(0.2, 1))
     axes[3].set(xlabel=r"eigenvalue $\lambda$", ylabel="weight, of the sum")
@@ -138,7 +138,7 @@ def run(scale: str, out: Path, seed: int | None = None, **chosen: int | None) ->
     found = {layers: trained(out, Learning(layers=layers, **fields), seed or 0) for layers in (2, 1)}
     each, runs = ({layers: pair[i] for layers, pair in found.items()} for i in (0, 1))
     experiment.table(out, "accuracy", accuracy(each), "Problems on held-out graphs solved")
-    experiment.table(out, "embeddings", correlations(each), "Embeddings of edges beside the line graph's spectrum")
+    experiment.table(out, "embeddings", correlations(each), "Embeddings of edges next to the line graph's spectrum")
     experiment.figure(out, "sln_model", lambda fig: draw(each, runs, fig), (10, 8))
     for layers, ds in each.items():
         experiment.save(out, f"layers{layers}", ds)

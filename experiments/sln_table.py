@@ -2,7 +2,7 @@
 
 All connected graphs of 4 to 7 vertices, each with the same weight, random ones of 8 to 10, trees with 3 more edges, and trees;
 share of ordered pairs for which the path is a shortest one, exact under ties, of all pairs and of those that are not adjacent, with
-95% intervals over random graphs, beside an earlier computation. The paper (arXiv 2502.08794) reports more than 99% for fewer than
+95% intervals over random graphs, next to an earlier computation. The paper (arXiv 2502.08794) reports more than 99% for fewer than
 10 vertices, without weights or number of eigenvectors. `--scale paper` has more graphs and up to 50 vertices. Nothing is trained.
 """
 

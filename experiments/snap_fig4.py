@@ -1,7 +1,7 @@
 """Scan & Snap, Figure 4: attention of the first class of Syn-Small on its 20 tokens while training by SGD with momentum.
 
 Tokens 0-9 are common to both classes, 10-19 are the class's own, in rising frequency. Paper: arXiv 2305.16380, which shows one
-run; here the run of seed 0 beside the mean over seeds.
+run; here the run of seed 0 next to the mean over seeds.
 """
 
 import sys

@@ -19,7 +19,7 @@ SEEDS = {"quick": 10, "paper": 100}
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """Every quantity of every run at the start and at the end, beside the reference."""
+    """Every quantity of every run at the start and at the end, next to the reference."""
     first = ds.curve.isel(optimizer=0, momentum=0, ratio=0)
     blocks = [row("start", first.isel(record=0), published.START)]
     blocks += [row(reference.name, part.measured_numbers, reference.numbers) for reference, part in fig5_not_wta.rows_of(ds)]
@@ -27,7 +27,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 
 def row(name: str, values: xr.DataArray, reference: tuple[float, ...]) -> list[dict]:
-    """One line a quantity: mean over seeds, half of its 95% interval, the reference, and the difference."""
+    """One line per quantity: mean over seeds, half of its 95% interval, the reference, and the difference."""
     mean, low, high = stats.mean_interval(values, "seed")
     return [
         {

@@ -1,6 +1,6 @@
 """Scan & Snap, Figure 6: entropy of attention on Syn-Medium over learning rates, their ratio, and the number of queries.
 
-All 64 published cells, means and standard deviations over 10 (quick) or 100 (paper) seeds beside the paper's over 10 seeds.
+All 64 published cells, means and standard deviations over 10 (quick) or 100 (paper) seeds next to the paper's over 10 seeds.
 Paper: arXiv 2305.16380; its text says SGD, its numbers are met with momentum 0.9.
 """
 
@@ -31,7 +31,7 @@ def comparison(ds: xr.Dataset) -> xr.Dataset:
 
 
 def rows(cells: xr.Dataset) -> list[dict]:
-    """One line a cell."""
+    """One line per cell."""
     order = ("num_last", "lr", "ratio")
     flat = cells.stack(cell=order)
     lines = []

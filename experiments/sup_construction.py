@@ -1,8 +1,8 @@
 """The superposition construction on one digraph: attention maps of both layers, thoughts by vertex, and the table of sets by step.
 
-A second table has ProsQA: the construction beside rules that look for no path, or for short ones only, on generated problems such
+A second table has ProsQA: the construction next to rules that look for no path, or for short ones only, on generated problems such
 as the released ones and on balanced ones; `--prosqa FILE` adds a released file. A third one has the sets of thoughts on random
-digraphs of four kinds, beside thoughts of which one vertex alone is fed back. `--scale paper` has 64 vertices and 96 edges there.
+digraphs of four kinds, next to thoughts of which one vertex alone is fed back. `--scale paper` has 64 vertices and 96 edges there.
 Nothing is trained. Papers: arXiv 2505.12514, arXiv 2412.06769.
 """
 
@@ -92,7 +92,7 @@ def labels(shown: Shown) -> list[str]:
 
 
 def supports(shown: Shown) -> list[dict]:
-    """A line a thought: what breadth-first search reaches, what the thought holds, with which weights."""
+    """A line per thought: what breadth-first search reaches, what the thought holds, with which weights."""
     reached = np.zeros(shown.thoughts.shape[1], bool)
     reached[shown.root] = True
     rows = []
@@ -113,7 +113,7 @@ def supports(shown: Shown) -> list[dict]:
 
 
 def kinds(ds: object) -> list[dict]:
-    """A line a kind of graph: sizes of sets, wrong ones, errors, and thoughts needed."""
+    """A line per kind of graph: sizes of sets, wrong ones, errors, and thoughts needed."""
     rows = []
     for kind in KINDS:
         part = ds.sel(kind=kind)
@@ -152,7 +152,7 @@ def solved(problems: list[prosqa.Problem]) -> tuple[float, float]:
 
 
 def rules(groups: dict[str, list[prosqa.Problem]]) -> list[dict]:
-    """A line a rule, a column a group of problems; the construction last."""
+    """A line per rule, a column per group of problems; the construction last."""
     found = {name: prosqa.shortcuts(problems) for name, problems in groups.items()}
     rows = [{"rule": text} | {name: found[name][rule] for name in groups} for rule, text in RULES.items()]
     ours = {name: solved(problems) for name, problems in groups.items()}

@@ -1,9 +1,9 @@
-"""Superposition, trained: what thoughts hold and which edges are looked at, by group and thought, beside the published means.
+"""Superposition, trained: what thoughts hold and which edges are looked at, by group and thought, next to the published means.
 
 Networks trained by Coconut on small balanced graphs; shown are those that learned the task. Groups are nested, as published: the
 optimal node, the frontier (nodes at this distance from the root), reachable nodes (within this distance), and those that are not;
 attention is that of the last layer to edges, by their source. The histograms are of disjoint groups: the frontier without the
-optimal node, and nodes nearer to the root. A second figure shows what thoughts hold node by node, beside the construction.
+optimal node, and nodes nearer to the root. A second figure shows what thoughts hold node by node, next to the construction.
 `--scale paper` trains wider networks on three steps. An interrupted run resumes. Paper: arXiv 2505.12514.
 """
 
@@ -53,7 +53,7 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 
 def draw(ds: xr.Dataset, fig: Figure) -> None:
-    """Histograms of inner products by disjoint group, a panel a thought."""
+    """Histograms of inner products by disjoint group, a panel per thought."""
     axes = fig.subplots(1, ds.sizes["thought"], sharey=True, squeeze=False)[0]
     for ax, i in zip(axes, ds.thought.values.tolist(), strict=True):
         x = ds.products.sel(thought=i).transpose("seed", "graph", "node").values
@@ -98,14 +98,14 @@ def attention(ds: xr.Dataset) -> list[dict]:
 
 
 def walks(ds: xr.Dataset) -> list[dict]:
-    """A line a network: a node two steps away, less unreachable ones, in thoughts 1 and 2, with and without the shortcut."""
+    """A line per network: a node two steps away, minus unreachable ones, in thoughts 1 and 2, with and without the shortcut."""
     lines = []
     for run in range(ds.sizes["seed"]):
         one = ds.isel(seed=run)
         line = {"network": int(one.seed)}
         for i in (1, 2):
             line |= {f"thought {i}, {kind}": float(one.measured_walk.sel(early=i, kind=kind)) for kind in ds.kind.values.tolist()}
-        lines.append(line | {"t, thought 2, less nodes one step away": float(one.measured_walk_t.sel(early=2, kind=ds.kind[-1]))})
+        lines.append(line | {"t, thought 2, minus nodes one step away": float(one.measured_walk_t.sel(early=2, kind=ds.kind[-1]))})
     return lines
 
 

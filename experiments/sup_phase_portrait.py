@@ -2,7 +2,7 @@ r"""Emergence of superposition: phase portrait of the answering layer, and the g
 
 Left: the field at equal rates in the plane of mu_R and mu_A, and paths of trained networks (SGD on both full matrices) from zero
 at learning rates that differ tenfold. Middle: mu along the gradient flow of the full matrix's diagonal. Right: SGD against the
-theory's equations. The table has mu_A/mu_R for K = 9 of 23 vertices beside an independent integration. Paper: arXiv 2509.23365.
+theory's equations. The table has mu_A/mu_R for K = 9 of 23 vertices next to an independent integration. Paper: arXiv 2509.23365.
 """
 
 import sys
@@ -82,7 +82,7 @@ def portrait(ds: xr.Dataset, scale: str, ax: object) -> None:
 
 
 def draw(ds: xr.Dataset, flows: dict[str, xr.Dataset], sgd: dict[str, xr.Dataset], scale: str, fig: Figure) -> None:
-    """The portrait, mu along the flow in each regime, and SGD beside the equations."""
+    """The portrait, mu along the flow in each regime, and SGD next to the equations."""
     left, middle, right = fig.subplots(1, 3)
     portrait(ds, scale, left)
     for (name, part), color in zip(flows.items(), COLORS, strict=True):
