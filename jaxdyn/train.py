@@ -1,7 +1,7 @@
 """Training as a pure function of a state: recorded inside a trial, or by segments from the host.
 
 A state holds parameters, the optimizer's state and the number of steps made. The data of step ``i`` is a function of ``i``
-(``batch``, from ``jax.random.fold_in(key, i)``), so that a run resumed from its state is the run that was never stopped.
+(``batch``, from ``jax.random.fold_in(key, i)``), so that a run resumed from its state equals the uninterrupted run.
 Hyperparameters are traced: build the optimizer inside the trial, e.g. ``optax.sgd(s.lr, momentum=s.beta)``.
 """
 
@@ -53,11 +53,11 @@ def make_step(
         loss: ``loss(params, *data)``, a scalar; with a ``batch`` it is ``loss(params, batch(i, *data))``.
         tx: the optimizer.
         batch: draws the data of step ``i`` (int32, traced), e.g. from ``jax.random.fold_in(key, i)``.
-        parts: the leading axis of all data is cut into so many equal parts, one after the other, and their gradients are averaged.
+        parts: the leading axis of all data is cut into this many equal parts, processed in turn, and their gradients are averaged.
             The step is the same if the loss is a mean over that axis; what a part needs may fit the cache where all does not.
 
     Raises:
-        UsageError: if the data cannot be cut into so many equal parts (when the step is made).
+        UsageError: if the data cannot be cut into equal parts (when the step is made).
     """
 
     def slope(params: PyTree, *inputs: Any) -> PyTree:
@@ -116,7 +116,7 @@ def segments(step: Callable[..., State], state: State, *, until: int, every: int
 
     Checkpoints, logs and early stops go between two segments. To resume, pass the state of a checkpoint: the rest of the run is
     the same bit for bit, wherever the segments end. All segments share one program. A state that was yielded is donated to the
-    next segment and deleted: copy (``jax.device_get``) what is to be kept. The caller's start is not touched.
+    next segment and deleted: copy (``jax.device_get``) what you need later. The caller's start is not touched.
 
     Args:
         step: ``step(state, *data) -> state``, from :func:`make_step`.

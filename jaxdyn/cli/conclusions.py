@@ -1,7 +1,7 @@
-"""Conclusions kept in the output folder: nothing is judged or drawn twice while runs, sources and libraries are the same.
+"""Conclusions stored in the output folder: nothing is judged or drawn twice while runs, sources and libraries are the same.
 
-One file a claim, ``conclusions/<claim>.json``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
-damaged or drawn from something else counts as none.
+One file per claim, ``conclusions/<claim>.json``: a checksum, what the conclusion was drawn from, and the conclusion. A file that is
+damaged or based on other data is ignored.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ def _file(folder: Path, claim_id: str) -> Path:
 
 
 def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclusion: Conclusion) -> None:
-    """Write a conclusion, unless it is an error: what failed is tried again."""
+    """Write a conclusion, unless it is an error: failed claims are tried again."""
     if basis_hash is None or conclusion.decision.failure is not None:
         return
-    with contextlib.suppress(TypeError, StoreError):  # an odd value in a check, a full disk: it will be drawn again
+    with contextlib.suppress(TypeError, StoreError):  # an unusual value in a check, a full disk: it will be drawn again
         content = json.dumps([basis_hash, dataclasses.asdict(conclusion)])
         atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
-    """The conclusion of before, if it was drawn from the same."""
+    """The stored conclusion, if it was drawn from the same data and sources."""
     with contextlib.suppress(OSError, ValueError):
         checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
         if checksum == _checksum(content):

@@ -1,4 +1,4 @@
-"""Small words for the terminal."""
+"""Counts and durations in words."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["main"]
 
 RUNS = (
-    "The runs beside a claim are its own; a total counts every different run once, those of controls included. "
+    "The runs next to a claim are its own; a total counts every different run once, those of controls included. "
     "Exit code: 0 if every verdict is as expected (with --by: if no claim ends in an error), 1 otherwise, 2 for wrong use."
 )
 
@@ -82,7 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
     verify.add_argument("--out", default="report", metavar="DIR", help="Keep results and report in this folder (default: report).")
     verify.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
-    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
+    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
     verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
     _add_map(commands, load)
@@ -100,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
-    """The words of ``jaxdyn map``."""
+    """The options of ``jaxdyn map``."""
     map_ = commands.add_parser("map", parents=[load], **_help_texts("Map where a claim holds over one or two fields."))
     map_.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
     map_.add_argument(
@@ -117,7 +117,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     map_.add_argument("--out", metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
-    map_.add_argument("--workers", metavar="N", help="Use N processes (default: one a core; 1 on an accelerator).")
+    map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
     map_.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
@@ -144,7 +144,7 @@ def _seeds(text: str | None) -> int | range | None:
 
 
 def _sets(items: Sequence[str]) -> dict[str, Any]:
-    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; types are the setting's business."""
+    """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
     fields: dict[str, Any] = {}
     for item in items:
         name, equals, text = item.partition("=")

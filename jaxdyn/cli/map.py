@@ -22,7 +22,7 @@ from jaxdyn.report.gallery import standalone
 
 __all__ = ["map_command", "parse"]
 
-JUDGING = 0.1  # seconds a cell
+JUDGING = 0.1  # seconds per cell
 FILES = ("map.json", "map.nc", "map.svg")
 
 
@@ -67,9 +67,9 @@ def map_command(
     cluster: str | None,
     load: Sequence[str],
 ) -> dict[str, Any]:
-    """Map a claim; writes the map beside its runs and returns it as JSON."""
+    """Map a claim; writes the map next to its runs and returns it as JSON."""
     if cluster is not None:
-        check_address(cluster)  # a typing error shows at once
+        check_address(cluster)  # a typing error is reported at once
     survey = prepare(claim, parse(over), cells=cells, scale=scale, seeds=seeds, overrides=sets, load=load)
     count = worker_count(workers, 2**10)
     with open_folder(out, f"map of {survey.claim.id}") as folder:
@@ -93,7 +93,7 @@ def write(result: Map, folder: Path) -> None:
 
 
 def _announcement(survey: Survey, workers: int) -> str:
-    """What a map will cost at most."""
+    """The expected cost of a map, at most."""
     runs = len(survey.request(survey.first()[0]).grid.cells()) * len(survey.seeds)
     seconds = (survey.seconds() + JUDGING * survey.cells) / workers
     cells = f"{plural(len(survey.first()), 'cell')} first, {survey.cells} at most, {plural(runs, 'run')} each"
@@ -101,7 +101,7 @@ def _announcement(survey: Survey, workers: int) -> str:
 
 
 def _lines(result: Map, out: Path) -> list[str]:
-    """What came out, in words."""
+    """The results, in words."""
     counts = collections.Counter(cell["verdict"] for cell in result.cells)
     cells = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
     work = f"{plural(result.runs, 'run')}, {plural(result.programs, 'program')}, {result.seconds:.0f} s"

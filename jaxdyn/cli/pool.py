@@ -19,16 +19,16 @@ __all__ = ["check_address", "executor", "worker_count"]
 
 
 def worker_count(workers: int | None, programs: int) -> int:
-    """How many processes work: as asked for, else one a core (one on an accelerator), and never more than there are programs."""
+    """Number of worker processes: as requested, else one per core (one on an accelerator), never more than there are programs."""
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
 def _worker_setup(workers: int) -> None:
-    # XLA's threads, read when JAX first meets the processor: with one a core in every worker they fight for the cores
+    # XLA's threads, read when JAX first meets the processor: with one per core in every worker they compete for the cores
     os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
-    gc.set_threshold(50_000, 10, 10)  # tracing makes much that lives on: by default it is searched all the time
+    gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects, which the default thresholds would scan all the time
     os.dup2(2, 1)  # what a user's file or judge prints must not land in the JSON on standard output
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What ``jaxdyn show`` says: one claim in the terminal, with all that its verdict rests on and the last verdict itself."""
+"""``jaxdyn show``: one claim in the terminal, with all that its verdict rests on and the last verdict itself."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
 
 
 def _fields(claim: Claim) -> list[dict[str, Any]]:
-    """What may be set, with the setting's default and the values of either grid."""
+    """The fields that may be set, with the setting's default and the values of either grid."""
     quick, paper = (field_table(claim.grid(scale)) for scale in ("quick", "paper"))
     defaults = {row["name"]: row["value"] for row in field_table(type(claim.quick)(claim.quick.setting(), {}))}
     return [
@@ -112,7 +112,7 @@ def _stored_study(claim_id: str) -> dict[str, Any] | None:
 
 
 def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
-    """The claim for a terminal of so many columns."""
+    """The claim for a terminal with this many columns."""
     yield f"{claim['id']}  (expected: {claim['expected']})"
     yield from _wrapped(plain(claim["statement"]), width, "  ")
     yield ""
@@ -182,7 +182,7 @@ def _labelled(label: str, text: str, width: int) -> list[str]:
 
 
 def _table(fields: Sequence[Mapping[str, Any]], paper: bool, width: int) -> Iterator[str]:
-    """Fields with default, quick and, where they differ, paper values; what is too long for its column goes on below."""
+    """Fields with default, quick and, where they differ, paper values; text too long for its column is wrapped."""
     paper = paper or any(f["quick"] != f["paper"] for f in fields)
     names = ["field", "takes", "default", "quick", *(["paper"] if paper else [])]
     rows = [[f["name"], _takes(f), *(_value(f[key]) for key in ("default", "quick", "paper")[: len(names) - 2])] for f in fields]
@@ -225,7 +225,7 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 
 
 def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
-    """What came out at paper scale, in the run that is kept with the package."""
+    """The result at paper scale, in the study that ships with the package."""
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""

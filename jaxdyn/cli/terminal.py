@@ -1,4 +1,4 @@
-"""What a verification says in the terminal: what it will do, one line a claim, and what it came to."""
+"""The terminal output of a verification: the announcement, one line per claim, and the summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SIGNS = {True: "✓", False: "✗", None: "?"}
 
 
 def announcement(plan: Plan, workers: int) -> str:
-    """What a plan will do, and how long that takes with so many workers."""
+    """What a plan will do, and the expected time with this number of workers."""
     stored = f", {plan.done} of them stored" if plan.done else ""
     work = [job_seconds for job_seconds in plan.job_seconds() if job_seconds]
     judging = JUDGING * len(plan.tasks)
@@ -31,9 +31,9 @@ def announcement(plan: Plan, workers: int) -> str:
 
 
 def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
-    """One line a claim; for a verdict that differs what failed, its worst run, and the command that repeats just that.
+    """One line per claim; for a verdict that differs also what failed, its worst run, and the command that repeats it.
 
-    With ``--by`` one line a cell with its checks instead: a map is looked at, and nothing is expected of it.
+    With ``--by`` one line per cell with its checks instead: no verdict of a cell is expected.
     """
     decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
     sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
@@ -83,7 +83,7 @@ def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
 
 
 def summary(results: Sequence[Verified], planned: int, seconds: float, target: Any) -> str:
-    """The last line: how many verdicts are as expected, or what the cells of a map came to."""
+    """The last line: how many verdicts are as expected, or the verdicts of the cells of a map."""
     end = f"{seconds:.0f} s; report: {target}"
     if any(v.by is not None for v in results):
         counts = Counter(cell["verdict"] for v in results for cell in v.by or [])

@@ -1,4 +1,4 @@
-"""What ``jaxdyn verify`` does around the engine: the plan, workers, figures, stored results, the report."""
+"""``jaxdyn verify``: the plan, workers, figures, stored results, the report."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RESULT, FIGURES = "result.json", "figures.json"
 
 
 def draw(claim: Claim, data: xr.Dataset) -> str:
-    """A claim's figure as HTML; a plot that fails must not cost the verdict."""
+    """A claim's figure as HTML; a failing plot must not lose the verdict."""
     try:
         return plotting.render(claim.plot, data)
     except Exception as error:
@@ -64,7 +64,7 @@ def _claims_here(theory: str, load: tuple[str, ...]) -> dict[str, Claim]:
 
 
 def _conclude_by_id(folder: Path, basis_hash: str | None, claim_id: str, load: tuple[str, ...], *rest: Any) -> Conclusion:
-    """In a worker: the claim is found again by its id, since judges and plots do not travel."""
+    """In a worker: the claim is found again by its id, since judges and plots cannot be pickled."""
     claims = _claims_here(claim_id.split(".")[0], load)
     claim = claims[claim_id] if claim_id in claims else registry.select([claim_id], load)[0]
     return _conclude_and_save(folder, basis_hash, claim, *rest)
@@ -117,7 +117,7 @@ def verify_command(
     """Verify the selected claims; returns the JSON object and the exit code."""
     start = time.perf_counter()
     if cluster is not None:
-        check_address(cluster)  # a typing error shows at once
+        check_address(cluster)  # a typing error is reported at once
     if report is not None:
         check_writable(report)
     claims = registry.select(patterns, load)

@@ -37,9 +37,9 @@ class Program:
     compiler: str = "full"  # how hard XLA tries: full, quick or light
 
     def identity(self) -> str:
-        """Hash of all that can change a run's bits, but for the chunk's shape: sources, static fields, versions, device.
+        """Hash of all that can change a run's bits, except the chunk's shape: sources, static fields, versions, device.
 
-        Taken where the sweep is planned and carried by every chunk, so that workers of another kind write where the planner looks.
+        Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
         """
         device = (jax.default_backend(), jax.local_device_count())
         facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.compiler, versions(), device]
@@ -50,7 +50,7 @@ class Program:
 class Chunk:
     """A block of runs: ``cells`` (values of the swept fields) x ``seeds``.
 
-    ``store`` is the folder of its shard, if any; ``group``: most runs at once under ``vmap``, 0 for all of them.
+    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once under ``vmap``, 0 for no limit.
     """
 
     program: Program

@@ -105,7 +105,7 @@ def observables(
         raise UsageError("recorded 'status': the name is taken; give status=... to jd.observables")
     for name, value in (assumed or {}).items():
         if jnp.ndim(value):
-            raise UsageError(f"assumed {name!r} has shape {jnp.shape(value)}: an assumption bounds one number a run")
+            raise UsageError(f"assumed {name!r} has shape {jnp.shape(value)}: an assumption bounds one number per run")
     fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
     others = wrap("recorded", recorded), wrap("assumed", assumed)
     return Observables(predicted_, measured_, *others, jnp.asarray(status, jnp.int32), fixed)

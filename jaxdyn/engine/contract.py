@@ -1,4 +1,4 @@
-"""What a verdict rests on, beside the data: evidence, assumptions, and where bounds come from."""
+"""What a verdict rests on besides the data: evidence, assumptions, and where bounds come from."""
 
 from __future__ import annotations
 

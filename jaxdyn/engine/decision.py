@@ -1,4 +1,4 @@
-"""What a judged claim comes to: the decision, how its controls and rivals fared, and the table of teeth."""
+"""The decision on a claim, the outcomes of its controls and rivals, and which check rejects which of them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def decision_from(saved: Mapping[str, Any]) -> Decision:
     """A decision from its fields as JSON gives them back (:func:`dataclasses.asdict`), but for a failure.
 
     Raises:
-        ValueError: fields that are none of a decision's.
+        ValueError: fields that a decision does not have.
     """
     try:
         outcomes = {k: [Outcome(**{**o, "checks": _checks_from(o["checks"])}) for o in saved[k]] for k in ("controls", "rivals")}

@@ -45,7 +45,7 @@ class Check:
         name: what is compared.
         value: the number compared; of several, the worst.
         bound: a number, or ``(low, high)``, one of which may be infinite.
-        passed: True, False, or None where the interval lies astride the bound.
+        passed: True, False, or None where the interval straddles the bound.
         worst: coordinates of the worst entry.
         interval: where the value lies, if it is estimated from runs.
         gate: whether this is a gate: if it fails, the claim is inconclusive.
@@ -145,7 +145,7 @@ def interval_within(
     high: float | None = None,
     runs: Any = None,
 ) -> Check:
-    """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, astride is undecided.
+    """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, straddling is undecided.
 
     Args:
         name: what is estimated.
@@ -197,7 +197,7 @@ def mean_within(
 
     Args:
         name: what is averaged.
-        values: one number a run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
+        values: one number per run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
         over: the axes of the runs.
         low: lower bound; None: none.
         high: upper bound; None: none.
@@ -226,7 +226,7 @@ def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], h
 
     Args:
         name: what the deviation is of.
-        squares: one number a run, best a mean over several entries; other axes as in :func:`mean_within`.
+        squares: one number per run, best a mean over several entries; other axes as in :func:`mean_within`.
         over: the axes of the runs.
         high: upper bound of the root.
         level: probability that all intervals hold together.

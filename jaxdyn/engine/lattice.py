@@ -61,7 +61,7 @@ def start(dims: int, cells: int) -> tuple[list[Leaf], list[Point]]:
 def more(
     leaves: Sequence[Leaf], labels: Mapping[Point, str], count: int, border: tuple[str, str]
 ) -> tuple[list[Leaf], list[Point]]:
-    """Leaves and so many new points of the next round, fewer when the lattice is used up.
+    """Leaves and ``count`` new points of the next round, fewer when the lattice is used up.
 
     First leaves at the border are cut, then others with several labels; what room is left goes to their parts, on trial, and then
     to leaves of one label, where islands may be.
@@ -69,7 +69,7 @@ def more(
     Args:
         leaves: as they are.
         labels: of all points so far.
-        count: how many points to ask.
+        count: number of points to judge next.
         border: two labels: what lies between them is cut first.
     """
     current, requested = set(leaves), dict[Point, None]()

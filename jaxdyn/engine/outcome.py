@@ -1,4 +1,4 @@
-"""What a verification comes to: the conclusion on one claim, what its programs cost, and the claim's entry in JSON."""
+"""The outcome of a verification: the conclusion on one claim, the cost of its programs, and the claim's entry in JSON."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OUTCOMES = {True: "passed", False: "failed", None: "undecided"}
 
 @dataclasses.dataclass(frozen=True)
 class Conclusion:
-    """What follows from a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
+    """The judgement of a claim's data: the decision, the map over the fields of ``--by``, and its figure (HTML) if drawn."""
 
     decision: Decision
     by: list[dict[str, Any]] | None = None
@@ -76,7 +76,7 @@ class Verified:
 
     @property
     def gates(self) -> list[Check]:
-        """What had to be true of the runs before the statement speaks."""
+        """The conditions that the runs must meet before the statement is judged."""
         return self.conclusion.decision.gates
 
     @property

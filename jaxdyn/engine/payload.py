@@ -1,4 +1,4 @@
-"""The JSON object of a whole verification: what ``--json`` prints, what is stored, and what the report is made from."""
+"""The JSON object of a whole verification: what ``--json`` prints, what is stored, and from which the report is built."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def environment() -> dict[str, Any]:
 
 
 def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
-    """All claims of a call, and what the different programs behind them cost.
+    """All claims of a call, and the cost of the programs behind them.
 
     ``runs`` of a claim are its own; ``runs`` of the whole are all different runs, those of controls included.
     """

@@ -1,6 +1,6 @@
 """What tracing reveals about programs: shipped for the programs of the theories, kept in the user's cache folder for others.
 
-So planning traces nothing that was traced before. The shipped file, ``probes.json``, is written by :mod:`jaxdyn.maintain.shipped`.
+So nothing is traced twice for planning. The shipped file, ``probes.json``, is written by :mod:`jaxdyn.maintain.shipped`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _shipped() -> dict[str, dict[str, Any]]:
 
 
 def shipped_key(program: Program) -> str:
-    """A program whatever the versions of libraries: they change chunk sizes at most."""
+    """The key of a program in the shipped file, without the versions of libraries: these change at most the sizes of chunks."""
     facts = repr((str(program.trial), source_hash(program.trial), program.static))
     return hashlib.sha256(facts.encode()).hexdigest()[:20]
 

@@ -31,19 +31,19 @@ from jaxdyn.status import DIVERGED, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
-LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little beside what surrounds it
-STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: with more, what is kept leaves the cache
+LIGHT = 50_000  # multiply-adds of a matrix product up to which it costs little compared with its surroundings
+STEP_BYTES = 24 * 2**20  # of all values of a step, fused or not, over the runs at once: beyond, intermediate values leave the cache
 FEWEST = 8  # runs at once under ``vmap``, however large
 SHORT = 64  # iterations below which a loop is over the layers of a network, not over steps of training
 
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
-# One LLVM module a program: the workers fill the cores, and several modules cost 5% more (light: 15-20%).
+# One LLVM module per program: the workers fill the cores, and several modules cost 5% more (light: 15-20%).
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 COMPILERS: dict[str, dict[str, Any]] = {
     "full": {},
     "quick": QUICK,  # compiles 20-65% faster, runs as fast
-    "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # 20-40% less again, may run slower
+    "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
 
 __all__ = ["COMPILERS", "MAP_RUNS", "probe", "run_chunk", "use_compilation_cache"]

@@ -15,7 +15,7 @@ from jaxdyn.errors import Inconclusive, UsageError
 __all__ = ["blend", "judged", "obstacle", "rejects", "same_seeds", "scale", "smallest"]
 
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
-STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: with ε = 1 no prediction is left, of which some judges can say nothing
+STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: ε = 1 leaves no prediction, which some judges cannot decide on
 
 
 def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
@@ -25,7 +25,7 @@ def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Chec
         Inconclusive: the judge cannot decide on these data.
         UsageError: the judge returned anything but a list of checks.
     """
-    # a judge meets zeros, NaN runs and distorted data by design; checks fail on NaN
+    # judges are run on zeros, NaN runs and distorted data by design; checks fail on NaN
     # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
     with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
         try:

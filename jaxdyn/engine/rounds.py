@@ -1,7 +1,7 @@
 """One round of a map: the runs of its cells, and what the claim's judge says of each.
 
-Workers of this machine judge as well as run: for a cheap trial the judge, asked again for every rival, is most of the work. They
-find the claim again by its id, since judges do not travel; a claim of this process alone is judged here.
+Workers of this machine judge as well as run: for a cheap trial the judge, called again for every rival, takes most of the time.
+They find the claim again by its id, since judges cannot be pickled; a claim that exists in this process alone is judged here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Rounds", "judged_cell"]
 
 Values: TypeAlias = "dict[str, Any]"
 Entry: TypeAlias = "dict[str, Any]"
-PARTS = 2  # chunks of a round for each worker: in the first round one of them is waited for, until the program is compiled
+PARTS = 2  # chunks of a round per worker; in the first round the others wait for one of them, which compiles the program
 
 
 @dataclasses.dataclass
@@ -87,7 +87,7 @@ class Rounds:
 
 
 def judged_cell(claim: Claim, data: xr.Dataset, values: Values) -> Entry:
-    """The entry of one cell: its verdict, whether a run is inside of what the claim assumes, and the means of that."""
+    """The entry of one cell: its verdict, whether a run meets the assumptions, and the means of the assumed quantities."""
     assumed = {a.name: float(data[f"assumed_{a.name}"].mean()) for a in claim.assumes if f"assumed_{a.name}" in data}
     inside = bool(((data.status == OK) & ~outside(claim, data)).any())
     judged = claim if inside else dataclasses.replace(claim, assumes=())

@@ -35,7 +35,7 @@ class Request:
         return ", ".join(map(str, self.seeds))
 
     def attributes(self) -> dict[str, str]:
-        """What a Dataset that leaves jaxdyn should say of itself; words only, so that every file format takes them."""
+        """Provenance of a Dataset that leaves jaxdyn; strings only, so that every file format takes them."""
         settings = {row["name"]: row["value"] for row in field_table(self.grid)}
         return {
             "trial": ref_to(self.trial).title,
@@ -53,7 +53,7 @@ class Runs:
 
     @staticmethod
     def program_key(program: Program) -> tuple[Any, ...]:
-        """What tells one program's runs from another's, however they are executed."""
+        """What distinguishes the runs of different programs, however they are executed."""
         return program.trial, program.setting, program.static
 
     @classmethod

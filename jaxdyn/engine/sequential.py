@@ -1,4 +1,4 @@
-"""A chunk whose runs go one after another: how many there are is traced, so chunks of all shapes share one compiled program."""
+"""Chunks whose runs go one after another: their number is traced, so chunks of all shapes share one compiled program."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ ROOM = 2**26  # bytes of the results for which there is room, if a chunk does no
 
 
 def room_for(shapes: Any, most: int) -> int:
-    """For how many runs a program has room: as many as chunks have at most, unless the results of a run are large."""
+    """Number of runs for which a program has room: that of the largest chunk, unless the results of a run are large."""
     size: int = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(shapes))
     return max(1, min(most, ROOM // max(1, size)))
 
 
 def make_block(one: Callable[[Any, Any], Any], shapes: Any, room: int) -> Callable[[Any, Any, Any], Any]:
-    """A device's function of its share: cell after cell for each seed, the results in the first places of ``room``.
+    """A device's function of its share: cell after cell for each seed; the results fill the first of ``room`` places.
 
     Args:
         one: ``(swept values, seed) -> results`` of one run.

@@ -1,4 +1,4 @@
-"""Stored results: one netCDF shard a chunk, content-addressed, written atomically, checked on reading.
+"""Stored results: one netCDF shard per chunk, content-addressed, written atomically, checked on reading.
 
 A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done.
 Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
@@ -89,7 +89,7 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold a folder's lock; its holder is named in a file beside it, since a locked file cannot be read on some systems."""
+    """Hold a folder's lock; its holder is named in a second file, since a locked file cannot be read on some systems."""
     lock, owner = FileLock(path / LOCK), path / OWNER
     with _plain_errors(path):
         try:

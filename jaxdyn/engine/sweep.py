@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 __all__ = ["MEMORY", "MOST_SEEDS", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
-LONGEST = 60.0  # expected seconds of a chunk under ``map``: what a killed sweep can lose, and what waits for a free worker
+LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
 MEMORY = 2 * 2**30  # bytes of one chunk's working memory: fixed, so that chunk shapes do not depend on the moment
 MOST_SEEDS = 10**7
-PATIENCE = 0.5  # seconds between two looks at other work while chunks run
-POLL = (0.05, 5.0)  # seconds between two questions to a foreign future: at first, and at most
+PATIENCE = 0.5  # seconds between calls of ``meanwhile`` while chunks run
+POLL = (0.05, 5.0)  # seconds between polls of a future of another library: at first, and at most
 
 
 def sweep(
@@ -66,8 +66,8 @@ def sweep(
         cluster: any ``concurrent.futures.Executor``, e.g. of Dask, mpi4py or submitit; ``out`` must then be a shared folder.
         progress: see :mod:`jaxdyn.engine.progress`.
         memory: bytes that one chunk may need.
-        chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 every grid that has a run
-            finds it again.
+        chunk: the largest number of runs in a chunk, which is what a killed sweep can lose; with 1 a stored run is
+            found from every grid that contains it.
 
     Returns:
         Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
@@ -112,7 +112,7 @@ def plan(
         requests: the runs.
         store: folder of the shards; None keeps nothing.
         executor: as in :func:`sweep`.
-        quick: compile in less time what is not run for long.
+        quick: compile faster where the run itself is short.
         memory: bytes that one chunk may need.
         chunk: the largest number of runs in a chunk.
     """
@@ -142,7 +142,7 @@ def plan(
 
 
 def _once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
-    """What is wanted, without cells that are wanted with more seeds as well, these among them."""
+    """The requested runs without cells that are requested with a larger set of seeds as well."""
     groups: dict[Program, list[tuple[int, ...]]] = {}
     for program, seeds in wanted:
         groups.setdefault(program, []).append(seeds)
@@ -221,8 +221,8 @@ def execute(
         pool: any ``concurrent.futures.Executor``; None runs in this process.
         progress: a bar, updated after each chunk.
         finished: called with every job whose chunks are all done (or failed), the runs so far, and the job's entry of the result.
-        meanwhile: called after each chunk, and now and then while none finishes.
-        at_once: most chunks in the pool at a time, so that other work of the pool is not queued behind all of them; None: no limit.
+        meanwhile: called after each chunk, and regularly while none finishes.
+        at_once: upper limit on chunks in the pool at a time, so that other work is not queued behind all of them; None: no limit.
         compiled: programs that are in the compilation cache: none of their chunks waits for the first.
 
     Returns:
@@ -243,7 +243,7 @@ def execute(
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
     for job, chunk, outcome in _outcomes(todo, pool, at_once, meanwhile):
         if isinstance(costs.get(job.program), Failure):
-            continue  # a program that failed is over, whatever its other chunks do
+            continue  # ignore the remaining chunks of a failed program
         if isinstance(outcome, Failure):
             costs[job.program] = outcome
             left[job.program] = []
@@ -298,18 +298,18 @@ def _trial(chunk: Chunk) -> Any:
     return None
 
 
-Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that may follow when it is done
+Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that follow when it is done
 
 
 def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
-    """What a job begins with: all its chunks where its program is compiled, else the first, which the others follow."""
+    """The first chunks of a job: all of them where its program is compiled, else one, which the others wait for."""
     return [(job, chunk, ()) for chunk in chunks] if compiled else [(job, chunks[0], tuple(chunks[1:]))]
 
 
 def _outcomes(
     todo: list[Todo], pool: cf.Executor | None, at_once: int | None, meanwhile: Callable[[], None] | None
 ) -> Iterator[tuple[Job, Chunk, Result | dict[str, Any] | Failure]]:
-    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are left."""
+    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped."""
     queue: collections.deque[Todo] = collections.deque(todo)
     waiting: dict[Any, Todo] = {}
     while queue or waiting:
@@ -343,9 +343,9 @@ def _outcome_of(future: Any) -> Any:
 
 
 def wait_for_first(futures: Collection[Any], seconds: float | None = None) -> list[Any]:
-    """Those futures that are done, as soon as there is one; none if it takes longer than so many seconds.
+    """Those futures that are done, as soon as there is one; none after the given seconds.
 
-    Futures of some executors (submitit's jobs) are not ``concurrent.futures.Future``: these are asked now and then.
+    Futures of some executors (submitit's jobs) are not ``concurrent.futures.Future``: these are polled.
     """
     if all(isinstance(future, cf.Future) for future in futures):
         return list(cf.wait(futures, seconds, cf.FIRST_COMPLETED).done)

@@ -35,12 +35,12 @@ class Task:
 
     @property
     def narrowed(self) -> bool:
-        """Whether the caller may have taken away what the judge needs: overridden fields, or fewer seeds than the claim's own."""
+        """Whether the judge may lack data: fields were overridden, or there are fewer seeds than the claim's own."""
         return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
 
     @property
     def recorded(self) -> bool:
-        """Whether these are the runs on which what a measured claim has found was recorded: its own quick grid."""
+        """Whether these are the runs on which a measured claim's values were recorded: its own quick grid."""
         return self.scale == "quick" and not self.overrides
 
     @property
@@ -65,7 +65,7 @@ class Task:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a call of verify will do."""
+    """All tasks of a call and the jobs that they share."""
 
     tasks: list[Task]
     jobs: list[Job]
@@ -78,7 +78,7 @@ class Plan:
 
     @property
     def done(self) -> int:
-        """Runs whose results are there already."""
+        """Runs whose results are stored."""
         return sum(c.runs for job in self.jobs for c in job.done)
 
     def seconds(self) -> float:
@@ -86,7 +86,7 @@ class Plan:
         return sum(self.job_seconds())
 
     def guessed(self) -> int:
-        """Programs that have not run at their size before, so that their expected seconds are a guess."""
+        """Number of programs that were never timed at their size, so that their expected seconds are a guess."""
         return sum(map(timings.guessed, self.jobs))
 
     def job_seconds(self) -> list[float]:

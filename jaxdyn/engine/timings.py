@@ -26,7 +26,7 @@ __all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "rem
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")
 TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
-NO_SIZES = ("every",)  # static numbers that make a run no longer
+NO_SIZES = ("every",)  # integer static fields that do not lengthen a run
 LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
 
 Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
@@ -41,7 +41,7 @@ class ProgramTimes(NamedTuple):
 
     compile_seconds: float
     run_seconds: float  # of one run
-    compiled: str = ""  # what was compiled last: it is in the compilation cache
+    compiled: str = ""  # what was compiled last, and is in the compilation cache
     again: float | None = None  # seconds to get it from there
 
 
@@ -86,7 +86,7 @@ def runs_within(seconds: float, program: Program) -> int:
 def _alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
 
-    A rough number, and too low where the cost grows faster than a size: minutes or days can be told from it.
+    A rough estimate, too low where the cost grows faster than a size: enough to tell minutes from days.
     """
     own = dict(program.static)
     candidates: list[tuple[int, float, Times]] = []
@@ -132,7 +132,7 @@ def calibrate() -> float:
 
 
 def program_name(program: Program) -> str:
-    """How the files of times call a program: its trial and its static fields."""
+    """The key of a program in the files of times: its trial and its static fields."""
     return f"{program.trial.title} {program.static}"
 
 
@@ -159,7 +159,7 @@ def expected(job: Job) -> float:
 
 
 def guessed(job: Job) -> bool:
-    """Whether a program that is still to run has not run at its size before, here or on the reference machine."""
+    """Whether a program with runs left to do was never timed at its size, here or on the reference machine."""
     left = any(c not in job.done for c in job.chunks)
     return left and program_name(job.program) not in _measured() and program_name(job.program) not in _reference()
 
@@ -173,7 +173,7 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             name, compiled, seconds = program_name(job.program), _compiled(job), cost["compile_seconds"]
             old = times.get(name, ProgramTimes(0.0, 0.0))
             again = seconds if old.compiled == compiled else None
-            # a compilation that the cache answered is no measure of one
+            # a compilation answered by the cache does not measure compilation
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
         atomic_write(_file(), json.dumps(times))

@@ -1,8 +1,8 @@
 r"""Where a claim stops holding: its judge on every point of a plane of settings, more points where the verdict changes.
 
-A point is judged as a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are worlds of
-their own and not asked at every point. Runs outside the assumptions are left out; where no run is inside, all of them are judged:
-one sees where a theorem holds beyond what it assumes, and where it does not within.
+A point is judged as a cell of ``--by``: gates, checks, and rivals, which the checks must reject there too. Controls are other
+settings and are not judged at every point. Runs outside the assumptions are left out; where no run is inside, all are judged:
+this shows where a theorem holds beyond its assumptions, and where it fails within them.
 
 Where both axes are logarithmic, the border between "upheld" and "refuted" is fitted by a power law (:mod:`jaxdyn.engine.border`).
 """
@@ -148,7 +148,7 @@ def _value(cell: Mapping[str, Any], name: str) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Survey:
-    """What a map asks: the claim, its axes, how many cells at most, and all that is the same for every cell.
+    """The request for a map: the claim, its axes, the upper limit on judged cells, and all that is the same for every cell.
 
     ``load``: files among which the claim is found by its id; None for a claim that was given itself.
     """
@@ -204,7 +204,7 @@ def prepare(
     overrides: Mapping[str, Any] | None = None,
     load: Sequence[str | Path] = (),
 ) -> Survey:
-    """Check what a map is asked for.
+    """Check the request for a map.
 
     Raises:
         UsageError: an unknown claim, field or scale, no or more than two axes, values that are not allowed, too few cells.
@@ -234,7 +234,7 @@ def prepare(
     if cells < least:
         raise UsageError(f"cells={cells} is not allowed: this map begins with {least}")
     for values in survey.first():
-        survey.request(values)  # values that the setting refuses are told before anything runs
+        survey.request(values)  # values that the setting refuses raise before anything runs
     return survey
 
 
@@ -255,7 +255,7 @@ def map_claim(
     Args:
         claim: an id, or a ``Claim`` of your own.
         over: one or two fields: ``(low, high)``, ``(low, high, "log")``, or a list of values, each of them a row of the map.
-        cells: how many points at most.
+        cells: upper limit on judged cells.
         scale: ``quick`` or ``paper``: which grid all other fields come from.
         seeds: how many, or which; default: the claim's own.
         out: folder for the runs' shards; None keeps nothing.
@@ -311,7 +311,7 @@ def run_survey(survey: Survey, *, store: Path | None, pool: cf.Executor | None, 
 def explore(survey: Survey, judge: Judging) -> tuple[list[dict[str, Any]], list[tuple[Values, Values]]]:
     """Cells of all rounds, and the pairs of neighbours between which the border lies.
 
-    Every round asks for as many cells as the first, so that the same programs serve; one that would exceed the number of cells is
+    Every round asks for as many cells as the first, so that the same programs serve; a round that would exceed the limit is
     left out.
     """
     rows, dims = survey.listed, len(survey.ranges)

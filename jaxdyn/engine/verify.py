@@ -97,7 +97,7 @@ def verify_many(
         fields: overrides of the setting; every selected claim must have them.
 
     Returns:
-        One :class:`Verified` a claim, in the order given.
+        One :class:`Verified` per claim, in the order given.
 
     Raises:
         UsageError: a pattern that matches nothing, an unknown field or value.
@@ -182,7 +182,7 @@ def run_plan(
     concluded: Callable[[Verified], None] | None = None,
     at_once: int | None = None,
 ) -> list[Verified]:
-    """Run a plan and judge each claim as soon as its runs are there.
+    """Run a plan and judge each claim as soon as its runs are done.
 
     Args:
         plan_: from :func:`make_plan`.
@@ -190,10 +190,10 @@ def run_plan(
         progress: a bar, updated after each chunk.
         conclude: judges one claim; may hand the work to other processes and return a future.
         concluded: called with every outcome as it is reached; what it raises ends the call.
-        at_once: most chunks in the pool at a time; see :func:`jaxdyn.engine.sweep.execute`.
+        at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.sweep.execute`.
 
     Returns:
-        One :class:`Verified` a claim, in the plan's order.
+        One :class:`Verified` per claim, in the plan's order.
     """
     keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
     waiting = {i: set(k) for i, k in enumerate(keys)}
@@ -292,7 +292,7 @@ def _cost(program: Program, costs: Mapping[Program, Any]) -> Cost:
 
 
 def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
-    """The conclusion of another process; one that cannot travel (an odd value in a check, say) is the claim's own error."""
+    """The conclusion of another process; one that cannot be pickled (a value in a check, say) is an error of the claim."""
     try:
         return future.result()
     except cf.BrokenExecutor:
@@ -304,7 +304,7 @@ def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
 def _outcome(
     task: Task, runs: Runs, conclude: Concluding
 ) -> tuple[Conclusion | cf.Future[Conclusion], xr.Dataset | None, dict[str, xr.Dataset]]:
-    """The conclusion (or its future) and the data; observables that fit no Dataset are the claim's own error."""
+    """The conclusion (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
     except Exception as error:

@@ -41,7 +41,7 @@ def adam_direction(
         b2: decay of the second.
         eps: the number added to the root.
         epsilon: "raw" or "corrected", the root to which it is added.
-        stored: the moments' dtype: the parameter's, float32, or blocks of one byte a number (:mod:`jaxdyn.optim.blocks`).
+        stored: the moments' dtype: the parameter's, float32, or blocks of one byte per number (:mod:`jaxdyn.optim.blocks`).
             They are calculated in float32 at least.
 
     Raises:

@@ -35,7 +35,7 @@ Dims = Callable[[PyTree], PyTree] | PyTree
 def hidden_matrices(params: PyTree) -> PyTree:
     """The last two axes of every parameter that has two, but None for embeddings, read-outs, norms, positions and biases.
 
-    They are told by their names (:data:`EXCLUDED`). Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are
+    They are recognised by their names (:data:`EXCLUDED`). Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are
     projected.
     """
 

@@ -1,4 +1,4 @@
-r"""Optimizer states in one byte a number: in blocks of 256, each number is the nearest of 256 codes times the largest.
+r"""Optimizer states in one byte per number: in blocks of 256, each number is the nearest of 256 codes times the largest.
 
 The codes are spaced by magnitude: :math:`10^{i-6}` times the midpoints of :math:`2^i` equal cells of [0.1, 1], i = 0…6, of either
 sign, and 0 and 1; codes for numbers that are never negative have :math:`2^{i+1}` cells.
@@ -38,7 +38,7 @@ def codes(signed: bool) -> np.ndarray:
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Blocks:
-    """An encoded array: a byte a number (uint8), and the largest absolute value of every block (float32)."""
+    """An encoded array: one byte per number (uint8), and the largest absolute value of every block (float32)."""
 
     code: Any
     largest: Any

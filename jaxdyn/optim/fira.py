@@ -119,7 +119,7 @@ def _scaled(
     *,
     inside: bool,
 ) -> optax.GradientTransformation:
-    """The limited direction, and (``inside``) beside it the inner update within the basis."""
+    """The limited direction, and (``inside``) in addition the inner update within the basis."""
     start, step = project(subspace, every=every, dims=dims, key=key)
 
     def init(params: PyTree) -> LimitedState:

@@ -143,7 +143,7 @@ def project(
 
 def _check_period(every: int | Int[Array, ""] | None, lazy: Lazy | None) -> None:
     if isinstance(every, int) and every < 1:
-        raise UsageError(f"every={every} is not allowed: a basis is kept for at least one step")
+        raise UsageError(f"every={every} is not allowed: a basis stays for at least one step")
     if every is None and lazy is not None:
         raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
 
@@ -186,7 +186,7 @@ def galore(
         every: T. It may be traced, and steps be vmapped: bases are found once every T steps (:mod:`jaxdyn.optim.periodic`).
         scale: :math:`\alpha`.
         moments: of the inner state, when a basis is found: "keep" (as published), "reset" (zero; the count of Adam's correction
-            goes on), or "rotate": :math:`M \leftarrow P_{new}^\top P_{old} M`, and with squared entries for the second moment.
+            continues), or "rotate": :math:`M \leftarrow P_{new}^\top P_{old} M`, and with squared entries for the second moment.
         dims: which leaves are matrices, and how (:mod:`jaxdyn.optim.axes`).
         key: of random bases.
         finder: another way to a basis, e.g. :func:`golore`.

@@ -1,8 +1,8 @@
 r"""Training in which a stack of equal layers is updated during backpropagation, so that the gradient of one layer exists at a time.
 
 Going back, layer l's gradient is found from its input and what comes from above; the optimizer takes it at once, the weights are
-overwritten, and only :math:`\partial L / \partial x_l` goes on. The steps are those of an update after backpropagation: layer l's
-gradient needs the weights of layers above and of its own, which it gets before they are overwritten.
+overwritten, and only :math:`\partial L / \partial x_l` is passed down. The steps are those of an update after backpropagation:
+layer l's gradient needs the weights of layers above and of its own, which it gets before they are overwritten.
 Source: the per-layer updates of arXiv:2403.03507, section 4.3 (there: hooks); arXiv:2306.09782 (LOMO), algorithm 1.
 """
 
@@ -40,7 +40,7 @@ def layerwise(net: Layers, tx: optax.GradientTransformation) -> tuple[Callable[.
     """Start and step of training; donate the state to the step, else the weights exist twice.
 
     ``tx`` sees one layer at a time, and the other weights as a tree of their own: clipping by the norm of the whole gradient, or
-    whatever else mixes layers, is another optimizer here.
+    whatever else mixes layers, becomes a different optimizer here.
 
     Returns:
         ``start(rest, stack) -> State`` and ``step(state, *data) -> (state, loss)``.

@@ -72,7 +72,7 @@ def relora(
     dims: Dims = hidden_matrices,
     key: PRNGKeyArray | None = None,
 ) -> optax.GradientTransformation:
-    """LoRA whose product is merged into the weights every so many steps: the factors start afresh, and the moments are pruned.
+    """LoRA whose product is merged into the weights every ``every`` steps: the factors start afresh, and the moments are pruned.
 
     The rate's second warm-up is the schedule's work. Source: arXiv:2307.05695, algorithm 1 (99% of the moments, those of smallest
     magnitude, are zeroed). Departure: both moments are pruned where the first one is small; pruned apart, as in the released code,
@@ -181,7 +181,7 @@ def _factored(
     every: int | Array | None,
     prune: float,
 ) -> optax.GradientTransformation:
-    """LoRA, with merges every so many steps if there are any."""
+    """LoRA, merged every ``every`` steps; None: never."""
     if rank < 1 or not 0 <= prune <= 1:
         raise UsageError(f"rank={rank}, prune={prune} is not allowed: rank is at least 1, prune a share")
     s = alpha / rank

@@ -46,7 +46,7 @@ class Bytes(NamedTuple):
 
     @property
     def states(self) -> int:
-        """What the optimizer holds besides the weights: moments and bases."""
+        """The optimizer's state: moments and bases."""
         return self.moments + self.bases
 
     @property
@@ -63,7 +63,7 @@ class Plan:
         method: one of :data:`METHODS`; the factors of ``lora`` and ``low_rank`` count as weights.
         rank: of bases and factors.
         side: GaLore's, see :class:`jaxdyn.optim.subspace.Subspace`.
-        moments: dtype of Adam's moments; None: each parameter's own; "8bit": blocks of one byte a number.
+        moments: dtype of Adam's moments; None: each parameter's own; "8bit": blocks of one byte per number.
         bases: dtype of bases; None: each parameter's own.
     """
 

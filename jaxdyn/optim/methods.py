@@ -33,7 +33,7 @@ class Method(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Options:
-    """What the methods share; each takes from it what it has.
+    """The options of all methods; each method reads those that it has.
 
     Args:
         rank: of bases and factors.
@@ -100,7 +100,7 @@ def _apollo(o: Options, places: dict[str, Any], rank: int, scale: float, tensor:
 
 
 def _relora(o: Options, lr: Any, places: dict[str, Any]) -> optax.GradientTransformation:
-    require(o, o.every is not None, "ReLoRA merges every so many steps", "every")
+    require(o, o.every is not None, "ReLoRA needs a number of steps between merges", "every")
     return relora(_factors(o, lr), o.rank, every=o.every, alpha=o.alpha, **places)
 
 

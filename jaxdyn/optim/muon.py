@@ -36,7 +36,7 @@ def polar(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
 def newton_schulz(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
     r"""The authors' five quintic steps, :math:`X \leftarrow aX + (bA + cA^2)X` with :math:`A = XX^\top`, from :math:`G / \|G\|_F`.
 
-    Not the polar factor: singular values end between 0.6 and 1.2, those far below the norm less. Source: the paper's code.
+    Not the polar factor: singular values end between 0.6 and 1.2, those far below the norm lower. Source: the paper's code.
     The products are those of the shorter side: :math:`(XX^\top)X = X(X^\top X)`.
     """
     x = g / (jnp.linalg.norm(g) + 1e-7)

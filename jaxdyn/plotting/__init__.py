@@ -1,4 +1,4 @@
-"""Figures: helpers for claims' ``plot`` functions, legends beside the data, and ``render``, which makes one compact SVG."""
+"""Figures: helpers for claims' ``plot`` functions, legends placed off the data, and ``render``, which makes one compact SVG."""
 
 from jaxdyn.plotting.caption import describe
 from jaxdyn.plotting.finish import finish

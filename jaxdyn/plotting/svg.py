@@ -58,7 +58,7 @@ def _drop(node: ElementTree.Element, tag: str) -> None:
 
 
 def _inherit(root: ElementTree.Element) -> None:
-    """Styles of uses without what the used symbol says itself or the whole figure says already."""
+    """Remove from each use the styles that its symbol or the whole figure sets already."""
     defined = {node.attrib["id"]: _rules(node) for node in root.iter() if "id" in node.attrib}
     for use in root.iter("use"):
         own = defined.get(use.attrib["href"][1:], set()) | {f"fill: {INK}"}

@@ -129,7 +129,7 @@ class Reading:
 class Record(NamedTuple):
     """What is observed at one step."""
 
-    loss: Float[Array, ""]  # validation cross-entropy, nats a word
+    loss: Float[Array, ""]  # validation cross-entropy, nats per word
     entropy: Float[Array, " L"]  # of a query's attention, nats, mean over validation windows and positions
     stable_rank: Float[Array, " L"]  # of the lower matrix of each MLP
     cosine: Float[Array, " L+1"]  # mean |cos| of the most frequent words' embeddings, then of what each MLP writes
@@ -183,7 +183,7 @@ def build(s: Reading, key: PRNGKeyArray, shape: nn.Shape | None = None) -> Built
         cosine = jnp.concatenate([nn.mean_cosine(state.params["embed"][:FREQUENT])[None], written])
         return Record(measured.loss, measured.entropy, metrics.stable_rank(blocks["inner"]), cosine)
 
-    start = jax.jit(lambda k: train.init(tx, net.init(k)))(k_init)  # one program, not one an operation
+    start = jax.jit(lambda k: train.init(tx, net.init(k)))(k_init)  # one program, not one per operation
     return Built(net, language.make_step(net, tx, s.length), start, (columns, k_drop), observe)
 
 

@@ -21,7 +21,7 @@ __all__ = ["LEVELS", "load", "read", "topics"]
 
 LEVELS = ("words", "bytes", "bpe")
 LAYOUTS = ("{}.txt", "wiki.{}.tokens", "wiki.{}.raw")
-LINE = 10**7  # bytes; a longer line is data or markup rather than text, and would be held as words at once
+LINE = 10**7  # bytes; a longer line is data or markup rather than text, and would be split into words as a whole
 MARK = b"\xef\xbb\xbf"  # some editors write it at the start of a file; it is not part of the text
 
 
@@ -36,8 +36,8 @@ def read(path: str | os.PathLike, level: str = "words", max_words: int | None = 
     Args:
         path: a folder with train.txt, valid.txt and test.txt, or the same parts as wiki.train.tokens or wiki.train.raw; or a file.
         level: "words", by :func:`~jaxdyn.text.split_words`; "bytes", the 256 bytes of UTF-8; or "bpe", byte-pair encoding.
-        max_words: how many of the most frequent words are kept beside ``<unk>``, all if not given; with "bpe" the number of pieces
-            (1024).
+        max_words: how many of the most frequent words are kept in addition to ``<unk>``, all if not given; with "bpe" the number of
+            pieces (1024).
 
     Raises:
         UsageError: if the level or ``max_words`` is not allowed, a file or part is missing, cannot be read, is empty, too short,

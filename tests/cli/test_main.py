@@ -501,7 +501,7 @@ def test_help_is_in_plain_sentences(capsys):
         assert capsys.readouterr().out.count(".\n") > 1
     with pytest.raises(SystemExit):
         cli(["verify", "--help"])
-    assert "The runs beside a claim are its own" in " ".join(capsys.readouterr().out.split())
+    assert "The runs next to a claim are its own" in " ".join(capsys.readouterr().out.split())
 
 
 def test_version(capsys):

@@ -42,7 +42,7 @@ def test_named_counts_the_axes():
     ("fields", "message"),
     [
         ({"measured": {"z": 1.0}, "recorded": {"status": 1}}, "the name is taken; give status="),
-        ({"measured": {"z": 1.0}, "assumed": {"z": np.ones(2)}}, "an assumption bounds one number a run"),
+        ({"measured": {"z": 1.0}, "assumed": {"z": np.ones(2)}}, "an assumption bounds one number per run"),
     ],
 )
 def test_observables_that_would_clash_are_refused(fields, message):
