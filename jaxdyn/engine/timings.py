@@ -49,10 +49,8 @@ class ProgramTimes(NamedTuple):
 def _measured() -> dict[str, ProgramTimes]:
     """What programs cost on this machine."""
     try:
-        known = json.loads(_file().read_text())
-        return {
-            name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in known.items()
-        }
+        read = json.loads(_file().read_text()).items()
+        return {name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in read}
     except (OSError, ValueError, TypeError, AttributeError):
         return {}
 

@@ -186,8 +186,8 @@ def outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
     for assumption in claim.assumes:
         values = _assumed(assumption, ds)
         inside = inside & (values > assumption.low) & (values < assumption.high)
-    found: xr.DataArray = (ds.status == OK) & ~inside
-    return found
+    unmet: xr.DataArray = (ds.status == OK) & ~inside
+    return unmet
 
 
 def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
