@@ -129,12 +129,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"jaxdyn.{name}")
     if name == "__version__":
-        from importlib.metadata import PackageNotFoundError, version
-
-        try:
-            value: Any = version("jaxdyn")
-        except PackageNotFoundError:  # run from a folder of sources that was never installed
-            value = "0+unknown"
+        value: Any = import_module("jaxdyn.version").installed_version()
     elif name == "map":  # inside the engine the builtin keeps its name
         value = import_module("jaxdyn.engine.verdict_map").map_claim
     elif name in _HOME:

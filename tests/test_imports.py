@@ -13,7 +13,7 @@ import jaxdyn
 PACKAGE = Path(jaxdyn.__file__).parent
 LIBRARIES = ("data", "flow", "linalg", "metrics", "nn", "optim", "plotting", "sampling", "stats", "status", "text", "train")
 ABOVE = {  # part of the package -> parts that it never imports; "" is the front, ``import jaxdyn``
-    "engine": {"cli", "experiment", "maintain", "report", "testing", "theories"},
+    "engine": {"", "cli", "experiment", "maintain", "report", "testing", "theories"},
     **dict.fromkeys(LIBRARIES, {"", "cli", "experiment", "maintain", "report", "testing", "theories"}),
     "report": {"cli", "maintain"},
     "theories": {"cli", "maintain"},

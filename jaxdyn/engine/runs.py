@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from jaxdyn import __version__
 from jaxdyn.engine.chunk import Chunk, Program, Result, versions
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import Grid, field_table, split
 from jaxdyn.errors import UsageError
+from jaxdyn.version import installed_version
 
 __all__ = ["Request", "Runs"]
 
@@ -41,7 +41,7 @@ class Request:
             "trial": ref_to(self.trial).title,
             "settings": json.dumps(settings, default=str),
             "seeds": self.seed_range,
-            "versions": ", ".join(f"{name} {number}" for name, number in {"jaxdyn": __version__, **versions()}.items()),
+            "versions": ", ".join(f"{name} {number}" for name, number in {"jaxdyn": installed_version(), **versions()}.items()),
         }
 
 
