@@ -14,7 +14,7 @@ import shutil
 import sys
 import textwrap
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
@@ -57,7 +57,13 @@ def _parser() -> argparse.ArgumentParser:
         dest="command", required=True, metavar="{list,show,verify,map,new,report,completion}", parser_class=_Parser
     )
     load = _Parser(add_help=False)
-    load.add_argument("--load", action="append", default=[], metavar="FILE", help="Add the claims of a Python file of your own.")
+    load.add_argument(
+        "--load",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="Add the claims of a Python file of your own, or of the folder of a theory.",
+    )
     load.add_argument("--json", action="store_true", help="Print one JSON object; all other text goes to standard error.")
     load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
     patterns = _Parser(add_help=False)
@@ -171,7 +177,11 @@ def _list(args: argparse.Namespace) -> int:
 
     width = max(len(e["id"]) for e in entries)
     columns = max(80, shutil.get_terminal_size((120, 20)).columns)
+    theory = None
     for e in entries:
+        if e["theory"] != theory:
+            theory = e["theory"]
+            print(_heading(e), end="")
         runs, evidence = e["runs"], e["evidence"]
         counts = f"{runs['quick']:>6} runs quick, {runs['paper']:>7} paper"
         print(f"{e['id']:<{width}}  {e['expected']:<8}  {evidence:<7}  {counts}")
@@ -180,6 +190,12 @@ def _list(args: argparse.Namespace) -> int:
         print(f"    {e['home']}")
     print(plural(len(entries), "claim"), file=sys.stderr)
     return 0
+
+
+def _heading(entry: Mapping[str, Any]) -> str:
+    """Title and papers of a claim's theory as a line; empty for claims without a title page."""
+    papers = f" (arXiv {', '.join(entry['papers'])})" if entry["papers"] else ""
+    return f"{entry['theory']}: {entry['theory_title']}{papers}\n" if entry["theory_title"] != entry["theory"] else ""
 
 
 def _show(args: argparse.Namespace) -> int:

@@ -1,6 +1,4 @@
-"""Where claims are found: the packages under ``jaxdyn.theories``, a user's own files, and installed ``jaxdyn.claims`` entry points.
-
-A package has a title page, ``THEORY``, which names its topics; every topic has a ``CLAIMS`` tuple. A single file needs that alone.
+"""All claims by id: those of the theories in the library, of a user's own files, and of installed ``jaxdyn.claims`` entry points.
 
 The catalogue (what ``jaxdyn list`` prints) is shipped with the package, as ``catalogue.json``, and used as long as no source
 behind it has changed; what is not shipped is cached in the user's cache folder. So listing imports neither JAX nor any
@@ -13,21 +11,20 @@ import difflib
 import fnmatch
 import hashlib
 import importlib
-import importlib.util
 import json
-import pkgutil
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from importlib.metadata import entry_points
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxdyn.engine.theory import Paper, Theory
+from jaxdyn.engine import library
+from jaxdyn.engine.library import Source, Topic
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["all_claims", "catalogue", "home", "papers", "select", "select_ids", "shown", "theory", "write_shipped"]
+__all__ = ["all_claims", "catalogue", "home", "select", "select_ids", "topic", "write_shipped"]
 
 PACKAGE = Path(__file__).parents[1]
 THEORIES = PACKAGE / "theories"
@@ -36,6 +33,7 @@ DECIDES = (
     "claim",
     "contract",
     "edits",
+    "library",
     "ranges",
     "registry",
     "setting",
@@ -44,143 +42,85 @@ DECIDES = (
 )  # on which a catalogue's entries depend
 
 
-class Source(NamedTuple):
-    """A module with claims: its name for messages, the module, and its file where there are no topics."""
+class Found(NamedTuple):
+    """A claim that was found, the file of its ``CLAIMS``, and its topic, of a theory with topics."""
 
-    name: str
-    module: Any
+    claim: Claim
     file: str
+    topic: str | None
 
 
-_homes: dict[str, tuple[Claim, str]] = {}  # of all claims met in this process, by id
-_pages: dict[str, Theory] = {}  # title pages met in this process, by prefix
-
-
-def _packages() -> Iterator[str]:
-    for info in pkgutil.iter_modules(importlib.import_module("jaxdyn.theories").__path__):
-        yield info.name
-
-
-def _theories(names: Collection[str] | None = None) -> Iterator[Source]:
-    for name in sorted(_packages() if names is None else names):
-        module = importlib.import_module(f"jaxdyn.theories.{name}")
-        yield Source(name, module, str(module.__file__))
-
-
-def _installed() -> Iterator[Source]:
-    for point in entry_points(group="jaxdyn.claims"):
-        module = point.load()
-        yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
+_found: dict[str, Found] = {}  # all claims met in this process, by id
 
 
 def _others(load: Sequence[str | Path]) -> Iterator[Source]:
-    yield from _installed()
-    if load:
-        from jaxdyn.engine.reference import load_file
-
-        for path in load:
-            yield Source(str(path), load_file(path), str(path))
-
-
-def _topics(source: Source) -> Iterator[Source]:
-    """The modules with claims: those that the title page names, or the module itself."""
-    page = getattr(source.module, "THEORY", None)
-    if page is None or not page.topic_names:
-        yield source
-        return
-    for topic in page.topic_names:
-        name = f"{source.module.__name__}.{topic}"
-        found = importlib.util.find_spec(name)
-        if found is None:
-            raise UsageError(f"topic {topic!r} is not allowed: {source.name} has no module of that name")
-        module = importlib.import_module(f"{name}.claims" if found.submodule_search_locations is not None else name)
-        yield Source(f"{source.name}.{topic}", module, _from_root(Path(str(module.__file__))))
+    yield from library.installed()
+    yield from map(library.load, load)
 
 
 def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
+    claims: dict[str, Claim] = {}
+    for source in sources:
+        for topic in library.topics(source):
+            for claim in _claims(topic, source.prefix):
+                if claim.id in claims:
+                    raise _twins(claim.id, topic.name)
+                claims[claim.id] = claim
+                _found[claim.id] = Found(claim, _from_root(topic), topic.topic)
+    return claims
+
+
+def _claims(topic: Topic, prefix: str | None) -> Sequence[Claim]:
+    """The claims of a topic, each of which has its folder's prefix, or that of a shipped theory which it is about."""
     from jaxdyn.engine.claim import Claim
 
-    found: dict[str, Claim] = {}
-    for source in sources:
-        page = getattr(source.module, "THEORY", None)
-        prefix = source.module.__name__.rpartition(".")[2] if page is not None and page.topic_names else None
-        for topic in _topics(source):
-            claims = getattr(topic.module, "CLAIMS", None)
-            if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
-                raise UsageError(f"{topic.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
-            for claim in claims:
-                if claim.id in found:
-                    raise _twins(claim.id, topic.name)
-                found[claim.id] = claim
-                _homes[claim.id] = claim, topic.file
-                if page is not None:
-                    _pages[prefix or claim.theory] = page
-    return found
-
-
-def theory(prefix: str) -> Theory:
-    """The title page of a theory; claims without one have their prefix for a title."""
-    if prefix not in _pages:
-        installed = {source.module.__name__.rpartition(".")[2]: source for source in _installed()}
-        known = {**installed, **{source.name: source for source in _theories(set(_packages()) & {prefix})}}
-        page = getattr(known[prefix].module, "THEORY", None) if prefix in known else None
-        return page or Theory(title=prefix)
-    return _pages[prefix]
-
-
-def papers(prefix: str) -> tuple[Paper, ...]:
-    """The papers of a theory; a bare number is looked up among those that other theories declare.
-
-    Raises:
-        UsageError: a number that no theory declares.
-    """
-    wanted = theory(prefix).papers
-    if all(isinstance(paper, Paper) for paper in wanted):
-        return tuple(paper for paper in wanted if isinstance(paper, Paper))
-    pages = [*_pages.values(), *(getattr(s.module, "THEORY", None) for s in (*_theories(), *_installed()))]
-    declared = {p.arxiv: p for page in pages if page is not None for p in page.papers if isinstance(p, Paper)}
-    if missing := [str(paper) for paper in wanted if not isinstance(paper, Paper) and paper not in declared]:
-        raise UsageError(f"papers={missing[0]!r} of {prefix} is not allowed: no theory declares a jd.Paper of that number")
-    return tuple(paper if isinstance(paper, Paper) else declared[paper] for paper in wanted)
-
-
-def shown() -> list[str]:
-    """The claims whose figures the gallery shows, theory by theory."""
-    pages = [getattr(source.module, "THEORY", None) for source in (*_theories(), *_installed())]
-    return [name for page in pages if page is not None for name in page.shown]
+    claims = getattr(topic.module, "CLAIMS", None)
+    if not isinstance(claims, list | tuple) or not all(isinstance(c, Claim) for c in claims):
+        raise UsageError(f"{topic.name} has no CLAIMS list: put its jd.Claim objects into a list of that name")
+    if astray := [c.id for c in claims if prefix and c.theory != prefix and not library.is_shipped(c.theory)]:
+        raise UsageError(f"id={astray[0]!r} is not allowed: ids of claims in {topic.name} start with {prefix}.")
+    return claims
 
 
 def _twins(name: str, where: str) -> UsageError:
     return UsageError(f"two claims are called {name}; the second is in {where}")
 
 
-def _from_root(file: Path) -> str:
-    """A path from the folder that holds the package; another one as it is."""
-    return file.relative_to(PACKAGE.parent).as_posix() if file.is_relative_to(PACKAGE.parent) else str(file)
+def _from_root(topic: Topic) -> str:
+    """The file of a topic, from the folder that holds the package; a user's own as it was given."""
+    file = Path(topic.file)
+    ours = topic.topic is not None and file.is_relative_to(PACKAGE.parent)
+    return file.relative_to(PACKAGE.parent).as_posix() if ours else topic.file
 
 
 def home(claim: Claim) -> str | None:
     """The file of a claim, from the package's root where it is one of jaxdyn's; None for a claim that was made at a prompt."""
-    known = _homes.get(claim.id)
-    if known is not None and known[0] is claim:
-        return known[1]
+    found = _found.get(claim.id)
+    if found is not None and found.claim is claim:
+        return found.file
     from jaxdyn.engine.failure import shown_path, source_file
 
     file = source_file(claim.judge)
     return None if file is None or file.startswith("<") else shown_path(file)
 
 
+def topic(claim: Claim) -> str | None:
+    """The topic of a claim as its theory's title page names it; None for a claim of no theory."""
+    found = _found.get(claim.id)
+    return found.topic if found is not None and found.claim is claim else None
+
+
 def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None = None) -> dict[str, Claim]:
     """All claims by id.
 
     Args:
-        load: files with claims of a user's own.
+        load: files or folders with claims of a user's own.
         theories: folders of theories to import; None: all.
 
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
-    return _collect(source for sources in (_theories(theories), _others(load)) for source in sources)
+    return _collect(chain(library.shipped(theories), _others(load)))
 
 
 def select_ids(ids: Iterable[str], patterns: Sequence[str]) -> list[str]:
@@ -227,6 +167,9 @@ def _entry(claim: Claim) -> dict[str, Any]:
     return {
         "id": claim.id,
         "theory": claim.theory,
+        "theory_title": library.theory(claim.theory).title,
+        "papers": [paper.arxiv for paper in library.papers(claim.theory)],
+        "topic": topic(claim),
         "statement": claim.statement,
         "source": claim.source,
         "evidence": claim.evidence,
@@ -298,7 +241,7 @@ def _of_theories() -> list[dict[str, Any]]:
             return claims
     except (OSError, ValueError, KeyError, TypeError):
         pass  # sources that are being changed have no shipped catalogue
-    return _cached("theories", key, _theories())
+    return _cached("theories", key, library.shipped())
 
 
 def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
@@ -308,9 +251,9 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
     entries = _of_theories()
-    points = [f"{point.value} {point.dist and point.dist.version}" for point in entry_points(group="jaxdyn.claims")]
+    points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
     if points or load:
-        files = [file for path in load for file in (Path(path).resolve(), *sorted(Path(path).resolve().parent.glob("*.py")))]
+        files = [file for path in load for file in _files_beside(Path(path).resolve())]
         known = {entry["id"] for entry in entries}
         others = _cached("others", _hash([*_engine_files(), *files], *points, *map(str, load)), _others(load))
         for entry in others:
@@ -320,11 +263,18 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     return entries
 
 
+def _files_beside(path: Path) -> list[Path]:
+    """The sources on which a user's claims may depend: those below a folder, or a file and its neighbours."""
+    if path.is_dir() or path.name == "__init__.py":
+        return sorted((path if path.is_dir() else path.parent).rglob("*.py"))
+    return [path, *sorted(path.parent.glob("*.py"))]
+
+
 def write_shipped(target: Path = SHIPPED) -> int:
     """Write the catalogue that is shipped with the package; returns the number of claims."""
     from jaxdyn.engine.store import atomic_write
 
-    entries = _entries(_theories())
+    entries = _entries(library.shipped())
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # a claim a line, to be compared
     atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jaxdyn.engine import registry
+from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import EVIDENCE, provenance
 from jaxdyn.engine.registry import home
@@ -38,8 +38,8 @@ def table(claims: Sequence[Claim]) -> str:
     rows = ["| theory | papers | upheld | refuted | measured | claims |", "|---|---|--:|--:|--:|--:|"]
     for theory in dict.fromkeys(c.theory for c in claims):
         mine = [c for c in claims if c.theory == theory]
-        title = registry.theory(theory).title
-        links = ", ".join(f"[{p.arxiv}]({p.url})" for p in registry.papers(theory))
+        title = library.theory(theory).title
+        links = ", ".join(f"[{p.arxiv}]({p.url})" for p in library.papers(theory))
         name = f"`{theory}`" if title == theory else f"`{theory}` {title}"
         rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))
     rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts]))

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine import registry
+from jaxdyn.engine import library
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
@@ -56,7 +56,7 @@ def write(folder: Path, docs: Path) -> None:
     claims = {c["id"]: c for c in json.loads((folder / "result.json").read_text())["claims"]}
     figures = json.loads((folder / "figures.json").read_text())
     found = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
-    shown = registry.shown()
+    shown = library.shown()
     missing = [name for name in (*shown, *found) if name not in figures]
     if missing:
         raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")

@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from jaxdyn.engine import registry
+from jaxdyn.engine import library
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import maps, mathml, studies, words
@@ -209,12 +209,12 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
 
 def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
     """A theory: its papers, a paragraph, its counts, and its claims."""
-    about = registry.theory(theory)
+    about = library.theory(theory)
     return {
         "theory": theory,
         "anchor": _anchor(theory),
         "about": about,
-        "papers": registry.papers(theory),
+        "papers": library.papers(theory),
         "kinds": _kinds(claims),
         "headline": headline(claims),
         "claims": len(claims),

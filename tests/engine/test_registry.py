@@ -8,12 +8,12 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import theories
-from jaxdyn.engine import registry
+from jaxdyn.engine import library, registry
 from tests.engine.conftest import TOYS
 
 
 def test_the_catalogue_is_the_same_when_it_was_cached():
-    fresh = json.loads(json.dumps(registry._entries(registry._theories())))
+    fresh = json.loads(json.dumps(registry._entries(library.shipped())))
     for _ in range(2):
         assert json.loads(json.dumps(registry.catalogue())) == fresh
 
@@ -57,8 +57,9 @@ def one_theory(monkeypatch, tmp_path):
 def test_home_is_the_topic(one_theory):
     entries = registry.catalogue()
     assert {e["home"] for e in entries} == {str(one_theory / "chapter" / "deep.py")}
+    assert {(e["topic"], e["theory_title"]) for e in entries} == {("chapter.deep", "Invented")}
     (claim,) = registry.select(["invented.decay"])
-    assert registry.home(claim) == str(one_theory / "chapter" / "deep.py")
+    assert registry.home(claim) == str(one_theory / "chapter" / "deep.py") and registry.topic(claim) == "chapter.deep"
 
 
 def test_homes_of_the_package_start_at_its_root():

@@ -8,7 +8,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn import theories
-from jaxdyn.engine import registry, timings
+from jaxdyn.engine import library, registry, timings
 from jaxdyn.engine import verify as verify_module
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.reference import load_file
@@ -341,7 +341,7 @@ def test_the_catalogue_follows_installed_plugins(tmp_path, monkeypatch, toys):
         def load(self):
             return toys
 
-    monkeypatch.setattr(registry, "entry_points", lambda **group: [Point()])
+    monkeypatch.setattr(library, "entry_points", lambda **group: [Point()])
     assert "toy.decay" in {e["id"] for e in registry.catalogue()}
 
 

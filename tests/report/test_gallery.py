@@ -10,7 +10,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.engine import registry
+from jaxdyn.engine import library
 from jaxdyn.report import gallery
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,7 +21,7 @@ def folder(tmp_path):
     ds = xr.Dataset({"predicted_x": ("seed", [1.0, 2.0]), "measured_x": ("seed", [1.1, 2.1]), "status": ("seed", [0, 0])})
     svg = plotting.render(None, ds, label="a < b")
     named = re.findall(r"\(figures/([^)]+)\.svg\)", (DOCS / "findings.md").read_text())
-    names = [*registry.shown(), *named]
+    names = [*library.shown(), *named]
     claims = [{"id": n, "statement": "It holds.", "caption": "Axes.", "command": f"jaxdyn verify {n}"} for n in names]
     (tmp_path / "result.json").write_text(json.dumps({"claims": claims}))
     (tmp_path / "figures.json").write_text(json.dumps(dict.fromkeys(names, svg)))
@@ -34,16 +34,16 @@ def folder(tmp_path):
 def test_files_are_drawings_by_themselves(folder):
     gallery.write(folder, folder / "docs")
     files = sorted((folder / "docs" / "figures").glob("*.svg"))
-    assert {f.stem for f in files} >= set(registry.shown())
+    assert {f.stem for f in files} >= set(library.shown())
     root = ET.fromstring(files[0].read_text())
     assert root.tag == "{http://www.w3.org/2000/svg}svg" and float(root.get("width")) > 100
     page = (folder / "docs" / "gallery.md").read_text()
-    assert all(f"`jaxdyn verify {name}`" in page for name in registry.shown())
+    assert all(f"`jaxdyn verify {name}`" in page for name in library.shown())
 
 
 def test_a_figure_that_is_missing_is_named(folder):
     (folder / "figures.json").write_text("{}")
-    with pytest.raises(jd.UsageError, match=f"has no figure of {registry.shown()[0]}"):
+    with pytest.raises(jd.UsageError, match=f"has no figure of {library.shown()[0]}"):
         gallery.write(folder, folder / "docs")
 
 

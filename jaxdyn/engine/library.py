@@ -1,0 +1,200 @@
+"""The library: the theories that can be found, by their prefix, with title page, papers, maps and folder.
+
+A theory is a package with ``THEORY`` in its ``__init__.py``: one below ``jaxdyn.theories``, one that an installed ``jaxdyn.claims``
+entry point names, or a folder of a user's own. Reading title pages imports neither JAX nor NumPy.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Collection, Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jaxdyn.engine.theory import Paper, Theory
+from jaxdyn.errors import UsageError
+
+__all__ = ["Source", "Topic", "installed", "is_shipped", "load", "papers", "points", "shipped", "shown", "theory", "topics"]
+
+GROUP = "jaxdyn.claims"
+
+
+class Source(NamedTuple):
+    """A module with claims, or the package of a theory.
+
+    Args:
+        name: for messages.
+        module: with ``THEORY``, ``CLAIMS`` or both.
+        file: the module's; one of a user's own as it was given.
+    """
+
+    name: str
+    module: Any
+    file: str
+
+    @property
+    def page(self) -> Theory | None:
+        """Its title page, if it has one."""
+        page = getattr(self.module, "THEORY", None)
+        return page if isinstance(page, Theory) else None
+
+    @property
+    def prefix(self) -> str | None:
+        """The prefix that all its claims have, of a theory with topics: its folder's name."""
+        return self.module.__name__.rpartition(".")[2] if self.page is not None and self.page.topic_names else None
+
+    @property
+    def prefixes(self) -> set[str]:
+        """The prefixes for which its title page speaks."""
+        return {self.prefix} if self.prefix else {claim.theory for claim in getattr(self.module, "CLAIMS", ())}
+
+
+class Topic(NamedTuple):
+    """A module with a ``CLAIMS`` tuple: its name for messages, its name on the title page, the module, and its file."""
+
+    name: str
+    topic: str | None
+    module: Any
+    file: str
+
+
+_loaded: dict[Path, Source] = {}  # of a user's own, by file or folder
+
+
+def shipped(names: Collection[str] | None = None) -> Iterator[Source]:
+    """The theories below ``jaxdyn.theories`` in alphabetical order; all, or those of these names."""
+    theories = importlib.import_module("jaxdyn.theories")
+    found = (info.name for info in pkgutil.iter_modules(theories.__path__)) if names is None else names
+    for name in sorted(found):
+        module = importlib.import_module(f"jaxdyn.theories.{name}")
+        yield Source(name, module, str(module.__file__))
+
+
+def points() -> Iterable[EntryPoint]:
+    """Installed ``jaxdyn.claims`` entry points, not loaded."""
+    return entry_points(group=GROUP)
+
+
+def installed() -> Iterator[Source]:
+    """The modules and packages of installed entry points."""
+    for point in points():
+        module = point.load()
+        yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
+
+
+def load(path: str | Path) -> Source:
+    """A user's own file with claims, or folder with a title page.
+
+    Raises:
+        UsageError: it is missing, cannot be imported, or has the name of another package.
+    """
+    place = Path(path).resolve()
+    if place.is_dir() or place.name == "__init__.py":
+        place = place if place.is_dir() else place.parent
+        _loaded[place] = Source(str(path), _package(place, str(path)), str(path))
+    else:
+        from jaxdyn.engine.reference import load_file
+
+        _loaded[place] = Source(str(path), load_file(path), str(path))
+    return _loaded[place]
+
+
+def _package(folder: Path, shown: str) -> Any:
+    """The package in a folder, imported by the folder's name."""
+    if not (folder / "__init__.py").is_file():
+        raise UsageError(f"{shown} is not allowed: a folder of claims has an __init__.py with THEORY")
+    if str(folder.parent) not in sys.path:
+        sys.path.append(str(folder.parent))  # worker processes get the same path
+    module = _imported(folder.name, shown)
+    if Path(module.__file__ or "").resolve().parent != folder:
+        raise UsageError(f"{shown} is not allowed: another package is called {folder.name}")
+    return module
+
+
+def _imported(name: str, shown: str) -> Any:
+    """A module of a user's own; what it raises becomes one sentence."""
+    try:
+        return importlib.import_module(name)
+    except SyntaxError as error:
+        raise UsageError(f"{error.filename or shown}, line {error.lineno}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        raise UsageError(f"{shown} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def topics(source: Source) -> Iterator[Topic]:
+    """The modules with claims: those that the title page names, or the module itself.
+
+    Raises:
+        UsageError: a topic that the package does not have.
+    """
+    if source.page is None or not source.page.topic_names:
+        yield Topic(source.name, None, source.module, source.file)
+        return
+    for topic in source.page.topic_names:
+        name = _module_of(f"{source.module.__name__}.{topic}")
+        if name is None:
+            raise UsageError(f"topic {topic!r} is not allowed: {source.name} has no module of that name")
+        own = source.module.__name__ in {other.module.__name__ for other in _loaded.values()}
+        module = _imported(name, f"{source.name}.{topic}") if own else importlib.import_module(name)
+        yield Topic(f"{source.name}.{topic}", topic, module, str(module.__file__))
+
+
+def _module_of(topic: str) -> str | None:
+    """The module that holds a topic's claims: the topic itself, or ``claims`` where it is a folder."""
+    for name in (topic, f"{topic}.claims"):
+        try:
+            spec = importlib.util.find_spec(name)
+        except ModuleNotFoundError:
+            return None
+        if spec is None or spec.submodule_search_locations is None:
+            return name if spec is not None else None
+    return None
+
+
+def is_shipped(prefix: str) -> bool:
+    """Whether a theory below ``jaxdyn.theories`` has this prefix."""
+    places = importlib.import_module("jaxdyn.theories").__path__
+    return any(Path(place, prefix, "__init__.py").is_file() for place in places)
+
+
+def _named(prefix: str) -> Source | None:
+    """The theory of this prefix, if there is one with a title page."""
+    if is_shipped(prefix):
+        return next(shipped((prefix,)))
+    others = (*_loaded.values(), *installed())
+    return next((one for one in others if one.page is not None and prefix in one.prefixes), None)
+
+
+def theory(prefix: str) -> Theory:
+    """The title page of a theory; claims without one have their prefix for a title."""
+    source = _named(prefix)
+    return Theory(title=prefix) if source is None or source.page is None else source.page
+
+
+def papers(prefix: str) -> tuple[Paper, ...]:
+    """The papers of a theory; a bare number is looked up among those that other theories declare.
+
+    Raises:
+        UsageError: a number that no theory declares.
+    """
+    wanted = theory(prefix).papers
+    if all(isinstance(paper, Paper) for paper in wanted):
+        return tuple(paper for paper in wanted if isinstance(paper, Paper))
+    declared = {p.arxiv: p for page in _pages() for p in page.papers if isinstance(p, Paper)}
+    if missing := [str(paper) for paper in wanted if not isinstance(paper, Paper) and paper not in declared]:
+        raise UsageError(f"papers={missing[0]!r} of {prefix} is not allowed: no theory declares a jd.Paper of that number")
+    return tuple(paper if isinstance(paper, Paper) else declared[paper] for paper in wanted)
+
+
+def shown() -> list[str]:
+    """The claims whose figures the gallery shows, theory by theory."""
+    return [name for page in _pages() for name in page.shown]
+
+
+def _pages() -> list[Theory]:
+    every = (*shipped(), *installed(), *_loaded.values())
+    return [source.page for source in every if source.page is not None]
