@@ -28,8 +28,15 @@ def catalogue(claims: Sequence[Claim]) -> str:
     intro = f"{_count(claims)}. This page is generated from the claims themselves; `jaxdyn list` prints the same."
     parts = ["# Catalogue of claims", intro, "\n".join(contents)]
     for theory in theories:
-        parts += [f"## {theory}", *(_entry(c) for c in claims if c.theory == theory)]
+        parts += [f"## {theory}", *_about(theory), *(_entry(c) for c in claims if c.theory == theory)]
     return "\n\n".join(parts) + "\n"
+
+
+def _about(prefix: str) -> list[str]:
+    """A theory's title, paragraph and papers; nothing for claims without a title page."""
+    page = library.theory(prefix)
+    papers = [f"- [{p.title}]({p.url}), {p.authors}, {p.venue}" for p in library.papers(prefix)]
+    return [] if page.title == prefix else list(filter(None, (f"**{page.title}**", page.about, "\n".join(papers))))
 
 
 def table(claims: Sequence[Claim]) -> str:

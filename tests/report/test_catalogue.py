@@ -4,8 +4,12 @@ import json
 import re
 
 import jaxdyn as jd
+from jaxdyn.engine import library
+from jaxdyn.engine.registry import all_claims
 from jaxdyn.report import studies
 from jaxdyn.report.catalogue import catalogue
+
+EXAMPLE = "lyu"  # a small theory
 
 
 @jd.setting
@@ -66,3 +70,13 @@ def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     text = catalogue([jd.Claim(id=f"a.{name}", **common) for name in ("law", "other")])
     assert text.count("- At paper scale:") == 1
     assert "- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0)\n" in text
+
+
+def test_a_theory_is_introduced_by_its_title_page():
+    claim = next(iter(all_claims(theories={EXAMPLE}).values()))
+    text, page = catalogue([claim]), library.theory(EXAMPLE)
+    (first, *_) = library.papers(EXAMPLE)
+    assert (
+        f"## {EXAMPLE}\n\n**{page.title}**\n\n{page.about}\n\n- [{first.title}]({first.url}), {first.authors}, {first.venue}\n"
+        in text
+    )
