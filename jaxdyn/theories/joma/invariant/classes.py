@@ -17,10 +17,10 @@ from jaxdyn import train
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics import invariants as theory
 
-__all__ = ["DATA", "FORMS", "SAMPLES", "Classes", "build", "class_data", "fig2_trial"]
+__all__ = ["DATA", "DISTINCT", "FORMS", "SAMPLES", "Classes", "build", "class_data", "fig2_trial"]
 
 SAMPLES = 40  # records of a run after its start
-FORMS = ("constant", "moving", "exact")  # mean attention held constant, mean attention as it moves, exact bookkeeping
+FORMS = ("constant", "moving", "exact")  # constant mean attention, mean attention as it moves, exact bookkeeping
 DISTINCT = 10  # tokens whose frequency depends on the class
 DATA = ("gaussian", "random")
 Carry: TypeAlias = tuple[train.State, theory.Ledger, Float[Array, "m k"]]  # with the projected weights v
@@ -40,26 +40,25 @@ class Classes:
         lr: learning rate.
         init: standard deviation of weights and logits at the start.
         every: steps between two records; a run has 40 times as many.
-        tokens: of the vocabulary.
+        tokens: of the vocabulary; ten of them are distinct tokens.
         classes: number of classes, and of samples.
         dim: of the embeddings.
     """
 
     data: jd.Code = jd.code(*DATA)
     optimizer: jd.Code = jd.code(*model.OPTIMIZERS)
-    momentum: jd.Swept = 0.9
+    momentum: jd.Swept = jd.field(0.9, at_least=0, below=1)
     ratio: jd.Swept = 1.0
     tau: jd.Swept = 0.5
     lr: jd.Swept = 0.1
     init: jd.Swept = 0.01
     every: jd.Swept = 50.0
-    tokens: int = 20
+    tokens: int = jd.field(20, at_least=DISTINCT)
     classes: int = 20
     dim: int = 30
 
     def __post_init__(self) -> None:
-        jd.require(self, self.tokens >= DISTINCT, f"{DISTINCT} of the tokens are distinct tokens", "tokens")
-        jd.require(self, 0 <= self.momentum < 1, "momentum is from 0 to less than 1", "momentum")
+        """Refuse embeddings that cannot be orthonormal."""
         jd.require(self, self.dim > self.tokens, "orthonormal columns need dim > tokens", "dim", "tokens")
 
 
@@ -89,6 +88,7 @@ def build(s: Classes, key: PRNGKeyArray) -> tuple[model.Params, model.Block, mod
 
 def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     """The logits along training, three estimates of them from the weights, and the violation of its assumptions."""
+    # the network, and one step of training with the bookkeeping of what the law sums up
     params, block, batch = build(s, key)
     mean_b = batch.weight @ batch.x
     tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio), s.momentum)
@@ -113,8 +113,10 @@ def fig2_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
         }
         return {"z": params.z[0], "v": v, "ledger": ledger, "recorded": recorded}
 
+    # training
     start = train.init(tx, params), theory.open_ledger(s.tokens), model.projected(params, block)
     _, records = train.record(step, start, observe, samples=SAMPLES, every=jnp.round(s.every).astype(jnp.int32))
+    # the estimates
     z, v = records["z"], records["v"]
     square, norm = theory.estimator_terms(v, mean_b, s.ratio, s.tau)
     constant = theory.softmax_law(v, v[0], z[0], mean_b, s.ratio, s.tau)

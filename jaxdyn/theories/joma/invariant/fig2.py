@@ -1,4 +1,4 @@
-r"""Claims on the experiment of Figure 2: estimates of the attention logits from the weights, early and over the whole run.
+r"""The experiment of Figure 2: estimates of the attention logits from the weights, early and over the whole run.
 
 The paper's estimate is the softmax law with the mean attention of the start. NC is the correlation of mean-removed vectors.
 Letters as in ``dynamics/invariants.py``.
@@ -6,7 +6,7 @@ Letters as in ``dynamics/invariants.py``.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,61 +132,30 @@ def judge_moving(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _terms(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
-    """Changes since the start of the law's two terms."""
-    since_start = functools.partial(by_axis, lambda term: term - term.isel(record=0))
-    return since_start(ds.square_term), since_start(ds.norm_term)
+def estimate(ds: xr.Dataset, *terms: str) -> xr.DataArray:
+    """The logits of the start plus the changes since then of some of the law's terms."""
+
+    def added(measured: xr.Variable, *terms: xr.Variable) -> xr.Variable:
+        return sum((term - term.isel(record=0) for term in terms), measured.isel(record=0) + 0 * measured)
+
+    return by_axis(added, ds.measured_z, *(ds[term] for term in terms))
 
 
-def _from_start(ds: xr.Dataset, *changes: xr.DataArray) -> xr.Dataset:
-    """The estimate that adds changes to the logits of the start."""
-
-    def estimate(measured: xr.Variable, *changes: xr.Variable) -> xr.Variable:
-        return sum(changes, measured.isel(record=0) + 0 * measured).transpose(*measured.dims)
-
-    return ds.assign(predicted_z=by_axis(estimate, ds.measured_z, *changes))
+def from_terms(*terms: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Another estimate of the logits: :func:`estimate` with these terms."""
+    return jd.swap(predicted_z=lambda ds: estimate(ds, *terms))
 
 
-def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the logits stay where they start."""
-    return _from_start(ds)
-
-
-def first_term_alone(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the law of exp attention, squares of the weights without the correction for softmax."""
-    return _from_start(ds, _terms(ds)[0])
-
-
-def second_term_alone(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the estimate without the squares of the weights."""
-    return _from_start(ds, _terms(ds)[1])
-
-
-def as_in_print(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the law without 1/2 on its second term."""
-    square, norm = _terms(ds)
-    return _from_start(ds, square, norm, norm)
-
-
-def constant_attention(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the estimate with the mean attention of the start."""
-    return _from_start(ds, *_terms(ds))
-
-
-def permuted_rows(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the estimate from weights whose rows are shifted by one token."""
-    square, norm = _terms(ds)
-    return _from_start(ds, square.roll(token=1), norm)
-
-
-def felt_wholly(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all of the factorisation's residual acts on the logits."""
-    return ds.assign(felt_gap=ds.gap)
-
-
-def assumption_kept(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the factorisation assumption holds."""
-    return ds.assign(gap=0 * ds.gap)
+TERMS = {
+    "nothing moves": from_terms(),
+    "first term alone, the law of exp attention": from_terms("square_term"),
+    "second term alone": from_terms("norm_term"),
+    "as printed, no 1/2 on the second term": from_terms("square_term", "norm_term", "norm_term"),
+}
+CONSTANT_ATTENTION = from_terms("square_term", "norm_term")
+PERMUTED_ROWS = jd.swap(predicted_z=lambda ds: estimate(jd.rolled(square_term="token")(ds), "square_term", "norm_term"))
+ALL_FELT = jd.swap(felt_gap="gap")  # all of the factorisation's residual acts on the logits
+NO_GAP = jd.scaled(gap=0.0)
 
 
 def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
@@ -211,12 +180,6 @@ def plot_fig2(ds: xr.Dataset, fig: Figure) -> None:
 
 FIG2 = jd.grid(Classes, data=list(DATA))
 ADAM = {"optimizer": "adam", "lr": 3e-3}
-TERMS = {
-    "nothing moves": nothing_moves,
-    "first term alone, the law of exp attention": first_term_alone,
-    "second term alone": second_term_alone,
-    "as printed, no 1/2 on the second term": as_in_print,
-}
 STUDY = jd.Study(
     trial=fig2_trial,
     evidence="network",
@@ -244,11 +207,11 @@ CLAIMS = (
         quick=FIG2.replace(ratio=[0.1, 1.0, 10.0], every=12.0),
         seeds=24,
         judge=judge_early,
-        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
+        controls={"Adam": ADAM, "rows of V permuted": PERMUTED_ROWS},
         rivals={
             **TERMS,
-            "all of the residual acts on the logits": felt_wholly,
-            "the factorisation assumption holds": assumption_kept,
+            "all of the residual acts on the logits": ALL_FELT,
+            "the factorisation assumption holds": NO_GAP,
         },
     ),
     STUDY.claim(
@@ -257,7 +220,7 @@ CLAIMS = (
         r"mean over seeds NC $\ge .97$ at step 500 and, for gaussian data, at step 2000; its relative error at step 500 is from "
         r"10 to 30%.",
         judge=judge_fig2,
-        controls={"rows of V permuted": permuted_rows, "Adam": ADAM},
+        controls={"rows of V permuted": PERMUTED_ROWS, "Adam": ADAM},
     ),
     STUDY.claim(
         id="joma.fig2_size",
@@ -286,7 +249,7 @@ CLAIMS = (
         source="derived from arXiv:2310.00535, Theorem 1 (softmax)",
         judge=judge_moving,
         form="moving",
-        controls={"Adam": ADAM, "rows of V permuted": permuted_rows},
-        rivals={**TERMS, "mean attention of the start": constant_attention},
+        controls={"Adam": ADAM, "rows of V permuted": PERMUTED_ROWS},
+        rivals={**TERMS, "mean attention of the start": CONSTANT_ATTENTION},
     ),
 )

@@ -6,6 +6,7 @@ values of the first step, and the softmax law with the mean attention of the fir
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import jax
@@ -34,7 +35,7 @@ def _predicted(
 ) -> tuple[flow.Solution, Float[Array, "T m k"], Float[Array, "m k"], Float[Array, "m k"]]:
     """V and dV/dt of the theory at times ts, from the weights, logits and gradients of the first step.
 
-    Beside them the dV/dt of two theories without learned attention: with the logits of the start, and with none.
+    In addition the dV/dt of two theories without learned attention: with the logits of the start, and with none.
     """
     v0, z0, b_bar = model.projected(params, block), params.z[0], batch.weight @ batch.x
     delta = (batch.weight[:, None] * batch.x).T @ model.node_gradients(params, block, batch)
@@ -49,6 +50,7 @@ def _predicted(
 
 def fig3_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
     """V, its negative gradient and their stable ranks along training, and the theory's from the start."""
+    # the network
     params, block, batch = build(s, key)
     every = jnp.round(s.every).astype(jnp.int32)
 
@@ -60,10 +62,12 @@ def fig3_trial(s: Classes, key: PRNGKeyArray) -> jd.Observables:
         b = batch.weight @ model.attend(state.params, block, batch.x, batch.query)
         return {"v": v, "rate": rate, "mean_b": b, "loss": loss(state.params)}
 
+    # training, and the theory at the same times
     tx = model.make_tx(s.optimizer, s.lr, model.Params(1.0, s.ratio))
     _, records = train.record(train.make_step(loss, tx), train.init(tx, params), observe, samples=SAMPLES, every=every)
     ts = s.lr * every * jnp.arange(SAMPLES + 1, dtype=jnp.float64)
     sol, rates, frozen, uniform = _predicted(s, params, block, batch, ts)
+    # stable ranks of both
     start, v = records["mean_b"][0], records["v"]
     ranks = metrics.stable_rank(jnp.stack([sol.ys, rates, v, records["rate"]]))
     return jd.observables(
@@ -112,25 +116,9 @@ def fig3_judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _without_attention(ds: xr.Dataset, rate: xr.DataArray) -> xr.Dataset:
-    """The prediction with a constant dV/dt."""
-    rates = (rate + 0 * ds.predicted_rate).transpose(*ds.predicted_rate.dims)
-    return ds.assign(predicted_rate=rates, predicted_v=(ds.start + ds.elapsed * rates).transpose(*ds.predicted_v.dims))
-
-
-def attention_of_the_start(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention stays as it starts."""
-    return _without_attention(ds, ds.frozen)
-
-
-def no_attention(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no attention at all, so that dV/dt is the saliency."""
-    return _without_attention(ds, ds.uniform)
-
-
-def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: V stays where it starts."""
-    return _without_attention(ds, 0 * ds.uniform)
+def constant_rate(rate: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """The prediction with a constant dV/dt, that of a variable."""
+    return jd.swap(predicted_rate=rate, predicted_v=lambda ds: ds.start + ds.elapsed * ds[rate])
 
 
 def fig3_plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -171,9 +159,9 @@ CLAIMS = (
         r"error of its $\dot V$ is at most 90% of that of a constant $\dot V$ (means over seeds).",
         controls={"attention frozen": {"ratio": 0.0}, "Adam": {"optimizer": "adam", "lr": 3e-3}},
         rivals={
-            "attention stays as it starts": attention_of_the_start,
-            "no attention": no_attention,
-            "nothing moves": nothing_moves,
+            "attention stays as it starts": constant_rate("frozen"),
+            "no attention": constant_rate("uniform"),  # dV/dt is the saliency
+            "nothing moves": jd.swap(predicted_rate=0.0, predicted_v="start"),
         },
     ),
 )

@@ -1,4 +1,4 @@
-r"""Runs behind the claims on Theorem 1: one block on a random regression task, by gradient flow and by descent.
+r"""One block on a random regression task, trained by gradient flow and by descent: the runs of Theorem 1.
 
 Letters as in ``model.py`` and ``dynamics/invariants.py``.
 """
@@ -32,8 +32,8 @@ class OneBlock:
         attention: of the block.
         phi: activation.
         upper: activation below each upper layer but the first.
-        depth: upper layers above the first, at most 2.
-        loss: squared error, or cross-entropy.
+        depth: upper layers above the first.
+        loss: squared error or cross-entropy.
         optimizer: of descent.
         law: the law is compared for the logits of the first query, or for the sum over all queries.
         ratio: learning rate of z over that of w.
@@ -54,15 +54,15 @@ class OneBlock:
     loss: jd.Code = jd.code(*model.LOSSES)
     optimizer: jd.Code = jd.code(*model.OPTIMIZERS)
     law: jd.Code = jd.code("query", "sum")
-    depth: jd.Swept = 0.0
+    depth: jd.Swept = jd.field(0.0, at_least=0, at_most=EXTRA)
     ratio: jd.Swept = 1.0
     tau: jd.Swept = 1.0
     lr: jd.Swept = 0.0025
     horizon: jd.Swept = 0.7
     weight_decay: jd.Swept = 0.0
     noise: jd.Swept = 0.0
-    queries: jd.Swept = 1.0
-    nodes: jd.Swept = 2.0
+    queries: jd.Swept = jd.field(1.0, at_least=1)
+    nodes: jd.Swept = jd.field(2.0, at_least=1)
     fraction: jd.Swept = 1.0
     tokens: int = 4
     hidden: int = 2
@@ -72,9 +72,9 @@ class OneBlock:
     dim: int = 8
 
     def __post_init__(self) -> None:
-        jd.require(self, 1 <= self.queries <= self.max_queries, f"queries is from 1 to {self.max_queries}", "queries")
-        jd.require(self, 0 <= self.depth <= EXTRA, f"depth is from 0 to {EXTRA}", "depth")
-        jd.require(self, 1 <= self.nodes <= self.hidden, f"nodes is from 1 to {self.hidden}", "nodes")
+        """Refuse what the arrays cannot hold."""
+        jd.require(self, self.queries <= self.max_queries, "queries is at most max_queries", "queries", "max_queries")
+        jd.require(self, self.nodes <= self.hidden, "nodes is at most hidden", "nodes", "hidden")
         columns = self.tokens + self.max_queries
         jd.require(self, self.dim >= columns, f"{columns} orthonormal columns need dim >= {columns}", "dim")
 
@@ -130,6 +130,7 @@ def steps_between(s: OneBlock, share: float = 1.0) -> Array:
 
 def invariant_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
     """The law along the gradient flow of the loss, and along descent with three step sizes over the first part of that time."""
+    # gradient flow
     params, block, batch = build(s, key)
     args = (block, batch, s.weight_decay)
     loss = functools.partial(model.training_loss, s.loss)
@@ -137,6 +138,7 @@ def invariant_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
     solution = flow.gradient_flow(loss, params, ts, *args, rate=rates(s), max_steps=1024)
     v_flow, side_flow = jax.vmap(lambda p: sides(s, block, p))(solution.ys)
 
+    # descent with each step size
     def descend(refinement: Array) -> tuple[Array, Array]:
         tx = model.make_tx(s.optimizer, s.lr / refinement, rates(s))
         step = train.make_step(lambda p: loss(p, *args), tx)
@@ -159,17 +161,19 @@ def invariant_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
 def identity_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
     """The drift of the law along (S)GD, and the sums over its steps of squared increments and of what weight decay takes.
 
-    Beside it the sum of every query's logits, which the normalisation of softmax attention keeps as it is.
+    In addition the sum of every query's logits, which the normalisation of softmax attention conserves.
     """
+    # the network, and its mini-batches
     k_build, k_batch = jax.random.split(key)
     params, block, data = build(s, k_build)
     used = used_queries(s)
 
     def batch(step: Array) -> model.Batch:
-        drawn = jax.random.uniform(jax.random.fold_in(k_batch, step), s.samples, jnp.float64) < s.fraction
-        weight = drawn.astype(jnp.float64)
+        chosen = jax.random.uniform(jax.random.fold_in(k_batch, step), s.samples, jnp.float64) < s.fraction
+        weight = chosen.astype(jnp.float64)
         return data._replace(weight=weight / jnp.maximum(jnp.sum(weight), 1.0))
 
+    # one step, which adds up the increments and what weight decay takes
     tx = model.make_tx(s.optimizer, s.lr, rates(s))
     advance = train.make_step(lambda p, b: model.training_loss(s.loss, p, block, b, s.weight_decay), tx, batch)
 
@@ -180,6 +184,7 @@ def identity_trial(s: OneBlock, key: PRNGKeyArray) -> jd.Observables:
         pull = s.weight_decay * s.lr * rates(s).w * theory.decay_pull(side, v, s.ratio, s.tau, s.attention)
         return new, dv2 + (after - v) ** 2, dz2 + used @ (new.params.z - state.params.z) ** 2, lost + pull
 
+    # training
     v0, none = model.projected(params, block), jnp.zeros(s.tokens, jnp.float64)
     start = (train.init(tx, params), jnp.zeros_like(v0), none, none)
 

@@ -1,7 +1,7 @@
 r"""How far the stationarity assumption of JoMA's Theorems 2 to 4 holds while a network with upper layers is trained.
 
-The assumption (A1) says that expectations with the backpropagated gradient, the saliency :math:`\\Delta = E[G x]` first of all, do
-not change. Letters as in ``model.py``; o samples, one a class, as in the experiment of Figure 2.
+The assumption (A1) says that expectations with the backpropagated gradient, the saliency :math:`\Delta = E[G x]` first of all, do
+not change. Letters as in ``model.py``; o samples, one per class, as in the experiment of Figure 2.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from jaxtyping import Array, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting, train
 from jaxdyn.theories.joma import model
-from jaxdyn.theories.joma.invariant.classes import DATA, class_data
+from jaxdyn.theories.joma.invariant.classes import DATA, DISTINCT, class_data
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,41 +31,39 @@ KINDS = jd.Code.of("softmax", model.ATTENTIONS), jd.Code.of("id", model.ACTIVATI
 
 @jd.setting
 class Stacked:
-    """Softmax attention and linear nodes below upper layers; one sample a class, cross-entropy, full-batch descent.
+    """Softmax attention and linear nodes below upper layers; one sample per class, cross-entropy, full-batch descent.
 
     Args:
-        depth: upper layers above the first, at most 3.
+        depth: upper layers above the first.
         upper: activation below each of them.
         data: frequencies of the tokens in each class.
         lr: learning rate of all parameters.
         every: steps between two records.
         gone: share of the loss that is gone where the saliency is compared with that of the start.
         records: of a run, after its start.
-        tokens, nodes, classes, dim: sizes of the arrays.
+        tokens, nodes, classes, dim: sizes of the arrays; ten of the tokens are distinct tokens.
     """
 
-    depth: jd.Swept = 0.0
+    depth: jd.Swept = jd.field(0.0, at_least=0, at_most=LAYERS)
     upper: jd.Code = jd.code(*model.UPPERS)
     data: jd.Code = jd.code(*DATA)
     lr: jd.Swept = 0.05
     every: jd.Swept = 60.0
-    gone: jd.Swept = 0.1
-    records: int = 60
-    tokens: int = 20
+    gone: jd.Swept = jd.field(0.1, above=0, below=1)
+    records: int = jd.field(60, at_least=1)
+    tokens: int = jd.field(20, at_least=DISTINCT)
     nodes: int = 20
     classes: int = 20
     dim: int = 30
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 <= self.depth <= LAYERS, f"depth is from 0 to {LAYERS}", "depth")
-        jd.require(self, self.records >= 1, "records is at least 1", "records")
-        jd.require(self, 0 < self.gone < 1, "gone is between 0 and 1", "gone")
-        jd.require(self, self.tokens >= 10, "10 of the tokens are distinct tokens", "tokens")
+        """Refuse embeddings that cannot be orthonormal."""
         jd.require(self, self.dim > self.tokens, "orthonormal columns need dim > tokens", "dim", "tokens")
 
 
 def trial(s: Stacked, key: PRNGKeyArray) -> jd.Observables:
     """The saliency at the start and where a share of the loss is gone, and its value if gradients did not depend on the input."""
+    # the network, and its data
     k_data, k_init = jax.random.split(key)
     frame = jnp.eye(s.dim, s.tokens + 1, dtype=jnp.float64)
     block = model.Block(frame[:, :-1], frame[:, -1:], *KINDS, upper=s.upper, depth=s.depth)
@@ -75,6 +73,7 @@ def trial(s: Stacked, key: PRNGKeyArray) -> jd.Observables:
     shapes = (s.dim, s.nodes), (1, s.tokens), (s.nodes, s.classes), (LAYERS, s.classes, s.classes)
     w, z, a, c = model.normals(k_init, *shapes)
     params = model.Params(w / s.dim**0.5, 0.01 * z, a / s.nodes**0.5, c * (2 / s.classes) ** 0.5)
+    # training
     plain = jd.Code.of("gd", model.OPTIMIZERS)
     tx = model.make_tx(plain, s.lr, model.Params(1.0, 1.0, 1.0, 1.0))
 
@@ -85,6 +84,7 @@ def trial(s: Stacked, key: PRNGKeyArray) -> jd.Observables:
 
     step = train.make_step(lambda p: model.cross_entropy(p, block, batch), tx)
     _, records = train.record(step, train.init(tx, params), observe, samples=s.records, every=jnp.round(s.every).astype(jnp.int32))
+    # where the share of the loss is gone
     loss: Array = records["loss"]
     there = jnp.argmax(loss <= (1 - s.gone) * loss[0])
     return jd.observables(
@@ -113,7 +113,7 @@ def cosine(ds: xr.Dataset) -> xr.DataArray:
 
 
 def cells(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
-    """The cells of the map; without further layers their activation is none."""
+    """The cells of the map; without further layers there is no activation below them."""
     jd.need(ds, depth=1, upper=1, seed=8)
     names = {}
     for depth in ds.depth.values:

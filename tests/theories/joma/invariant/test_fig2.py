@@ -1,4 +1,4 @@
-"""The judges of JoMA's Figure 2 on made-up data, and the breaches of its estimate."""
+"""The judges of JoMA's Figure 2 on made-up data, and other estimates."""
 
 import numpy as np
 import pytest
@@ -49,8 +49,8 @@ def test_judge_of_the_early_phase(scale, passes):
     assert upheld(fig2.judge_early, early_made_up(scale)) == passes
 
 
-@pytest.mark.parametrize("rival", [fig2.felt_wholly, fig2.assumption_kept])
-def test_judge_of_the_early_phase_rejects(rival):
+@pytest.mark.parametrize("rival", [fig2.ALL_FELT, fig2.NO_GAP])
+def test_judge_of_the_early_phase_rejects_another_residual(rival):
     assert not upheld(fig2.judge_early, rival(early_made_up(1.0)))
 
 
@@ -90,10 +90,10 @@ def short():
     return jd.sweep(fig2_trial, grid, seeds=2)
 
 
-def test_breaches_start_at_the_logits(short):
+def test_other_estimates_start_at_the_logits(short):
     ds = short.sel(form="constant")
-    for breach in (fig2.nothing_moves, fig2.second_term_alone, fig2.permuted_rows):
-        wrong = breach(ds)
+    for other in (fig2.TERMS["nothing moves"], fig2.TERMS["second term alone"], fig2.PERMUTED_ROWS):
+        wrong = other(ds)
         assert np.allclose(wrong.predicted_z.isel(record=0), ds.measured_z.isel(record=0))
         assert float(fig2.relative(wrong).isel(record=-1).min()) > 0.2
-    assert np.allclose(fig2.constant_attention(short.sel(form="moving")).predicted_z, short.predicted_z.sel(form="constant"))
+    assert np.allclose(fig2.CONSTANT_ATTENTION(short.sel(form="moving")).predicted_z, short.predicted_z.sel(form="constant"))

@@ -32,10 +32,10 @@ def test_fig3_judge():
 
 def test_rivals_leave_the_bend_unexplained():
     ds = made_up()
-    for rival in (fig3.attention_of_the_start, fig3.no_attention, fig3.nothing_moves):
+    for rival in fig3.CLAIMS[0].rivals.values():
         v, rate, rank = fig3.fig3_judge(rival(ds))
         assert (v.passed, rate.passed, rank.passed) == (False, False, True)
-    assert np.allclose(fig3.early_error(fig3.attention_of_the_start(ds), "rate"), 1)
+    assert np.allclose(fig3.early_error(fig3.constant_rate("frozen")(ds), "rate"), 1)
 
 
 def test_late_disagreement_is_none_of_the_early_phase():

@@ -35,8 +35,8 @@ def test_runs_that_hardly_move_have_no_order_but_only_few_may_do_so():
 def test_law_holds_and_its_judge_can_say_no(runs, attention):
     main = runs.sel(attention=attention, optimizer="gd", noise=0.0)
     assert passed(claims.judge_law(main)) == [True, True]
-    assert passed(claims.judge_law(claims.nothing_moves(main))) == [False, False]
-    assert passed(claims.judge_law(claims.without_half(main))) == [False, False]
+    assert passed(claims.judge_law(claims.NOTHING_MOVES(main))) == [False, False]
+    assert passed(claims.judge_law(claims.TWICE(main))) == [False, False]
     assert passed(claims.judge_law(main.assign(predicted_flow=1.1 * main.predicted_flow))) == [False, True]
     assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="adam", noise=0.0))) == [True, False]
     assert passed(claims.judge_law(runs.sel(attention=attention, optimizer="gd", noise=0.3))) == [False, False]
@@ -47,7 +47,7 @@ def test_law_holds_and_its_judge_can_say_no(runs, attention):
 def test_single_query_law_changes_as_many_times_as_there_are_queries():
     start, change = 0.5, np.linspace(0, 1, 5)
     flat = xr.DataArray(np.tile(start + change, (2, 1)), dims=("queries", "time"), coords={"queries": [2.0, 3.0]})
-    ds = claims.single_query_law(xr.Dataset({"predicted_flow": flat, "predicted_descent": flat}))
+    ds = claims.EACH_QUERY(xr.Dataset({"predicted_flow": flat, "predicted_descent": flat}))
     assert np.allclose(ds.predicted_flow, start + np.outer([2, 3], change))
 
 
@@ -55,8 +55,8 @@ def test_rivals_scale_the_change():
     start, change = 0.5, np.linspace(0, 1, 5)
     both = xr.DataArray(np.tile(start + change, (2, 1)), dims=("axis", "time"))
     for name, values, rival, factors in (
-        ("ratio", [0.1, 10.0], claims.equal_rates, [10, 0.1]),
-        ("tau", [0.5, 2.0], claims.no_temperature, [0.5, 2]),
+        ("ratio", [0.1, 10.0], claims.EQUAL_RATES, [10, 0.1]),
+        ("tau", [0.5, 2.0], claims.NO_TEMPERATURE, [0.5, 2]),
     ):
         one = both.rename(axis=name).assign_coords({name: values})
         ds = rival(xr.Dataset({"predicted_flow": one, "predicted_descent": one}))
@@ -104,7 +104,7 @@ def test_softmax_conserves_the_sum_of_the_logits():
     grid = jd.grid(OneBlock, attention="softmax", depth=[0, 2], loss=["squared", "entropy"], **fields)
     main = jd.sweep(identity_trial, grid, seeds=1)
     assert all(c.passed for c in claims.judge_total(main.isel(query=slice(2))))
-    assert passed(claims.judge_total(claims.exp_total(main.isel(query=slice(2))))) == [False]
+    assert passed(claims.judge_total(claims.EXP_TOTAL(main.isel(query=slice(2))))) == [False]
     for breach in ({"attention": "exp"}, {"optimizer": "adam"}, {"weight_decay": 0.1}):
         ds = jd.sweep(identity_trial, grid.replace(**breach), seeds=1)
         assert not passed(claims.judge_total(ds.isel(query=slice(2))))[0]

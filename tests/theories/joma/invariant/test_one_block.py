@@ -9,9 +9,8 @@ from jaxdyn.theories.joma.invariant.one_block import OneBlock
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"queries": 4.0}, "queries=4.0 is not allowed: queries is from 1 to 3"),
-        ({"nodes": 0.5}, "nodes=0.5 is not allowed"),
-        ({"depth": 3.0}, "depth=3.0 is not allowed: depth is from 0 to 2"),
+        ({"queries": 4.0}, "queries=4.0, max_queries=3 are not allowed: queries is at most max_queries"),
+        ({"nodes": 3.0}, "nodes=3.0, hidden=2 are not allowed: nodes is at most hidden"),
         ({"dim": 6}, "dim=6 is not allowed: 7 orthonormal columns need dim >= 7"),
     ],
 )

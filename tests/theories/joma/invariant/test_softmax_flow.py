@@ -35,7 +35,7 @@ def test_moving_mean_attention_needs_the_moving_form(driven):
     assert passed(softmax_flow.judge_moving(ds.sel(form="law"))) == [True, True, False]
     still = driven.sel(split=0.0, moving=0.0)
     np.testing.assert_allclose(still.predicted_z.sel(form="moving"), still.predicted_z.sel(form="law"), atol=1e-11)
-    constant = softmax_flow.constant_law(ds.sel(form="moving")).predicted_z
+    constant = softmax_flow.CONSTANT_LAW(ds.sel(form="moving")).predicted_z
     np.testing.assert_allclose(constant, ds.predicted_z.sel(form="law"), atol=1e-12)
 
 
@@ -43,7 +43,7 @@ def test_moving_mean_attention_needs_the_moving_form(driven):
     ("fields", "words"),
     [
         ({"samples": 5}, "3 tokens need at least 6"),
-        ({"nodes": 4.0}, "nodes=4.0 is not allowed"),
+        ({"nodes": 4.0}, "nodes is at most hidden"),
         ({"dim": 3}, "orthonormal columns need dim > tokens"),
     ],
 )

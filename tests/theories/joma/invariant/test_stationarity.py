@@ -14,7 +14,7 @@ def runs():
     return jd.sweep(claims.trial, grid, seeds=8)
 
 
-def test_without_upper_layers_their_activation_is_none(runs):
+def test_without_upper_layers_the_activation_below_them_does_not_matter(runs):
     flat = runs.sel(depth=0)
     np.testing.assert_allclose(flat.measured_saliency.sel(upper="tanh"), flat.measured_saliency.sel(upper="id"), rtol=1e-12)
     deep = runs.sel(depth=2)
@@ -36,7 +36,6 @@ def test_figure(runs):
     assert len(panels(claims.CLAIMS[0], runs)) == 2
 
 
-def test_settings_refuse_what_the_arrays_cannot_hold():
-    for fields in ({"depth": 4}, {"tokens": 9}, {"dim": 20}):
-        with pytest.raises(jd.UsageError, match="not allowed"):
-            claims.Stacked(**fields)
+def test_the_dimensions_must_hold_orthonormal_embeddings():
+    with pytest.raises(jd.UsageError, match="dim=20, tokens=20 are not allowed"):
+        claims.Stacked(dim=20)
