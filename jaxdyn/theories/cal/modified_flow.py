@@ -1,8 +1,7 @@
-r"""Claims on finite step sizes: gradient descent, heavy ball and weight decay against gradient flow; conserved quantities.
+r"""Finite step sizes: gradient descent, heavy ball and weight decay against gradient flow; conserved quantities.
 
-Runs of finite step sizes: a two-layer linear network trained by optax, beside the theory's flows and error terms.
-
-The network is trained from its own gradient; the prediction is a joint solve of the theory's equations (``dynamics.steps``).
+A two-layer linear network is trained by optax from its own gradient; predicted are gradient flow, its leading error, the modified
+flow and the drift of the balance, from a joint solve of the theory's equations (``dynamics/steps.py``).
 """
 
 from __future__ import annotations
@@ -21,11 +20,10 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.engine.claim import Named
 from jaxdyn.theories.cal.dynamics import steps as theory
-from jaxdyn.theories.cal.fields import at_least_one, positive
 from jaxdyn.theories.cal.model import Linear, linear_loss
 from jaxdyn.theories.cal.orders import distance, error_curve, halvings, order_check, order_checks
 
-__all__ = ["CLAIMS", "Steps", "judge_invariant", "problem", "trial"]
+__all__ = ["CLAIMS", "Steps", "judge_invariant", "problem", "train_steps", "trial"]
 
 
 @jd.setting
@@ -37,43 +35,38 @@ class Steps:
     the theory's: whether it takes the weight decay into account.
     """
 
-    eta: jd.Swept = 0.1
+    eta: jd.Swept = jd.field(0.1, above=0)
     optimizer: jd.Code = jd.code("gd", "heavy_ball", "adam")
-    beta: jd.Swept = 0.9
+    beta: jd.Swept = jd.field(0.9, at_least=0, below=1)
     clock: jd.Code = jd.code("step", "effective")
     decay: jd.Swept = 0.0
     start: jd.Code = jd.code("random", "uv")
     decay_known: jd.Swept = 1.0
-    inputs: int = 4
-    hidden: int = 5
-    outputs: int = 3
-    horizon: float = 1.0
-    samples: int = 5
-
-    def __post_init__(self) -> None:
-        positive(self, "eta", "horizon")
-        at_least_one(self, "inputs", "hidden", "outputs", "samples")
-        jd.require(self, 0 <= self.beta < 1, "beta is at least 0 and below 1", "beta")
+    inputs: int = jd.field(4, at_least=1)
+    hidden: int = jd.field(5, at_least=1)
+    outputs: int = jd.field(3, at_least=1)
+    horizon: float = jd.field(1.0, above=0)
+    samples: int = jd.field(5, at_least=1)
 
 
 def problem(s: Steps, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "o i"]]:
     """Start and target: random matrices, or the scalar problem ``uv -> 1`` from (1.5, 0.2) in their first entries."""
     k_w1, k_w2, k_m = jax.random.split(key, 3)
 
-    def draw(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
+    def normal(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
         return jax.random.normal(k, shape, jnp.float64) / sum(shape) ** 0.5
 
     def corner(value: float, *shape: int) -> Float[Array, "*shape"]:
         return jnp.zeros(shape, jnp.float64).at[0, 0].set(value)
 
     shapes = (s.hidden, s.inputs), (s.outputs, s.hidden), (s.outputs, s.inputs)
-    random = [draw(k, *shape) for k, shape in zip((k_w1, k_w2, k_m), shapes, strict=True)]
+    random = [normal(k, *shape) for k, shape in zip((k_w1, k_w2, k_m), shapes, strict=True)]
     scalar = [corner(value, *shape) for value, shape in zip((1.5, 0.2, 1.0), shapes, strict=True)]
     w1, w2, m = (jnp.where(s.start == "uv", b, a) for a, b in zip(random, scalar, strict=True))
     return Linear(w1, w2), m
 
 
-def _train(s: Steps, start: Linear, m: Float[Array, "o i"], every: Int[Array, ""]) -> tuple[Linear, Float[Array, "time h h"]]:
+def train_steps(s: Steps, start: Linear, m: Float[Array, "o i"], every: Int[Array, ""]) -> tuple[Linear, Float[Array, "time h h"]]:
     """Weights at the save times, and the drift of the balance summed up step by step from its exact rate."""
     optimizers = {"gd": optax.sgd(s.eta), "heavy_ball": optax.sgd(s.eta, momentum=s.beta), "adam": optax.adam(s.eta)}
     tx = optax.chain(optax.add_decayed_weights(s.decay), train.switched(s.optimizer, optimizers))
@@ -89,18 +82,20 @@ def _train(s: Steps, start: Linear, m: Float[Array, "o i"], every: Int[Array, ""
 
 
 def _vector(weights: Linear) -> Named:
-    """All weights as one vector a save time; the start, on which all agree, is left out."""
+    """All weights as one vector per save time; the start, on which all agree, is left out."""
     flat = [w[1:].reshape(w.shape[0] - 1, -1) for w in weights]
     return jd.named(jnp.concatenate(flat, -1), "time entry")
 
 
 def trial(s: Steps, key: PRNGKeyArray) -> jd.Observables:
     """Train, solve, and line both up at the times that the optimizer really reaches (a whole number of steps)."""
+    # the trained network
     start, m = problem(s, key)
     tick = jnp.where(s.clock == "effective", s.eta / (1 - s.beta), s.eta)
     every = jnp.maximum(1, jnp.round(s.horizon / s.samples / tick)).astype(jnp.int32)
-    weights, drift = _train(s, start, m, every)
+    weights, drift = train_steps(s, start, m, every)
 
+    # the theory's flows, and the exact flow of the network's own loss
     ts = jnp.arange(s.samples + 1) * (every * tick)
     args = theory.FlowsArgs(m, s.eta, s.decay * s.decay_known)
     zeros = jax.tree.map(jnp.zeros_like, start)
@@ -108,17 +103,18 @@ def trial(s: Steps, key: PRNGKeyArray) -> jd.Observables:
     sol = flow.solve(theory.flows_field, joint, ts, args, solver="dopri8", rtol=1e-12, atol=1e-14)
     exact = flow.gradient_flow(linear_loss, start, ts, m, solver="dopri8", rtol=1e-12, atol=1e-14)
 
+    # what is compared: all weights, and the balance
     lead = jax.tree.map(lambda x, e: x + s.eta * e, sol.ys.flow, sol.ys.lead)
     trained = _vector(weights)
-    held = theory.balance(start)
-    moved = jax.vmap(theory.balance)(weights)[1:] - held
+    conserved = theory.balance(start)
+    moved = jax.vmap(theory.balance)(weights)[1:] - conserved
     axes = "time row col"
     return jd.observables(
         predicted={
             "flow": _vector(sol.ys.flow),
             "lead": _vector(lead),
             "modified": _vector(sol.ys.modified),
-            "balance": jd.named(jnp.broadcast_to(held, moved.shape), axes),
+            "balance": jd.named(jnp.broadcast_to(conserved, moved.shape), axes),
             "drift": jd.named(drift[1:], axes),
             "lead_drift": jd.named(s.eta * sol.ys.drift[1:], axes),
         },
@@ -179,11 +175,6 @@ def plot_invariant(ds: xr.Dataset, fig: Figure) -> None:
     plotting.scatter(left, ds.predicted_drift, ds.measured_drift, "entries of the drift")
     plotting.order(right, ds.eta, distance(ds.measured_drift), 1, "drift of the balance")
     plotting.order(right, ds.eta, error_curve(ds, "lead_drift"), 2, "minus its leading order", "third")
-
-
-def drifting_flow(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the balance drifts along gradient flow as it does under gradient descent."""
-    return ds.assign(predicted_balance=ds.predicted_balance + ds.predicted_drift)
 
 
 NETWORK = r"a two-layer linear network ($L = \tfrac12\|\Sigma - W_2W_1\|_F^2$)"
@@ -275,7 +266,7 @@ CLAIMS = (
         controls=BREACHES,
         rivals={
             "descent conserves it, too": jd.swap(predicted_drift=0.0, predicted_lead_drift=0.0),
-            "the flow drifts as descent does": drifting_flow,
+            "the flow drifts as descent does": jd.swap(predicted_balance=lambda ds: ds.predicted_balance + ds.predicted_drift),
         },
         plot=plot_invariant,
         caption=r"Left: every entry of the drift of $W_1W_1^\top - W_2^\top W_2$ under gradient descent against the sum of its "

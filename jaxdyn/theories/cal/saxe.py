@@ -1,8 +1,7 @@
-r"""Claims on exact solutions of linear networks; they are also the test of every ODE solver of the suite.
+r"""Exact solutions of linear networks under gradient flow; they are also the test of every ODE solver of the suite.
 
-Runs of linear networks under gradient flow, beside their exact solutions.
-
-Measured is gradient flow of the network's own loss (``jax.grad``, diffrax), predicted a closed form.
+Measured is gradient flow of the network's own loss (``jax.grad``, diffrax), predicted a closed form: for two layers (aligned,
+unbalanced, or balanced in random directions), for deep networks, and for a symmetric factorisation.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import flow, plotting
 from jaxdyn.theories.cal.dynamics import linear as theory
-from jaxdyn.theories.cal.fields import at_least_one, falling, positive
 from jaxdyn.theories.cal.model import deep_loss, deep_product, factor_loss, linear_loss
-from jaxdyn.theories.cal.saxe_start import linear_start, orthonormal, orthonormals, spectrum
+from jaxdyn.theories.cal.spectra import linear_start, orthonormal, orthonormals, require_falling, spectrum
 
 __all__ = ["CLAIMS", "Deep", "Symmetric", "TwoLayer", "deep_trial", "judge", "plot", "symmetric_trial", "two_layer_trial"]
 
@@ -36,20 +34,18 @@ class TwoLayer:
     start: jd.Code = jd.code("aligned", "unbalanced", "frames")
     imbalance: jd.Swept = 0.0
     unknown: jd.Swept = 0.0
-    strength: jd.Swept = 0.05
+    strength: jd.Swept = jd.field(0.05, above=0)
     solver: jd.Code = jd.code(*flow.SOLVERS)  # a switch: one program for all, they share all but the solve
-    rtol: float = 1e-10
-    inputs: int = 4
-    hidden: int = 3
-    outputs: int = 2
+    rtol: float = jd.field(1e-10, above=0)
+    inputs: int = jd.field(4, at_least=1)
+    hidden: int = jd.field(3, at_least=1)
+    outputs: int = jd.field(2, at_least=1)
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    horizon: float = 4.0
-    samples: int = 32
+    horizon: float = jd.field(4.0, above=0)
+    samples: int = jd.field(32, at_least=1)
 
     def __post_init__(self) -> None:
-        positive(self, "strength", "horizon", "rtol")
-        at_least_one(self, "inputs", "hidden", "outputs", "samples")
-        falling(self, "values", min(self.inputs, self.hidden, self.outputs))
+        require_falling(self, "values", min(self.inputs, self.hidden, self.outputs))
 
 
 @jd.setting
@@ -60,46 +56,41 @@ class Deep:
     values of the first matrix, the others shrink so that the product starts where the theory assumes it.
     """
 
-    depth: jd.Swept = 3.0
-    strength: jd.Swept = 0.05
+    depth: jd.Swept = jd.field(3.0, at_least=1)
+    strength: jd.Swept = jd.field(0.05, above=0)
     miscount: jd.Swept = 0.0
     unknown: jd.Swept = 0.0
     solver: str = "tsit5"
-    rtol: float = 1e-10
-    width: int = 3
-    max_depth: int = 4
+    rtol: float = jd.field(1e-10, above=0)
+    width: int = jd.field(3, at_least=1)
+    max_depth: int = jd.field(4, at_least=1)
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    horizon: float = 6.0
-    samples: int = 32
+    horizon: float = jd.field(6.0, above=0)
+    samples: int = jd.field(32, at_least=1)
 
     def __post_init__(self) -> None:
-        positive(self, "strength", "horizon", "rtol")
-        at_least_one(self, "width", "max_depth", "samples")
-        falling(self, "values", self.width)
-        whole = 1 <= self.depth <= self.max_depth and self.depth == int(self.depth)
-        jd.require(self, whole, "depth is a whole number from 1 to max_depth", "depth", "max_depth")
+        require_falling(self, "values", self.width)
+        whole = self.depth <= self.max_depth and self.depth == int(self.depth)
+        jd.require(self, whole, "depth is a whole number, at most max_depth", "depth", "max_depth")
 
 
 @jd.setting
 class Symmetric:
     """Gradient flow of ``||M - U U^T||^2 / 4``; ``split`` > 0 holds the two factors that far apart (a breach)."""
 
-    init: jd.Swept = 0.3
+    init: jd.Swept = jd.field(0.3, above=0)
     split: jd.Swept = 0.0
     solver: str = "tsit5"
-    rtol: float = 1e-10
-    size: int = 6
-    rank: int = 4
-    horizon: float = 4.0
-    samples: int = 32
-
-    def __post_init__(self) -> None:
-        positive(self, "init", "horizon", "rtol")
-        at_least_one(self, "size", "rank", "samples")
+    rtol: float = jd.field(1e-10, above=0)
+    size: int = jd.field(6, at_least=1)
+    rank: int = jd.field(4, at_least=1)
+    horizon: float = jd.field(4.0, above=0)
+    samples: int = jd.field(32, at_least=1)
 
 
 def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     """A two-layer network from an aligned start, balanced or not, or from a balanced start in random directions."""
+    # the target, and a start in its own or in turned directions
     k_u, k_v, k_r, k_a, k_b, k_s, k_start = jax.random.split(key, 7)
     k = min(s.inputs, s.hidden, s.outputs)
     u, turned_u = orthonormals((k_u, k_b), s.outputs, k)
@@ -113,10 +104,12 @@ def two_layer_trial(s: TwoLayer, key: PRNGKeyArray) -> jd.Observables:
     known = jnp.where(s.start == "unbalanced", s.imbalance, 0.0)
     start = linear_start(strength, known + s.unknown, left, right, orthonormal(k_r, s.hidden, k))
 
+    # the network's flow, by the solver of the setting
     ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
     solve = functools.partial(flow.gradient_flow, linear_loss, start, ts, m, rtol=s.rtol, atol=s.rtol / 100)
     sol = jax.lax.switch(s.solver.index, [functools.partial(solve, solver=name) for name in s.solver.names])
 
+    # the closed form of this kind of start
     def aligned(t):
         return (u * theory.logistic_mode(t, values, strength)) @ v.T
 
@@ -143,6 +136,7 @@ def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
     """A network of ``depth`` square matrices, balanced and aligned; matrices beyond stay at the identity with rate 0."""
     k_rotation, k_s, k_start = jax.random.split(key, 3)
     d, n = s.width, s.depth
+    # the start: one frame between any two layers, all matrices of the same strength but for the unknown part of the first
     rotations = orthonormals(jax.random.split(k_rotation, s.max_depth + 1), d, d)
     values = spectrum(k_s, d, 0.5, 1.5, s.values)
     strength = s.strength * jax.random.uniform(k_start, (d,), jnp.float64, 0.5, 1.5)
@@ -159,10 +153,12 @@ def deep_trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
 
     start = [layer(i) for i in range(s.max_depth)]
     rate = [jnp.where(i < n, 1.0, 0.0) for i in range(s.max_depth)]
+    # the network's flow
     m = (u * values) @ v.T
     ts = jnp.linspace(0.0, s.horizon, s.samples + 1, dtype=jnp.float64)
     sol = flow.gradient_flow(deep_loss, start, ts, m, rate=rate, solver=s.solver, rtol=s.rtol, atol=s.rtol / 100)
 
+    # the closed form of every mode
     over = jax.vmap(jax.vmap(theory.deep_mode, (None, 0, 0, None)), (0, None, None, None))
     modes = over(ts, values, strength, n + s.miscount)
     product = jax.vmap(deep_product)(sol.ys)
@@ -211,12 +207,7 @@ CAPTION = (
 )
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the map stays where it started."""
-    return ds.assign(predicted_product=ds.predicted_product.isel(time=0).broadcast_like(ds.predicted_product))
-
-
-STILL = {"nothing moves": still}
+STILL = {"nothing moves": jd.initial("time", "predicted_product")}
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:

@@ -1,6 +1,4 @@
-r"""Claim on SGD over shuffled epochs: its mean follows a modified gradient flow with a gradient penalty for each batch.
-
-Runs of SGD over shuffled epochs, averaged over the orders, beside the modified gradient flow.
+r"""SGD over shuffled epochs: its mean follows a modified gradient flow with a gradient penalty for each batch.
 
 One run is one problem (data and start); its mean is taken over ``shuffles`` independent orders of all epochs. Every order
 comes with its reverse in each epoch: the mean stays that of uniformly shuffled epochs, but the fluctuation of order
@@ -20,7 +18,6 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.stats import richardson
 from jaxdyn.theories.cal.dynamics import steps as theory
-from jaxdyn.theories.cal.fields import at_least_one, positive
 from jaxdyn.theories.cal.model import Linear, Scalar, regression_loss
 from jaxdyn.theories.cal.orders import VECTOR, distance, error_curve, halvings, order_check
 
@@ -31,34 +28,31 @@ __all__ = ["CLAIMS", "Shuffled", "batch_order", "judge", "trial"]
 class Shuffled:
     """A two-layer linear network trained by SGD on ``batches`` mini-batches; ``shuffles`` runs over other orders are averaged."""
 
-    eta: jd.Swept = 0.02
+    eta: jd.Swept = jd.field(0.02, above=0)
     order: jd.Code = jd.code("shuffled", "cyclic")
-    batches: int = 4
-    batch_size: int = 2
-    shuffles: int = 32
-    inputs: int = 3
-    hidden: int = 3
-    outputs: int = 2
-    horizon: float = 1.0
-    samples: int = 2
+    batches: int = jd.field(4, at_least=1)
+    batch_size: int = jd.field(2, at_least=1)
+    shuffles: int = jd.field(32, at_least=2)
+    inputs: int = jd.field(3, at_least=1)
+    hidden: int = jd.field(3, at_least=1)
+    outputs: int = jd.field(2, at_least=1)
+    horizon: float = jd.field(1.0, above=0)
+    samples: int = jd.field(2, at_least=1)
 
     def __post_init__(self) -> None:
-        positive(self, "eta", "horizon")
-        at_least_one(self, "batches", "batch_size", "inputs", "hidden", "outputs", "samples")
-        even = self.shuffles >= 2 and self.shuffles % 2 == 0
-        jd.require(self, even, "shuffles is even and positive: each order comes with its reverse", "shuffles")
+        jd.require(self, self.shuffles % 2 == 0, "shuffles is even: each order comes with its reverse", "shuffles")
 
 
 def _problem(s: Shuffled, key: PRNGKeyArray) -> tuple[Linear, Float[Array, "m b i"], Float[Array, "m b o"]]:
     """Start, inputs (m, b, i) and outputs (m, b, o) of all batches, from a random teacher with noise."""
     k_w1, k_w2, k_x, k_teacher, k_noise = jax.random.split(key, 5)
 
-    def draw(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
+    def normal(k: PRNGKeyArray, *shape: int) -> Float[Array, "*shape"]:
         return jax.random.normal(k, shape, jnp.float64)
 
-    start = Linear(draw(k_w1, s.hidden, s.inputs) / 2, draw(k_w2, s.outputs, s.hidden) / 2)
-    x = draw(k_x, s.batches, s.batch_size, s.inputs) / s.inputs**0.5
-    y = x @ draw(k_teacher, s.inputs, s.outputs) + draw(k_noise, s.batches, s.batch_size, s.outputs) / 4
+    start = Linear(normal(k_w1, s.hidden, s.inputs) / 2, normal(k_w2, s.outputs, s.hidden) / 2)
+    x = normal(k_x, s.batches, s.batch_size, s.inputs) / s.inputs**0.5
+    y = x @ normal(k_teacher, s.inputs, s.outputs) + normal(k_noise, s.batches, s.batch_size, s.outputs) / 4
     return start, x, y
 
 
@@ -113,12 +107,14 @@ def trial(s: Shuffled, key: PRNGKeyArray) -> jd.Observables:
     k_problem, k_order = jax.random.split(key)
     start, x, y = _problem(s, k_problem)
     half = s.shuffles // 2
+    # SGD over pairs of an order and its reverse
     epochs = jnp.maximum(1, jnp.round(s.horizon / (s.samples * s.batches * s.eta))).astype(jnp.int32)
     keys = jax.vmap(jax.random.fold_in, (None, 0))(k_order, jnp.arange(half))
     pair = jax.vmap(lambda k, back: _train(s, start, x, y, k, back, epochs), (None, 0))
     runs = _vectors(jax.vmap(pair, (0, None))(keys, jnp.array([False, True])))  # (half, 2, time, entry)
     pairs = jnp.mean(runs, 1)
 
+    # the flows, at the times that SGD reaches
     ts = jnp.arange(s.samples + 1) * (epochs * s.batches * s.eta)
     xx = jnp.einsum("mbi,mbj->mij", x, x) / s.batch_size
     yx = jnp.einsum("mbo,mbi->moi", y, x) / s.batch_size
@@ -147,12 +143,12 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ds = halvings(ds)
     predicted, measured = ds.predicted_mean - ds.plain_flow, ds.measured_mean - ds.plain_flow
     product, square = ((predicted * other).sum(VECTOR[:2], skipna=False) for other in (measured, predicted))
-    along = xr.where(square == 0, 0.0, product / square)  # of a theory without a drift nothing is seen
+    along = xr.where(square == 0, 0.0, product / square)  # a theory without a drift explains none
     limit = richardson(along.isel(eta=-2, drop=True), along.isel(eta=-1, drop=True), order=1)
-    words = "drift from the flow of L along the predicted one / predicted, limit of small steps"
+    name = "drift from the flow of L along the predicted one / predicted, limit of small steps"
     return [
         order_check("fitted order in the step size", error_curve(ds, "mean"), 2, 0.15),
-        jd.mean_within(words, limit, over="seed", low=1 - COEFFICIENT, high=1 + COEFFICIENT),
+        jd.mean_within(name, limit, over="seed", low=1 - COEFFICIENT, high=1 + COEFFICIENT),
     ]
 
 

@@ -1,6 +1,7 @@
-r"""Claims on quadratics, where gradient descent and SGD have exact statistics at any step size.
+r"""Quadratics, where gradient descent and SGD with gradient noise have exact statistics at any step size.
 
-Runs on quadratics: gradient descent mode by mode, and SGD with gradient noise over independent replicas.
+Gradient descent is followed mode by mode; SGD in independent replicas, for its covariance after a few steps and in the stationary
+state. Letters: h = curvatures, C = covariance of the gradient noise, S = stationary covariance.
 """
 
 from __future__ import annotations
@@ -14,66 +15,66 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
-from jaxdyn import linalg, plotting, train
+from jaxdyn import plotting, train
 from jaxdyn.theories.cal.dynamics import noise as theory
-from jaxdyn.theories.cal.fields import at_least_one, falling, positive
 from jaxdyn.theories.cal.model import quadratic_loss
+from jaxdyn.theories.cal.spectra import orthonormal, require_falling
 
-__all__ = ["CLAIMS", "Modes", "Noise", "judge_covariance", "judge_modes", "judge_variance", "modes_trial", "noise_trial"]
+__all__ = [
+    "CLAIMS",
+    "Modes",
+    "Noise",
+    "judge_covariance",
+    "judge_modes",
+    "judge_variance",
+    "mean_and_error",
+    "modes_trial",
+    "noise_trial",
+]
 
 
 @jd.setting
 class Modes:
     """Gradient descent on a random quadratic; ``noise`` on the gradients and ``momentum`` are breaches."""
 
-    eta: jd.Swept = 0.2
+    eta: jd.Swept = jd.field(0.2, above=0)
     noise: jd.Swept = 0.0
     momentum: jd.Swept = 0.0
-    size: int = 6
+    size: int = jd.field(6, at_least=1)
     curvatures: tuple[float, ...] | None = None  # of the modes; None: drawn
-    steps: int = 32
+    steps: int = jd.field(32, at_least=1)
 
     def __post_init__(self) -> None:
-        positive(self, "eta")
-        at_least_one(self, "size", "steps")
-        falling(self, "curvatures", self.size)
+        require_falling(self, "curvatures", self.size)
 
 
 @jd.setting
 class Noise:
     """SGD with gradient noise on a quadratic: ``curvature`` times the identity, or random with correlated noise.
 
-    ``momentum`` is a breach. The stationary state is observed in ``replicas`` runs, the first steps in ``starts`` others.
+    ``momentum`` is a breach. The stationary state is observed in ``replicas`` runs, the first steps in ``starts`` others;
+    the standard error comes from the replicas.
     """
 
-    eta: jd.Swept = 0.2
+    eta: jd.Swept = jd.field(0.2, above=0)
     sigma: jd.Swept = 0.5
-    curvature: jd.Swept = 1.3
+    curvature: jd.Swept = jd.field(1.3, above=0)
     momentum: jd.Swept = 0.0
     problem: jd.Code = jd.code("scalar", "matrix")
-    size: int = 4
-    replicas: int = 32
-    starts: int = 1024
-    burn_in: int = 128
-    steps: int = 1024
-
-    def __post_init__(self) -> None:
-        positive(self, "eta", "curvature")
-        at_least_one(self, "size", "starts", "burn_in", "steps")
-        jd.require(self, self.replicas >= 2, "replicas is at least 2: the standard error comes from them", "replicas")
+    size: int = jd.field(4, at_least=1)
+    replicas: int = jd.field(32, at_least=2)
+    starts: int = jd.field(1024, at_least=1)
+    burn_in: int = jd.field(128, at_least=1)
+    steps: int = jd.field(1024, at_least=1)
 
 
 TRANSIENT = (1, 2, 4, 8, 16, 32)
 
 
-def _orthogonal(key: PRNGKeyArray, d: int) -> Float[Array, "d d"]:
-    return linalg.qr(jax.random.normal(key, (d, d), jnp.float64))[0]
-
-
 def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     """Gradient descent on a random quadratic, mode by mode at every step."""
     k_vectors, k_values, k_start, k_noise = jax.random.split(key, 4)
-    vectors = _orthogonal(k_vectors, s.size)
+    vectors = orthonormal(k_vectors, s.size, s.size)
     drawn = jax.random.uniform(k_values, (s.size,), jnp.float64, 0.1, 2.0)
     h = jnp.sort(drawn if s.curvatures is None else jnp.asarray(s.curvatures, jnp.float64))
     hessian = vectors @ (h[:, None] * vectors.T)
@@ -97,7 +98,7 @@ def modes_trial(s: Modes, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _statistics(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
+def mean_and_error(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[Array, "*shape"], Float[Array, "*shape"]]:
     """Mean over replicas (leading axis) of a statistic, and its standard error."""
     return jnp.mean(xs, 0), jnp.std(xs, 0, ddof=1) / count**0.5
 
@@ -105,8 +106,9 @@ def _statistics(xs: Float[Array, "replica *shape"], count: int) -> tuple[Float[A
 def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
     """SGD from the minimum: covariance after a few steps and in the stationary state, over independent replicas."""
     k_vectors, k_values, k_mix, k_noise, k_start = jax.random.split(key, 5)
+    # the problem: curvatures h in random directions, and the covariance c of the noise
     d, matrix = s.size, s.problem == "matrix"
-    vectors = jnp.where(matrix, _orthogonal(k_vectors, d), jnp.eye(d, dtype=jnp.float64))
+    vectors = jnp.where(matrix, orthonormal(k_vectors, d, d), jnp.eye(d, dtype=jnp.float64))
     h = jnp.where(matrix, jax.random.uniform(k_values, (d,), jnp.float64, 0.5, 1.0), 1.0) * s.curvature
     hessian = vectors @ (h[:, None] * vectors.T)
     mix = jnp.where(matrix, jax.random.normal(k_mix, (d, d), jnp.float64) / d**0.5, jnp.eye(d, dtype=jnp.float64)) * s.sigma
@@ -121,11 +123,13 @@ def noise_trial(s: Noise, key: PRNGKeyArray) -> jd.Observables:
         first = train.init(tx, jnp.zeros((d,), jnp.float64))
         return train.record(step, first, lambda state: state.params, samples=count, every=1)[1]
 
+    # the stationary state of the replicas, and the first steps of the other runs
     keys = jax.random.split(k_noise, s.replicas), jax.random.split(k_start, s.starts)
     xs, early = (jax.vmap(path, (0, None))(k, n) for k, n in zip(keys, (s.burn_in + s.steps, TRANSIENT[-1]), strict=True))
     late = xs[:, s.burn_in + 1 :]
-    stationary, stationary_se = _statistics(jnp.einsum("rti,rtj->rij", late, late) / s.steps, s.replicas)
+    stationary, stationary_se = mean_and_error(jnp.einsum("rti,rtj->rij", late, late) / s.steps, s.replicas)
     transient = jnp.mean(jnp.sum(early[:, jnp.array(TRANSIENT)] ** 2, -1), 0)
+    # the theory after the same number of steps
     grown = jax.vmap(lambda n: jnp.trace(theory.covariance_after(n, s.eta, h, vectors, c)))(jnp.array(TRANSIENT))
     return jd.observables(
         predicted={
@@ -157,12 +161,6 @@ def judge_modes(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("error of the rate, in units of the curvature", miss, 1e-6),
         jd.at_most(r"modes that do not grow exactly where the step size is above 2 / curvature", wrong.sum(skipna=True), 0),
     ]
-
-
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no mode moves from its amplitude after the first step."""
-    first = ds.predicted_amplitude.isel(step=0, drop=True).broadcast_like(ds.predicted_amplitude)
-    return ds.assign(predicted_amplitude=first, predicted_rate=0 * ds.predicted_rate)
 
 
 def plot_modes(ds: xr.Dataset, fig: Figure) -> None:
@@ -252,7 +250,10 @@ CLAIMS = (
         r"$\eta < 2/\lambda$.",
         judge=judge_modes,
         controls={"momentum": {"momentum": 0.5}, "gradient noise": {"noise": 0.1}},
-        rivals={"nothing moves": still, r"rate $\lambda$ of gradient flow": jd.swap(predicted_rate="curvature")},
+        rivals={
+            "nothing moves": jd.initial("step", "predicted_amplitude", predicted_rate=0.0),
+            r"rate $\lambda$ of gradient flow": jd.swap(predicted_rate="curvature"),
+        },
         plot=plot_modes,
         caption=r"Rate of each mode over its curvature $\lambda$, against $\eta\lambda$: points are the modes of all runs, the "
         r"line is $-\ln|1-\eta\lambda|/(\eta\lambda)$; dashed the rate of gradient flow, dotted the edge of stability.",

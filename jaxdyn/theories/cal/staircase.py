@@ -1,6 +1,7 @@
-"""Claim on incremental learning: from a small start the singular values of the target are learned one after another.
+"""Incremental learning: from a small balanced start the singular values of the target are learned one after another.
 
-Runs of incremental learning: gradient flow of a two-layer linear network from a small balanced start.
+Measured is gradient flow of a two-layer linear network; predicted are the times at which each singular value appears, and the
+rank of the network's map on the plateaus between them.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting
 from jaxdyn.theories.cal.dynamics import linear as theory
-from jaxdyn.theories.cal.fields import at_least_one, falling, positive
 from jaxdyn.theories.cal.model import linear_loss
-from jaxdyn.theories.cal.saxe_start import linear_start, orthonormals, spectrum
+from jaxdyn.theories.cal.spectra import linear_start, orthonormals, require_falling, spectrum
 
 __all__ = ["CLAIMS", "Stairs", "crossing", "judge", "trial"]
 
@@ -26,18 +26,16 @@ __all__ = ["CLAIMS", "Stairs", "crossing", "judge", "trial"]
 class Stairs:
     """Incremental learning of the singular values of a target from a balanced start of size ``eps``."""
 
-    eps: jd.Swept = 1e-6
+    eps: jd.Swept = jd.field(1e-6, above=0)
     start: jd.Code = jd.code("aligned", "frames")
-    size: int = 6
-    modes: int = 3
+    size: int = jd.field(6, at_least=1)
+    modes: int = jd.field(3, at_least=1)
     values: tuple[float, ...] | None = None  # singular values of the target; None: drawn
-    samples: int = 400
+    samples: int = jd.field(400, at_least=1)
 
     def __post_init__(self) -> None:
-        positive(self, "eps")
-        at_least_one(self, "size", "modes", "samples")
         jd.require(self, self.modes <= self.size, "modes is at most size", "modes", "size")
-        falling(self, "values", self.modes)
+        require_falling(self, "values", self.modes)
 
 
 def crossing(ts: Float[Array, " t"], y: Float[Array, " t"], level: Float[Array, ""]) -> Float[Array, ""]:
@@ -53,6 +51,7 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     """Gradient flow of a two-layer network towards a target of rank ``modes``, from a balanced start of size ``eps``."""
     k_u, k_v, k_r, k_a, k_b, k_s = jax.random.split(key, 6)
     d, k = s.size, s.modes
+    # the target, and both starts
     u, v = orthonormals((k_u, k_v), d, k)
     values = spectrum(k_s, k, 0.5, 3.5, s.values)
     m = (u * values) @ v.T
@@ -63,9 +62,11 @@ def trial(s: Stairs, key: PRNGKeyArray) -> jd.Observables:
     aligned = linear_start(full[:k], 0.0, u, v, hidden[:, :k])
     start = jax.tree.map(lambda a, b: jnp.where(turned, b, a), aligned, frames)
 
+    # what the theory predicts: times of appearance, with plateaus between them
     eps = theory.effective_starts(u, v, start)
     times = theory.appearance(values, eps)
     ends = jnp.concatenate([jnp.zeros(1, jnp.float64), times, jnp.max(times)[None] * 1.25])
+    # gradient flow: when each singular value reaches half its target, and how many have in the middle of each plateau
     ts = jnp.linspace(0.0, 1.0, s.samples + 1, dtype=jnp.float64) * ends[-1]
     sol = flow.gradient_flow(linear_loss, start, ts, m, rtol=1e-9, atol=1e-14)
     learned = linalg.singular_values(sol.ys.w2 @ sol.ys.w1)[:, :k]
@@ -91,11 +92,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def at_once(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all singular values appear at one time, the mean of the predicted ones, and there is no plateau between them."""
-    time, rank = ds.predicted_time, ds.predicted_rank
-    full = rank.where(rank == rank.min("plateau"), rank.max("plateau"))
-    return ds.assign(predicted_time=time.mean("mode").broadcast_like(time), predicted_rank=full)
+# All singular values appear at one time, the mean of the predicted ones, and there is no plateau between them.
+AT_ONCE = jd.swap(
+    predicted_time=lambda ds: ds.predicted_time.mean("mode"),
+    predicted_rank=lambda ds: ds.predicted_rank.where(ds.predicted_rank == 0, ds.predicted_rank.max("plateau")),
+)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -128,7 +129,7 @@ CLAIMS = (
         r"$\varepsilon_i = \varepsilon$ for an aligned start, else what no earlier mode takes of the start along mode $i$.",
         judge=judge,
         controls={r"$\varepsilon = 0.5$: no staircase": {"eps": 0.5}},
-        rivals={"all modes at once": at_once},
+        rivals={"all modes at once": AT_ONCE},
         plot=plot,
         caption="Left: singular values of the network's map along one run (lines) and the predicted times of appearance (dashed). "
         "Right: measured against predicted time at which a mode reaches half its value, one point per mode and run.",

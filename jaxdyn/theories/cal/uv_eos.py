@@ -1,6 +1,7 @@
-r"""Claim on two scalars, :math:`L = \tfrac12(uv-1)^2`: how sharp a minimum gradient flow and gradient descent end in.
+r"""Two scalars with loss :math:`L = \tfrac12(uv-1)^2`: how sharp the minima are in which gradient flow and gradient descent end.
 
-Runs on two scalars, :math:`L = \tfrac12(uv-1)^2`: gradient descent and gradient flow from one start.
+Both start from one point and run to the end. The theory gives the flow's final sharpness in closed form, and the leading change of
+it that a finite step size makes; no end can be sharper than the edge :math:`2/\eta`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import jaxdyn as jd
 from jaxdyn import flow, plotting, train
 from jaxdyn.status import DIVERGED, OK, UNCONVERGED
 from jaxdyn.theories.cal.dynamics import pair as theory
-from jaxdyn.theories.cal.fields import at_least_one, positive
 from jaxdyn.theories.cal.model import pair_loss
 from jaxdyn.theories.cal.orders import order_checks
 
@@ -31,17 +31,13 @@ class Pair:
     Gradient descent makes ``steps`` steps, gradient flow runs until time ``horizon``.
     """
 
-    eta: jd.Swept = 0.1
+    eta: jd.Swept = jd.field(0.1, above=0)
     optimizer: jd.Code = jd.code("gd", "adam")
     start: jd.Code = jd.code("reference", "random")
     u: jd.Swept = 3.0  # the reference start
     v: jd.Swept = 0.2
-    horizon: jd.Swept = 20.0
-    steps: int = 3000
-
-    def __post_init__(self) -> None:
-        positive(self, "eta", "horizon")
-        at_least_one(self, "steps")
+    horizon: jd.Swept = jd.field(20.0, above=0)
+    steps: int = jd.field(3000, at_least=1)
 
 
 SETTLED = 1e-10  # residual |uv - 1| at which a run has stopped

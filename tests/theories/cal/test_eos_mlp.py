@@ -1,7 +1,4 @@
-"""Judge of the edge of stability, and which runs it speaks of.
-
-The target, and the sharpness by power iteration.
-"""
+"""The target, the sharpness by power iteration, the judge of the edge, and which runs count."""
 
 import dataclasses
 
@@ -31,7 +28,7 @@ def test_tanh_network_and_its_sharpness(x64):
 
     flat, unflatten = jax.flatten_util.ravel_pytree(params)
     hessian = jax.jit(jax.hessian(lambda p: model.tanh_loss(unflatten(p), x, y)))(flat)
-    _, top = jax.jit(eos_mlp._power, static_argnums=5)(params, v, x, y, 1.0, 500)
+    _, top = jax.jit(eos_mlp.power_iteration, static_argnums=5)(params, v, x, y, 1.0, 500)
     assert float(top) == pytest.approx(float(np.linalg.eigvalsh(hessian)[-1]), rel=1e-6)
 
 
@@ -70,3 +67,8 @@ def test_runs_whose_flow_stays_below_are_outside():
     decision = judged(below)
     assert decision.outside == 1 and passed(decision.checks)
     assert judged(below.isel(seed=[1])).verdict == "inconclusive"
+
+
+def test_the_last_quarter_is_a_whole_number_of_records():
+    with pytest.raises(jd.UsageError, match="samples=7 is not allowed: samples is a multiple of 4"):
+        eos_mlp.Network(samples=7)

@@ -1,7 +1,4 @@
-"""Judge of the exact solutions.
-
-Starts of linear networks and what is predicted of them: the solver is taken away, SciPy solves in its place.
-"""
+"""Starts of linear networks and their predictions against SciPy, with the solver replaced; the judge of the exact solutions."""
 
 from typing import Any, NamedTuple
 
@@ -16,8 +13,8 @@ from jaxdyn.theories.cal import saxe
 from tests.theories.cal.helpers import distorted, passed, solve
 
 
-class Held(NamedTuple):
-    """What is read of a solution."""
+class Start(NamedTuple):
+    """A solution that stays at its start."""
 
     ys: Any
     steps: Any
@@ -25,7 +22,7 @@ class Held(NamedTuple):
 
 
 @pytest.fixture
-def held(monkeypatch, x64):
+def starting(monkeypatch, x64):
     """Run a trial with a flow that stays at its start; returns start, target, rates and observables."""
 
     def run(trial, s):
@@ -34,7 +31,7 @@ def held(monkeypatch, x64):
         def stay(loss, start, ts, m, *args, rate=None, **options):
             seen.append((start, m, rate))
             ys = jax.tree.map(lambda w: jnp.broadcast_to(w, (len(ts), *w.shape)), start)
-            return Held(ys, jnp.int32(0), jnp.int32(OK))
+            return Start(ys, jnp.int32(0), jnp.int32(OK))
 
         monkeypatch.setattr(saxe.flow, "gradient_flow", stay)
 
@@ -50,9 +47,9 @@ def held(monkeypatch, x64):
 
 
 @pytest.mark.parametrize(("start", "imbalance"), [("aligned", 0.0), ("unbalanced", 0.3), ("frames", 0.0)])
-def test_the_prediction_is_the_flow_of_the_two_layer_start(held, start, imbalance):
+def test_the_prediction_is_the_flow_of_the_two_layer_start(starting, start, imbalance):
     s = saxe.TwoLayer(start=start, imbalance=imbalance, inputs=3, hidden=4, outputs=2, horizon=2.0, samples=4)
-    (w1, w2), m, _, predicted, measured = held(saxe.two_layer_trial, s)
+    (w1, w2), m, _, predicted, measured = starting(saxe.two_layer_trial, s)
     balance = w1 @ w1.T - w2.T @ w2
     np.testing.assert_allclose(np.linalg.eigvalsh(balance), [0, 0, *[imbalance] * 2], atol=1e-12)
     np.testing.assert_allclose(measured[3], w2 @ w1, rtol=1e-12)
@@ -67,10 +64,10 @@ def test_the_prediction_is_the_flow_of_the_two_layer_start(held, start, imbalanc
 
 
 @pytest.mark.parametrize("depth", [1, 3])
-def test_the_prediction_is_the_flow_of_the_deep_start(held, depth):
+def test_the_prediction_is_the_flow_of_the_deep_start(starting, depth):
     """Matrices beyond the depth are the identity and stay; the others are balanced."""
     s = saxe.Deep(depth=depth, width=2, max_depth=4, horizon=2.0, samples=4)
-    weights, m, rate, predicted, measured = held(saxe.deep_trial, s)
+    weights, m, rate, predicted, measured = starting(saxe.deep_trial, s)
     assert [float(r) for r in rate] == [1.0] * depth + [0.0] * (4 - depth)
     for w in weights[depth:]:
         np.testing.assert_array_equal(w, np.eye(2))
@@ -93,9 +90,11 @@ def test_the_prediction_is_the_flow_of_the_deep_start(held, depth):
     np.testing.assert_allclose(measured[0], exact[0], atol=1e-12)
 
 
-def test_what_the_theory_does_not_know_of_a_deep_start_leaves_its_product(held):
+def test_what_the_theory_does_not_know_of_a_deep_start_leaves_its_product(starting):
     """``unknown`` is added to the first matrix's squared singular values, the product stays; ``miscount`` is the theory's alone."""
-    plain, odd = (held(saxe.deep_trial, saxe.Deep(unknown=u, miscount=c, width=2, samples=4)) for u, c in ((0.0, 0.0), (0.2, 1.0)))
+    plain, odd = (
+        starting(saxe.deep_trial, saxe.Deep(unknown=u, miscount=c, width=2, samples=4)) for u, c in ((0.0, 0.0), (0.2, 1.0))
+    )
     squares = [np.linalg.svd(run[0][0], compute_uv=False) ** 2 for run in (plain, odd)]
     np.testing.assert_allclose(squares[1] - squares[0], 0.2, rtol=1e-10)
     np.testing.assert_allclose(odd[4], plain[4], rtol=1e-10)
@@ -106,11 +105,10 @@ def test_what_the_theory_does_not_know_of_a_deep_start_leaves_its_product(held):
 @pytest.mark.parametrize(
     ("cls", "fields"),
     [
-        (saxe.TwoLayer, {"strength": 0.0}),
         (saxe.TwoLayer, {"values": (1.0, 2.0)}),
         (saxe.Deep, {"depth": 2.5}),
         (saxe.Deep, {"depth": 5.0}),
-        (saxe.Symmetric, {"rank": 0}),
+        (saxe.Deep, {"values": (1.0, 0.5)}),
     ],
 )
 def test_settings_are_checked(cls, fields):

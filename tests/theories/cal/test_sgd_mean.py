@@ -1,24 +1,28 @@
-"""Judge of the mean of SGD over shuffled epochs.
-
-Orders of the batches.
-"""
+"""Orders of the batches, and the judge of the mean of SGD over shuffled epochs."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn.theories.cal import sgd_mean
 
 
 def test_batches_come_in_every_order(x64):
-    def draw(epoch, reverse, cyclic):
+    def order(epoch, reverse, cyclic):
         return sgd_mean.batch_order(jax.random.key(0), epoch, 3, reverse, cyclic)
 
-    draws = jax.jit(jax.vmap(draw, (0, None, None)))
-    forward, back, cyclic = (np.asarray(draws(jnp.arange(60), *flags)) for flags in ((False, False), (True, False), (True, True)))
+    orders = jax.jit(jax.vmap(order, (0, None, None)))
+    forward, back, cyclic = (np.asarray(orders(jnp.arange(60), *flags)) for flags in ((False, False), (True, False), (True, True)))
     assert len({tuple(o) for o in forward}) == 6
     assert np.array_equal(forward[:, ::-1], back) and np.all(cyclic == np.arange(3))
+
+
+def test_every_order_has_its_reverse():
+    with pytest.raises(jd.UsageError, match="shuffles=3 is not allowed: shuffles is even"):
+        sgd_mean.Shuffled(shuffles=3)
 
 
 def made_up(length=1.0, noise=0.0, second=1.0):

@@ -1,13 +1,11 @@
-"""Judge of the staircase.
-
-When a curve crosses a level.
-"""
+"""When a curve crosses a level, the judge of the staircase, and targets that are refused."""
 
 import jax
 import jax.numpy as jnp
 import pytest
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn.theories.cal import staircase
 from tests.theories.cal.helpers import distorted, passed
 
@@ -27,3 +25,9 @@ def test_stairs_judge():
     assert not passed(staircase.judge(distorted(ds, "time", 1.02)))
     assert not passed(staircase.judge(ds.assign(measured_time=1.002 * times[:, ::-1])))
     assert not passed(staircase.judge(ds.assign(measured_rank=rank + 1)))
+
+
+@pytest.mark.parametrize("fields", [{"modes": 7}, {"values": (1.0, 2.0, 3.0)}])
+def test_a_target_fits_its_size_and_falls(fields):
+    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.* not allowed"):
+        staircase.Stairs(**fields)

@@ -1,7 +1,4 @@
-"""Two scalars: where gradient descent and gradient flow end, and a judge that rejects other ends.
-
-Two scalars: a run alone, and starts that are handed in.
-"""
+"""Two scalars: where gradient descent and gradient flow end, and a judge that rejects other ends."""
 
 import numpy as np
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.theories.cal.dynamics import linear
-from jaxdyn.theories.cal.saxe_start import linear_start, orthonormal, spectrum
+from jaxdyn.theories.cal.spectra import linear_start, orthonormal, spectrum
 from tests.theories.cal.helpers import solve
 
 pytestmark = pytest.mark.usefixtures("x64")

@@ -1,18 +1,20 @@
-"""Random targets and starts of linear networks, shared by the claims on exact solutions."""
+"""Random spectra, directions and starts of linear networks, and the spectra that a setting takes from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+import jaxdyn as jd
 from jaxdyn import linalg
 from jaxdyn.theories.cal.dynamics.linear import factors
 from jaxdyn.theories.cal.model import Linear, Scalar
 
-__all__ = ["linear_start", "orthonormal", "orthonormals", "spectrum"]
+__all__ = ["linear_start", "orthonormal", "orthonormals", "require_falling", "spectrum"]
 
 
 def orthonormal(key: PRNGKeyArray, rows: int, cols: int) -> Float[Array, "r c"]:
@@ -29,16 +31,25 @@ def spectrum(key: PRNGKeyArray, k: int, low: float, high: float, values: tuple[f
     """Singular values in falling order, one in each of k equal parts of [low, high], away from the parts' borders.
 
     Args:
-        key: of the draw.
+        key: for the random positions.
         k: how many.
         low: lower end.
         high: upper end.
-        values: if given, these are returned instead of a draw.
+        values: if given, these are returned instead of random ones.
     """
     if values is not None:
         return jnp.asarray(values, jnp.float64)
     parts = (jnp.arange(k, dtype=jnp.float64)[::-1] + jax.random.uniform(key, (k,), jnp.float64, 0.25, 0.75)) / k
     return low + (high - low) * parts
+
+
+def require_falling(setting: Any, name: str, count: int) -> None:
+    """Refuse given values unless they are ``count`` positive numbers in falling order; None: the trial draws them."""
+    values = getattr(setting, name)
+    if values is None:
+        return
+    ordered = len(values) == count and all(a > b for a, b in zip(values, (*values[1:], 0.0), strict=True))
+    jd.require(setting, ordered, f"{name} is {count} positive numbers in falling order", name)
 
 
 def linear_start(

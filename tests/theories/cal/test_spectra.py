@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 
-from jaxdyn.theories.cal.saxe_start import linear_start, orthonormal, spectrum
+from jaxdyn.theories.cal.spectra import linear_start, orthonormal, spectrum
 
 
 def test_values_are_drawn_apart_or_handed_in(x64):
