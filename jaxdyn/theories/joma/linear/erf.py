@@ -1,4 +1,7 @@
-r"""Claims on JoMA's linear activation, one node: the erf law, blow-up, sparsity, the softmax clock."""
+r"""One node with linear activation: the erf law, blow-up, sparsity, the clock of the softmax.
+
+The network and its runs are in ``training.py``, the closed forms in ``dynamics/linear.py``.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "from_zero", "proportional", "sparse_judge", "width_two"]
+    Values = Callable[..., xr.DataArray]
+
+__all__ = ["CLAIMS", "blow_up_judge", "clock_judge", "erf_judge", "sparse_judge"]
 
 
 def erf_judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -30,37 +35,29 @@ def erf_judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _common_ratio(
-    ds: xr.Dataset, forward: Callable[[xr.DataArray], xr.DataArray], back: Callable[[xr.DataArray], xr.DataArray]
-) -> xr.Dataset:
+def common_ratio(forward: Values, back: Values) -> Callable[[xr.Dataset], xr.Dataset]:
     """The law that forward(v)/Δ is the same for all tokens, applied to the token with the largest |v|; from zero start."""
-    size = np.sqrt((ds.saliency**2).sum("node"))
-    share, out = size / size.max("token"), {}
-    for name in ("ratio", "trained_ratio"):
-        winner = np.abs(ds[f"measured_{name}"]).max("token")
-        out[f"predicted_{name}"] = back(share * forward(winner)).transpose(*ds[f"predicted_{name}"].dims)
-    return ds.assign(out)
+
+    def law(name: str) -> Values:
+        def values(ds: xr.Dataset) -> xr.DataArray:
+            size = np.sqrt((ds.saliency**2).sum("node"))
+            return back(size / size.max("token") * forward(np.abs(ds[name]).max("token")))
+
+        return values
+
+    return jd.swap(predicted_ratio=law("measured_ratio"), predicted_trained_ratio=law("measured_trained_ratio"))
 
 
-def width_two(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: erf(v/2) in place of erf(v/√2)."""
-    return _common_ratio(ds, lambda v: scipy.special.erf(v / 2), lambda u: 2 * scipy.special.erfinv(u))
-
-
-def proportional(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: without attention, v in proportion to Δ."""
-    return _common_ratio(ds, lambda v: v, lambda u: u)
-
-
-def hyperbolic_sine(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the law of linear attention, arsinh(v) in proportion to Δ."""
-    return _common_ratio(ds, np.arcsinh, np.sinh)
-
-
-def from_zero(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the blow-up time of zero start, whatever the start."""
-    largest = np.sqrt((ds.saliency**2).sum("node")).max("token")
-    return ds.assign(predicted_escape=(NORMALIZER * np.sqrt(np.pi / 2) / largest).transpose(*ds.predicted_escape.dims))
+LAWS = {
+    "no attention: v in proportion to Δ": common_ratio(lambda v: v, lambda u: u),
+    "erf(v/2)": common_ratio(lambda v: scipy.special.erf(v / 2), lambda u: 2 * scipy.special.erfinv(u)),
+    "law of linear attention": common_ratio(np.arcsinh, np.sinh),
+}
+NORMALIZER = 2.0  # the constant A of the quick runs
+# The blow-up time of zero start, whatever the start.
+FROM_ZERO = jd.swap(
+    predicted_escape=lambda ds: NORMALIZER * np.sqrt(np.pi / 2) / np.sqrt((ds.saliency**2).sum("node")).max("token")
+)
 
 
 def _derived(ds: xr.Dataset) -> xr.Dataset:
@@ -162,9 +159,7 @@ BREACHES = {
     "no attention": {"attention": "none"},
 }
 STEPS = [4e-3, 2e-3, 1e-3]  # of gradient descent, in units of t*
-NORMALIZER = 2.0  # the constant A of the quick runs
 ONE = jd.grid(LinearLayer, normalizer=NORMALIZER)
-LAWS = {"no attention: v in proportion to Δ": proportional, "erf(v/2)": width_two, "law of linear attention": hyperbolic_sine}
 PAPER = jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
 SOURCE = "arXiv:2310.00535, Theorem 2"
 STUDY = jd.Study(
@@ -214,7 +209,7 @@ CLAIMS = (
         paper=PAPER.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
         judge=blow_up_judge,
         controls=BREACHES,
-        rivals={"v keeps the speed of its start": jd.swap(predicted_path="unattended"), "blow-up time of zero start": from_zero},
+        rivals={"v keeps the speed of its start": jd.swap(predicted_path="unattended"), "blow-up time of zero start": FROM_ZERO},
         plot=blow_up_plot,
         caption=r"Left: $v_l$ of the tokens of one run against the time left to the blow-up: gradient flow (points) and closed "
         r"form (lines). Right: $\mathrm{erf}(v_l/\sqrt 2)$ when the largest $|v|$ reaches 6, against its predicted limit; one "

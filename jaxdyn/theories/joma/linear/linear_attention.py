@@ -1,4 +1,7 @@
-r"""Claims on JoMA's linear activation under linear attention: no blow-up, and a fixed point at zero."""
+r"""Linear activation under linear attention: no blow-up, and a fixed point at zero.
+
+The network and its runs are in ``training.py``, the closed forms in ``dynamics/linear.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-r"""Claims on JoMA's linear activation with many nodes: V on lines, its rank, and the printed row-sum form."""
+r"""Linear activation with many nodes: the rows of V move on lines, its rank, and the printed row-sum form.
+
+The network and its runs are in ``training.py``, the closed forms in ``dynamics/linear.py``.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "low_rank_judge", "row_sum_judge", "unattended"]
+__all__ = ["CLAIMS", "UNATTENDED", "low_rank_judge", "row_sum_judge"]
 
 MARGIN = 1.3  # largest over second largest row norm of Δ from which srank(dV/dt) is near 1 already at 0.99 t*
 
@@ -48,13 +51,6 @@ def row_sum_judge(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("error of V up to 0.99 t*", jd.relative_error(regular, "path", "token node"), 1e-4)]
 
 
-def unattended(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention does not learn, and V keeps the speed of its start."""
-    speed = ds.unattended.diff("time").isel(time=0)
-    ranks = {"path": ds.unattended, "srank_v": _rank(ds.unattended), "srank_rate": _rank(speed + 0 * ds.unattended)}
-    return ds.assign({f"predicted_{n}": v.transpose(*ds[f"predicted_{n}"].dims) for n, v in ranks.items()})
-
-
 def _rank(v: xr.DataArray) -> xr.DataArray:
     """Stable rank; NaN for runs that are not ok."""
     v = v.transpose(..., "token", "node")
@@ -64,9 +60,18 @@ def _rank(v: xr.DataArray) -> xr.DataArray:
         return good.copy(data=(values**2).sum(-1) / values[..., 0] ** 2).where(good)
 
 
+# Attention does not learn, and V keeps the speed of its start.
+UNATTENDED = jd.swap(
+    predicted_path="unattended",
+    predicted_srank_v=lambda ds: _rank(ds.unattended),
+    predicted_srank_rate=lambda ds: _rank(ds.unattended.diff("time").isel(time=0)),
+)
+
+
 def low_rank_plot(ds: xr.Dataset, fig: Figure) -> None:
     """Stable ranks over time, and the rows of V on their lines."""
     left, right = fig.subplots(1, 2)
+    # stable ranks of one setting
     one = plotting.first_run(ds, "seed")
     x = 1 - one.share.mean("seed").values[:-1]
     for name, label, color in (("srank_v", "V", "measured"), ("srank_rate", "dV/dt", "third")):
@@ -116,7 +121,7 @@ CLAIMS = (
             "attention learns 1.5 times as fast": {"ratio": 1.5, "horizon": 0.7},
             "gradients follow the weights (κ = 0.3 max‖Δ‖)": {"feedback": 0.3},
         },
-        rivals={"V keeps the speed of its start": unattended},
+        rivals={"V keeps the speed of its start": UNATTENDED},
     ),
     STUDY.claim(
         id="joma.low_rank_as_printed",

@@ -1,12 +1,9 @@
-r"""Claims on the link from JoMA to low-rank training: the gradient's stable rank falls and returns as rows of V arrive in turn.
+r"""The link from JoMA to low-rank training: the gradient's stable rank falls, and returns as the rows of V arrive in turn.
 
 Attention makes rows with a large limit fast. While they move, the gradient is nearly theirs alone; once they have arrived, the
-others are left.
-
-Stable ranks of V and its speed along JoMA's dynamics with many nodes that reach a critical point.
-
-``link_trial``: gradient flow of the layer of ``joma/layer.py`` under the upper gradient :math:`\mu - V`. ``trained_trial``: blocks
-trained by gradient descent on squared error, as in ``converge.py``. Letters as in ``dynamics/lowrank.py``.
+others are left. Two networks with many nodes that reach a critical point: the layer of ``layer.py`` in gradient flow under the
+upper gradient :math:`\mu - V` (``link_trial``), and blocks trained by gradient descent on squared error, as in
+``convergence.py`` (``trained_trial``). Letters as in ``dynamics/lowrank.py``.
 """
 
 from __future__ import annotations
@@ -66,22 +63,22 @@ class Link:
 
     attention: jd.Code = jd.code(*net.KINDS)
     ratio: jd.Swept = 1.0
-    low: jd.Swept = 1.0
+    low: jd.Swept = jd.field(1.0, above=0)
     high: jd.Swept = 3.0
-    horizon: jd.Swept = 2.4
+    horizon: jd.Swept = jd.field(2.4, above=0)
     tokens: int = 8
     nodes: int = 6
     samples: int = 32
 
     def __post_init__(self) -> None:
+        """Refuse too few samples for the upper gradient, and norms that fall."""
         jd.require(self, self.samples >= self.tokens, "there are at least as many samples as tokens", "samples", "tokens")
-        jd.require(self, 0 < self.low <= self.high, "0 < low <= high", "low", "high")
-        jd.require(self, self.horizon > 0, "horizon is positive", "horizon")
+        jd.require(self, self.low <= self.high, "low is at most high", "low", "high")
 
 
 @jd.setting
 class Trained(Converge):
-    """A block trained on squared error; "one" token a sample with exp attention and linear nodes is the theory's world.
+    """A block trained on squared error; "one" token per sample with exp attention and linear nodes is the theory's world.
 
     Args:
         ratio: learning rate of the logits over that of V; 0: attention stays as it is.
@@ -101,13 +98,15 @@ class Trained(Converge):
 
 def link_trial(s: Link, key: PRNGKeyArray) -> jd.Observables:
     """V, its speed and their stable ranks along the flow, and in closed form."""
+    # the layer: frequencies give the rows of E[gx] their norms
     x, g = model.normals(key, (s.samples, s.tokens), (s.samples, s.nodes))
     x = jax.nn.softmax(2 * x)
     norms = jnp.linspace(s.low, s.high, s.tokens, dtype=jnp.float64)
-    x = x * norms / jnp.linalg.norm(x.T @ g / s.samples, axis=-1)  # frequencies give the rows of E[gx] their norms
+    x = x * norms / jnp.linalg.norm(x.T @ g / s.samples, axis=-1)
     even = jnp.full(s.tokens, 1 / s.tokens, jnp.float64)
     layer = net.Layer(x, g, s.attention, even, pull=net.pull(x, 1.0))
     mu = net.saliency(layer)
+    # its flow, and the closed form
     start = net.Params(jnp.zeros(s.tokens, jnp.float64), jnp.zeros_like(mu))
     ts = s.horizon * jnp.arange(RECORDS + 1, dtype=jnp.float64) / RECORDS
     sol = flow.gradient_flow(net.loss, start, ts, layer, rate=net.rates(s.ratio), rtol=1e-10, atol=1e-13)
@@ -124,7 +123,8 @@ def link_trial(s: Link, key: PRNGKeyArray) -> jd.Observables:
 
 
 def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
-    """Stable ranks of V and its negative gradient along training, and by the ODE from the start (for one token a sample)."""
+    """Stable ranks of V and its negative gradient along training, and by the ODE from the start (for one token per sample)."""
+    # the block, and its training
     params, block, batch = build(s, key)
     every = jnp.round(s.span / s.eta).astype(jnp.int32)
     tx = model.make_tx(jd.Code.of("gd", model.OPTIMIZERS), s.eta, model.Params(1.0, s.ratio))
@@ -139,6 +139,7 @@ def trained_trial(s: Trained, key: PRNGKeyArray) -> jd.Observables:
     last, (v, speed, losses) = train.record(
         train.make_step(loss, tx), train.init(tx, params), observe, samples=RECORDS, every=every
     )
+    # the theory's ODE, and the same with attention that enters once
     p = batch.weight @ batch.x
     y = ((batch.weight[:, None] * batch.x).T @ batch.target) / p[:, None]
     ts = s.span * jnp.arange(RECORDS + 1, dtype=jnp.float64)
@@ -220,7 +221,7 @@ def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_learned(ds: xr.Dataset) -> list[jd.Check]:
-    """Networks whose attention learns beside the same networks with attention as at the start."""
+    """Networks whose attention learns, compared with the same networks with attention as at the start."""
     jd.need(ds, ratio=[0.0, 1.0])
     ratio = np.log(returned(ds.measured_srank_rate))
     last = ds.measured_srank_rate.isel(time=-1)
@@ -231,15 +232,9 @@ def judge_learned(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def as_fixed(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: learned attention changes nothing."""
-    fixed = ds.measured_srank_rate.sel(ratio=0.0, drop=True)
-    return ds.assign(measured_srank_rate=fixed.broadcast_like(ds.measured_srank_rate).transpose(*ds.measured_srank_rate.dims))
-
-
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A control: learned and fixed attention exchanged."""
-    return ds.assign(measured_srank_rate=ds.measured_srank_rate.roll(ratio=1, roll_coords=False))
+# Learned attention changes nothing.
+AS_FIXED = jd.swap(measured_srank_rate=lambda ds: ds.measured_srank_rate.sel(ratio=0.0))
+EXCHANGED = jd.rolled(measured_srank_rate="ratio")  # learned and fixed attention
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -345,8 +340,8 @@ CLAIMS = (
         quick=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0]),
         paper=jd.grid(Trained, **MANY, eta=1.0, span=20.0, ratio=[0.0, 1.0], tokens=[8, 20], nodes=[3, 6, 20]),
         judge=judge_learned,
-        controls={"learned and fixed attention exchanged": exchanged},
-        rivals={"attention that learns changes nothing": as_fixed},
+        controls={"learned and fixed attention exchanged": EXCHANGED},
+        rivals={"attention that learns changes nothing": AS_FIXED},
         plot=plot_learned,
         caption="Stable rank of the gradient of $V$ along training, with attention that learns (left) and that stays as at the "
         "start (right): median and central 90% of the runs, and three runs.",

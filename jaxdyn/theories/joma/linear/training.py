@@ -1,4 +1,4 @@
-r"""Runs behind the claims on JoMA's linear activation: the layer of ``joma/layer.py``, by gradient flow and by gradient descent.
+r"""The layer of ``layer.py`` with linear activation, trained by gradient flow and by gradient descent.
 
 Both start from the same (z, V). The theory's side knows the saliency Δ, the start and A, nothing of the network. Letters as in
 ``dynamics/linear.py``; t saved states, m tokens, k nodes, n samples. Times are shares of the first blow-up t*.
@@ -49,11 +49,11 @@ class LinearLayer:
         feedback: κ/max‖Δ‖, by which the upper gradients follow the weights; 0 in Theorem 2.
         ratio: learning rate of z over that of V.
         step: of gradient descent, in units of t*.
-        horizon: factor on the save times, which end at 0.9999 t*.
+        horizon: factor on the save times, which end at 0.9999 t*; at most 1 where the flow blows up at t*.
     """
 
-    nodes: jd.Swept = 1.0
-    tokens: int = 12
+    nodes: jd.Swept = jd.field(1.0, at_least=1)
+    tokens: int = jd.field(12, at_least=2)
     hidden: int = 3
     samples: int = 32
     attention: jd.Code = jd.code(*net.KINDS)
@@ -66,21 +66,14 @@ class LinearLayer:
     tilt: jd.Swept = 0.0
     feedback: jd.Swept = 0.0
     ratio: jd.Swept = 1.0
-    step: jd.Swept = 1e-3
-    horizon: jd.Swept = 1.0
+    step: jd.Swept = jd.field(1e-3, above=0, at_most=TRAINED_TO / CHECKPOINTS)
+    horizon: jd.Swept = jd.field(1.0, above=0)
 
     def __post_init__(self) -> None:
-        _check_sizes(self)
-        whole = 1 <= self.nodes <= self.hidden and self.nodes == round(self.nodes)
+        """Refuse parts of a node, and too few samples for the upper gradient."""
+        whole = self.nodes <= self.hidden and self.nodes == round(self.nodes)
         jd.require(self, whole, f"nodes is a whole number from 1 to {self.hidden}", "nodes", "hidden")
-        largest = TRAINED_TO / CHECKPOINTS
-        jd.require(self, 0 < self.step <= largest, f"step is above 0 and at most {largest:g} of t*", "step")
-        jd.require(self, self.horizon > 0, "horizon is positive (at most 1 where the flow blows up at t*)", "horizon")
-
-
-def _check_sizes(s: LinearLayer | HyperbolicLayer) -> None:
-    jd.require(s, s.tokens >= 2, "tokens is at least 2", "tokens")
-    jd.require(s, s.samples >= s.tokens, "there are at least as many samples as tokens", "samples", "tokens")
+        jd.require(self, self.samples >= self.tokens, "there are at least as many samples as tokens", "samples", "tokens")
 
 
 def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: jd.Swept, tie: jd.Swept) -> Float[Array, "n m"]:
@@ -92,17 +85,17 @@ def _emphasised(x: Float[Array, "n m"], g: Float[Array, "n k"], boost: jd.Swept,
     return x * factor
 
 
-def _drawn(
+def _sampled(
     key: PRNGKeyArray, samples: int, tokens: int, nodes: int
 ) -> tuple[Float[Array, "n m"], Float[Array, "n k"], Float[Array, " m"], Float[Array, "m k"], Float[Array, " m"]]:
-    """Frequencies (rows sum to 1, a few tokens carry most of a sample), normal g, and three normal arrays, from one draw."""
+    """Frequencies (rows sum to 1, a few tokens carry most of a sample), normal g, and three normal arrays."""
     x, *rest = normals(key, (samples, tokens), (samples, nodes), (tokens,), (tokens, nodes), (tokens,))
     return jax.nn.softmax(2.0 * x), *rest
 
 
 def build(s: LinearLayer, key: PRNGKeyArray) -> tuple[net.Layer, net.Params]:
     """The layer and its start; nodes beyond ``s.nodes`` have no gradient, and are zero and stay zero."""
-    x, g, z, v, b = _drawn(key, s.samples, s.tokens, s.hidden)
+    x, g, z, v, b = _sampled(key, s.samples, s.tokens, s.hidden)
     used = (jnp.arange(s.hidden) < s.nodes).astype(jnp.float64)
     g, v = g * used, v * used
     x = _emphasised(x, g, s.boost, s.tie)
@@ -161,17 +154,18 @@ def _straight(start: net.Params, delta: Float[Array, "m k"], t: Float[Array, " t
 
 def trial(s: LinearLayer, key: PRNGKeyArray) -> jd.Observables:
     """One layer: flow up to the blow-up, descent up to 0.8 t*, and the closed forms for both."""
+    # the layer, and the times of its blow-up
     layer, start = build(s, key)
     delta = net.saliency(layer)
     r = theory.rows(delta, start.v, start.z, s.normalizer)
     t_star = jnp.min(theory.blow_up_times(r))
     shares = s.horizon * (1.0 - LEFT ** (jnp.arange(1, SAVES + 1, dtype=jnp.float64) / SAVES))
     escape = theory.level_remaining(r, LEVEL)
-
+    # flow and descent; w: the rows of V along their directions
     sol, states = _flow(s, layer, start, t_star, shares)
     speeds = jax.vmap(lambda z, v: -jax.grad(net.loss)(net.Params(z, v), layer).v)(states.z, states.v)
     w = jnp.sum(jnp.concatenate([states.v, _descent(s, layer, start, t_star)]) * r.unit, -1)
-
+    # the closed forms
     path = _path_forms(r, layer, jnp.append(1.0 - shares, escape), s.nodes)
     ratios = _ratio_forms(r, w)
     cut = SAVES + 1  # states of the flow come first, those of the descent after them
@@ -228,8 +222,8 @@ class HyperbolicLayer:
         horizon: last save time, in units of the blow-up time t* of exp attention.
     """
 
-    tokens: int = 12
-    nodes: int = 2
+    tokens: int = jd.field(12, at_least=2)
+    nodes: int = jd.field(2, at_least=1)
     samples: int = 32
     attention: jd.Code = jd.code(*net.KINDS)
     depth: jd.Swept = 1.0
@@ -238,17 +232,19 @@ class HyperbolicLayer:
     horizon: jd.Swept = 4.0
 
     def __post_init__(self) -> None:
-        _check_sizes(self)
-        jd.require(self, self.nodes >= 1, "nodes is at least 1", "nodes")
+        """Refuse too few samples for the upper gradient."""
+        jd.require(self, self.samples >= self.tokens, "there are at least as many samples as tokens", "samples", "tokens")
 
 
 def hyperbolic_trial(s: HyperbolicLayer, key: PRNGKeyArray) -> jd.Observables:
     """The flow of a layer with linear attention, to times well beyond the blow-up of exp attention."""
-    x, g, z, v, _ = _drawn(key, s.samples, s.tokens, s.nodes)
+    # the layer, and the blow-up time of exp attention
+    x, g, z, v, _ = _sampled(key, s.samples, s.tokens, s.nodes)
     layer = net.Layer(x, g, s.attention, jnp.full(s.tokens, 1 / s.tokens, jnp.float64))
     start = net.Params(s.depth * z, s.start_v * v)
     delta = net.saliency(layer)
     t_star = jnp.min(theory.blow_up_times(theory.rows(delta, jnp.zeros_like(v), jnp.zeros_like(z))))
+    # its flow, and the closed form
     shares = s.horizon * jnp.arange(1, SAVES + 1, dtype=jnp.float64) / SAVES
     ts = t_star * jnp.append(jnp.zeros(1), shares)
     sol = flow.gradient_flow(net.loss, start, ts, layer, rate=net.rates(s.ratio), rtol=1e-11, atol=1e-20)  # also for tiny z(0)

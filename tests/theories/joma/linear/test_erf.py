@@ -1,4 +1,4 @@
-"""Judges of the claims on JoMA's linear activation, on the smallest grids that they can judge."""
+"""Judges of the claims on one linear node, on the smallest grids that they can judge."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_printed_form_is_refuted(linear_runs):
     assert not upheld(erf.erf_judge, linear_runs.sel(form="printed"))
 
 
-def test_breaches_of_the_prediction_are_rejected(linear_runs):
+def test_other_laws_are_rejected(linear_runs):
     main = linear_runs.sel(form="derived")
     for rival in erf.LAWS.values():
         assert not upheld(erf.erf_judge, rival(main))
@@ -42,12 +42,12 @@ def test_breaches_of_the_prediction_are_rejected(linear_runs):
 def test_blow_up_time_of_zero_start(linear_runs):
     """The constant of the quick runs is 2, that of these is 1."""
     main = linear_runs.sel(form="derived")
-    np.testing.assert_allclose(erf.from_zero(main).predicted_escape, erf.NORMALIZER * main.predicted_escape, rtol=1e-6)
+    np.testing.assert_allclose(erf.FROM_ZERO(main).predicted_escape, erf.NORMALIZER * main.predicted_escape, rtol=1e-6)
 
 
-def test_width_two_is_the_printed_law(linear_runs):
-    """From zero start the control's transformation and the printed form of the trial are the same numbers."""
-    got = erf.width_two(linear_runs.sel(form="derived")).predicted_ratio
+def test_the_rival_of_width_two_is_the_printed_law(linear_runs):
+    """From zero start the rival and the printed form of the trial are the same numbers."""
+    got = erf.LAWS["erf(v/2)"](linear_runs.sel(form="derived")).predicted_ratio
     np.testing.assert_allclose(
         got.isel(time=slice(-1)), linear_runs.predicted_ratio.sel(form="printed").isel(time=slice(-1)), rtol=1e-8
     )

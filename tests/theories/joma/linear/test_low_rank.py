@@ -3,7 +3,7 @@
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.theories.joma.linear.low_rank import low_rank_judge, row_sum_judge, unattended
+from jaxdyn.theories.joma.linear.low_rank import UNATTENDED, low_rank_judge, row_sum_judge
 from jaxdyn.theories.joma.linear.training import LinearLayer, trial
 from tests.theories.joma.helpers import distorted, upheld
 
@@ -28,7 +28,7 @@ def test_low_rank_needs_a_leading_row_for_its_verdict(linear_runs):
 
 
 def test_without_learned_attention_rows_grow_at_one_speed(linear_runs):
-    rival = unattended(linear_runs.sel(form="derived"))
+    rival = UNATTENDED(linear_runs.sel(form="derived"))
     assert not upheld(low_rank_judge, rival)
     assert float(rival.predicted_srank_rate.std("time").max()) < 1e-12
 

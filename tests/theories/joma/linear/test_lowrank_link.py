@@ -1,7 +1,4 @@
-"""Judges of the claims on the gradient's stable rank, on made-up ranks.
-
-Runs of many nodes that reach a critical point, inserted or trained.
-"""
+"""Runs of many nodes that reach a critical point, inserted or trained; judges of the gradient's stable rank on made-up ranks."""
 
 import numpy as np
 import pytest
@@ -29,9 +26,11 @@ def test_a_trained_block_follows_its_ode_and_fixed_attention_keeps_the_rank():
     assert float(ds.loss.isel(time=-1).max()) < float(ds.loss.isel(time=0).min())
 
 
-@pytest.mark.parametrize("wrong", [{"samples": 4}, {"low": 4.0}, {"horizon": 0.0}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(jd.UsageError, match="not allowed"):
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"samples": 4}, "at least as many samples as tokens"), ({"low": 4.0}, "low is at most high")]
+)
+def test_wrong_settings_are_refused(wrong, words):
+    with pytest.raises(jd.UsageError, match=words):
         lowrank_link.Link(**wrong)
 
 
@@ -74,5 +73,5 @@ def test_learned_attention_is_compared_with_fixed_attention():
     loss = xr.DataArray([1.0, 0.5, 0.3], dims="time").broadcast_like(rank)
     ds = xr.Dataset({"measured_srank_rate": rank, "loss": loss})
     assert all(check.passed for check in lowrank_link.judge_learned(ds))
-    for change in (lowrank_link.exchanged, lowrank_link.as_fixed):
+    for change in (lowrank_link.EXCHANGED, lowrank_link.AS_FIXED):
         assert [check.passed for check in lowrank_link.judge_learned(change(ds))][1:] == [False, False]

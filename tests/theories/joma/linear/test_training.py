@@ -1,4 +1,4 @@
-"""Runs of JoMA's linear layer: what their starts share, and what their settings refuse."""
+"""Runs of the linear layer: what their starts share, and what their settings refuse."""
 
 import jax
 import numpy as np
@@ -31,7 +31,9 @@ def test_boost_and_tie_set_the_margin(linear_runs, x64):
     assert norms[-1] == pytest.approx(norms[-2], rel=1e-13)
 
 
-@pytest.mark.parametrize("wrong", [{"tokens": 1}, {"samples": 3}, {"step": 0.5}, {"step": 0.0}, {"horizon": 0.0}])
-def test_wrong_fields_are_named(wrong):
-    with pytest.raises(jd.UsageError):
+@pytest.mark.parametrize(
+    ("wrong", "words"), [({"samples": 3}, "at least as many samples as tokens"), ({"nodes": 1.5}, "a whole number from 1 to 3")]
+)
+def test_wrong_fields_are_named(wrong, words):
+    with pytest.raises(jd.UsageError, match=words):
         jd.grid(training.LinearLayer, **wrong)
