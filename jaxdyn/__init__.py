@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.theory import Paper, Theory
+    from jaxdyn.engine.theory import Paper, StoredMap, Theory
     from jaxdyn.engine.verdict_map import Map
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
@@ -73,7 +73,7 @@ _HOMES = {
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
-    "engine.theory": ("Paper", "Theory"),
+    "engine.theory": ("Paper", "StoredMap", "Theory"),
     "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
@@ -89,6 +89,7 @@ __all__ = [
     "Map",
     "Observables",
     "Paper",
+    "StoredMap",
     "Study",
     "Swept",
     "Theory",

@@ -12,7 +12,7 @@ ELSEWHERE = {  # module -> the test file that is its own
     "theories/joma/nonlinear/mixture.py": "theories/joma/nonlinear/test_mixture_point.py",
     "theories/joma/experiments/table1/model.py": "theories/joma/experiments/table1/test_trial.py",
 }
-EVERY = {"published.py": "theories/test_published.py"}  # modules of this name share a test file
+EVERY = {"published.py": "theories/test_published.py", "maps.py": "theories/test_maps.py"}  # modules of this name share a test file
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

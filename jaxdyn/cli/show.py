@@ -104,7 +104,7 @@ def _last(claim_id: str, out: Path) -> dict[str, Any] | None:
 
 def _stored_study(claim_id: str) -> dict[str, Any] | None:
     """The claim's study at paper scale, without its figure."""
-    study = studies.study(claim_id)
+    study = studies.read_study(claim_id)
     return study and {name: value for name, value in study.items() if name != "figure"}
 
 
@@ -229,7 +229,7 @@ def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
-    yield from _wrapped(f"at paper scale: {verdict} ({studies.made(study)}, seeds {entry.get('seed_range')})", width, "")
+    yield from _wrapped(f"at paper scale: {verdict} ({studies.provenance(study)}, seeds {entry.get('seed_range')})", width, "")
     yield from _outcome(entry, width)
 
 

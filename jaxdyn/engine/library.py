@@ -15,10 +15,25 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.theory import Paper, Theory
+from jaxdyn.engine.theory import Paper, StoredMap, Theory
 from jaxdyn.errors import UsageError
 
-__all__ = ["Source", "Topic", "installed", "is_shipped", "load", "papers", "points", "shipped", "shown", "theory", "topics"]
+__all__ = [
+    "Source",
+    "Topic",
+    "folder",
+    "installed",
+    "is_shipped",
+    "load",
+    "maps",
+    "papers",
+    "points",
+    "recorded",
+    "shipped",
+    "shown",
+    "theory",
+    "topics",
+]
 
 GROUP = "jaxdyn.claims"
 
@@ -190,11 +205,45 @@ def papers(prefix: str) -> tuple[Paper, ...]:
     return tuple(paper if isinstance(paper, Paper) else declared[paper] for paper in wanted)
 
 
+def folder(prefix: str) -> Path | None:
+    """The folder of a theory; None for claims that have none, such as those of a single file."""
+    source = _named(prefix)
+    return Path(source.module.__file__).parent if source is not None and hasattr(source.module, "__path__") else None
+
+
+def recorded(prefix: str, kind: str) -> Path | None:
+    """The folder of a theory's stored ``maps`` or ``studies``; None for claims without a folder."""
+    place = folder(prefix)
+    return None if place is None else place / "recorded" / kind
+
+
+def maps(prefix: str | None = None) -> tuple[StoredMap, ...]:
+    """The maps of a theory, from the module ``maps`` in its folder, or those of all theories.
+
+    Raises:
+        UsageError: the module has no ``MAPS``, or one of another theory's claim.
+    """
+    if prefix is None:
+        return tuple(one for source in _with_page() if source.prefix for one in maps(source.prefix))
+    source, place = _named(prefix), folder(prefix)
+    if source is None or place is None or not (place / "maps.py").is_file():
+        return ()
+    found = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
+    if not isinstance(found, tuple) or not all(isinstance(one, StoredMap) for one in found):
+        raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.StoredMap objects into a tuple of that name")
+    if astray := [one.claim for one in found if one.theory != prefix]:
+        raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {source.name} are of claims that start with {prefix}.")
+    return found
+
+
 def shown() -> list[str]:
     """The claims whose figures the gallery shows, theory by theory."""
     return [name for page in _pages() for name in page.shown]
 
 
+def _with_page() -> list[Source]:
+    return [source for source in (*shipped(), *installed(), *_loaded.values()) if source.page is not None]
+
+
 def _pages() -> list[Theory]:
-    every = (*shipped(), *installed(), *_loaded.values())
-    return [source.page for source in every if source.page is not None]
+    return [source.page for source in _with_page() if source.page is not None]

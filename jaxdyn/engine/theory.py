@@ -1,17 +1,18 @@
-"""The title page of a theory: what it is about, which papers state it, and which topics its folder holds.
+"""The title page of a theory: what it is about, which papers state it, and which topics its folder holds; and its maps.
 
-Every theory's package has ``THEORY = jd.Theory(...)`` in its ``__init__.py``. This module imports neither JAX nor NumPy, so that
-title pages can be read without them.
+Every theory's package has ``THEORY = jd.Theory(...)`` in its ``__init__.py``, and may have a module ``maps`` with ``MAPS``, a tuple
+of ``jd.StoredMap``. This module imports neither JAX nor NumPy, so that title pages can be read without them.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Paper", "Theory"]
+__all__ = ["Paper", "StoredMap", "Theory"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,3 +64,33 @@ class Theory:
         if isinstance(self.topics, Mapping):
             return tuple(name for chapter in self.topics.values() for name in chapter)
         return tuple(self.topics)
+
+
+@dataclasses.dataclass(frozen=True)
+class StoredMap:
+    """A map of the atlas: made once, by ``jaxdyn map``, and stored in the theory's folder as ``recorded/maps/NAME.json``.
+
+    Args:
+        name: of its file and its anchor.
+        title: a few words.
+        claim: the claim's id.
+        over: the axes, as ``jaxdyn map --over`` takes them.
+        finding: where the claim holds, where it stops, and whether that is where the theorem's assumptions say so.
+        cells: upper limit on judged cells.
+        seeds: how many; None for the claim's own.
+        sets: other fields, with their values.
+    """
+
+    name: str
+    title: str
+    claim: str
+    over: tuple[str, ...]
+    finding: str
+    cells: int = 243
+    seeds: int | None = None
+    sets: Mapping[str, Sequence[Any]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def theory(self) -> str:
+        """The prefix of its claim."""
+        return self.claim.split(".")[0]

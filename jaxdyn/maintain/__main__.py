@@ -35,10 +35,10 @@ def _parser() -> argparse.ArgumentParser:
     costs = tasks.add_parser("costs", help="Write costs.json, what programs cost, from a verification that compiled everything.")
     costs.add_argument("folder", type=Path, metavar="DIR", help="The --out of that verification.")
 
-    studies = tasks.add_parser("studies", help="Keep the results of verifications at paper scale in jaxdyn/studies.")
+    studies = tasks.add_parser("studies", help="Store the results of verifications at paper scale in the theories' folders.")
     studies.add_argument("folders", type=Path, nargs="+", metavar="DIR", help="The --out of a verification at paper scale.")
 
-    maps = tasks.add_parser("maps", help="Make the maps of the atlas and keep them in jaxdyn/maps; an interrupted call resumes.")
+    maps = tasks.add_parser("maps", help="Make the maps of the atlas, in the theories' folders; an interrupted call resumes.")
     maps.add_argument("folder", type=Path, metavar="DIR", help="Keep runs and maps in this folder.")
     maps.add_argument("names", nargs="*", metavar="NAME", help="Make these maps only (default: all).")
     return parser
@@ -75,7 +75,7 @@ def _costs(args: argparse.Namespace) -> int:
 def _studies(args: argparse.Namespace) -> int:
     from jaxdyn.report import studies
 
-    print(f"{sum(len(studies.keep(folder)) for folder in args.folders)} claims kept in {studies.FOLDER.name}")
+    print(f"{sum(len(studies.write_studies(folder)) for folder in args.folders)} studies stored")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The maps of the atlas: made by ``jaxdyn map`` with the arguments that each map names, and kept with the package."""
+"""The maps of the atlas: made by ``jaxdyn map`` with the arguments that each map names, and stored in the theories' folders."""
 
 from __future__ import annotations
 
@@ -7,40 +7,39 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jaxdyn.cli.map import map_command
+from jaxdyn.engine import library
 from jaxdyn.errors import UsageError
 from jaxdyn.report import maps
-from jaxdyn.report.plates import PLATES
 
 __all__ = ["make_maps"]
 
 
-def make_maps(folder: Path, names: Sequence[str] = (), target: Path = maps.FOLDER, workers: int | None = None) -> None:
-    """Make the maps of these names, or all, and keep them; an interrupted call resumes.
+def make_maps(folder: Path, names: Sequence[str] = (), workers: int | None = None) -> None:
+    """Make the maps of these names, or all, and store them; an interrupted call resumes.
 
     Args:
         folder: for the runs and maps.
         names: of the maps; none: all.
-        target: the folder of the package in which they are kept.
         workers: processes; None: one per core.
 
     Raises:
         UsageError: a name that is not in the atlas.
     """
-    plates = {plate.name: plate for plate in PLATES}
-    if unknown := [name for name in names if name not in plates]:
-        raise UsageError(f"{', '.join(unknown)} is not in the atlas; it has {', '.join(plates)}")
-    for name in names or plates:
-        plate = plates[name]
+    every = {stored.name: stored for stored in library.maps()}
+    if unknown := [name for name in names if name not in every]:
+        raise UsageError(f"{', '.join(unknown)} is not in the atlas; it has {', '.join(every)}")
+    for name in names or every:
+        stored = every[name]
         result = map_command(
-            plate.claim,
-            over=plate.over,
-            cells=plate.cells,
+            stored.claim,
+            over=stored.over,
+            cells=stored.cells,
             scale="quick",
-            seeds=plate.seeds,
-            sets=plate.sets,
+            seeds=stored.seeds,
+            sets=stored.sets,
             out=folder / name,
             workers=workers,
             cluster=None,
             load=(),
         )
-        maps.keep(plate, json.loads(json.dumps(result, default=str)), target)
+        maps.write_map(stored, json.loads(json.dumps(result, default=str)))

@@ -95,8 +95,8 @@ def _entry(claim: Claim) -> str:
         lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
     lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
-    if kept := studies.study(claim.id):
-        lines.append(f"- At paper scale: {kept['claim']['verdict']} ({studies.made(kept)})")
+    if study := studies.read_study(claim.id):
+        lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})")
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):

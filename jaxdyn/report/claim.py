@@ -77,7 +77,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
         "study": _study(claim, figures),
-        "atlas": [plate for plate in maps.of_claim(claim_id) if maps.kept(plate.name)],
+        "atlas": [stored for stored in maps.of_claim(claim_id) if maps.read_map(stored)],
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
@@ -116,28 +116,28 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
 
 
 def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
-    """What came out at the paper's scale, if that was run once and kept."""
-    kept = studies.study(str(quick["id"]))
-    if kept is None:
+    """The results at the paper's scale, if there is a study."""
+    study = studies.read_study(str(quick["id"]))
+    if study is None:
         return None
-    claim, environment = kept["claim"], kept["environment"]
-    spent = duration((claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0))
+    claim, environment = study["claim"], study["environment"]
+    time = duration((claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0))
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
     kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
-    svg = studies.figure(kept)
-    drawn = figures.add(svg) if svg else None
+    svg = studies.figure(study)
+    packed = figures.add(svg) if svg else None
     return {
         "verdict": str(claim.get("verdict")),
         "note": _note(claim) if studies.differs(claim) else None,
         "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
         "checks": [checks.shown(c, kind) for c in claim.get("checks") or []],
-        "opponents": " ".join(filter(None, (_rejections(claim), _asked_today(claim, quick)))),
+        "opponents": " ".join(filter(None, (_rejections(claim), _same_checks(claim, quick)))),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
-        "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", spent))),
+        "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", time))),
         "where": ", ".join(filter(None, (str(environment.get("device") or ""), versions))),
-        "figure": _captioned({**claim, "caption": quick.get("caption")}, drawn) if drawn and drawn.packed else None,
+        "figure": _captioned({**claim, "caption": quick.get("caption")}, packed) if packed and packed.packed else None,
         "command": str(claim.get("command") or ""),
     }
 
@@ -152,15 +152,15 @@ def _rejections(claim: Mapping[str, Any]) -> str:
     return rejected + (f"; not rejected: {', '.join(spared)}." if spared else ".")
 
 
-def _asked_today(kept: Mapping[str, Any], quick: Mapping[str, Any]) -> str:
+def _same_checks(study: Mapping[str, Any], quick: Mapping[str, Any]) -> str:
     """A sentence where a study's checks are not all among today's: the judge has changed, or other sizes have other checks."""
-    asked, today = ([(c.get("name"), c.get("bound")) for c in entry.get("checks") or []] for entry in (kept, quick))
-    same = sum(check in today for check in asked)
-    if same == len(asked):
+    then, today = ([(c.get("name"), c.get("bound")) for c in entry.get("checks") or []] for entry in (study, quick))
+    same = sum(check in today for check in then)
+    if same == len(then):
         return ""
-    if len(asked) == 1:
+    if len(then) == 1:
         return "Its check is not the one of the quick run, or has another bound."
-    return f"{same} of its {len(asked)} checks are those of the quick run, with the same bounds."
+    return f"{same} of its {len(then)} checks are those of the quick run, with the same bounds."
 
 
 def _outside(claim: Mapping[str, Any]) -> Markup:

@@ -1,7 +1,7 @@
-"""The atlas: maps of where claims hold, made once, kept with the package, and shown in the report and in the documents.
+"""The atlas: maps of where claims hold, made once, stored in the theories' folders, shown in the report and in the documents.
 
-``python -m jaxdyn.maintain maps DIR`` makes them. One file per map is kept in ``jaxdyn/maps``: verdicts of all cells, the border,
-date, versions and machine, and the figure. ``make docs`` renews the page of them.
+``python -m jaxdyn.maintain maps DIR`` makes them. One file per map lies in its theory's folder, in ``recorded/maps``: verdicts of
+all cells, the border, date, versions and machine, and the figure. ``make docs`` renews the page of them.
 """
 
 from __future__ import annotations
@@ -14,16 +14,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from jaxdyn.engine import library
 from jaxdyn.engine.payload import environment
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.theory import StoredMap
+from jaxdyn.errors import UsageError
 from jaxdyn.report.gallery import standalone
-from jaxdyn.report.plates import PLATES, Plate
 from jaxdyn.report.words import duration
 
-__all__ = ["FOLDER", "border", "command", "counts", "has_law", "keep", "kept", "made", "of_claim", "page", "write"]
+__all__ = ["border", "command", "counts", "has_law", "of_claim", "page", "provenance", "read_map", "write", "write_map"]
 
-FOLDER = Path(__file__).parents[1] / "maps"
 INTRO = """# Atlas
 
 Where theorems hold, and where they stop. Each map judges one claim on every point of a plane of settings: its gates, its checks,
@@ -36,55 +37,67 @@ seconds are given, they are the clock's, on two cores. This page and its figures
 PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
 
 
-def command(plate: Plate) -> str:
-    """How a user makes the same map."""
-    over = " ".join(f"--over {axis}" for axis in plate.over)
-    sets = "".join(f" --set {field}={','.join(str(v) for v in values)}" for field, values in plate.sets.items())
-    seeds = f" --seeds {plate.seeds}" if plate.seeds else ""
-    return f"jaxdyn map {plate.claim} {over} --cells {plate.cells}{sets}{seeds}"
+def command(stored: StoredMap) -> str:
+    """The command that makes the same map."""
+    over = " ".join(f"--over {axis}" for axis in stored.over)
+    sets = "".join(f" --set {field}={','.join(str(v) for v in values)}" for field, values in stored.sets.items())
+    seeds = f" --seeds {stored.seeds}" if stored.seeds else ""
+    return f"jaxdyn map {stored.claim} {over} --cells {stored.cells}{sets}{seeds}"
 
 
-def keep(plate: Plate, found: Mapping[str, Any], target: Path = FOLDER) -> dict[str, Any]:
-    """Keep a map, given in JSON types as by :meth:`jaxdyn.engine.verdict_map.Map.to_json`, and its figure; returns what is kept."""
+def write_map(stored: StoredMap, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Store a map and its figure in the theory's folder; returns what is stored.
+
+    Args:
+        stored: which map it is.
+        result: in JSON types, as by :meth:`jaxdyn.engine.verdict_map.Map.to_json`.
+
+    Raises:
+        UsageError: the claim belongs to no theory with a folder.
+    """
     import xarray as xr
 
     from jaxdyn import plotting
     from jaxdyn.report import atlas
 
-    label = f"{plate.claim} over {' and '.join(axis['field'] for axis in found['over'])}"
-    svg = plotting.render(lambda _, fig: atlas.draw(found, fig), xr.Dataset(), label)
-    cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in found["cells"]]
+    folder = library.recorded(stored.theory, "maps")
+    if folder is None:
+        raise UsageError(f"{stored.claim} belongs to no theory with a folder, where its map could be stored")
+    label = f"{stored.claim} over {' and '.join(axis['field'] for axis in result['over'])}"
+    svg = plotting.render(lambda _, fig: atlas.draw(result, fig), xr.Dataset(), label)
+    cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in result["cells"]]
     packed = base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
-    told = {name: found[name] for name in PARTS} | {"cells": cells}
-    if found["resumed"]:
-        told |= {"seconds": None, "cpu_seconds": None}  # those of a part
-    content = {"map": told, "environment": environment(), "figure": packed}
-    atomic_write(target / f"{plate.name}.json", json.dumps(content, ensure_ascii=False) + "\n")
+    slim = {name: result[name] for name in PARTS} | {"cells": cells}
+    if result["resumed"]:
+        slim |= {"seconds": None, "cpu_seconds": None}  # those of a part
+    content = {"map": slim, "environment": environment(), "figure": packed}
+    atomic_write(folder / f"{stored.name}.json", json.dumps(content, ensure_ascii=False) + "\n")
     return content
 
 
-def kept(name: str, folder: Path = FOLDER) -> dict[str, Any] | None:
-    """What is kept of a map: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
+def read_map(stored: StoredMap) -> dict[str, Any] | None:
+    """A map as it was stored: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
+    folder = library.recorded(stored.theory, "maps")
     try:
-        content: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
-    except (OSError, ValueError):
+        content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
+        content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()
+    except (OSError, ValueError, KeyError):
         return None
-    content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()
     return content
 
 
-def of_claim(claim_id: str) -> list[Plate]:
+def of_claim(claim_id: str) -> list[StoredMap]:
     """The maps of a claim."""
-    return [plate for plate in PLATES if plate.claim == claim_id]
+    return [stored for stored in library.maps(claim_id.split(".")[0]) if stored.claim == claim_id]
 
 
-def counts(found: Mapping[str, Any]) -> str:
+def counts(result: Mapping[str, Any]) -> str:
     """The cells of a map by verdict: ``120 upheld, 40 refuted``."""
-    each = collections.Counter(cell["verdict"] for cell in found["cells"])
+    each = collections.Counter(cell["verdict"] for cell in result["cells"])
     return ", ".join(f"{n} {verdict}" for verdict, n in each.most_common())
 
 
-def made(content: Mapping[str, Any]) -> str:
+def provenance(content: Mapping[str, Any]) -> str:
     """Its size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older ones know the clock's seconds alone."""
     found, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
     cost = f", {duration(found['cpu_seconds'])} of processor time" if found.get("cpu_seconds") else ""
@@ -108,29 +121,28 @@ def border(found: Mapping[str, Any]) -> str:
     return f"Border: {up} ∝ {across}^{b['exponent']:.2f}, 95% interval {low:.2f} to {high:.2f}, from {b['points']} points."
 
 
-def page(folder: Path = FOLDER) -> str:
+def page() -> str:
     """The page of all maps, in Markdown."""
     claims, parts = all_claims(), [INTRO.strip()]
-    for plate in PLATES:
-        content = kept(plate.name, folder)
+    for stored in library.maps():
+        content = read_map(stored)
         if content is None:
             continue
-        found = content["map"]
-        lines = [
-            f"## {plate.title}",
-            f"`{plate.claim}`: {claims[plate.claim].statement}",
-            f"![{plate.title}](figures/map.{plate.name}.svg)",
-            plate.finding,
-            " ".join(filter(None, (f"{len(found['cells'])} cells: {counts(found)}; {made(content)}.", border(found)))),
-            f"`{command(plate)}`",
+        result = content["map"]
+        parts += [
+            f"## {stored.title}",
+            f"`{stored.claim}`: {claims[stored.claim].statement}",
+            f"![{stored.title}](figures/map.{stored.name}.svg)",
+            stored.finding,
+            " ".join(filter(None, (f"{len(result['cells'])} cells: {counts(result)}; {provenance(content)}.", border(result)))),
+            f"`{command(stored)}`",
         ]
-        parts += lines
     return "\n\n".join(parts) + "\n"
 
 
-def write(docs: Path, folder: Path = FOLDER) -> None:
+def write(docs: Path) -> None:
     """Write the page and its figures."""
-    for plate in PLATES:
-        if (content := kept(plate.name, folder)) is not None:
-            atomic_write(docs / "figures" / f"map.{plate.name}.svg", standalone(content["figure"]))
-    atomic_write(docs / "atlas.md", page(folder))
+    for stored in library.maps():
+        if (content := read_map(stored)) is not None:
+            atomic_write(docs / "figures" / f"map.{stored.name}.svg", standalone(content["figure"]))
+    atomic_write(docs / "atlas.md", page())

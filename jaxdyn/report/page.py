@@ -24,7 +24,6 @@ from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import maps, mathml, studies, words
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
-from jaxdyn.report.plates import PLATES
 
 __all__ = ["headline", "page", "write"]
 
@@ -68,22 +67,23 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             columns=COLUMNS,
             rows=[_row(c) for c in claims],
             chapters=chapters,
-            maps=_atlas({str(c.get("id")) for c in claims}, stored),
+            maps=_atlas(claims, stored),
             kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
             stored=stored,
         )
     )
 
 
-def _atlas(ids: set[str], figures: Figures) -> list[dict[str, Any]]:
+def _atlas(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[str, Any]]:
     """The maps of these claims."""
-    shown = []
-    for plate in PLATES:
-        if plate.claim in ids and (content := maps.kept(plate.name)) is not None:
-            told = f"{len(content['map']['cells'])} cells: {maps.counts(content['map'])}; {maps.made(content)}."
-            facts = " ".join(filter(None, (told, maps.border(content["map"]))))
-            shown.append({"plate": plate, "facts": facts, "figure": figures.add(content["figure"]), "command": maps.command(plate)})
-    return shown
+    entries = []
+    for stored in (one for claim in claims for one in maps.of_claim(str(claim.get("id")))):
+        if (content := maps.read_map(stored)) is not None:
+            size = f"{len(content['map']['cells'])} cells: {maps.counts(content['map'])}; {maps.provenance(content)}."
+            facts = " ".join(filter(None, (size, maps.border(content["map"]))))
+            figure = figures.add(content["figure"])
+            entries.append({"map": stored, "facts": facts, "figure": figure, "command": maps.command(stored)})
+    return entries
 
 
 def _asset(name: str) -> str:
@@ -162,9 +162,9 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
 
 def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
     """How many claims have a study at paper scale, and how many of these came out otherwise than expected."""
-    kept = [one["claim"] for c in claims if (one := studies.study(str(c["id"])))]
-    differing = sum(map(studies.differs, kept))
-    return (words.count(len(kept), "claim") + (f", {differing} not as expected" if differing else "")) if kept else ""
+    entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
+    differing = sum(map(studies.differs, entries))
+    return (words.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
@@ -185,10 +185,10 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     verdict = str(claim.get("verdict"))
     sharpest, resolution = resolution_short(claim)
     seconds = (claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0)
-    kept = studies.study(str(claim["id"]))
+    study = studies.read_study(str(claim["id"]))
     return {
         "id": str(claim["id"]),
-        "study": kept and {"verdict": str(kept["claim"].get("verdict")), "differs": studies.differs(kept["claim"])},
+        "study": study and {"verdict": str(study["claim"].get("verdict")), "differs": studies.differs(study["claim"])},
         "theory": _theory(claim),
         "verdict": verdict,
         "rank": list(words.VERDICTS).index(verdict) if verdict in words.VERDICTS else len(words.VERDICTS),

@@ -117,7 +117,7 @@ def _next(pieces: Sequence[Piece], at: int) -> Piece:
 
 
 def _stands_alone(before: Piece, after: Piece) -> bool:
-    """Whether a fraction is read as one without parentheses: nothing beside it that could join its upper or lower part."""
+    """Whether a fraction is read as one without parentheses: nothing next to it that could join its upper or lower part."""
     return before.kind in ("open", "bar", "relation", "sign", "comma", "large") and after.kind in (
         "close",
         "relation",

@@ -18,7 +18,7 @@
   });
   label();
 
-  // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&evidence=flow&theory=joma&q=flow
+  // filters: kept in the address, so that a filtered page can be linked to: #verdict=refuted,error&evidence=flow&theory=NAME&q=flow
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");

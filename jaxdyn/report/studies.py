@@ -1,9 +1,9 @@
-"""Studies: claims run once at their paper's scale, kept with the package and shown beside the quick run.
+"""Studies: claims run once at their paper's scale, stored in the theories' folders and shown next to the quick run.
 
-``jaxdyn verify 'cal.*' --scale paper --out paper`` runs them and resumes when it was interrupted; then
-``python -m jaxdyn.maintain studies paper`` keeps what came out: one file a claim in ``jaxdyn/studies``, with the verdict and all it
-rests on, the date, the versions and the machine, and the figure where the paper's grid has more settings than the quick one.
-``make docs`` renews the table of them.
+``jaxdyn verify --scale paper --out paper`` runs them and resumes when it was interrupted; then
+``python -m jaxdyn.maintain studies paper`` stores the results: one file per claim in its theory's folder, in ``recorded/studies``,
+with the verdict and all it rests on, the date, the versions and the machine, and the figure where the paper's grid has more
+settings than the quick one. ``make docs`` renews the table of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import json
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from jaxdyn.engine import library
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
@@ -23,11 +24,10 @@ from jaxdyn.errors import UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["FOLDER", "differs", "figure", "keep", "made", "study", "table", "with_table"]
+__all__ = ["differs", "figure", "provenance", "read_study", "table", "with_table", "write_studies"]
 
-FOLDER = Path(__file__).parents[1] / "studies"
 MARKS = ("<!-- table:", "<!-- end of table -->")
-SHOWN = (  # what of a claim's entry can differ from that of the quick run
+STORED = (  # what of a claim's entry can differ from that of the quick run
     "id",
     "expected",
     "verdict",
@@ -50,14 +50,14 @@ SHOWN = (  # what of a claim's entry can differ from that of the quick run
 )
 
 
-def keep(folder: Path, target: Path = FOLDER) -> list[str]:
-    """Keep the claims of a verification at paper scale; returns their ids.
+def write_studies(folder: Path) -> list[str]:
+    """Store the claims of a verification at paper scale in their theories' folders; returns their ids.
 
-    A figure is kept where it shows more than the quick run's: the paper's grid has more settings (more seeds alone only narrow the
-    bands), or the verdict is not the expected one. Claims that share a figure keep it once.
+    A figure is stored where it shows more than the quick run's: the paper's grid has more settings (more seeds alone only narrow
+    the bands), or the verdict is not the expected one. A figure that claims share is stored once.
 
     Raises:
-        UsageError: the folder holds no results, or none at paper scale.
+        UsageError: the folder holds no results, or none at paper scale, or a claim belongs to no theory with a folder.
     """
     try:
         whole, figures = (json.loads((folder / name).read_text()) for name in ("result.json", "figures.json"))
@@ -66,19 +66,25 @@ def keep(folder: Path, target: Path = FOLDER) -> list[str]:
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
     if not entries:
         raise UsageError(f"{folder} holds no results at paper scale: verify with --scale paper")
-    claims = all_claims(theories={entry["id"].split(".")[0] for entry in entries})
-    drawn: set[str] = set()
-    for entry in entries:
+    files = [_file(entry["id"]) for entry in entries]
+    if homeless := [entry["id"] for entry, file in zip(entries, files, strict=True) if file is None]:
+        raise UsageError(f"{homeless[0]} belongs to no theory with a folder, where its study could be stored")
+    claims = all_claims(theories=set(filter(library.is_shipped, (entry["id"].split(".")[0] for entry in entries))))
+    stored: set[str] = set()
+    for entry, file in zip(entries, files, strict=True):
         svg = figures.get(entry["id"])
-        told = (
-            svg
-            if svg and svg.lstrip().startswith("<svg") and svg not in drawn and _shows_more(entry, claims.get(entry["id"]))
-            else None
-        )
-        drawn |= {told} if told else set()
-        content = {"claim": _slim(entry), "environment": whole["environment"], "figure": _packed(told)}
-        atomic_write(target / f"{entry['id']}.json", json.dumps(content, ensure_ascii=False) + "\n")
+        new = svg if svg and svg.lstrip().startswith("<svg") and svg not in stored else None
+        shown = new if _shows_more(entry, claims.get(entry["id"])) else None
+        stored |= {shown} if shown else set()
+        content = {"claim": _slim(entry), "environment": whole["environment"], "figure": _packed(shown)}
+        atomic_write(cast(Path, file), json.dumps(content, ensure_ascii=False) + "\n")
     return [entry["id"] for entry in entries]
+
+
+def _file(claim_id: str) -> Path | None:
+    """The file of a claim's study; None where the claim belongs to no theory with a folder."""
+    folder = library.recorded(claim_id.split(".")[0], "studies")
+    return None if folder is None else folder / f"{claim_id}.json"
 
 
 def _shows_more(entry: Mapping[str, Any], claim: Claim | None) -> bool:
@@ -87,30 +93,31 @@ def _shows_more(entry: Mapping[str, Any], claim: Claim | None) -> bool:
 
 
 def _slim(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a claim's entry: of controls and rivals, whether they were rejected."""
-    kept = {name: entry[name] for name in SHOWN if name in entry}
+    """What is stored of a claim's entry: of controls and rivals, whether they were rejected."""
+    slim = {name: entry[name] for name in STORED if name in entry}
     for kind in ("controls", "rivals"):
-        if kind in kept:
-            kept[kind] = [{"name": one.get("name"), "rejected": one.get("rejected")} for one in kept[kind]]
-    return kept
+        if kind in slim:
+            slim[kind] = [{"name": one.get("name"), "rejected": one.get("rejected")} for one in slim[kind]]
+    return slim
 
 
 def _packed(svg: str | None) -> str | None:
     return svg and base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
 
 
-def study(claim_id: str, folder: Path = FOLDER) -> dict[str, Any] | None:
-    """What is kept of a claim: ``claim`` (as in the verification's JSON), ``environment``, ``figure``; None if nothing is."""
+def read_study(claim_id: str) -> dict[str, Any] | None:
+    """A claim's study: ``claim`` (as in the verification's JSON), ``environment``, ``figure``; None if there is none."""
+    file = _file(claim_id)
     try:
-        kept = json.loads((folder / f"{claim_id}.json").read_text())
+        study = json.loads(file.read_text()) if file is not None else None
     except (OSError, ValueError):
         return None
-    return kept if isinstance(kept, dict) and {"claim", "environment"} <= kept.keys() else None
+    return study if isinstance(study, dict) and {"claim", "environment"} <= study.keys() else None
 
 
-def figure(kept: Mapping[str, Any]) -> str | None:
-    """The figure of a study as HTML, if it was kept."""
-    packed = kept.get("figure")
+def figure(study: Mapping[str, Any]) -> str | None:
+    """The figure of a study as HTML, if it has one."""
+    packed = study.get("figure")
     return zlib.decompress(base64.b64decode(packed)).decode() if packed else None
 
 
@@ -119,9 +126,9 @@ def differs(entry: Mapping[str, Any]) -> bool:
     return entry.get("verdict") != entry.get("expected")
 
 
-def made(kept: Mapping[str, Any]) -> str:
-    """Its size, date and version: ``640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970``."""
-    entry, environment = kept["claim"], kept["environment"]
+def provenance(study: Mapping[str, Any]) -> str:
+    """A study's size, date and version: ``640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970``."""
+    entry, environment = study["claim"], study["environment"]
     runs, date, commit = entry.get("runs"), str(environment.get("date") or "").split(" ")[0], environment.get("commit")
     parts = (f"{runs:,} run{'' if runs == 1 else 's'}" if runs else "", date, f"jaxdyn {environment.get('jaxdyn')}")
     return ", ".join(filter(None, (*parts, f"commit {str(commit)[:11]}" if commit else "")))
@@ -130,17 +137,17 @@ def made(kept: Mapping[str, Any]) -> str:
 # the page of all studies
 
 
-def table(claims: Sequence[Claim], folder: Path = FOLDER) -> str:
-    """A Markdown table of the studies that are kept, and which claims have none."""
-    kept = {claim.id: one for claim in claims if (one := study(claim.id, folder)) is not None}
-    differing = [i for i, one in kept.items() if differs(one["claim"])]
-    left = [claim for claim in claims if claim.id not in kept]
-    same, larger = [c for c in left if not _grows(c)], [c for c in left if _grows(c)]
+def table(claims: Sequence[Claim]) -> str:
+    """A Markdown table of all studies, and which claims have none."""
+    studies = {claim.id: one for claim in claims if (one := read_study(claim.id)) is not None}
+    differing = [i for i, one in studies.items() if differs(one["claim"])]
+    without = [claim for claim in claims if claim.id not in studies]
+    same, larger = [c for c in without if not _grows(c)], [c for c in without if _grows(c)]
     outcome = f"{len(differing)} came out otherwise than expected: {_ids(differing)}" if differing else "all came out as expected"
-    parts = [f"{len(kept)} of {len(claims)} claims have a study; {outcome}."]
+    parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
-    rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, kept[c.id]) for c in claims if c.id in kept)]
-    parts += ["\n".join(rows)] if kept else []
+    rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id]) for c in claims if c.id in studies)]
+    parts += ["\n".join(rows)] if studies else []
     parts += [f"Both scales have the same runs ({len(same)}): {_ids(c.id for c in same)}."] if same else []
     parts += [f"Not yet run at paper scale ({len(larger)}): {_ids(c.id for c in larger)}."] if larger else []
     return "\n\n".join(parts) + "\n"
@@ -156,8 +163,8 @@ def _grows(claim: Claim) -> bool:
     return quick != paper
 
 
-def _row(claim: Claim, kept: Mapping[str, Any]) -> str:
-    entry, environment = kept["claim"], kept["environment"]
+def _row(claim: Claim, study: Mapping[str, Any]) -> str:
+    entry, environment = study["claim"], study["environment"]
     verdict = f"**{entry['verdict']}**" if differs(entry) else entry["verdict"]
     minutes = ((entry.get("compile_seconds") or 0) + (entry.get("run_seconds") or 0)) / 60
     quick = len(claim.quick.cells()) * claim.seed_count("quick")
@@ -175,7 +182,7 @@ def _row(claim: Claim, kept: Mapping[str, Any]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def with_table(page: str, claims: Sequence[Claim], folder: Path = FOLDER) -> str:
+def with_table(page: str, claims: Sequence[Claim]) -> str:
     """The page with today's table of studies between its two marks.
 
     Raises:
@@ -184,4 +191,4 @@ def with_table(page: str, claims: Sequence[Claim], folder: Path = FOLDER) -> str
     start, end = page.find(MARKS[0]), page.find(MARKS[1])
     if not 0 <= start < end:
         raise UsageError(f"the page lacks the marks {' and '.join(MARKS)}")
-    return page[: page.index("\n", start) + 1] + table(claims, folder) + page[end:]
+    return page[: page.index("\n", start) + 1] + table(claims) + page[end:]

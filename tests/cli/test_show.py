@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from jaxdyn.report import maps, studies
-from jaxdyn.report.plates import Plate
+import jaxdyn as jd
+from jaxdyn.engine import library
 
 from ..engine.conftest import TOYS
 from ..report.handmade import claim
@@ -115,7 +115,7 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     environment = {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0", "commit": "e9773c4970"}
     Path("toy.decay.json").write_text(json.dumps({"claim": entry, "environment": environment, "figure": "eJw"}))
     assert "at paper scale:" not in jaxdyn("show", "toy.decay", "--load", TOYS)[1]
-    monkeypatch.setattr(studies.study, "__defaults__", (Path.cwd(),))
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: Path.cwd())
     monkeypatch.setenv("COLUMNS", "200")
     code, out, _ = jaxdyn("show", "toy.decay", "--load", TOYS)
     made = "4,096 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970, seeds 0:64"
@@ -124,10 +124,11 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
     assert shown["study"].keys() == {"claim", "environment"} and shown["study"]["claim"]["verdict"] == "refuted"
 
 
-def test_show_tells_the_maps_of_a_claim(jaxdyn, monkeypatch):
-    plates = [Plate(name, title, "toy.decay", ("rate=1:2",), "It holds.") for name, title in (("a", "Rates"), ("b", "Sizes"))]
-    monkeypatch.setattr(maps, "PLATES", plates)
+def test_show_names_the_maps_of_a_claim(jaxdyn, monkeypatch):
+    titles = {"a": "Rates", "b": "Sizes"}
+    stored = tuple(jd.StoredMap(name, title, "toy.decay", ("rate=1:2",), "It holds.") for name, title in titles.items())
+    monkeypatch.setattr(library, "maps", lambda prefix: stored)
     code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS)
     assert code == 0 and "in the atlas: Rates (jaxdyn map toy.decay --over rate=1:2 --cells 243)\n  It holds." in out, err
-    told = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
-    assert [one["title"] for one in told["maps"]] == ["Rates", "Sizes"]
+    shown = json.loads(jaxdyn("show", "toy.decay", "--load", TOYS, "--json")[1])
+    assert [one["title"] for one in shown["maps"]] == ["Rates", "Sizes"]

@@ -159,3 +159,25 @@ def test_a_topic_that_fails_is_one_sentence(own, text, said):
     (own / "toys.py").write_text(text)
     with pytest.raises(jd.UsageError, match=said):
         registry.all_claims([own])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "homemade.maps has no MAPS tuple"),
+        ("MAPS = (3,)", "homemade.maps has no MAPS tuple"),
+        ("import jaxdyn as jd\nMAPS = (jd.StoredMap('n', 't', 'toy.law', ('rate=1:2',), 'f'),)", "claim='toy.law' is not allowed"),
+    ],
+)
+def test_maps_are_those_of_the_theorys_claims(own, text, said):
+    library.load(own)
+    assert library.maps("homemade") == () == library.maps("unheard")
+    (own / "maps.py").write_text(text)
+    with pytest.raises(jd.UsageError, match=said):
+        library.maps("homemade")
+
+
+def test_stored_results_lie_in_the_theorys_folder(own):
+    library.load(own)
+    assert library.folder("homemade") == own and library.recorded("homemade", "maps") == own / "recorded" / "maps"
+    assert library.folder("unheard") is None is library.recorded("unheard", "maps")

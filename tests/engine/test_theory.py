@@ -1,5 +1,7 @@
 """A title page: its topics, by chapter or not, and its papers."""
 
+import dataclasses
+
 import pytest
 
 import jaxdyn as jd
@@ -17,3 +19,10 @@ def test_a_topic_listed_twice_is_refused():
 
 def test_a_paper_has_the_address_of_its_abstract():
     assert jd.Paper("1234.56789", "T", "A", "V").url == "https://arxiv.org/abs/1234.56789"
+
+
+def test_a_stored_map_cannot_be_changed():
+    toy = jd.StoredMap("toy", "A toy", "toy.law", ("rate=.1:10:log",), "It holds.")
+    assert (toy.theory, toy.cells, toy.seeds, dict(toy.sets)) == ("toy", 243, None, {})
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        toy.cells = 9

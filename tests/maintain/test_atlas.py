@@ -1,19 +1,21 @@
-"""The maps of the atlas are made by name and kept."""
+"""The maps of the atlas are made by name and stored."""
 
 import pytest
 
+import jaxdyn as jd
+from jaxdyn.engine import library
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import atlas
 from jaxdyn.report import maps
-from jaxdyn.report.plates import Plate
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.slow)])
-def test_the_atlas_is_made_by_name_and_kept(tmp_path, monkeypatch, workers):
+def test_the_atlas_is_made_by_name_and_stored(tmp_path, monkeypatch, workers):
     """In this process, and with the workers that the atlas is made with, which take seconds to start."""
-    plate = Plate("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
-    monkeypatch.setattr(atlas, "PLATES", (plate,))
-    atlas.make_maps(tmp_path / "out", ["law"], tmp_path / "kept", workers)
-    assert len(maps.kept("law", tmp_path / "kept")["map"]["cells"]) == 9
+    law = jd.StoredMap("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
+    monkeypatch.setattr(library, "maps", lambda prefix=None: (law,))
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / prefix / kind)
+    atlas.make_maps(tmp_path / "out", ["law"], workers)
+    assert len(maps.read_map(law)["map"]["cells"]) == 9 and (tmp_path / "cal" / "maps" / "law.json").is_file()
     with pytest.raises(UsageError, match="lore is not in the atlas; it has law"):
         atlas.make_maps(tmp_path / "out", ["lore"])

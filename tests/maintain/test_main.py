@@ -37,7 +37,7 @@ def test_stale_documents_make_the_exit_code_1(monkeypatch, capsys, tmp_path):
         (["docs"], documents, "renew", ["one", "two"], "one\ntwo\n"),
         (["shipped", "out"], shipped, "write_shipped", (3, 4), "3 claims and 4 programs written to out\n"),
         (["costs", "out"], shipped, "write_costs", 5, "5 programs written to costs.json\n"),
-        (["studies", "a", "b"], studies, "keep", ["x.one"], "2 claims kept in studies\n"),
+        (["studies", "a", "b"], studies, "write_studies", ["x.one"], "2 studies stored\n"),
         (["maps", "out", "law"], atlas, "make_maps", None, ""),
     ],
 )

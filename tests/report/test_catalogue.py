@@ -6,7 +6,6 @@ import re
 import jaxdyn as jd
 from jaxdyn.engine import library
 from jaxdyn.engine.registry import all_claims
-from jaxdyn.report import studies
 from jaxdyn.report.catalogue import catalogue
 
 EXAMPLE = "lyu"  # a small theory
@@ -62,9 +61,9 @@ def test_catalogue_says_what_a_verdict_rests_on():
 
 
 def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
-    kept = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
-    (tmp_path / "a.law.json").write_text(json.dumps(kept))
-    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path,))
+    study = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
+    (tmp_path / "a.law.json").write_text(json.dumps(study))
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path)
     common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
     common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
     text = catalogue([jd.Claim(id=f"a.{name}", **common) for name in ("law", "other")])

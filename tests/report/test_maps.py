@@ -1,13 +1,14 @@
-"""Maps are kept, shown in the report and the documents, and told of where their claim is."""
+"""Maps are stored, and shown in the report and the documents."""
 
 from pathlib import Path
 
 import pytest
 
+import jaxdyn as jd
+from jaxdyn.engine import library, registry
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.report import maps
 from jaxdyn.report.page import page
-from jaxdyn.report.plates import PLATES, Plate
 
 ROOT = Path(__file__).parents[2]
 FOUND = {
@@ -26,25 +27,31 @@ FOUND = {
     "cpu_seconds": 20.0,
     "resumed": False,
 }
-PLATE = Plate("toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]})
+TOY = jd.StoredMap(
+    "toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]}
+)
 
 
-def test_a_map_is_kept_without_its_checks(tmp_path):
-    maps.keep(PLATE, FOUND, tmp_path)
-    content = maps.kept("toy", tmp_path)
+def test_a_map_is_stored_without_its_checks(tmp_path, monkeypatch):
+    with pytest.raises(jd.UsageError, match="toy.law belongs to no theory with a folder"):
+        maps.write_map(TOY, FOUND)
+    assert maps.read_map(TOY) is None
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / kind)
+    assert maps.read_map(TOY) is None
+    maps.write_map(TOY, FOUND)
+    content = maps.read_map(TOY)
     assert content["figure"].startswith("<svg") and content["environment"]["jax"]
     assert all("checks" not in cell for cell in content["map"]["cells"]) and content["map"]["runs"] == 6
     assert maps.counts(content["map"]) == "2 upheld, 1 refuted"
-    assert maps.made(content).startswith("6 runs, 20.0 s of processor time, 20")
+    assert maps.provenance(content).startswith("6 runs, 20.0 s of processor time, 20")
     del content["map"]["cpu_seconds"]
-    assert maps.made(content).startswith("6 runs in 12.0 s, 20"), "an older map knows the clock's seconds alone"
-    assert maps.kept("nothing", tmp_path) is None
-    maps.keep(PLATE, FOUND | {"resumed": True}, tmp_path)  # the seconds are those of a part
-    assert maps.made(maps.kept("toy", tmp_path)).startswith("6 runs, 20")
+    assert maps.provenance(content).startswith("6 runs in 12.0 s, 20"), "an older map knows the clock's seconds alone"
+    maps.write_map(TOY, FOUND | {"resumed": True})  # the seconds are those of a part
+    assert maps.provenance(maps.read_map(TOY)).startswith("6 runs, 20")
 
 
 def test_the_command_is_what_a_user_types():
-    assert maps.command(PLATE) == "jaxdyn map toy.law --over rate=.1:10:log --over kind=a,b --cells 9 --set size=3 --seeds 2"
+    assert maps.command(TOY) == "jaxdyn map toy.law --over rate=.1:10:log --over kind=a,b --cells 9 --set size=3 --seeds 2"
 
 
 def test_a_border_in_words():
@@ -56,29 +63,31 @@ def test_a_border_in_words():
     assert maps.border(FOUND) == maps.border({"border": border | {"interval": [0.4, None]}, "over": axes}) == ""
 
 
-@pytest.mark.parametrize("plate", PLATES, ids=lambda p: p.name)
-def test_every_map_is_there_and_of_a_claim_that_is(plate):
-    content = maps.kept(plate.name)
-    assert content is not None and content["map"]["claim"] == plate.claim
-    assert plate.claim in all_claims(theories={plate.claim.split(".")[0]})
-    assert [axis["field"] for axis in content["map"]["over"]] == [item.split("=")[0] for item in plate.over]
-    assert len(plate.finding) > 80 and plate.finding.endswith(".")
+@pytest.mark.parametrize("stored", library.maps(), ids=lambda stored: stored.name)
+def test_every_map_is_there_and_of_a_claim_that_is(stored):
+    content = maps.read_map(stored)
+    assert content is not None and content["map"]["claim"] == stored.claim
+    assert stored.claim in all_claims(theories={stored.theory})
+    assert [axis["field"] for axis in content["map"]["over"]] == [item.split("=")[0] for item in stored.over]
+    assert len(stored.finding) > 80 and stored.finding.endswith(".")
 
 
 def test_the_page_is_up_to_date():
     assert (ROOT / "docs" / "atlas.md").read_text() == maps.page()
     drawn = {f.name for f in (ROOT / "docs" / "figures").glob("map.*.svg")}
-    assert drawn == {f"map.{plate.name}.svg" for plate in PLATES}
+    assert drawn == {f"map.{stored.name}.svg" for stored in library.maps()}
+    files = {f.stem for f in registry.THEORIES.glob("*/recorded/maps/*.json")}
+    assert files == {stored.name for stored in library.maps()}
 
 
 def test_the_report_shows_the_maps_of_its_claims():
-    plate = PLATES[0]
-    claim = {"id": plate.claim, "verdict": "upheld", "expected": "upheld", "statement": "s"}
+    stored = library.maps()[0]
+    claim = {"id": stored.claim, "verdict": "upheld", "expected": "upheld", "statement": "s"}
     html = page({"claims": [claim]}, {})
-    assert f'id="map-{plate.name}"' in html and f'href="#map-{plate.name}"' in html and 'href="#atlas"' in html
+    assert f'id="map-{stored.name}"' in html and f'href="#map-{stored.name}"' in html and 'href="#atlas"' in html
     other = page({"claims": [claim | {"id": "toy.law"}]}, {})
     assert 'id="atlas"' not in other and "map-" not in other.split("<body>")[1].split("<script>")[0]
 
 
 def test_names_are_unique():
-    assert len({plate.name for plate in PLATES}) == len(PLATES) >= 12
+    assert len({stored.name for stored in library.maps()}) == len(library.maps()) >= 12

@@ -1,4 +1,4 @@
-"""Runs at paper scale are kept, shown, and told of wherever their claim is."""
+"""Runs at paper scale are stored, and shown wherever their claim is."""
 
 import json
 import re
@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
+from jaxdyn.engine import library, registry
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.errors import UsageError
-from jaxdyn.report import studies
-from jaxdyn.report.studies import FOLDER, differs, figure, keep, made, study, table, with_table
+from jaxdyn.report.studies import differs, figure, provenance, read_study, table, with_table, write_studies
 from tests.report.handmade import DRAWING
 
 CLAIM = {"id": "toy.law", "scale": "paper", "verdict": "upheld", "expected": "upheld", "checks": [{"name": "c"}], "statement": "s"}
@@ -25,28 +25,39 @@ def verified(folder, *claims, figures=None):
     return folder
 
 
-def test_what_came_out_is_kept(tmp_path):
+@pytest.fixture
+def stored(tmp_path, monkeypatch):
+    """The folder of all studies in a test."""
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / "recorded" / kind)
+    return tmp_path / "recorded" / "studies"
+
+
+def test_results_are_stored(tmp_path, stored):
     quick, broken = CLAIM | {"id": "toy.quick", "scale": "quick"}, CLAIM | {"id": "toy.broken", "verdict": "error"}
-    assert keep(verified(tmp_path / "out", CLAIM, quick, broken), tmp_path / "kept") == ["toy.law"]
-    assert [p.name for p in (tmp_path / "kept").iterdir()] == ["toy.law.json"]
-    found = study("toy.law", tmp_path / "kept")
-    assert found["claim"] == {k: v for k, v in CLAIM.items() if k != "statement"}, "the statement is the package's"
-    assert found["environment"]["jax"] == "0.10.2" and figure(found) == "<svg/>"
-    assert study("toy.quick", tmp_path / "kept") is None
-    keep(
-        verified(tmp_path / "out", CLAIM, figures={"toy.law": "<p>The figure could not be drawn: KeyError</p>"}), tmp_path / "kept"
-    )
-    assert figure(study("toy.law", tmp_path / "kept")) is None, "a message is no figure"
+    assert write_studies(verified(tmp_path / "out", CLAIM, quick, broken)) == ["toy.law"]
+    assert [p.name for p in stored.iterdir()] == ["toy.law.json"]
+    study = read_study("toy.law")
+    assert study["claim"] == {k: v for k, v in CLAIM.items() if k != "statement"}, "the statement is the package's"
+    assert study["environment"]["jax"] == "0.10.2" and figure(study) == "<svg/>"
+    assert read_study("toy.quick") is None
+    write_studies(verified(tmp_path / "out", CLAIM, figures={"toy.law": "<p>The figure could not be drawn: KeyError</p>"}))
+    assert figure(read_study("toy.law")) is None, "a message is no figure"
 
 
-def test_of_opponents_the_outcome_is_kept(tmp_path):
+def test_claims_without_a_folder_have_no_studies(tmp_path):
+    assert read_study("toy.law") is None
+    with pytest.raises(UsageError, match="toy.law belongs to no theory with a folder"):
+        write_studies(verified(tmp_path / "out", CLAIM))
+
+
+def test_of_opponents_the_outcome_is_stored(tmp_path, stored):
     control = {"name": "Adam", "rejected": True, "checks": [{"name": "c", "value": 3.0}], "reason": None}
-    keep(verified(tmp_path / "out", CLAIM | {"controls": [control], "rivals": []}), tmp_path / "kept")
-    entry = study("toy.law", tmp_path / "kept")["claim"]
+    write_studies(verified(tmp_path / "out", CLAIM | {"controls": [control], "rivals": []}))
+    entry = read_study("toy.law")["claim"]
     assert entry["controls"] == [{"name": "Adam", "rejected": True}] and entry["rivals"] == []
 
 
-def test_a_figure_is_kept_once_and_only_where_it_shows_more(tmp_path):
+def test_a_figure_is_stored_once_and_only_where_it_shows_more(tmp_path, stored):
     settings = len(all_claims(theories={"gromov"})["gromov.waves"].quick.cells())
     base = {"seeds": 2, "runs": 2 * settings}
     claims = [CLAIM | base | {"id": f"gromov.{name}"} for name in ("waves", "margin", "analytic", "width")]
@@ -54,33 +65,37 @@ def test_a_figure_is_kept_once_and_only_where_it_shows_more(tmp_path):
     claims[2] |= {"runs": 2 * settings + 2}
     claims[3] |= {"runs": 2 * settings + 2}
     figures = {c["id"]: f"<svg>{i // 3}{c['verdict']}</svg>" for i, c in enumerate(claims)} | {"gromov.width": "<svg>0upheld</svg>"}
-    keep(verified(tmp_path / "out", *claims, figures=figures), tmp_path)
-    kept = {c["id"]: figure(study(c["id"], tmp_path)) for c in claims}
-    assert kept["gromov.waves"] is None, "more seeds only"
-    assert kept["gromov.margin"] and kept["gromov.analytic"], "another verdict, more settings"
-    assert kept["gromov.width"] is None, "the same drawing as before"
+    write_studies(verified(tmp_path / "out", *claims, figures=figures))
+    drawn = {c["id"]: figure(read_study(c["id"])) for c in claims}
+    assert drawn["gromov.waves"] is None, "more seeds only"
+    assert drawn["gromov.margin"] and drawn["gromov.analytic"], "another verdict, more settings"
+    assert drawn["gromov.width"] is None, "the same drawing as before"
 
 
 def test_a_folder_without_such_results_is_refused(tmp_path):
     with pytest.raises(UsageError, match="holds no results of"):
-        keep(tmp_path)
+        write_studies(tmp_path)
     with pytest.raises(UsageError, match="verify with --scale paper"):
-        keep(verified(tmp_path / "out", CLAIM | {"scale": "quick"}))
+        write_studies(verified(tmp_path / "out", CLAIM | {"scale": "quick"}))
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "3", '{"claim": {}}'])
-def test_a_damaged_file_counts_as_none(tmp_path, content):
-    (tmp_path / "toy.law.json").write_text(content)
-    assert study("toy.law", tmp_path) is None
+def test_a_damaged_file_counts_as_none(stored, content):
+    stored.mkdir(parents=True)
+    (stored / "toy.law.json").write_text(content)
+    assert read_study("toy.law") is None
 
 
 def test_a_study_in_a_line():
-    assert made({"claim": {"runs": 1640}, "environment": ENVIRONMENT}) == "1,640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970"
-    assert made({"claim": {"runs": 1}, "environment": {"jaxdyn": "0.2"}}) == "1 run, jaxdyn 0.2"
+    assert (
+        provenance({"claim": {"runs": 1640}, "environment": ENVIRONMENT})
+        == "1,640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970"
+    )
+    assert provenance({"claim": {"runs": 1}, "environment": {"jaxdyn": "0.2"}}) == "1 run, jaxdyn 0.2"
     assert differs(CLAIM | {"verdict": "refuted"}) and not differs(CLAIM)
 
 
-def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
+def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     from jaxdyn.report import page
 
     from .handmade import FIGURES, claim
@@ -90,8 +105,7 @@ def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
     controls = [{"name": "Adam", "rejected": True, "checks": []}, {"name": "permuted", "rejected": False, "checks": []}]
     big = claim("toy.law", checks=[check], gates=[gate], controls=controls) | {"scale": "paper", "runs": 4096}
     other = claim("toy.other") | {"scale": "paper", "verdict": "inconclusive", "message": "too few runs"}
-    keep(verified(tmp_path / "out", big, other, figures={"toy.law": DRAWING}), tmp_path / "kept")
-    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path / "kept",))
+    write_studies(verified(tmp_path / "out", big, other, figures={"toy.law": DRAWING}))
     html = page.page({"claims": [claim("toy.law"), claim("toy.other"), claim("toy.third")]}, FIGURES)
     assert html.count("At the paper's scale") == 2 and html.count('<details class="study" open>') == 1
     assert "error at scale" in html and "4,096 runs" in html and "jax 0.10.2" in html and "2026-11-22" in html
@@ -101,7 +115,7 @@ def test_the_page_shows_it_beside_the_quick_run(tmp_path, monkeypatch):
     assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
-def test_a_study_by_other_checks_than_todays_says_so(tmp_path, monkeypatch):
+def test_a_study_by_other_checks_than_todays_says_so(tmp_path, stored):
     from jaxdyn.report import page
 
     from .handmade import FIGURES, claim
@@ -109,14 +123,13 @@ def test_a_study_by_other_checks_than_todays_says_so(tmp_path, monkeypatch):
     def check(name, bound):
         return {"name": name, "value": 0.002, "bound": bound, "passed": True}
 
-    monkeypatch.setattr(studies.study, "__defaults__", (tmp_path / "kept",))
     old = claim("toy.law", checks=[check("error", 0.01), check("slope", 0.1)]) | {"scale": "paper"}
-    keep(verified(tmp_path / "out", old), tmp_path / "kept")
-    told = "1 of its 2 checks are those of the quick run, with the same bounds."
+    write_studies(verified(tmp_path / "out", old))
+    sentence = "1 of its 2 checks are those of the quick run, with the same bounds."
     for bound, said in ((0.05, True), (0.1, False)):
         today = claim("toy.law", checks=[check("error", 0.01), check("slope", bound)])
-        assert (told in page.page({"claims": [today]}, FIGURES)) is said
-    keep(verified(tmp_path / "out", claim("toy.law", checks=[check("error", 0.01)]) | {"scale": "paper"}), tmp_path / "kept")
+        assert (sentence in page.page({"claims": [today]}, FIGURES)) is said
+    write_studies(verified(tmp_path / "out", claim("toy.law", checks=[check("error", 0.01)]) | {"scale": "paper"}))
     html = page.page({"claims": [claim("toy.law", checks=[check("error", 0.02)])]}, FIGURES)
     assert "Its check is not the one of the quick run, or has another bound." in html
 
@@ -140,18 +153,18 @@ def toys():
     ]
 
 
-def test_the_table_of_all_studies(tmp_path):
+def test_the_table_of_all_studies(tmp_path, stored):
     spent = {"runs": 1640, "compile_seconds": 60.0, "run_seconds": 30.0}
-    keep(verified(tmp_path / "out", CLAIM | spent), tmp_path)
-    text = table(toys(), tmp_path)
+    write_studies(verified(tmp_path / "out", CLAIM | spent))
+    text = table(toys())
     assert "1 of 3 claims have a study; all came out as expected." in text
     assert "| `toy.law` | upheld | upheld | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
     assert "Both scales have the same runs (1): `toy.same`." in text
     assert "Not yet run at paper scale (1): `toy.large`." in text
-    keep(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}), tmp_path)
-    text = table(toys()[:1], tmp_path)
+    write_studies(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}))
+    text = table(toys()[:1])
     assert "1 came out otherwise than expected: `toy.law`." in text and "| **refuted** |" in text and "Not yet" not in text
-    page = with_table("above\n<!-- table: x -->\nold\n<!-- end of table -->\nbelow", toys()[:1], tmp_path)
+    page = with_table("above\n<!-- table: x -->\nold\n<!-- end of table -->\nbelow", toys()[:1])
     assert page == f"above\n<!-- table: x -->\n{text}<!-- end of table -->\nbelow"
     with pytest.raises(UsageError, match="lacks the marks"):
         with_table("no marks", [])
@@ -162,14 +175,14 @@ def test_the_page_of_studies_is_current():
     assert with_table(written, list(all_claims().values())) == written, "run `make docs`"
 
 
-def test_the_studies_that_are_kept():
-    """Each belongs to a claim, was made at paper scale, and all of them are small."""
-    files = sorted(FOLDER.glob("*.json"))
+def test_every_study_belongs_to_a_claim_of_its_theory():
+    """It was made at paper scale, and all of them are small."""
+    files = sorted(registry.THEORIES.glob("*/recorded/studies/*.json"))
     assert files and {f.stem for f in files} <= all_claims().keys()
     for file in files:
-        kept = study(file.stem)
-        assert kept and kept["claim"]["id"] == file.stem and kept["claim"]["scale"] == "paper" and made(kept)
-        assert kept["environment"]["commit"] and (figure(kept) or "<svg").startswith("<svg")
+        study = read_study(file.stem)
+        assert study and study["claim"]["id"] == file.stem and study["claim"]["scale"] == "paper" and provenance(study)
+        assert study["environment"]["commit"] and (figure(study) or "<svg").startswith("<svg")
     assert sum(f.stat().st_size for f in files) <= 6000 * len(files)  # bytes
 
 
@@ -177,5 +190,7 @@ def test_an_installed_package_has_them():
     setuptools = pytest.importorskip("setuptools")
     root = Path(__file__).parents[2]
     options = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["setuptools"]
-    assert "jaxdyn.studies" in setuptools.find_namespace_packages(str(root), include=options["packages"]["find"]["include"])
+    packages = setuptools.find_namespace_packages(str(root), include=options["packages"]["find"]["include"])
+    folders = {f.parent.relative_to(root) for f in registry.THEORIES.glob("*/recorded/*/*.json")}
+    assert len(folders) > 30 and {".".join(folder.parts) for folder in folders} <= set(packages)
     assert "*.json" in options["package-data"]["*"]

@@ -1,0 +1,13 @@
+"""Maps that theories ask for can be made: their axes, fields and seeds are those of their claims."""
+
+import pytest
+
+from jaxdyn.cli.map import parse
+from jaxdyn.engine import library
+from jaxdyn.engine.verdict_map import prepare
+
+
+@pytest.mark.parametrize("stored", library.maps(), ids=lambda stored: stored.name)
+def test_a_map_can_be_planned(stored):
+    survey = prepare(stored.claim, parse(stored.over), cells=stored.cells, seeds=stored.seeds, overrides=stored.sets)
+    assert 1 <= len(survey.first()) <= stored.cells
