@@ -1,7 +1,7 @@
 """Standard normal numbers that a program computes in one place.
 
 XLA fuses what makes a number into whatever reads it: a draw that is sliced into ten arrays is computed, and compiled, ten times,
-and the inverse error function of a float64 number is 250 operations (three quarters of the program of cogo's losses). A loop is not
+and the inverse error function of a float64 number is 250 operations (three quarters of some losses' programs). A loop is not
 fused with what follows it; ``lax.optimization_barrier`` does not stop fusion on CPU.
 """
 

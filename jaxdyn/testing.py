@@ -1,4 +1,4 @@
-"""Claims as tests: a pytest plugin (``pytest --jaxdyn 'joma.*'``) and helpers for tests of one's own.
+"""Claims as tests: a pytest plugin (``pytest --jaxdyn 'theory.*'``) and helpers for tests of one's own.
 
 Nothing of JAX is imported until claims are asked for.
 """
@@ -18,7 +18,7 @@ __all__ = ["assert_claim"]
 
 
 def assert_claim(claim: str | Claim, **options: Any) -> None:
-    """Verify a claim, for a test of one's own: ``assert_claim("joma.erf", seeds=4)``.
+    """Verify a claim, for a test of one's own: ``assert_claim("theory.claim", seeds=4)``.
 
     Args:
         claim: an id, or a ``Claim``.

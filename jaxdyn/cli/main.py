@@ -68,7 +68,10 @@ def _parser() -> argparse.ArgumentParser:
     load.add_argument("--debug", action="store_true", help="Show the full traceback of an error.")
     patterns = _Parser(add_help=False)
     patterns.add_argument(
-        "patterns", nargs="*", metavar="PATTERN", help="Claim ids, e.g. joma.erf, 'joma.*' or joma (default: all claims)."
+        "patterns",
+        nargs="*",
+        metavar="PATTERN",
+        help="Claim ids, patterns ('THEORY.*') or theories, as `jaxdyn list` shows them (default: all claims).",
     )
 
     commands.add_parser("list", parents=[patterns, load], **_help_texts("Show the claims."))
@@ -76,7 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser(
         "show", parents=[load], **_help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
     )
-    show.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
+    show.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     show.add_argument("--out", default="report", metavar="DIR", help="Read the last verdict from this folder (default: report).")
 
     verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
@@ -108,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     """The options of ``jaxdyn map``."""
     map_ = commands.add_parser("map", parents=[load], **_help_texts("Map where a claim holds over one or two fields."))
-    map_.add_argument("claim", metavar="CLAIM", help="The claim's id, e.g. joma.erf.")
+    map_.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
     map_.add_argument(
         "--over",
         action="append",

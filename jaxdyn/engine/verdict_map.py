@@ -250,7 +250,7 @@ def map_claim(
     load: Sequence[str | Path] = (),
     **fields: Any,
 ) -> Map:
-    """Map where a claim holds: ``jd.map("joma.erf", over={"ratio": (1e-2, 1e2, "log")})``.
+    """Map where a claim holds: ``jd.map("theory.claim", over={"lr": (1e-2, 1e2, "log")})``.
 
     Args:
         claim: an id, or a ``Claim`` of your own.

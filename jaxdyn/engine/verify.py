@@ -44,7 +44,7 @@ def verify(
 ) -> Verified:
     """Verify one claim in this process.
 
-    ``jd.verify("joma.exp_invariant", seeds=64, ratio=[0.1, 1.0, 10.0])``
+    ``jd.verify("theory.claim", seeds=64, lr=[0.1, 1.0, 10.0])``
 
     Args:
         claim: an id, or a ``Claim`` of your own.
@@ -84,7 +84,7 @@ def verify_many(
 ) -> list[Verified]:
     """Verify several claims in this process, planned together: claims on the same runs share programs and runs.
 
-    ``jd.verify_many("joma.*")``, ``jd.verify_many(["joma.erf", my_claim], seeds=4)``
+    ``jd.verify_many("theory.*")``, ``jd.verify_many(["theory.claim", my_claim], seeds=4)``
 
     Args:
         claims: patterns as on the command line, claims of your own, or a list of either.

@@ -15,7 +15,7 @@ __all__ = ["columns", "window", "windows_in"]
 def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count length"]:
     """The stream as ``count`` columns of contiguous text, as long as they can be; the remainder at the end is dropped.
 
-    Source: joma.md, section 5 (20 columns in training, 10 in evaluation). Departure: the published code has time first; here
+    Source: released code of arXiv:2310.00535 (20 columns in training, 10 in evaluation). Departure: it has time first; here
     ``columns[c]`` is the text of column c.
 
     Raises:
