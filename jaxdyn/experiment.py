@@ -1,4 +1,4 @@
-"""What every script in ``experiments/`` shares: arguments, sweeps with resume, tables beside published numbers, figures, data."""
+"""What every script in ``experiments/`` shares: arguments, sweeps with resume, tables next to published numbers, figures, data."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def _spearman(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _centred_ranks(values: np.ndarray, good: np.ndarray) -> np.ndarray:
-    """Ranks of the good entries less their mean, the mean rank where some are equal; 0 elsewhere."""
+    """Ranks of the good entries minus their mean, the mean rank where some are equal; 0 elsewhere."""
     ranks = np.nan_to_num(scipy.stats.rankdata(np.where(good, values, np.nan), axis=-1, nan_policy="omit"))
     return np.where(good, ranks - (good.sum(-1, keepdims=True) + 1) / 2, 0.0)
 

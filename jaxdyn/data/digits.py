@@ -17,7 +17,7 @@ CLASSES, PIXELS = 10, 64
 
 @functools.cache
 def load() -> tuple[np.ndarray, np.ndarray]:
-    """Images (n, 64), less their common mean and over their common standard deviation, and labels (n,)."""
+    """Images (n, 64), minus their common mean, divided by their common standard deviation, and labels (n,)."""
     from sklearn.datasets import load_digits  # takes a second
 
     x, y = load_digits(return_X_y=True)

@@ -40,7 +40,7 @@ class Ref:
 
 
 _local: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
-_folders: set[Path] = set()  # of user files: modules beside them are found by path, since workers lack them on sys.path
+_folders: set[Path] = set()  # of user files: modules next to them are found by path, since workers lack them on sys.path
 _caches: list[Any] = []  # functions that remember something by Ref
 
 

@@ -275,6 +275,6 @@ def write_shipped(target: Path = SHIPPED) -> int:
     from jaxdyn.engine.store import atomic_write
 
     entries = _entries(library.shipped())
-    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # a claim a line, to be compared
+    lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # one claim per line, to be compared
     atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)

@@ -99,7 +99,7 @@ def _apply(
     if not observe:
         return out
     found = {name: seen[name] for name in observe if name in seen}
-    still = jax.lax.stop_gradient(params)  # singular values have no derivative here, and may be watched beside a loss
+    still = jax.lax.stop_gradient(params)  # singular values have no derivative here, and may be watched next to a loss
     if "stable_rank" in observe:
         found["stable_rank"] = metrics.stable_rank(still["blocks"]["inner"])
     if "cosine" in observe:

@@ -111,7 +111,7 @@ def _worth(
     given: Float[Array, "g T"] | None,
     key: PRNGKeyArray | None,
 ) -> Float[Array, "g L"]:
-    """What a place is worth: the least goes."""
+    """Score of each slot; the lowest is evicted."""
     if policy.kind == "random":
         if key is None:
             raise UsageError("the policy random needs a key")
