@@ -10,11 +10,11 @@ from markupsafe import Markup
 
 from jaxdyn import plotting
 from jaxdyn.engine.contract import EVIDENCE
-from jaxdyn.report import checks, maps, studies
-from jaxdyn.report import map as map_figure
+from jaxdyn.report import atlas, by_figure, checks, studies
 from jaxdyn.report.figures import Figures, Stored
+from jaxdyn.report.formatting import breakable, count, duration, number, percent
+from jaxdyn.report.glossary import VERDICTS
 from jaxdyn.report.mathml import name, typeset
-from jaxdyn.report.words import VERDICTS, breakable, count, duration, number, percent
 
 __all__ = ["as_expected", "finite", "is_blunt", "resolution_of", "resolution_short", "section"]
 
@@ -77,7 +77,7 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "teeth": checks.teeth(claim),
         "map": _map(claim, figures),
         "study": _study(claim, figures),
-        "atlas": [stored for stored in maps.of_claim(claim_id) if maps.read_map(stored)],
+        "atlas": [stored for stored in atlas.of_claim(claim_id) if atlas.read_map(stored)],
         "resolution": _resolution(claim),
         "execution": _execution(claim),
         "settings": claim.get("settings") or {},
@@ -99,7 +99,7 @@ def _captioned(claim: Mapping[str, Any], stored: Stored) -> dict[str, Any]:
 
 
 def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
-    """What the verdict rests on, beside the data: evidence, assumptions, where bounds come from, and the words in print."""
+    """What the verdict rests on besides the data: evidence, assumptions, where bounds come from, and the words in print."""
     rows = []
     if kind := str(claim.get("evidence") or ""):
         rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "of a kind that is not known here"))))
@@ -249,9 +249,9 @@ def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     columns = list(dict.fromkeys(_at(c, fields[1:]) for c in cells))
     lookup = {(_at(c, fields[:1]), _at(c, fields[1:])): c for c in cells}
     drawn = None
-    if map_figure.drawable(by):
+    if by_figure.drawable(by):
         svg = plotting.render(
-            lambda _, fig: map_figure.draw(by, fig),
+            lambda _, fig: by_figure.draw(by, fig),
             None,  # type: ignore[arg-type]  # this drawing reads no Dataset
             f"{claim['id']} by {', '.join(fields)}",
         )

@@ -1,6 +1,6 @@
 """Figures of a verification as files for the documents; ``make docs`` writes them.
 
-Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure a theory, and those that the findings show.
+Writes ``figures/<claim>.svg`` and ``gallery.md``: one figure per theory, and those that the findings show.
 """
 
 from __future__ import annotations
