@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
-from jaxdyn.theories.joma.nonlinear.fig4_bounce import Bounce, draw_snapshots, trial
+from jaxdyn.theories.joma.nonlinear.fig4_bounce import Bounce, plot_snapshots, trial
 from jaxdyn.theories.joma.published import FIG4
 
 DRAWS = {"quick": 64, "paper": 1024}
@@ -57,7 +57,7 @@ def numbers(own: xr.Dataset, draws: xr.Dataset) -> list[dict]:
 
 def draw(fig: Figure, own: xr.Dataset, draws: xr.Dataset, depth: xr.DataArray) -> None:
     left, middle, right = fig.subplots(1, 3)
-    draw_snapshots(left, own)
+    plot_snapshots(left, own)
     plotting.band(
         middle, draws.t.isel(seed=0), draws.measured_entropy.transpose("seed", "time"), f"{draws.sizes['seed']} random draws"
     )

@@ -1,8 +1,8 @@
-r"""Runs behind the claims on Theorem 4 in networks: blocks trained to convergence, and how the rows of V approach their limit.
+r"""Blocks trained to convergence, and how the rows of V approach their limit: the runs of Theorem 4 in networks.
 
 A block with self-attention (logits of its own for each query) and nodes ``h = phi(v . b + xi)`` fits the outputs of another one,
 plus noise, by gradient descent on the squared error; both attention and weights are trained. "many": every sample has all tokens.
-"one": one token a sample, linear nodes, exp attention, no residual path; then the tokens do not interact.
+"one": one token per sample, linear nodes, exp attention, no residual path; then the tokens do not interact.
 
 The limit :math:`\mu_l` of row l is its last value, moved by one Newton step. Letters: M tokens, K nodes, Q queries, T records,
 P parameters; distance of a row = :math:`\|V_l - \mu_l\| / \|\mu_l\|`.
@@ -61,31 +61,30 @@ class Converge:
     attention: jd.Code = jd.code("softmax", "exp")
     activation: jd.Code = jd.code("tanh", "id")
     residual: jd.Swept = 1.0
-    queries: jd.Swept = 2.0
-    eta: jd.Swept = 1.5
-    span: jd.Swept = 240.0
-    late: jd.Swept = 1e-4
+    queries: jd.Swept = jd.field(2.0, at_least=1)
+    eta: jd.Swept = jd.field(1.5, above=0)
+    span: jd.Swept = jd.field(240.0, above=0)
+    late: jd.Swept = jd.field(1e-4, above=0)
     noise: jd.Swept = 0.3
-    low: jd.Swept = 0.5
+    low: jd.Swept = jd.field(0.5, above=0)
     high: jd.Swept = 1.6
-    start: jd.Swept = 0.3
-    tokens: int = 8
+    start: jd.Swept = jd.field(0.3, above=0)
+    tokens: int = jd.field(8, at_least=3)  # for a slope over them
     nodes: int = 3
     samples: int = 192
     max_queries: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("eta", "span", "start", "late"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        """Refuse records between steps, more queries than there are, and norms that fall."""
         steps = self.span / self.eta
         jd.require(self, steps > 1 - 1e-6 and abs(steps - round(steps)) < 1e-6, "span is a whole multiple of eta", "span", "eta")
-        jd.require(self, 1 <= self.queries <= self.max_queries, f"queries is from 1 to {self.max_queries}", "queries")
-        jd.require(self, 0 < self.low <= self.high, "0 < low <= high", "low", "high")
-        jd.require(self, self.tokens >= 3, "a slope over tokens needs at least 3", "tokens")
+        jd.require(self, self.queries <= self.max_queries, "queries is at most max_queries", "queries", "max_queries")
+        jd.require(self, self.low <= self.high, "low is at most high", "low", "high")
 
 
 def build(s: Converge, key: PRNGKeyArray) -> tuple[model.Params, model.Block, model.Batch]:
     """The block at its start, and its task."""
+    # random numbers, the contexts of the samples, and the block
     dim = s.tokens + s.max_queries
     x, y, w, target_v, target_xi, target_z = model.normals(
         key,
@@ -101,10 +100,12 @@ def build(s: Converge, key: PRNGKeyArray) -> tuple[model.Params, model.Block, mo
     x = jnp.where(s.context == "many", jax.nn.softmax(2 * x), one)
     basis = jnp.eye(dim, dtype=jnp.float64)
     block = model.Block(basis[:, : s.tokens], s.residual * basis[:, s.tokens :], s.attention, s.activation)
+    # the network that makes the targets
     norm = jnp.linspace(s.low, s.high, s.tokens, dtype=jnp.float64)
     target_v = target_v * (norm / jnp.linalg.norm(target_v, axis=1))[:, None]
-    logits = norm**2 / 2 + jnp.where(s.context == "many", 0.3, 0.0) * target_z  # those of Theorem 1, and more
+    logits = norm**2 / 2 + jnp.where(s.context == "many", 0.3, 0.0) * target_z  # Theorem 1's, and more
     target = model.Params(jnp.concatenate([target_v, 0.3 * target_xi]), logits)
+    # its outputs, with noise
     query = number % s.queries.astype(jnp.int32)
     clean = model.activation(model.pre_activations(target, block, x, query), s.activation)
     weight = jnp.full(s.samples, 1 / s.samples, jnp.float64)
@@ -135,6 +136,7 @@ def _last_above(values: Float[Array, " T"], mark: jd.Swept) -> Int[Array, ""]:
 
 def trial(s: Converge, key: PRNGKeyArray) -> jd.Observables:
     """Train; distances of the rows of V from their limit over the last decades, and the speed of each row."""
+    # the block and its loss, as functions of all parameters in one vector
     params, block, batch = build(s, key)
     start, unravel = ravel_pytree(params)
 
@@ -144,6 +146,7 @@ def trial(s: Converge, key: PRNGKeyArray) -> jd.Observables:
     def rows(flat: Float[Array, " P"]) -> Float[Array, "M K"]:
         return model.projected(unravel(flat), block)
 
+    # training, the limit of V, and the distance of its rows from there
     tx, every = optax.sgd(s.eta), jnp.round(s.span / s.eta).astype(jnp.int32)
     step = train.make_step(loss, tx)
     state, path = train.record(step, train.init(tx, start), lambda state: state.params, samples=RECORDS, every=every)
@@ -155,10 +158,12 @@ def trial(s: Converge, key: PRNGKeyArray) -> jd.Observables:
         return jnp.linalg.norm(rows(apart), axis=1) / size
 
     apart = jax.vmap(distance)(path - limit.at)
+    # the records that are compared: from the last at which a row is far to the last at which one is not yet near
     worst = jnp.max(apart, 1)
     first, last = _last_above(worst, WINDOW[0]) + 1, _last_above(worst, WINDOW[1])
     index = jnp.round(jnp.linspace(first, jnp.maximum(last, first), SHOWN)).astype(jnp.int32)
     steps = (index - index[0]) * every
+    # what the Hessian at the limit predicts, what Theorem 4 does, and the rates of rows that do not interact
     shrink = jnp.abs(1 - s.eta * limit.rate) ** steps[:, None]
     linear = jax.vmap(distance)((shrink * (limit.mode.T @ (path[index[0]] - limit.at))) @ limit.mode.T)
     slowest = jnp.min(jnp.where(limit.rate > FLAT, limit.rate, jnp.inf))

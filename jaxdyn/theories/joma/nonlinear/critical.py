@@ -14,12 +14,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.joma import model
 
-__all__ = ["ATTENTIONS", "draw_mu", "gradients", "hidden", "start_logits"]
+__all__ = ["ATTENTIONS", "gradients", "hidden", "sample_mu", "start_logits"]
 
 ATTENTIONS = ("exp", "normalised", "linear", "none", "softmax")
 
 
-def draw_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], tokens: int) -> Float[Array, " d"]:
+def sample_mu(key: PRNGKeyArray, low: Float[Array, ""], high: Float[Array, ""], tokens: int) -> Float[Array, " d"]:
     """Critical point: sorted uniform numbers in [low, high)."""
     return low + (high - low) * jnp.sort(jax.random.uniform(key, (tokens,), jnp.float64))
 
@@ -30,8 +30,8 @@ def hidden(v: Float[Array, " d"], z: Float[Array, " d"], attention: jd.Code) -> 
     kind = jd.Code(jnp.where(attention == "linear", 1, 0), ("exp", "linear"))
     z = jnp.where(attention == "none", 0.0, z)
     total = jnp.sum(jnp.exp(z))
-    held = jnp.where(attention == "normalised", jax.lax.stop_gradient(total), 1.0)
-    total = jnp.where(attention == "softmax", total, held)
+    given = jnp.where(attention == "normalised", jax.lax.stop_gradient(total), 1.0)
+    total = jnp.where(attention == "softmax", total, given)
     return model.attention(x, jnp.broadcast_to(z, x.shape), kind, normalizer=total) @ v
 
 

@@ -1,14 +1,11 @@
-r"""Claims on the entropy bounce of Fig. 4: attention first concentrates on the large components, then spreads again.
+r"""The entropy bounce of Fig. 4: attention first concentrates on the large components, then spreads again.
 
-The upper gradient ``mu - v`` is inserted: these are the theory's reduced dynamics, not a network in training. Steps and the exact
-solution differ by the step size, so the judge tests the order in the step size and the limit.
-
-The entropy bounce of Fig. 4: gradient ascent near a critical point under attention normalised over all tokens.
-
-The upper gradient ``mu - v`` is inserted. The logits are prescribed by Theorem 1's law for exp attention (``law``: ``z = v^2/T``,
-the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t) as given (``trained``),
-or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution of
-:math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/thm4.py``.
+Gradient ascent near a critical point, under attention normalised over all tokens. The upper gradient ``mu - v`` is inserted: these
+are the theory's reduced dynamics, not a network in training. The logits are prescribed by Theorem 1's law for exp attention
+(``law``: ``z = v^2/T``, the recursion behind the figure), or trained along with v: by a gradient that takes the normalisation A(t)
+as given (``trained``), or by that of the softmax (``softmax``), which differentiates A(t) as well. The theory is the exact solution
+of :math:`\dot v = (\mu - v) \circ \mathrm{softmax}(v^2/T)`, and for ``softmax`` the equations of ``dynamics/thm4.py``. Steps and
+the exact solution differ by the step size, so the judge tests the order in the step size and the limit.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from jaxdyn import plotting, stats, train
 from jaxdyn.theories.joma import published
 from jaxdyn.theories.joma.dynamics.thm4 import entropy_of_logits, orbit_in_softmax_time, softmax_logits
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
-from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, draw_mu, gradients
+from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu
 
 __all__ = [
     "Bounce",
@@ -34,11 +31,11 @@ __all__ = [
     "DRAWS",
     "LOGITS",
     "PREDICTED",
-    "draw_snapshots",
     "judge",
     "judge_figure",
     "judge_softmax",
     "place",
+    "plot_snapshots",
     "step",
     "trial",
 ]
@@ -55,7 +52,7 @@ class Bounce:
     """Tokens near a critical point mu, under attention softmax(v^2/T).
 
     Args:
-        draw: mu is drawn at random, or that of the figure (repeated or cut to the number of tokens).
+        draw: mu is random, or that of the figure (repeated or cut to the number of tokens).
         logits: z = v^2/T by Theorem 1, or trained, with the normalisation as given or differentiated.
         drive: "linear" replaces the upper gradient mu - v by mu: no critical point.
         eta: step size.
@@ -63,7 +60,7 @@ class Bounce:
         temperature: T.
         spread: factor on the distances of mu from its mean; 0 makes all components equal.
         start: v at the start, for all tokens.
-        mu_low: drawn components are uniform in [mu_low, mu_high).
+        mu_low: random components are uniform in [mu_low, mu_high).
         mu_high: see mu_low.
         mu: the critical point itself, one number per token, in place of ``draw``.
         tokens: number of components.
@@ -73,11 +70,11 @@ class Bounce:
     draw: jd.Code = jd.code(*DRAWS)
     logits: jd.Code = jd.code(*LOGITS)
     drive: jd.Code = jd.code(*DRIVES)
-    eta: jd.Swept = 0.02
-    span: jd.Swept = 100.0
-    temperature: jd.Swept = 3.0
+    eta: jd.Swept = jd.field(0.02, above=0)
+    span: jd.Swept = jd.field(100.0, above=0)
+    temperature: jd.Swept = jd.field(3.0, above=0)
     spread: jd.Swept = 1.0
-    start: jd.Swept = 0.05
+    start: jd.Swept = jd.field(0.05, above=0)
     mu_low: jd.Swept = 1.0
     mu_high: jd.Swept = 4.0
     mu: tuple[float, ...] | None = None
@@ -85,9 +82,8 @@ class Bounce:
     settle: int = 10_000
 
     def __post_init__(self) -> None:
-        for name in ("eta", "span", "temperature"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        jd.require(self, 0 < self.start < self.mu_low, "0 < start < mu_low", "start", "mu_low")
+        """Refuse a start that is not below mu, and records between steps."""
+        jd.require(self, self.start < self.mu_low, "start is below mu_low", "start", "mu_low")
         jd.require(self, self.mu_low < self.mu_high, "mu_low is below mu_high", "mu_low", "mu_high")
         if self.mu is not None:
             jd.require(self, len(self.mu) == self.tokens, "mu has one number per token", "mu", "tokens")
@@ -103,7 +99,7 @@ def place(s: Bounce, key: PRNGKeyArray) -> Float[Array, " d"]:
         mu = jnp.asarray(s.mu, jnp.float64)
     else:
         fig4 = jnp.resize(jnp.asarray(published.FIG4_MU, jnp.float64), (s.tokens,))
-        mu = jnp.where(s.draw == "fig4", fig4, draw_mu(key, s.mu_low, s.mu_high, s.tokens))
+        mu = jnp.where(s.draw == "fig4", fig4, sample_mu(key, s.mu_low, s.mu_high, s.tokens))
     return jnp.mean(mu) + s.spread * (mu - jnp.mean(mu))
 
 
@@ -122,6 +118,7 @@ def step(
 
 def trial(s: Bounce, key: PRNGKeyArray) -> jd.Observables:
     """Entropy of the attention along training, and along the exact solution."""
+    # training, and further steps to the limit
     mu = place(s, key)
     v0 = jnp.full_like(mu, s.start)
     every = jnp.round(s.span / (RECORDS * s.eta)).astype(jnp.int32)
@@ -134,21 +131,22 @@ def trial(s: Bounce, key: PRNGKeyArray) -> jd.Observables:
     )
     settled = jax.lax.fori_loop(0, s.settle, lambda _, state: step(state, mu, jnp.ones_like(s.eta), s), state)
     h = entropy_of_logits(z)
+    # the theory: with the normalisation as given, with the text's temperature, and with the normalisation differentiated
     tau = s.span * jnp.arange(0, RECORDS + 1, PREDICTED, dtype=jnp.float64) / RECORDS
-    held, text = (_theory(tau, mu, v0, t) for t in (s.temperature, jnp.full_like(s.temperature, TEXT)))
+    given, text = (_theory(tau, mu, v0, t) for t in (s.temperature, jnp.full_like(s.temperature, TEXT)))
     after = jnp.concatenate([tau, jnp.array([s.span + s.settle], jnp.float64)])
     solution = softmax_logits(after, mu, v0, s.temperature)
     softmax = entropy_of_logits(solution.ys[1])
     own = entropy_of_logits(mu * mu / s.temperature)
     return jd.observables(
         predicted={
-            "entropy": jd.named(jnp.where(s.logits == "softmax", softmax[:-1], held), "time"),
+            "entropy": jd.named(jnp.where(s.logits == "softmax", softmax[:-1], given), "time"),
             "limit": jnp.where(s.logits == "softmax", softmax[-1], own),
         },
         measured={"entropy": jd.named(h[::PREDICTED], "time"), "limit": entropy_of_logits(settled[1])},
         recorded={
             "t": jd.named(tau, "time"),
-            "held": jd.named(held, "time"),
+            "held": jd.named(given, "time"),
             "held_limit": own,
             "text": jd.named(text, "time"),
             "text_limit": entropy_of_logits(mu * mu / TEXT),
@@ -238,10 +236,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     left.set(xlabel="steps × step size", ylabel="entropy of the attention (nats)")
     left.set_ylim(top=1.6 * float(one.measured_entropy.max()))  # room for the legend
     left.legend(loc="upper right")
-    draw_snapshots(right, one.isel(logits=0, seed=0))
+    plot_snapshots(right, one.isel(logits=0, seed=0))
 
 
-def draw_snapshots(ax: Axes, run: xr.Dataset) -> None:
+def plot_snapshots(ax: Axes, run: xr.Dataset) -> None:
     """Snapshots of v over the tokens, coloured by time, with mu dashed."""
     token, t = np.arange(run.sizes["token"]), np.linspace(0, float(np.max(run.t)), run.sizes["snapshot"])
     plotting.lines(ax, token, run.v.transpose("snapshot", "token").values, color_by=t, name="steps × step size", linewidth=0.8)
@@ -307,7 +305,7 @@ CLAIMS = (
         controls=BREACHES
         | {"the text's logits, v^2/2": {"temperature": 2.0}, "normalisation differentiated": {"logits": "softmax"}},
         rivals={},
-        plot=lambda ds, fig: draw_snapshots(fig.subplots(), ds.isel(seed=0)),
+        plot=lambda ds, fig: plot_snapshots(fig.subplots(), ds.isel(seed=0)),
         caption=r"$v$ over the tokens at equally spaced times, coloured by time, and $\mu$ (dashed).",
     ),
 )

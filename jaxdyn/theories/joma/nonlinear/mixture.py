@@ -18,11 +18,11 @@ from jaxtyping import Array, Float, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.joma import model
 
-__all__ = ["Instance", "coordinates", "draw", "features", "start_weights", "utility"]
+__all__ = ["Instance", "coordinates", "features", "sample_instance", "start_weights", "utility"]
 
 
 class Instance(NamedTuple):
-    """What a run draws: components, upper gradients, embeddings, the start (v, xi), and a direction in which g may vary."""
+    """What is random in a run: components, upper gradients, embeddings, the start (v, xi), a direction in which g may vary."""
 
     centres: Float[Array, "C d"]
     share: Float[Array, " C"]
@@ -34,12 +34,12 @@ class Instance(NamedTuple):
     direction: Float[Array, " d"]
 
 
-def draw(key: PRNGKeyArray, d: int, components: int, low: float, high: float) -> Instance:
+def sample_instance(key: PRNGKeyArray, d: int, components: int, low: float, high: float) -> Instance:
     """A random mixture, and a start whose norm is log-uniform in [low, high]."""
     k_normal, k_norm, k_embed = jax.random.split(key, 3)
     tokens, query = model.embed(k_embed, d + 1, d, 1)
     sizes = np.cumsum([components * d, d, d, components, components])
-    normals = jax.random.normal(k_normal, (sizes[-1] + 1,), jnp.float64)  # one draw: each has its compile time
+    normals = jax.random.normal(k_normal, (sizes[-1] + 1,), jnp.float64)  # one sample: each has its compile time
     centres, v, direction, share, g, xi = jnp.split(normals, sizes)
     norm = low * (high / low) ** jax.random.uniform(k_norm, (), jnp.float64)
     return Instance(

@@ -32,19 +32,16 @@ class Mixture:
 
     activation: jd.Code = jd.code(*model.ACTIVATIONS)
     noise: jd.Code = jd.code(*NOISES)
-    spread: jd.Swept = 0.5
-    anisotropy: jd.Swept = 0.0
+    spread: jd.Swept = jd.field(0.5, above=0)
+    anisotropy: jd.Swept = jd.field(0.0, at_least=-1, at_most=1)
     g_slope: jd.Swept = 0.0
-    tokens: int = 12
-    components: int = 4
+    tokens: int = jd.field(12, at_least=3)
+    components: int = jd.field(4, at_least=1)
     samples: int = 20_000
 
     def __post_init__(self) -> None:
-        jd.require(self, self.tokens >= 3, "tokens is at least 3", "tokens")
-        jd.require(self, self.components >= 1, "components is at least 1", "components")
+        """Refuse components without samples."""
         jd.require(self, self.samples >= 2 * self.components, "at least 2 samples per component", "samples", "components")
-        jd.require(self, self.spread > 0, "spread is positive", "spread")
-        jd.require(self, -1 <= self.anisotropy <= 1, "anisotropy is from -1 to 1", "anisotropy")
 
 
 def sample(key: PRNGKeyArray, one: Instance, s: Mixture, each: int) -> tuple[Float[Array, "C n d"], Float[Array, "C n"]]:

@@ -1,7 +1,7 @@
-r"""Claims on Theorem 3: the population gradient of a nonlinear node on a mixture of isotropic components.
+r"""Theorem 3: the population gradient of a nonlinear node on a mixture of isotropic components.
 
-The measured side is ``jax.grad`` of ``-g h`` averaged over drawn samples; the theory has the centres, the scale of the noise and
-``a_c = E_c[g] P[c]``.
+The network is in ``mixture.py``. The measured side is ``jax.grad`` of ``-g h``, averaged over samples; the theory has the centres,
+the scale of the noise and ``a_c = E_c[g] P[c]``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, stats
 from jaxdyn.theories.joma import model
 from jaxdyn.theories.joma.dynamics.thm3 import NOISES, mixture_field
-from jaxdyn.theories.joma.nonlinear.mixture import coordinates, draw, features, start_weights, utility
+from jaxdyn.theories.joma.nonlinear.mixture import coordinates, features, sample_instance, start_weights, utility
 from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
 
 __all__ = ["CLAIMS", "field_trial", "judge_field"]
@@ -30,17 +30,20 @@ SIZE = 0.01  # by how much the size of the field over that of the theory may dif
 
 def field_trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     """(v', xi') by Theorem 3 and by the mean of per-sample gradients of the network, with standard errors."""
+    # gradients of the network on samples
     k_instance, k_data = jax.random.split(key)
-    one = draw(k_instance, s.tokens, s.components, 0.5, 3.0)
+    one = sample_instance(k_instance, s.tokens, s.components, 0.5, 3.0)
     x, g = sample(k_data, one, s, s.samples // s.components)
     gradient = jax.vmap(jax.vmap(jax.grad(utility), (None, 0, 0, None)), (None, 0, 0, None))
     rates = coordinates(one, -gradient(start_weights(one), features(one, x), g, s.activation))
 
+    # the theory
     def predict(**options: float) -> Float[Array, " d1"]:
         v, xi = mixture_field(one.v, one.xi, one.centres, one.g * one.share, s.activation, s.noise, s.spread, **options)
         return jnp.append(v, xi)
 
     rate, flat = predict(), predict(theta_norm=1.0)
+    # means over the samples, of the coordinates and along the predicted field
     axis = rate / jnp.linalg.norm(rate)
     measured, error = _stratified(rates, one.share)
     along, along_error = _stratified((rates @ axis)[..., None], one.share)

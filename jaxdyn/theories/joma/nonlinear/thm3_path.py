@@ -1,11 +1,8 @@
 r"""The paths of Theorem 3: a node trained by gradient descent on samples of a mixture, against the ODE for (v, xi).
 
-Step error and Monte Carlo error are separated: the paths of three step sizes on the same samples give the order in the step size
-and its limit; independent replicates of the sample set give the Monte Carlo error of that limit.
-
-A node trained by gradient descent on samples of the mixture of Theorem 3, and the theory's ODE for (v, xi).
-
-Independent replicates of the sample set, each with a network of its own, give the Monte Carlo error of the path.
+The network is in ``mixture.py``. Step error and Monte Carlo error are separated: the paths of three step sizes on the same samples
+give the order in the step size and its limit; independent replicates of the sample set, each with a network of its own, give the
+Monte Carlo error of that limit.
 """
 
 from __future__ import annotations
@@ -22,10 +19,10 @@ import jaxdyn as jd
 from jaxdyn import flow, linalg, plotting, train
 from jaxdyn.theories.joma.dynamics.thm3 import mixture_field
 from jaxdyn.theories.joma.extrapolation import extrapolated, halving_steps
-from jaxdyn.theories.joma.nonlinear.mixture import Instance, coordinates, draw, features, start_weights, utility
+from jaxdyn.theories.joma.nonlinear.mixture import Instance, coordinates, features, sample_instance, start_weights, utility
 from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
 
-__all__ = ["CLAIMS", "Path", "judge_critical", "judge_path", "path_trial", "squared_distance"]
+__all__ = ["CLAIMS", "Path", "descend", "judge_critical", "judge_path", "path_trial", "squared_distance"]
 
 
 @jd.setting
@@ -35,22 +32,21 @@ class Path(Mixture):
     Args:
         eta: step size.
         horizon: training time, number of steps times eta.
-        replicates: independent sample sets, for the Monte Carlo error.
+        replicates: independent sample sets, from which the error of the mean path is estimated.
         records: of a run after its start.
     """
 
-    eta: jd.Swept = 0.05
+    eta: jd.Swept = jd.field(0.05, above=0)
     horizon: jd.Swept = 1.6
     tokens: int = 8
     components: int = 3
     samples: int = 3126
-    replicates: int = 32
+    replicates: int = jd.field(32, at_least=8)
     records: int = 8
 
     def __post_init__(self) -> None:
+        """Refuse what the mixture refuses, and records between steps."""
         super().__post_init__()
-        jd.require(self, self.replicates >= 8, "replicates is at least 8: the error of the mean path comes from them", "replicates")
-        jd.require(self, self.eta > 0, "eta is positive", "eta")
         steps = self.horizon / (self.records * self.eta)
         whole = steps > 1 - 1e-6 and abs(steps - round(steps)) <= 1e-6
         jd.require(self, whole, f"horizon is a whole multiple of {self.records} eta", "horizon", "eta")
@@ -58,17 +54,20 @@ class Path(Mixture):
 
 def path_trial(s: Path, key: PRNGKeyArray) -> jd.Observables:
     """The path of (v, xi) by the theory's ODE, and the mean over replicates of networks trained by gradient descent."""
+    # descent on every sample set
     k_instance, k_data = jax.random.split(key)
-    one = draw(k_instance, s.tokens, s.components, 1.0, 2.0)
+    one = sample_instance(k_instance, s.tokens, s.components, 1.0, 2.0)
     each = s.samples // s.components
     x, g = sample(k_data, one, s, each * s.replicates)
     x, g = (jnp.moveaxis(a.reshape(s.components, s.replicates, each, *a.shape[2:]), 1, 0) for a in (x, g))
-    paths = jax.vmap(lambda f, g: _descend(s, one, f, g))(features(one, x), g)
+    paths = jax.vmap(lambda f, g: descend(s, one, f, g))(features(one, x), g)
     start = jnp.append(one.v, one.xi)
     moves = coordinates(one, paths) - start
+    # the ODE, with and without xi
     ts = s.horizon * jnp.arange(s.records + 1, dtype=jnp.float64) / s.records
     solution = jax.vmap(lambda keep: _theory_path(s, one, ts, keep))(jnp.array([1.0, 0.0], jnp.float64))
     theory = jnp.concatenate([solution.ys[0], solution.ys[1][..., None]], -1) - start
+    # the mean path, and where it ends
     mean = jnp.mean(moves, 0)
     cosine, inside = _alignment(mean[-1, :-1] + one.v, one.centres)
     pace = jnp.linalg.norm(mean[1:, :-1] - mean[:-1, :-1], axis=-1)
@@ -86,7 +85,7 @@ def path_trial(s: Path, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _descend(s: Path, one: Instance, f: Float[Array, "C n D"], g: Float[Array, "C n"]) -> Float[Array, "T D"]:
+def descend(s: Path, one: Instance, f: Float[Array, "C n D"], g: Float[Array, "C n"]) -> Float[Array, "T D"]:
     """Weights along full-batch gradient descent on one sample set, at equal times for every step size."""
     each = jax.vmap(jax.vmap(utility, (None, 0, 0, None)), (None, 0, 0, None))
 
@@ -151,7 +150,7 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def squared_distance(miss: xr.DataArray) -> xr.DataArray:
-    r"""Independent unbiased estimates, one a block of four replicates, of the squared length of a mean vector.
+    r"""Independent unbiased estimates, one per block of four replicates, of the squared length of a mean vector.
 
     .. math:: \frac1{R(R-1)}\sum_{r \ne s} x_r\cdot x_s
 

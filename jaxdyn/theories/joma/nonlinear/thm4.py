@@ -1,8 +1,7 @@
-r"""Claims on Theorem 4 in its reduced dynamics (networks: ``thm4_trained.py``): attention speeds up large components.
+r"""Theorem 4 in its reduced dynamics: attention speeds up large components (in networks: ``thm4_trained.py``).
 
-Runs behind the claims on Theorem 4: the network's own gradient flow near a critical point, beside the exact solution.
-
-With ``s = ln 1/(1 - v/mu)`` the gradient of v per unit of g is ``ds/dt``: no resolution is lost as v approaches mu.
+The gradient flow of the node of ``critical.py`` near a critical point, compared with the exact solution. With
+``s = ln 1/(1 - v/mu)`` the gradient of v per unit of g is ``ds/dt``: no resolution is lost as v approaches mu.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import flow, plotting, stats
 from jaxdyn.theories.joma.dynamics.thm4 import clock, linear_slope_ratio, offset, orbit, slope_ratio
-from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, draw_mu, gradients, start_logits
+from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS, gradients, sample_mu, start_logits
 
 __all__ = ["CLAIMS", "Critical", "EARLY", "FAR", "judge_linear", "judge_offset", "judge_orbit", "judge_thm4", "trial"]
 
@@ -46,22 +45,22 @@ class Critical:
     attention: jd.Code = jd.code(*ATTENTIONS)
     mu_low: jd.Swept = 0.5
     mu_high: jd.Swept = 4.0
-    start: jd.Swept = 0.3
+    start: jd.Swept = jd.field(0.3, at_least=0)
     linear_constant: jd.Swept = 1.0
     rate_spread: jd.Swept = 0.0
-    tokens: int = 5
+    tokens: int = jd.field(5, at_least=2)
     solver: Literal["tsit5", "dopri8", "kvaerno5"] = "tsit5"
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 <= self.start < self.mu_low, "every token starts below mu, 0 <= start < mu_low", "start", "mu_low")
+        """Refuse a start that is not below mu."""
+        jd.require(self, self.start < self.mu_low, "every token starts below mu: start < mu_low", "start", "mu_low")
         jd.require(self, self.mu_low < self.mu_high, "mu_low is below mu_high", "mu_low", "mu_high")
-        jd.require(self, self.tokens >= 2, "ratios need at least 2 tokens", "tokens")
 
 
 def trial(s: Critical, key: PRNGKeyArray) -> jd.Observables:
     """Flow of (s, z) by the network's gradient, and the exact solution."""
     k_mu, k_v, k_rate = jax.random.split(key, 3)
-    mu = draw_mu(k_mu, s.mu_low, s.mu_high, s.tokens)
+    mu = sample_mu(k_mu, s.mu_low, s.mu_high, s.tokens)
     v0 = s.start * jax.random.uniform(k_v, (s.tokens,), jnp.float64, -1, 1)
     rate = jnp.exp(s.rate_spread * jax.random.normal(k_rate, (s.tokens,), jnp.float64))
     kappa, s0 = mu**2 / 2, -jnp.log1p(-v0 / mu)
@@ -90,11 +89,13 @@ def _observed(
     s0: Float[Array, " d"],
 ) -> jd.Observables:
     """Predictions of the exact solution; time is that of the slowest token where the attention changes the clock."""
+    # the time of the slowest token, and speeds late in the flow
     kappa = mu**2 / 2
     own = clock(s[:, 0], kappa[0], s0[0])
     t = jnp.where(setting.attention == "exp", times, own)[:, None]
     far = s[EARLY - 1 :]
     speed = ((far[1:] - far[:-1]) / (far[1:, :1] - far[:-1, :1]))[:, 1:]
+    # limits of the ratios of speeds, and how the ratio of places approaches its own
     c = offset(jnp.full_like(s0, 800.0), kappa, s0) * jnp.exp(-kappa)
     ratio, linear = slope_ratio(kappa), linear_slope_ratio(mu, setting.linear_constant)
     late = t[EARLY:]
@@ -171,7 +172,7 @@ def plot_thm4(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_linear(ds: xr.Dataset, fig: Figure) -> None:
-    """Ratios of speeds under linear attention, beside those of exp attention."""
+    """Ratios of speeds under linear attention, next to those of exp attention."""
     ax = fig.subplots()
     plotting.scatter(ax, ds.predicted_linear_speed, ds.measured_linear_speed, "pairs of tokens", log=True)
     plotting.scatter(ax, ds.predicted_linear_speed, ds.predicted_speed, "exp attention (Theorem 4)", "control", log=True)

@@ -1,8 +1,8 @@
-r"""Claims on Theorem 4 in networks that are trained to convergence: how fast do the rows of V approach their limit?
+r"""Theorem 4 in networks that are trained to convergence: how fast do the rows of V approach their limit?
 
-The theorem replaces the curvature of the loss by the identity. Here nothing is replaced: the Hessian of a block with self-attention
-couples the tokens, and in the end the slowest of its modes is seen in all of them. Where tokens do not interact, attention enters
-the rate twice, once forward and once backward.
+The networks and their training are in ``convergence.py``. The theorem replaces the curvature of the loss by the identity. Here
+nothing is replaced: the Hessian of a block with self-attention couples the tokens, and in the end the slowest of its modes is seen
+in all of them. Where tokens do not interact, attention enters the rate twice, once forward and once backward.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def exponent(ds: xr.Dataset) -> xr.DataArray:
 
 def judge_trained(ds: xr.Dataset) -> list[jd.Check]:
     """Distances over the last decades against the linear descent of the Hessian, and how speeds grow with the norm."""
-    far = ds.decades >= DECADES  # NaN is a run outside
+    far = ds.decades >= DECADES  # NaN: a run outside the assumptions
     share = far.where(ds.decades.notnull()).mean("seed")
     ds = ds.assign({name: ds[name].where(far) for name in ("measured_distance", "measured_speed")})
     miss = np.sqrt((np.log(ds.measured_distance / ds.predicted_distance) ** 2).mean(["window", "token"]))
@@ -97,9 +97,7 @@ trained = STUDY.claim(
     assumes=(jd.below("unconverged", 1e-4),),
     controls={"one token a sample, linear nodes, exp attention": ONE},
     rivals={
-        "nothing moves": lambda ds: ds.assign(
-            predicted_distance=ds.predicted_distance.isel(window=0, drop=True).broadcast_like(ds.predicted_distance)
-        ),
+        "nothing moves": jd.initial("window", "predicted_distance"),
         "the rates of Theorem 4": jd.swap(predicted_distance="theorem"),
     },
     plot=plot_trained,
@@ -130,12 +128,8 @@ CLAIMS = (
         judge=judge_separate,
         controls={"no attention": {"attention": "softmax"}, "tanh nodes": {"activation": "tanh"}},
         rivals={
-            "no attention: all rows at one rate": lambda ds: ds.assign(
-                predicted_speed=0 * ds.predicted_speed + 1 / ds.sizes["token"]
-            ),
-            "the rates of Theorem 4": lambda ds: ds.assign(
-                predicted_speed=(np.exp(ds.kappa) / ds.sizes["token"]).transpose(*ds.predicted_speed.dims)
-            ),
+            "no attention: all rows at one rate": jd.swap(predicted_speed=lambda ds: 1 / ds.sizes["token"]),
+            "the rates of Theorem 4": jd.swap(predicted_speed=lambda ds: np.exp(ds.kappa) / ds.sizes["token"]),
         },
         plot=plot_separate,
         caption=r"Rate at which each row of $V$ approaches its limit against the closed form; one point per token, step size and "

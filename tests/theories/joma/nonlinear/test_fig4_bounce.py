@@ -1,7 +1,4 @@
-"""The judges and the figure of the entropy bounce.
-
-Runs of the entropy bounce against the published recursion in NumPy.
-"""
+"""The entropy bounce against the published recursion in NumPy; its judges and figures."""
 
 import jax
 import jax.numpy as jnp
@@ -64,7 +61,7 @@ def test_mu_may_be_given(x64):
     ("fields", "message"),
     [
         ({"eta": 0.5}, "whole multiple"),
-        ({"temperature": 0.0}, "temperature"),
+        ({"start": 1.0}, "start is below mu_low"),
         ({"mu": (1.0, 2.0)}, "one number per token"),
         ({"mu": (0.01, 2.0), "tokens": 2}, "above start"),
     ],

@@ -1,7 +1,4 @@
-"""The judges of paths on the mixture of Theorem 3, on made-up data.
-
-Descent on the mixture of Theorem 3 against NumPy.
-"""
+"""Descent on the mixture of Theorem 3 against NumPy; the judges of its paths on made-up data."""
 
 import jax
 import numpy as np
@@ -16,18 +13,18 @@ from tests.theories.joma.helpers import distorted, inside, panels, upheld
 
 
 @jax.jit
-def drawn(s):
+def sampled(s):
     """A mixture of two components over six tokens, samples of it, and the start."""
-    one = net.draw(jax.random.key(0), 6, 2, 1.0, 2.0)
+    one = net.sample_instance(jax.random.key(0), 6, 2, 1.0, 2.0)
     return one, *sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
 
 
 def test_descent_is_plain_gradient_descent(x64):
     s = inside(trial.Path(activation="tanh", eta=0.1, horizon=1.6))
-    one, x, g, w = drawn(inside(Mixture()))
+    one, x, g, w = sampled(inside(Mixture()))
     x, g = x[:, :10], g[:, :10]
     f = np.asarray(net.features(one, x))
-    path = jax.jit(trial._descend)(s, one, f, g)
+    path = jax.jit(trial.descend)(s, one, f, g)
     for _ in range(16):
         slope = 1 - np.tanh(f @ w) ** 2
         w = w + 0.1 * np.einsum("c,cn,cnd->d", one.share / 10, np.asarray(g) * slope, f)
@@ -38,7 +35,6 @@ def test_descent_is_plain_gradient_descent(x64):
     ("fields", "message"),
     [
         ({"horizon": 0.1}, "horizon"),
-        ({"replicates": 1}, "replicates"),
         ({"horizon": 1.0, "eta": 0.05}, "whole multiple"),
     ],
 )
