@@ -1,11 +1,10 @@
-r"""Claims on SGD with fresh prompts: it follows the two equations, and the trained layer errs on other prompts as predicted.
+r"""SGD with fresh prompts: it follows the equations of two blocks, and the trained layer errs on other prompts as predicted.
 
-The layer trained by SGD on prompts drawn anew at every step, in all entries of its matrices; then prompts of other laws.
-
-Along training both blocks are read beside the theory's equations from the same start. The layer that is tested has the mean
-weights of the second half of the records. It meets prompts of four laws, of which the theory's errors are those of
-:math:`P = \Gamma^{-1}`, the limit of gradient flow: that of training; one whose inputs have the same eigenvalues in reverse order;
-one whose tasks have the covariance :math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
+The layer is trained in all entries of its matrices, on prompts sampled anew at every step. Along training both blocks are compared
+with the theory's equations from the same start. The layer that is tested has the mean weights of the second half of the records. It
+meets prompts of four laws, of which the theory's errors are those of :math:`P = \Gamma^{-1}`, the limit of gradient flow: that of
+training; one whose inputs have the same eigenvalues in reverse order; one whose tasks have the covariance
+:math:`\Omega \propto \Lambda`, of mean 1; one whose examples' labels have noise of variance 1.
 
 Cost: about 30 s of CPU for 80 runs of 600 to 3000 steps, each on 64 new prompts: at two step sizes, and long, so that the bias of
 the steps' noise can be taken out of the errors on other laws.
@@ -51,33 +50,27 @@ class Sgd:
         tails: of the tests' inputs, as in ``prompts.draw``.
         length: N.
         inputs: d.
-        batch: prompts in a step.
+        batch: prompts per step.
         records: after the start.
         dtype: of training.
     """
 
     start: jd.Code = jd.code(*starts.STARTS)
     attention: jd.Code = jd.code("linear", "softmax")
-    lr: jd.Swept = 0.01
+    lr: jd.Swept = jd.field(0.01, above=0)
     span: jd.Swept = 0.3
-    size: jd.Swept = 0.5
-    first: jd.Swept = 2.0
-    ratio: jd.Swept = 0.6
-    tails: jd.Swept = 0.0
-    length: int = 20
-    inputs: int = 3
-    batch: int = 64
-    records: int = 20
+    size: jd.Swept = jd.field(0.5, above=0)
+    first: jd.Swept = jd.field(2.0, above=0)
+    ratio: jd.Swept = jd.field(0.6, above=0, at_most=1)
+    tails: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    length: int = jd.field(20, at_least=1)
+    inputs: int = jd.field(3, at_least=2)
+    batch: int = jd.field(64, at_least=1)
+    records: int = jd.field(20, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 < self.lr <= self.span, "0 < lr <= span", "lr", "span")
-        jd.require(self, self.size > 0 and self.first > 0, "size and first are positive", "size", "first")
-        jd.require(self, 0 < self.ratio <= 1, "ratio is above 0 and at most 1", "ratio")
-        jd.require(self, 0 <= self.tails <= 1, "tails is from 0 to 1", "tails")
-        for name in ("length", "batch", "records"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.inputs >= 2, "inputs is at least 2", "inputs")
+        jd.require(self, self.lr <= self.span, "lr is at most span", "lr", "span")
 
 
 def trained(
@@ -114,11 +107,13 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     """Both blocks along training, the entries that the theory leaves at zero, and errors on prompts of every law."""
     k_basis, k_start, k_data, k_test = jax.random.split(key, 4)
     d, vectors = s.inputs, starts.basis(k_basis, s.inputs)
+    # the trained layer
     values = starts.spectrum(s.first, s.ratio, d)
     lam = (vectors * values) @ vectors.T
     start = starts.first_weights(s.start, k_start, d, d, s.size, 0.0)
     path, mean, ts = trained(s, start, (vectors * jnp.sqrt(values)).astype(s.dtype), k_data)
-    found, rest = starts.blocks(path.pv, path.kq)
+    blocks, rest = starts.blocks(path.pv, path.kq)
+    # the equations of two blocks, for prompts of this length and for endless ones
     gamma = merged.gamma(lam, s.length)
     first = starts.blocks(start.pv, start.kq)[0]
     theory = merged.solve(first, lam, s.length, ts)
@@ -127,6 +122,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     def strength(u: Array, block: Array) -> Array:
         return u * jnp.einsum("ij,tji->t", gamma, block) / d
 
+    # errors of the trained layer and of the theory's limits on prompts of every law
     limit = linalg.inv(gamma)
     losses = jax.vmap(lambda p: model.population_loss(jax.tree.map(lambda x: x.astype(jnp.float64), p), lam, s.length))(path)
     exact, risk, endless, at_training = {}, {}, {}, {}
@@ -151,8 +147,8 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
             "risk": table(exact),
         },
         measured={
-            "u": jd.named(found.u.astype(wide), "record"),
-            "strength": jd.named(strength(found.u.astype(wide), found.block.astype(wide)), "record"),
+            "u": jd.named(blocks.u.astype(wide), "record"),
+            "strength": jd.named(strength(blocks.u.astype(wide), blocks.block.astype(wide)), "record"),
             "risk": table(risk),
         },
         recorded={
@@ -179,8 +175,8 @@ def limit(ds: xr.Dataset, name: str) -> xr.DataArray:
     jd.need(ds, lr=2)
     ds = ds.sortby("lr")
     ends = ds[f"measured_{name}"] / ds[f"predicted_{name}"]
-    found: xr.DataArray = stats.richardson(ends.isel(lr=1, drop=True), ends.isel(lr=0, drop=True))
-    return found
+    ratio: xr.DataArray = stats.richardson(ends.isel(lr=1, drop=True), ends.isel(lr=0, drop=True))
+    return ratio
 
 
 def judge_path(ds: xr.Dataset) -> list[jd.Check]:
@@ -210,14 +206,8 @@ def judge_shift(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves, and the tests' labels are all taken for zero."""
-    first = {
-        f"predicted_{name}": ds[f"predicted_{name}"].isel(record=0, drop=True).broadcast_like(ds[f"predicted_{name}"])
-        for name in ("u", "strength")
-    }
-    first = {name: value.transpose(*ds[name].dims) for name, value in first.items()}
-    return jd.swap(predicted_risk="blind")(ds.assign(first))
+# Nothing moves, and all labels are taken for zero.
+STILL = jd.initial("record", "predicted_u", "predicted_strength", predicted_risk="blind")
 
 
 def plot_path(ds: xr.Dataset, fig: Figure) -> None:
@@ -234,7 +224,7 @@ def plot_path(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def make_plot_risk(laws: tuple[str, ...]) -> object:
-    """Figure of the errors by length, one panel a law."""
+    """Figure of the errors by length, one panel per law."""
 
     def plot(ds: xr.Dataset, fig: Figure) -> None:
         axes = np.atleast_1d(fig.subplots(1, len(laws)))
@@ -273,7 +263,7 @@ CLAIMS = (
         judge=judge_path,
         controls={"a start with all entries": jd.Control({"start": "dense"}, every_seed=True)},
         rivals={
-            "nothing moves": still,
+            "nothing moves": STILL,
             r"endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u="u_long", predicted_strength="strength_long"),
         },
         plot=plot_path,
@@ -289,7 +279,7 @@ CLAIMS = (
         judge=judge_lengths,
         controls={**SOFTMAX, "errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
         rivals={
-            "every label is taken for zero": still,
+            "every label is taken for zero": STILL,
             r"the error of training's length, $\Gamma_M = \Gamma$": jd.swap(predicted_risk="one_length"),
             r"the layer has $\Gamma = \Lambda$": jd.swap(predicted_risk="endless"),
         },
@@ -307,7 +297,7 @@ CLAIMS = (
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
         rivals={
-            "every label is taken for zero": still,
+            "every label is taken for zero": STILL,
             "the error is that under the law of training": jd.swap(predicted_risk="one_law"),
             r"the layer has $\Gamma = \Lambda$": jd.swap(predicted_risk="endless"),
         },

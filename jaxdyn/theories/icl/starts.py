@@ -1,4 +1,4 @@
-"""Laws of prompts and starts that the trials share: covariances with random eigenvectors, and the layer's first weights."""
+"""Covariances with random eigenvectors, and the layer's first weights, as all topics of in-context learning use them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def spectrum(first: Scalar, ratio: Scalar, inputs: int) -> Float[Array, " d"]:
 
 
 def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size: Scalar, imbalance: Scalar) -> model.Params:
-    r"""The layer at the start; but for "heads" it has none.
+    r"""The layer at the start; its heads are zero except for "heads".
 
     "paper": :math:`U = \sigma\Theta\Theta^\top` of norm :math:`\sigma` for a Gaussian :math:`\Theta`, and
     :math:`u = \sqrt{\sigma^2 + c}`; "white": the same with :math:`\Theta\Theta^\top \propto I`; "zero": no entry
@@ -39,6 +39,7 @@ def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size:
     """
     k_theta, k_pv, k_kq, k_heads = jax.random.split(key, 4)
     d, zeros = inputs, jnp.zeros((inputs + 1, inputs + 1), jnp.float64)
+    # merged matrices: two blocks, nothing, or all entries
     theta = jax.random.normal(k_theta, (d, d), jnp.float64)
 
     def normed(block: Array) -> Array:
@@ -52,14 +53,15 @@ def first_weights(start: Code, key: PRNGKeyArray, inputs: int, heads: int, size:
         pv, kq = (size / d**0.5 * jax.random.normal(k, (d + 1, d + 1), jnp.float64) for k in (k_pv, k_kq))
         return pv, kq
 
-    ways = [
+    kinds = [
         structured(normed(theta @ theta.T)),
         structured(jnp.eye(d) / d**0.5),
         lambda: (zeros, zeros),
         dense,
         lambda: (zeros, zeros),
     ]
-    pv, kq = jax.lax.switch(start.index, ways)
+    pv, kq = jax.lax.switch(start.index, kinds)
+    # separate keys and queries
     drawn = size * jax.random.normal(k_heads, (3, heads, d + 1), jnp.float64)
     return model.Params(pv, kq, *jnp.where(start == "heads", drawn, 0.0))
 
