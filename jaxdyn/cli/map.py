@@ -17,7 +17,7 @@ from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine.store import atomic_write, open_folder
 from jaxdyn.engine.verdict_map import Axis, Map, Survey, prepare, run_survey
 from jaxdyn.errors import UsageError
-from jaxdyn.report import atlas
+from jaxdyn.report import map_figure
 from jaxdyn.report.gallery import standalone
 
 __all__ = ["map_command", "parse"]
@@ -88,7 +88,7 @@ def write(result: Map, folder: Path) -> None:
     atomic_write(folder / FILES[0], json.dumps(content, indent=1))
     atomic_write(folder / FILES[1], bytes(result.data.to_netcdf()))
     label = f"{result.claim} over {' and '.join(axis.field for axis in result.axes)}"
-    svg = plotting.render(lambda _, fig: atlas.draw(content, fig), xr.Dataset(), label)
+    svg = plotting.render(lambda _, fig: map_figure.draw(content, fig), xr.Dataset(), label)
     atomic_write(folder / FILES[2], standalone(svg))
 
 

@@ -17,7 +17,7 @@ from jaxdyn.engine.judge import bound_text
 from jaxdyn.engine.ranges import Range
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
-from jaxdyn.report import maps, studies
+from jaxdyn.report import atlas, studies
 from jaxdyn.report.plain import plain
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
         "study": _stored_study(claim.id),
-        "maps": [{"title": p.title, "finding": p.finding, "command": maps.command(p)} for p in maps.of_claim(claim.id)],
+        "maps": [{"title": p.title, "finding": p.finding, "command": atlas.command(p)} for p in atlas.of_claim(claim.id)],
     }
 
 

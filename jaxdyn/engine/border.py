@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import xarray as xr
 
 from jaxdyn.stats import mean_interval
 
-__all__ = ["FEWEST", "Border", "fit"]
+__all__ = ["FEWEST", "Border", "fit", "has_law"]
 
 BLOCKS = 8  # parts of the border for the jackknife
 FEWEST = 2 * BLOCKS  # points of a border that is fitted
@@ -37,6 +38,11 @@ class Border:
     factor: float
     spread: float
     points: int
+
+
+def has_law(border: Mapping[str, Any] | None) -> bool:
+    """Whether a border, as stored in JSON, has a power law with a known exponent; ends that are not finite are null there."""
+    return border is not None and None not in (border["exponent"], border["factor"], *border["interval"])
 
 
 def fit(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> Border:

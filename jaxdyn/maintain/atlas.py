@@ -9,7 +9,7 @@ from pathlib import Path
 from jaxdyn.cli.map import map_command
 from jaxdyn.engine import library
 from jaxdyn.errors import UsageError
-from jaxdyn.report import maps
+from jaxdyn.report.atlas import write_map
 
 __all__ = ["make_maps"]
 
@@ -42,4 +42,4 @@ def make_maps(folder: Path, names: Sequence[str] = (), workers: int | None = Non
             cluster=None,
             load=(),
         )
-        maps.write_map(stored, json.loads(json.dumps(result, default=str)))
+        write_map(stored, json.loads(json.dumps(result, default=str)))

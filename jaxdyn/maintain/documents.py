@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import catalogue, gallery, maps, studies
+from jaxdyn.report import atlas, catalogue, gallery, studies
 
 __all__ = ["renew", "stale"]
 
@@ -41,7 +41,7 @@ def _write(root: Path) -> None:
     atomic_write(docs / "catalogue.md", catalogue.catalogue(claims))
     for page, text in ((root / "README.md", catalogue), (docs / "studies.md", studies)):
         atomic_write(page, text.with_table(page.read_text(encoding="utf-8"), claims))
-    maps.write(docs)
+    atlas.write(docs)
 
 
 def stale(root: Path) -> list[str]:

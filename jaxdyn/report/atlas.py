@@ -1,147 +1,143 @@
-"""The figure of a map: verdicts over a plane, with its border and the assumptions' lines; over one field, the checks' values."""
+"""The atlas: maps of where claims hold, made once, stored in the theories' folders, shown in the report and in the documents.
+
+``python -m jaxdyn.maintain maps DIR`` makes them. One file per map lies in its theory's folder, in ``recorded/maps``: verdicts of
+all cells, the border, date, versions and machine, and the figure. ``make docs`` renews the page of them.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+import base64
+import collections
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-import matplotlib.colors
-import matplotlib.tri
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from scipy.spatial import cKDTree
+from jaxdyn.engine import library
+from jaxdyn.engine.border import has_law
+from jaxdyn.engine.payload import environment
+from jaxdyn.engine.registry import all_claims
+from jaxdyn.engine.store import atomic_write
+from jaxdyn.engine.theory import StoredMap
+from jaxdyn.errors import UsageError
+from jaxdyn.report.formatting import duration
+from jaxdyn.report.gallery import standalone
 
-from jaxdyn.plotting import COLORS
-from jaxdyn.report.maps import has_law
+__all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "read_map", "write", "write_map"]
 
-__all__ = ["VERDICTS", "draw"]
+INTRO = """# Atlas
 
-VERDICTS = {  # colour and symbol, so that neither is needed
-    "upheld": (COLORS["measured"], "o"),
-    "refuted": (COLORS["failed"], "x"),
-    "toothless": (COLORS["fifth"], "^"),
-    "inconclusive": (COLORS["control"], "."),
-    "error": (COLORS["fourth"], "s"),
-}
-PANELS = 4  # checks that are drawn over one field
-PIXELS = 160  # along a side of the plane
+Where theorems hold, and where they stop. Each map judges one claim on every point of a plane of settings: its gates, its checks,
+and its rivals, which the checks must reject there, too. More points are judged where the verdict changes. A symbol is a point that
+was judged, a colour the verdict of the nearest one. Dotted lines: where the mean of what the claim assumes meets its bound. Dashed:
+the power law fitted to the border, where both axes are logarithmic. Runs outside the assumptions are left out where others are
+inside. All maps are at quick scale. Processor time is that of compiling, running and judging, on all cores together; where only
+seconds are given, they are the clock's, on two cores. This page and its figures are written by `make docs`.
+"""
+PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
 
 
-def draw(found: Mapping[str, Any], fig: Figure) -> None:
-    """A map as ``Map.to_json`` gives it.
+def command(stored: StoredMap) -> str:
+    """The command that makes the same map."""
+    over = " ".join(f"--over {axis}" for axis in stored.over)
+    sets = "".join(f" --set {field}={','.join(str(v) for v in values)}" for field, values in stored.sets.items())
+    seeds = f" --seeds {stored.seeds}" if stored.seeds else ""
+    return f"jaxdyn map {stored.claim} {over} --cells {stored.cells}{sets}{seeds}"
 
-    Over two fields: every place has the verdict of the nearest cell, symbols are the cells that were judged; dashed, the fitted
-    border; dotted, where the mean of what the claim assumes meets its bound. Over one field: the value of each check.
+
+def write_map(stored: StoredMap, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Store a map and its figure in the theory's folder; returns what is stored.
+
+    Args:
+        stored: which map it is.
+        result: in JSON types, as by :meth:`jaxdyn.engine.verdict_map.Map.to_json`.
+
+    Raises:
+        UsageError: the claim belongs to no theory with a folder.
     """
-    if len(found["over"]) == 1:
-        _values(found, fig)
-    else:
-        _plane(found, fig.subplots())
+    import xarray as xr
+
+    from jaxdyn import plotting
+    from jaxdyn.report import map_figure
+
+    folder = library.recorded(stored.theory, "maps")
+    if folder is None:
+        raise UsageError(f"{stored.claim} belongs to no theory with a folder, where its map could be stored")
+    label = f"{stored.claim} over {' and '.join(axis['field'] for axis in result['over'])}"
+    svg = plotting.render(lambda _, fig: map_figure.draw(result, fig), xr.Dataset(), label)
+    cells = [{name: cell[name] for name in ("at", "verdict", "inside", "assumed")} for cell in result["cells"]]
+    packed = base64.b64encode(zlib.compress(svg.encode(), 9)).decode()
+    slim = {name: result[name] for name in PARTS} | {"cells": cells}
+    if result["resumed"]:
+        slim |= {"seconds": None, "cpu_seconds": None}  # those of a part
+    content = {"map": slim, "environment": environment(), "figure": packed}
+    atomic_write(folder / f"{stored.name}.json", json.dumps(content, ensure_ascii=False) + "\n")
+    return content
 
 
-def _places(axis: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> np.ndarray[Any, Any]:
-    """Where cells lie along an axis: the value, its logarithm to base 10, or its number in the list."""
-    values = [cell["at"][axis["field"]] for cell in cells]
-    if "values" in axis:
-        return np.array([list(axis["values"]).index(v) for v in values], float)
-    return np.log10(values) if axis["log"] else np.array(values, float)
+def read_map(stored: StoredMap) -> dict[str, Any] | None:
+    """A map as it was stored: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
+    folder = library.recorded(stored.theory, "maps")
+    try:
+        content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
+        content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()
+    except (OSError, ValueError, KeyError):
+        return None
+    return content
 
 
-def _ends(axis: Mapping[str, Any]) -> tuple[float, float]:
-    if "values" in axis:
-        return -0.5, len(axis["values"]) - 0.5
-    ends = axis["low"], axis["high"]
-    return (math.log10(ends[0]), math.log10(ends[1])) if axis["log"] else ends
+def of_claim(claim_id: str) -> list[StoredMap]:
+    """The maps of a claim."""
+    return [stored for stored in library.maps(claim_id.split(".")[0]) if stored.claim == claim_id]
 
 
-def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
-    """Name and ticks of an axis."""
-    getattr(ax, f"set_{which}label")(axis["field"])
-    low, high = _ends(axis)
-    getattr(ax, f"set_{which}lim")(low, high)
-    if "values" in axis:
-        getattr(ax, f"set_{which}ticks")(
-            range(len(axis["values"])), [f"{v:g}" if isinstance(v, float) else str(v) for v in axis["values"]]
-        )
-    elif axis["log"]:
-        step = max(1, math.ceil((high - low) / 7))
-        whole = range(math.ceil(low), math.floor(high) + 1, step)
-        getattr(ax, f"set_{which}ticks")(list(whole), [f"$10^{{{k}}}$" for k in whole])
+def counts(result: Mapping[str, Any]) -> str:
+    """The cells of a map by verdict: ``120 upheld, 40 refuted``."""
+    each = collections.Counter(cell["verdict"] for cell in result["cells"])
+    return ", ".join(f"{n} {verdict}" for verdict, n in each.most_common())
 
 
-def _plane(found: Mapping[str, Any], ax: Axes) -> None:
-    """Verdicts over two fields."""
-    across, up = found["over"]
-    cells = found["cells"]
-    x, y = _places(across, cells), _places(up, cells)
-    (left, right), (low, high) = _ends(across), _ends(up)
-    unit = np.stack([(x - left) / (right - left), (y - low) / (high - low)], 1)
-    middle = (np.arange(PIXELS) + 0.5) / PIXELS
-    near = cKDTree(unit).query(np.stack(np.meshgrid(middle, middle), -1))[1]
-    colors = np.array([matplotlib.colors.to_rgba(VERDICTS[cell["verdict"]][0], 0.3) for cell in cells])
-    ax.imshow(colors[near], extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=0)
-    for verdict, (color, symbol) in VERDICTS.items():
-        there = np.array([cell["verdict"] == verdict for cell in cells])
-        if there.any():
-            ax.plot(x[there], y[there], symbol, color=color, markersize=4, linestyle="", label=verdict)
-    _assumptions(found, ax, x, y)
-    if has_law(found):
-        _fitted(found, ax)
-    _label(ax, across, "x")
-    _label(ax, up, "y")
-    ax.grid(visible=False)
+def provenance(content: Mapping[str, Any]) -> str:
+    """Its size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older ones know the clock's seconds alone."""
+    result, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
+    cost = f", {duration(result['cpu_seconds'])} of processor time" if result.get("cpu_seconds") else ""
+    clock = f" in {duration(result['seconds'])}" if result.get("seconds") and not cost else ""
+    work = f"{result['runs']:,} runs{clock}{cost}"
+    return ", ".join(filter(None, (work, date)))
 
 
-def _fitted(found: Mapping[str, Any], ax: Axes) -> None:
-    """The border's law, as far as the border goes."""
-    across, up = (axis["field"] for axis in found["over"])
-    ends = np.array([[math.log10(end[f]) for f in (across, up)] for edge in found["edges"] for end in edge])
-    border, (x, y) = found["border"], ends.T
-    exponent, offset = border["exponent"], math.log10(border["factor"])
-    steep = abs(exponent) > 1
-    t = np.array([y.min(), y.max()] if steep else [x.min(), x.max()])
-    xs, ys = ((t - offset) / exponent, t) if steep else (t, offset + exponent * t)
-    low, high = border["interval"]
-    ax.plot(xs, ys, "--", color=COLORS["theory"], label=f"border: slope {exponent:.2f} [{low:.2f}, {high:.2f}]")
+def border(result: Mapping[str, Any]) -> str:
+    """The fitted border in words; empty if there is no law."""
+    if not has_law(result["border"]):
+        return ""
+    (across, up), b = (axis["field"] for axis in result["over"]), result["border"]
+    low, high = b["interval"]
+    return f"Border: {up} ∝ {across}^{b['exponent']:.2f}, 95% interval {low:.2f} to {high:.2f}, from {b['points']} points."
 
 
-def _assumptions(found: Mapping[str, Any], ax: Axes, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
-    """Where the mean of an assumed quantity meets its bound."""
-    for assumption in found["assumes"]:
-        values = np.array([cell["assumed"].get(assumption["name"]) for cell in found["cells"]], float)  # nan for None
-        ok = np.isfinite(values)
-        if ok.sum() < 4 or len(set(x[ok])) < 2 or len(set(y[ok])) < 2:
+def page() -> str:
+    """The page of all maps, in Markdown."""
+    claims, parts = all_claims(), [INTRO.strip()]
+    for stored in library.maps():
+        content = read_map(stored)
+        if content is None:
             continue
-        for bound in (assumption["low"], assumption["high"]):
-            if bound is not None and values[ok].min() < bound < values[ok].max():
-                mesh = matplotlib.tri.Triangulation(x[ok], y[ok])
-                ax.tricontour(mesh, values[ok], levels=[bound], colors=[COLORS["third"]], linestyles="dotted")
-                ax.plot([], [], ":", color=COLORS["third"], label=f"{assumption['name']} = {bound:g}")
+        result = content["map"]
+        parts += [
+            f"## {stored.title}",
+            f"`{stored.claim}`: {claims[stored.claim].statement}",
+            f"![{stored.title}](figures/map.{stored.name}.svg)",
+            stored.finding,
+            " ".join(filter(None, (f"{len(result['cells'])} cells: {counts(result)}; {provenance(content)}.", border(result)))),
+            f"`{command(stored)}`",
+        ]
+    return "\n\n".join(parts) + "\n"
 
 
-def _values(found: Mapping[str, Any], fig: Figure) -> None:
-    """Values of checks over one field."""
-    (axis,), cells = found["over"], found["cells"]
-    x = _places(axis, cells)
-    names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))[:PANELS]
-    rows = 1 if len(names) < 3 else 2
-    panels = fig.subplots(rows, max(1, math.ceil(len(names) / rows)), squeeze=False).ravel()
-    for ax, name in zip(panels, names, strict=False):
-        checks = [next((c for c in cell.get("checks", ()) if c["name"] == name), None) for cell in cells]
-        y = np.array([math.nan if c is None or c["value"] is None else c["value"] for c in checks], float)
-        for verdict, (color, symbol) in VERDICTS.items():
-            there = np.array([cell["verdict"] == verdict for cell in cells])
-            if there.any():
-                ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
-        bounds = next(c["bound"] for c in checks if c is not None)
-        for i, bound in enumerate(b for b in np.atleast_1d(np.array(bounds, float)) if np.isfinite(b)):
-            ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
-        positive = y[np.isfinite(y)]
-        if positive.size and positive.min() > 0 and positive.max() > 30 * positive.min():
-            ax.set_yscale("log")
-        ax.set_title(name, wrap=True)
-        _label(ax, axis, "x")
-    for ax in panels[len(names) :]:
-        ax.remove()
+def write(docs: Path) -> None:
+    """Write the page and its figures."""
+    for stored in library.maps():
+        if (content := read_map(stored)) is not None:
+            atomic_write(docs / "figures" / f"map.{stored.name}.svg", standalone(content["figure"]))
+    atomic_write(docs / "atlas.md", page())

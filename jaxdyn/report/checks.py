@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from jaxdyn.report.words import count, number, percent
+from jaxdyn.report.formatting import count, number, percent
 
 __all__ = ["CHECK", "GATE", "OPEN", "opponents", "shown", "teeth"]
 

@@ -21,9 +21,10 @@ from markupsafe import Markup
 from jaxdyn.engine import library
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.report import maps, mathml, studies, words
+from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
+from jaxdyn.report.glossary import GLOSSARY, VERDICTS
 
 __all__ = ["headline", "page", "write"]
 
@@ -67,22 +68,22 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             columns=COLUMNS,
             rows=[_row(c) for c in claims],
             chapters=chapters,
-            maps=_atlas(claims, stored),
+            maps=_maps(claims, stored),
             kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
             stored=stored,
         )
     )
 
 
-def _atlas(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[str, Any]]:
+def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[str, Any]]:
     """The maps of these claims."""
     entries = []
-    for stored in (one for claim in claims for one in maps.of_claim(str(claim.get("id")))):
-        if (content := maps.read_map(stored)) is not None:
-            size = f"{len(content['map']['cells'])} cells: {maps.counts(content['map'])}; {maps.provenance(content)}."
-            facts = " ".join(filter(None, (size, maps.border(content["map"]))))
+    for stored in (one for claim in claims for one in atlas.of_claim(str(claim.get("id")))):
+        if (content := atlas.read_map(stored)) is not None:
+            size = f"{len(content['map']['cells'])} cells: {atlas.counts(content['map'])}; {atlas.provenance(content)}."
+            facts = " ".join(filter(None, (size, atlas.border(content["map"]))))
             figure = figures.add(content["figure"])
-            entries.append({"map": stored, "facts": facts, "figure": figure, "command": maps.command(stored)})
+            entries.append({"map": stored, "facts": facts, "figure": figure, "command": atlas.command(stored)})
     return entries
 
 
@@ -97,14 +98,14 @@ def _environment() -> jinja2.Environment:
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, auto_reload=False
     )
     env.filters |= {
-        "badge": words.badge,
-        "breakable": words.breakable,
+        "badge": formatting.badge,
+        "breakable": formatting.breakable,
         "name": mathml.name,
-        "number": words.number,
+        "number": formatting.number,
         "typeset": mathml.typeset,
-        "value": words.value,
+        "value": formatting.value,
     }
-    env.globals |= {"verdicts": words.VERDICTS, "glossary": words.GLOSSARY}
+    env.globals |= {"verdicts": VERDICTS, "glossary": GLOSSARY}
     return env
 
 
@@ -148,13 +149,13 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Runs", f"{runs:,}" + (f" ({apart})" if apart else "")),
         ("At paper scale", _studied(claims)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
-        ("Wall time", words.duration(payload.get("seconds"))),
+        ("Wall time", formatting.duration(payload.get("seconds"))),
     ]
     counts = Counter(str(c.get("verdict")) for c in claims)
     return {
         "kicker": ", ".join(filter(None, (date, f"commit {commit[:12]}" if commit else ""))),
         "differing": [str(c["id"]) for c in claims if not as_expected(c)],
-        "counts": [(v, counts[v]) for v in words.VERDICTS if counts[v]],
+        "counts": [(v, counts[v]) for v in VERDICTS if counts[v]],
         "facts": [(k, v) for k, v in facts if v],
         "environment": environment,
     }
@@ -164,13 +165,13 @@ def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
     """How many claims have a study at paper scale, and how many of these came out otherwise than expected."""
     entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
     differing = sum(map(studies.differs, entries))
-    return (words.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
+    return (formatting.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
     """Chips by verdict, those that need a second look, chips by evidence, and theories."""
     counts = Counter(str(c.get("verdict")) for c in claims)
-    chips = [(v, v, counts[v]) for v in words.VERDICTS if counts[v]]
+    chips = [(v, v, counts[v]) for v in VERDICTS if counts[v]]
     blunt, differing = sum(map(is_blunt, claims)), sum(not as_expected(c) for c in claims)
     chips += [("blunt", "blunt", blunt)] if blunt else []
     chips += [("differs", "not as expected", differing)] if differing else []
@@ -191,7 +192,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "study": study and {"verdict": str(study["claim"].get("verdict")), "differs": studies.differs(study["claim"])},
         "theory": _theory(claim),
         "verdict": verdict,
-        "rank": list(words.VERDICTS).index(verdict) if verdict in words.VERDICTS else len(words.VERDICTS),
+        "rank": list(VERDICTS).index(verdict) if verdict in VERDICTS else len(VERDICTS),
         "expected": str(claim.get("expected")),
         "differs": not as_expected(claim),
         "blunt": is_blunt(claim),
@@ -203,7 +204,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "diverged": claim.get("diverged"),
         "outside": claim.get("outside"),
         "seconds": seconds,
-        "time": words.duration(seconds),
+        "time": formatting.duration(seconds),
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 
-from jaxdyn.engine.border import fit
+from jaxdyn.engine.border import fit, has_law
 
 
 @pytest.mark.parametrize("exponent", [-2.5, -1.0, 0.0, 0.4, 3.0])
@@ -41,3 +41,8 @@ def test_an_upright_border_has_no_finite_slope():
     y = np.linspace(0, 3, 32)
     found = fit(np.full(32, 2.0), y)
     assert found.exponent == math.inf and found.spread == pytest.approx(1.0)
+
+
+def test_only_a_border_with_a_finite_interval_has_a_law():
+    border = {"exponent": 0.5, "factor": 1.0, "interval": [0.4, 0.6]}
+    assert has_law(border) and not has_law(None) and not has_law(border | {"interval": [0.4, None]})

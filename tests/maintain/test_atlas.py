@@ -6,7 +6,7 @@ import jaxdyn as jd
 from jaxdyn.engine import library
 from jaxdyn.errors import UsageError
 from jaxdyn.maintain import atlas
-from jaxdyn.report import maps
+from jaxdyn.report.atlas import read_map
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.slow)])
@@ -16,6 +16,6 @@ def test_the_atlas_is_made_by_name_and_stored(tmp_path, monkeypatch, workers):
     monkeypatch.setattr(library, "maps", lambda prefix=None: (law,))
     monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / prefix / kind)
     atlas.make_maps(tmp_path / "out", ["law"], workers)
-    assert len(maps.read_map(law)["map"]["cells"]) == 9 and (tmp_path / "cal" / "maps" / "law.json").is_file()
+    assert len(read_map(law)["map"]["cells"]) == 9 and (tmp_path / "cal" / "maps" / "law.json").is_file()
     with pytest.raises(UsageError, match="lore is not in the atlas; it has law"):
         atlas.make_maps(tmp_path / "out", ["lore"])

@@ -1,72 +1,93 @@
-"""The figure of a map."""
+"""Maps are stored, and shown in the report and the documents."""
 
-import numpy as np
+from pathlib import Path
+
 import pytest
-from matplotlib.figure import Figure
 
+import jaxdyn as jd
+from jaxdyn.engine import library, registry
+from jaxdyn.engine.registry import all_claims
 from jaxdyn.report import atlas
+from jaxdyn.report.page import page
 
-RATE = {"field": "rate", "low": 0.1, "high": 10.0, "log": True}
-LR = {"field": "lr", "low": 0.0, "high": 1.0, "log": False}
-KIND = {"field": "kind", "values": ["gd", "adam"]}
-
-
-def found(over, verdicts, **more):
-    """A map of one check; what is assumed is the first field."""
-    names = [axis["field"] for axis in over]
-    cells = []
-    for *at, verdict in verdicts:
-        check = {
-            "name": "error",
-            "value": 0.5 if verdict == "upheld" else 50.0,
-            "bound": [None, 1.0],
-            "passed": verdict == "upheld",
-        }
-        assumed = {"pace": float(at[0])} if isinstance(at[0], float) else {}
-        cells.append({"at": dict(zip(names, at, strict=True)), "verdict": verdict, "checks": [check], "assumed": assumed})
-    return {"over": over, "cells": cells, "edges": [], "border": None, "assumes": []} | more
-
-
-GRID = [(r, e, "upheld" if e < 0.5 else "refuted") for r in (0.1, 1.0, 10.0) for e in (0.0, 0.4, 1.0)]
-
-
-def labels(ax):
-    return [line.get_label() for line in ax.lines]
+ROOT = Path(__file__).parents[2]
+FOUND = {
+    "claim": "toy.law",
+    "over": [{"field": "rate", "low": 0.1, "high": 10.0, "log": True}, {"field": "kind", "values": ["a", "b"]}],
+    "cells": [
+        {"at": {"rate": r, "kind": k}, "verdict": v, "inside": True, "assumed": {}, "checks": [{"name": "c", "value": 1.0}]}
+        for r, k, v in ((0.1, "a", "upheld"), (10.0, "a", "refuted"), (0.1, "b", "upheld"))
+    ],
+    "edges": [],
+    "border": None,
+    "assumes": [],
+    "runs": 6,
+    "programs": 1,
+    "seconds": 12.0,
+    "cpu_seconds": 20.0,
+    "resumed": False,
+}
+TOY = jd.StoredMap(
+    "toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]}
+)
 
 
-def test_a_plane_shows_verdicts_in_the_axes_own_coordinates():
-    fig = Figure()
-    atlas.draw(found([RATE, LR], GRID), fig)
-    (ax,) = fig.axes
-    assert (ax.get_xlim(), ax.get_ylim()) == ((-1.0, 1.0), (0.0, 1.0)) and ax.get_xlabel() == "rate"
-    upheld = next(line for line in ax.lines if line.get_label() == "upheld")
-    assert sorted(map(tuple, upheld.get_xydata())) == sorted((x, y) for x in (-1.0, 0.0, 1.0) for y in (0.0, 0.4))
-    pixels = ax.images[0].get_array()
-    assert np.allclose(pixels[0, 0, :3], np.array([0x3A, 0x82, 0xC8]) / 255) and not np.allclose(pixels[-1, 0], pixels[0, 0])
+def test_a_map_is_stored_without_its_checks(tmp_path, monkeypatch):
+    with pytest.raises(jd.UsageError, match="toy.law belongs to no theory with a folder"):
+        atlas.write_map(TOY, FOUND)
+    assert atlas.read_map(TOY) is None
+    monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / kind)
+    assert atlas.read_map(TOY) is None
+    atlas.write_map(TOY, FOUND)
+    content = atlas.read_map(TOY)
+    assert content["figure"].startswith("<svg") and content["environment"]["jax"]
+    assert all("checks" not in cell for cell in content["map"]["cells"]) and content["map"]["runs"] == 6
+    assert atlas.counts(content["map"]) == "2 upheld, 1 refuted"
+    assert atlas.provenance(content).startswith("6 runs, 20.0 s of processor time, 20")
+    del content["map"]["cpu_seconds"]
+    assert atlas.provenance(content).startswith("6 runs in 12.0 s, 20"), "an older map knows the clock's seconds alone"
+    atlas.write_map(TOY, FOUND | {"resumed": True})  # the seconds are those of a part
+    assert atlas.provenance(atlas.read_map(TOY)).startswith("6 runs, 20")
 
 
-def test_the_border_and_the_lines_of_assumptions_are_named():
-    border = {"exponent": 0.1, "interval": [0.05, 0.15], "factor": 0.6, "spread": 1.1, "points": 20}
-    up = {**LR, "low": 0.1, "log": True}
-    edges = [[{"rate": r, "lr": 0.4}, {"rate": r, "lr": 1.0}] for r in (0.1, 1.0, 10.0)]
-    shown = found([RATE, up], GRID[1:], border=border, edges=edges, assumes=[{"name": "pace", "low": 2.0, "high": None}])
-    shown["cells"] = [c for c in shown["cells"] if c["at"]["lr"] > 0]
-    fig = Figure()
-    atlas.draw(shown, fig)
-    (ax,) = fig.axes
-    assert "border: slope 0.10 [0.05, 0.15]" in labels(ax) and "pace = 2" in labels(ax)
+def test_the_command_is_what_a_user_types():
+    assert atlas.command(TOY) == "jaxdyn map toy.law --over rate=.1:10:log --over kind=a,b --cells 9 --set size=3 --seeds 2"
 
 
-def test_values_are_rows():
-    fig = Figure()
-    atlas.draw(found([LR, KIND], [(e, k, "upheld") for e in (0.0, 1.0) for k in ("gd", "adam")]), fig)
-    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == ["gd", "adam"]
+def test_a_border_in_words():
+    border = {"exponent": 0.5, "factor": 1.0, "interval": [0.4, 0.6], "points": 12}
+    axes = [{"field": "rate"}, {"field": "width"}]
+    assert atlas.border({"border": border, "over": axes}) == (
+        "Border: width ∝ rate^0.50, 95% interval 0.40 to 0.60, from 12 points."
+    )
+    assert atlas.border(FOUND) == atlas.border({"border": border | {"interval": [0.4, None]}, "over": axes}) == ""
 
 
-@pytest.mark.parametrize("axis", [RATE, LR])
-def test_over_one_field_each_check_is_a_panel_with_its_bound(axis):
-    places = (0.1, 1.0, 10.0) if axis is RATE else (0.0, 0.5, 1.0)
-    fig = Figure()
-    atlas.draw(found([axis], [(p, "upheld" if p < 1 else "refuted") for p in places]), fig)
-    (ax,) = fig.axes
-    assert ax.get_title() == "error" and "bound" in labels(ax) and ax.get_yscale() == "log"
+@pytest.mark.parametrize("stored", library.maps(), ids=lambda stored: stored.name)
+def test_every_map_is_there_and_of_a_claim_that_is(stored):
+    content = atlas.read_map(stored)
+    assert content is not None and content["map"]["claim"] == stored.claim
+    assert stored.claim in all_claims(theories={stored.theory})
+    assert [axis["field"] for axis in content["map"]["over"]] == [item.split("=")[0] for item in stored.over]
+    assert len(stored.finding) > 80 and stored.finding.endswith(".")
+
+
+def test_the_page_is_up_to_date():
+    assert (ROOT / "docs" / "atlas.md").read_text() == atlas.page()
+    drawn = {f.name for f in (ROOT / "docs" / "figures").glob("map.*.svg")}
+    assert drawn == {f"map.{stored.name}.svg" for stored in library.maps()}
+    files = {f.stem for f in registry.THEORIES.glob("*/recorded/maps/*.json")}
+    assert files == {stored.name for stored in library.maps()}
+
+
+def test_the_report_shows_the_maps_of_its_claims():
+    stored = library.maps()[0]
+    claim = {"id": stored.claim, "verdict": "upheld", "expected": "upheld", "statement": "s"}
+    html = page({"claims": [claim]}, {})
+    assert f'id="map-{stored.name}"' in html and f'href="#map-{stored.name}"' in html and 'href="#atlas"' in html
+    other = page({"claims": [claim | {"id": "toy.law"}]}, {})
+    assert 'id="atlas"' not in other and "map-" not in other.split("<body>")[1].split("<script>")[0]
+
+
+def test_names_are_unique():
+    assert len({stored.name for stored in library.maps()}) == len(library.maps()) >= 12

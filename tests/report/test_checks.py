@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 
 from jaxdyn.report.checks import GATE, OPEN, opponents, shown, teeth
-from jaxdyn.report.words import number
+from jaxdyn.report.formatting import number
 from tests.report.handmade import check
 
 

@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from jaxdyn.report import words
-from jaxdyn.report.words import duration, number, percent
+from jaxdyn.report import formatting
+from jaxdyn.report.formatting import duration, number, percent
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,14 @@ def test_resolution_is_in_per_cent_everywhere():
 
 
 def test_counts_and_values_of_fields():
-    assert words.count(1, "claim") == "1\u00a0claim" and words.count(1200, "run") == "1,200\u00a0runs"
-    assert [words.value(v) for v in ([1, 2], [], None, True, "gd")] == ["1, 2", "–", "none", "true", "gd"]
+    assert formatting.count(1, "claim") == "1\u00a0claim" and formatting.count(1200, "run") == "1,200\u00a0runs"
+    assert [formatting.value(v) for v in ([1, 2], [], None, True, "gd")] == ["1, 2", "–", "none", "true", "gd"]
 
 
 def test_verdicts_that_are_not_known_have_a_badge_as_well():
-    assert "v-upheld" in words.badge("upheld") and "v-unknown" in words.badge("<new>") and "&lt;new&gt;" in words.badge("<new>")
+    new = formatting.badge("<new>")
+    assert "v-upheld" in formatting.badge("upheld") and "v-unknown" in new and "&lt;new&gt;" in new
 
 
 def test_long_names_may_break():
-    assert words.breakable("joma.exp_law") == "joma.<wbr>exp_<wbr>law"
+    assert formatting.breakable("joma.exp_law") == "joma.<wbr>exp_<wbr>law"

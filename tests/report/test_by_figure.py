@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.figure import Figure
 
-from jaxdyn.report import map as map_figure
+from jaxdyn.report import by_figure
 
 
 def cells(values, *fields, name="error"):
@@ -22,7 +22,7 @@ def crosses(ax):
 
 def test_one_field_is_a_curve_with_bounds_and_crosses():
     fig = Figure()
-    map_figure.draw(cells([(0.1, 1e-3), (1.0, None), (10.0, 5.0)], "lr"), fig)
+    by_figure.draw(cells([(0.1, 1e-3), (1.0, None), (10.0, 5.0)], "lr"), fig)
     (ax,) = fig.axes
     assert [t.get_text() for t in ax.get_xticklabels()] == ["0.1", "1", "10"]
     assert crosses(ax) == [(2.0, 5.0)] and ax.get_yscale() == "log"
@@ -31,7 +31,7 @@ def test_one_field_is_a_curve_with_bounds_and_crosses():
 
 def test_two_fields_are_a_plane_with_crosses():
     fig = Figure()
-    map_figure.draw(cells([("gd", 1.0, 0.5), ("gd", 2.0, 0.9), ("adam", 1.0, 1.5), ("adam", 2.0, 0.7)], "rule", "lr"), fig)
+    by_figure.draw(cells([("gd", 1.0, 0.5), ("gd", 2.0, 0.9), ("adam", 1.0, 1.5), ("adam", 2.0, 0.7)], "rule", "lr"), fig)
     ax = fig.axes[0]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["gd", "adam"] and crosses(ax) == [(0.5, 1.5)]
     assert ax.collections[0].get_array().reshape(2, 2).tolist() == [[0.5, 0.9], [1.5, 0.7]]
@@ -44,11 +44,11 @@ def test_intervals_one_sided_bounds_and_undecided_checks():
         cell["checks"] = [check | {"bound": [0.95, None], "interval": [check["value"] - 0.1, None], "passed": passed}]
     for cut in (by, {"fields": ["b", "a"], "cells": [{**c, "at": {"b": 1, **c["at"]}} for c in by["cells"]]}):
         fig = Figure()
-        map_figure.draw(cut, fig)
+        by_figure.draw(cut, fig)
         labels = {line.get_label() for line in fig.axes[0].lines}
         assert {"fails", "undecided"} <= labels
     fig = Figure()
-    map_figure.draw(by, fig)
+    by_figure.draw(by, fig)
     assert [line.get_ydata()[0] for line in fig.axes[0].lines if line.get_label() == "bound"] == [0.95]
 
 
@@ -62,4 +62,4 @@ def test_intervals_one_sided_bounds_and_undecided_checks():
     ],
 )
 def test_what_is_drawn(by, expected):
-    assert map_figure.drawable(by) is expected
+    assert by_figure.drawable(by) is expected

@@ -12,10 +12,10 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
 from jaxdyn.plotting import COLORS
+from jaxdyn.report.panels import panels
 
 __all__ = ["draw", "drawable"]
 
-PANELS = 4  # checks that are drawn; further ones stand in the table
 MARKS: dict[str, dict[str, Any]] = {
     "fails": {"linestyle": "", "marker": "x", "markersize": 9, "markeredgewidth": 2, "label": "fails"},
     "undecided": {"linestyle": "", "marker": "$?$", "markersize": 9, "label": "undecided"},
@@ -37,23 +37,17 @@ def draw(by: Mapping[str, Any], fig: Figure) -> None:
         fig: the figure.
     """
     fields, cells = by["fields"], by["cells"]
-    names = list(dict.fromkeys(check["name"] for cell in cells for check in cell.get("checks", ())))[:PANELS]
-    rows = 1 if len(names) < 3 else 2
-    axes = fig.subplots(rows, math.ceil(len(names) / rows), squeeze=False).ravel()
     ticks = [list(dict.fromkeys(cell["at"][f] for cell in cells)) for f in fields]
-    for ax, name in zip(axes, names, strict=False):
-        found = {tuple(cell["at"][f] for f in fields): c for cell in cells for c in cell.get("checks", ()) if c["name"] == name}
-        ax.set_title(name, wrap=True)
+    for name, ax in panels(fig, cells).items():
+        checks = {tuple(cell["at"][f] for f in fields): c for cell in cells for c in cell.get("checks", ()) if c["name"] == name}
         ax.set_xlabel(fields[-1])
         _ticks(ax.xaxis, ticks[-1])
         if len(fields) == 1:
-            _curve(ax, ticks[0], found)
+            _curve(ax, ticks[0], checks)
         else:
             ax.set_ylabel(fields[0])
             _ticks(ax.yaxis, ticks[0])
-            _plane(fig, ax, ticks, found)
-    for ax in axes[len(names) :]:
-        ax.remove()
+            _plane(fig, ax, ticks, checks)
 
 
 def _ticks(axis: Any, values: Sequence[Any]) -> None:
@@ -65,9 +59,9 @@ def _number(check: Mapping[str, Any] | None) -> float:
     return value if isinstance(value, int | float) else math.nan
 
 
-def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
+def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
     """The check's value along a field, with its interval if it has one."""
-    checks = [found.get((v,)) for v in values]
+    checks = [by_value.get((v,)) for v in values]
     y = np.array([_number(c) for c in checks])
     x = np.arange(len(values))
     ends = np.array([_ends(c) for c in checks])
@@ -78,7 +72,7 @@ def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple[Any, ...], Mapp
         there = np.array([_outcome(c) == outcome for c in checks])
         if there.any():
             ax.plot(x[there], y[there], color=COLORS["failed"], **style)
-    bounds = np.atleast_1d(next(iter(found.values()))["bound"]).astype(float)
+    bounds = np.atleast_1d(next(iter(by_value.values()))["bound"]).astype(float)
     bounds = bounds[np.isfinite(bounds)]
     for i, bound in enumerate(bounds):
         ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
@@ -88,9 +82,9 @@ def _curve(ax: Axes, values: Sequence[Any], found: Mapping[tuple[Any, ...], Mapp
     ax.legend()
 
 
-def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
+def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mapping[tuple[Any, ...], Mapping[str, Any]]) -> None:
     """The check's value over two fields."""
-    values = np.array([[_number(found.get((r, c))) for c in ticks[1]] for r in ticks[0]])
+    values = np.array([[_number(checks.get((r, c))) for c in ticks[1]] for r in ticks[0]])
     positive = values[np.isfinite(values)]
     wide = positive.size and positive.min() > 0 and positive.max() > 30 * positive.min()
     image = ax.pcolormesh(values, norm=LogNorm() if wide else None, shading="flat")
@@ -98,7 +92,7 @@ def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], found: Mapping
     ax.set_xticks(np.arange(len(ticks[1])) + 0.5, ax.get_xticklabels())  # type: ignore[arg-type]  # texts serve as labels
     ax.set_yticks(np.arange(len(ticks[0])) + 0.5, ax.get_yticklabels())  # type: ignore[arg-type]
     ax.grid(visible=False)
-    places = {(c + 0.5, r + 0.5): _outcome(found.get((a, b))) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1])}
+    places = {(c + 0.5, r + 0.5): _outcome(checks.get((a, b))) for r, a in enumerate(ticks[0]) for c, b in enumerate(ticks[1])}
     for outcome, style in MARKS.items():
         there = [place for place, what in places.items() if what == outcome]
         if there:

@@ -1,0 +1,71 @@
+"""How the report writes verdicts, numbers, shares, times and names."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from jaxdyn.report.glossary import VERDICTS
+
+__all__ = ["badge", "breakable", "count", "duration", "number", "percent", "value"]
+
+
+def badge(verdict: str) -> Markup:
+    """The verdict as a coloured word; the style sheet adds its sign."""
+    known = verdict if verdict in VERDICTS else "unknown"
+    return Markup('<span class="badge v-{}">{}</span>').format(known, verdict)
+
+
+def breakable(name: Any) -> Markup:
+    """A name that may break after dots, slashes and underscores on narrow screens."""
+    return Markup("<wbr>").join(re.split(r"(?<=[./_])", str(name)))
+
+
+def number(value: Any) -> Markup:
+    """A number for reading: four digits, powers of ten written out, a dash for what is not a finite number."""
+    if value is None or (isinstance(value, float) and not math.isfinite(value)):
+        return Markup('<span class="nil" title="not a finite number">–</span>')
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return escape(str(value))
+    if isinstance(value, int) and abs(value) < 10**7:
+        return Markup(f"{value:,}".replace("-", "−"))
+    if value == 0 or 1e-3 <= abs(value) < 9999.5:
+        return Markup(f"{value:.4g}".replace("-", "−"))
+    mantissa, exponent = f"{value:.2e}".split("e")
+    mantissa = "" if float(mantissa) == 1 else f"{float(mantissa):g}\u00a0×\u00a0".replace("-", "−")
+    return Markup(f"{mantissa}10<sup>{int(exponent)}</sup>".replace("<sup>-", "<sup>−"))
+
+
+def percent(share: Any) -> Markup:
+    """A share for reading, per cent with two digits: 12 %, 0.0015 %, 3 × 10^-7 %."""
+    if not isinstance(share, int | float) or not math.isfinite(share):
+        return number(None)
+    if 0.995 <= share < 1.005:
+        return Markup("100\u202f%")
+    rounded = float(f"{100 * share:.2g}")
+    return (Markup(f"{rounded:.10g}") if rounded >= 1e-3 else number(rounded)) + "\u202f%"
+
+
+def duration(seconds: Any) -> str:
+    """Seconds for reading; empty where unknown."""
+    if not isinstance(seconds, int | float) or not math.isfinite(seconds):
+        return ""
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def value(setting: Any) -> Markup:
+    """The value of a setting's field, or of several."""
+    if isinstance(setting, list | tuple):
+        return Markup(", ").join(map(value, setting)) or Markup("–")
+    return Markup("none") if setting is None else escape(str(setting).lower()) if isinstance(setting, bool) else number(setting)
+
+
+def count(n: int, noun: str) -> str:
+    """``3 claims``, ``1 claim``."""
+    return f"{n:,}\u00a0{noun}" + ("" if n == 1 else "s")

@@ -1,0 +1,39 @@
+"""The glossary of the report: what each verdict and each term means."""
+
+from __future__ import annotations
+
+from jaxdyn.engine.contract import EVIDENCE
+
+__all__ = ["GLOSSARY", "VERDICTS"]
+
+VERDICTS = {  # verdict -> what it means
+    "upheld": "Every check passed, every control and every rival was rejected, and the resolution is finite.",
+    "refuted": "At least one check failed on valid runs.",
+    "toothless": "The checks passed, but say nothing: a control or a rival that no check rejects, or a check that rejects none of "
+    "them. Such a pass never counts as verified.",
+    "inconclusive": "The runs do not allow a decision: too few, or too many of them diverged, a gate was not met, no run lies "
+    "inside the assumptions, or an interval straddles its bound.",
+    "measured": "An open question: the numbers are reported, and nothing depends on them.",
+    "error": "The trial or the judge raised an exception; nothing was decided.",
+}
+GLOSSARY = {
+    "claim": "A statement about training dynamics that can fail: a theory's prediction, compared with many runs by a judge.",
+    "evidence": f"What the measured side is. {'; '.join(f'{kind}: {text}' for kind, text in EVIDENCE.items())}.",
+    "assumption": "A hypothesis of the theorem, as a bound on a number that every run records.",
+    "outside": "Runs that do not meet the assumptions. They are kept and counted, but not judged.",
+    "gate": "What must be true of the runs before the statement speaks: trained, converged, within the regime. If a gate is not "
+    "met, the claim is inconclusive, never refuted.",
+    "check": "One comparison of the judge: a number and the bound that it must keep.",
+    "undecided": "A check on a mean or a share over runs whose interval straddles its bound. It neither passes nor fails; more "
+    "runs would decide.",
+    "control": "Another world: a setting or data in which one assumption is broken on purpose. The same checks must reject it.",
+    "rival": "Another theory of the same data, first of all the mechanism switched off. The same checks must reject it.",
+    "teeth": "Which check rejects which control or rival. Every check needs one that it rejects, and each of them a check.",
+    "resolution": "The smallest distortion of the theory's prediction (scale), or the smallest share of a control's data mixed "
+    "in (mix), that the checks would reject. A law confirmed to 0.1 % and one confirmed to 40 % are different results.",
+    "blunt": "Upheld, but with no resolution below 10 %: a prediction off by a tenth would pass as well.",
+    "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "
+    "corrected form on the same runs. Open questions are expected to be measured.",
+    "diverged": "Runs that ended with a non-finite number or a failed solver. They are kept and counted, but not judged.",
+    "time": "Compiling and running the programs that a claim needs; a program that serves several claims counts in each of them.",
+}

@@ -1,0 +1,141 @@
+"""The figure of a map: verdicts over a plane, with its border and the assumptions' lines; over one field, the checks' values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib.colors
+import matplotlib.tri
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.spatial import cKDTree
+
+from jaxdyn.engine.border import has_law
+from jaxdyn.plotting import COLORS
+from jaxdyn.report.panels import panels
+
+__all__ = ["VERDICTS", "draw"]
+
+VERDICTS = {  # colour and symbol, so that neither is needed
+    "upheld": (COLORS["measured"], "o"),
+    "refuted": (COLORS["failed"], "x"),
+    "toothless": (COLORS["fifth"], "^"),
+    "inconclusive": (COLORS["control"], "."),
+    "error": (COLORS["fourth"], "s"),
+}
+PIXELS = 160  # along a side of the plane
+
+
+def draw(result: Mapping[str, Any], fig: Figure) -> None:
+    """A map as ``Map.to_json`` gives it.
+
+    Over two fields: every place has the verdict of the nearest cell, symbols are the cells that were judged; dashed, the fitted
+    border; dotted, where the mean of what the claim assumes meets its bound. Over one field: the value of each check.
+    """
+    if len(result["over"]) == 1:
+        _values(result, fig)
+    else:
+        _plane(result, fig.subplots())
+
+
+def _places(axis: Mapping[str, Any], cells: Sequence[Mapping[str, Any]]) -> np.ndarray[Any, Any]:
+    """Where cells lie along an axis: the value, its logarithm to base 10, or its number in the list."""
+    values = [cell["at"][axis["field"]] for cell in cells]
+    if "values" in axis:
+        return np.array([list(axis["values"]).index(v) for v in values], float)
+    return np.log10(values) if axis["log"] else np.array(values, float)
+
+
+def _ends(axis: Mapping[str, Any]) -> tuple[float, float]:
+    if "values" in axis:
+        return -0.5, len(axis["values"]) - 0.5
+    ends = axis["low"], axis["high"]
+    return (math.log10(ends[0]), math.log10(ends[1])) if axis["log"] else ends
+
+
+def _label(ax: Any, axis: Mapping[str, Any], which: str) -> None:
+    """Name and ticks of an axis."""
+    getattr(ax, f"set_{which}label")(axis["field"])
+    low, high = _ends(axis)
+    getattr(ax, f"set_{which}lim")(low, high)
+    if "values" in axis:
+        getattr(ax, f"set_{which}ticks")(
+            range(len(axis["values"])), [f"{v:g}" if isinstance(v, float) else str(v) for v in axis["values"]]
+        )
+    elif axis["log"]:
+        step = max(1, math.ceil((high - low) / 7))
+        whole = range(math.ceil(low), math.floor(high) + 1, step)
+        getattr(ax, f"set_{which}ticks")(list(whole), [f"$10^{{{k}}}$" for k in whole])
+
+
+def _plane(result: Mapping[str, Any], ax: Axes) -> None:
+    """Verdicts over two fields."""
+    across, up = result["over"]
+    cells = result["cells"]
+    x, y = _places(across, cells), _places(up, cells)
+    (left, right), (low, high) = _ends(across), _ends(up)
+    unit = np.stack([(x - left) / (right - left), (y - low) / (high - low)], 1)
+    middle = (np.arange(PIXELS) + 0.5) / PIXELS
+    near = cKDTree(unit).query(np.stack(np.meshgrid(middle, middle), -1))[1]
+    colors = np.array([matplotlib.colors.to_rgba(VERDICTS[cell["verdict"]][0], 0.3) for cell in cells])
+    ax.imshow(colors[near], extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=0)
+    for verdict, (color, symbol) in VERDICTS.items():
+        there = np.array([cell["verdict"] == verdict for cell in cells])
+        if there.any():
+            ax.plot(x[there], y[there], symbol, color=color, markersize=4, linestyle="", label=verdict)
+    _assumptions(result, ax, x, y)
+    if has_law(result["border"]):
+        _fitted(result, ax)
+    _label(ax, across, "x")
+    _label(ax, up, "y")
+    ax.grid(visible=False)
+
+
+def _fitted(result: Mapping[str, Any], ax: Axes) -> None:
+    """The border's law, as far as the border goes."""
+    across, up = (axis["field"] for axis in result["over"])
+    ends = np.array([[math.log10(end[f]) for f in (across, up)] for edge in result["edges"] for end in edge])
+    border, (x, y) = result["border"], ends.T
+    exponent, offset = border["exponent"], math.log10(border["factor"])
+    steep = abs(exponent) > 1
+    t = np.array([y.min(), y.max()] if steep else [x.min(), x.max()])
+    xs, ys = ((t - offset) / exponent, t) if steep else (t, offset + exponent * t)
+    low, high = border["interval"]
+    ax.plot(xs, ys, "--", color=COLORS["theory"], label=f"border: slope {exponent:.2f} [{low:.2f}, {high:.2f}]")
+
+
+def _assumptions(result: Mapping[str, Any], ax: Axes, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
+    """Where the mean of an assumed quantity meets its bound."""
+    for assumption in result["assumes"]:
+        values = np.array([cell["assumed"].get(assumption["name"]) for cell in result["cells"]], float)  # nan for None
+        ok = np.isfinite(values)
+        if ok.sum() < 4 or len(set(x[ok])) < 2 or len(set(y[ok])) < 2:
+            continue
+        for bound in (assumption["low"], assumption["high"]):
+            if bound is not None and values[ok].min() < bound < values[ok].max():
+                mesh = matplotlib.tri.Triangulation(x[ok], y[ok])
+                ax.tricontour(mesh, values[ok], levels=[bound], colors=[COLORS["third"]], linestyles="dotted")
+                ax.plot([], [], ":", color=COLORS["third"], label=f"{assumption['name']} = {bound:g}")
+
+
+def _values(result: Mapping[str, Any], fig: Figure) -> None:
+    """Values of checks over one field."""
+    (axis,), cells = result["over"], result["cells"]
+    x = _places(axis, cells)
+    for name, ax in panels(fig, cells).items():
+        checks = [next((c for c in cell.get("checks", ()) if c["name"] == name), None) for cell in cells]
+        y = np.array([math.nan if c is None or c["value"] is None else c["value"] for c in checks], float)
+        for verdict, (color, symbol) in VERDICTS.items():
+            there = np.array([cell["verdict"] == verdict for cell in cells])
+            if there.any():
+                ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
+        bounds = next(c["bound"] for c in checks if c is not None)
+        for i, bound in enumerate(b for b in np.atleast_1d(np.array(bounds, float)) if np.isfinite(b)):
+            ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
+        positive = y[np.isfinite(y)]
+        if positive.size and positive.min() > 0 and positive.max() > 30 * positive.min():
+            ax.set_yscale("log")
+        _label(ax, axis, "x")

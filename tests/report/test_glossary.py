@@ -1,0 +1,14 @@
+"""The glossary has every verdict and every kind of evidence."""
+
+from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.report.glossary import GLOSSARY, VERDICTS
+
+
+def test_every_verdict_has_a_meaning():
+    assert set(VERDICTS) == {"upheld", "refuted", "toothless", "inconclusive", "measured", "error"}
+    assert all(text.endswith(".") for text in VERDICTS.values())
+
+
+def test_terms_are_sentences():
+    assert all(text.endswith(".") for text in GLOSSARY.values())
+    assert all(f"{kind}: {text}" in GLOSSARY["evidence"] for kind, text in EVIDENCE.items())

@@ -1,0 +1,72 @@
+"""The figure of a map."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from jaxdyn.report import map_figure
+
+RATE = {"field": "rate", "low": 0.1, "high": 10.0, "log": True}
+LR = {"field": "lr", "low": 0.0, "high": 1.0, "log": False}
+KIND = {"field": "kind", "values": ["gd", "adam"]}
+
+
+def found(over, verdicts, **more):
+    """A map of one check; what is assumed is the first field."""
+    names = [axis["field"] for axis in over]
+    cells = []
+    for *at, verdict in verdicts:
+        check = {
+            "name": "error",
+            "value": 0.5 if verdict == "upheld" else 50.0,
+            "bound": [None, 1.0],
+            "passed": verdict == "upheld",
+        }
+        assumed = {"pace": float(at[0])} if isinstance(at[0], float) else {}
+        cells.append({"at": dict(zip(names, at, strict=True)), "verdict": verdict, "checks": [check], "assumed": assumed})
+    return {"over": over, "cells": cells, "edges": [], "border": None, "assumes": []} | more
+
+
+GRID = [(r, e, "upheld" if e < 0.5 else "refuted") for r in (0.1, 1.0, 10.0) for e in (0.0, 0.4, 1.0)]
+
+
+def labels(ax):
+    return [line.get_label() for line in ax.lines]
+
+
+def test_a_plane_shows_verdicts_in_the_axes_own_coordinates():
+    fig = Figure()
+    map_figure.draw(found([RATE, LR], GRID), fig)
+    (ax,) = fig.axes
+    assert (ax.get_xlim(), ax.get_ylim()) == ((-1.0, 1.0), (0.0, 1.0)) and ax.get_xlabel() == "rate"
+    upheld = next(line for line in ax.lines if line.get_label() == "upheld")
+    assert sorted(map(tuple, upheld.get_xydata())) == sorted((x, y) for x in (-1.0, 0.0, 1.0) for y in (0.0, 0.4))
+    pixels = ax.images[0].get_array()
+    assert np.allclose(pixels[0, 0, :3], np.array([0x3A, 0x82, 0xC8]) / 255) and not np.allclose(pixels[-1, 0], pixels[0, 0])
+
+
+def test_the_border_and_the_lines_of_assumptions_are_named():
+    border = {"exponent": 0.1, "interval": [0.05, 0.15], "factor": 0.6, "spread": 1.1, "points": 20}
+    up = {**LR, "low": 0.1, "log": True}
+    edges = [[{"rate": r, "lr": 0.4}, {"rate": r, "lr": 1.0}] for r in (0.1, 1.0, 10.0)]
+    shown = found([RATE, up], GRID[1:], border=border, edges=edges, assumes=[{"name": "pace", "low": 2.0, "high": None}])
+    shown["cells"] = [c for c in shown["cells"] if c["at"]["lr"] > 0]
+    fig = Figure()
+    map_figure.draw(shown, fig)
+    (ax,) = fig.axes
+    assert "border: slope 0.10 [0.05, 0.15]" in labels(ax) and "pace = 2" in labels(ax)
+
+
+def test_values_are_rows():
+    fig = Figure()
+    map_figure.draw(found([LR, KIND], [(e, k, "upheld") for e in (0.0, 1.0) for k in ("gd", "adam")]), fig)
+    assert [t.get_text() for t in fig.axes[0].get_yticklabels()] == ["gd", "adam"]
+
+
+@pytest.mark.parametrize("axis", [RATE, LR])
+def test_over_one_field_each_check_is_a_panel_with_its_bound(axis):
+    places = (0.1, 1.0, 10.0) if axis is RATE else (0.0, 0.5, 1.0)
+    fig = Figure()
+    map_figure.draw(found([axis], [(p, "upheld" if p < 1 else "refuted") for p in places]), fig)
+    (ax,) = fig.axes
+    assert ax.get_title() == "error" and "bound" in labels(ax) and ax.get_yscale() == "log"
