@@ -42,15 +42,15 @@ DECIDES = (
 )  # on which a catalogue's entries depend
 
 
-class Found(NamedTuple):
-    """A claim that was found, the file of its ``CLAIMS``, and its topic, of a theory with topics."""
+class Located(NamedTuple):
+    """A claim, the file of its ``CLAIMS``, and its topic, of a theory with topics."""
 
     claim: Claim
     file: str
     topic: str | None
 
 
-_found: dict[str, Found] = {}  # all claims met in this process, by id
+_located: dict[str, Located] = {}  # all claims met in this process, by id
 
 
 def _others(load: Sequence[str | Path]) -> Iterator[Source]:
@@ -66,7 +66,7 @@ def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
                 if claim.id in claims:
                     raise _twins(claim.id, topic.name)
                 claims[claim.id] = claim
-                _found[claim.id] = Found(claim, _from_root(topic), topic.topic)
+                _located[claim.id] = Located(claim, _from_root(topic), topic.topic)
     return claims
 
 
@@ -95,9 +95,9 @@ def _from_root(topic: Topic) -> str:
 
 def home(claim: Claim) -> str | None:
     """The file of a claim, from the package's root where it is one of jaxdyn's; None for a claim that was made at a prompt."""
-    found = _found.get(claim.id)
-    if found is not None and found.claim is claim:
-        return found.file
+    located = _located.get(claim.id)
+    if located is not None and located.claim is claim:
+        return located.file
     from jaxdyn.engine.failure import shown_path, source_file
 
     file = source_file(claim.judge)
@@ -106,8 +106,8 @@ def home(claim: Claim) -> str | None:
 
 def topic(claim: Claim) -> str | None:
     """The topic of a claim as its theory's title page names it; None for a claim of no theory."""
-    found = _found.get(claim.id)
-    return found.topic if found is not None and found.claim is claim else None
+    located = _located.get(claim.id)
+    return located.topic if located is not None and located.claim is claim else None
 
 
 def all_claims(load: Sequence[str | Path] = (), theories: Collection[str] | None = None) -> dict[str, Claim]:

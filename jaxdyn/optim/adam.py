@@ -50,13 +50,13 @@ def adam_direction(
     if epsilon not in ("raw", "corrected") or stored not in ("parameter", "float32", "8bit"):
         raise UsageError(f"epsilon={epsilon!r}, stored={stored!r} is not allowed: raw or corrected; parameter, float32 or 8bit")
 
-    def keep(x: Array, dtype: Any, signed: bool) -> Array | Blocks:
+    def store(x: Array, dtype: Any, signed: bool) -> Array | Blocks:
         if stored == "8bit":
             return encode(x, signed)
         return x.astype(dtype if stored == "parameter" else jnp.float32)
 
     def init(params: PyTree) -> Moments:
-        mu, nu = (jax.tree.map(lambda p, s=s: keep(jnp.zeros(p.shape, p.dtype), p.dtype, s), params) for s in (True, False))
+        mu, nu = (jax.tree.map(lambda p, s=s: store(jnp.zeros(p.shape, p.dtype), p.dtype, s), params) for s in (True, False))
         return Moments(jnp.zeros((), jnp.int32), mu, nu)
 
     def update(gradient: PyTree, state: Moments, params: PyTree | None = None) -> tuple[PyTree, Moments]:
@@ -69,7 +69,7 @@ def adam_direction(
             m = b1 * decode(m).astype(r.dtype) + (1 - b1) * r
             v = b2 * decode(v).astype(r.dtype) + (1 - b2) * jnp.square(r)
             updates.append(_direction(m, v, k.astype(r.dtype)).astype(g.dtype))
-            moments.append((keep(m, g.dtype, True), keep(v, g.dtype, False)))
+            moments.append((store(m, g.dtype, True), store(v, g.dtype, False)))
         mu, nu = (treedef.unflatten([pair[i] for pair in moments]) for i in (0, 1))
         return treedef.unflatten(updates), Moments(k, mu, nu)
 
