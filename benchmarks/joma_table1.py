@@ -25,7 +25,7 @@ CASES = ((256, 2, 4), (256, 3, 4), (1024, 2, 1))  # width, members, steps of a s
 def contestants(s: training.Table1) -> tuple[dict[str, Callable], Any, Any, Any]:
     """Losses of (weights, labels), the start, and labels."""
     k_problem, k_start, k_labels = jax.random.split(jax.random.key(0), 3)
-    p, net, n = training.problem(s, k_problem), training.network(s), training.kept(s)
+    p, net, n = training.problem(s, k_problem), training.network(s), training.positions(s)
     labels = jax.random.randint(k_labels, (s.batch,), 0, s.classes)
 
     def counts(labels: Any) -> Any:

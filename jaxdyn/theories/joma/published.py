@@ -28,8 +28,6 @@ TABLE1 = {
 }
 TABLE1_SIZES = {"width": 1024, "samples": 20, "every": 500.0}  # 10 000 steps
 
-# Orthogonality of embeddings. model: layers, width, smallest and largest value on the published axis (not the exact extremes)
-
 
 def _layers(*curves: tuple[float | None, float, float]) -> dict[int, dict[str, float | None]]:
     """Entropy at the start, at its lowest and at the end, nats, for each layer from the bottom."""

@@ -169,6 +169,7 @@ def start_saliencies(
         shallow: tokens depend on the class directly, each as likely as in the tree: then H has no meaning, and two tokens of a
             subtree are independent given the class, like two of different subtrees.
     """
+    # class and token given the query: in different subtrees, and in the same one by height
     q = (1 - rho ** (depth - 1) * polarity) / 2
     rate = q @ prior
     apart = prior * q[:, None] * q[None] / rate[:, None, None]  # P(class, token | query): query, token, class
@@ -176,6 +177,7 @@ def start_saliencies(
     deep = jax.vmap(lambda p: class_joint(prior, p, rho, depth, height))(polarity)
     same = jnp.where(shallow, jnp.diagonal(apart).T[..., None], deep)
 
+    # minus the outputs' probabilities
     def saliency_of(joint: Float[Array, "... D"]) -> Float[Array, "... O"]:
         padded = jnp.zeros((*joint.shape[:-1], allowed.size), joint.dtype).at[..., : prior.size].set(joint)
         return padded - jnp.sum(joint, -1, keepdims=True) * allowed / jnp.sum(allowed)
@@ -214,6 +216,7 @@ def arrival_times(
     Returns:
         Times in steps by (subtree, height); ``inf`` for logits that do not reach the threshold before the horizon.
     """
+    # how many tokens and queries there are of each kind
     subtrees, _, heights = saliency.near.shape
     n = 2**heights
     count = 2.0 ** jnp.arange(heights, dtype=jnp.float64)  # tokens at each height of one query
@@ -222,6 +225,7 @@ def arrival_times(
     scale = speeds.lr * speeds.slope / speeds.normalizer
     kernel = jnp.eye(saliency.near.shape[1], dtype=jnp.float64) if kernel is None else kernel
 
+    # the flow, in a clock that slows down
     def field(_: Float[Array, ""], y: tuple, args: None) -> tuple:
         del args
         z_near, z_far, v, _time = y
@@ -234,6 +238,7 @@ def arrival_times(
         slow = jnp.exp(-jnp.maximum(jnp.max(z_near), 0.0))
         return slow * scale * dz_near, slow * scale * dz_far, slow * scale * dv, slow
 
+    # solved from zero, and the times at which logits cross the threshold
     zero = jnp.zeros((), jnp.float64)
     y0 = (jnp.zeros((subtrees, heights)), jnp.zeros((subtrees, subtrees)), jnp.zeros(saliency.near.shape[:2]), zero)
     y0 = jax.tree.map(lambda x: x.astype(jnp.float64), y0)

@@ -115,7 +115,7 @@ def _step_moments(noise: jd.Code, u: Float[Array, " C"], d: int) -> tuple[Float[
 def theta(
     phi: jd.Code, noise: jd.Code, r: Float[Array, " C"], norm: Float[Array, ""], scale: Float[Array, ""], d: int
 ) -> tuple[Float[Array, " C"], Float[Array, " C"]]:
-    r"""The two integrals of Theorem 3 for isotropic noise of variance ``scale**2`` a coordinate.
+    r"""The two integrals of Theorem 3 for isotropic noise of variance ``scale**2`` per coordinate.
 
     .. math:: \theta_1(r) = \|v\| E[\phi'(r + \|v\| \epsilon_1)], \qquad
               \theta_2(r) = \|v\|^2 E[\phi'(r + \|v\| \epsilon_1)\,\epsilon_1]
@@ -132,6 +132,7 @@ def theta(
         scale: standard deviation of a coordinate.
         d: dimension, > 2 (static).
     """
+    # by quadrature for smooth slopes, in closed form for the step
     width = norm * scale
     nodes, weights = _nodes(noise, -r / width, width, d)
     slopes = activation_slope(phi, r[:, None] + width * nodes) * weights
@@ -169,6 +170,7 @@ def mixture_field(
         keep_xi: 0 drops xi from ``r`` (for controls).
         theta_norm: the norm inside the integrals; that of ``v`` by default (1 reads theta as a function of r alone).
     """
+    # pre-activations of the centres, and the two integrals there
     norm = jnp.linalg.norm(v)
     r = centres @ v + keep_xi * xi
     inner = norm if theta_norm is None else jnp.asarray(theta_norm, norm.dtype)

@@ -1,13 +1,11 @@
-"""Claims on attention while a language model learns a text: it starts uniform, sharpens, and returns; or it collapses.
+"""Attention while a language model learns a text: it starts uniform, sharpens, and returns; or it collapses.
 
-Two layers, told apart: at rate .006 attention returns in both, further in the top layer, as published at 1e-4 for a larger
-network; at .01 that of the bottom layer collapses, as in the published runs at large rates. Sizes, rates and length were chosen
-after a look at seeds 0:8. With one layer, on WikiText-2, the return is .28 nats (3 seeds, width 64, rate .001; interval .05 to
-.52) and .34 (1 seed of the published network, three epochs), ``benchmarks/results/joma_fig6.json``; ``--scale paper --set
-text=FOLDER`` judges it there. With a linear MLP attention returns as far (``experiments/joma_fig8.py``): the return does not need
-the MLP's nonlinearity.
-
-Attention while a language model learns a text: its entropy in each layer along training.
+The entropy of each layer's attention along training, in a network of two layers, which differ: at rate .006 attention returns in
+both, further in the top layer, as published at 1e-4 for a larger network; at .01 that of the bottom layer collapses, as in the
+published runs at large rates. Sizes, rates and length were chosen after a look at seeds 0:8. With one layer, on WikiText-2, the
+return is .28 nats (3 seeds, width 64, rate .001; interval .05 to .52) and .34 (1 seed of the published network, three epochs),
+``benchmarks/results/joma_fig6.json``; ``--scale paper --set text=FOLDER`` judges it there. With a linear MLP attention returns as
+far (``experiments/joma_fig8.py``): the return does not need the MLP's nonlinearity.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ __all__ = ["CLAIMS", "judge_collapse", "judge_dip", "judge_return", "trial"]
 
 
 def trial(s: Reading, key: PRNGKeyArray) -> jd.Observables:
-    """Train on the text; entropy of each layer's attention along training, beside that of uniform attention."""
+    """Train on the text; entropy of each layer's attention along training, next to that of uniform attention."""
     built = reading.build(s, key)
     columns, k_drop = built.data
     data = jnp.asarray(columns), k_drop
@@ -66,7 +64,7 @@ def _two(ds: xr.Dataset) -> xr.Dataset:
 
 
 def _risen(ds: xr.Dataset) -> xr.DataArray:
-    """Whether a layer's entropy ends ``MARK`` or more above its minimum; NaN where a run is not ok."""
+    """Whether a layer's entropy ends ``MARK`` or more above its minimum; NaN where a run failed."""
     back = ds.entropy.isel(record=-1) - ds.entropy.min("record")
     return (back >= MARK).where(back.notnull())
 
@@ -102,24 +100,14 @@ def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _kept(ds: xr.Dataset) -> xr.DataArray:
-    return ds.entropy.isel(record=0, drop=True).broadcast_like(ds.entropy).transpose(*ds.entropy.dims)
+def _never_rising(ds: xr.Dataset) -> xr.DataArray:
+    """The least entropy up to each record."""
+    return ds.entropy.copy(data=np.minimum.accumulate(ds.entropy.values, ds.entropy.get_axis_num("record")))
 
 
-def untrained(ds: xr.Dataset) -> xr.Dataset:
-    """Attention stays as it is at the start."""
-    return ds.assign(entropy=_kept(ds))
-
-
-def falling(ds: xr.Dataset) -> xr.Dataset:
-    """The entropy never rises, each record has the least so far."""
-    least = np.minimum.accumulate(ds.entropy.values, ds.entropy.get_axis_num("record"))
-    return ds.assign(entropy=ds.entropy.copy(data=least))
-
-
-def layers_exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """The top layer in place of the bottom one, and the other way round."""
-    return ds.assign(entropy=ds.entropy.copy(data=ds.entropy.isel(layer=slice(None, None, -1)).values))
+FALLING = jd.swap(entropy=_never_rising)
+EXCHANGED = jd.swap(entropy=lambda ds: ds.entropy.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
+STILL = {"attention stays as it is at the start": jd.initial("record", "entropy")}
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -154,10 +142,9 @@ STUDY = jd.Study(
     plot=plot,
     caption=r"Left: entropy of each layer's attention along training (mean over validation windows and positions); dashed: "
     r"uniform causal attention; open squares and diamonds: start, minimum and end of the published two-layer runs at rate 1e-4 "
-    r"(width 200, 58,000 steps; drawn at the start, a quarter and the end of the axis). Right: validation loss. Lines are medians "
+    r"(width 200, 58,000 steps; shown at the start, a quarter and the end of the axis). Right: validation loss. Lines are medians "
     r"over the runs, bands their central 90%.",
 )
-STILL = {"attention stays as it is at the start": untrained}
 
 CLAIMS = (
     STUDY.claim(
@@ -166,7 +153,7 @@ CLAIMS = (
         r"nats of that of uniform causal attention, $\ln(n!)/n$, and falls by at least .2 nats in most runs. "
         rf"{SMALL}",
         judge=judge_dip,
-        controls={"the last record in place of the first": lambda ds: ds.assign(measured_start=ds.entropy.isel(record=-1))},
+        controls={"the last record in place of the first": jd.swap(measured_start=lambda ds: ds.entropy.isel(record=-1))},
         rivals=STILL | {"uniform over twice as many words": jd.swap(predicted_start=reading.uniform_entropy(70))},
     ),
     STUDY.claim(
@@ -178,10 +165,10 @@ CLAIMS = (
         rf"layer, mean over seeds. {SMALL}",
         judge=judge_return,
         controls={
-            "the bottom layer in place of the top layer": layers_exchanged,
+            "the bottom layer in place of the top layer": EXCHANGED,
             "rate 1e-2": jd.Control({"lr": 1e-2}, every_seed=True),
         },
-        rivals=STILL | {"the entropy never rises": falling},
+        rivals=STILL | {"the entropy never rises": FALLING},
     ),
     STUDY.claim(
         id="joma.text_collapse",

@@ -1,6 +1,6 @@
-"""Claims on hierarchical latent trees: which tokens occur together (Theorem 5), and which are salient for a query.
+"""Hierarchical latent trees: which tokens occur together (Theorem 5), and which are salient for a query.
 
-Runs behind the claims on latent trees: formulas beside the tree's own sum-product and beside sampled sequences.
+The formulas of ``dynamics/hblt.py`` compared with the tree's own sum-product, and with sampled sequences.
 """
 
 from __future__ import annotations
@@ -55,22 +55,18 @@ class Tokens:
         samples: sequences of the sampler.
     """
 
-    rho: jd.Swept = 0.8
-    bias: jd.Swept = 0.4
-    skew: jd.Swept = 0.0
-    depth: jd.Swept = 6.0
+    rho: jd.Swept = jd.field(0.8, above=0, at_most=1)
+    bias: jd.Swept = jd.field(0.4, at_least=-1, at_most=1)
+    skew: jd.Swept = jd.field(0.0, at_least=-1, at_most=1)
+    depth: jd.Swept = jd.field(6.0, at_least=2)
     levels: int = 5
-    subtrees: int = 2
-    classes: int = 4
+    subtrees: int = jd.field(2, at_least=2)
+    classes: int = jd.field(4, at_least=2)
     samples: int = 16384
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 < self.rho <= 1, "0 < rho <= 1", "rho")
-        for name in ("bias", "skew"):
-            jd.require(self, -1 <= getattr(self, name) <= 1, f"{name} is from -1 to 1", name)
-        jd.require(self, 2 <= self.depth <= self.levels + 1, f"depth is from 2 to {self.levels + 1}", "depth")
-        for name in ("subtrees", "classes"):
-            jd.require(self, getattr(self, name) >= 2, f"{name} is at least 2", name)
+        """Refuse leaves below the tree's, and parts of a batch."""
+        jd.require(self, self.depth <= self.levels + 1, "depth is at most levels + 1", "depth", "levels")
         jd.require(self, self.samples % BATCH == 0, f"samples is a multiple of {BATCH}", "samples")
 
 
@@ -83,7 +79,7 @@ def _flips(channel: Float[Array, "levels 2"], depth: jd.Swept, levels: int) -> F
     return jnp.where(edge[:, None] < depth, channel, 0.0)
 
 
-def _draw_tree(s: Tokens, key: PRNGKeyArray) -> trees.Tree:
+def _sample_tree(s: Tokens, key: PRNGKeyArray) -> trees.Tree:
     k_prior, k_polarity = jax.random.split(key)
     prior = 0.25 + jax.random.uniform(k_prior, (s.classes,), jnp.float64)
     spread = jax.random.uniform(k_polarity, (s.subtrees, s.classes), jnp.float64, -1.0, 1.0)
@@ -107,9 +103,10 @@ def _sampled(
 ) -> dict:
     """Means and standard errors, over sequences in which the query is present, of the predicted quantities."""
 
+    # sums of the quantities and of their squares over a batch
     def batch(k: PRNGKeyArray) -> tuple[Float[Array, ""], dict, dict]:
         label, leaves = trees.sample(tree, k, BATCH)
-        kept = leaves[:, 0, query].astype(jnp.float64)
+        present = leaves[:, 0, query].astype(jnp.float64)
         same = _group(leaves[:, 0], height, s.levels)
         g = jax.nn.one_hot(label, s.classes, dtype=jnp.float64) - output
         values = {
@@ -117,10 +114,11 @@ def _sampled(
             "across": jnp.mean(leaves[:, 1], -1, dtype=jnp.float64),
             "saliency": g[:, :, None] * same[:, None],
         }
-        first = {n: jnp.tensordot(kept, v, 1) for n, v in values.items()}
-        second = {n: jnp.tensordot(kept, v**2, 1) for n, v in values.items()}
-        return jnp.sum(kept), first, second
+        first = {n: jnp.tensordot(present, v, 1) for n, v in values.items()}
+        second = {n: jnp.tensordot(present, v**2, 1) for n, v in values.items()}
+        return jnp.sum(present), first, second
 
+    # means and their errors over all batches
     count, first, second = jax.tree.map(lambda x: jnp.sum(x, 0), jax.lax.map(batch, jax.random.split(key, s.samples // BATCH)))
     mean = {n: v / count for n, v in first.items()}
     return {n: (mean[n], jnp.sqrt((second[n] / count - mean[n] ** 2) / count)) for n in mean}
@@ -165,10 +163,12 @@ def _others(s: Tokens, tree: trees.Tree, height: Int[Array, " token"]) -> dict:
 
 def tokens_trial(s: Tokens, key: PRNGKeyArray) -> jd.Observables:
     """Formulas, the tree's own sum-product (each token), and sampled sequences (means over the tokens of each height)."""
+    # a tree, a query, and the outputs' probabilities
     k_tree, k_query, k_output, k_sample = jax.random.split(key, 4)
-    tree = _draw_tree(s, k_tree)
+    tree = _sample_tree(s, k_tree)
     query = jax.random.randint(k_query, (), 0, tree.leaves, jnp.int32)
     output = jax.nn.softmax(jax.random.normal(k_output, (s.classes,), jnp.float64))
+    # exact probabilities, and those of sampled sequences
     height = jnp.asarray(trees.cla_heights(s.levels))[query]
     _, joint = trees.leaf_joint(tree, 0, query)
     same = joint[:, 0]
@@ -212,14 +212,14 @@ class Limit:
         levels: edges from top to leaf of the tree that serves all depths.
     """
 
-    eps: jd.Swept = 0.01
-    depth: jd.Swept = 8.0
+    eps: jd.Swept = jd.field(0.01, above=0, below=1)
+    depth: jd.Swept = jd.field(8.0, at_least=2)
     root: jd.Code = jd.code("sparse", "half")
     levels: int = 9
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 < self.eps < 1, "0 < eps < 1", "eps")
-        jd.require(self, 2 <= self.depth <= self.levels + 1, f"depth is from 2 to {self.levels + 1}", "depth")
+        """Refuse leaves below the tree's."""
+        jd.require(self, self.depth <= self.levels + 1, "depth is at most levels + 1", "depth", "levels")
 
 
 def limit_trial(s: Limit, key: PRNGKeyArray) -> jd.Observables:
@@ -279,27 +279,6 @@ def judge_cancellation(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most(f"{text}: relative error", jd.relative_error(ds, name, ("class", "token")), 1e-12)
         for name, text in names.items()
     ]
-
-
-def _bias_left_out(ds: xr.Dataset) -> xr.Dataset:
-    """The gradient taken as 1[y0 = k], without the outputs' probabilities."""
-    everywhere = ds.predicted_saliency + ds.output * ds.predicted_conditional
-    sampled = ds.predicted_saliency_sampled + ds.output * ds.predicted_sampled
-    return ds.assign(
-        predicted_saliency=everywhere.transpose(*ds.measured_saliency.dims),
-        predicted_saliency_sampled=sampled.transpose(*ds.measured_saliency_sampled.dims),
-    )
-
-
-def _constant_discriminancy(ds: xr.Dataset) -> xr.Dataset:
-    """E[g | l, m] taken equal for all tokens: saliency in proportion to co-occurrence."""
-    names = ("predicted_saliency_at_prior", "predicted_saliency_at_posterior")
-    return ds.assign({n: (ds[n] * ds.predicted_conditional).transpose(*ds[n].dims) for n in names})
-
-
-def _flat_limit(ds: xr.Dataset) -> xr.DataArray:
-    """Limit of co-occurrence where tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query."""
-    return (1 / ds.depth + 0 * ds.predicted_limit).transpose(*ds.predicted_limit.dims)
 
 
 def judge_limit(ds: xr.Dataset) -> list[jd.Check]:
@@ -414,7 +393,12 @@ CLAIMS = (
         seeds=8,
         judge=judge_saliency,
         controls=SKEWED,
-        rivals={"outputs left out of the gradient": _bias_left_out},
+        rivals={
+            "outputs left out of the gradient": jd.swap(  # 1[y0 = k] alone
+                predicted_saliency=lambda ds: ds.predicted_saliency + ds.output * ds.predicted_conditional,
+                predicted_saliency_sampled=lambda ds: ds.predicted_saliency_sampled + ds.output * ds.predicted_sampled,
+            )
+        },
         plot=plot_saliency,
         caption=r"Saliency $\Delta_{lm}^{(k)}$ by sum-product on the tree (left; one point per token, class and run) and over "
         r"sampled sequences (right; one point per height, class and run), against the formula; the lines are equality.",
@@ -428,7 +412,11 @@ CLAIMS = (
         source="derived here from the saliency of joma.hblt_saliency",
         judge=judge_cancellation,
         controls=SKEWED,
-        rivals={"saliency in proportion to co-occurrence": _constant_discriminancy},
+        rivals={
+            "saliency in proportion to co-occurrence": jd.scaled(  # E[g | l, m] the same for all tokens
+                predicted_saliency_at_prior="predicted_conditional", predicted_saliency_at_posterior="predicted_conditional"
+            )
+        },
         plot=plot_cancellation,
         caption=r"Norm over classes of the saliency, mean over the tokens of each height $H$ and over runs, for three kinds of "
         r"outputs: formulas (lines) and sum-product on the tree (points).",
@@ -440,7 +428,8 @@ CLAIMS = (
         r"and $H \ne L/2$, where the first order cancels).",
         judge=judge_limit,
         controls={"rho0 fixed at 1/2": {"root": "half"}},
-        rivals={"no latents below the class: $1/L$ at every $H$": lambda ds: ds.assign(predicted_limit=_flat_limit(ds))},
+        # tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query
+        rivals={"no latents below the class: $1/L$ at every $H$": jd.swap(predicted_limit=lambda ds: 1 / ds.depth)},
         plot=plot_limit,
         caption=r"Left: distance of $P(y_l=1|y_m=1)$ from $1-H/L$ against $\epsilon$; medians over all $L$ and $H$ but $H = L/2$, "
         r"bars over their full range, the dashed line has slope 1. Right: $P(y_l=1|y_m=1)$ against $1-H/L$; one point per "

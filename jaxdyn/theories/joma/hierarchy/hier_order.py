@@ -1,6 +1,6 @@
-"""Claims on the order of learning: does attention learn the near tokens of a latent tree first?
+"""The order of learning: does attention learn the near tokens of a latent tree first?
 
-Runs behind the claims on the order of learning: one JoMA block per query that learns the class of a latent tree.
+One JoMA block per query (``model.py``) learns the class of a latent tree; the theory is in ``dynamics/hblt.py``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ __all__ = [
     "plot_order",
     "plot_time",
     "rank_correlation",
+    "steps_between",
     "trial",
+    "unpadded",
 ]
 
 
@@ -53,7 +55,7 @@ class Hierarchy:
     then, which continued after the arrival of all pairs into a blow-up of the exponential).
 
     Data: as many classes as subtrees; class k turns the top latent of subtree k on and the others off. Leaves at depth 5 (16 of
-    them a subtree, H = 1..4); rho = 0.8, so that co-occurrence falls from 0.77 at H = 1 to 0.48 at H = 4, clear of ties and of 0.
+    them per subtree, H = 1..4); rho = 0.8, so that co-occurrence falls from 0.77 at H = 1 to 0.48 at H = 4, clear of ties and of 0.
     "shallow": the same leaves' probabilities given the class, but no latents; H is then a label without meaning.
 
     Outputs: "wide" has more symbols than ever occur (a vocabulary), all equally likely at the start, so the outputs are far from
@@ -84,31 +86,27 @@ class Hierarchy:
         subtrees: top latents, and classes.
         vocabulary: outputs of "wide".
         hidden: nodes.
-        batch: fresh sequences a step.
+        batch: fresh sequences per step.
         dtype: of the network.
     """
 
     latents: jd.Code = jd.code("deep", "shallow")
     outputs: jd.Code = jd.code("wide", "exact")
-    rho: jd.Swept = 0.8
-    lr: jd.Swept = 0.0625
-    ratio: jd.Swept = 1.0
-    threshold: jd.Swept = math.log(2)
-    spacing: jd.Swept = 4.0
+    rho: jd.Swept = jd.field(0.8, above=0, at_most=1)
+    lr: jd.Swept = jd.field(0.0625, above=0)
+    ratio: jd.Swept = jd.field(1.0, above=0)
+    threshold: jd.Swept = jd.field(math.log(2), above=0)
+    spacing: jd.Swept = jd.field(4.0, above=0)
     init: jd.Swept = 0.01
-    depth: int = 5
-    subtrees: int = 4
+    depth: int = jd.field(5, at_least=2)
+    subtrees: int = jd.field(4, at_least=2)
     vocabulary: int = 32
-    hidden: int = 32
-    batch: int = 256
+    hidden: int = jd.field(32, at_least=1)
+    batch: int = jd.field(256, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 < self.rho <= 1, "0 < rho <= 1", "rho")
-        for name in ("lr", "ratio", "threshold", "spacing"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        for name, least in (("depth", 2), ("subtrees", 2), ("hidden", 1), ("batch", 1)):
-            jd.require(self, getattr(self, name) >= least, f"{name} is at least {least}", name)
+        """Refuse fewer outputs than classes."""
         jd.require(self, self.vocabulary >= self.subtrees, "the vocabulary holds all classes", "vocabulary", "subtrees")
 
 
@@ -126,7 +124,7 @@ def _tokens(s: Hierarchy) -> int:
     return s.subtrees * 2 ** (s.depth - 1)
 
 
-def _every(s: Hierarchy) -> Int[Array, ""]:
+def steps_between(s: Hierarchy) -> Int[Array, ""]:
     """Steps between snapshots."""
     return jnp.maximum(jnp.round(jnp.asarray(s.spacing / (16 * s.lr))), 1).astype(jnp.int32)
 
@@ -138,7 +136,7 @@ def _predicted_times(s: Hierarchy, upper: Float[Array, "K O"]) -> Float[Array, "
     rho, lr, ratio, threshold = (jnp.asarray(x, jnp.float64) for x in (s.rho, s.lr, s.ratio, s.threshold))
     saliency = theory.start_saliencies(tree.prior, tree.polarity, rho, s.depth, _allowed(s), s.latents == "shallow")
     speeds = theory.Speeds(lr * tokens, ratio * tokens, 0.5, tokens)  # GELU has slope 1/2 at 0
-    horizon = SNAPSHOTS * _every(s).astype(jnp.float64)
+    horizon = SNAPSHOTS * steps_between(s).astype(jnp.float64)
     upper = upper.astype(jnp.float64)
     kernels = jnp.stack([upper.T @ upper, jnp.eye(s.vocabulary, dtype=jnp.float64)])
     times = jax.vmap(lambda kernel: theory.arrival_times(saliency, speeds, threshold, horizon, kernel))(kernels)
@@ -150,6 +148,7 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
 
     A run in which all have arrived is ok, also if it then ends in the blow-up of exp attention.
     """
+    # the tree, the network, and sequences from the one for the other
     k_init, k_data = jax.random.split(key)
     tree, allowed = _tree(s, s.dtype), _allowed(s)
     tokens, height = _tokens(s), jnp.asarray(trees.cla_heights(s.depth - 1))
@@ -162,6 +161,7 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
         leaves = jnp.where(s.latents == "deep", deep, trees.grow_shallow(tree, u[:, tokens:])[1])
         return net.pick_queries(u[:, :tokens], label, leaves.reshape(s.batch, tokens), mean_count)
 
+    # one step, which notes the logits that reach the threshold
     tx = net.descent(s.lr * tokens, s.ratio * tokens)
     step = train.make_step(lambda p, b: net.loss(p, b, upper, allowed, GELU), tx, batch)
 
@@ -173,7 +173,8 @@ def trial(s: Hierarchy, key: PRNGKeyArray) -> jd.Observables:
     def observe(carry: tuple) -> Float[Array, " height"]:
         return net.height_means(net.same_subtree(carry[0].params.z, s.subtrees), height, s.depth - 1)
 
-    every = _every(s)
+    # training, and the theory's arrivals
+    every = steps_between(s)
     never = (SNAPSHOTS * every + 1).astype(s.dtype)
     start = jnp.full((s.subtrees, *height.shape), jnp.inf, s.dtype)
     (state, arrival), logits = train.record(advance, (train.init(tx, params), start), observe, samples=SNAPSHOTS, every=every)
@@ -256,7 +257,7 @@ def judge_reverse(ds: xr.Dataset) -> list[jd.Check]:
     return _order_checks(ds, -1)
 
 
-def _cells(values: xr.DataArray) -> xr.DataArray:
+def unpadded(values: xr.DataArray) -> xr.DataArray:
     """One axis for all trees and heights, without the padding of trees that have fewer heights than others."""
     names = [d for d in values.dims if d != "seed"]
     flat = values.stack(cell=names)
@@ -274,16 +275,16 @@ def judge_time(ds: xr.Dataset) -> list[jd.Check]:
     measured, predicted = (t.isel(height=slice(1, None)) / t.isel(height=0) for t in (ds.measured_time, ds.predicted_time))
     return [
         jd.gate("share of pairs that arrive", ds.reached, at_least=0.98),
-        jd.mean_within("arrival over the prediction, every tree and height", _cells(ratio), over="seed", low=0.95, high=1.05),
+        jd.mean_within("arrival over the prediction, every tree and height", unpadded(ratio), over="seed", low=0.95, high=1.05),
         jd.mean_within(
-            "arrival over that at H = 1, less the prediction", _cells(measured - predicted), over="seed", low=-0.02, high=0.02
+            "arrival over that at H = 1, less the prediction", unpadded(measured - predicted), over="seed", low=-0.02, high=0.02
         ),
         jd.within("arrival over the prediction, mean over heights of every run", ratio.mean("height"), 0.94, 1.06),
     ]
 
 
 def _relabelled(ds: xr.Dataset) -> xr.Dataset:
-    """100 random relabellings of a subtree's tokens, drawn anew for each seed (else their remainder is common to all)."""
+    """100 random relabellings of a subtree's tokens, others for each seed (else their remainder is common to all)."""
     size = ds.sizes["token"]
     height = trees.cla_heights(size.bit_length() - 1)
 
@@ -301,25 +302,10 @@ def _exchanged(ds: xr.Dataset) -> xr.Dataset:
     return ds.isel(latents=slice(None, None, -1)).assign_coords(latents=ds.latents.values)
 
 
-def _prediction_exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """Predictions with and without latents exchanged."""
-    return ds.assign(predicted_time=_exchanged(ds).predicted_time)
-
-
-def _one_time(ds: xr.Dataset) -> xr.Dataset:
-    """One arrival for all heights, trees and polarities: the mean of the predictions."""
-    return ds.assign(predicted_time=ds.predicted_time.mean() + 0 * ds.predicted_time)
-
-
-def _one_delay(ds: xr.Dataset) -> xr.Dataset:
-    """One arrival for all heights of a kind of tree."""
-    return ds.assign(predicted_time=ds.predicted_time.mean("height") + 0 * ds.predicted_time)
-
-
-def _first_exchanged(ds: xr.Dataset) -> xr.Dataset:
+def _first_exchanged(ds: xr.Dataset) -> xr.DataArray:
     """Arrivals at H = 1 and at H = 2 exchanged."""
     order = [1, 0, *range(2, ds.sizes["height"])]
-    return ds.assign(measured_time=ds.measured_time.copy(data=ds.measured_time.isel(height=order).values))
+    return ds.measured_time.copy(data=ds.measured_time.isel(height=order).values)
 
 
 def _over(values: xr.DataArray, dim: str) -> xr.DataArray:
@@ -429,14 +415,14 @@ CLAIMS = (
         bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
         judge=judge_time,
         controls={
-            "arrivals at H = 1 and 2 exchanged": _first_exchanged,
+            "arrivals at H = 1 and 2 exchanged": jd.swap(measured_time=_first_exchanged),
             "logits no faster than the lower layer": {"ratio": 1.0, "lr": 1 / 16, "spacing": 3.0, "rho": 0.7, "depth": 5},
         },
         rivals={
             "nodes of slope one, not one half": jd.scaled(predicted_time=0.5),
-            "one arrival for all heights and trees": _one_time,
-            "one arrival for all heights of a tree": _one_delay,
-            "predictions with and without latents exchanged": _prediction_exchanged,
+            "one arrival for all heights and trees": jd.swap(predicted_time=lambda ds: ds.predicted_time.mean()),
+            "one arrival for all heights of a tree": jd.swap(predicted_time=lambda ds: ds.predicted_time.mean("height")),
+            "predictions with and without latents exchanged": jd.swap(predicted_time=lambda ds: _exchanged(ds).predicted_time),
             "upper layers alike: the mean of U'U": jd.swap(predicted_time="mean_time"),
         },
         plot=plot_time,

@@ -1,7 +1,4 @@
-"""The judges of attention while a language model learns, on made-up entropies.
-
-Attention along training on a text: what a short run records.
-"""
+"""Attention along training on a text: what a short run records, and the judges on made-up entropies."""
 
 import jax
 import numpy as np
@@ -66,7 +63,7 @@ def test_judges_uphold_their_own_path_and_nothing_else(ds, claim):
 
 
 def test_attention_that_only_falls_has_no_return(ds):
-    falling = text.falling(ds)
+    falling = text.FALLING(ds)
     assert upheld(text.judge_dip, falling) and not upheld(text.judge_return, falling)
     assert np.all(falling.entropy.diff("record") <= 0)
 

@@ -1,7 +1,4 @@
-"""The judges of the hierarchical latent tree: they uphold the formulas and reject everything else.
-
-Settings of the latent trees.
-"""
+"""The judges of the hierarchical latent tree: they uphold the formulas and reject everything else."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +11,7 @@ from jaxdyn.theories.joma.hierarchy.hblt import Limit, Tokens, limit_trial, toke
 from tests.theories.joma.helpers import panels, upheld
 
 
-@pytest.mark.parametrize(("kind", "field"), [(Tokens, {"rho": 1.2}), (Tokens, {"samples": 100}), (Limit, {"depth": 12.0})])
+@pytest.mark.parametrize(("kind", "field"), [(Tokens, {"depth": 7.0}), (Tokens, {"samples": 100}), (Limit, {"depth": 12.0})])
 def test_settings_refuse_what_makes_no_sense(kind, field):
     with pytest.raises(jd.UsageError):
         kind(**field)

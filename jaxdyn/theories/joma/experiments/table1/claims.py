@@ -1,6 +1,6 @@
-"""Claims on Table 1: does training make hidden nodes follow the latent variables, or is the gain that of arbitrary labels?
+"""Table 1: does training make hidden nodes follow the latent variables, or is the gain that of arbitrary labels?
 
-All claims share the runs of ``experiments/table1/trial.py``: the trained network's scores, beside three baselines.
+The network is in ``model.py``; its training, which all claims share, and the three baselines of its scores are in ``trial.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEVEL = 0.95  # at which the intervals of all configurations hold together
 
 
 def _gain(ds: xr.Dataset, layer: int) -> xr.DataArray:
-    """Trained score less what it is compared with, of each run."""
+    """Trained score minus what it is compared with, of each run."""
     jd.need(ds, seed=5)
     return (ds.measured_score - ds.predicted_score).sel(layer=layer)
 
@@ -42,7 +42,7 @@ def judge_upper(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_labels(ds: xr.Dataset) -> list[jd.Check]:
-    """Gain at s = 1 of the tree's latents, less that of permuted latents."""
+    """Gain at s = 1 of the tree's latents, minus that of permuted latents."""
     return [jd.mean_within("s = 1: gain less that of permuted latents", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
 
 
@@ -75,33 +75,16 @@ def judge_start(ds: xr.Dataset) -> list[jd.Check]:
     """Before training the score at s = 0 is the published score of trained networks."""
     before = ds.predicted_score.sel(layer=0)
     jd.need(ds, seed=5)
-    less = before - reported(ds, 0)
-    return [jd.mean_within("s = 0: untrained score less the published one", less, over="seed", low=-0.05, high=0.05, level=LEVEL)]
+    excess = before - reported(ds, 0)
+    return [jd.mean_within("s = 0: untrained score less the published one", excess, over="seed", low=-0.05, high=0.05, level=LEVEL)]
 
 
-def permuted(ds: xr.Dataset) -> xr.Dataset:
-    """Permuted latents in place of the tree's."""
-    return ds.assign(measured_score=ds.permuted.isel(record=-1), predicted_score=ds.permuted.isel(record=0))
-
-
-def not_trained(ds: xr.Dataset) -> xr.Dataset:
-    """The network before training in place of the trained one."""
-    return ds.assign(measured_score=ds.score.isel(record=0, drop=True))
-
-
-def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
-    """Training leaves the score as it is: the baseline is the trained score."""
-    return ds.assign(predicted_score=ds.measured_score + 0 * ds.predicted_score)
-
-
-def permuted_alone(ds: xr.Dataset) -> xr.Dataset:
-    """Latents without meaning: gain of permuted latents in place of that of the tree's."""
-    return ds.assign(measured_score=ds.predicted_score)
-
-
-def other_tree(ds: xr.Dataset) -> xr.Dataset:
-    """The latents of s = 1 in place of those of s = 0, each against its own layer's nodes."""
-    return ds.assign(predicted_score=ds.predicted_score.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
+# Permuted latents in place of the tree's.
+PERMUTED = jd.swap(measured_score=lambda ds: ds.permuted.isel(record=-1), predicted_score=lambda ds: ds.permuted.isel(record=0))
+NOT_TRAINED = jd.swap(measured_score=lambda ds: ds.score.isel(record=0))
+NOTHING_MOVES = jd.swap(predicted_score="measured_score")  # the baseline is the trained score
+# The latents of s = 1 in place of those of s = 0, each against its own layer's nodes.
+OTHER_TREE = jd.swap(predicted_score=lambda ds: ds.predicted_score.isel(layer=slice(None, None, -1)).assign_coords(layer=ds.layer))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -138,8 +121,8 @@ STUDY = jd.Study(
     r"runs, bands their central 90%.",
 )
 
-NO_TRAINING = {"no training": not_trained}
-STILL = {"nothing moves: the score is that before training": nothing_moves}
+NO_TRAINING = {"no training": NOT_TRAINED}
+STILL = {"nothing moves: the score is that before training": NOTHING_MOVES}
 
 CLAIMS = (
     STUDY.claim(
@@ -161,7 +144,7 @@ CLAIMS = (
         form="labels",
         expected="measured",
         found={"s = 1: gain less that of permuted latents": (-0.0414, 0.033)},
-        controls={"permuted latents": permuted_alone},
+        controls={"permuted latents": jd.swap(measured_score="predicted_score")},
         rivals=STILL,
     ),
     STUDY.claim(
@@ -184,7 +167,7 @@ CLAIMS = (
         r"20 classes, or the paper's twelve configurations.)",
         judge=judge_start,
         form="untrained",
-        controls={"permuted latents": permuted},
-        rivals={"latents of the upper layer": other_tree},
+        controls={"permuted latents": PERMUTED},
+        rivals={"latents of the upper layer": OTHER_TREE},
     ),
 )

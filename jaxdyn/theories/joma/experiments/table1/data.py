@@ -18,7 +18,7 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["LENGTH", "PAD", "Layers", "activity", "draw", "longest", "refuse", "sequences", "subsets"]
+__all__ = ["LENGTH", "PAD", "Layers", "activity", "longest", "refuse", "sample_layers", "sequences", "subsets"]
 
 PAD = 99  # the last of 100 symbols; the others are tokens
 LENGTH = 30
@@ -38,7 +38,7 @@ def longest(latents: tuple[int, int], members: int) -> int:
 
 
 def refuse(classes: int, latents: tuple[int, int], members: int) -> None:
-    """Refuse sizes that the generator cannot draw.
+    """Refuse sizes for which there are no such sets or sequences.
 
     Raises:
         UsageError: too few variables below for so many different sets, or sequences that may not fit into 30 positions (the
@@ -73,7 +73,7 @@ def subsets(key: PRNGKeyArray, count: int, n: int, k: int) -> Bool[Array, "count
     return member
 
 
-def draw(key: PRNGKeyArray, classes: int, latents: tuple[int, int], members: int) -> Layers:
+def sample_layers(key: PRNGKeyArray, classes: int, latents: tuple[int, int], members: int) -> Layers:
     """Latent variables and classes; within a layer all sets differ.
 
     Raises:

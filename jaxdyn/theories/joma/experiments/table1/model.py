@@ -1,13 +1,13 @@
 r"""The network of Table 1, computed where its positions differ.
 
 The network is ``nn.tree_network``: three post-norm blocks without positions under a causal mask that does not hide the padding. So
-positions of the padding attend to padding alone and are all equal: of those that precede every token, one is kept, and counts
+positions of the padding attend to padding alone and are all equal: of those that precede every token, one is computed, and counts
 m times as a key,
 
 .. math:: b_{ij} \propto m_j\, e^{q_i \cdot k_j / \sqrt d}, \qquad m_0 = L - n + 1, \quad m_{j>0} = 1,
 
 which is exact. Only the last position is read: the top block computes queries and MLP there alone.
-Source: arXiv:2310.00535, Table 1. Letters: C sequences of L symbols, n of them kept, d width, u hidden nodes of an MLP.
+Source: arXiv:2310.00535, Table 1. Letters: C sequences of L symbols, n of them computed, d width, u hidden nodes of an MLP.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from jaxtyping import Array, Float, Int, PyTree
 from jaxdyn import nn
 from jaxdyn.linalg import dense
 
-__all__ = ["apply", "kept"]
+__all__ = ["apply", "positions"]
 
 EPSILON = 1e-5  # of nn.tree_network's layer norm
 
 
-def kept(length: int, longest: int) -> int:
-    """Number of positions to keep if no sequence has more than ``longest`` tokens: these, and one of padding."""
+def positions(length: int, longest: int) -> int:
+    """Number of positions to compute if no sequence has more than ``longest`` tokens: these, and one of padding."""
     return min(length, longest + 1)
 
 

@@ -25,12 +25,12 @@ __all__ = ["score", "scores"]
 def score(nodes: Float[Array, "C u"], active: Bool[Array, "C N"], counts: Int[Array, " C"]) -> Float[Array, ""]:
     """Mean over active latents of the best node's correlation."""
     share = counts.astype(nodes.dtype)[:, None] / jnp.sum(counts).astype(nodes.dtype)
-    drawn = share > 0
-    low, high = jnp.min(jnp.where(drawn, nodes, jnp.inf), 0), jnp.max(jnp.where(drawn, nodes, -jnp.inf), 0)
+    sampled = share > 0
+    low, high = jnp.min(jnp.where(sampled, nodes, jnp.inf), 0), jnp.max(jnp.where(sampled, nodes, -jnp.inf), 0)
     moves = high - low > 64 * jnp.finfo(nodes.dtype).eps * jnp.maximum(
         jnp.abs(low), jnp.abs(high)
     )  # else it varies by rounding alone
-    a, ever = active.astype(nodes.dtype), jnp.any(active & drawn, 0)
+    a, ever = active.astype(nodes.dtype), jnp.any(active & sampled, 0)
     a, h = (x - jnp.sum(share * x, 0) for x in (a, nodes))
     size = jnp.sqrt(jnp.sum(share * jnp.square(a), 0))[:, None] * jnp.sqrt(jnp.sum(share * jnp.square(h), 0))
     rho = jnp.where((size > 0) & moves, (share * a).T @ h / jnp.where(size > 0, size, 1), 0)

@@ -1,13 +1,13 @@
 r"""How the network of Table 1 is trained: Adam with coupled L2 decay on the cross-entropy of the classes, and what is recorded.
 
-A batch is a draw of B classes. There is one sequence per class, so its mean loss is that of the C sequences, weighted by how often
-each was drawn,
+A batch is a sample of B classes. There is one sequence per class, so its mean loss is that of the C sequences, weighted by how
+often each is in the sample,
 
 .. math:: \frac1B \sum_{b} \ell_{y_b} = \sum_c \frac{n_c}{B}\, \ell_c,
 
 the same gradient for less work. Source: arXiv:2310.00535, Table 1: width 1024, 400 hidden nodes, B = 128, decay 1e-4, 10 000 steps,
 5 seeds; rate 1e-5 in the published command, 1e-4 in the published table's script. Letters as in
- ``table1_data.py`` and ``table1_model.py``.
+``data.py`` and ``model.py``.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ __all__ = [
     "Problem",
     "Table1",
     "cross_entropy",
-    "draw_counts",
-    "kept",
     "network",
     "optimizer",
     "plain_loss",
+    "positions",
     "problem",
+    "sample_counts",
     "scores",
     "start",
     "trained",
@@ -67,22 +67,19 @@ class Table1:
         dtype: of the network.
     """
 
-    lr: jd.Swept = 1e-4
-    decay: jd.Swept = 1e-4
-    every: jd.Swept = 30.0
+    lr: jd.Swept = jd.field(1e-4, at_least=0)
+    decay: jd.Swept = jd.field(1e-4, at_least=0)
+    every: jd.Swept = jd.field(30.0, at_least=1)
     classes: int = 20
     members: int = 2
     latents: tuple[int, int] = (10, 20)
-    width: int = 128
-    batch: int = 128
-    samples: int = 5
+    width: int = jd.field(128, at_least=1)
+    batch: int = jd.field(128, at_least=1)
+    samples: int = jd.field(5, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("lr", "decay"):
-            jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or positive", name)
-        for name in ("every", "width", "batch", "samples"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        """Refuse records between steps, and sizes for which there are no data."""
         jd.require(self, self.every == round(self.every), "every is a whole number of steps", "every")
         data.refuse(self.classes, self.latents, self.members)
 
@@ -91,7 +88,7 @@ FULL = jd.grid(Table1, width=SIZES["width"], samples=SIZES["samples"], every=SIZ
 
 
 class Problem(NamedTuple):
-    """What is drawn once per seed: sequence and latents of each class, the samples of the scores and their permutations."""
+    """What is sampled once per seed: sequence and latents of each class, the samples of the scores and their permutations."""
 
     tokens: Int[Array, "C L"]
     active: Bool[Array, "s C N"]  # padded with latents that are never active, which no score counts
@@ -104,7 +101,7 @@ def network(s: Table1) -> nn.Network:
     return nn.network(nn.tree_network(data.PAD + 1, s.classes, width=s.width, dtype=s.dtype))
 
 
-def draw_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
+def sample_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
     """Number of draws of each class, among ``size`` uniform draws."""
     labels = jax.random.randint(key, (size,), 0, classes, jnp.int32)
     return jnp.sum(labels[:, None] == jnp.arange(classes, dtype=jnp.int32), 0, dtype=jnp.int32)
@@ -113,17 +110,17 @@ def draw_counts(key: PRNGKeyArray, size: int, classes: int) -> Int[Array, " C"]:
 def problem(s: Table1, key: PRNGKeyArray) -> Problem:
     """Latents, sequences, the samples of the score and its permutations."""
     k_draw, k_score, k_orders = jax.random.split(key, 3)
-    layers = data.draw(k_draw, s.classes, s.latents, s.members)
+    layers = data.sample_layers(k_draw, s.classes, s.latents, s.members)
     places = jax.random.uniform(k_orders, (ORDERS, s.classes), jnp.float32)
     orders = jnp.argsort(jnp.concatenate([jnp.zeros_like(places[:1]), places]), 1).astype(jnp.int32)
     widest = max(s.latents)
     active = jnp.stack([jnp.pad(a, ((0, 0), (0, widest - a.shape[1]))) for a in data.activity(layers)])
-    return Problem(data.sequences(layers), active, draw_counts(k_score, DRAWN, s.classes), orders)
+    return Problem(data.sequences(layers), active, sample_counts(k_score, DRAWN, s.classes), orders)
 
 
-def kept(s: Table1) -> int:
-    """Number of positions that the reduced network keeps."""
-    return model.kept(data.LENGTH, data.longest(s.latents, s.members))
+def positions(s: Table1) -> int:
+    """Number of positions that the reduced network computes."""
+    return model.positions(data.LENGTH, data.longest(s.latents, s.members))
 
 
 def start(s: Table1, key: PRNGKeyArray) -> PyTree:
@@ -174,11 +171,11 @@ def scores(params: PyTree, p: Problem, n: int) -> dict[str, Float[Array, " s"]]:
 def trained(s: Table1, key: PRNGKeyArray) -> tuple[train.State, dict[str, Array]]:
     """Train a network; its last state, and :func:`scores` along training."""
     k_problem, k_start, k_batch = jax.random.split(key, 3)
-    p, n = problem(s, k_problem), kept(s)
+    p, n = problem(s, k_problem), positions(s)
     tx = optimizer(s.lr, s.decay)
 
     def counts(step: Int[Array, ""]) -> Int[Array, " C"]:
-        return draw_counts(jax.random.fold_in(k_batch, step), s.batch, s.classes)
+        return sample_counts(jax.random.fold_in(k_batch, step), s.batch, s.classes)
 
     step = train.make_step(lambda w, c: weighted_loss(w, c, p.tokens, n), tx, counts)
     every = jnp.round(s.every).astype(jnp.int32)

@@ -35,14 +35,14 @@ def test_judges_tell_gain_from_none():
     by = {form: ds.sel(form=form) for form in FORMS}
     assert upheld(claims.judge_upper, by["untrained"]) and not upheld(claims.judge_upper, by["labels"])
     assert not upheld(claims.judge_upper, made_up(gain=0.0).sel(form="untrained"))
-    assert not upheld(claims.judge_upper, claims.permuted(made_up(gain=0.1).sel(form="untrained")))
+    assert not upheld(claims.judge_upper, claims.PERMUTED(made_up(gain=0.1).sel(form="untrained")))
     assert not upheld(claims.judge_labels, by["labels"]) and upheld(claims.judge_labels, made_up(gain=0.1).sel(form="labels"))
     assert not upheld(claims.judge_lower, by["untrained"]) and upheld(claims.judge_lower, by["permuted"])
-    assert not upheld(claims.judge_upper, claims.nothing_moves(by["untrained"]))
-    assert not upheld(claims.judge_upper, claims.not_trained(by["untrained"]))
+    assert not upheld(claims.judge_upper, claims.NOTHING_MOVES(by["untrained"]))
+    assert not upheld(claims.judge_upper, claims.NOT_TRAINED(by["untrained"]))
     assert upheld(claims.judge_start, by["untrained"])
-    assert not upheld(claims.judge_start, claims.permuted(by["untrained"]))
-    assert not upheld(claims.judge_start, claims.other_tree(by["untrained"]))
+    assert not upheld(claims.judge_start, claims.PERMUTED(by["untrained"]))
+    assert not upheld(claims.judge_start, claims.OTHER_TREE(by["untrained"]))
 
 
 def test_judges_do_not_decide_on_what_they_cannot():

@@ -9,7 +9,7 @@ from jaxdyn.theories.joma.experiments.table1 import data
 
 @pytest.mark.parametrize(("classes", "members", "latents"), [(20, 2, (10, 20)), (30, 3, (20, 30)), (3, 1, (3, 3)), (6, 2, (4, 6))])
 def test_sequences_are_the_unions_of_their_sets(classes, members, latents):
-    layers = jax.jit(data.draw, static_argnums=(1, 2, 3))(jax.random.key(3), classes, latents, members)
+    layers = jax.jit(data.sample_layers, static_argnums=(1, 2, 3))(jax.random.key(3), classes, latents, members)
     top, mid, low = ([set(np.flatnonzero(row).tolist()) for row in np.asarray(layer)] for layer in layers)
     for sets, count in ((top, classes), (mid, latents[1]), (low, latents[0])):
         assert len(sets) == count == len({frozenset(s) for s in sets})

@@ -33,7 +33,7 @@ def test_reduced_network_is_the_whole_one(run, x64):
     p, params, net = run
     logits, seen = jax.jit(lambda w: net.apply(w, p.tokens, observe=("hidden",)))(params)
     apply = jax.jit(model.apply, static_argnums=2)
-    found, nodes = apply(params, p.tokens, training.kept(TINY))
+    found, nodes = apply(params, p.tokens, training.positions(TINY))
     np.testing.assert_allclose(found, logits[:, -1], rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(nodes, jnp.max(seen["hidden"], 2)[:2], rtol=1e-11, atol=1e-12)
     everything, _ = apply(params, p.tokens, data.LENGTH)
@@ -45,7 +45,7 @@ def test_weighted_gradient_is_that_of_the_batch(run, x64):
     labels = jax.random.randint(jax.random.key(5), (128,), 0, TINY.classes, jnp.int32)
     counts = jnp.bincount(labels, length=TINY.classes)
     plain = jax.jit(jax.grad(lambda w: training.plain_loss(w, labels, p.tokens, net)))(params)
-    weighted = jax.jit(jax.grad(lambda w: training.weighted_loss(w, counts, p.tokens, training.kept(TINY))))(params)
+    weighted = jax.jit(jax.grad(lambda w: training.weighted_loss(w, counts, p.tokens, training.positions(TINY))))(params)
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(weighted), strict=True):
         np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-12)
 
@@ -53,7 +53,7 @@ def test_weighted_gradient_is_that_of_the_batch(run, x64):
 def test_counts_are_those_of_the_labels():
     key = jax.random.key(6)
     labels = np.asarray(jax.random.randint(key, (1280,), 0, 7, jnp.int32))
-    np.testing.assert_array_equal(training.draw_counts(key, 1280, 7), np.bincount(labels, minlength=7))
+    np.testing.assert_array_equal(training.sample_counts(key, 1280, 7), np.bincount(labels, minlength=7))
 
 
 def test_decay_is_coupled(x64):
@@ -86,9 +86,7 @@ def test_single_precision_stays():
 @pytest.mark.parametrize(
     "fields",
     [
-        {"lr": -1.0},
         {"every": 1.5},
-        {"samples": 0},
         {"members": 4},  # up to 64 tokens
         {"members": 0},
         {"latents": (2, 2), "members": 3},
