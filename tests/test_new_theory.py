@@ -1,0 +1,154 @@
+"""A new theory touches its own folder alone: an installed one appears everywhere, and no module outside names a theory."""
+
+import ast
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+import jaxdyn
+from jaxdyn import theories
+from jaxdyn.cli.main import main
+from jaxdyn.engine import library, registry
+from jaxdyn.maintain import documents
+from jaxdyn.report import atlas
+from tests.engine.conftest import TOYS
+
+PACKAGE = Path(jaxdyn.__file__).parent
+PAGE = """
+import jaxdyn as jd
+
+THEORY = jd.Theory(
+    title="Fresh decay",
+    about="Descent on a parabola decays by a fixed factor per step.",
+    papers=(jd.Paper("0000.00001", "On decay", "A. Author", "2026"),),
+    topics={"Descent": ("descent.toys",)},
+    shown=("freshly.decay",),
+)
+"""
+MAPS = """
+import jaxdyn as jd
+
+MAPS = (jd.StoredMap("freshly-rates", "Decay by rate", "freshly.decay", ("rate=.5:2", "lr=.01:.02"), "It holds everywhere.", 4, 1),)
+"""
+MARKED = "above\n<!-- table: generated -->\n<!-- end of table -->\nbelow\n"
+
+
+@pytest.fixture
+def freshly(tmp_path, monkeypatch):
+    """An installed distribution with one theory, named by an entry point; the package's own theories are out of sight."""
+    site = tmp_path / "site"
+    folder, info = site / "freshly", site / "freshly-1.0.dist-info"
+    (folder / "descent").mkdir(parents=True)
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: freshly\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[jaxdyn.claims]\nfreshly = freshly\n")
+    (folder / "__init__.py").write_text(PAGE)
+    (folder / "maps.py").write_text(MAPS)
+    text = TOYS.read_text().replace('"toy.', '"freshly.').replace('"solver.decay"', '"freshly.solved"')
+    (folder / "descent" / "toys.py").write_text(text)
+    monkeypatch.syspath_prepend(str(site))
+    monkeypatch.setattr(theories, "__path__", [])
+    monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("EQX_ON_ERROR", "nan")
+    monkeypatch.chdir(tmp_path)
+    importlib.invalidate_caches()
+    yield folder
+    for name in [name for name in sys.modules if name.split(".")[0] == "freshly"]:
+        del sys.modules[name]
+
+
+def store_map() -> None:
+    """Judge nothing, but store the map that the theory asks for."""
+    axes = [{"field": "rate", "low": 0.5, "high": 2.0, "log": False}, {"field": "lr", "low": 0.01, "high": 0.02, "log": False}]
+    cells = [
+        {"at": {"rate": rate, "lr": lr}, "verdict": "upheld", "inside": True, "assumed": {}, "checks": []}
+        for rate in (0.5, 2.0)
+        for lr in (0.01, 0.02)
+    ]
+    result = {"claim": "freshly.decay", "over": axes, "cells": cells, "edges": [], "border": None, "assumes": []}
+    (stored,) = library.maps()
+    atlas.write_map(stored, result | {"runs": 4, "programs": 1, "seconds": 1.0, "cpu_seconds": 1.0, "resumed": False})
+
+
+def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
+    store_map()
+    assert [file.name for file in freshly.glob("recorded/maps/*")] == ["freshly-rates.json"]
+
+    assert main(["list", "freshly"]) == 0
+    listed = capsys.readouterr().out
+    assert listed.startswith("freshly: Fresh decay (arXiv 0000.00001)\n") and str(freshly / "descent" / "toys.py") in listed
+    assert main(["show", "freshly.decay"]) == 0
+    assert "in the atlas: Decay by rate" in capsys.readouterr().out
+
+    assert main(["verify", "freshly.decay", "--workers", "1", "--out", "report"]) == 0
+    report = (tmp_path / "report" / "index.html").read_text()
+    for text in ("Fresh decay", "decays by a fixed factor", "On decay", 'id="map-freshly-rates"', 'data-figure="'):
+        assert text in report, text
+
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "findings.md").write_text("")
+    for page in (tmp_path / "README.md", docs / "studies.md"):
+        page.write_text(MARKED)
+    list(documents.renew(tmp_path, tmp_path / "report"))
+    assert "| `freshly` Fresh decay | [0000.00001](https://arxiv.org/abs/0000.00001) |" in (tmp_path / "README.md").read_text()
+    catalogue = (docs / "catalogue.md").read_text()
+    assert "**Fresh decay**" in catalogue and "- [On decay](https://arxiv.org/abs/0000.00001), A. Author, 2026" in catalogue
+    assert "## Decay by rate" in (docs / "atlas.md").read_text() and (docs / "figures" / "map.freshly-rates.svg").is_file()
+    assert "## `freshly.decay`" in (docs / "gallery.md").read_text() and (docs / "figures" / "freshly.decay.svg").is_file()
+    assert "`freshly.decay`" in (docs / "studies.md").read_text()
+
+
+def test_topics_of_an_installed_theory_are_in_the_catalogue(freshly):
+    assert {(e["theory_title"], e["topic"]) for e in registry.catalogue()} == {("Fresh decay", "descent.toys")}
+
+
+SHARED = {  # folders whose names mean something else to the libraries as well: words of English, an optimizer, a cache policy
+    *("collapse", "hyper", "margin", "memo", "mobile", "power", "sink", "stream"),
+    *("galore", "h2o"),
+}
+FOLDERS = sorted(page.parent.name for page in registry.THEORIES.glob("*/__init__.py"))
+OUTSIDE = sorted(
+    file
+    for ending in ("py", "html", "js", "tmpl")
+    for file in PACKAGE.rglob(f"*.{ending}")
+    if registry.THEORIES not in file.parents
+)
+IMPORT = re.compile(rf"\btheories(?:[./]| import )({'|'.join(FOLDERS)})\b")
+CLAIM = re.compile(rf"(?<![\w.])({'|'.join(FOLDERS)})\.\w+(?!\w*\()")  # of a claim or a topic: not a method that is called
+WORD = re.compile(rf"(?<![\w.</-])({'|'.join(sorted(set(FOLDERS) - SHARED))})(?![\w-])")
+
+
+def mentions(source: str) -> set[str]:
+    """Where a module names a theory: in an import, or in a string as a prefix or a word."""
+    strings = [n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant) and isinstance(n.value, str)]
+    imports = {match[0] for match in IMPORT.finditer(source)}
+    return imports | {match[0] for pattern in (CLAIM, WORD) for text in strings for match in pattern.finditer(text)}
+
+
+@pytest.mark.parametrize("file", OUTSIDE, ids=lambda file: file.relative_to(PACKAGE).as_posix())
+def test_no_module_outside_names_a_theory(file):
+    text = file.read_text()
+    assert mentions(text if file.suffix == ".py" else repr(text)) == set()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from jaxdyn.theories.{0} import model", {"theories.{0}"}),
+        ("import jaxdyn.theories.{0}.model", {"theories.{0}"}),
+        ("from jaxdyn.theories import {0}", {"theories import {0}"}),
+        ("SHOWN = '{0}.law'", {"{0}.law", "{0}"}),
+        ("ORDER = ('{0}',)", {"{0}"}),
+        ("def f():\n    '''As in ``{0}.law``.'''", {"{0}.law", "{0}"}),
+        ("'jaxdyn/theories/{0}/recorded'", {"theories/{0}"}),
+        ("html = '<{0}>x</{0}>'", set()),
+        ("ours.{0}.law(x)", set()),
+    ],
+)
+def test_mentions_are_found(source, found):
+    name = next(folder for folder in FOLDERS if folder not in SHARED)
+    assert mentions(source.format(name)) == {text.format(name) for text in found}
