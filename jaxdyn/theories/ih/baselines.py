@@ -1,9 +1,7 @@
-r"""Claim on what can be predicted of a Markov chain in context: the losses of four predictors, by sampling.
+r"""What can be predicted of a Markov chain in context: the losses of four predictors, by sampling; no network.
 
-Losses of the predictors that know nothing, counts of tokens, counts of pairs, or the chain, by sampling; no network.
-
-The mean entropy of a transition row from Dirichlet(1) is :math:`\sum_{j=2}^k 1/j` exactly; the last predictor's loss lies below it,
-because its rows are weighed by the stationary law.
+The predictors know nothing, counts of tokens, counts of pairs, or the chain. The mean entropy of a transition row from Dirichlet(1)
+is :math:`\sum_{j=2}^k 1/j` exactly; the last predictor's loss lies below it, because its rows are weighted by the stationary law.
 """
 
 from __future__ import annotations
@@ -28,16 +26,14 @@ __all__ = ["Baselines", "CLAIMS", "judge", "trial"]
 class Baselines:
     """Chains and sequences; ``sticky`` adds that much to the diagonal of every transition matrix, a breach of the Dirichlet law."""
 
-    sticky: jd.Swept = 0.0
+    sticky: jd.Swept = jd.field(0.0, at_least=0)
     tokens: int = 3
-    length: int = 100
-    count: int = 4000
+    length: int = jd.field(100, at_least=2)
+    count: int = jd.field(4000, at_least=2)
 
     def __post_init__(self) -> None:
         allowed = ", ".join(map(str, published.LOSSES))
         jd.require(self, self.tokens in published.LOSSES, f"tokens is one of {allowed}", "tokens")
-        jd.require(self, self.sticky >= 0, "sticky is at least 0", "sticky")
-        jd.require(self, self.length >= 2 and self.count >= 2, "length and count are at least 2", "length", "count")
 
 
 def trial(s: Baselines, key: PRNGKeyArray) -> jd.Observables:
@@ -76,17 +72,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def same(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: every predictor has the loss of the uniform one, and rows its entropy."""
-    uniform = ds.predicted_loss.isel(predictor=0, drop=True)
-    entropy = uniform.broadcast_like(ds.predicted_entropy).transpose(*ds.predicted_entropy.dims)
-    return ds.assign(
-        predicted_loss=uniform.broadcast_like(ds.predicted_loss).transpose(*ds.predicted_loss.dims), predicted_entropy=entropy
-    )
+# Every predictor has the loss of the uniform one, and rows its entropy.
+UNIFORM = jd.swap(
+    predicted_loss=lambda ds: ds.predicted_loss.isel(predictor=0),
+    predicted_entropy=lambda ds: ds.predicted_loss.isel(predictor=0, drop=True),
+)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """Losses by predictor, one panel a number of states."""
+    """Losses by predictor, one panel per number of states."""
     values = np.atleast_1d(ds.tokens.values)
     for ax, k in zip(np.atleast_1d(fig.subplots(1, len(values))), values, strict=True):
         part = ds.sel(tokens=k) if "tokens" in ds.dims else ds
@@ -105,7 +99,7 @@ STUDY = jd.Study(
     evidence="algebra",
     source="arXiv:2402.11004, section 2 (predictors); losses from an independent computation; the entropy is exact",
     plot=plot,
-    caption="Losses of four predictors on sequences of 100 tokens, one point a run of 4000 sequences, and the table's (bars).",
+    caption="Losses of four predictors on sequences of 100 tokens, one point per run of 4000 sequences, and the table's (bars).",
 )
 
 CLAIMS = (
@@ -119,6 +113,9 @@ CLAIMS = (
         bounds="derived",  # errors of sampling, here and in the table
         judge=judge,
         controls={"chains that stay where they are more often": {"sticky": 0.5}},
-        rivals={"nothing can be predicted": same, "the losses of the predictors exchanged": jd.rolled(predicted_loss="predictor")},
+        rivals={
+            "nothing can be predicted": UNIFORM,
+            "the losses of the predictors exchanged": jd.rolled(predicted_loss="predictor"),
+        },
     ),
 )

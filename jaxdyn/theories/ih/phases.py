@@ -1,12 +1,10 @@
-r"""Claims on how a network of two layers learns chains in context: a phase of counting tokens, then pairs by an induction head.
+r"""How a network of two layers learns Markov chains in context: first counts of tokens, then pairs, by an induction head.
 
-Training on sequences of Markov chains drawn anew at every step: what the network predicts along it, and where it looks.
-
-Observed on sequences that were not trained on, after every ``every`` steps: the cross-entropy of the next token; the divergence of
-the network's predictions from those by counts of tokens, by counts of pairs, and from the uniform one,
-:math:`D(q) = \mathrm{mean}\sum_j m_j \ln(m_j/q_j)`; the weight of the first layer on the token before the query's; and of the
-second layer on tokens that come right after one equal to the query's, at queries that have such a one. Means are over queries from
-position ``FIRST`` on.
+The network is trained on sequences of chains sampled anew at every step. Observed on other sequences, after every ``every``
+steps: the cross-entropy of the next token; the divergence of the network's predictions from those by counts of tokens, by
+counts of pairs, and from the uniform one, :math:`D(q) = \mathrm{mean}\sum_j m_j \ln(m_j/q_j)`; the weight of the first layer on
+the token before the query's; and of the second layer on tokens that come right after one equal to the query's, at queries that have
+such a one. Means are over queries from position ``FIRST`` on.
 """
 
 from __future__ import annotations
@@ -31,6 +29,7 @@ __all__ = ["CLAIMS", "FIRST", "Phases", "judge_circuit", "judge_excess", "judge_
 
 FIRST = 8
 HELD_OUT = 64  # sequences
+MEASURED = ("from_unigram", "from_bigram", "loss", "before", "induced")
 
 
 @jd.setting
@@ -45,25 +44,18 @@ class Phases:
     """
 
     chain: jd.Code = jd.code("dirichlet", "doubly_stochastic")
-    lr: jd.Swept = 0.03
+    lr: jd.Swept = jd.field(0.03, above=0)
     first: jd.Swept = 1.0
-    tokens: int = 3
-    length: int = 64
-    width: int = 16
-    batch: int = 16
-    every: int = 10
-    samples: int = 60
+    tokens: int = jd.field(3, at_least=2)
+    length: int = jd.field(64, above=FIRST)
+    width: int = jd.field(16, at_least=1)
+    batch: int = jd.field(16, at_least=1)
+    every: int = jd.field(10, at_least=1)
+    samples: int = jd.field(60, at_least=1)
     dtype: str = "float32"
 
-    def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.tokens >= 2, "tokens is at least 2", "tokens")
-        jd.require(self, self.length > FIRST, f"length is above {FIRST}", "length")
-        for name in ("width", "batch", "every", "samples"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
 
-
-def draw(s: Phases, key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
+def sample_rows(s: Phases, key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
     """Sequences one token longer than the context."""
 
     def one(key: PRNGKeyArray) -> Int[Array, " T1"]:
@@ -120,23 +112,25 @@ def floors(s: Phases, rows: Int[Array, "b T1"]) -> dict[str, Array]:
 
 def trial(s: Phases, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch, and what is observed along it."""
-    k_init, k_data, k_held = jax.random.split(key, 3)
-    rows = draw(s, k_held, HELD_OUT)
+    k_init, k_data, k_rows = jax.random.split(key, 3)
+    # sequences that are not trained on
+    rows = sample_rows(s, k_rows, HELD_OUT)
 
     def loss(params: model.Params, rows: Int[Array, "b T1"]) -> Float[Array, ""]:
         return jnp.mean(entropies(model.forward(params, rows[:, :-1], s.first)[0], rows[:, 1:]))
 
+    # training, on all its sequences sampled beforehand
     tx = optax.adam(s.lr)
-    drawn = jax.vmap(lambda i: draw(s, jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.every * s.samples))
+    drawn = jax.vmap(lambda i: sample_rows(s, jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.every * s.samples))
     step = train.make_step(loss, tx, lambda i: drawn[i])
     start = train.init(tx, model.init(k_init, s.tokens, s.length, s.width, s.dtype))
     last, curves = train.record(step, start, lambda t: observe(s, t.params, rows), samples=s.samples, every=s.every)
+    # the attention of the trained network on one sequence
     shown = model.forward(last.params, rows[:1, :-1], s.first)[1][:, 0]
-    measured = ("from_unigram", "from_bigram", "loss", "before", "induced")
     return jd.observables(
         predicted={},
-        measured={name: jd.named(curves[name], "step") for name in measured},
-        recorded={name: jd.named(curve, "step") for name, curve in curves.items() if name not in measured}
+        measured={name: jd.named(curves[name], "step") for name in MEASURED},
+        recorded={name: jd.named(curve, "step") for name, curve in curves.items() if name not in MEASURED}
         | floors(s, rows)
         | {
             "pattern": jd.named(shown, "layer query key"),
@@ -198,10 +192,8 @@ def judge_circuit(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves, and all is as at the start."""
-    names = [f"measured_{name}" for name in ("from_unigram", "from_bigram", "loss", "before", "induced")] + ["from_uniform"]
-    return ds.assign({n: ds[n].isel(step=0, drop=True).broadcast_like(ds[n]).transpose(*ds[n].dims) for n in names})
+# Nothing moves: all curves stay as at the start.
+STILL = jd.initial("step", *(f"measured_{name}" for name in MEASURED), "from_uniform")
 
 
 def plot_phases(ds: xr.Dataset, fig: Figure) -> None:
@@ -239,7 +231,7 @@ STUDY = jd.Study(
     paper_seeds=16,
     evidence="network",
     source="arXiv:2402.11004, sections 2 and 3; sizes, rate and bounds ours",
-    rivals={"nothing moves": still},
+    rivals={"nothing moves": STILL},
     plot=plot_phases,
     caption="Left: loss on held-out sequences along training, and those of both predictors (dashed: mean over runs). Right: "
     "divergence of the network's predictions from three predictors. Median and central 90% of the runs.",

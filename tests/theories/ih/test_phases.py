@@ -1,7 +1,4 @@
-"""The claims come out as expected, with all their controls and rivals.
-
-Short training: the loss falls, and what is observed is what it says, against loops.
-"""
+"""Short training, observations against loops, and the judges on made curves of which some are late."""
 
 import jax
 import numpy as np
@@ -11,7 +8,6 @@ from scipy.special import softmax
 
 import jaxdyn as jd
 from jaxdyn.data import chains
-from jaxdyn.errors import UsageError
 from jaxdyn.theories.ih import model, phases
 from jaxdyn.theories.ih.phases import FIRST, Phases, trial
 
@@ -45,12 +41,6 @@ def test_observations_by_loops(x64):
     expected = {"loss": losses, "from_unigram": from_unigram, "before": before, "induced": induced}
     for name, values in expected.items():
         np.testing.assert_allclose(seen[name], np.mean(values), rtol=1e-9)
-
-
-@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"tokens": 1}, {"length": 8}, {"batch": 0}, {"every": 0}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(UsageError, match="not allowed"):
-        Phases(**wrong)
 
 
 STEPS = 20
@@ -96,11 +86,5 @@ def test_if_half_of_the_runs_are_late_it_is_undecided_and_if_all_are_it_is_refut
 
 
 def test_nothing_moves_is_rejected_by_every_check_of_the_circuit():
-    assert passed(phases.judge_circuit(phases.still(made()))) == [False] * 2
-    assert passed(phases.judge_phases(phases.still(made())))[0] is False
-
-
-@pytest.mark.slow  # a verification judges the same runs
-def test_verdicts():
-    results = jd.verify_many(list(phases.CLAIMS))
-    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in phases.CLAIMS}
+    assert passed(phases.judge_circuit(phases.STILL(made()))) == [False] * 2
+    assert passed(phases.judge_phases(phases.STILL(made())))[0] is False
