@@ -39,7 +39,7 @@ def direction(p: Float[Array, " D"], data: Data) -> Float[Array, " D"]:
               c_{it} = \sum_s a_{it} a_{is} (\gamma_{it} - \gamma_{is})
 
     The naive form :math:`a \odot (\gamma - a\cdot\gamma)` is all rounding error once :math:`1 - a < 10^{-16}`. Here the products of
-    weights are taken in logarithms, less the largest one over all sequences, which the norm takes out.
+    weights are taken in logarithms, minus the largest one over all sequences, which cancels in the norm.
     """
     log_a = jax.nn.log_softmax(data.features @ p)
     gap = data.scores[:, :, None] - data.scores[:, None]

@@ -1,8 +1,7 @@
-r"""Claims that normalised gradient descent turns attention to the support vector machine of the optimal tokens.
+r"""Normalised gradient descent turns softmax attention to the largest margin between optimal and other tokens.
 
-Normalised gradient descent on random sequences beside the support vector machine of their optimal tokens.
-
-Vectors p are embedded in the features of matrices, where they have zeros, so that both share one program.
+Descent on random sequences is compared with the support vector machine of their optimal tokens. Vectors p are embedded in the
+features of matrices, where they have zeros, so that both share one program.
 """
 
 from __future__ import annotations
@@ -32,40 +31,41 @@ class Select:
         spread: half the width of the range of their scores around it.
         reversed: 1 makes another token of the first sequence the optimal one, of which the theory does not know.
         blended: 1 makes the optimal token of the first sequence the mean of the others, which no p can select.
-        sequences, shown, inputs, every, records: sizes; ``shown`` tokens a sequence.
+        sequences, shown, inputs, every, records: sizes; ``shown`` tokens per sequence.
     """
 
     weights: jd.Code = jd.code("vector", "matrix")
-    lr: jd.Swept = 0.1
+    lr: jd.Swept = jd.field(0.1, above=0)
     other: jd.Swept = 0.2
-    spread: jd.Swept = 0.0
+    spread: jd.Swept = jd.field(0.0, at_least=0)
     reversed: jd.Swept = 0.0
     blended: jd.Swept = 0.0
-    sequences: int = 4
-    shown: int = 5
-    inputs: int = 6
-    every: int = 320
-    records: int = 8
+    sequences: int = jd.field(4, at_least=1)
+    shown: int = jd.field(5, at_least=3)
+    inputs: int = jd.field(6, at_least=2)
+    every: int = jd.field(320, at_least=1)
+    records: int = jd.field(8, at_least=3)
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
         sequences.check(self)
-        jd.require(self, self.every >= 1 and self.records >= 3, "every >= 1, records >= 3", "every", "records")
 
 
 def distance(p: Float[Array, " D"], q: Float[Array, " D"]) -> Float[Array, ""]:
-    """One less the cosine, without cancellation."""
+    """1 - cosine, without cancellation."""
     return jnp.sum(jnp.square(p / jnp.linalg.norm(p) - q / jnp.linalg.norm(q))) / 2
 
 
 def trial(s: Select, key: PRNGKeyArray) -> jd.Observables:
-    """Directions along training, beside that of the largest margin."""
-    data, best = sequences.draw(s, key, s.weights == "matrix")
+    """Directions along training, compared with that of the largest margin."""
+    data, best = sequences.sample(s, key, s.weights == "matrix")
+    # the theory: the largest margin, if there is one
     solved = svm.largest_margin(svm.differences(data.features, best))
     target = jnp.nan_to_num(solved.p / jnp.linalg.norm(solved.p), nan=1.0)
+    # descent from zero
     start = jnp.zeros(s.inputs**2, jnp.float64)
     last, path = train.record(lambda p: model.step(p, data, s.lr), start, lambda p: p, samples=s.records, every=s.every)
     path = path[1:]
+    # what rivals and assumptions need
     size = jnp.linalg.norm(path, axis=1)
     mean = jnp.mean(svm.differences(data.features, best), 0)
     picked = jnp.mean(jnp.argmax(data.features @ last, -1) == best, dtype=jnp.float64)
@@ -139,7 +139,7 @@ STUDY = jd.Study(
     judge=judge,
     plot=plot,
     caption="1 - cosine between the weights and the direction of the largest margin against the norm of the weights, one line "
-    "a run; dashed: slope -2.",
+    "per run; dashed: slope -2.",
     rivals={
         "the direction of the first step": jd.swap(predicted_direction="first"),
         "the mean difference between optimal and other tokens": jd.swap(predicted_direction="mean"),

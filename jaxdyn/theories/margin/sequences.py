@@ -1,4 +1,4 @@
-"""Random sequences for the selection of tokens, and what may be asked of their sizes.
+"""Random sequences for the selection of tokens, and the checks of their settings.
 
 Tokens and queries are Gaussian. Each sequence has one optimal token, of score 1; the others have the score ``other``, or scores
 spread around it.
@@ -15,11 +15,11 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn.theories.margin import model
 
-__all__ = ["Sequences", "check", "draw"]
+__all__ = ["Sequences", "check", "sample"]
 
 
 class Sequences(Protocol):
-    """The fields of a setting that say how sequences are drawn."""
+    """The fields of a setting that say how sequences are sampled."""
 
     other: Any
     spread: Any
@@ -31,19 +31,17 @@ class Sequences(Protocol):
 
 
 def check(s: Any) -> None:
-    """Refuse what no sequences can be drawn from.
+    """Refuse scores that are above the optimal one, and switches between 0 and 1.
 
     Raises:
         UsageError: a field with a value that is not allowed.
     """
-    jd.require(s, 0 <= s.spread and s.other + s.spread < 1, "other + spread is below 1", "other", "spread")
+    jd.require(s, s.other + s.spread < 1, "other + spread is below 1", "other", "spread")
     for name in ("reversed", "blended"):
         jd.require(s, getattr(s, name) in (0, 1), f"{name} is 0 or 1", name)
-    jd.require(s, s.shown >= 3, "shown is at least 3", "shown")
-    jd.require(s, s.sequences >= 1 and s.inputs >= 2, "sequences >= 1, inputs >= 2", "sequences", "inputs")
 
 
-def draw(s: Sequences, key: PRNGKeyArray, matrix: bool | Bool[Array, ""]) -> tuple[model.Data, Int[Array, " n"]]:
+def sample(s: Sequences, key: PRNGKeyArray, matrix: bool | Bool[Array, ""]) -> tuple[model.Data, Int[Array, " n"]]:
     """Features (of a matrix, or of a vector in its first column) and scores, and the optimal tokens as the theory knows them."""
     k_x, k_z, k_best, k_score = jax.random.split(key, 4)
     n, t, d = s.sequences, s.shown, s.inputs

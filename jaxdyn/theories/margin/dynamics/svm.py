@@ -32,7 +32,7 @@ class Solved(NamedTuple):
 
 
 def differences(features: Float[Array, "n T D"], optimal: Int[Array, " n"]) -> Float[Array, "m D"]:
-    """Rows of A: the optimal token less every other one, n(T - 1) in all."""
+    """Rows of A: the optimal token minus every other one, n(T - 1) in all."""
     n, t, size = features.shape
     others = jnp.arange(t - 1) + (jnp.arange(t - 1) >= optimal[:, None])
     best = jnp.take_along_axis(features, optimal[:, None, None], 1)
