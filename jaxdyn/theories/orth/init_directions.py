@@ -1,4 +1,4 @@
-"""Claims on random directions: their mean absolute cosine, and the mean cosine of vectors with a common mean."""
+"""Random directions: their mean absolute cosine, and the mean cosine of vectors with a common mean."""
 
 from __future__ import annotations
 
@@ -33,13 +33,12 @@ class Directions:
     """
 
     common: jd.Swept = 0.0
-    dims: tuple[int, ...] = (64, 128, 256, 512)
-    vectors: int = 128
+    dims: tuple[int, ...] = jd.field((64, 128, 256, 512), at_least=2)
+    vectors: int = jd.field(128, at_least=2)
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        """Refuse fewer than two vectors or dimensions, and means whose formula overflows."""
-        jd.require(self, min(self.vectors, *self.dims) >= 2, "vectors and dims are at least 2", "vectors", "dims")
+        """Refuse means whose formula overflows."""
         jd.require(self, max(self.dims) * self.common**2 <= 190, "dims x common^2 is at most 190", "dims", "common")
 
 
@@ -50,13 +49,14 @@ def signed_mean(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
 
 
 def trial(s: Directions, key: PRNGKeyArray) -> jd.Observables:
-    """Mean |cos| and mean cosine of n random vectors of each dimension: the first entries of one draw."""
-    drawn = s.common + jax.random.normal(key, (s.vectors, max(s.dims)), s.dtype)
+    """Mean |cos| and mean cosine of n random vectors of each dimension: the first entries of one sample."""
+    # all vectors in the largest dimension
+    sample = s.common + jax.random.normal(key, (s.vectors, max(s.dims)), s.dtype)
 
+    # statistics of their first entries
     def measure(d: Float[Array, ""]) -> tuple[Float[Array, ""], ...]:
         """Of the first d entries; the others are zero, so that all dimensions share one program."""
-        kept = jnp.arange(max(s.dims)) < d
-        x = jnp.where(kept, drawn, 0)
+        x = jnp.where(jnp.arange(max(s.dims)) < d, sample, 0)
         return nn.mean_cosine(x), signed_mean(x), signed_mean(x - jnp.mean(x, 0)), nn.unit_gram_error(x)
 
     dims = jnp.asarray(s.dims, s.dtype)
@@ -81,11 +81,6 @@ def trial(s: Directions, key: PRNGKeyArray) -> jd.Observables:
 ABSOLUTE = 0.005  # by how much mean |cos| / formula may differ from 1
 GRAM = 0.01  # the same for the squared distance of the Gram matrix from I
 COMMON = 0.0125  # m |mean cosine / formula - 1|, twice the error of an m that is read off the mean cosine by its limit m^2
-
-
-def short(ds: xr.Dataset) -> xr.Dataset:
-    """A common mean that adds nothing to the length of a vector: the square of m for rho."""
-    return ds.assign(rho=ds.common**2 + 0 * ds.rho)
 
 
 def judge_absolute(ds: xr.Dataset) -> list[jd.Check]:
@@ -113,7 +108,7 @@ def judge_signed(ds: xr.Dataset) -> list[jd.Check]:
 def plot(name: str, label: str) -> Callable[[xr.Dataset, Figure], None]:
     """Measurement against formula over dimensions."""
 
-    def draw(ds: xr.Dataset, fig: Figure) -> None:
+    def panel(ds: xr.Dataset, fig: Figure) -> None:
         ax = fig.subplots()
         for i, value in enumerate(ds.common.values if "common" in ds.dims else [None]):
             one = ds if value is None else ds.sel(common=value)
@@ -123,7 +118,7 @@ def plot(name: str, label: str) -> Callable[[xr.Dataset, Figure], None]:
             ax.plot(one.dim, law, "--", color=plotting.COLORS["theory"], label=None if i else "formula")
         ax.set(xscale="log", yscale="log", xlabel="dimensions", ylabel=label)
 
-    return draw
+    return panel
 
 
 STUDY = jd.Study(
@@ -166,7 +161,10 @@ CLAIMS = (
         paper=jd.grid(Directions, common=[0.05, 0.1, 0.2, 0.3], dims=(64, 128, 256, 512, 768, 1024, 2048), vectors=256),
         judge=judge_signed,
         controls={"the mean removed": jd.swap(measured_signed="centred")},
-        rivals={"orthogonal in many dimensions": jd.swap(predicted_signed=0.0, rho=1e-3), "the length without the mean": short},
+        rivals={
+            "orthogonal in many dimensions": jd.swap(predicted_signed=0.0, rho=1e-3),
+            "the length without the mean": jd.swap(rho=lambda ds: ds.common**2),
+        },
         plot=plot("signed", "mean cosine"),
         caption=f"Mean cosine over pairs of random vectors against their dimension, for each common mean of the entries. {BANDS}",
     ),

@@ -91,7 +91,7 @@ def names(layers: int) -> tuple[str, ...]:
 
 
 def groups(net: nn.Network, params: PyTree, probed: Probe) -> tuple[Float[Array, "g n d"], Float[Array, ""]]:
-    """The groups of vectors, and the loss on the probed windows (nats a word), from one pass over them."""
+    """The groups of vectors, and the loss on the probed windows (nats per word), from one pass over them."""
     tokens = jnp.asarray(probed.tokens)
     out, observed = net.trunk(params, tokens, observe=("inputs",))
     inputs = observed["inputs"].reshape(net.shape.layers + 1, -1, net.shape.width)[:, probed.places]

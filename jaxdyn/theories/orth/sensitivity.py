@@ -1,6 +1,4 @@
-r"""The claim on JoMA's law where embeddings are not orthogonal.
-
-JoMA's law along the gradient flow of a block whose embeddings lie between an orthonormal frame and random columns.
+r"""JoMA's law where embeddings are not orthogonal, but lie between an orthonormal frame and random columns.
 
 .. math:: U = (1-\epsilon)\,Q + \epsilon\,G, \qquad
    \frac{d}{dt}\Bigl(z - \frac{r}{2\tau}\sum_k v_k^2\Bigr) = -\frac{r\,\eta_w}{\tau} \sum_k v_k \odot
@@ -44,17 +42,12 @@ class Mixture:
         horizon: training time.
     """
 
-    epsilon: jd.Swept = 0.0
-    floor: jd.Swept = 0.0
+    epsilon: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    floor: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
     attention: jd.Code = jd.code(*model.ATTENTIONS)
     phi: jd.Code = jd.code(*model.ACTIVATIONS)
     ratio: jd.Swept = 1.0
     horizon: jd.Swept = 0.7
-
-    def __post_init__(self) -> None:
-        """Refuse shares outside 0 to 1."""
-        shares = all(0 <= share <= 1 for share in (self.epsilon, self.floor))
-        jd.require(self, shares, "shares are from 0 to 1", "epsilon", "floor")
 
 
 def mixed(frame: Float[Array, "d n"], random: Float[Array, "d n"], epsilon: float | Float[Array, ""]) -> Float[Array, "d n"]:
@@ -68,6 +61,7 @@ def mixed(frame: Float[Array, "d n"], random: Float[Array, "d n"], epsilon: floa
 
 def trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     """Both sides of the law along the gradient flow of the loss, and the mean |cos| over all pairs of embeddings."""
+    # the block, with embeddings that are not orthogonal
     k_build, k_random = jax.random.split(key)
     whole = {"queries": np.float64(1), "nodes": np.float64(2)}
     one = one_block.OneBlock(attention=s.attention, phi=s.phi, ratio=s.ratio, horizon=s.horizon, **whole)
@@ -76,6 +70,7 @@ def trial(s: Mixture, key: PRNGKeyArray) -> jd.Observables:
     random = jax.random.normal(k_random, (2, *frame.shape), frame.dtype) / frame.shape[0] ** 0.5
     u = mixed(mixed(frame, random[0], s.floor), random[1], s.epsilon)
     block = block._replace(tokens=u[:, : one.tokens], queries=u[:, one.tokens :])
+    # its flow, and both sides of the law
     ts = jnp.linspace(0.0, s.horizon, one_block.SAMPLES + 1, dtype=jnp.float64)
     arguments = (block, batch, 0.0)
     solution = flow.gradient_flow(model.squared_loss, params, ts, *arguments, rate=one_block.rates(one), max_steps=1024)
@@ -98,9 +93,9 @@ def residual(ds: xr.Dataset) -> xr.DataArray:
     return abs(ds.measured_flow - ds.predicted_flow).max(axes) / abs(ds.measured_flow).max(axes)
 
 
-def typical(values: xr.DataArray, *kept: str) -> xr.DataArray:
-    """Geometric mean over everything but the share of random columns, and the axes ``kept``."""
-    return np.exp(np.log(values).mean([d for d in values.dims if d not in ("epsilon", *kept)]))
+def typical(values: xr.DataArray, *axes: str) -> xr.DataArray:
+    """Geometric mean over everything but the share of random columns, and these axes."""
+    return np.exp(np.log(values).mean([d for d in values.dims if d not in ("epsilon", *axes)]))
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -119,12 +114,6 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
         jd.mean_within("ln of the residual's growth from one epsilon to the next", growth, over="seed", low=np.log(1.1)),
         jd.mean_within("order of the residual in the mean |cos|", order, over="seed", low=0.85, high=1.15),
     ]
-
-
-def nothing_moves(ds: xr.Dataset) -> xr.Dataset:
-    """The logits keep their start."""
-    start = ds.predicted_flow.isel(time=0, drop=True) + 0 * ds.predicted_flow
-    return ds.assign(predicted_flow=start.transpose(*ds.predicted_flow.dims))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -165,7 +154,7 @@ CLAIMS = (
             "columns never orthogonal": {"floor": 0.1},
             "softmax with the law of exp": {"attention": "softmax"},
         },
-        rivals={"nothing moves": nothing_moves},
+        rivals={"nothing moves": jd.initial("time", "predicted_flow")},
         plot=plot,
         caption=r"Largest difference of the two sides of the law along the flow, relative to the logits' side, against the mean "
         r"absolute cosine over pairs of embeddings (geometric mean over runs, one value for each $\epsilon > 0$). Line and band: "

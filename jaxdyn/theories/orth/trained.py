@@ -1,8 +1,8 @@
-"""Claims on language models: how orthogonal their embeddings, what their MLPs write, and their residual streams are.
+"""Trained language models: how orthogonal their embeddings, what their MLPs write, and their residual streams are.
 
-The weights of a pre-norm network with rotary positions, like Pythia's, do not stay as near: ``orth.trained_rotary``.
-
-Train a language model on a text and record how orthogonal its vectors are. Groups of vectors as in ``model.py``.
+Groups of vectors are recorded along training on a text; they are those of ``model.py``, random directions those of
+``dynamics/directions.py``. The weights of a pre-norm network with rotary positions, like Pythia's, do not stay as near to random
+ones: ``orth.trained_rotary``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 SHARES = (1 / 16, 1 / 2)
 WEIGHTS = ("embedding", "written")  # groups of vectors that are weights, by the start of their names
-FORMS = ("weights", "all")  # which groups are predicted to be like random directions; of the others nothing: |cos| up to 1
+FORMS = ("weights", "all")  # which groups are predicted to be like random directions; of the others only |cos| <= 1
 NETWORKS = ("encoder", "rotary")
 
 
@@ -56,7 +56,7 @@ class Watched:
             like Pythia's (pre-norm, rotary positions, GELU, weights of standard deviation .02, no dropout).
         text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
         digest: contents of the file or folder, filled in.
-        max_words: words of the vocabulary beside the unknown; 0 for all.
+        max_words: words of the vocabulary apart from the unknown; 0 for all.
         width: d, also the units of an MLP.
         layers: L.
         columns: texts read side by side.
@@ -72,11 +72,11 @@ class Watched:
     text: str = "topics"
     digest: str = ""
     max_words: int = 1000
-    width: int = 256
+    width: int = jd.field(256, at_least=32)
     layers: int = 2
     columns: int = 8
     length: int = 32
-    vectors: int = 256
+    vectors: int = jd.field(256, at_least=2)
     steps: int = 150
     every: int = 50
     dtype: str = "float32"
@@ -84,16 +84,14 @@ class Watched:
     def __post_init__(self) -> None:
         """Refuse unknown networks and more vectors than there are; note a file's contents."""
         jd.require(self, self.network in NETWORKS, f"network is one of {', '.join(NETWORKS)}", "network")
-        jd.require(self, self.width >= 32, "width is at least 32", "width")
-        few = 2 <= self.vectors <= self.width
-        jd.require(self, few, "vectors is from 2 to the width (rows of an MLP)", "vectors", "width")
+        jd.require(self, self.vectors <= self.width, "vectors is at most the width (rows of an MLP)", "vectors", "width")
         run = self.reading()
         self.shape(2)
         object.__setattr__(self, "digest", run.digest)
         model.probe(run.corpus().valid, self.length, self.vectors)
 
     def reading(self) -> reading.Reading:
-        """The run on the text: Adam that is never made anew, on JoMA's encoder."""
+        """The run on the text: Adam without restarts, on JoMA's encoder."""
         return reading.Reading(
             lr=self.lr,
             text=self.text,
@@ -129,7 +127,7 @@ class Watched:
 class Record(NamedTuple):
     """What is recorded of one state."""
 
-    loss: Float[Array, ""]  # of the windows that are probed, nats a word
+    loss: Float[Array, ""]  # of the windows that are probed, nats per word
     groups: model.Spread  # of each group of vectors, fields [g]
     narrow: Float[Array, " share"]  # mean |cos| of the embeddings projected on a share SHARES of all directions, at random
 
@@ -152,7 +150,7 @@ def recorded(s: Watched, key: PRNGKeyArray) -> Record:
 
 
 def trial(s: Watched, key: PRNGKeyArray) -> jd.Observables:
-    """Train a language model; the mean |cos| of each group of vectors at every record beside that of random directions."""
+    """Train a language model; the mean |cos| of each group of vectors at every record next to that of random directions."""
     record = recorded(s, key)
     d, n, axes = float(s.width), s.vectors, "step group"
     mean = record.groups.mean
@@ -226,26 +224,19 @@ def judge_start(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _in_place_of_embeddings(ds: xr.Dataset, cosine: xr.DataArray) -> xr.Dataset:
-    """These mean cosines where the embeddings' own are judged."""
-    moved = xr.where(ds.group == "embedding", cosine, ds.measured_cosine)
-    return ds.assign(measured_cosine=moved.transpose(*ds.measured_cosine.dims))
+def in_place_of_embeddings(cosine: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Other mean cosines where the embeddings' own are judged."""
+    return jd.swap(measured_cosine=lambda ds: xr.where(ds.group == "embedding", cosine(ds), ds.measured_cosine))
 
 
 def narrowed(share: int) -> Callable[[xr.Dataset], xr.Dataset]:
     """The embeddings projected on a share of all directions (number of the axis), at random, in their place."""
-    return lambda ds: _in_place_of_embeddings(ds, ds["narrow"].isel(share=share, drop=True))
+    return in_place_of_embeddings(lambda ds: ds["narrow"].isel(share=share, drop=True))
 
 
-def streams(ds: xr.Dataset) -> xr.Dataset:
-    """The raw residual stream before the second block, where the embeddings are judged."""
-    return _in_place_of_embeddings(ds, ds.measured_cosine.sel(group="input 1", drop=True))
-
-
-def untouched(ds: xr.Dataset) -> xr.Dataset:
-    """Training moves nothing."""
-    start = ds.measured_cosine.isel(step=0, drop=True) + 0 * ds.measured_cosine
-    return ds.assign(measured_cosine=start.transpose(*ds.measured_cosine.dims))
+UNTOUCHED = jd.initial("step", "measured_cosine")  # training moves nothing
+# The raw residual stream before the second block.
+STREAMS = in_place_of_embeddings(lambda ds: ds.measured_cosine.sel(group="input 1", drop=True))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -313,8 +304,8 @@ TRAINED = STUDY.claim(
     "every record (widths 64 and 256, along 150 steps at small scale).",
     form="weights",
     judge=judge_weights,
-    controls=NARROW | {"the residual stream for the embeddings": streams},
-    rivals={"training moves nothing": untouched} | EXACT,
+    controls=NARROW | {"the residual stream for the embeddings": STREAMS},
+    rivals={"training moves nothing": UNTOUCHED} | EXACT,
 )
 CLAIMS = (
     TRAINED,

@@ -1,4 +1,4 @@
-"""Random vectors of the trial against NumPy."""
+"""Random vectors of the trial against NumPy; the judges on made-up sets."""
 
 import jax
 import jax.numpy as jnp
@@ -13,9 +13,9 @@ from jaxdyn.theories.orth import init_directions
 def test_random_trial_is_plain_numpy(x64):
     s = jd.grid(init_directions.Directions, dims=(8, 12), vectors=6, common=0.2).cells()[0]
     found = jax.jit(init_directions.trial)(s, jax.random.key(0))
-    drawn = 0.2 + np.asarray(jax.random.normal(jax.random.key(0), (6, 12), jnp.float64))
+    sample = 0.2 + np.asarray(jax.random.normal(jax.random.key(0), (6, 12), jnp.float64))
     for i, d in enumerate((8, 12)):
-        u = drawn[:, :d] / np.linalg.norm(drawn[:, :d], axis=1, keepdims=True)
+        u = sample[:, :d] / np.linalg.norm(sample[:, :d], axis=1, keepdims=True)
         pairs = (u @ u.T)[np.triu_indices(6, 1)]
         np.testing.assert_allclose(found.measured["signed"].value[i], pairs.mean(), rtol=1e-10)
         np.testing.assert_allclose(found.measured["absolute"].value[i], np.abs(pairs).mean(), rtol=1e-10)

@@ -1,7 +1,4 @@
-"""The judge of the mixture on made-up runs.
-
-Columns between orthonormal and random ones, and how the law moves there.
-"""
+"""Columns between orthonormal and random ones, and how the law moves there; the judge on made-up runs."""
 
 import jax
 import jax.numpy as jnp
@@ -39,11 +36,6 @@ def test_the_law_moves_by_the_gram_matrix_minus_the_identity(x64):
     inner = b @ (u.T @ u - np.eye(4)) + (u.T @ q)[:, 0]
     expected = -ratio * np.einsum("mk,n,nk,nm->m", v, p, g, inner)
     np.testing.assert_allclose(moved, expected, rtol=1e-10)
-
-
-def test_shares_are_from_0_to_1():
-    with pytest.raises(jd.UsageError, match="epsilon=1.5, floor=0.0 are not allowed: shares are from 0 to 1"):
-        sensitivity.Mixture(epsilon=1.5)
 
 
 def passed(checks):
