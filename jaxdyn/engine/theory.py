@@ -65,6 +65,11 @@ class Theory:
             return tuple(name for chapter in self.topics.values() for name in chapter)
         return tuple(self.topics)
 
+    @property
+    def chapters(self) -> Mapping[str, tuple[str, ...]]:
+        """Topics by the title of their chapter; empty where the topics stand in no chapters."""
+        return self.topics if isinstance(self.topics, Mapping) else {}
+
 
 @dataclasses.dataclass(frozen=True)
 class StoredMap:

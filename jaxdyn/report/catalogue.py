@@ -8,10 +8,11 @@ from typing import Any
 from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import EVIDENCE, provenance
-from jaxdyn.engine.registry import home
+from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
+from jaxdyn.report.chapters import by_chapter
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -19,16 +20,19 @@ MARKS = ("<!-- table:", "<!-- end of table -->")
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
-    """All claims by theory: statement, source, expected verdict, negative controls, and the fields that may be set.
+    """All claims by theory and chapter: statement, source, expected verdict, negative controls, and the fields that may be set.
 
-    Claims of a theory keep their order; theories come in the order of their first claim.
+    Claims of a chapter keep their order; theories come in the order of their first claim.
     """
     theories = list(dict.fromkeys(c.theory for c in claims))
     contents = [f"- [{t}](#{t}): {_count([c for c in claims if c.theory == t])}" for t in theories]
     intro = f"{_count(claims)}. This page is generated from the claims themselves; `jaxdyn list` prints the same."
     parts = ["# Catalogue of claims", intro, "\n".join(contents)]
     for theory in theories:
-        parts += [f"## {theory}", *_about(theory), *(_entry(c) for c in claims if c.theory == theory)]
+        parts += [f"## {theory}", *_about(theory)]
+        for chapter, group in by_chapter(library.theory(theory), ((topic(c), c) for c in claims if c.theory == theory)).items():
+            parts += [f"### {chapter}"] if chapter else []
+            parts += [_entry(c, level=4 if chapter else 3) for c in group]
     return "\n\n".join(parts) + "\n"
 
 
@@ -78,7 +82,7 @@ def _value(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _entry(claim: Claim) -> str:
+def _entry(claim: Claim, level: int) -> str:
     rows = field_table(claim.quick)
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
@@ -101,7 +105,7 @@ def _entry(claim: Claim) -> str:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
         lines.append(f"- Home: `{place}`")
-    return f"### `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)
+    return f"{'#' * level} `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)
 
 
 def with_table(readme: str, claims: Sequence[Claim]) -> str:

@@ -12,6 +12,11 @@ def test_topics_may_stand_in_chapters():
     assert chapters.topic_names == jd.Theory(title="A theory", topics=("a.b", "a.c", "d")).topic_names == ("a.b", "a.c", "d")
 
 
+def test_chapters_are_those_of_the_title_page():
+    assert jd.Theory(title="A theory", topics=("a", "b")).chapters == {}
+    assert jd.Theory(title="A theory", topics={"One": ("a",), "Two": ("b",)}).chapters == {"One": ("a",), "Two": ("b",)}
+
+
 def test_a_topic_listed_twice_is_refused():
     with pytest.raises(jd.UsageError, match="topics='b' is not allowed: A theory lists it twice"):
         jd.Theory(title="A theory", topics={"One": ("a", "b"), "Two": ("b",)})

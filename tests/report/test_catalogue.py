@@ -71,6 +71,17 @@ def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     assert "- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0)\n" in text
 
 
+def test_claims_stand_under_the_titles_of_their_chapters(monkeypatch):
+    common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
+    common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
+    claims = [jd.Claim(id=f"a.{name}", **common) for name in ("late", "early", "other")]
+    page = jd.Theory(title="A theory", topics={"Beginning": ("early",), "End": ("late",)})
+    monkeypatch.setattr(library, "theory", lambda prefix: page)
+    monkeypatch.setattr("jaxdyn.report.catalogue.topic", lambda claim: claim.id.split(".")[1])
+    headings = re.findall(r"^#+ .*$", catalogue(claims), re.M)[1:]
+    assert headings == ["## a", "### `a.other`", "### Beginning", "#### `a.early`", "### End", "#### `a.late`"]
+
+
 def test_a_theory_is_introduced_by_its_title_page():
     claim = next(iter(all_claims(theories={EXAMPLE}).values()))
     text, page = catalogue([claim]), library.theory(EXAMPLE)
