@@ -1,11 +1,9 @@
-r"""Claims on the answering layer: it learns to read the thought and the candidates in a fixed proportion, whatever the rates.
+r"""The answering layer learns to read the thought and the candidates in a fixed proportion, whatever the learning rates.
 
-The answering layer trained in its two full matrices: by gradient flow to t = 1e12, and by SGD with names drawn anew.
-
-"Measured" are the matrices' mean diagonals less their mean entries off it (adding a constant to all entries of a matrix only shifts
-all logits, so that nothing else can be seen of them): mu_A from the one that reads the thought, mu_R from the one that reads the
-token with both candidates. The flow is that of the loss averaged over names, by automatic differentiation. A rate k of the
-theory is rate/(n - 1).
+Its two full matrices are trained by gradient flow to t = 1e12, and by SGD with names sampled anew. Measured are the matrices' mean
+diagonals minus their mean entries off it (adding a constant to all entries of a matrix only shifts all logits, so that nothing else
+shows in them): mu_A from the one that reads the thought, mu_R from the one that reads the token with both candidates. The flow is
+that of the loss averaged over names, by automatic differentiation. A rate k of the theory is rate/(n - 1).
 """
 
 from __future__ import annotations
@@ -46,24 +44,22 @@ class Reply:
         rate_r: learning rate of the matrix that reads the candidates.
         lr: step size of SGD, times either rate; a divisor of 10.
         vertices: a prime.
-        batch: names drawn at a step of SGD.
+        batch: names per step of SGD.
     """
 
     label: jd.Code = jd.code("reachable", "unreachable")
-    inside: jd.Swept = 4.0
-    rate_a: jd.Swept = 1.0
-    rate_r: jd.Swept = 1.0
-    lr: jd.Swept = 0.5
-    vertices: int = 7
-    batch: int = 8
+    inside: jd.Swept = jd.field(4.0, at_least=2)
+    rate_a: jd.Swept = jd.field(1.0, above=0)
+    rate_r: jd.Swept = jd.field(1.0, above=0)
+    lr: jd.Swept = jd.field(0.5, above=0)
+    vertices: int = jd.field(7, above=4)
+    batch: int = jd.field(8, at_least=1)
     dtype: str = "float32"  # of SGD
 
     def __post_init__(self) -> None:
         n = self.vertices
-        jd.require(self, n > 4 and all(n % i for i in range(2, n)), "vertices is a prime above 4", "vertices")
-        jd.require(self, 2 <= self.inside <= n - 2, f"inside is from 2 to vertices - 2 = {n - 2}", "inside", "vertices")
-        for name in ("rate_a", "rate_r", "lr", "batch"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        jd.require(self, all(n % i for i in range(2, n)), "vertices is a prime", "vertices")
+        jd.require(self, self.inside <= n - 2, f"inside is at most vertices - 2 = {n - 2}", "inside", "vertices")
         jd.require(self, abs(SPAN / self.lr - round(SPAN / self.lr)) < 1e-6, f"lr divides {SPAN:g}", "lr")
 
 
@@ -77,7 +73,7 @@ def case(s: Reply, dtype: Any) -> tuple[Float[Array, " n"], Float[Array, " n"], 
 
 
 def read(m: model.Answer) -> Float[Array, " two"]:
-    """mu_A and mu_R: the mean diagonal less the mean entry off it."""
+    """mu_A and mu_R: the mean diagonal minus the mean entry off it."""
     numbers = [off_structure(part)[:2] for part in m]
     return jnp.stack([mu - nu for mu, nu in numbers])
 
@@ -104,7 +100,7 @@ def by_flow(s: Reply, ts: Float[Array, " T"]) -> tuple[Float[Array, "T two"], An
 
 
 def by_sgd(s: Reply, key: PRNGKeyArray) -> tuple[Float[Array, "record two"], Any]:
-    """mu_A and mu_R along SGD, with names drawn anew at every step."""
+    """mu_A and mu_R along SGD, with names sampled anew at every step."""
     n, parts = s.vertices, case(s, s.dtype)
 
     def orders(step: Any) -> Array:
@@ -120,15 +116,16 @@ def by_sgd(s: Reply, key: PRNGKeyArray) -> tuple[Float[Array, "record two"], Any
 
 
 def trial(s: Reply, key: PRNGKeyArray) -> jd.Observables:
-    """mu_A and mu_R along the flow and along SGD, beside the theory's path, leading terms and slopes."""
+    """mu_A and mu_R along the flow and along SGD, next to the theory's path, leading terms and slopes."""
+    # the theory
     ts = jnp.asarray(TIMES, jnp.float64)
     law = theory.Law(s.vertices, s.inside, s.rate_a / (s.vertices - 1), s.rate_r / (s.vertices - 1), s.label == "reachable")
-    path = theory.solve(law, ts)
+    path, leading = theory.solve(law, ts), theory.asymptote(law, ts)
+    # both trainings, and the slope over the last decade of the flow
     late, status = by_flow(s, ts)
     sgd, trained = by_sgd(s, key)
     moments = jnp.asarray([round(t / SPAN) for t in MOMENTS]), jnp.asarray([TIMES.index(t) for t in MOMENTS])
     slope = (late[-1] - late[-1 - EACH]) / jnp.log(10.0)
-    leading = theory.asymptote(law, ts)
     return jd.observables(
         predicted={
             "path": jd.named(path.ys, "time number"),
@@ -169,28 +166,26 @@ def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.mean_within("both numbers of SGD less the theory's, over 1 + their size", error, over="seed", low=-0.03, high=0.03)]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: both numbers stay zero, and grow, if at all, alike."""
-    zero = {name: xr.zeros_like(ds[name]) for name in ("predicted_path", "predicted_late", "predicted_sgd")}
-    return ds.assign(zero | {"predicted_ratio": xr.ones_like(ds.predicted_ratio)})
+def first_proportion(ds: xr.Dataset) -> xr.DataArray:
+    """mu_A over mu_R at the first time after the start, where the learning rates set it."""
+    first = ds.predicted_path.isel(time=1, drop=True)
+    return first.sel(number="mu_A", drop=True) / first.sel(number="mu_R", drop=True)
 
 
-def by_rates(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the proportion is that of the first step, which the learning rates set for good."""
-    first = (
-        (ds.predicted_path.sel(number="mu_A") / ds.predicted_path.sel(number="mu_R"))
-        .isel(time=1, drop=True)
-        .drop_vars("number", errors="ignore")
-    )
-    slow = ds.predicted_sgd.sel(number="mu_R", drop=True)
-    sgd = xr.concat([slow * first, slow], dim="number").assign_coords(number=ds.number)
-    return ds.assign(predicted_ratio=first.transpose(*ds.predicted_ratio.dims), predicted_sgd=sgd.transpose(*ds.predicted_sgd.dims))
+# Both numbers stay zero, and grow, if at all, alike.
+STILL = jd.swap(predicted_path=0.0, predicted_late=0.0, predicted_sgd=0.0, predicted_ratio=1.0)
+BY_RATES = jd.swap(
+    predicted_ratio=first_proportion,
+    predicted_sgd=lambda ds: (
+        ds.predicted_sgd.sel(number="mu_R", drop=True) * xr.where(ds.number == "mu_A", first_proportion(ds), 1)
+    ),
+)
 
 
 def exchanged(ds: xr.Dataset) -> xr.Dataset:
     """A control: both matrices exchanged."""
-    names = [n for n in ("measured_path", "measured_late", "measured_sgd")]
-    return ds.assign({n: ds[n].roll(number=1, roll_coords=False) for n in names} | {"measured_ratio": 1 / ds.measured_ratio})
+    turned = jd.rolled(measured_path="number", measured_late="number", measured_sgd="number")
+    return turned(ds).assign(measured_ratio=1 / ds.measured_ratio)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -221,7 +216,7 @@ STUDY = jd.Study(
     bounds="derived",  # the terms that the law leaves out, and the solver's tolerance
     source="arXiv:2509.23365, Theorem 3; the offsets of the leading terms are derived",
     plot=plot,
-    caption=r"Left: $\mu_A$ over $\mu_R$ along the flow of both matrices and by the two equations, one line a setting. Right: "
+    caption=r"Left: $\mu_A$ over $\mu_R$ along the flow of both matrices and by the two equations, one line per setting. Right: "
     r"$d\mu_A/d\mu_R$ over the last decade of time against $\sqrt K$.",
 )
 UNREACHABLE = {"the unreachable candidate is the label": {"label": "unreachable"}}
@@ -238,8 +233,8 @@ CLAIMS = (
         judge=judge,
         controls={**UNREACHABLE, "both matrices exchanged": exchanged},
         rivals={
-            "nothing moves": still,
-            "the learning rates set the proportion": by_rates,
+            "nothing moves": STILL,
+            "the learning rates set the proportion": BY_RATES,
             "the proportion is that of the numbers so far": jd.swap(predicted_ratio="now"),
         },
     ),
@@ -252,6 +247,6 @@ CLAIMS = (
         bounds=jd.looked(at="0:8", confirmed="7000:7008"),
         judge=judge_sgd,
         controls={"both matrices exchanged": exchanged},
-        rivals={"nothing moves": still, "the learning rates set the proportion": by_rates},
+        rivals={"nothing moves": STILL, "the learning rates set the proportion": BY_RATES},
     ),
 )

@@ -1,4 +1,4 @@
-"""Claims on what a trained layer does with a thought: it adds exactly the vertices that one more step reaches."""
+"""What a trained searching layer does with a thought: it adds exactly the vertices that one more step reaches."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ STUDY = jd.Study(
     source="arXiv:2509.23365, Theorem 2",
     plot=plot,
     caption="Share of new graphs and thoughts from which the next thought holds exactly the vertices within one more step, against "
-    r"$\mu$ after training; one point a run.",
+    r"$\mu$ after training; one point per run.",
 )
 SETUP = (
     "SGD with Coconut's loss on one graph, its vertices renamed at random in every example (10 vertices, embeddings in 16 "

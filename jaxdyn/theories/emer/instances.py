@@ -1,7 +1,7 @@
 r"""Small search problems: a superposed thought over K of n vertices, a random digraph, and the vertex to predict next.
 
-Vertices 0 to K - 1 are the thought's, each with weight :math:`1/\sqrt K`. Edges are random, but for four vertices outside, which
-have no, one, K - gap and K edges from the thought, so that every regime of the theorem is there:
+Vertices 0 to K - 1 are the thought's, each with weight :math:`1/\sqrt K`. Edges are random, except that four vertices outside
+have no, one, K - gap and K edges from the thought, so that every regime of the theorem occurs:
 
 ==========  =====================  ===========================================================
 target      edges from the thought  regime
@@ -24,7 +24,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from jaxdyn.theories.emer.model import relabel
 
-__all__ = ["TARGETS", "Instance", "draw", "random_digraph", "renamed"]
+__all__ = ["TARGETS", "Instance", "random_digraph", "renamed", "sample"]
 
 TARGETS = ("middle", "top", "low")
 LEAST_OUTSIDE = 4  # vertices whose edges from the thought are set
@@ -44,7 +44,7 @@ def random_digraph(key: PRNGKeyArray, n: int, density: Any, dtype: str = "float6
     return ((jax.random.uniform(key, (n, n), dtype) < density) & ~jnp.eye(n, dtype=bool)).astype(dtype)
 
 
-def draw(key: PRNGKeyArray, n: int, inside: Any, gap: Any, density: Any, target: Any, dtype: str = "float64") -> Instance:
+def sample(key: PRNGKeyArray, n: int, inside: Any, gap: Any, density: Any, target: Any, dtype: str = "float64") -> Instance:
     """An instance of n vertices; ``target`` is a switch between ``TARGETS``."""
     k_edges, k_rank = jax.random.split(key)
     edges, vertex = random_digraph(k_edges, n, density, dtype), jnp.arange(n)

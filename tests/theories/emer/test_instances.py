@@ -11,7 +11,7 @@ from jaxdyn.theories.emer import instances, model
 @pytest.mark.parametrize(("target", "place", "degree"), [("top", 5, 3), ("middle", 4, 2), ("low", 3, 1)])
 def test_degrees_and_targets(target, place, degree, x64):
     for seed in range(5):
-        case = instances.draw(jax.random.key(seed), 7, 3.0, 1.0, 0.4, jd.Code.of(target, instances.TARGETS))
+        case = instances.sample(jax.random.key(seed), 7, 3.0, 1.0, 0.4, jd.Code.of(target, instances.TARGETS))
         thought, edges = np.asarray(case.thought), np.asarray(case.edges)
         np.testing.assert_allclose(thought, [3**-0.5] * 3 + [0] * 4)
         assert set(np.unique(edges)) <= {0, 1} and not edges.diagonal().any()
@@ -21,7 +21,7 @@ def test_degrees_and_targets(target, place, degree, x64):
 
 
 def test_renamed_instances_are_the_same_graph(x64):
-    case = instances.draw(jax.random.key(1), 7, 3.0, 2.0, 0.4, jd.Code.of("top", instances.TARGETS))
+    case = instances.sample(jax.random.key(1), 7, 3.0, 2.0, 0.4, jd.Code.of("top", instances.TARGETS))
     order = np.asarray(model.relabellings(7))[10]
     other = instances.renamed(case, order)
     for v in range(7):

@@ -42,10 +42,10 @@ def test_relabellings_average_a_matrix_like_all_permutations(x64):
     assert (
         len(few) == 20 and few[0].tolist() == [0, 1, 2, 3, 4] and {tuple(sorted(row)) for row in few.tolist()} == {(0, 1, 2, 3, 4)}
     )
-    means = [np.mean([model.relabel(np.asarray(w), np.array(order)) for order in orders], 0) for orders in (few, _all(5))]
+    means = [np.mean([model.relabel(np.asarray(w), np.array(order)) for order in orders], 0) for orders in (few, permutations(5))]
     np.testing.assert_allclose(means[0], means[1], rtol=1e-12)
     np.testing.assert_allclose(model.relabel(np.arange(5), few[1]), few[1])
 
 
-def _all(n):
+def permutations(n):
     return list(itertools.permutations(range(n)))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.errors import UsageError
 from jaxdyn.theories.emer.search_sgd import SearchSgd, trial
 
 
@@ -21,7 +20,7 @@ def test_sgd_and_theory():
     assert float(end.measured_support.sel(train="diagonal").min()) == 1.0 > float(end.untrained.max())
 
 
-@pytest.mark.parametrize("wrong", [{"width": 9}, {"inside": 7.0}, {"gap": 3.0}, {"density": -1.0}, {"lr": 0.0}, {"batch": 0}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(UsageError, match="not allowed"):
+@pytest.mark.parametrize("wrong", [{"width": 9}, {"inside": 7.0}, {"gap": 3.0}, {"lr": 50.0}])
+def test_refused_settings(wrong):
+    with pytest.raises(jd.UsageError, match="not allowed"):
         SearchSgd(**wrong)

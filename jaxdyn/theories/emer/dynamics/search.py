@@ -113,7 +113,7 @@ def _differences(law: Law) -> tuple[Float[Array, "n two"], Bool[Array, " n"]]:
 
 
 def hull_gap(law: Law) -> Scalar:
-    r"""Largest angle between neighbouring differences :math:`(a_p - a_v, b_p - b_v)`, less :math:`\pi`.
+    r"""Largest angle between neighbouring differences :math:`(a_p - a_v, b_p - b_v)`, minus :math:`\pi`.
 
     It is below 0 where p is inside the hull, and above 0 where a line separates p from all vertices with other features.
     """
