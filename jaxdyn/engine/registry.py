@@ -212,7 +212,7 @@ def _theories_key() -> str:
 
 
 def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, Any]]:
-    """Entries from the user's cache, made and kept there if need be."""
+    """Entries from the user's cache, made and stored there if needed."""
     from jaxdyn.engine.cache import cache_dir
 
     file = cache_dir() / f"catalogue-{kind}-{key}.json"

@@ -99,7 +99,7 @@ def counts(result: Mapping[str, Any]) -> str:
 
 
 def provenance(content: Mapping[str, Any]) -> str:
-    """Its size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older ones know the clock's seconds alone."""
+    """A map's size, cost and date: ``1,200 runs, 80 s of processor time, 2026-11-23``; older maps have wall time alone."""
     result, date = content["map"], str(content["environment"].get("date") or "").split(" ")[0]
     cost = f", {duration(result['cpu_seconds'])} of processor time" if result.get("cpu_seconds") else ""
     clock = f" in {duration(result['seconds'])}" if result.get("seconds") and not cost else ""

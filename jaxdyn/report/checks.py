@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from jaxdyn.report.formatting import count, number, percent
 
-__all__ = ["CHECK", "GATE", "OPEN", "opponents", "shown", "teeth"]
+__all__ = ["CHECK", "GATE", "OPEN", "opponents", "row", "teeth"]
 
 # words and colours of the outcomes True, False, None; a gate that is not met refutes nothing, an open question has no failures
 CHECK = {True: ("✓ passed", "passed"), False: ("✕ failed", "failed"), None: ("? undecided", "undecided")}
@@ -18,7 +18,7 @@ GATE = {True: ("✓ met", "passed"), False: ("✕ not met", "undecided"), None: 
 OPEN = {True: ("within", "plain"), False: ("outside", "plain"), None: ("undecided", "plain")}
 
 
-def shown(check: Mapping[str, Any], words: Mapping[bool | None, tuple[str, str]] = CHECK) -> dict[str, Any]:
+def row(check: Mapping[str, Any], words: Mapping[bool | None, tuple[str, str]] = CHECK) -> dict[str, Any]:
     """One row of a table of checks."""
     passed = _passed(check)
     needed = check.get("needed") if passed is None else None
@@ -123,35 +123,35 @@ def opponents(outcomes: Sequence[Mapping[str, Any]], checks: Sequence[Mapping[st
     return [_opponent(outcome, {(c.get("name"), str(c.get("bound"))) for c in checks}) for outcome in outcomes]
 
 
-def _opponent(outcome: Mapping[str, Any], known: set[tuple[Any, str]]) -> dict[str, Any]:
+def _opponent(outcome: Mapping[str, Any], own: set[tuple[Any, str]]) -> dict[str, Any]:
     rejected, checks = bool(outcome.get("rejected")), outcome.get("checks") or []
-    seen = [c for c in checks if _passed(c) is False] if rejected else checks
-    rows = [shown(c) | ({"bound": ""} if (c.get("name"), str(c.get("bound"))) in known else {}) for c in seen]
+    listed = [c for c in checks if _passed(c) is False] if rejected else checks
+    rows = [row(c) | ({"bound": ""} if (c.get("name"), str(c.get("bound"))) in own else {}) for c in listed]
     name, reason = str(outcome.get("name", "")), str(outcome.get("reason") or "")
     return {"name": name, "rejected": rejected, "reason": reason, "checks": rows}
 
 
 def teeth(claim: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Which check rejects which control or rival: a table, or a sentence where it would be full; None where nothing was asked.
+    """Which check rejects which control or rival: a table, or a sentence where it would be full; None without opponents.
 
     A column without a mark is an opponent that nothing rejects, unless its runs themselves fail, as they should; a row without
     a mark is a check that rejects nothing.
     """
-    found = {str(name): [str(o) for o in rejected] for name, rejected in (claim.get("teeth") or {}).items()}
-    asked = [(kind, o) for kind, key in (("control", "controls"), ("rival", "rivals")) for o in claim.get(key) or []]
-    if not found or not asked:
+    rejections = {str(name): [str(o) for o in rejected] for name, rejected in (claim.get("teeth") or {}).items()}
+    outcomes = [(kind, o) for kind, key in (("control", "controls"), ("rival", "rivals")) for o in claim.get(key) or []]
+    if not rejections or not outcomes:
         return None
-    kinds = [kind for kind, _ in asked]
-    names = [str(o.get("name", "")) for _, o in asked]
-    marks = [[name in rejected for name in names] for rejected in found.values()]
+    kinds = [kind for kind, _ in outcomes]
+    names = [str(o.get("name", "")) for _, o in outcomes]
+    marks = [[name in rejected for name in names] for rejected in rejections.values()]
     if all(map(all, marks)):
         return {"sentence": _full(len(marks), kinds)}
-    bare = [not o.get("rejected") for _, o in asked]
+    bare = [not o.get("rejected") for _, o in outcomes]
     if len(marks) == len(names) == 1:
         return {"sentence": f"The check does not reject the {kinds[0]}." if bare[0] else ""}
     first = [at > 0 and kind != kinds[at - 1] for at, kind in enumerate(kinds)]
     columns = [{"name": n, "bare": b, "first": f} for n, b, f in zip(names, bare, first, strict=True)]
-    rows = [{"name": name, "bare": not rejected, "marks": m} for (name, rejected), m in zip(found.items(), marks, strict=True)]
+    rows = [{"name": name, "bare": not rejected, "marks": m} for (name, rejected), m in zip(rejections.items(), marks, strict=True)]
     return {"sentence": "", "columns": columns, "rows": rows}
 
 

@@ -57,7 +57,7 @@ def resolution_short(claim: Mapping[str, Any]) -> tuple[float | None, Markup]:
 
 
 def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
-    """All that the template shows of a claim."""
+    """Everything that the template shows of a claim."""
     claim_id = str(claim["id"])
     neutral = claim.get("verdict") == "measured"
     return {
@@ -70,8 +70,8 @@ def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
         "source": str(claim.get("source") or ""),
         "figure": _figure(claim, figures.get(claim_id)),
         "basis": _basis(claim),
-        "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
-        "checks": [checks.shown(c, checks.OPEN if neutral else checks.CHECK) for c in claim.get("checks") or []],
+        "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
+        "checks": [checks.row(c, checks.OPEN if neutral else checks.CHECK) for c in claim.get("checks") or []],
         "counterpart": _counterpart(claim),
         "opponents": _opponents(claim),
         "teeth": checks.teeth(claim),
@@ -102,13 +102,13 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
     """What the verdict rests on besides the data: evidence, assumptions, where bounds come from, and the words in print."""
     rows = []
     if kind := str(claim.get("evidence") or ""):
-        rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "of a kind that is not known here"))))
+        rows.append(("Evidence", Markup("<b>{}</b>: {}").format(kind, EVIDENCE.get(kind, "an unknown kind"))))
     if assumed := [name(str(a)) for a in claim.get("assumes") or []]:
         rows.append(("Assumes", Markup(", ").join(assumed) + _outside(claim)))
     if bounds := claim.get("bounds"):
         rows.append(("Bounds", name(str(bounds))))
-    if found := claim.get("found"):
-        ends = [Markup("{}: {} … {}").format(name(k), number(low), number(high)) for k, (low, high) in found.items()]
+    if readings := claim.get("found"):
+        ends = [Markup("{}: {} … {}").format(name(k), number(low), number(high)) for k, (low, high) in readings.items()]
         rows.append(("Found", Markup("; ").join(ends)))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
@@ -130,8 +130,8 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     return {
         "verdict": str(claim.get("verdict")),
         "note": _note(claim) if studies.differs(claim) else None,
-        "gates": [checks.shown(c, checks.GATE) for c in claim.get("gates") or []],
-        "checks": [checks.shown(c, kind) for c in claim.get("checks") or []],
+        "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
+        "checks": [checks.row(c, kind) for c in claim.get("checks") or []],
         "opponents": " ".join(filter(None, (_rejections(claim), _same_checks(claim, quick)))),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
@@ -145,11 +145,11 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
 def _rejections(claim: Mapping[str, Any]) -> str:
     """How many controls and rivals were rejected, in a sentence that names those that were not."""
     opponents = [*(claim.get("controls") or []), *(claim.get("rivals") or [])]
-    spared = [str(one.get("name")) for one in opponents if not one.get("rejected")]
+    accepted = [str(one.get("name")) for one in opponents if not one.get("rejected")]
     if not opponents:
         return ""
-    rejected = f"{len(opponents) - len(spared)} of {len(opponents)} controls and rivals rejected"
-    return rejected + (f"; not rejected: {', '.join(spared)}." if spared else ".")
+    rejected = f"{len(opponents) - len(accepted)} of {len(opponents)} controls and rivals rejected"
+    return rejected + (f"; not rejected: {', '.join(accepted)}." if accepted else ".")
 
 
 def _same_checks(study: Mapping[str, Any], quick: Mapping[str, Any]) -> str:
@@ -185,9 +185,12 @@ def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Two short lists: the error of each prediction, and the share of each control, that the checks would reject."""
     resolution = resolution_of(claim)
     scale, mix = resolution.get("scale") or {}, finite(resolution.get("mix"))
-    known = finite(scale)
+    errors = finite(scale)
     parts = [
-        ("Prediction off by", [(Markup("<code>{}</code>").format(k), percent(known[k]) if k in known else None) for k in scale]),
+        (
+            "Prediction off by",
+            [(Markup("<code>{}</code>").format(k), percent(errors[k]) if k in errors else None) for k in scale],
+        ),
         ("Data with a share of", [(typeset(k), percent(share)) for k, share in mix.items()]),
     ]
     return [{"head": head, "rows": rows} for head, rows in parts if rows]
@@ -196,7 +199,7 @@ def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _counterpart(claim: Mapping[str, Any]) -> dict[str, Any] | None:
     if not claim.get("counterpart"):
         return None
-    rows = [checks.shown(c) for c in claim.get("counterpart_checks") or []]
+    rows = [checks.row(c) for c in claim.get("counterpart_checks") or []]
     return {"form": str(claim["counterpart"]), "sibling": str(claim.get("sibling") or ""), "checks": rows}
 
 
@@ -226,8 +229,8 @@ def _execution(claim: Mapping[str, Any]) -> list[tuple[str, Any]]:
     runs, seeds = claim.get("runs"), claim.get("seeds")
     seeds = len(seeds) if isinstance(seeds, list | tuple) else seeds
     product = f"({count(runs // seeds, 'setting')} × {count(seeds, 'seed')})" if runs and seeds else ""
-    spent = {"compiling": claim.get("compile_seconds"), "running": claim.get("run_seconds")}
-    times = ", ".join(f"{duration(seconds)} {word}" for word, seconds in spent.items() if seconds is not None)
+    costs = {"compiling": claim.get("compile_seconds"), "running": claim.get("run_seconds")}
+    times = ", ".join(f"{duration(seconds)} {word}" for word, seconds in costs.items() if seconds is not None)
     rows: list[tuple[str, Any]] = [("Runs", Markup("{} <small>{}</small>").format(number(runs), product))]
     if claim.get("diverged"):
         rows.append(("Diverged", Markup('<span class="warn">{}</span>').format(number(claim["diverged"]))))
@@ -248,20 +251,20 @@ def _map(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     rows = list(dict.fromkeys(_at(c, fields[:1]) for c in cells))
     columns = list(dict.fromkeys(_at(c, fields[1:]) for c in cells))
     lookup = {(_at(c, fields[:1]), _at(c, fields[1:])): c for c in cells}
-    drawn = None
+    figure = None
     if by_figure.drawable(by):
         svg = plotting.render(
             lambda _, fig: by_figure.draw(by, fig),
             None,  # type: ignore[arg-type]  # this drawing reads no Dataset
             f"{claim['id']} by {', '.join(fields)}",
         )
-        drawn = figures.add(svg)
+        figure = figures.add(svg)
     return {
         "label": f"{claim['id']} by {', '.join(fields)}",
         "fields": fields,
         "columns": [Markup(" · ").join(map(number, c)) or Markup("verdict") for c in columns],
         "rows": [(number(r[0]), [_cell(lookup.get((r, c))) for c in columns]) for r in rows],
-        "figure": drawn,
+        "figure": figure,
     }
 
 

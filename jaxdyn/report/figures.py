@@ -1,6 +1,6 @@
 """Figures as the page stores them: each drawing once, letters' outlines once for all, everything deflated.
 
-A figure is kept as base64 of raw deflate; the page's script inflates it when it comes into view, and all before printing.
+A figure is stored as base64 of raw deflate; the page's script inflates it when it comes into view, and all before printing.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Stored:
     text: str = ""
 
 
-SAMPLES, SAMPLE = 8, 4000  # what figures have in common: the starts of so many of them, of so many characters each
+SAMPLES, SAMPLE = 8, 4000  # the text common to figures: the first 4000 characters of 8 of them
 
 
 class Figures(Mapping[str, Stored]):
@@ -53,8 +53,8 @@ class Figures(Mapping[str, Stored]):
         """From claim id -> HTML of :func:`jaxdyn.plotting.render`."""
         self._stored: dict[str, Stored] = {}
         self._glyphs: dict[str, None] = {}
-        drawn = [IMAGE.sub("", _bare(svg)) for svg in dict.fromkeys(figures.values()) if svg.lstrip().startswith("<svg")]
-        samples = drawn[:: len(drawn) // SAMPLES][:SAMPLES] if len(drawn) >= 2 * SAMPLES else []
+        drawings = [IMAGE.sub("", _bare(svg)) for svg in dict.fromkeys(figures.values()) if svg.lstrip().startswith("<svg")]
+        samples = drawings[:: len(drawings) // SAMPLES][:SAMPLES] if len(drawings) >= 2 * SAMPLES else []
         self._common = "".join(svg[:SAMPLE] for svg in samples)
         self._packer = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
         self._start = self._packer.compress(self._common.encode()) + self._packer.flush(zlib.Z_SYNC_FLUSH)
@@ -66,7 +66,7 @@ class Figures(Mapping[str, Stored]):
             )
 
     def add(self, svg: str) -> Stored:
-        """Keep one more figure's letters and pack the rest of it."""
+        """Add one more figure: its letters to those of all, the rest packed."""
         if not svg.lstrip().startswith("<svg"):
             return Stored(text=html.unescape(re.sub("<[^>]*>", "", svg)))
         self._glyphs |= dict.fromkeys(GLYPH.findall(svg))

@@ -55,11 +55,11 @@ def write(folder: Path, docs: Path) -> None:
     """
     claims = {c["id"]: c for c in json.loads((folder / "result.json").read_text())["claims"]}
     figures = json.loads((folder / "figures.json").read_text())
-    found = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
+    named = re.findall(r"\(figures/([^)]+)\.svg\)", (docs / "findings.md").read_text())
     shown = library.shown()
-    missing = [name for name in (*shown, *found) if name not in figures]
+    missing = [name for name in (*shown, *named) if name not in figures]
     if missing:
         raise UsageError(f"{folder} has no figure of {', '.join(missing)}: verify these claims first")
-    for name in dict.fromkeys((*shown, *found)):
+    for name in dict.fromkeys((*shown, *named)):
         atomic_write(docs / "figures" / f"{name}.svg", standalone(figures[name]))
     atomic_write(docs / "gallery.md", "\n\n".join([INTRO.strip(), *(entry(claims[name]) for name in shown)]) + "\n")

@@ -17,9 +17,9 @@ from jaxdyn.engine.border import has_law
 from jaxdyn.plotting import COLORS
 from jaxdyn.report.panels import panels
 
-__all__ = ["VERDICTS", "draw"]
+__all__ = ["MARKS", "draw"]
 
-VERDICTS = {  # colour and symbol, so that neither is needed
+MARKS = {  # colour and symbol, so that either alone is enough
     "upheld": (COLORS["measured"], "o"),
     "refuted": (COLORS["failed"], "x"),
     "toothless": (COLORS["fifth"], "^"),
@@ -80,9 +80,9 @@ def _plane(result: Mapping[str, Any], ax: Axes) -> None:
     unit = np.stack([(x - left) / (right - left), (y - low) / (high - low)], 1)
     middle = (np.arange(PIXELS) + 0.5) / PIXELS
     near = cKDTree(unit).query(np.stack(np.meshgrid(middle, middle), -1))[1]
-    colors = np.array([matplotlib.colors.to_rgba(VERDICTS[cell["verdict"]][0], 0.3) for cell in cells])
+    colors = np.array([matplotlib.colors.to_rgba(MARKS[cell["verdict"]][0], 0.3) for cell in cells])
     ax.imshow(colors[near], extent=(left, right, low, high), origin="lower", aspect="auto", interpolation="nearest", zorder=0)
-    for verdict, (color, symbol) in VERDICTS.items():
+    for verdict, (color, symbol) in MARKS.items():
         there = np.array([cell["verdict"] == verdict for cell in cells])
         if there.any():
             ax.plot(x[there], y[there], symbol, color=color, markersize=4, linestyle="", label=verdict)
@@ -128,7 +128,7 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
     for name, ax in panels(fig, cells).items():
         checks = [next((c for c in cell.get("checks", ()) if c["name"] == name), None) for cell in cells]
         y = np.array([math.nan if c is None or c["value"] is None else c["value"] for c in checks], float)
-        for verdict, (color, symbol) in VERDICTS.items():
+        for verdict, (color, symbol) in MARKS.items():
             there = np.array([cell["verdict"] == verdict for cell in cells])
             if there.any():
                 ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)

@@ -4,7 +4,7 @@ Everything is inlined (style, script, figures, mathematics as MathML); a content
 anything. Without scripts the page shows everything but the figures, which are stored deflated; the script inflates them, and adds
 filters, sorting, the theme switch and copying. The same payload and figures give the same bytes.
 
-The HTML is in ``templates``; here and in ``claim.py`` is what it shows.
+The HTML is in ``templates``; what it shows is made here and in ``claim.py``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
     """Write the report as one HTML file, atomically: a reader sees the old page or the new one, never a part.
 
     Args:
-        path: the file; its folder is made if need be.
+        path: the file; its folder is created if needed.
         payload: the JSON object of a verification (`jaxdyn verify --json`), with statement, source, settings and command per claim.
         figures: claim id -> HTML from :func:`jaxdyn.plotting.render`.
     """
@@ -92,7 +92,7 @@ def _asset(name: str) -> str:
 
 
 def _environment() -> jinja2.Environment:
-    """Templates that escape whatever is not marked as HTML, and know the report's words."""
+    """Templates that escape whatever is not marked as HTML, and know how the report writes numbers and names."""
     loader = jinja2.PackageLoader("jaxdyn.report")
     env = jinja2.Environment(
         loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined, auto_reload=False
@@ -118,9 +118,9 @@ def _anchor(theory: str) -> str:
 
 
 def _kind(claim: Mapping[str, Any]) -> str:
-    """What was found, and whether it was expected."""
-    known = {"upheld": "upheld", "refuted": "refuted", "measured": "open"}
-    return known.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
+    """The kind of outcome: a verdict that was expected, or not."""
+    expected = {"upheld": "upheld", "refuted": "refuted", "measured": "open"}
+    return expected.get(str(claim.get("verdict")), "differs") if as_expected(claim) else "differs"
 
 
 def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -129,24 +129,24 @@ def _kinds(claims: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def headline(claims: Sequence[Mapping[str, Any]]) -> str:
-    """What was found, in one line: ``178 upheld, 43 refuted as expected, 8 open``."""
+    """The outcomes in one line: ``178 upheld, 43 refuted as expected, 8 open``."""
     counts = _kinds(claims)
     return ", ".join(f"{counts[key]} {text}" for key, text, _ in KINDS if counts[key]) or "No claims"
 
 
 def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts, what it cost, when and on what machine."""
+    """Counts, costs, date and machine."""
     environment = {str(k): str(v) for k, v in (payload.get("environment") or {}).items() if v is not None}
     date, commit = environment.get("date", ""), environment.get("commit", "")
     own, diverged, outside = (sum(c.get(k) or 0 for c in claims) for k in ("runs", "diverged", "outside"))
-    apart = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
+    excluded = ", ".join(f"{n:,} {word}" for n, word in ((diverged, "diverged"), (outside, "outside")) if n)
     runs = payload.get("runs") or own  # the payload counts every different run once, those of controls included
     scales, ranges = (", ".join(dict.fromkeys(str(c[k]) for c in claims if c.get(k))) for k in ("scale", "seed_range"))
     facts = [
         ("Claims", f"{len(claims):,}"),
         ("Scale", scales),
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
-        ("Runs", f"{runs:,}" + (f" ({apart})" if apart else "")),
+        ("Runs", f"{runs:,}" + (f" ({excluded})" if excluded else "")),
         ("At paper scale", _studied(claims)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", formatting.duration(payload.get("seconds"))),
@@ -162,7 +162,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
 
 
 def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
-    """How many claims have a study at paper scale, and how many of these came out otherwise than expected."""
+    """How many claims have a study at paper scale, and how many of these have another verdict than expected."""
     entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
     differing = sum(map(studies.differs, entries))
     return (formatting.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""

@@ -79,13 +79,13 @@ def _text(nodes: Iterable[ElementTree.Element], *, tight: bool = False) -> str:
 
 
 def _pieces(nodes: Iterable[ElementTree.Element]) -> list[Piece]:
-    found: list[Piece] = []
+    pieces: list[Piece] = []
     for node in nodes:
         if node.tag in ROWS:
-            found += _pieces(node)
+            pieces += _pieces(node)
         elif node.tag != "mspace" or node.get("width"):
-            found.append(_piece(node))
-    return found
+            pieces.append(_piece(node))
+    return pieces
 
 
 def _join(pieces: Sequence[Piece], tight: bool = False) -> str:
@@ -127,7 +127,7 @@ def _stands_alone(before: Piece, after: Piece) -> bool:
 
 
 def _apart(before: Piece, piece: Piece) -> bool:
-    """Whether a blank keeps two neighbours from being read as one: words, large operators, open scripts, numbers."""
+    """Whether a blank must separate two neighbours: words, large operators, open scripts, numbers."""
     if before.kind in ("word", "large"):
         return piece.kind not in ("open", "close", "slash") or before.kind == "large"
     if piece.kind in ("word", "large"):

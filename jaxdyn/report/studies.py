@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["differs", "figure", "provenance", "read_study", "table", "with_table", "write_studies"]
 
 MARKS = ("<!-- table:", "<!-- end of table -->")
-STORED = (  # what of a claim's entry can differ from that of the quick run
+STORED = (  # the parts of a claim's entry that can differ from those of the quick run
     "id",
     "expected",
     "verdict",
@@ -93,7 +93,7 @@ def _shows_more(entry: Mapping[str, Any], claim: Claim | None) -> bool:
 
 
 def _slim(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is stored of a claim's entry: of controls and rivals, whether they were rejected."""
+    """The stored part of a claim's entry: of controls and rivals, whether they were rejected."""
     slim = {name: entry[name] for name in STORED if name in entry}
     for kind in ("controls", "rivals"):
         if kind in slim:
@@ -143,7 +143,9 @@ def table(claims: Sequence[Claim]) -> str:
     differing = [i for i, one in studies.items() if differs(one["claim"])]
     without = [claim for claim in claims if claim.id not in studies]
     same, larger = [c for c in without if not _grows(c)], [c for c in without if _grows(c)]
-    outcome = f"{len(differing)} came out otherwise than expected: {_ids(differing)}" if differing else "all came out as expected"
+    outcome = (
+        f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
+    )
     parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
     rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id]) for c in claims if c.id in studies)]

@@ -7,18 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
 
-from jaxdyn.report.checks import GATE, OPEN, opponents, shown, teeth
+from jaxdyn.report import checks
+from jaxdyn.report.checks import GATE, OPEN, opponents, teeth
 from jaxdyn.report.formatting import number
 from tests.report.handmade import check
 
 
 @pytest.mark.parametrize(("passed", "outcome"), [(True, "✓ passed"), (False, "✕ failed"), (None, "? undecided")])
 def test_outcomes_and_how_many_runs_would_decide(passed, outcome):
-    row = shown(check(passed=passed) | {"needed": 480})
+    row = checks.row(check(passed=passed) | {"needed": 480})
     assert row["outcome"] == outcome and row["passed"] is passed
     assert row["needed"] == ("about 480\u00a0runs would decide" if passed is None else "")
-    assert shown(check(passed=passed), GATE)["tone"] != "failed", "a gate that is not met refutes nothing"
-    assert shown(check(passed=passed), OPEN)["tone"] == "plain"
+    assert checks.row(check(passed=passed), GATE)["tone"] != "failed", "a gate that is not met refutes nothing"
+    assert checks.row(check(passed=passed), OPEN)["tone"] == "plain"
 
 
 @pytest.mark.parametrize(
@@ -37,20 +38,20 @@ def test_outcomes_and_how_many_runs_would_decide(passed, outcome):
     ],
 )
 def test_a_bound_is_written_as_the_check_asked_it(value, bound, passed, words):
-    assert str(shown(check(value=value, bound=bound, passed=passed))["bound"]) == words
+    assert str(checks.row(check(value=value, bound=bound, passed=passed))["bound"]) == words
 
 
 @pytest.mark.parametrize(
     ("ends", "words"), [([0.9, 1.1], "0.9 … 1.1"), ([None, 1], "−∞ … 1"), ([0.9, None], "0.9 … ∞"), (None, "")]
 )
 def test_an_interval_may_be_open(ends, words):
-    assert str(shown(check() | {"interval": ends})["interval"]) == words
+    assert str(checks.row(check() | {"interval": ends})["interval"]) == words
 
 
 @given(st.floats(1e-6, 1e6), st.floats(1e-6, 1e6))
 def test_a_margin_is_the_ratio_of_value_and_bound(value, bound):
     """Read back: a percentage or a multiple, above or below."""
-    text = str(shown(check(value=value, bound=bound))["margin"]).replace("<sup>", "e").replace("</sup>", "")
+    text = str(checks.row(check(value=value, bound=bound))["margin"]).replace("<sup>", "e").replace("</sup>", "")
     if value == bound:
         assert text == "at the bound"
         return
@@ -63,13 +64,13 @@ def test_a_margin_is_the_ratio_of_value_and_bound(value, bound):
 
 @pytest.mark.parametrize(("value", "at"), [(0.9, 25), (1.1, 75), (1.0, 50), (0.96, 40), (-5.0, 1), (9.0, 99)])
 def test_a_gauge_has_its_bounds_at_the_quarters(value, at):
-    found = shown(check(value=value, bound=[0.9, 1.1]) | {"interval": [0.9, 1.1]})["margin"]
+    found = checks.row(check(value=value, bound=[0.9, 1.1]) | {"interval": [0.9, 1.1]})["margin"]
     assert f"--at:{at}%;--from:25%;--to:75%" in found and isinstance(found, Markup)
 
 
 def test_there_is_no_margin_of_what_has_no_ratio():
     for value, bound in ((-1.0, 2.0), (1.0, 0.0), (None, 1.0), (math.nan, 1.0), (1.0, None), (0.0, [None, 2])):
-        assert shown(check(value=value, bound=bound))["margin"] == "", (value, bound)
+        assert checks.row(check(value=value, bound=bound))["margin"] == "", (value, bound)
 
 
 def test_opponents_show_the_checks_that_reject_them():

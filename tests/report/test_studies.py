@@ -157,13 +157,13 @@ def test_the_table_of_all_studies(tmp_path, stored):
     spent = {"runs": 1640, "compile_seconds": 60.0, "run_seconds": 30.0}
     write_studies(verified(tmp_path / "out", CLAIM | spent))
     text = table(toys())
-    assert "1 of 3 claims have a study; all came out as expected." in text
+    assert "1 of 3 claims have a study; all verdicts are as expected." in text
     assert "| `toy.law` | upheld | upheld | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
     assert "Both scales have the same runs (1): `toy.same`." in text
     assert "Not yet run at paper scale (1): `toy.large`." in text
     write_studies(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}))
     text = table(toys()[:1])
-    assert "1 came out otherwise than expected: `toy.law`." in text and "| **refuted** |" in text and "Not yet" not in text
+    assert "1 with another verdict than expected: `toy.law`." in text and "| **refuted** |" in text and "Not yet" not in text
     page = with_table("above\n<!-- table: x -->\nold\n<!-- end of table -->\nbelow", toys()[:1])
     assert page == f"above\n<!-- table: x -->\n{text}<!-- end of table -->\nbelow"
     with pytest.raises(UsageError, match="lacks the marks"):

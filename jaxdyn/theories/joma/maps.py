@@ -7,7 +7,7 @@ __all__ = ["MAPS"]
 MAPS = (
     jd.StoredMap(
         name="joma-softmax",
-        title="JoMA: the softmax law beside networks",
+        title="JoMA: the softmax law compared with networks",
         claim="joma.softmax_invariant",
         over=("ratio=.01:100:log", "lr=.005:10:log"),
         finding=(
