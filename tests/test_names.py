@@ -23,11 +23,13 @@ AMBIGUOUS = {  # theories whose names are also words: alone, these words do not 
     "sup",  # an element of HTML
 }
 FILES = sorted(
-    file for kind in ("py", "html", "js", "css") for file in PACKAGE.rglob(f"*.{kind}") if not file.is_relative_to(THEORIES)
+    file for kind in ("py", "tmpl", "html", "js", "css") for file in PACKAGE.rglob(f"*.{kind}") if not file.is_relative_to(THEORIES)
 )
 PROPER = "|".join(name for name in NAMES if name not in AMBIGUOUS)
 CLAIMS = "|".join(re.escape(entry["id"]) for entry in registry.catalogue())
-FORBIDDEN = re.compile(rf"\btheories[./](?:{'|'.join(NAMES)})\b|(?<![\w.])(?:{CLAIMS})(?!\w)|(?<![\w.])(?:{PROPER})(?!\w)")
+FORBIDDEN = re.compile(
+    rf"\btheories(?:[./]| import )(?:{'|'.join(NAMES)})\b|(?<![\w.])(?:{CLAIMS})(?!\w)|(?<![\w.])(?:{PROPER})(?!\w)"
+)
 
 
 def named(text: str) -> list[str]:
@@ -44,6 +46,7 @@ def test_what_counts_as_a_name():
     name, claim = PROPER.split("|")[0], registry.catalogue()[0]["id"]
     for line in (
         f"from jaxdyn.theories.{name} import model",
+        "from jaxdyn.theories import sink",
         "jaxdyn/theories/sink/",
         f'verify("{claim}")',
         f"As in {name}, whose",
