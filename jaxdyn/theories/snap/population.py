@@ -26,23 +26,18 @@ __all__ = ["Population", "population_flow", "residual", "trial"]
 class Population:
     """Classes with common tokens of equal weight and distinct tokens of weights linspace(0.4, 1), trained without noise."""
 
-    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
-    common: jd.Swept = 1.0  # weight of each common token
-    slow: jd.Swept = 1.0  # divides the ratio (a breach)
-    height: jd.Swept = 0.2  # the dominant token's logit at which gains are read off
-    classes: int = 2
-    commons: int = 2
-    distinct: int = 3
+    ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
+    common: jd.Swept = jd.field(1.0, above=0)  # weight of each common token
+    slow: jd.Swept = jd.field(1.0, above=0)  # divides the ratio (a breach)
+    height: jd.Swept = jd.field(0.2, above=0)  # the dominant token's logit at which gains are read off
+    classes: int = jd.field(2, at_least=2)
+    commons: int = jd.field(2, at_least=1)
+    distinct: int = jd.field(3, at_least=2)
     weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: linspace(0.4, 1)
-    horizon: float = 1e12
+    horizon: float = jd.field(1e12, above=0)
 
     def __post_init__(self) -> None:
-        """Refuse classes without overlap or without pairs of distinct tokens."""
-        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
-        jd.require(self, self.distinct >= 2, "distinct is at least 2", "distinct")
-        jd.require(self, self.commons >= 1, "commons is at least 1", "commons")
-        for name in ("ratio", "common", "slow", "height", "horizon"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        """Refuse weights of the distinct tokens that are impossible or do not rise."""
         tasks.check_weights(self)
         rising = self.weights is None or tuple(sorted(self.weights)) == self.weights
         jd.require(self, rising, "the last of the weights is the largest: they rise", "weights")
@@ -65,12 +60,14 @@ def population_flow(
         top: that token.
     """
 
+    # the field, and the height as an event
     def field(_: object, params: model.Params, args: tuple) -> model.Params:
         return jax.tree.map(lambda rate, g: -rate * g, args[0], jax.grad(model.loss)(params, args[1]))
 
     def below(_: object, params: model.Params, args: tuple) -> Float[Array, ""]:
         return params.z[0, top] - args[2]
 
+    # solved from zero
     start = model.Params(*(jnp.zeros((rows, task.p.shape[1]), jnp.float64) for rows in task.p.shape[::-1]))
     event, args = (None, (rates, task)) if height is None else (below, (rates, task, jnp.asarray(height, jnp.float64)))
     return flow.solve(flow.log_time(field), start, jnp.log1p(ts), args, event=event, rtol=1e-9, atol=1e-13, max_steps=40_000)
@@ -79,6 +76,7 @@ def population_flow(
 def trial(s: Population, key: PRNGKeyArray) -> jd.Observables:
     """Gains of the first class's dominant token over its other distinct ones where its logit passes the height."""
     del key  # nothing is random
+    # the classes, and the flow up to the height
     each = jnp.linspace(0.4, 1.0, s.distinct, dtype=jnp.float64) if s.weights is None else jnp.asarray(s.weights, jnp.float64)
     weights = jnp.broadcast_to(each, (s.classes, s.distinct))
     task = tasks.weighted_task(weights, s.common * jnp.ones(s.commons, jnp.float64))
@@ -87,6 +85,7 @@ def trial(s: Population, key: PRNGKeyArray) -> jd.Observables:
     sol = population_flow(task, rates, jnp.asarray([0.0, s.horizon], jnp.float64), s.height, top)
     z, p = sol.y_end.z[0], task.p[0]
 
+    # relative gains there, by Theorem 3 and of the network
     def gains(token: np.ndarray | int, other: np.ndarray | int) -> tuple[Array, Array]:
         odds = p[token] / p[other]
         return growth.gain(odds**2 - 1, z[token]), jnp.expm1(2 * (jnp.log(odds) + z[token] - z[other]))

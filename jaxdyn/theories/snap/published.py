@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 # Figure 6 (arXiv:2305.16380): mean and standard deviation over 10 seeds of the entropy of attention among a class's own tokens
-# after 100 iterations; two classes a query. By the number of queries, then rows: rate of Z, columns: rate of Y over it.
+# after 100 iterations; two classes per query. By the number of queries, then rows: rate of Z, columns: rate of Y over it.
 SEEDS = 10
 NEXT = 2
 LRS = (0.5, 1.0, 2.0, 3.0)

@@ -1,4 +1,4 @@
-r"""The reduced dynamics on random laws: one trial for the claims of Theorems 2 and 3 and of the final attention.
+r"""The reduced dynamics on random laws: the runs of Theorems 2 and 3 and of the final attention.
 
 Tokens are ordered common, then the distinct tokens of class 1, 2, ... by increasing probability; the last of a class is its
 dominant one. "Measured" is the reduced ODE, integrated. Letters as in ``dynamics/reduced.py``.
@@ -19,7 +19,7 @@ from jaxdyn.theories.snap import published, tasks
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.gradient import attention
 
-__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "Laws", "check_laws", "draw", "places", "random_laws", "trial"]
+__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
 
 COMMONS, SAVES = 2, 33
 GAIN_FORMS = ("derived", "squared")  # chi, and the chi^2 of one set of slides
@@ -30,37 +30,29 @@ class Laws:
     """Laws of ``classes`` classes; ``unequal``, ``leak``, ``tilt`` and ``ascent`` are breaches."""
 
     laws: jd.Code = jd.code("random", "table")
-    common: jd.Swept = 0.3  # weight of the first common token; the distinct tokens of a class have total weight 1
-    second: jd.Swept = 0.0  # weight of the second common token
+    common: jd.Swept = jd.field(0.3, at_least=0)  # weight of the first common token, that of a class's distinct tokens is 1
+    second: jd.Swept = jd.field(0.0, at_least=0)  # weight of the second common token
     unequal: jd.Swept = 0.0  # common tokens' weights times and over exp(unequal) in class 1, over and times in the others
-    leak: jd.Swept = 0.0  # weight of every distinct token in the next class, over its weight in its own
+    leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of every distinct token in the next class, over its weight in its own
     tilt: jd.Swept = 0.0  # the distinct tokens' logits start at -tilt ln P
-    per_query: jd.Swept = 1.0  # K_m, classes a query
-    size: jd.Swept = 1000.0  # M
-    eta_y: jd.Swept = 1.0
+    per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
+    size: jd.Swept = jd.field(1000.0, above=2)  # M
+    eta_y: jd.Swept = jd.field(1.0, above=0)
     eta_z: jd.Swept = 1000.0
     rho: jd.Swept = 1.0
     ascent: jd.Swept = 1.0  # -1: Z descends J
-    horizon: jd.Swept = 1e7
-    classes: int = 4
-    distinct: int = 4
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: drawn
+    horizon: jd.Swept = jd.field(1e7, above=0)
+    classes: int = jd.field(4, at_least=2)
+    distinct: int = jd.field(4, at_least=3)
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: random
 
     def __post_init__(self) -> None:
-        """Refuse laws without overlap or without pairs of distinct tokens."""
+        """Refuse impossible weights of the distinct tokens."""
         check_laws(self)
-        jd.require(self, self.size > 2, "size is above 2", "size")
-        for name in ("eta_y", "horizon"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
 
 
 def check_laws(s: Any) -> None:
-    """Refuse laws without overlap or without pairs of distinct tokens."""
-    jd.require(s, s.classes >= 2, "classes is at least 2", "classes")
-    jd.require(s, s.distinct >= 3, "distinct is at least 3", "distinct")
-    jd.require(s, s.per_query >= 1, "per_query is at least 1", "per_query")
-    for name in ("common", "second", "leak"):
-        jd.require(s, getattr(s, name) >= 0, f"{name} is not negative", name)
+    """Refuse weights of distinct tokens that are not one positive number each, or do not rise."""
     tasks.check_weights(s)
     rising = s.weights is None or tuple(sorted(s.weights)) == s.weights
     jd.require(s, rising, "the last of the weights is the largest: they rise", "weights")
@@ -97,7 +89,7 @@ def random_laws(s: Any, key: PRNGKeyArray) -> Float[Array, "K D"]:
     return p / jnp.sum(p, -1, keepdims=True)
 
 
-def draw(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, "R D"]]:
+def sample_laws(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, "R D"]]:
     """Laws of the contextual tokens, and the initial logits."""
     p = jnp.where(s.laws == "random", random_laws(s, key), jnp.asarray(_table(s)))
     logits = jnp.where(p > 0, -jnp.log(jnp.where(p > 0, p, 1.0)), 0.0).at[:, :COMMONS].set(0.0)
@@ -106,7 +98,8 @@ def draw(s: Laws, key: PRNGKeyArray) -> tuple[Float[Array, "K D"], Float[Array, 
 
 def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
     """The reduced dynamics, and what Theorems 2 and 3 predict along its path."""
-    p, start = draw(s, key)
+    # the reduced dynamics along its path
+    p, start = sample_laws(s, key)
     member = reduced.queries(s.classes, s.per_query)
     count = jnp.where(s.laws == "random", float(s.classes), 2.0)
     problem = reduced.Problem(p, member, s.size, count, s.eta_y, s.ascent * s.eta_z, s.rho)
@@ -116,6 +109,7 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
     f = reduced.features(path.z, problem)
     z_rates, pressure = reduced.rates(f, path.u, problem)
     z_rates, pressure = jnp.einsum("rk,trd->tkd", member, z_rates), pressure[..., None]
+    # what the theorems predict of the distinct tokens
     own = np.arange(s.classes)[:, None], places(s)
     z_own, f_own, p_own = z[:, *own], f[:, *own], p[own]
     gains = _gains(z, z_own, p, p_own)
@@ -154,7 +148,7 @@ def trial(s: Laws, key: PRNGKeyArray) -> jd.Observables:
 def _gains(
     z: Float[Array, "T K D"], z_own: Float[Array, "T K d"], p: Float[Array, "K D"], p_own: Float[Array, "K d"]
 ) -> dict[str, Array]:
-    """Relative gains of the dominant token over the other distinct ones; for the control, over the first common token."""
+    """Relative gains of the dominant token over the other distinct ones; for a control, over the first common token."""
 
     def measure(z_other: Array, p_other: Array) -> tuple[Array, Array]:
         ratio = 2 * (jnp.log(p_own[:, -1:] / p_other) + z_own[..., -1:] - z_other)

@@ -1,7 +1,7 @@
 r"""The classes that the network of ``model.py`` learns at infinite length; sampled sequences use ``data/classes.py``.
 
 Every class has tokens of its own (distinct), shares common ones, and has a query and a next token outside of its contexts.
-Letters as in ``model.py``; D distinct tokens a class, C common tokens.
+Letters as in ``model.py``; D distinct tokens per class, C common tokens.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ Scalar = float | Float[Array, ""]
 
 
 def check(setting: Any) -> None:
-    """Refuse a setting whose vocabulary is too small for :func:`random_task`, or whose ``common`` is no share.
+    """Refuse a setting whose vocabulary is too small for :func:`random_task`, or whose ``weights`` are impossible.
 
     Args:
-        setting: with the fields ``tokens``, ``classes``, ``distinct``, ``common``, ``weights``, and perhaps ``queries``.
+        setting: with the fields ``tokens``, ``classes``, ``distinct``, ``weights``, and perhaps ``queries``.
 
     Raises:
-        UsageError: with the least vocabulary, or the allowed share.
+        UsageError: with the least vocabulary, or the allowed weights.
     """
     least = 1 + setting.classes * (setting.distinct + 1) + getattr(setting, "queries", setting.classes)
     require(setting, setting.tokens >= least, f"tokens is at least {least} for these classes", "tokens")
-    require(setting, 0 <= setting.common < 1, "common is a share, at least 0 and below 1", "common")
     check_weights(setting)
 
 
@@ -62,7 +61,7 @@ def random_task(
     The vocabulary: the common token, the classes' distinct tokens block by block, queries, next tokens, and tokens never used.
 
     Args:
-        key: draws the weights of the distinct tokens.
+        key: of the weights of the distinct tokens.
         tokens: M.
         classes: K.
         distinct: D.
@@ -71,14 +70,17 @@ def random_task(
         queries: R; class n has query n modulo R (its own by default).
         weights: of the distinct tokens of every class, in place of random ones.
     """
+    # weights of the distinct tokens
     queries = classes if queries is None else queries
     own = 0.5 + jax.random.uniform(key, (classes, distinct), jnp.float64)
     if weights is not None:
         own = jnp.broadcast_to(jnp.asarray(weights, jnp.float64), own.shape)
     own = (1 - common) * own / jnp.sum(own, 1, keepdims=True)
+    # laws over the whole vocabulary
     blocks = jnp.einsum("nd,nk->nkd", own, jnp.eye(classes, dtype=jnp.float64)).reshape(classes, -1)
     rest = jnp.zeros((classes, tokens - 1 - classes * distinct), jnp.float64)
     p = jnp.concatenate([jnp.broadcast_to(jnp.asarray(common, jnp.float64), (classes, 1)), blocks, rest], 1)
+    # queries, next tokens and frequencies
     n = np.arange(classes)
     frequency = 1 + skew * jnp.asarray(n, jnp.float64)
     return Task(p, n % queries, 1 + classes * distinct + queries + n, frequency / jnp.sum(frequency))

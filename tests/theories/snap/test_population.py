@@ -44,7 +44,7 @@ def test_a_height_that_is_not_reached_is_unconverged(flow_runs):
     ("fields", "message"),
     [
         ({"distinct": 1}, "distinct is at least 2"),
-        ({"ratio": 0.0}, "ratio is positive"),
+        ({"ratio": 0.0}, "ratio is above 0"),
         ({"weights": (3.0, 2.0, 1.0)}, "they rise"),
     ],
 )

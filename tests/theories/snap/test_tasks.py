@@ -30,7 +30,7 @@ def test_weighted_classes(x64):
     np.testing.assert_array_equal(task.query, [0, 1])
 
 
-def test_given_weights_replace_the_drawn_ones(x64):
+def test_given_weights_replace_the_random_ones(x64):
     one = tasks.random_task(jax.random.key(0), 20, 3, 2, 0.4, weights=(1.0, 3.0))
     p = np.asarray(one.p)
     np.testing.assert_allclose(p[:, 0], 0.4)

@@ -1,6 +1,6 @@
 r"""Closed laws of the reduced dynamics: relative gain, bounds, the growth of B with its two phases, and with a memory.
 
-With one common token in all K classes, one distinct token a class and K_m classes a query, as long as the common token is rare,
+With one common token in all K classes, one distinct token per class and K_m classes per query, as long as the common token is rare,
 
 .. math:: B(t) = \tfrac1q \ln\bigl(1 + q\,\rho\,\eta_Z\,\Gamma(t)/C_0\bigr), \qquad q = 2(1 + K_m), \qquad
           C_0^{-1} = \Bigl(\frac{P_c}{P_d}\Bigr)^2 (K-1)\,\beta, \qquad \Gamma = \Bigl(\frac{M-1}{M}\Bigr)^2 \frac{K u^2}{2\eta_Y}
@@ -55,7 +55,7 @@ Scalar = int | float | Float[Array, "*#n"]
 
 
 def exponent(per_query: Scalar) -> Scalar:
-    """The rate q = 2 (1 + K_m) for K_m classes a query."""
+    """The rate q = 2 (1 + K_m) for K_m classes per query."""
     return 2 * (1 + per_query)
 
 
@@ -151,6 +151,6 @@ def partner(z: Scalar, odds: Scalar) -> Scalar:
 
 
 def suppressed(b: Scalar, odds: Scalar, per_query: Scalar) -> Scalar:
-    r"""Attention on the common token beside one distinct token when :math:`z_d = B`, :math:`z_c = -K_m B`."""
+    r"""Attention on the common token, among it and one distinct token, when :math:`z_d = B`, :math:`z_c = -K_m B`."""
     share = odds * jnp.exp(-(1 + per_query) * b)
     return share / (1 + share)

@@ -123,6 +123,7 @@ def solve(
     """
     start = jnp.zeros((len(problem.member), problem.p.shape[1]), jnp.float64) if start is None else start
 
+    # save times in the decoder's clock, which runs on where the decoder is set back
     def clock_at(t: Float[Array, "*T"]) -> Float[Array, "*T"]:
         return clock(problem.size * problem.eta_y * t / problem.classes, problem.size)
 
@@ -131,6 +132,7 @@ def solve(
     until = jnp.where(jnp.isfinite(turn), first, jnp.inf)
     xs = jnp.where(ts <= turn, clock_at(ts), first + clock_at(jnp.maximum(ts - turn, 0.0)))
 
+    # the dynamics in that clock, without or with memory
     def field(x: Float[Array, ""], y: tuple, args: tuple) -> tuple:
         problem, until = args[:2]
         u = jnp.where(x > until, x - until, x)
@@ -142,6 +144,7 @@ def solve(
         z_rate, b_rate = rates(f, u, problem)
         return pace * z_rate, pace * b_rate
 
+    # solved from the start
     y0 = (start, jnp.zeros(len(problem.p), jnp.float64))
     y0, args = (y0, (problem, until)) if memory is None else ((*y0, jnp.zeros_like(problem.p)), (problem, until, memory))
     sol = flow.solve(field, y0, xs, args, solver="dopri8", rtol=rtol, atol=1e-14, max_steps=max_steps)
@@ -151,7 +154,7 @@ def solve(
 def _remembered(
     f: Float[Array, "K D"], g: Float[Array, "K D"], u: Float[Array, ""], problem: Problem, pace: Float[Array, ""]
 ) -> tuple[Float[Array, "R D"], Float[Array, " K"]]:
-    """dz/du and dB/du for a decoder that holds the sums g of what it learned from; :math:`u f` without memory."""
+    """dz/du and dB/du for a decoder that stores the sums g of what it learned from; :math:`u f` without memory."""
     others = jnp.sum(g, 0) - g
     size = jnp.asarray(problem.size, jnp.float64)
     scale = pace * problem.rho * problem.eta_z * miss(u, size)

@@ -1,6 +1,7 @@
-r"""Claims on the decoder's clock: frozen inputs without overlap, by gradient flow and by SGD on one sample a step.
+r"""The decoder's clock: frozen inputs without overlap, by gradient flow and by SGD on one sample per step.
 
-Letters as in ``model.py`` and ``dynamics/gradient.py``.
+The network's gradient flow is that of ``frozen_decoder.py``, the closed forms are those of ``dynamics/clock.py``. Letters as in
+``model.py`` and ``dynamics/gradient.py``.
 """
 
 from __future__ import annotations
@@ -32,36 +33,37 @@ MISS = 0.02  # by how much 1 - that probability, over its law, may differ from 1
 
 @jd.setting
 class OneSample:
-    """The classes of ``Frozen``, but the decoder trains on one class a step, drawn anew each time."""
+    """The classes of ``Frozen``, but the decoder trains on one random class per step."""
 
     eta: jd.Swept = 0.5
-    common: jd.Swept = 0.0
+    common: jd.Swept = jd.field(0.0, at_least=0, below=1)
     skew: jd.Swept = 0.0
     tokens: int = 32
     classes: int = 4
     distinct: int = 3
-    steps: int = 120
+    steps: int = jd.field(120, at_least=1)
     samples: int = 8  # records after the start
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:
-        """Refuse invalid shares, vocabularies that are too small, and records between steps."""
+        """Refuse vocabularies that are too small, and records between steps."""
         tasks.check(self)
-        allowed = self.steps >= 1 and self.steps % self.samples == 0
-        jd.require(self, allowed, f"steps is a positive multiple of samples={self.samples}", "steps")
+        jd.require(self, self.steps % self.samples == 0, f"steps is a multiple of samples={self.samples}", "steps")
 
 
 def one_sample_trial(s: OneSample, key: PRNGKeyArray) -> jd.Observables:
-    """SGD on one sample a step: the clocks of all rows given their visits, and the mean probability of the next token."""
+    """SGD on one sample per step: the clocks of all rows given their visits, and the mean probability of the next token."""
+    # the classes, and the class of every step
     k_task, k_data = jax.random.split(key)
     one = tasks.random_task(k_task, s.tokens, s.classes, s.distinct, s.common, s.skew, weights=s.weights)
     start, every = model.zeros(one), s.steps // s.samples
     edges = jnp.cumsum(one.weight)
 
-    def drawn(step: Int[Array, ""]) -> Int[Array, ""]:
-        draw = jax.random.uniform(jax.random.fold_in(k_data, step), (), jnp.float64)
-        return jnp.minimum(jnp.searchsorted(edges, draw, side="right"), s.classes - 1)
+    def sample_class(step: Int[Array, ""]) -> Int[Array, ""]:
+        uniform = jax.random.uniform(jax.random.fold_in(k_data, step), (), jnp.float64)
+        return jnp.minimum(jnp.searchsorted(edges, uniform, side="right"), s.classes - 1)
 
+    # training of the decoder alone
     def loss(y: Array, n: Int[Array, ""]) -> Float[Array, ""]:
         weight = jax.nn.one_hot(n, s.classes, dtype=y.dtype)
         return model.loss(start._replace(y=y), one._replace(weight=weight))
@@ -69,11 +71,12 @@ def one_sample_trial(s: OneSample, key: PRNGKeyArray) -> jd.Observables:
     def observe(state: train.State) -> Float[Array, "K M"]:
         return model.logits(start._replace(y=state.params), one.p, jnp.asarray(one.query))
 
-    step = train.make_step(loss, optax.sgd(s.eta), drawn)
+    step = train.make_step(loss, optax.sgd(s.eta), sample_class)
     logits = train.record(step, train.init(optax.sgd(s.eta), start.y), observe, samples=s.samples, every=every)[1]
+    # the theory, from the visits of every row, and by gradient flow
     label, steps = jnp.asarray(one.label), [i * every for i in range(1, s.samples + 1)]
-    made = jax.nn.one_hot(jax.vmap(drawn)(jnp.arange(s.steps)), s.classes, dtype=jnp.int32)
-    visits = jnp.cumsum(made, 0)[np.asarray(steps) - 1]
+    visited = jax.nn.one_hot(jax.vmap(sample_class)(jnp.arange(s.steps)), s.classes, dtype=jnp.int32)
+    visits = jnp.cumsum(visited, 0)[np.asarray(steps) - 1]
     size, classes = float(s.tokens), float(s.classes)
     u = theory.visits(s.steps, s.eta, size)
     probability = theory.hit(u, size)
@@ -101,23 +104,18 @@ def judge_clock(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def untrained(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the decoder does not learn, and every token stays as probable as any other."""
-    return jd.swap(predicted_rows=0.0, predicted_speed=0.0, predicted_hit=1 / ds.sizes["output"])(ds)
-
-
-def unsaturated(ds: xr.Dataset) -> xr.Dataset:
-    r"""A rival: a decoder that never saturates, :math:`u = \eta t/K`."""
-    hit = 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.unit))
-    return ds.assign(
-        predicted_rows=ds.predicted_rows * (ds.unit / ds.clock),
-        predicted_speed=0 * ds.predicted_speed + 1,
-        predicted_hit=hit.broadcast_like(ds.predicted_hit).transpose(*ds.predicted_hit.dims),
-    )
+# The decoder does not learn, and every token stays as probable as any other.
+UNTRAINED = jd.swap(predicted_rows=0.0, predicted_speed=0.0, predicted_hit=lambda ds: 1 / ds.sizes["output"])
+# A decoder that never saturates: u = eta t / K.
+UNSATURATED = jd.swap(
+    predicted_rows=lambda ds: ds.predicted_rows * (ds.unit / ds.clock),
+    predicted_speed=1.0,
+    predicted_hit=lambda ds: 1 / (1 + (ds.sizes["output"] - 1) * np.exp(-ds.unit)),
+)
 
 
 def judge_one_sample(ds: xr.Dataset) -> list[jd.Check]:
-    """The recursion given the visits exactly; the mean over the draws at every record, and what is left to learn late."""
+    """The recursion given the visits exactly; the mean over the runs at every record, and what is left to learn late."""
     late = ds.isel(step=ds.step >= ds.step.max() / 2)
     left = (1 - late.measured_hit) / (1 - late.predicted_hit)
     miss = ds.measured_hit - ds.predicted_hit
@@ -128,9 +126,7 @@ def judge_one_sample(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def chance(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: steps change nothing, and every token stays as probable as any other."""
-    return jd.swap(predicted_advantage=0.0, predicted_hit="chance")(ds)
+CHANCE = jd.swap(predicted_advantage=0.0, predicted_hit="chance")  # steps change nothing
 
 
 def plot_clock(ds: xr.Dataset, fig: Figure) -> None:
@@ -186,8 +182,8 @@ CLAIMS = (
         evidence="flow",
         bounds="derived",  # the solver's tolerance
         rivals={
-            "the decoder does not learn": untrained,
-            "a decoder that never saturates": unsaturated,
+            "the decoder does not learn": UNTRAINED,
+            "a decoder that never saturates": UNSATURATED,
             "a softmax over the K next tokens, as in some of the authors' talks": jd.swap(predicted_hit="narrow_hit"),
         },
         controls=BREACHES,
@@ -212,10 +208,10 @@ CLAIMS = (
         judge=judge_one_sample,
         evidence="network",
         bounds=jd.looked(at="0:512", confirmed="31000000:31000512"),
-        rivals={"nothing is learned": chance, "gradient flow": jd.swap(predicted_hit="flow_hit")},
+        rivals={"nothing is learned": CHANCE, "gradient flow": jd.swap(predicted_hit="flow_hit")},
         controls=BREACHES,
         plot=plot_one_sample,
-        caption=r"Left: mean probability of the next token along training by SGD on one sample a step (dots, bars: 99.7% "
+        caption=r"Left: mean probability of the next token along training by SGD on one sample per step (dots, bars: 99.7% "
         r"interval over runs) and its exact mean over the visits (lines), a colour for each $\eta$. Right: the same as a "
         r"difference from gradient flow.",
     ),

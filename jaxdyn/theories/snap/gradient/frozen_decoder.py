@@ -1,4 +1,4 @@
-r"""The decoder alone, on frozen inputs: classes without overlap, gradient flow from zero, and Theorem 1's closed forms beside it.
+r"""The decoder alone, on frozen inputs: classes without overlap, gradient flow from zero, and the closed forms of Theorem 1.
 
 The network's loss is that of ``model.py`` with Z fixed, so that only Y learns. Letters as in ``model.py`` and
 ``dynamics/gradient.py``.
@@ -31,15 +31,15 @@ class Frozen:
     """Classes whose contexts share no token but the common one; the decoder learns, the attention does not."""
 
     eta: jd.Swept = 1.0
-    common: jd.Swept = 0.0  # share of a common token in every class's context: 0 keeps the f orthonormal
+    common: jd.Swept = jd.field(0.0, at_least=0, below=1)  # share of a common token in every context: 0 keeps the f orthonormal
     skew: jd.Swept = 0.0  # frequencies of the classes proportional to 1 + skew n
     tokens: int = 32
     classes: int = 4
     distinct: int = 3
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:
-        """Refuse invalid shares and vocabularies that are too small."""
+        """Refuse vocabularies that are too small."""
         tasks.check(self)
 
 
@@ -72,7 +72,8 @@ def saved_times(size: int) -> tuple[Float[np.ndarray, " T"], Int[np.ndarray, " 3
 
 
 def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
-    """Gradient flow of the decoder beside its clock, and its gradient beside the form of Theorem 1."""
+    """Gradient flow of the decoder and its clock; its gradient and the form of Theorem 1."""
+    # the network on frozen inputs
     one = tasks.random_task(key, s.tokens, s.classes, s.distinct, s.common, s.skew, weights=s.weights)
     start = model.zeros(one)
     f, label = model.normalized(model.attend(start.z[one.query], one.p)), jnp.asarray(one.label)
@@ -82,19 +83,20 @@ def trial(s: Frozen, key: PRNGKeyArray) -> jd.Observables:
 
     descent = jax.grad(lambda y: -model.loss(start._replace(y=y), one))
 
+    # its flow, and the integral of gamma along it
     def field(t: Any, state: dict, eta: Array) -> dict:
         return {"y": eta * descent(state["y"]), "total": jnp.mean(speed(state["y"]))}
 
     unit, at = saved_times(s.tokens)
     ts = jnp.asarray(np.append(0.0, unit)) * s.classes / s.eta
     solution = flow.solve(field, {"y": start.y, "total": jnp.zeros((), jnp.float64)}, ts, s.eta, solver="dopri8")
+    # gamma, and its peak from three times around it
     ys = jax.tree.map(lambda leaf: leaf[1:], solution.ys)
     logits = f @ ys["y"]
     measured_gamma = jnp.mean(jax.vmap(speed)(ys["y"]), 1)
     near, values = ts[1:][at], measured_gamma[at]
     second = values[2] - 2 * values[1] + values[0]
     vertex = near[1] - 0.5 * (near[2] - near[1]) * (values[2] - values[0]) / second
-
     return jd.observables(
         predicted=_predicted(s, f, label, ts[1:]),
         measured={

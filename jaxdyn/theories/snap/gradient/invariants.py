@@ -1,4 +1,4 @@
-r"""Claim on what training conserves: row sums of the decoder, sums of attention logits, unreached entries; and one clock.
+r"""What training conserves: row sums of the decoder, sums of attention logits, unreached entries; and one clock.
 
 Letters as in ``model.py``. The flow is in float64, training by mini-batches of sequences in float32.
 """
@@ -36,12 +36,12 @@ class Learning:
 
     attention: jd.Code = jd.code("softmax", "linear")  # linear: c_l = k_l (1 + z_l), which depends on shifts of the logits
     optimizer: jd.Code = jd.code("descent", "adam")
-    momentum: jd.Swept = 0.0  # of descent
+    momentum: jd.Swept = jd.field(0.0, at_least=0, below=1)  # of descent
     weight_decay: jd.Swept = 0.0
-    ratio: jd.Swept = 1.0  # learning rate of Y over that of Z
-    lr: jd.Swept = 0.1  # of Y, in training
-    horizon: jd.Swept = 20.0  # time of the flow
-    common: jd.Swept = 0.3
+    ratio: jd.Swept = jd.field(1.0, above=0)  # learning rate of Y over that of Z
+    lr: jd.Swept = jd.field(0.1, above=0)  # of Y, in training
+    horizon: jd.Swept = jd.field(20.0, above=0)  # time of the flow
+    common: jd.Swept = jd.field(0.3, at_least=0, below=1)
     tokens: int = 20
     classes: int = 4
     distinct: int = 2
@@ -49,14 +49,11 @@ class Learning:
     every: int = 20  # steps between records
     batch: int = 8
     length: int = 16
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:
-        """Refuse vocabularies that are too small, and rates that are not positive."""
+        """Refuse vocabularies that are too small."""
         tasks.check(self)
-        for name in ("ratio", "lr", "horizon"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        jd.require(self, 0 <= self.momentum < 1, "momentum is at least 0 and below 1", "momentum")
 
 
 def loss(params: model.Params, batch: model.Task, attention: jd.Code, weight_decay: float | Float[Array, ""]) -> Float[Array, ""]:
@@ -88,9 +85,9 @@ def descend(s: Learning, start: model.Params, one: model.Task, key: PRNGKeyArray
     tx = optax.chain(train.switched(s.optimizer, rules), rates)
 
     def batch(step: Array) -> model.Task:
-        draw = jax.random.uniform(jax.random.fold_in(key, step), (s.batch, s.length + 1), jnp.float32)
-        row = (s.classes * draw[:, 0]).astype(jnp.int32)
-        ids = jnp.sum(draw[:, 1:, None] > jnp.cumsum(one.p, 1)[row][:, None, :-1], 2)
+        uniform = jax.random.uniform(jax.random.fold_in(key, step), (s.batch, s.length + 1), jnp.float32)
+        row = (s.classes * uniform[:, 0]).astype(jnp.int32)
+        ids = jnp.sum(uniform[:, 1:, None] > jnp.cumsum(one.p, 1)[row][:, None, :-1], 2)
         counts = jnp.mean(jax.nn.one_hot(ids, s.tokens, dtype=jnp.float32), 1)
         counts = jnp.where(one.p[row] > 0, counts, 0)  # rounding of the last edge
         return model.Task(counts, one.query[row], one.label[row], jnp.full(s.batch, 1 / s.batch, jnp.float32))
@@ -101,12 +98,14 @@ def descend(s: Learning, start: model.Params, one: model.Task, key: PRNGKeyArray
 
 def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     """The conserved sums and entries along the flow and along training; the flow at three times the rates."""
+    # the classes and a random start
     k_task, k_start, k_data = jax.random.split(key, 3)
     one = tasks.random_task(k_task, s.tokens, s.classes, s.distinct, s.common, queries=s.queries, weights=s.weights)
-    draw = jax.random.normal(k_start, (s.tokens + s.queries + 1, s.tokens), jnp.float64)
-    start = model.Params(0.5 * draw[: s.tokens], 0.3 * draw[s.tokens :])
+    normal = jax.random.normal(k_start, (s.tokens + s.queries + 1, s.tokens), jnp.float64)
+    start = model.Params(0.5 * normal[: s.tokens], 0.3 * normal[s.tokens :])
     ts = s.horizon * jnp.linspace(0.0, 1.0, SAMPLES + 1, dtype=jnp.float64)
 
+    # the flow at two speeds, and training
     def run(speed: Array) -> flow.Solution:
         rate = model.Params(speed, speed / s.ratio)
         args = (one, s.attention, s.weight_decay)
@@ -116,14 +115,14 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     still = np.nonzero(still_entries(s))
     slow, fast = (jax.tree.map(lambda leaf: leaf[i], solutions.ys) for i in range(2))  # noqa: B023
     learned = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), descend(s, start, one, k_data))
-
+    # sums and entries along both, and at their starts
     dims = {"rows": "input", "logits": "query", "still": "entry"}
 
-    def kept(path: model.Params) -> tuple[Array, Array, Array]:
+    def conserved(path: model.Params) -> tuple[Array, Array, Array]:
         return jnp.sum(path.y, -1), jnp.sum(path.z, -1), path.z[..., *still]
 
     paths = jax.tree.map(lambda *leaves: jnp.stack(leaves), slow, learned)
-    at_start, along = kept(jax.tree.map(lambda leaf: leaf[:, 0], paths)), kept(paths)
+    at_start, along = conserved(jax.tree.map(lambda leaf: leaf[:, 0], paths)), conserved(paths)
     ends = [jnp.concatenate([state.y[-1], state.z[-1]]) for state in (slow, fast)]
     return jd.observables(
         predicted={n: jd.named(v, f"path {d}") for (n, d), v in zip(dims.items(), at_start, strict=True)}

@@ -1,7 +1,7 @@
-r"""Claim on long sequences: the attention of T contextual tokens converges to its value at infinite length like 1/sqrt(T).
+r"""Long sequences: the attention of T contextual tokens converges to its value at infinite length like 1/sqrt(T).
 
-Contexts are drawn token by token. With ``memory`` rho each token is a copy of the one before with probability rho, else drawn
-from P: the tokens keep the law P, and their mean over T has (1 + rho)/(1 - rho) times the variance of independent ones.
+Contexts are sampled token by token. With ``memory`` rho each token is a copy of the one before with probability rho, else sampled
+from P: the tokens have the law P, and their mean over T has (1 + rho)/(1 - rho) times the variance of independent ones.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ class Context:
     """One class and its query: random probabilities of the tokens, random attention logits."""
 
     logits: jd.Swept = 1.0  # standard deviation of the attention logits
-    memory: jd.Swept = 0.0  # probability of copying the token before
+    memory: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # probability of copying the token before
     tokens: int = 8
     sequences: int = 64
-    shortest: int = 4  # lengths are powers of two, 2^shortest ... 2^longest
+    shortest: int = jd.field(4, at_least=0)  # lengths are powers of two, 2^shortest ... 2^longest
     longest: int = 14
-    weights: tuple[float, ...] | None = None  # of the tokens, proportional to their probabilities; none: drawn
+    weights: tuple[float, ...] | None = None  # of the tokens, proportional to their probabilities; none: random
 
     def __post_init__(self) -> None:
-        """Refuse invalid probabilities, and fewer than three lengths."""
-        jd.require(self, 0 <= self.memory <= 1, "memory is a probability", "memory")
-        lengths = 0 <= self.shortest <= self.longest - 2
-        jd.require(self, lengths, "a slope needs three lengths, 0 <= shortest <= longest - 2", "shortest", "longest")
+        """Refuse fewer than three lengths, and impossible weights."""
+        lengths = self.shortest <= self.longest - 2
+        jd.require(self, lengths, "a slope needs three lengths, shortest <= longest - 2", "shortest", "longest")
         given = self.weights is None or (len(self.weights) == self.tokens and min(self.weights) > 0)
         jd.require(self, given, f"weights is none or {self.tokens} positive numbers", "weights")
 
@@ -73,8 +72,8 @@ def prefix_counts(
 def trial(s: Context, key: PRNGKeyArray) -> jd.Observables:
     """The attention of growing sequences, its limit, and its predicted distance from it."""
     k_p, k_z, k_data = jax.random.split(key, 3)
-    drawn = jax.random.normal(k_p, (s.tokens,), jnp.float64)
-    p = jax.nn.softmax(drawn if s.weights is None else jnp.log(jnp.asarray(s.weights, jnp.float64)))
+    normal = jax.random.normal(k_p, (s.tokens,), jnp.float64)
+    p = jax.nn.softmax(normal if s.weights is None else jnp.log(jnp.asarray(s.weights, jnp.float64)))
     z = s.logits * jax.random.normal(k_z, (s.tokens,), jnp.float64)
     lengths = tuple(2**i for i in range(s.shortest, s.longest + 1))
     counts = prefix_counts(k_data, p, s.memory, s.sequences, lengths)
@@ -103,9 +102,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def one_over_length(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the error falls like 1/T."""
-    return ds.assign(predicted_spread=ds.predicted_spread * np.sqrt(LONG / ds.length))
+# The error falls like 1/T.
+ONE_OVER_LENGTH = jd.swap(predicted_spread=lambda ds: ds.predicted_spread * np.sqrt(LONG / ds.length))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -140,7 +138,7 @@ CLAIMS = (
         bounds=jd.looked(at="0:16", confirmed="51000000:51000016"),
         rivals={
             "uniform attention": jd.swap(predicted_spread="uniform_spread"),
-            "an error that falls like 1/T": one_over_length,
+            "an error that falls like 1/T": ONE_OVER_LENGTH,
         },
         controls={
             "tokens remember: each copies the last with probability 0.9": {"memory": 0.9},

@@ -42,16 +42,16 @@ def embeddings(key: PRNGKeyArray, tokens: int, dim: int, width: Scalar, orthonor
     """
     if dim < tokens:
         raise UsageError(f"dim={dim} is not allowed: {tokens} orthonormal embeddings need at least as many dimensions")
-    draw = jax.random.normal(key, (tokens, dim), jnp.float64) * (jnp.arange(dim) < width)
-    apart = draw / jnp.linalg.norm(draw, axis=1, keepdims=True)
-    return jnp.where(orthonormal, linalg.qr(draw.T)[0].T, apart)
+    normal = jax.random.normal(key, (tokens, dim), jnp.float64) * (jnp.arange(dim) < width)
+    apart = normal / jnp.linalg.norm(normal, axis=1, keepdims=True)
+    return jnp.where(orthonormal, linalg.qr(normal.T)[0].T, apart)
 
 
 def rotation(key: PRNGKeyArray, dim: int, width: Scalar) -> Float[Array, "d d"]:
     """A random orthogonal matrix of the first ``width`` dimensions, zero elsewhere."""
     used = jnp.arange(dim) < width
-    draw = jax.random.normal(key, (dim, dim), jnp.float64)
-    block = jnp.where(used[:, None] & used, draw, jnp.where(~used[:, None] & ~used, jnp.eye(dim, dtype=draw.dtype), 0.0))
+    normal = jax.random.normal(key, (dim, dim), jnp.float64)
+    block = jnp.where(used[:, None] & used, normal, jnp.where(~used[:, None] & ~used, jnp.eye(dim, dtype=normal.dtype), 0.0))
     return linalg.qr(block)[0] * used * used[:, None]
 
 

@@ -1,6 +1,6 @@
-r"""Claims on the gradient: its closed form, its form for a decoder without overlap, and the pressure on distinct tokens.
+r"""The gradient: its closed form, its form for a decoder without overlap, and the pressure on distinct tokens.
 
-Letters as in ``model.py`` and ``dynamics/gradient.py``.
+The second is judged on the runs of ``frozen_decoder.py``. Letters as in ``model.py`` and ``dynamics/gradient.py``.
 """
 
 from __future__ import annotations
@@ -36,49 +36,46 @@ DECADES = (-2.0, 3.0)  # saved times of the full flow, in units of K / eta_Y
 class Random:
     """Random weights and classes, two of them to a query where ``queries`` is half of ``classes``."""
 
-    query_share: jd.Swept = 0.0  # of T / 10, how often the query is among the keys: 0 in the paper
+    query_share: jd.Swept = jd.field(0.0, at_least=0)  # of T / 10, how often the query is among the keys: 0 in the paper
     spread: jd.Swept = 1.0  # standard deviation of the entries of Y and Z
     tokens: int = 16
     classes: int = 4
-    queries: int = 2
-    batch: int = 8
-    length: int = 20
+    queries: int = jd.field(2, at_least=1)
+    batch: int = jd.field(8, at_least=1)
+    length: int = jd.field(20, at_least=1)
 
     def __post_init__(self) -> None:
         """Refuse sizes that the arrays cannot hold."""
-        ordered = 1 <= self.queries <= self.classes <= self.tokens
-        jd.require(self, ordered, "1 <= queries <= classes <= tokens", "queries", "classes", "tokens")
-        for name in ("batch", "length"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.query_share >= 0, "query_share is not negative", "query_share")
+        ordered = self.queries <= self.classes <= self.tokens
+        jd.require(self, ordered, "queries <= classes <= tokens", "queries", "classes", "tokens")
 
 
 @jd.setting
 class Overlapping:
     """Decoder and attention learn together from zero; the classes share a common token."""
 
-    common: jd.Swept = 0.3  # its share in every context
+    common: jd.Swept = jd.field(0.3, at_least=0, below=1)  # its share in every context
     factor: jd.Swept = 1.0  # multiplies this share: 0 leaves the classes disjoint
-    ratio: jd.Swept = 10.0  # learning rate of Y over that of Z
+    ratio: jd.Swept = jd.field(10.0, above=0)  # learning rate of Y over that of Z
     tokens: int = 24
     classes: int = 4
     distinct: int = 3
     queries: int = 2
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:
-        """Refuse invalid shares, vocabularies that are too small, and learning rates that are not positive."""
+        """Refuse vocabularies that are too small, and a product of both factors that is no share."""
         tasks.check(self)
         share = 0 <= self.common * self.factor < 1
         jd.require(self, share, "common times factor is a share, at least 0 and below 1", "common", "factor")
-        jd.require(self, self.ratio > 0, "ratio is positive", "ratio")
 
 
 def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     """Gradients of the network in (Y, Z) by autodiff and in closed form, at infinite length and for a batch of sequences."""
+    # random weights and classes, and the gradient at infinite length
     k_weights, k_data = jax.random.split(key)
     sizes = np.cumsum([s.tokens**2, s.queries * s.tokens, s.classes * s.tokens, s.classes])
-    y, z, p, weight = jnp.split(jax.random.normal(k_weights, (sizes[-1],), jnp.float64), sizes[:-1])  # one draw compiles faster
+    y, z, p, weight = jnp.split(jax.random.normal(k_weights, (sizes[-1],), jnp.float64), sizes[:-1])  # one array compiles faster
     params = model.Params(s.spread * y.reshape(s.tokens, -1), s.spread * z.reshape(s.queries, -1))
     p, weight = jax.nn.softmax(p.reshape(s.classes, -1)), jax.nn.softmax(weight)
     query = jnp.arange(s.classes) % s.queries  # tokens 0, 1, ... are the queries
@@ -86,15 +83,16 @@ def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     key_of = jax.nn.one_hot(query, s.tokens, dtype=jnp.float64) * s.query_share
     attended = (p + 0.1 * key_of) / (1 + 0.1 * s.query_share)  # what the network attends to; the theory knows p alone
     law = jax.grad(model.loss)(params, model.Task(attended, query, label, weight))
-
-    draw = jax.random.uniform(k_data, (s.batch, s.length + 1), jnp.float64)
-    row = (s.classes * draw[:, 0]).astype(jnp.int32)
-    ids = jnp.sum(draw[:, 1:, None] > jnp.cumsum(p, 1)[row][:, None, :-1], 2)
+    # the gradient for a batch of sequences
+    uniform = jax.random.uniform(k_data, (s.batch, s.length + 1), jnp.float64)
+    row = (s.classes * uniform[:, 0]).astype(jnp.int32)
+    ids = jnp.sum(uniform[:, 1:, None] > jnp.cumsum(p, 1)[row][:, None, :-1], 2)
     x = jax.nn.one_hot(ids, s.tokens, dtype=jnp.float64)
     even = jnp.full(s.batch, 1 / s.batch, jnp.float64)
     counts = jnp.sum(x, 1) + 0.1 * s.length * key_of[row]
     batch = jax.grad(model.cross_entropy)(params, counts, query[row], label[row], even)
 
+    # both in closed form
     def closed(projector: Array) -> tuple[Array, Array, Array, Array]:
         by_law = theory.ascent(*params, p, query, label, weight, projector)
         each = jax.vmap(theory.sample_ascent, (None, None, 0, 0, 0, None))(*params, x, query[row], label[row], projector)
@@ -112,6 +110,7 @@ def reparam_trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
 
 def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
     r"""The pressure along the full flow: on each distinct token, :math:`\dot z_l/(w_n\eta_Z f_l^2)`, and in closed form."""
+    # the full flow
     common = s.common * s.factor
     one = tasks.random_task(key, s.tokens, s.classes, s.distinct, common, queries=s.queries, weights=s.weights)
     unit = jnp.logspace(*DECADES, SAVES, dtype=jnp.float64)
@@ -119,6 +118,7 @@ def xi_trial(s: Overlapping, key: PRNGKeyArray) -> jd.Observables:
     rate = model.Params(1.0, 1 / s.ratio)
     solution = flow.gradient_flow(model.loss, model.zeros(one), ts, one, rate=rate, solver="dopri8")
     ys = jax.tree.map(lambda leaf: leaf[1:], solution.ys)
+    # the pressure on the distinct tokens along it, and in closed form
     rows = np.arange(s.classes)
     own = 1 + s.distinct * rows[:, None] + np.arange(s.distinct)  # the tokens that only class n has
 
@@ -164,12 +164,13 @@ def judge_form(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unsaturated(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a decoder that never saturates, so that gamma rises for ever as it does at first."""
-    share = ds.predicted_rise / ds.predicted_gamma
-    changed = {"gradient": ds.predicted_gradient * share, "gamma": ds.predicted_rise, "fall": ds.predicted_rise}
-    changed |= {"total": ds.predicted_total * (ds.unit / ds.clock) ** 2}
-    return ds.assign({f"predicted_{n}": v.transpose(*ds[f"predicted_{n}"].dims) for n, v in changed.items()})
+# A decoder that never saturates, so that gamma rises for ever as it does at first.
+UNSATURATED = jd.swap(
+    predicted_gradient=lambda ds: ds.predicted_gradient * (ds.predicted_rise / ds.predicted_gamma),
+    predicted_gamma="predicted_rise",
+    predicted_fall="predicted_rise",
+    predicted_total=lambda ds: ds.predicted_total * (ds.unit / ds.clock) ** 2,
+)
 
 
 def judge_xi(ds: xr.Dataset) -> list[jd.Check]:
@@ -260,7 +261,7 @@ CLAIMS = (
         judge=judge_form,
         evidence="flow",
         bounds="derived",  # the solver's tolerance, and the next order of both limits
-        rivals={"the decoder does not learn: no gradient": SILENT, "a decoder that never saturates": unsaturated},
+        rivals={"the decoder does not learn: no gradient": SILENT, "a decoder that never saturates": UNSATURATED},
         controls=BREACHES,
         plot=plot_form,
         caption=r"$\gamma$ (left) and its integral $\Gamma$ (right) along $\eta t/K$: dots for the trained decoder, lines in "

@@ -29,18 +29,16 @@ SIZES = (2, 6, 10, 20)
 class Overlap:
     """Classes of the synthetic data: how many, and the weight of a common token (own tokens weigh .1 to 1)."""
 
-    number: jd.Swept = 2.0
-    weight: jd.Swept = 1.0
+    number: jd.Swept = jd.field(2.0, at_least=2, at_most=VOCABULARY.classes)
+    weight: jd.Swept = jd.field(1.0, above=0)
 
     def __post_init__(self) -> None:
-        """Refuse numbers of classes that the vocabulary does not hold, and weights that are not positive."""
-        allowed = 2 <= self.number <= VOCABULARY.classes and self.number == int(self.number)
-        jd.require(self, allowed, f"number is a whole number from 2 to {VOCABULARY.classes}", "number")
-        jd.require(self, self.weight > 0, "weight is positive", "weight")
+        """Refuse parts of classes."""
+        jd.require(self, self.number == int(self.number), "number is a whole number", "number")
 
 
 def overlap_trial(s: Overlap, key: PRNGKeyArray) -> jd.Observables:
-    r"""K|E| from the spectrum of the classes' overlaps, beside the assumption's bound and the closed form.
+    r"""K|E| from the spectrum of the classes' overlaps, and in closed form.
 
     All pairs of classes overlap equally, :math:`e = C w^2 / (C w^2 + \sum_l w_l^2)`, so :math:`K\|E\| = K (K-1) e`.
     """

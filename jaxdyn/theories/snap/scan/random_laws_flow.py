@@ -26,22 +26,20 @@ SAVES = 25
 class LawsFlow:
     """Random laws of ``classes`` classes, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = ``reach``."""
 
-    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
-    common: jd.Swept = 0.1  # weight of the first common token; the distinct tokens of a class have total weight 1
-    second: jd.Swept = 0.0  # weight of the second common token
+    ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
+    common: jd.Swept = jd.field(0.1, at_least=0)  # weight of the first common token, that of a class's distinct tokens is 1
+    second: jd.Swept = jd.field(0.0, at_least=0)  # weight of the second common token
     unequal: jd.Swept = 0.0  # common tokens' weights times and over exp(unequal) in class 1, over and times in the others
-    leak: jd.Swept = 0.0  # weight of every distinct token in the next class, over its weight in its own
-    per_query: jd.Swept = 1.0  # K_m, classes a query
-    reach: jd.Swept = 1e6
-    classes: int = 4
-    distinct: int = 3
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: drawn
+    leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of every distinct token in the next class, over its weight in its own
+    per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
+    reach: jd.Swept = jd.field(1e6, above=0)
+    classes: int = jd.field(4, at_least=2)
+    distinct: int = jd.field(3, at_least=3)
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class, rising; none: random
 
     def __post_init__(self) -> None:
-        """Refuse what the laws refuse, and rates and times that are not positive."""
+        """Refuse impossible weights of the distinct tokens."""
         random_laws.check_laws(self)
-        for name in ("ratio", "reach"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
 
 
 FLOW = jd.grid(LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.05, 0.15], second=[0.0, 0.05], per_query=[1.0, 2.0])
@@ -50,6 +48,7 @@ ALONE = FLOW.replace(second=0.0)  # one common token
 
 def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:
     """Logits and shares of attention along the flow, the relative gains of Theorem 3, and B of the reduced dynamics."""
+    # the network's flow
     p = random_laws.random_laws(s, key)
     tokens = p.shape[1]
     size = tokens + 2 * s.classes
@@ -63,6 +62,7 @@ def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:
     f = unit(jnp.where(p > 0, p * jnp.exp(z), 0.0))
     own = n[:, None], random_laws.places(s)
     z_own, f_own, p_own = z[:, *own], f[:, *own], p[own]
+    # the reduced dynamics, and what the theorems say
     problem = reduced.Problem(
         p, reduced.queries(s.classes, s.per_query), float(size), float(s.classes), s.ratio, 1.0, 1 / s.classes
     )

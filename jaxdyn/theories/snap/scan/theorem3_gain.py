@@ -1,7 +1,8 @@
 r"""Theorem 3: the relative gain of distinct tokens, its bounds, and how far it holds in the network's own gradient flow.
 
-In the reduced dynamics it is an identity. In the flow of the network in (Y, Z) the decoder's memory holds gains back, by a share
-that vanishes as eta_Y / eta_Z grows at a given time, but not at a given logit (``dynamics/growth.py``).
+In the reduced dynamics (``random_laws.py``) it is an identity. In the flow of the network in (Y, Z) (``random_laws_flow.py``) the
+decoder's memory holds gains back, by a share that vanishes as eta_Y / eta_Z grows at a given time, but not at a given logit
+(``dynamics/growth.py``).
 """
 
 from __future__ import annotations
@@ -23,24 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS"]
 
 LATE = 8.0  # clock from which the shortfall of the gains is the memory's
-
-
-def with_common(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: one of the pair is a common token."""
-    predicted, measured = (ds.pair_common.isel(side=i).transpose(*ds.measured_gain.dims) for i in (0, 1))
-    return ds.assign(predicted_gain=predicted, measured_gain=measured)
-
-
-def weakest(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: the least probable distinct token of a class in place of its dominant one."""
-    z = ds.z_own.isel(distinct=0, save=slice(1, None)).rename(save="time").transpose(*ds.measured_lower.dims)
-    return ds.assign(
-        predicted_lower=ds.lower_weakest,
-        measured_lower=z,
-        measured_upper=z,
-        z_own=ds.z_own.isel(distinct=slice(None, None, -1)),
-        f_own=ds.f_own.isel(distinct=slice(None, None, -1)),
-    )
 
 
 def judge_gain(ds: xr.Dataset) -> list[jd.Check]:
@@ -147,55 +130,33 @@ def judge_monotone_flow(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def weakest_flow(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the least probable distinct token of a class in place of its dominant one."""
-    return ds.assign(measured_grow=ds.weakest_grow)
+# One of the pair is a common token.
+WITH_COMMON = jd.swap(predicted_gain=lambda ds: ds.pair_common.isel(side=0), measured_gain=lambda ds: ds.pair_common.isel(side=1))
 
 
-def falling(ds: xr.Dataset) -> xr.Dataset:
-    """A control: Z descends J."""
-    return ds.assign(measured_rise=-ds.measured_rise, measured_grow=-ds.measured_grow)
+def weakest_logit(ds: xr.Dataset) -> xr.DataArray:
+    """Logit of the least probable distinct token of every class after the start."""
+    return ds.z_own.isel(distinct=0, save=slice(1, None)).rename(save="time")
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no logit moves."""
-    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_rise", "predicted_grow")})
-
-
-def stays(ds: xr.Dataset) -> xr.Dataset:
-    """A control: gains and logits that stay as they start."""
-    zeros = {name: xr.zeros_like(ds[name]) for name in ("measured_lower", "measured_upper")}
-    return ds.assign(measured_shortfall=xr.ones_like(ds.measured_shortfall), **zeros)
-
-
-def full(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: Theorem 3 holds as it stands, and nothing is missing."""
-    return ds.assign(predicted_shortfall=xr.zeros_like(ds.predicted_shortfall))
-
-
-def nothing(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention stays as it starts, and all of the growth is missing."""
-    return ds.assign(predicted_shortfall=xr.ones_like(ds.predicted_shortfall))
-
-
-def first_order(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: of the growth the memory's law of large ratios is missing, whatever the ratio."""
-    return ds.assign(measured_shortfall=ds.predicted_shortfall)
-
-
-def by_ratio(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the shortfall at a given logit falls as one over the ratio."""
-    return ds.assign(predicted_shortfall=(1 / ds.ratio).broadcast_like(ds.predicted_shortfall))
-
-
-def same_times(ds: xr.Dataset) -> xr.Dataset:
-    """A control: equal times in place of equal logits."""
-    return ds.assign(z_own=ds.z_own.isel(ratio=0, drop=True).broadcast_like(ds.z_own))
-
-
-def exact_gain(ds: xr.Dataset) -> xr.Dataset:
-    """A control: in place of the flow, gains that follow Theorem 3."""
-    return ds.assign(measured_shortfall=1e-9 * ds.measured_shortfall)
+# The least probable distinct token of a class in place of its dominant one.
+WEAKEST = jd.swap(
+    predicted_lower="lower_weakest",
+    measured_lower=weakest_logit,
+    measured_upper=weakest_logit,
+    z_own=lambda ds: ds.z_own.isel(distinct=slice(None, None, -1)),
+    f_own=lambda ds: ds.f_own.isel(distinct=slice(None, None, -1)),
+)
+WEAKEST_FLOW = jd.swap(measured_grow="weakest_grow")  # the least probable distinct token for the dominant one
+FALLING = jd.scaled(measured_rise=-1.0, measured_grow=-1.0)  # Z descends J
+STILL = jd.swap(predicted_rise=0.0, predicted_grow=0.0)  # no logit moves
+STAYS = jd.swap(measured_shortfall=1.0, measured_lower=0.0, measured_upper=0.0)  # gains and logits stay as they start
+COMPLETE = jd.swap(predicted_shortfall=0.0)  # Theorem 3 holds as it stands, and nothing is missing
+NO_GROWTH = jd.swap(predicted_shortfall=1.0)  # attention stays as it starts, and all of the growth is missing
+FIRST_ORDER = jd.swap(measured_shortfall="predicted_shortfall")  # the memory's law of large ratios, whatever the ratio
+BY_RATIO = jd.swap(predicted_shortfall=lambda ds: 1 / ds.ratio)  # the shortfall at a logit falls as one over the ratio
+SAME_TIMES = jd.initial("ratio", "z_own")  # equal times in place of equal logits
+EXACT_GAIN = jd.scaled(measured_shortfall=1e-9)  # in place of the flow, gains that follow Theorem 3
 
 
 def plot_gain(ds: xr.Dataset, fig: Figure) -> None:
@@ -210,7 +171,7 @@ def plot_gain(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_bounds(ds: xr.Dataset, fig: Figure) -> None:
-    """Logit of the dominant token between its bounds, and its feature beside that of the least probable token."""
+    """Logit of the dominant token between its bounds, and its feature next to that of the least probable token."""
     left, right = fig.subplots(1, 2)
     ds = ds.sel(eta_z=ds.eta_z.max()) if "eta_z" in ds.dims else ds
     run = plotting.first_run(ds).isel({"class": 0})
@@ -261,7 +222,7 @@ reduced = jd.Study(
     trial=random_laws.trial, quick=random_laws.RANDOM, seeds=8, paper_seeds=64, source=SOURCE, form="derived", plot=plot_bounds,
     evidence="reduced", bounds="derived", rivals={},
     caption=r"Left: attention logit of the dominant distinct token of one class along time by the reduced ODE, between its "
-    r"bounds (shaded). Right: its share $f$ of the normalised attention, beside that of the least probable distinct token. One "
+    r"bounds (shaded). Right: its share $f$ of the normalised attention, next to that of the least probable distinct token. One "
     r"run, at the largest $\eta_Z$.",
 )  # fmt: skip
 
@@ -292,7 +253,7 @@ gain = reduced.claim(
     seeds=4,
     judge=judge_gain,
     controls={
-        "a common token in the pair": with_common,
+        "a common token in the pair": WITH_COMMON,
         "each distinct token also in the next class": {"leak": 0.5},
         "logits that start apart": {"tilt": 0.1},
     },
@@ -318,7 +279,7 @@ CLAIMS = (
         statement=r"In the reduced dynamics from zero, the logit of the dominant distinct token lies between $f_{l_0}(0)^2 B_n$ "
         r"and $B_n$, $B_n = \rho\,\eta_Z\int\xi_n\,dt$; the lower bound is approached, to 1%, in every class of every run.",
         judge=judge_tight,
-        controls={"the least probable distinct token": weakest, "each distinct token also in the next class": {"leak": 0.5}},
+        controls={"the least probable distinct token": WEAKEST, "each distinct token also in the next class": {"leak": 0.5}},
         rivals={
             "the lower bound is taken at all times": jd.swap(predicted_upper="predicted_lower"),
             "the lower bound of the least probable token": jd.swap(predicted_lower="lower_weakest"),
@@ -329,7 +290,7 @@ CLAIMS = (
         statement=r"In the reduced dynamics from zero, the dominant distinct token's logit and its share $f$ of the normalised "
         r"attention do not fall.",
         judge=judge_monotone,
-        controls={"the least probable distinct token": weakest, "descent instead of ascent": {"ascent": -1.0}},
+        controls={"the least probable distinct token": WEAKEST, "descent instead of ascent": {"ascent": -1.0}},
     ),
     flow.claim(
         id="snap.theorem3",
@@ -340,8 +301,8 @@ CLAIMS = (
         quick=ALONE.replace(ratio=[100.0, 1000.0]),
         judge=judge_shortfall,
         assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 50.0)),
-        controls={"attention that learns as fast as the decoder": {"ratio": [1.0, 0.1]}, "gains that follow Theorem 3": exact_gain},
-        rivals={"nothing moves": nothing, "Theorem 3 as it stands": full},
+        controls={"attention that learns as fast as the decoder": {"ratio": [1.0, 0.1]}, "gains that follow Theorem 3": EXACT_GAIN},
+        rivals={"nothing moves": NO_GROWTH, "Theorem 3 as it stands": COMPLETE},
     ),
     flow.claim(
         id="snap.theorem3_plateau",
@@ -352,8 +313,8 @@ CLAIMS = (
         quick=ALONE.replace(ratio=[10.0, 100.0, 1000.0]),
         judge=judge_plateau,
         assumes=(jd.below("overlap", 1.0), jd.above("rate_ratio", 5.0)),
-        controls={"at equal times": same_times},
-        rivals={"nothing is missing in the limit: a share of 1/ratio": by_ratio},
+        controls={"at equal times": SAME_TIMES},
+        rivals={"nothing is missing in the limit: a share of 1/ratio": BY_RATIO},
     ),
     flow.claim(
         id="snap.theorem3_ratio",
@@ -362,8 +323,8 @@ CLAIMS = (
         r"and .99 at ratios .1, 1, 10, 100 and 1000.",
         judge=judge_ratio,
         expected="measured",
-        controls={"gains that stay": stays},
-        rivals={"the memory's law of first order at every ratio": first_order},
+        controls={"gains that stay": STAYS},
+        rivals={"the memory's law of first order at every ratio": FIRST_ORDER},
         found={
             "growth over the predicted at ratio 0.1": (0.037, 0.155),
             "growth over the predicted at ratio 1": (0.155, 0.247),
@@ -379,7 +340,7 @@ CLAIMS = (
         r"the lower bound, and the largest over the upper one, by $\eta_Y/\eta_Z$.",
         judge=judge_flow_bounds,
         expected="measured",
-        controls={"logits that stay": stays},
+        controls={"logits that stay": STAYS},
         rivals={"the bounds of the least probable token": jd.swap(predicted_upper="lower_weakest")},
         found={
             "smallest logit over its lower bound, ratio 0.1": (0.192, 0.241),
@@ -403,7 +364,7 @@ CLAIMS = (
         r"and its share $f$ of the normalised attention do not fall between saves up to $\eta_Y t = 10^6$, at $\eta_Y/\eta_Z$ "
         r"from .1 to 1000.",
         judge=judge_monotone_flow,
-        controls={"the least probable distinct token": weakest_flow, "descent instead of ascent": falling},
-        rivals={"nothing moves": still},
+        controls={"the least probable distinct token": WEAKEST_FLOW, "descent instead of ascent": FALLING},
+        rivals={"nothing moves": STILL},
     ),
 )

@@ -63,19 +63,9 @@ def judge_unequal(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def descent(ds: xr.Dataset) -> xr.Dataset:
-    """A control: Z goes down where it went up."""
-    return ds.assign(measured_rise=-ds.measured_rise, measured_fall=-ds.measured_fall)
-
-
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no logit moves."""
-    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_rise", "predicted_fall")})
-
-
-def all_rise(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention to every token that occurs with a class grows."""
-    return ds.assign(predicted_fall=-ds.predicted_fall)
+DESCENT = jd.scaled(measured_rise=-1.0, measured_fall=-1.0)  # Z goes down where it went up
+STILL = jd.swap(predicted_rise=0.0, predicted_fall=0.0)  # no logit moves
+ALL_RISE = jd.scaled(predicted_fall=-1.0)  # attention to every token that occurs with a class grows
 
 
 def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
@@ -96,7 +86,7 @@ def plot_logits(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_unequal(ds: xr.Dataset, fig: Figure) -> None:
-    """The logits of the first class of the table along time, beside the table's numbers."""
+    """The logits of the first class of the table along time, and the table's numbers."""
     ax = fig.subplots()
     run = plotting.first_run(ds).isel({"class": 0, "save": slice(1, None)})
     last = COMMONS + int(ds.sizes["distinct"]) - 1
@@ -148,8 +138,8 @@ CLAIMS = (
         statement=r"In the network's gradient flow with $K\|E\| < 1$, every distinct token of every class gains, at every time "
         r"up to $\eta_Y t = 10^6$, at $\eta_Y/\eta_Z$ from .1 to 1000, with one class a query and with two.",
         judge=judge_up,
-        controls={"each distinct token also in the next class": {"leak": 0.5}, "descent instead of ascent": descent},
-        rivals={"nothing moves": still},
+        controls={"each distinct token also in the next class": {"leak": 0.5}, "descent instead of ascent": DESCENT},
+        rivals={"nothing moves": STILL},
     ),
     reduced.claim(
         id="snap.common_down",
@@ -168,8 +158,8 @@ CLAIMS = (
         statement=r"In the network's gradient flow with $K\|E\| < 1$, a common token loses, at every time up to $\eta_Y t = "
         r"10^6$, if it is the only one or if both common tokens are equally frequent in every class.",
         judge=judge_fall,
-        controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": descent},
-        rivals={"nothing moves": still, "all tokens of a class gain": all_rise},
+        controls={"two unequal common tokens": UNEQUAL, "descent instead of ascent": DESCENT},
+        rivals={"nothing moves": STILL, "all tokens of a class gain": ALL_RISE},
     ),
     reduced.claim(
         id="snap.unequal_commons",

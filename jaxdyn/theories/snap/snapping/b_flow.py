@@ -99,36 +99,20 @@ def judge_effect(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the attention stays where it starts."""
-    return ds.assign({name: xr.zeros_like(ds[name]) for name in ("predicted_b", "predicted_move")})
-
-
-def every_step(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a row of Z sees its class all the time (rho = 1, as printed)."""
-    return ds.assign(predicted_b=ds.instant * np.log1p(ds.number * ds.argument) / np.log1p(ds.argument))
-
-
-def complete(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the decoder is trained from the start, so that a larger eta_Y lowers B at every time."""
-    return ds.assign(predicted_b=ds.linear * (ds.u.isel(time=-1) / ds.u) ** 2)
-
-
-def both_rates(ds: xr.Dataset) -> xr.Dataset:
-    """A control: eta_Z doubles with eta_Y, which is the flow at an unchanged ratio."""
-    return ds.assign(measured_b=ds.measured_b.isel(ratio=0, drop=True).broadcast_like(ds.measured_b))
-
-
-def forgetful(ds: xr.Dataset) -> xr.Dataset:
-    """A control: in place of the flow, attention driven by a decoder that has learned from the attention of the moment alone."""
-    return ds.assign(measured_b=ds.instant, measured_move=ds.instant_move)
-
-
+NOTHING_MOVES = jd.swap(predicted_b=0.0, predicted_move=0.0)  # the attention stays where it starts
 PRINTED = jd.swap(predicted_b="instant", predicted_move="instant_move")
+# A row of Z sees its class all the time: rho = 1, as printed.
+EVERY_STEP = jd.swap(predicted_b=lambda ds: ds.instant * np.log1p(ds.number * ds.argument) / np.log1p(ds.argument))
+# The decoder is trained from the start, so that a larger eta_Y lowers B at every time.
+TRAINED_DECODER = jd.swap(predicted_b=lambda ds: ds.linear * (ds.u.isel(time=-1) / ds.u) ** 2)
+BOTH_RATES = jd.initial("ratio", "measured_b")  # eta_Z doubles with eta_Y: the flow at an unchanged ratio
+# In place of the flow, attention driven by a decoder that has learned from the attention of the moment alone.
+WITHOUT_MEMORY = jd.swap(measured_b="instant", measured_move="instant_move")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """All runs on the law's axes beside Theorem 4 for each M, and B along time where attention learns fast."""
+    """All runs on the law's axes and Theorem 4 for each M, and B along time where attention learns fast."""
+    # all runs, in the law's units
     left, right = fig.subplots(1, 2)
     part = _form(ds, "memory")
     unit = 2 * part.linear / part.scale**2  # (K - 1)/(M - 1)
@@ -139,6 +123,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
         for i in range(runs.sizes["every"]):
             run, label = runs.isel(every=i), rf"flow, $\eta_Y/\eta_Z$ = {ratio:g}" if i == 0 else None
             left.semilogx(run.scale, run.measured_b / run.unit, color=color, linewidth=2, alpha=0.5, label=label)
+    # Theorem 4 for each size of the vocabulary, and one run along time
     first = plotting.first_run(part.assign(unit=unit), "spare")
     for i in range(first.sizes.get("spare", 1)):
         run = first.isel(spare=i) if "spare" in first.dims else first
@@ -175,8 +160,8 @@ study = jd.Study(
     bounds="derived",
     form="memory",
     plot=plot,
-    caption=r"Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes a query, $4(K-1)/(q(M-1))$) over $s$, a colour "
-    r"for each $\eta_Y/\eta_Z$, with the law (dashed, one class a query) and Theorem 4's for each M (dotted). Right: B along "
+    caption=r"Left: B of all runs in units of $(K-1)/(M-1)$ (for $K_m$ classes per query, $4(K-1)/(q(M-1))$) over $s$, a colour "
+    r"for each $\eta_Y/\eta_Z$, with the law (dashed, one class per query) and Theorem 4's for each M (dotted). Right: B along "
     r"$\eta_Y t$ in the network's flow, by the law with memory and by Theorem 4 at $\rho = 1/K$; one run at the smallest "
     r"$\eta_Y/\eta_Z$.",
 )
@@ -190,8 +175,8 @@ memory = study.claim(
     r"without a fit, within half of $\varepsilon + M f_c^2$, relative. Late ($s > 5$) B grows by $\frac2q\varepsilon$ in $\ln u$ "
     r"within 15%, not by Theorem 4's $\frac2q$: where the argument of that law's logarithm is above 10, the law is at least 1.9 B.",
     judge=judge_memory,
-    controls={**CROWD, "a decoder that knows the attention of the moment alone": forgetful},
-    rivals={"nothing moves": still, "Theorem 4's law": PRINTED},
+    controls={**CROWD, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
+    rivals={"nothing moves": NOTHING_MOVES, "Theorem 4's law": PRINTED},
 )
 
 CLAIMS = (
@@ -219,7 +204,7 @@ CLAIMS = (
         paper=GRID.replace(per_query=[1.0, 2.0]),
         assumes=(jd.above("rate_ratio", 5.0), jd.below("overlap", 1.0)),
         controls={"attention that learns a thousand times faster than the decoder": {"ratio": 1e-3}},
-        rivals={"nothing moves": still, "rho = 1": every_step},
+        rivals={"nothing moves": NOTHING_MOVES, "rho = 1": EVERY_STEP},
     ),
     study.claim(
         id="snap.frozen_flow",
@@ -231,10 +216,10 @@ CLAIMS = (
         judge=judge_frozen,
         controls={
             **CROWD,
-            "a decoder that knows the attention of the moment alone": forgetful,
+            "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY,
             "attention that has hardly moved": {"odds": 0.02, "ratio": [0.1, 0.2]},
         },
-        rivals={"nothing moves": still, "Theorem 4's law": PRINTED},
+        rivals={"nothing moves": NOTHING_MOVES, "Theorem 4's law": PRINTED},
     ),
     study.claim(
         id="snap.lr_late_flow",
@@ -243,7 +228,7 @@ CLAIMS = (
         r"memory says within 20%; two e-folds before $K\ln M/\eta_Y$ it makes B larger.",
         quick=jd.grid(PairFlow, ratio=[1e-3, 2e-3], odds=[0.02, 0.05], per_query=[1.0, 2.0], spare=[0, 36]),
         judge=judge_effect,
-        controls={"a decoder that knows the attention of the moment alone": forgetful, "eta_Z grows as well": both_rates},
-        rivals={"nothing moves": still, "Theorem 4's law": PRINTED, "a decoder trained from the start": complete},
+        controls={"a decoder that knows the attention of the moment alone": WITHOUT_MEMORY, "eta_Z grows as well": BOTH_RATES},
+        rivals={"nothing moves": NOTHING_MOVES, "Theorem 4's law": PRINTED, "a decoder trained from the start": TRAINED_DECODER},
     ),
 )

@@ -1,4 +1,7 @@
-r"""Theorem 4: the growth of B with one common token in all classes and one distinct token in each, against the reduced ODE."""
+r"""Theorem 4: the growth of B with one common token in all classes and one distinct token in each, against the reduced ODE.
+
+The ODE and the law are in ``common_pair.py``; letters as in ``dynamics/growth.py``.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ LATE = 1e3  # times K ln M / eta_Y, from where dB/dln t follows its limit
 
 
 def judge_law(ds: xr.Dataset) -> list[jd.Check]:
-    """B at every save, to the square of the odds, which the law neglects beside 1."""
+    """B at every save, to the square of the odds, which the law neglects against 1."""
     return [
         jd.at_most("B against the law, relative, over the square of the odds", jd.relative_error(ds, "b") / ds.odds_squared, 1.0)
     ]
@@ -102,10 +105,7 @@ def plot_effect(ds: xr.Dataset, fig: Figure) -> None:
     ax.legend()
 
 
-def always_slower(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a larger eta_Y makes B smaller at every time."""
-    return ds.assign(predicted_effect=-abs(ds.predicted_effect))
-
+ALWAYS_SLOWER = jd.swap(predicted_effect=lambda ds: -abs(ds.predicted_effect))
 
 study = jd.Study(
     trial=trial,
@@ -126,8 +126,8 @@ law = study.claim(
     controls={"a decoder that never saturates": {"steady": 1.0}},
     rivals={"the law for one class a query, q = 4": jd.swap(predicted_b="four")},
     plot=plot_law,
-    caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes a query) and by the law (dashed); "
-    r"dotted, where shown: another form of the law. One run of each $K_m$.",
+    caption=r"B along time by the reduced ODE (thick, a colour for each number $K_m$ of classes per query) and by the law "
+    r"(dashed); dotted, where shown: another form of the law. One run of each $K_m$.",
 )
 phases = study.claim(
     id="snap.two_phase",
@@ -149,14 +149,14 @@ effect = study.claim(
     r"transition it makes B larger: the curves cross.",
     judge=judge_effect,
     controls={"eta_Z grows as well": {"coupling": 1.0}, "a decoder that never saturates": {"steady": 1.0}},
-    rivals={"a larger eta_Y always slows B": always_slower},
+    rivals={"a larger eta_Y always slows B": ALWAYS_SLOWER},
     plot=plot_effect,
     caption=r"What a larger learning rate of the decoder adds to B along time, by the reduced ODE (thick) and by the law "
     r"(dashed). One run.",
 )
 misprint = functools.partial(
     study.claim,
-    quick=jd.grid(Pair, odds=[0.02, 0.06]),  # one class a query, as in the paper
+    quick=jd.grid(Pair, odds=[0.02, 0.06]),  # one class per query, as in the paper
     judge=judge_law,
     expected="refuted",
     counterpart="derived",

@@ -1,6 +1,6 @@
-r"""The reduced dynamics with one common token in all classes and one distinct token in each, beside the law of Theorem 4.
+r"""The reduced dynamics with one common token in all classes and one distinct token in each, and the law of Theorem 4.
 
-One trial serves the law for any number K_m of classes a query, its two branches, its misprints, the effect of the decoder's
+One trial serves the law for any number K_m of classes per query, its two branches, its misprints, the effect of the decoder's
 learning rate, and the end of the attention's movement. "Measured" is the reduced ODE, integrated. Letters as in
 ``dynamics/growth.py``.
 """
@@ -17,7 +17,7 @@ from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
 
-__all__ = ["FORMS", "SETTLED", "TIMES", "Pair", "problem_of", "trial"]
+__all__ = ["FORMS", "SETTLED", "TIMES", "Pair", "log_argument", "problem_of", "trial"]
 
 TIMES = 1e7 * 0.5 ** np.arange(33, -1, -1)  # doubling from about 1e-3
 FORMS = ("derived", "no quarter", "constant")
@@ -26,27 +26,23 @@ SETTLED = 2.0  # times K ln M / eta_Y: the end of the transition
 
 @jd.setting
 class Pair:
-    """One common token and a distinct token a class; ``steady`` and ``restart`` are breaches."""
+    """One common token and a distinct token per class; ``steady`` and ``restart`` are breaches."""
 
-    odds: jd.Swept = 0.05  # P of the common token over P of the distinct one
-    per_query: jd.Swept = 1.0  # K_m, classes a query
-    size: jd.Swept = 1000.0  # M
-    eta_y: jd.Swept = 1.0
+    odds: jd.Swept = jd.field(0.05, above=0)  # P of the common token over P of the distinct one
+    per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
+    size: jd.Swept = jd.field(1000.0, above=2)  # M
+    eta_y: jd.Swept = jd.field(1.0, above=0)
     eta_z: jd.Swept = 2e6
     rho: jd.Swept = 1.0
-    factor: jd.Swept = 2.0  # the second run's eta_Y over the first one's
+    factor: jd.Swept = jd.field(2.0, above=0)  # the second run's eta_Y over the first one's
     coupling: jd.Swept = 0.0  # its eta_Z grows by factor^coupling
     steady: jd.Swept = 0.0  # 1: gamma stays as at u = ln M, the loss never saturates
     restart: jd.Swept = 0.0  # the decoder restarts from zero at this multiple of K ln M / eta_Y (0: never)
-    classes: int = 4
+    classes: int = jd.field(4, at_least=2)
 
     def __post_init__(self) -> None:
-        """Refuse numbers for which the law says nothing."""
-        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
-        jd.require(self, 1 <= self.per_query <= self.classes, f"per_query is from 1 to classes={self.classes}", "per_query")
-        jd.require(self, self.size > 2, "size is above 2", "size")
-        for name in ("odds", "eta_y", "factor"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        """Refuse queries with more classes than there are."""
+        jd.require(self, self.per_query <= self.classes, "per_query is at most classes", "per_query", "classes")
 
 
 def problem_of(s: Pair) -> reduced.Problem:
@@ -59,6 +55,7 @@ def problem_of(s: Pair) -> reduced.Problem:
 def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
     """B, its growth and the attention's movement by the reduced ODE and by the law, and what another eta_Y changes."""
     del key  # nothing is random
+    # times and rates, and the reduced dynamics for both pairs of rates
     ts = jnp.concatenate([jnp.zeros(1), jnp.asarray(TIMES, jnp.float64)])
     problem = problem_of(s)
     late = jnp.log(s.size) * problem.classes / s.eta_y
@@ -72,12 +69,12 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
         return path, reduced.rates(f, path.u, both)[1][:, 0], (f / jnp.sum(f, -1, keepdims=True))[:, 0]
 
     path, pressure, c = jax.vmap(run)(rates)
+    # the law for both
     b, t = path.b[:, 1:, 0], ts[1:]
     law = jax.vmap(lambda scale: _law(s, t, scale))(rates)
     effect = law["derived"][1] - law["derived"][0]
     rising = t * pressure[0, 1:]  # dB / dln t
     own = {name: values[0] for name, values in law.items()}  # at this run's rates
-
     return jd.observables(
         predicted={
             "b": jd.named(jnp.stack([own[form] for form in FORMS]), "form time"),
@@ -101,13 +98,13 @@ def trial(s: Pair, key: PRNGKeyArray) -> jd.Observables:
             "step_ratio": s.factor,
             "odds_squared": jnp.square(jnp.asarray(s.odds, jnp.float64)),
         },
-        assumed={"grown": _grown(s, SETTLED * late)},
+        assumed={"grown": log_argument(s, SETTLED * late)},
         status=jnp.max(path.status),
         coords={"time": TIMES.tolist(), "double": TIMES[:-1].tolist(), "form": FORMS},
     )
 
 
-def _grown(s: Pair, t: Float[Array, ""]) -> Float[Array, ""]:
+def log_argument(s: Pair, t: Float[Array, ""]) -> Float[Array, ""]:
     r""":math:`q\rho\eta_Z\Gamma / C_0` at a time: how far B's logarithm is from its linear part."""
     k, c0, q = float(s.classes), growth.constant(s.odds, s.classes, s.size), growth.exponent(s.per_query)
     return q * s.rho * s.eta_z * gamma_integral(clock(s.size * s.eta_y * t / k, s.size), s.size, k, s.eta_y) / c0

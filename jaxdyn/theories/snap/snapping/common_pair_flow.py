@@ -1,8 +1,8 @@
 r"""The network's own gradient flow with one common token in all classes and one distinct token in each (Theorem 4's case).
 
-"Measured" is the flow of the network's loss in (Y, Z), by automatic differentiation, from zero. Beside it: the law of Theorem 4
-with the clock of the flow (rho = 1/K), and the law of a decoder with memory. By symmetry all classes do the same; the logits are
-those of the first one. Letters as in ``dynamics/growth.py``.
+"Measured" is the flow of the network's loss in (Y, Z), by automatic differentiation, from zero. It is compared with the law of
+Theorem 4 with the clock of the flow (rho = 1/K), and with the law of a decoder with memory. By symmetry all classes do the same;
+the logits are those of the first one. Letters as in ``dynamics/growth.py``.
 """
 
 from __future__ import annotations
@@ -28,27 +28,24 @@ DOUBLINGS = 40
 
 @jd.setting
 class PairFlow:
-    """One common token and a distinct token a class, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = reach."""
+    """One common token and a distinct token per class, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = reach."""
 
-    odds: jd.Swept = 0.05  # P of the common token over P of the distinct one
-    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
-    per_query: jd.Swept = 1.0  # K_m, classes a query
-    reach: jd.Swept = 1e9
-    classes: int = 4
-    spare: int = 0  # tokens of the vocabulary that never occur
+    odds: jd.Swept = jd.field(0.05, above=0)  # P of the common token over P of the distinct one
+    ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
+    per_query: jd.Swept = jd.field(1.0, at_least=1)  # K_m, classes per query
+    reach: jd.Swept = jd.field(1e9, above=0)
+    classes: int = jd.field(4, at_least=2)
+    spare: int = jd.field(0, at_least=0)  # tokens of the vocabulary that never occur
 
     def __post_init__(self) -> None:
-        """Refuse classes without overlap."""
-        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
-        jd.require(self, 1 <= self.per_query <= self.classes, f"per_query is from 1 to classes={self.classes}", "per_query")
-        jd.require(self, self.spare >= 0, "spare is not negative", "spare")
-        for name in ("odds", "ratio", "reach"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        """Refuse queries with more classes than there are."""
+        jd.require(self, self.per_query <= self.classes, "per_query is at most classes", "per_query", "classes")
 
 
 def trial(s: PairFlow, key: PRNGKeyArray) -> jd.Observables:
     """B, which is the logit of a distinct token, along the flow and by both laws; attention and the decoder's error."""
     del key  # nothing is random
+    # the classes, and the network's flow
     task = tasks.weighted_task(jnp.ones((s.classes, 1), jnp.float64), jnp.reshape(jnp.asarray(s.odds, jnp.float64), 1))
     query = jnp.floor(jnp.arange(s.classes) / s.per_query).astype(jnp.int32)
     task = task._replace(p=jnp.pad(task.p, ((0, 0), (0, s.spare))), query=query)
@@ -59,6 +56,7 @@ def trial(s: PairFlow, key: PRNGKeyArray) -> jd.Observables:
     sol = population_flow(task, rates, ts)
     params = jax.tree.map(lambda leaf: leaf[1:], sol.ys)
     b, c = params.z[:, 0, 1], attention(params.z[:, 0], jnp.broadcast_to(task.p[0], params.z[:, 0].shape))[:, 0]
+    # both laws
     u = clock(size * eta_y_t / k, size)
     q, c0 = growth.exponent(s.per_query), growth.constant(s.odds, k, size)
     drive = gamma_integral(u, size, k, s.ratio) / k

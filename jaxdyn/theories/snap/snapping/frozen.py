@@ -1,6 +1,6 @@
-"""The end of Scan & Snap: attention almost stops while the decoder still learns, and it keeps several tokens.
+"""The end of Scan & Snap: attention almost stops while the decoder still learns, and it stays on several tokens.
 
-Both claims are about the reduced dynamics; the second evaluates Theorem 3's identity.
+Both claims are about the reduced dynamics (``common_pair.py``, ``random_laws.py``); the second evaluates Theorem 3's identity.
 """
 
 from __future__ import annotations
@@ -38,11 +38,6 @@ def judge_frozen(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the attention stays where it starts."""
-    return ds.assign(predicted_move=xr.zeros_like(ds.predicted_move))
-
-
 def first_entropy(ds: xr.Dataset) -> xr.DataArray:
     """Entropy of the attention among a class's distinct tokens at the start, where it follows their probabilities."""
     share = ds.p_own / ds.p_own.sum("distinct")
@@ -50,7 +45,7 @@ def first_entropy(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
-    """The final attention on distinct tokens by the identity: how many keep some, fewer than at the start, and their order by P."""
+    """The final attention on distinct tokens by the identity: how many have some, fewer than at the start, and their order by P."""
     tokens = np.exp(ds.predicted_entropy)
     return [
         jd.at_most("entropy of the attention against the identity, relative error", jd.relative_error(ds, "entropy"), 1e-8),
@@ -60,18 +55,13 @@ def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def winner(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all attention of a class goes to its most probable distinct token."""
-    return ds.assign(predicted_entropy=0 * ds.predicted_entropy)
-
-
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention stays on the distinct tokens as it starts, by their probabilities."""
-    return ds.assign(predicted_entropy=first_entropy(ds).transpose(*ds.predicted_entropy.dims))
+NOTHING_MOVES = jd.swap(predicted_move=0.0)  # the attention stays where it starts
+ONE_WINNER = jd.scaled(predicted_entropy=0.0)  # all attention of a class goes to its most probable distinct token
+AS_IT_STARTS = jd.swap(predicted_entropy=first_entropy)  # attention stays on the distinct tokens by their probabilities
 
 
 def plot_frozen(ds: xr.Dataset, fig: Figure) -> None:
-    """Movement of the attention while time doubles, beside the decoder's error."""
+    """Movement of the attention while time doubles, and the decoder's error."""
     left, right = fig.subplots(1, 2)
     part = plotting.first_run(ds, "eta_z")
     rows = [part.isel(eta_z=i) for i in range(part.sizes["eta_z"])] if "eta_z" in part.dims else [part]
@@ -121,7 +111,7 @@ CLAIMS = (
         form="derived",
         evidence="reduced",
         bounds="derived",
-        rivals={"nothing moves": still},
+        rivals={"nothing moves": NOTHING_MOVES},
         judge=judge_frozen,
         controls={
             "a common token as probable as the distinct one": {"odds": 1.0, "eta_z": [10.0, 100.0]},
@@ -131,7 +121,7 @@ CLAIMS = (
         },
         plot=plot_frozen,
         caption=r"Left: movement of the attention while time doubles, by the reduced ODE (a colour for each $\eta_Z$) and by the "
-        r"law (dashed). Right: attention on the common token, and the decoder's error (dotted). One class a query; the vertical "
+        r"law (dashed). Right: attention on the common token, and the decoder's error (dotted). One class per query; the vertical "
         r"line is $2K\ln M/\eta_Y$.",
     ),
     jd.Study(
@@ -152,7 +142,7 @@ CLAIMS = (
         bounds=jd.looked(at="0:4", confirmed="31000000:31000004"),
         judge=judge_not_wta,
         controls={"a start that reverses the order": {"tilt": 2.0}},
-        rivals={"one winner takes all": winner, "attention as it starts": uniform},
+        rivals={"one winner takes all": ONE_WINNER, "attention as it starts": AS_IT_STARTS},
         plot=plot_not_wta,
         caption=r"Left: final share of attention of each distinct token against its probability P, a colour for each $\eta_Z$. "
         r"Right: entropy of the final attention among a class's distinct tokens against that from the dominant token's logit, with "

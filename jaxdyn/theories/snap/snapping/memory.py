@@ -39,27 +39,23 @@ EARLY = 0.5  # clock up to which the attention's own movement does not matter
 class Rare:
     """Classes with one rare common token, trained by gradient flow at rates ``ratio`` and 1 until eta_Y t = ``reach``."""
 
-    common: jd.Swept = 0.03  # weight of the common token; the distinct tokens of a class have weights of order 1
-    crowd: jd.Swept = 1.0  # times as much of the common token (a breach)
-    ratio: jd.Swept = 1.0  # eta_Y / eta_Z
-    reach: jd.Swept = 1e5
-    classes: int = 3
-    distinct: int = 3
-    spare: int = 0  # tokens of the vocabulary that never occur
-    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: drawn
+    common: jd.Swept = jd.field(0.03, above=0)  # weight of the common token; the distinct tokens of a class have weights of order 1
+    crowd: jd.Swept = jd.field(1.0, above=0)  # times as much of the common token (a breach)
+    ratio: jd.Swept = jd.field(1.0, above=0)  # eta_Y / eta_Z
+    reach: jd.Swept = jd.field(1e5, above=0)
+    classes: int = jd.field(3, at_least=2)
+    distinct: int = jd.field(3, at_least=1)
+    spare: int = jd.field(0, at_least=0)  # tokens of the vocabulary that never occur
+    weights: tuple[float, ...] | None = None  # of the distinct tokens of every class; none: random
 
     def __post_init__(self) -> None:
-        """Refuse classes without overlap."""
-        jd.require(self, self.classes >= 2, "classes is at least 2", "classes")
-        jd.require(self, self.distinct >= 1, "distinct is at least 1", "distinct")
-        jd.require(self, self.spare >= 0, "spare is not negative", "spare")
-        for name in ("common", "crowd", "ratio", "reach"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        """Refuse impossible weights of the distinct tokens."""
         tasks.check_weights(self)
 
 
 def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:
     """Logits of all queries along the network's flow, and by the reduced dynamics in its three forms."""
+    # the classes, and the network's flow
     weights = jnp.exp(0.4 * jax.random.normal(key, (s.classes, s.distinct), jnp.float64))
     if s.weights is not None:
         weights = jnp.broadcast_to(jnp.asarray(s.weights, jnp.float64), weights.shape)
@@ -71,6 +67,7 @@ def trial(s: Rare, key: PRNGKeyArray) -> jd.Observables:
     sol = population_flow(task, rates, eta_y_t / s.ratio)
     z = sol.ys.z[1:, :, :tokens]
 
+    # the reduced dynamics, and by how much the memory lags
     def theory(rho: Float[Array, ""], memory: Float[Array, ""]) -> tuple[Array, Array]:
         member = jnp.eye(s.classes, dtype=jnp.float64)
         problem = reduced.Problem(task.p[:, :tokens], member, size, float(s.classes), rates.y, rates.z, rho)
@@ -168,26 +165,16 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.legend()
 
 
-def no_lag(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the decoder has no memory, and nothing is missing."""
-    return ds.assign(predicted_lag=xr.zeros_like(ds.predicted_lag))
+def equal_lag(ds: xr.Dataset) -> xr.DataArray:
+    """A memory that takes the same share from all tokens, so that the attention keeps its direction."""
+    return (ds.predicted_lag * ds.instant).sum("token") / (ds.instant**2).sum("token") * ds.instant
 
 
-def steady_lag(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the memory takes the same share from all tokens, so that the attention keeps its direction."""
-    share = (ds.predicted_lag * ds.instant).sum("token") / (ds.instant**2).sum("token")
-    return ds.assign(predicted_lag=(share * ds.instant).transpose(*ds.predicted_lag.dims))
-
-
-def nothing(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the attention stays where it starts."""
-    return ds.assign(predicted_z=xr.zeros_like(ds.predicted_z))
-
-
-def momentary(ds: xr.Dataset) -> xr.Dataset:
-    """A control: in place of the flow, attention driven by a decoder that has learned from the attention of the moment alone."""
-    return ds.assign(measured_z=ds.instant, measured_lag=xr.zeros_like(ds.measured_lag))
-
+NO_LAG = jd.swap(predicted_lag=0.0)  # the decoder has no memory, and nothing is missing
+EQUAL_LAG = jd.swap(predicted_lag=equal_lag)
+NOTHING_MOVES = jd.swap(predicted_z=0.0)  # the attention stays where it starts
+# In place of the flow, attention driven by a decoder that has learned from the attention of the moment alone.
+WITHOUT_MEMORY = jd.swap(measured_z="instant", measured_lag=0.0)
 
 study = jd.Study(
     trial=trial,
@@ -211,7 +198,7 @@ rate = study.claim(
     form="instant",
     judge=judge_early,
     controls={"much overlap": {"crowd": 50.0}},
-    rivals={"nothing moves": nothing, "rho = 1": jd.swap(predicted_z="all_time")},
+    rivals={"nothing moves": NOTHING_MOVES, "rho = 1": jd.swap(predicted_z="all_time")},
 )
 memory = study.claim(
     id="snap.memory",
@@ -221,8 +208,8 @@ memory = study.claim(
     source=f"derived; {study.source}",
     form="memory",
     judge=judge_memory,
-    controls={"much overlap": {"crowd": 50.0}, "a decoder that knows the attention of the moment alone": momentary},
-    rivals={"nothing moves": nothing, "the attention of the moment": jd.swap(predicted_z="instant")},
+    controls={"much overlap": {"crowd": 50.0}, "a decoder that knows the attention of the moment alone": WITHOUT_MEMORY},
+    rivals={"nothing moves": NOTHING_MOVES, "the attention of the moment": jd.swap(predicted_z="instant")},
 )
 
 CLAIMS = (
@@ -267,8 +254,8 @@ CLAIMS = (
         form="instant",
         judge=judge_lag,
         assumes=(jd.above("rate_ratio", 50.0), jd.below("overlap", 1.0)),
-        controls={"attention that learns ten times faster than the decoder": {"ratio": 0.1}, "no memory": momentary},
-        rivals={"nothing is missing": no_lag, "the same share of every logit": steady_lag, "nothing moves": nothing},
+        controls={"attention that learns ten times faster than the decoder": {"ratio": 0.1}, "no memory": WITHOUT_MEMORY},
+        rivals={"nothing is missing": NO_LAG, "the same share of every logit": EQUAL_LAG, "nothing moves": NOTHING_MOVES},
         plot=plot_lag,
         caption=r"Distance of the flow's logits from those without memory, over the latter's size, against "
         r"$(\eta_Z/\eta_Y)\,u^2$: measured (a colour for each $\eta_Y/\eta_Z$) and to first order (dashed); one run of each ratio.",

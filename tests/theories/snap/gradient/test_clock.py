@@ -24,9 +24,9 @@ def test_judge_of_the_frozen_network(frozen_runs):
 
 def test_rivals_of_the_clock(frozen_runs):
     good = frozen_runs.sel(common=0.0)
-    for rival in (claims.untrained, claims.unsaturated):
+    for rival in (claims.UNTRAINED, claims.UNSATURATED):
         assert not any(c.passed for c in claims.judge_clock(rival(good)))
-    off = abs(claims.unsaturated(good).predicted_rows / good.predicted_rows - 1).where(good.unit <= 0.012)
+    off = abs(claims.UNSATURATED(good).predicted_rows / good.predicted_rows - 1).where(good.unit <= 0.012)
     assert float(off.max()) < 0.02, "at first it is the clock"
 
 
@@ -35,7 +35,7 @@ def test_judge_of_single_samples(one_sample):
     assert passes(claims.judge_one_sample, good)
     assert not passes(claims.judge_one_sample, one_sample.sel(skew=0.5))
     assert any(c.passed is False for c in claims.judge_one_sample(jd.swap(predicted_hit="flow_hit")(good)))
-    assert not any(c.passed for c in claims.judge_one_sample(claims.chance(good)))
+    assert not any(c.passed for c in claims.judge_one_sample(claims.CHANCE(good)))
     for variable in ("advantage", "hit"):
         assert not passes(claims.judge_one_sample, good.assign({f"predicted_{variable}": 1.1 * good[f"predicted_{variable}"]}))
     assert all(c.passed is not False for c in claims.judge_one_sample(good.isel(seed=slice(4)))), "few runs refute nothing"

@@ -1,4 +1,4 @@
-"""What training keeps: entries without gradient, the two kinds of attention, and wrong settings."""
+"""What training conserves: entries without gradient, and the two kinds of attention."""
 
 import jax
 import jax.numpy as jnp
@@ -35,9 +35,3 @@ def test_linear_attention_depends_on_shifts(x64):
     assert float(kinds[1]) == pytest.approx(want, rel=1e-12) and float(kinds[0]) != float(kinds[1])
     decayed = invariants.loss(params, batch, softmax, 0.5)
     assert float(decayed - kinds[0]) == pytest.approx(0.25 * float((y**2).sum() + 0.01 * (z**2).sum()), rel=1e-12)
-
-
-@pytest.mark.parametrize(("fields", "message"), [({"momentum": 1.0}, "momentum"), ({"lr": 0.0}, "lr is positive")])
-def test_settings_refuse_what_cannot_be(fields, message):
-    with pytest.raises(jd.UsageError, match=message):
-        invariants.Learning(**fields)

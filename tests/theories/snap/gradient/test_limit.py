@@ -37,7 +37,7 @@ def test_judge_of_the_length():
     assert outcome(planted(power=-0.6))[0] is False
     assert outcome(planted(level=1.2)) == [True, False, True]
     assert outcome(planted(spread=0.2))[2] is False
-    assert outcome(limit.one_over_length(planted()))[:2] == [False, False]
+    assert outcome(limit.ONE_OVER_LENGTH(planted()))[:2] == [False, False]
 
 
 def test_distance_of_sequences_is_the_predicted_one():
@@ -55,8 +55,6 @@ def test_given_weights_are_the_law(x64):
 
 
 def test_settings_refuse_what_cannot_be():
-    with pytest.raises(jd.UsageError, match="probability"):
-        limit.Context(memory=1.5)
     with pytest.raises(jd.UsageError, match="three lengths"):
         limit.Context(longest=5)
     with pytest.raises(jd.UsageError, match="8 positive numbers"):

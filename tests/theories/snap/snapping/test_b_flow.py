@@ -16,7 +16,7 @@ def test_judge_of_the_memory(pair_flow_runs):
     main = pair_flow_runs.sel(form="memory")
     assert passes(b_flow.judge_memory, main) and passes(b_flow.judge_growth, main)
     assert not passes(b_flow.judge_growth, pair_flow_runs, "instant")
-    for breach in (b_flow.still, b_flow.PRINTED, b_flow.forgetful):
+    for breach in (b_flow.NOTHING_MOVES, b_flow.PRINTED, b_flow.WITHOUT_MEMORY):
         assert not passes(b_flow.judge_memory, breach(main)), breach
     for distorted in (main.assign(predicted_b=factor * main.predicted_b) for factor in (0.7, 1.3)):
         assert not passes(b_flow.judge_memory, distorted)
@@ -33,16 +33,16 @@ def test_judge_of_the_linear_part(pair_flow_runs):
     ds = pair_flow_runs.sel(form="instant")
     slow, fast = ds.sel(ratio=[10.0]), ds.sel(ratio=FAST)
     assert passes(b_flow.judge_linear, slow) and not passes(b_flow.judge_linear, fast)
-    for breach in (b_flow.still, b_flow.every_step):
+    for breach in (b_flow.NOTHING_MOVES, b_flow.EVERY_STEP):
         assert not passes(b_flow.judge_linear, breach(slow)), breach
 
 
 def test_judges_of_the_end(pair_flow_runs):
     main = pair_flow_runs.sel(form="memory", ratio=FAST)
     assert passes(b_flow.judge_frozen, main) and passes(b_flow.judge_effect, main)
-    for breach in (b_flow.still, b_flow.PRINTED, b_flow.forgetful):
+    for breach in (b_flow.NOTHING_MOVES, b_flow.PRINTED, b_flow.WITHOUT_MEMORY):
         assert not passes(b_flow.judge_frozen, breach(main)) and not passes(b_flow.judge_effect, breach(main)), breach
-    for breach in (b_flow.complete, b_flow.both_rates):
+    for breach in (b_flow.TRAINED_DECODER, b_flow.BOTH_RATES):
         assert not passes(b_flow.judge_effect, breach(main)), breach
     for distorted in (main.assign(predicted_move=factor * main.predicted_move) for factor in (0.7, 1.3)):
         assert not passes(b_flow.judge_frozen, distorted)

@@ -33,12 +33,12 @@ def test_judges_of_the_growth(pair_runs, judge, breaches, names, misprints):
 def test_rivals_of_the_growth(pair_runs):
     main = pair_runs["main"].sel(form="derived")
     assert not passes(b_law.judge_law, main.assign(predicted_b=main.four))
-    assert not passes(b_law.judge_effect, b_law.always_slower(main))
+    assert not passes(b_law.judge_effect, b_law.ALWAYS_SLOWER(main))
     slope = jd.relative_error(main, "growth").where(main.time < 1e6)
     assert float(slope.max()) < 5e-3  # the law's derivative in ln t is that of the ODE
 
 
-def test_four_is_wrong_by_a_quarter_for_more_classes_a_query(pair_runs):
+def test_four_is_wrong_by_a_quarter_for_more_classes_per_query(pair_runs):
     ds = pair_runs["main"].sel(form="derived")
     miss = abs(ds.four / ds.measured_b - 1).isel(time=-1, odds=0, seed=0)
     assert float(miss.sel(per_query=1.0)) < 5e-3 and float(miss.sel(per_query=[2.0, 4.0]).min()) > 0.25

@@ -14,14 +14,14 @@ def test_judge_of_frozen_attention(pair_runs):
     assert passes(frozen.judge_frozen, pair_runs["main"], "derived")
     for breach in ("steady", "restart"):
         assert not passes(frozen.judge_frozen, pair_runs[breach], "derived"), breach
-    assert not passes(frozen.judge_frozen, frozen.still(pair_runs["main"]), "derived")
+    assert not passes(frozen.judge_frozen, frozen.NOTHING_MOVES(pair_runs["main"]), "derived")
 
 
 def test_judge_of_the_final_attention(law_runs):
     main = law_runs["main"]
     assert passes(frozen.judge_not_wta, main, "derived")
     assert not passes(frozen.judge_not_wta, law_runs["tilt"], "derived")
-    failing = {"winner": [False, False, True, True], "uniform": [False, True, False, True]}
+    failing = {"ONE_WINNER": [False, False, True, True], "AS_IT_STARTS": [False, True, False, True]}
     for name, outcome in failing.items():
         rival = getattr(frozen, name)(main.sel(form="derived"))
         assert [c.passed for c in frozen.judge_not_wta(rival)] == outcome, name
