@@ -1,7 +1,7 @@
 r"""Figure 5, Syn-Small: how sparse attention is after 100 steps by SGD and by Adam, and that it is not winner-take-all.
 
-The prediction side of ``snap.fig5`` is an independent run of the paper's setting; that of ``snap.not_wta`` is the attention
-that Theorem 3 gives to all own tokens from that of the first and the last.
+The runs are those of ``syn.py``. The prediction side of ``snap.fig5`` is an independent run of the paper's setting; that of
+``snap.not_wta`` is the attention that Theorem 3 gives to all own tokens from that of the first and the last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from jaxdyn.theories.snap.synthetic.syn import Syn, small_trial
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "plot_fig5", "rows_of", "still"]
+__all__ = ["CLAIMS", "STILL", "plot_fig5", "rows_of"]
 
 NEAR, FAR = 0.02, 0.06  # by how much a mean may differ from the reference, which is rounded to two decimals: more
 # for SGD with momentum, whose runs differ by .01 to .02 among one another, so that the mean of the reference's five does by .01
@@ -27,7 +27,7 @@ LEVEL = 1 - 0.003 / 4  # that the four intervals of one run hold together: all 1
 
 
 def judge_fig5(ds: xr.Dataset) -> list[jd.Check]:
-    """Means over seeds less the reference, run by run of the reference; cells without a reference are passed over."""
+    """Means over seeds minus the reference, run by run of the reference; cells without a reference are left out."""
     jd.need(ds, seed=2)
     checks = []
     for row, part in rows_of(ds):
@@ -42,15 +42,15 @@ def judge_fig5(ds: xr.Dataset) -> list[jd.Check]:
     return checks
 
 
-def kept(attention: xr.DataArray) -> xr.DataArray:
-    """How many tokens keep attention: the exponential of its entropy, from shares."""
+def effective_tokens(attention: xr.DataArray) -> xr.DataArray:
+    """How many tokens share the attention: the exponential of its entropy."""
     return np.exp(-(attention * np.log(attention.clip(1e-30))).sum("token", min_count=1))
 
 
 def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
-    """How many own tokens keep attention against Theorem 3, and their order against that of their frequencies."""
+    """How many own tokens share the attention against Theorem 3, and their order against that of their frequencies."""
     rank = stats.spearman(ds.predicted_attention, ds.measured_attention, "token")
-    ratio = (kept(ds.measured_attention) / kept(ds.predicted_attention)).mean("class")
+    ratio = (effective_tokens(ds.measured_attention) / effective_tokens(ds.predicted_attention)).mean("class")
     return [
         jd.at_least("Spearman correlation of attention with Theorem 3", rank, 1 - 1e-12),
         jd.mean_within("tokens that keep attention / Theorem 3, mean over seeds", ratio, over="seed", low=0.95, high=1.05),
@@ -68,23 +68,20 @@ def judge_shape(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def winner_takes_all(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all of a class's attention goes to its most frequent token."""
-    top = xr.where(ds.law == ds.law.max("token"), 1.0, 0.0)
-    return ds.assign(predicted_attention=top.broadcast_like(ds.predicted_attention).transpose(*ds.predicted_attention.dims))
+# All of a class's attention goes to its most frequent token.
+ONE_WINNER = jd.swap(predicted_attention=lambda ds: xr.where(ds.law == ds.law.max("token"), 1.0, 0.0))
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention does not move from its start."""
-    start = xr.DataArray(np.array(published.START), dims="quantity", coords={"quantity": ds.quantity})
-    return ds.assign(
-        predicted_numbers=start.broadcast_like(ds.predicted_numbers).transpose(*ds.predicted_numbers.dims),
-        predicted_attention=ds.law.broadcast_like(ds.predicted_attention).transpose(*ds.predicted_attention.dims),
-    )
+def start_numbers(ds: xr.Dataset) -> xr.DataArray:
+    """The quantities at the start."""
+    return xr.DataArray(np.array(published.START), dims="quantity", coords={"quantity": ds.quantity})
+
+
+STILL = jd.swap(predicted_numbers=start_numbers, predicted_attention="law")  # attention does not move from its start
 
 
 def rows_of(ds: xr.Dataset) -> list[tuple[published.Row, xr.Dataset]]:
-    """The reference runs that the data hold, each with its part of the data."""
+    """The reference runs that are in the data, each with its part of the data."""
     rows = []
     for row in published.FIG5:
         cell = {"optimizer": row.optimizer, "momentum": row.momentum, "ratio": row.ratio}
@@ -123,7 +120,7 @@ def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
     panels[0].set_ylabel("attention among own tokens")
 
 
-OTHERS = {"attention does not move": still, "the winner takes all": winner_takes_all}
+OTHERS = {"attention does not move": STILL, "the winner takes all": ONE_WINNER}
 SHARES = (
     r"Final attention on each of a class's own tokens against its frequency, both as shares of the own tokens; a panel "
     r"for each $\eta_Y/\eta_Z$. Dots and band: median and central 90% over classes and seeds; line: Theorem 3, median. Dashed: "
@@ -151,7 +148,7 @@ CLAIMS = (
         bounds=jd.looked(at="0:20", confirmed="32000000:32000020"),
         seeds=20,
         rivals={
-            "attention does not move": still,
+            "attention does not move": STILL,
             "momentum makes no difference": jd.rolled(predicted_numbers="momentum"),
         },
         controls={"SGD at half the rate": {"lr": 0.5, "optimizer": "sgd"}},

@@ -1,7 +1,8 @@
 r"""Figure 6, Syn-Medium: how sparse attention is after 100 steps, over learning rates and their ratio, from a random start.
 
-The prediction side of ``snap.fig6`` is the published table: it is a claim of reproduction. That of ``snap.lr_effect`` is the
-theory's law of growth, :math:`B \propto \ln(1 + \text{const}\cdot(\eta_Z/\eta_Y)\,u^2)` with the decoder's clock u.
+The runs are those of ``syn.py``. The prediction side of ``snap.fig6`` is the published table: it is a claim of reproduction. That of
+``snap.lr_effect`` is the theory's law of growth, :math:`B \propto \ln(1 + \text{const}\cdot(\eta_Z/\eta_Y)\,u^2)` with the
+decoder's clock u.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ CELL = 0.15  # nats by which it may differ
 
 
 def from_published(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Our mean entropy less the published one, the standard error of both together, and Welch's number of degrees of freedom."""
+    """Our mean entropy minus the published one, the standard error of both together, and Welch's number of degrees of freedom."""
     gap = ds.measured_entropy.mean("seed") - ds.predicted_entropy.mean("seed")
     return gap, *stats.welch(ds.measured_entropy, "seed", ds.published_sd.mean("seed") / published.SEEDS**0.5, published.SEEDS)
 
@@ -44,7 +45,7 @@ def log_slope(values: xr.DataArray) -> xr.DataArray:
 
 
 def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
-    """Means over seeds beside the published ones, and the table's shape: falling in the rate, smallest at ratio 2."""
+    """Means over seeds compared with the published ones, and the table's shape: falling in the rate, smallest at ratio 2."""
     jd.need(ds, seed=2)
     sharp = (ds.known == 1).all("seed") & (ds.published_sd.mean("seed") <= SHARP)
     if not bool(sharp.any()):
@@ -65,25 +66,6 @@ def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
         words = "other ratios less ratio 2, mean over rates, in the table's direction, 3 or more queries"
         checks.append(jd.mean_within(words, margins, over="seed", low=0.0))
     return checks
-
-
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention does not move from its start."""
-    start = ds.curve.isel(record=0, drop=True).transpose(*ds.predicted_entropy.dims)
-    return ds.assign(predicted_entropy=start, predicted_growth=xr.zeros_like(ds.predicted_growth))
-
-
-def by_law(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the law of growth at every ratio, by which attention is the sparser the smaller the ratio."""
-    start = ds.curve.isel(record=0, drop=True)
-    fall = np.log(ds.predicted_growth / ds.predicted_growth.min()) / 4  # B of one class a query, up to constants
-    return ds.assign(predicted_entropy=(start - fall).transpose(*ds.predicted_entropy.dims))
-
-
-def unsaturated(ds: xr.Dataset) -> xr.Dataset:
-    r"""A rival: a decoder that never saturates, with which attention grows with :math:`\eta_Y\eta_Z t^2`."""
-    growth = (ds.lr**2 * ds.ratio).broadcast_like(ds.predicted_growth).transpose(*ds.predicted_growth.dims)
-    return ds.assign(predicted_growth=growth.where(ds.predicted_growth.notnull()))
 
 
 def judge_lr_effect(ds: xr.Dataset) -> list[jd.Check]:
@@ -127,10 +109,15 @@ def queries_in_words(queries: int) -> str:
     return f"{queries:g} " + ("query" if queries == 1 else "queries")
 
 
-def early(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: the entropy's fall after 8 steps, when the decoder has not saturated."""
-    fall = ds.curve.isel(record=0) - ds.curve.sel(record=8)
-    return ds.assign(measured_growth=fall.drop_vars("record", errors="ignore"))
+STILL = jd.swap(predicted_entropy=lambda ds: ds.curve.isel(record=0), predicted_growth=0.0)  # attention does not move
+# The law of growth at every ratio: attention is the sparser the smaller the ratio. B of one class per query, up to constants.
+BY_GROWTH = jd.swap(
+    predicted_entropy=lambda ds: ds.curve.isel(record=0) - np.log(ds.predicted_growth / ds.predicted_growth.min()) / 4
+)
+# A decoder that never saturates, with which attention grows with eta_Y eta_Z t^2.
+UNSATURATED = jd.swap(predicted_growth=lambda ds: (ds.lr**2 * ds.ratio).where(ds.predicted_growth.notnull()))
+# The entropy's fall after 8 steps, when the decoder has not saturated.
+EARLY = jd.swap(measured_growth=lambda ds: ds.curve.isel(record=0) - ds.curve.sel(record=8))
 
 
 def plot_fig6(ds: xr.Dataset, fig: Figure) -> None:
@@ -189,7 +176,7 @@ study = jd.Study(
     evidence="network",
     bounds="derived",  # signs, and sampling errors at a stated level
 )
-BY_LAW = {"attention does not move": still, "a decoder that never saturates": unsaturated}
+BY_LAW = {"attention does not move": STILL, "a decoder that never saturates": UNSATURATED}
 
 CLAIMS = (
     study.claim(
@@ -202,7 +189,7 @@ CLAIMS = (
         paper=MEDIUM.replace(num_last=list(published.FIG6)),
         bounds=jd.looked(at="46000000:46000020", confirmed="49000000:49000020"),
         judge=judge_fig6,
-        rivals={"attention does not move": still, "the law of growth, sparser at smaller ratios": by_law},
+        rivals={"attention does not move": STILL, "the law of growth, sparser at smaller ratios": BY_GROWTH},
         controls={"no momentum": {"momentum": 0.0, "lr": 2.0, "ratio": 2.0}},
         plot=plot_fig6,
         caption=r"Left: mean entropy over seeds against the published mean, a point for each cell of the table, a colour for "
@@ -220,7 +207,7 @@ CLAIMS = (
         seeds=48,
         judge=judge_lr_effect,
         rivals=BY_LAW,
-        controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": early},
+        controls={"ratio from 1 to 2, three queries": {"ratio": [1.0, 2.0], "num_last": 3}, "after 8 steps": EARLY},
         plot=plot_lr_effect,
         caption=CAPTION,
     ),
@@ -233,7 +220,7 @@ CLAIMS = (
         quick=MEDIUM.replace(num_last=3, ratio=[2.0, 5.0]),
         judge=judge_lr_effect,
         rivals=BY_LAW,
-        controls={"ratio from 1 to 2": {"ratio": [1.0, 2.0]}, "after 8 steps": early},
+        controls={"ratio from 1 to 2": {"ratio": [1.0, 2.0]}, "after 8 steps": EARLY},
         plot=plot_lr_effect,
         caption=CAPTION,
     ),

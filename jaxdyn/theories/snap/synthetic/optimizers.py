@@ -1,8 +1,8 @@
-"""What the optimizer changes in the synthetic runs: Adam's attention, and the sums that descent conserves and Adam does not."""
+"""What the optimizer changes in the synthetic runs of ``syn.py``: Adam's attention, and the sums that only descent conserves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -32,20 +32,13 @@ def judge_adam(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _everywhere(ds: xr.Dataset, numbers: Sequence[float]) -> xr.Dataset:
+def everywhere(numbers: Sequence[float]) -> Callable[[xr.Dataset], xr.Dataset]:
     """These numbers as the prediction for every run."""
-    values = xr.DataArray(np.array(numbers), dims="quantity", coords={"quantity": ds.quantity})
-    return ds.assign(predicted_numbers=values.broadcast_like(ds.predicted_numbers).transpose(*ds.predicted_numbers.dims))
+    return jd.swap(predicted_numbers=lambda ds: xr.DataArray(np.array(numbers), dims="quantity", coords={"quantity": ds.quantity}))
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention does not move from its start."""
-    return _everywhere(ds, published.START)
-
-
-def like_descent(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention under Adam is that of gradient descent with momentum."""
-    return _everywhere(ds, next(row.numbers for row in published.FIG5 if row.optimizer == "sgd"))
+# Attention under Adam is that of gradient descent with momentum.
+LIKE_DESCENT = everywhere(next(row.numbers for row in published.FIG5 if row.optimizer == "sgd"))
 
 
 def plot_adam(ds: xr.Dataset, fig: Figure) -> None:
@@ -61,14 +54,13 @@ def plot_adam(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def judge_sums(ds: xr.Dataset) -> list[jd.Check]:
-    """Sums of rows keep their initial values, relative to the largest movement of a row's entries."""
+    """Sums of rows stay at their initial values, relative to the largest movement of a row's entries."""
     drift = abs(ds.measured_sums - ds.predicted_sums) / ds.moved.max("row")
     return [jd.at_most("change of a row's sum / movement of a row", drift, 1e-5)]
 
 
-def unconstrained(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing is conserved, and a row's sum moves as far as its entries do."""
-    return ds.assign(predicted_sums=ds.predicted_sums + ds.moved)
+# Nothing is conserved, and a row's sum moves as far as its entries do.
+UNCONSTRAINED = jd.swap(predicted_sums=lambda ds: ds.predicted_sums + ds.moved)
 
 
 def plot_sums(ds: xr.Dataset, fig: Figure) -> None:
@@ -97,7 +89,7 @@ CLAIMS = (
         judge=judge_adam,
         evidence="network",
         bounds="derived",  # none of the reference's attention is left, to its two decimals
-        rivals={"attention does not move": still, "Adam acts like gradient descent": like_descent},
+        rivals={"attention does not move": everywhere(published.START), "Adam acts like gradient descent": LIKE_DESCENT},
         controls={"SGD with momentum": {"optimizer": "sgd"}},
         plot=plot_adam,
         caption=r"Entropy of the attention among a class's own tokens (left, dashed: the start) and attention mass of the common "
@@ -117,7 +109,7 @@ CLAIMS = (
         judge=judge_sums,
         evidence="network",
         bounds="derived",  # rounding errors in single precision
-        rivals={"nothing is conserved: a row's sum moves as far as its entries": unconstrained},
+        rivals={"nothing is conserved: a row's sum moves as far as its entries": UNCONSTRAINED},
         controls={"Adam": {"optimizer": "adam", "lr": 0.5, "ratio": 1.0}},
         plot=plot_sums,
         caption=r"Left: the sum of each row of $Y$ and $Z$ after training against its initial value, with the line of equality. "

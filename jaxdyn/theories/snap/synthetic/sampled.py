@@ -1,6 +1,6 @@
 r"""The network of ``model.py`` on batches of sampled sequences, restricted to the parameters that such data can move.
 
-Y has rows of contextual tokens only, and a row of Z has the tokens of its query's classes only: all other entries keep their
+Y has rows of contextual tokens only, and a row of Z has the tokens of its query's classes only: all other entries stay at their
 initial values, whatever the optimizer. A class's own token occurs with one query only, so that its logit is stored once. Letters
 as in ``data/classes.py``; n sequences, :math:`\delta = (e_\text{label} - \alpha)/n`.
 """
@@ -81,6 +81,7 @@ def make_loss(vocabulary: Vocabulary) -> Any:
     """
     v, query = vocabulary, vocabulary.query
 
+    # forward: the loss, and what its gradient needs
     def features(params: Compact, batch: Batch) -> tuple[Array, Array]:
         """Normalised attention on the supports, and the same over all contextual tokens."""
         e = model.attend(_class_logits(params, query)[batch.chosen], batch.counts)
@@ -98,8 +99,9 @@ def make_loss(vocabulary: Vocabulary) -> Any:
         target = jax.nn.one_hot(label, v.size, dtype=f.dtype)
         return value, (params, batch.chosen, f, wide, logits, (target - jnp.exp(log_alpha)) / len(f))
 
-    def backward(kept: tuple, outer: Array) -> tuple[Compact, None]:
-        params, chosen, f, wide, logits, delta = kept
+    # backward: two large products
+    def backward(saved: tuple, outer: Array) -> tuple[Compact, None]:
+        params, chosen, f, wide, logits, delta = saved
         s = jnp.sum(logits * delta, 1, keepdims=True)
         y = wide.T @ delta
         back = delta @ params.y[: v.common].T

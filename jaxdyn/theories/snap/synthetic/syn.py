@@ -1,6 +1,6 @@
 r"""The authors' synthetic runs: sequences of independent tokens and a query, in batches, for 100 steps.
 
-Two classes with a query each are Syn-Small (Figures 4 and 5); two classes a query, and a random start, are Syn-Medium (Figure
+Two classes with a query each are Syn-Small (Figures 4 and 5); two classes per query, and a random start, are Syn-Medium (Figure
 6). Letters as in ``data/classes.py``; entropies in nats.
 """
 
@@ -39,17 +39,15 @@ class Syn:
     num_next_per_last: int = 1
     common: int = 10  # tokens that all classes share
     distinct: int = 10  # tokens of each class's own
-    batch: int = 128
-    length: int = 127  # contextual positions
-    steps: int = 100
-    every: int = 2  # steps between records
+    batch: int = jd.field(128, at_least=1)
+    length: int = jd.field(127, at_least=1)  # contextual positions
+    steps: int = jd.field(100, at_least=1)
+    every: int = jd.field(2, at_least=1)  # steps between records
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse sizes that no run can have."""
+        """Refuse vocabularies without tokens, and a last record before the last step."""
         vocabulary(self)
-        for name in ("batch", "length", "steps", "every"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         jd.require(self, self.steps % self.every == 0, f"every divides steps={self.steps}", "every")
 
 
@@ -130,7 +128,7 @@ def sharpened(p: Float[Array, " D"], c: Float[Array, "K D"]) -> Float[Array, "K 
 
 
 def small_trial(s: Syn, key: PRNGKeyArray) -> jd.Observables:
-    """A run of Syn-Small beside the reference; and attention among a class's own tokens beside that of Theorem 3."""
+    """A run of Syn-Small and the reference; attention among a class's own tokens and that of Theorem 3."""
     v = vocabulary(s)
     _, final, records = run(s, key)
     p = classes.law(v, dtype=s.dtype)
@@ -178,7 +176,7 @@ def growth(s: Syn) -> Float[Array, ""]:
 
 
 def medium_trial(s: Syn, key: PRNGKeyArray) -> jd.Observables:
-    """A run beside the published entropy of its cell, the law of growth, and the conserved sums of the rows of Y and Z."""
+    """A run and the published entropy of its cell, the law of growth, and the conserved sums of the rows of Y and Z."""
     initial, final, records = run(s, key)
     (mean, sd), known = table(s)
     entropy = records["numbers"][:, 0]

@@ -42,7 +42,7 @@ def test_judge_of_figure_5():
     assert [c.passed for c in fig5_not_wta.judge_fig5(made_up_fig5(1.5 * fig5_not_wta.NEAR))] == [True, True, False, False]
     assert [c.passed for c in fig5_not_wta.judge_fig5(made_up_fig5(fig5_not_wta.NEAR))] == [True, True, None, None]
     assert not any(c.passed for c in fig5_not_wta.judge_fig5(made_up_fig5(1.5 * fig5_not_wta.FAR)))
-    for rival in (fig5_not_wta.still, jd.rolled(predicted_numbers="momentum")):
+    for rival in (fig5_not_wta.STILL, jd.rolled(predicted_numbers="momentum")):
         assert not passes(rival(ds))
     with pytest.raises(jd.Inconclusive):
         fig5_not_wta.judge_fig5(ds.assign(known=0 * ds.known))
@@ -63,13 +63,13 @@ def test_judge_of_order():
     )
     passes = lambda ds: all(check.passed for check in fig5_not_wta.judge_not_wta(ds))  # noqa: E731
     assert passes(ds)
-    assert not passes(fig5_not_wta.winner_takes_all(ds))
+    assert not passes(fig5_not_wta.ONE_WINNER(ds))
     assert not passes(ds.assign(predicted_attention=(ds.law + 0 * ds.predicted_attention).transpose(*dims)))
     swapped = runs.copy()
     swapped[0, 1, [3, 4]] = swapped[0, 1, [4, 3]]
     assert not passes(ds.assign(measured_attention=(dims, swapped)))
 
 
-def test_numbers_of_tokens_that_keep_attention():
+def test_numbers_of_tokens_that_share_the_attention():
     shares = xr.DataArray([[0.5, 0.5, 0.0, 0.0], [0.25] * 4], dims=("class", "token"))
-    np.testing.assert_allclose(fig5_not_wta.kept(shares), [2.0, 4.0])
+    np.testing.assert_allclose(fig5_not_wta.effective_tokens(shares), [2.0, 4.0])

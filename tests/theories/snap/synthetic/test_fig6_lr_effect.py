@@ -42,8 +42,8 @@ def test_judge_of_figure_6():
     turned = ds.measured_entropy.isel(lr=slice(None, None, -1)).assign_coords(lr=ds.lr)
     assert verdicts(ds.assign(measured_entropy=turned))[1] is False
     assert verdicts(ds.assign(measured_entropy=ds.measured_entropy + 0.2 * (ds.ratio == 2)))[2] is False
-    assert verdicts(fig6_lr_effect.still(ds)) == [False] * 3
-    assert False in verdicts(fig6_lr_effect.by_law(ds))
+    assert verdicts(fig6_lr_effect.STILL(ds)) == [False] * 3
+    assert False in verdicts(fig6_lr_effect.BY_GROWTH(ds))
     for unusable in (ds.isel(seed=[0]), ds.assign(known=0 * ds.known)):
         with pytest.raises(jd.Inconclusive):
             fig6_lr_effect.judge_fig6(unusable)
@@ -72,8 +72,8 @@ def test_judge_of_learning_rates():
     assert all(c.passed for c in fig6_lr_effect.judge_lr_effect(ds))
     assert fig6_lr_effect.judge_lr_effect(ds.assign(measured_growth=-ds.measured_growth))[0].passed is False
     assert fig6_lr_effect.judge_lr_effect(ds.assign(measured_growth=ds.measured_growth + ds.ratio))[1].passed is False
-    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.still(ds))] == [False] * 2
-    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.unsaturated(ds))] == [True, False]
+    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.STILL(ds))] == [False] * 2
+    assert [c.passed for c in fig6_lr_effect.judge_lr_effect(fig6_lr_effect.UNSATURATED(ds))] == [True, False]
     with pytest.raises(jd.Inconclusive):
         fig6_lr_effect.judge_lr_effect(ds.isel(ratio=[0]))
 
@@ -86,7 +86,7 @@ def test_judge_of_fast_rates():
     assert len(checks) == 9 and [checks[name] for name in both] == [False, True]
     ds = made_up_fig6()
     assert [c.passed for c in fig6_lr_effect.judge_fast(ds)] == [True] * 9
-    assert [c.passed for c in fig6_lr_effect.judge_fast(fig6_lr_effect.unsaturated(ds))] == [True, False, False, False] * 2 + [
+    assert [c.passed for c in fig6_lr_effect.judge_fast(fig6_lr_effect.UNSATURATED(ds))] == [True, False, False, False] * 2 + [
         False
     ]
     larger = ds.assign(measured_growth=ds.measured_growth + np.log(ds.lr))

@@ -20,7 +20,7 @@ def test_judges_of_optimizers():
         coords={"record": record, "quantity": quantity},
     )
     assert all(c.passed for c in optimizers.judge_adam(ds))
-    assert not optimizers.judge_adam(optimizers.like_descent(ds))[0].passed
+    assert not optimizers.judge_adam(optimizers.LIKE_DESCENT(ds))[0].passed
     assert not any(
         c.passed for c in optimizers.judge_adam(ds.isel(record=[1, 0]).assign(measured_numbers=ds.measured_numbers + 0.3))
     )
@@ -28,4 +28,4 @@ def test_judges_of_optimizers():
     sums["measured_sums"] = sums.predicted_sums + 1e-6
     assert all(c.passed for c in optimizers.judge_sums(sums))
     assert not any(c.passed for c in optimizers.judge_sums(sums.assign(predicted_sums=1.1 * sums.predicted_sums)))
-    assert not any(c.passed for c in optimizers.judge_sums(optimizers.unconstrained(sums)))
+    assert not any(c.passed for c in optimizers.judge_sums(optimizers.UNCONSTRAINED(sums)))
