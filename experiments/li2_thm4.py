@@ -19,7 +19,7 @@ from matplotlib.ticker import NullFormatter
 import jaxdyn as jd
 from jaxdyn import experiment, plotting, stats
 from jaxdyn.data.groups import parse
-from jaxdyn.theories.li2.features import thm4_retention
+from jaxdyn.theories.li2.features import median_share, thm4_retention
 from jaxdyn.theories.li2.features.thm4_retention import Retention, split_start, trial
 
 SCALES = {
@@ -67,17 +67,15 @@ def swept(out: Path, start: str, case: dict) -> xr.Dataset:
 
 def rows(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and M."""
-    halved = thm4_retention.halves(ds)
+    halved = median_share.halves(ds)
     low, high = halved.interval()
-    main = thm4_retention.LEVELS.index(thm4_retention.MAIN)
+    main = median_share.LEVELS.index(median_share.MAIN)
     table = []
     for k, kind in enumerate(ds.object.values):
         for i, m in enumerate(orders(ds)):
             row = {"energy": kind, "M": int(m), "p_50": halved.p[k, i, main], "low": low[k, i, main], "high": high[k, i, main]}
             row |= {"before": BEFORE[kind].get(int(m)), "c_50": halved.p[k, i, main] * m / np.log(m)}
-            row |= {
-                f"p_50, mass > {t:g}": halved.p[k, i, j] for j, t in enumerate(thm4_retention.LEVELS) if t != thm4_retention.MAIN
-            }
+            row |= {f"p_50, mass > {t:g}": halved.p[k, i, j] for j, t in enumerate(median_share.LEVELS) if t != median_share.MAIN}
             moving = ds.gradient.isel(object=k, start=i) > 1e-3
             table.append(row | {"still moving": float(moving.mean())})
     return table
@@ -85,21 +83,21 @@ def rows(ds: xr.Dataset) -> list[dict]:
 
 def slopes(ds: xr.Dataset) -> list[dict]:
     """One line for every energy and threshold."""
-    halved, m = thm4_retention.halves(ds), orders(ds)
+    halved, m = median_share.halves(ds), orders(ds)
     table = []
     for k, kind in enumerate(ds.object.values):
-        for j, t in enumerate(thm4_retention.LEVELS):
+        for j, t in enumerate(median_share.LEVELS):
             row = {"energy": kind, "mass >": t}
             for name, x in (("over ln(ln M / M)", np.log(np.log(m) / m)), ("over ln M", np.log(m))):
                 p = np.concatenate([halved.p[k, :, j, None], halved.drawn[k, :, j]], 1)
-                row |= dict(zip((name, f"{name}, low", f"{name}, high"), thm4_retention.slope(x, p), strict=True))
+                row |= dict(zip((name, f"{name}, low", f"{name}, high"), median_share.slope(x, p), strict=True))
             table.append(row)
     return table
 
 
 def by_degree(ds: xr.Dataset) -> list[dict]:
     """One line for every start; the exponents of all starts together in the last."""
-    halved, m = thm4_retention.halves(ds, (thm4_retention.MAIN,), above_chance=True), orders(ds)
+    halved, m = median_share.halves(ds, (median_share.MAIN,), above_chance=True), orders(ds)
     low, high = halved.interval()
     c = halved.p[..., 0] * m / np.log(m)
     degree = np.array([split_start(str(start))[1] for start in ds.start.values], float)
@@ -112,7 +110,7 @@ def by_degree(ds: xr.Dataset) -> list[dict]:
     last = {"start": "exponent of d", "M": "", "d": "", "share": None}
     for k, kind in enumerate(ds.object.values):
         drawn = np.concatenate([halved.p[k], halved.drawn[k, :, 0]], 1) * (m / np.log(m))[:, None]
-        value, least, most = thm4_retention.slope(np.log(degree), drawn)
+        value, least, most = median_share.slope(np.log(degree), drawn)
         last |= {f"p_50, {kind}": f"{value:.2f} [{least:.2f}, {most:.2f}]", f"c_50, {kind}": None}
     return [*table, last]
 
@@ -124,7 +122,7 @@ def orders(ds: xr.Dataset) -> np.ndarray:
 
 def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
     """The share retained over c with 95% intervals, one panel for each energy, one line for each M."""
-    kept = (ds.measured_mass > thm4_retention.MAIN).stack(unit=("seed", "subset"))
+    kept = (ds.measured_mass > median_share.MAIN).stack(unit=("seed", "subset"))
     for k, (ax, kind) in enumerate(zip(fig.subplots(1, ds.sizes["object"], sharey=True), ds.object.values, strict=True)):
         for i, m in enumerate(orders(ds)):
             counts = kept.sel(object=kind).isel(start=i).sum("unit").values
@@ -142,12 +140,12 @@ def draw_curves(ds: xr.Dataset, fig: Figure) -> None:
 def draw_halves(ds: xr.Dataset, degrees: xr.Dataset, fig: Figure) -> None:
     """p_50 over M, with the earlier values as crosses, and c_50 over the degree."""
     left, right = fig.subplots(1, 2)
-    thm4_retention.draw_halves(left, ds)
+    thm4_retention.plot_halves(left, ds)
     for kind in ("cross", "whitened"):
         left.plot(*zip(*BEFORE[kind].items(), strict=True), "x", color=plotting.COLORS[thm4_retention.COLORS[kind]], markersize=8)
     left.plot([], [], "x", color=plotting.COLORS["control"], label="before, 5 subsets")
     left.set_xticks(ticks := sorted({*orders(ds), *BEFORE["cross"]}), [f"{m:g}" for m in ticks])
-    halved, m = thm4_retention.halves(degrees, (thm4_retention.MAIN,), above_chance=True), orders(degrees)
+    halved, m = median_share.halves(degrees, (median_share.MAIN,), above_chance=True), orders(degrees)
     d = np.array([split_start(str(start))[1] for start in degrees.start.values], float)
     scale = m / np.log(m)
     low, high = halved.interval()

@@ -1,4 +1,4 @@
-r"""Training of Li2's networks: full batch, on a share of all pairs, the rest held out.
+r"""Training of Li2's networks: full batch, on a share of all pairs, tested on the rest.
 
 The gradient is written out, one block of samples after another, so that features stay in the cache:
 
@@ -29,7 +29,22 @@ from jaxdyn.optim.muon import muon
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics.critical import critical_share
 
-__all__ = ["MOMENTUM", "Data", "Run", "Training", "data", "gradient", "outputs", "ridge_top", "train"]
+__all__ = [
+    "MOMENTUM",
+    "Data",
+    "Run",
+    "Training",
+    "along",
+    "data",
+    "gradient",
+    "make_optimizer",
+    "make_step",
+    "observe",
+    "outputs",
+    "ridge_top",
+    "scores",
+    "train",
+]
 
 MOMENTUM = 0.9  # of gradient descent
 BLOCK = 2**19  # largest number of entries of a block of features: 2 MB
@@ -47,9 +62,9 @@ class Training:
     turn: jd.Swept = 0.02  # rate of W where it has Muon
     decayed: jd.Code = jd.code("both", "top", "hidden", "neither")  # which layers have the decay
     group: str = "23"
-    hidden: int = 256
-    epochs: int = 400
-    every: int = 10  # epochs between records
+    hidden: int = jd.field(256, at_least=1)
+    epochs: int = jd.field(400, at_least=0)
+    every: int = jd.field(10, at_least=1)  # epochs between records
     activation: model.Activation = "square"
     objective: Literal["mse", "nll"] = "mse"
     optimizer: Optimizer = "adam"  # of W; V has Adam where W has Muon
@@ -61,9 +76,6 @@ class Training:
         """Refuse names that are no groups, shares without a pair to train or test on, and records that do not end with the run."""
         pairs = parse(self.group).order ** 2
         jd.require(self, 1 <= round(self.pairs * pairs) < pairs, "share leaves a pair to train on and one to test on", "share")
-        jd.require(self, self.hidden >= 1, "a network has at least one hidden node", "hidden")
-        jd.require(self, self.every >= 1, "there is at least one epoch between records", "every")
-        jd.require(self, self.epochs >= 0, "the number of epochs is not negative", "epochs")
         jd.require(self, self.epochs % self.every == 0, "epochs is a multiple of every", "epochs", "every")
         if self.ridge:
             jd.require(self, self.decay > 0, "a ridge solution needs decay > 0", "decay", "ridge")
@@ -165,7 +177,7 @@ def train(
     d = data(s, k_data)
     p = model.init(k_init, parse(s.group).order, s.hidden, s.dtype)
     p = p._replace(v=p.v * jnp.asarray(s.top, s.dtype))
-    step, tx = _stepper(s, d)
+    step, tx = make_step(s, d)
 
     def record(now: model.Params, before: model.Params) -> dict[str, Array]:
         return observe(now, d, s) | ({} if watch is None else watch(now, before, d))
@@ -230,8 +242,9 @@ def _residual(o: Float[Array, "... M"], labels: Int[Array, "..."], objective: st
     return o - aim + 1 / order if objective == "mse" else jax.nn.softmax(o, -1) - aim
 
 
-def _stepper(s: Training, d: Data) -> tuple[Callable[[training_loop.State], training_loop.State], optax.GradientTransformation]:
-    tx = _optimizer(s)
+def make_step(s: Training, d: Data) -> tuple[Callable[[training_loop.State], training_loop.State], optax.GradientTransformation]:
+    """One step of training, as a function of its state, and the optimiser that makes the first state."""
+    tx = make_optimizer(s)
 
     def step(state: training_loop.State) -> training_loop.State:
         slope = gradient(state.params, d, s)
@@ -243,7 +256,8 @@ def _stepper(s: Training, d: Data) -> tuple[Callable[[training_loop.State], trai
     return step, tx
 
 
-def _optimizer(s: Training) -> optax.GradientTransformation:
+def make_optimizer(s: Training) -> optax.GradientTransformation:
+    """The setting's optimiser, with weight decay in the layers that have it."""
     apart = [(s.decayed == "both") | (s.decayed == layer) for layer in ("hidden", "top")]
     decay = model.Params(*(jnp.where(on, jnp.asarray(s.decay, s.dtype), 0) for on in apart))
     if s.optimizer.startswith("muon"):

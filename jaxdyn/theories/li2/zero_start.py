@@ -1,4 +1,4 @@
-"""The trial of the claim on initialisation: when a network generalises."""
+"""When a network generalises: the trial of the claims on initialisation, on a ridge solution on top, and on shares of pairs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """What several test files of Li2 share: activations and losses in NumPy, and tests of a claim on small runs."""
 
 import numpy as np
+import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
+from jaxdyn.theories.li2.dynamics import retention
 
 SHAPES = ((12, 5), (9, 14))  # more samples than nodes, and fewer
 SIGMA = {
@@ -85,3 +87,22 @@ def refuses_opponents(claim, right):
     opponents = {name: control.breach for name, control in claim.controls.items()} | dict(claim.rivals)
     for name, opponent in opponents.items():
         assert False in [check.passed for check in claim.judge(opponent(right))], name
+
+
+def planted_masses(exponent=1.0, degree=2.0, noise=0.1, units=60):
+    """Masses of .95 above each subset's own p and .1 below it: medians 2 (ln M / M)^exponent, and c_50 = d^degree / 2."""
+    rng = np.random.default_rng(1)
+    starts = ("31", "101", "331", "D30/1", "D30/2", "A5/3")
+    order, d = np.array([31, 101, 331, 60, 60, 60.0]), np.array([1, 1, 1, 1, 2, 3.0])
+    c = 0.3 * 1.2 ** np.arange(24)
+    law = np.log(order) / order
+    own = np.where(np.arange(6) < 3, law**exponent * 2 * law[0] ** (1 - exponent), d**degree * law / 2)
+    own = own * np.exp(noise * rng.standard_normal((3, units, 6)))
+    p = np.minimum(c[:, None, None] * 1.2 ** rng.uniform(-0.5, 0.5, (units, 6)) * law, 1)
+    mass = np.where(p[:, None] >= own, 0.95, 0.1)
+    coords = {"c": c, "seed": [0], "object": list(retention.OBJECTS), "start": list(starts), "subset": np.arange(units)}
+    axes = ("c", "seed", "object", "start", "subset")
+    data = {name: (axes, np.moveaxis(x, -1, -2)[:, None]) for name, x in (("measured_mass", mass), ("gradient", 0 * mass))}
+    data["p"] = (("c", "seed", "start", "subset"), np.moveaxis(p, -1, -2)[:, None])
+    data |= {name: ("start", values) for name, values in (("order", order), ("degree", d), ("share", 0.01 * d))}
+    return xr.Dataset(data, coords)

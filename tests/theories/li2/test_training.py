@@ -212,7 +212,7 @@ def test_padding_and_held_out_pairs_do_not_count(objective, x64):
 
 
 @pytest.mark.parametrize("objective", ["mse", "nll"])
-def test_records_are_what_they_are_called(objective, x64):
+def test_records_have_what_their_names_say(objective, x64):
     s = dataclasses.replace(SPLIT, objective=objective, lr=0.05, epochs=30, every=10)
     run = trained(s)
     assert {k: v.shape for k, v in run.curves.items()} == dict.fromkeys(
@@ -321,10 +321,7 @@ def test_float32_stays_float32(x64):
         ({"share": 0.0}, "share=0.0 is not allowed"),
         ({"share": 1.0}, "share=1.0 is not allowed: share leaves .* one to test on"),
         ({"share": 3.0, "critical": True}, "share=3.0 is not allowed"),
-        ({"hidden": 0}, "hidden=0 is not allowed: a network has at least one hidden node"),
         ({"epochs": 15}, "epochs is a multiple of every"),
-        ({"epochs": -10}, "epochs=-10 is not allowed"),
-        ({"every": 0}, "every=0 is not allowed"),
         ({"ridge": True, "decay": 0.0}, "a ridge solution needs decay > 0"),
         ({"ridge": True, "objective": "nll"}, "objective mse"),
         ({"activation": "gelu"}, "activation"),
@@ -342,10 +339,10 @@ def test_decay_of_one_layer_alone(x64, optimizer):
     ends = {}
     for layers in ("both", "top", "hidden", "neither"):
         s = dataclasses.replace(SMALL, optimizer=optimizer, decayed=layers, epochs=3)
-        step, tx = training._stepper(s, d)
+        step, tx = training.make_step(s, d)
         ends[layers] = step(training.training_loop.init(tx, p)).params
     plain = dataclasses.replace(SMALL, optimizer=optimizer, decay=0.0)
-    step, tx = training._stepper(plain, d)
+    step, tx = training.make_step(plain, d)
     ends["plain"] = step(training.training_loop.init(tx, p)).params
     for layer, alone, other in (("w", "hidden", "top"), ("v", "top", "hidden")):
         with_decay, without = (np.asarray(getattr(ends[layers], layer)) for layers in ("both", "neither"))

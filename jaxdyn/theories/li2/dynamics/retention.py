@@ -33,7 +33,19 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.data.cayley import Group
 
-__all__ = ["OBJECTS", "Data", "End", "Object", "Tables", "draw", "flow", "make_data", "tables", "unwhitened", "value_and_gradient"]
+__all__ = [
+    "OBJECTS",
+    "Data",
+    "End",
+    "Object",
+    "Tables",
+    "flow",
+    "make_data",
+    "random_order",
+    "tables",
+    "unwhitened",
+    "value_and_gradient",
+]
 
 Object = Literal["cross", "plain", "whitened"]
 OBJECTS: tuple[Object, ...] = ("cross", "plain", "whitened")
@@ -74,7 +86,7 @@ class End(NamedTuple):
     gradient: Float[Array, " S"]
 
 
-def draw(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S"]:
+def random_order(key: PRNGKeyArray, order: int, count: int) -> Int[Array, "M M S"]:
     """Ranks of all pairs [h1, h2] in ``count`` random orders: the pairs of rank below n are n of them without replacement."""
     ranks = jnp.argsort(jax.random.bits(key, (count, order**2)), 1)  # the inverse of a random order, which is as random
     return jnp.moveaxis(ranks.reshape(count, order, order), 0, 2)

@@ -1,4 +1,4 @@
-r"""The trial of the claims on single nodes: a network from its standard start until it generalises, the theory beside each node.
+r"""Networks trained from their standard start until they generalise, and what the theory forecasts for each node.
 
 Predicted from the start and the training pairs alone: the irrep of every node (``dynamics/nodes.py``). Measured: the irrep with the
 largest share of the node's weights in the trained network, purity, energy on the sphere over all pairs. Other landscape: the climb
@@ -44,7 +44,7 @@ def targets(d: Data, s: Training) -> Float[Array, "n M"]:
 
 
 def forecast(p: model.Params, y: Float[Array, "n M"], key: PRNGKeyArray, s: Training, irreps: Irreps) -> Forecast:
-    """What the theory and its rivals say of every node, from the start alone."""
+    """What the theory and its rivals forecast for every node, from the start alone."""
     elsewhere = y[jax.random.permutation(key, len(y))]
     *ends, other = nodes.follow(p, [*((form, y) for form in nodes.FORMS), ("node", elsewhere)], s.activation)
     forms = jnp.stack([nodes.shares(w, irreps) for w in ends])
@@ -53,13 +53,15 @@ def forecast(p: model.Params, y: Float[Array, "n M"], key: PRNGKeyArray, s: Trai
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     """One trained network, and the forecasts for its nodes."""
+    # the start, as the trainer has it, and the forecasts
     irreps = decompose(parse(s.group))
     peaks = energy.peaks(irreps)
     k_data, k_init = jax.random.split(key)  # as in ``train``
     d, p = data(s, k_data), model.init(k_init, irreps.group.order, s.hidden, s.dtype)
-    told = forecast(p, targets(d, s), jax.random.fold_in(key, 1), s, irreps)
+    ahead = forecast(p, targets(d, s), jax.random.fold_in(key, 1), s, irreps)
     exact = jnp.asarray([peak.energy for peak in peaks])
 
+    # the network along training
     def watch(now: model.Params, before: model.Params, d: Data) -> dict[str, Array]:
         share = nodes.shares(now.w, irreps)
         place = jnp.argmax(share, 1)
@@ -68,13 +70,13 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
     run = train(s, key, watch)
     end = nodes.shares(run.params.w, irreps)
-    places = jnp.argmax(told.forms, -1)
+    places = jnp.argmax(ahead.forms, -1)
     return jd.observables(
         predicted={"place": jd.named(places.astype(jnp.float32), "form node")},
         measured={"place": jd.named(jnp.argmax(end, 1).astype(jnp.float32), "node")},
         recorded={
-            "start_place": jd.named(jnp.argmax(told.start, 1).astype(jnp.float32), "node"),
-            "other_place": jd.named(jnp.argmax(told.other, 1).astype(jnp.float32), "node"),
+            "start_place": jd.named(jnp.argmax(ahead.start, 1).astype(jnp.float32), "node"),
+            "other_place": jd.named(jnp.argmax(ahead.other, 1).astype(jnp.float32), "node"),
             "purity": jd.named(jnp.max(end, 1), "node"),
             "maximum": jd.named(exact, "irrep"),
             "train_accuracy": run.curves["train_accuracy"][-1],

@@ -1,15 +1,12 @@
-r"""Claims on nodes over time: energy and purity beside the flow of each node alone, in the network's own epochs, and until when.
+r"""Nodes over time: energy and purity compared with the flow of each node alone, in the network's own epochs, and until when.
 
-The window is the theory's own: as long as the flow's outputs are below half of the targets, which it takes for the residual. What
-is recorded, and what is meant by until when: ``features/stage2_curves.py``.
-
-The trials of nodes over time: a network trained by gradient descent with momentum, beside it each node alone.
-
-Predicted from the start and the training pairs alone, by ``dynamics/rise.py``: energy and purity of every node at the epochs at
-which the network is recorded. Energy is :math:`E(w/\|w\|)` over all pairs, in parts of the maximum of the irrep that is largest in
-the node; purity is the share of that irrep. ``outputs`` is the norm of the flow's outputs over that of the targets; from the epoch
-on at which it would exceed ``rise.END`` it stays there, and so do the flow's nodes. ``curve_right`` is the share of the network's
-nodes whose largest irrep is the one in which the flow, followed to its end, leaves them.
+A network is trained by gradient descent with momentum. Predicted from the start and the training pairs alone, by
+``dynamics/rise.py``: energy and purity of every node at the epochs at which the network is recorded. Energy is
+:math:`E(w/\|w\|)` over all pairs, in parts of the maximum of the irrep that is largest in the node; purity is the share of that
+irrep. ``outputs`` is the norm of the flow's outputs over that of the targets; from the epoch on at which it would exceed
+``rise.END`` it stays there, and so do the flow's nodes. The window is the theory's own: as long as the flow's outputs are below
+half of the targets, which it takes for the residual. ``curve_right`` is the share of the network's nodes whose largest irrep is
+the one in which the flow, followed to its end, leaves them.
 
 Until when, in training time, epochs times the rate: the theory's own end is where the flow's outputs are ``SMALL`` of the targets;
 the network's nodes are independent until ``curve_right`` is largest. Letters as in ``training.py``.
@@ -104,62 +101,65 @@ def crossed(x: Float[Array, " t"], y: Float[Array, " t"], level: float) -> Float
 def highest(x: Float[Array, " t"], y: Float[Array, " t"]) -> Float[Array, ""]:
     """Where a curve is largest after two running means, between records by a parabola; 0 if that is at its first or last."""
     mean = jnp.full(SMOOTH, 1 / SMOOTH, y.dtype)
-    kept = jnp.convolve(jnp.convolve(y, mean, "valid"), mean, "valid")
-    at = jnp.argmax(kept)
-    before, top, after = (kept[jnp.clip(at + i, 0, len(kept) - 1)] for i in (-1, 0, 1))
+    smooth = jnp.convolve(jnp.convolve(y, mean, "valid"), mean, "valid")
+    at = jnp.argmax(smooth)
+    before, top, after = (smooth[jnp.clip(at + i, 0, len(smooth) - 1)] for i in (-1, 0, 1))
     shift = jnp.where(before - 2 * top + after < 0, 0.5 * (before - after) / (before - 2 * top + after), 0)
-    return jnp.where((at > 0) & (at < len(kept) - 1), x[at + SMOOTH - 1] + shift * (x[1] - x[0]), 0)
+    return jnp.where((at > 0) & (at < len(smooth) - 1), x[at + SMOOTH - 1] + shift * (x[1] - x[0]), 0)
 
 
-def _beside(s: Training, key: PRNGKeyArray, worlds: int) -> tuple[Array, Array, dict[str, Array]]:
+def _followed(s: Training, key: PRNGKeyArray, worlds: int) -> tuple[Array, Array, dict[str, Array]]:
     """Heights of all nodes [world, epoch, quantity, node] and outputs by the flow, and the records of the network."""
+    # the start and the targets, as the trainer has them
     jd.require(s, s.optimizer == "sgd", "the flow is that of gradient descent with momentum", "optimizer")
     irreps = decompose(parse(s.group))
     k_data, k_init = jax.random.split(key)  # as in ``train``
     d, p = data(s, k_data), model.init(k_init, irreps.group.order, s.hidden, s.dtype)
     p = p._replace(v=p.v * jnp.asarray(s.top, s.dtype))
     y = targets(d, s).astype(jnp.float64)
+    # the flow of each node: along training, and to its end
     w, size = flows(model.Params(*(leaf.astype(jnp.float64) for leaf in p)), y, jax.random.fold_in(key, 1), s, worlds)
-    told = jax.lax.map(jax.vmap(lambda w: heights(w, irreps)), w)
+    predicted = jax.lax.map(jax.vmap(lambda w: heights(w, irreps)), w)
     (end,) = nodes.follow(p, [("node", y)], s.activation)
     place = jnp.argmax(nodes.shares(end, irreps), 1)
 
+    # the network along training
     def watch(now: model.Params, before: model.Params, d: Data) -> dict[str, Array]:
         right = jnp.mean(jnp.argmax(nodes.shares(now.w, irreps), 1) == place, dtype=jnp.float32)
         return {"heights": heights(now.w, irreps).astype(jnp.float64), "right": right}
 
-    return told, size[0], train(s, key, watch).curves
+    return predicted, size[0], train(s, key, watch).curves
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     """One trained network, and the flow of its nodes in all worlds, over time."""
-    told, size, seen = _beside(s, key, len(WORLDS))
+    predicted, size, curves = _followed(s, key, len(WORLDS))
     return jd.observables(
-        predicted={"height": jd.named(told[0], "epoch quantity node")},
-        measured={"height": jd.named(seen["heights"], "epoch quantity node")},
+        predicted={"height": jd.named(predicted[0], "epoch quantity node")},
+        measured={"height": jd.named(curves["heights"], "epoch quantity node")},
         recorded={
-            **{name: jd.named(jnp.mean(told[i], -1), "epoch quantity") for i, name in enumerate(WORLDS) if i},
+            **{name: jd.named(jnp.mean(predicted[i], -1), "epoch quantity") for i, name in enumerate(WORLDS) if i},
             "outputs": jd.named(size, "epoch"),
-            "curve_test": jd.named(seen["test_accuracy"], "epoch"),
+            "curve_test": jd.named(curves["test_accuracy"], "epoch"),
         },
         coords={"quantity": QUANTITIES, "epoch": range(0, s.epochs + 1, s.every)},
     )
 
 
 def until(s: Training, key: PRNGKeyArray) -> jd.Observables:
-    """One trained network, and until when its nodes are independent: by the theory's own end, and as seen."""
-    told, size, seen = _beside(s, key, 1)
+    """One trained network, and until when its nodes are independent: by the theory's own end, and as measured."""
+    predicted, size, curves = _followed(s, key, 1)
     time = jnp.arange(0, s.epochs + 1, s.every) * jnp.asarray(s.lr, jnp.float64)
     return jd.observables(
         predicted={"until": crossed(time, size, SMALL)},
-        measured={"until": highest(time, seen["right"].astype(jnp.float64))},
+        measured={"until": highest(time, curves["right"].astype(jnp.float64))},
         recorded={
             "last": time[-1],
-            "flow_energy": jd.named(jnp.mean(told[0, :, 0], -1), "epoch"),
+            "flow_energy": jd.named(jnp.mean(predicted[0, :, 0], -1), "epoch"),
             "outputs": jd.named(size, "epoch"),
-            "curve_energy": jd.named(jnp.mean(seen["heights"][:, 0], -1), "epoch"),
-            "curve_right": jd.named(seen["right"], "epoch"),
-            "curve_test": jd.named(seen["test_accuracy"], "epoch"),
+            "curve_energy": jd.named(jnp.mean(curves["heights"][:, 0], -1), "epoch"),
+            "curve_right": jd.named(curves["right"], "epoch"),
+            "curve_test": jd.named(curves["test_accuracy"], "epoch"),
         },
         coords={"epoch": range(0, s.epochs + 1, s.every)},
     )
@@ -192,8 +192,8 @@ def apart(ds: xr.Dataset) -> xr.DataArray:
 
 def explained(ds: xr.Dataset) -> xr.DataArray:
     """The share of the variance over a network's nodes of their growth in the window that the prediction explains."""
-    own, told = _growth(ds, "measured_height"), _growth(ds, "predicted_height")
-    return 1 - ((own - told) ** 2).sum("node", min_count=1) / ((own - own.mean("node")) ** 2).sum("node", min_count=1)
+    own, predicted = _growth(ds, "measured_height"), _growth(ds, "predicted_height")
+    return 1 - ((own - predicted) ** 2).sum("node", min_count=1) / ((own - own.mean("node")) ** 2).sum("node", min_count=1)
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -206,17 +206,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nodes stay as they are at the start."""
-    return ds.assign(predicted_height=xr.zeros_like(ds.predicted_height) + ds.predicted_height.isel(epoch=0, drop=True))
-
-
-def steady(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: linear in time, each node at constant speed from its start to where the flow is at the end of the window."""
+def steady(ds: xr.Dataset) -> xr.DataArray:
+    """Linear in time: each node at constant speed from its start to where the flow is at the end of the window."""
     last = window(ds).sum("epoch") - 1
-    told, part = ds.predicted_height, ds.epoch / ds.epoch.isel(epoch=last).drop_vars("epoch")
-    straight = told.isel(epoch=0, drop=True) * (1 - part) + told.isel(epoch=last).drop_vars("epoch") * part
-    return ds.assign(predicted_height=straight.transpose(*told.dims))
+    height, part = ds.predicted_height, ds.epoch / ds.epoch.isel(epoch=last).drop_vars("epoch")
+    return height.isel(epoch=0, drop=True) * (1 - part) + height.isel(epoch=last).drop_vars("epoch") * part
 
 
 def power(time: xr.DataArray, field: str) -> xr.DataArray:
@@ -226,14 +220,14 @@ def power(time: xr.DataArray, field: str) -> xr.DataArray:
 
 
 def judge_until(ds: xr.Dataset) -> list[jd.Check]:
-    """How long nodes are independent: over width, over the rate beside the theory's own end, and against that end."""
+    """How long nodes are independent: over width, over the rate compared with the theory's own end, and against that end."""
     jd.need(ds, seed=2, hidden=3, lr=3)
-    told, seen = ds.predicted_until, ds.measured_until
-    excess = power(seen, "lr") - power(told, "lr")
-    ratio = np.log(seen.where(seen > 0) / told.where(told > 0)).mean(AXES)
+    predicted, measured = ds.predicted_until, ds.measured_until
+    excess = power(measured, "lr") - power(predicted, "lr")
+    ratio = np.log(measured.where(measured > 0) / predicted.where(predicted > 0)).mean(AXES)
     return [
-        jd.gate("share of runs with both times", float(((told > 0) & (seen > 0)).mean()), at_least=0.8),
-        jd.mean_within("slope of the time in K, mean", power(seen, "hidden"), over="seed", low=-0.1, high=0.1),
+        jd.gate("share of runs with both times", float(((predicted > 0) & (measured > 0)).mean()), at_least=0.8),
+        jd.mean_within("slope of the time in K, mean", power(measured, "hidden"), over="seed", low=-0.1, high=0.1),
         jd.mean_within(
             "slope of the time in the rate, beyond that of the flow's end, mean", excess, over="seed", low=-0.1, high=0.1
         ),
@@ -243,13 +237,9 @@ def judge_until(ds: xr.Dataset) -> list[jd.Check]:
 
 def goes_as(field: str, exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: the time is a power of a field."""
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        first = ds.measured_until.isel({field: 0}, drop=True)
-        time = first * (ds[field] / float(ds[field][0])) ** exponent
-        return ds.assign(measured_until=time.transpose(*ds.measured_until.dims))
-
-    return rival
+    return jd.swap(
+        measured_until=lambda ds: ds.measured_until.isel({field: 0}, drop=True) * (ds[field] / float(ds[field][0])) ** exponent
+    )
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -257,10 +247,11 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     ds = ds.isel(epoch=slice(0, int((ds.outputs < END).sum("epoch").max())))
     last = float(ds.epoch.isel(epoch=window(ds).sum("epoch") - 1).mean())
     for ax, name in zip(fig.subplots(1, 2), ds["quantity"].values, strict=True):
-        told, seen = (_mean(ds[key]).sel(quantity=name) for key in ("predicted_height", "measured_height"))
-        plotting.band(ax, ds.epoch, seen.transpose("seed", "epoch"), "network", plotting.COLORS["measured"])
+        predicted, measured = (_mean(ds[key]).sel(quantity=name) for key in ("predicted_height", "measured_height"))
+        plotting.band(ax, ds.epoch, measured.transpose("seed", "epoch"), "network", plotting.COLORS["measured"])
         within = ds.outputs < END
-        plotting.band(ax, ds.epoch, told.where(within).transpose("seed", "epoch"), "flow of each node", plotting.COLORS["theory"])
+        flow = predicted.where(within).transpose("seed", "epoch")
+        plotting.band(ax, ds.epoch, flow, "flow of each node", plotting.COLORS["theory"])
         other = ds.factor.sel(quantity=name)
         other = other.where(other.diff("epoch", label="lower") != 0).median("seed")  # until its end
         ax.plot(other.epoch, other, ":", color=plotting.COLORS["control"], label="momentum a factor")
@@ -273,8 +264,8 @@ def plot_until(ds: xr.Dataset, fig: Figure) -> None:
     left, right = fig.subplots(1, 2)
     for i, lr in enumerate(ds.lr.values):
         part, color = ds.sel(lr=lr), plotting.CYCLE[i % len(plotting.CYCLE)]
-        seen = part.measured_until.where(part.measured_until > 0)
-        plotting.band(left, ds.hidden, seen.transpose("seed", "hidden"), f"rate {lr:g}", color)
+        until_when = part.measured_until.where(part.measured_until > 0)
+        plotting.band(left, ds.hidden, until_when.transpose("seed", "hidden"), f"rate {lr:g}", color)
         left.plot(ds.hidden, part.predicted_until.median("seed"), ":", color=color)
         curve = part.curve_right.isel(hidden=-1).transpose("seed", "epoch")
         plotting.band(right, ds.epoch * lr, curve, f"rate {lr:g}", color)
@@ -304,10 +295,10 @@ CURVES = jd.Study(
     bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
     controls={"the nodes of another network": jd.rolled(measured_height="seed")},
     rivals={
-        "nothing moves": unmoved,
+        "nothing moves": jd.initial("epoch", "predicted_height"),
         "the flow on targets of permuted pairs": jd.swap(predicted_height="other"),
         "momentum is a factor of the rate": jd.swap(predicted_height="factor"),
-        "linear in time, to where the flow is at the end": steady,
+        "linear in time, to where the flow is at the end": jd.swap(predicted_height=steady),
     },
     plot=plot,
     caption="Energy of nodes on the unit sphere over the maximum in their irrep, and share of that irrep, means over the nodes of "

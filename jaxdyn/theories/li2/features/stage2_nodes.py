@@ -1,7 +1,7 @@
-r"""Claims on single nodes of networks that train until they generalise: which irrep each ends in, forecast from the start.
+r"""In which irrep each node of a network ends that is trained until it generalises, forecast from its start.
 
 Forms, as in ``dynamics/nodes.py``: ``node`` follows both layers of a node from where they start, ``energy`` lets w climb E(w) from
-its start, as if the top layer had none. What is recorded: ``features/single_nodes.py``.
+its start, as if the top layer had none. The trial: ``features/single_nodes.py``.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def judge(ds: xr.Dataset, least: float = 0.5, more: float = 0.1) -> list[jd.Chec
 
 
 def agreement(ds: xr.Dataset, name: str = "predicted_place") -> xr.DataArray:
-    """Rank correlation over irreps of the number of a network's nodes that are forecast there with the number found, [seed]."""
-    told, found = ((ds[place] == ds.irrep).sum("node") for place in (name, "measured_place"))
+    """Rank correlation over irreps of the number of a network's nodes that are forecast there with the number measured, [seed]."""
+    predicted, measured = ((ds[place] == ds.irrep).sum("node") for place in (name, "measured_place"))
 
     def one(a: np.ndarray, b: np.ndarray) -> float:
         return float(scipy.stats.spearmanr(a, b).statistic) if np.ptp(a) and np.ptp(b) else 0.0
 
-    return xr.apply_ufunc(one, told, found, input_core_dims=[["irrep"], ["irrep"]], vectorize=True)
+    return xr.apply_ufunc(one, predicted, measured, input_core_dims=[["irrep"], ["irrep"]], vectorize=True)
 
 
 def judge_use(ds: xr.Dataset) -> list[jd.Check]:
@@ -65,17 +65,15 @@ def judge_use(ds: xr.Dataset) -> list[jd.Check]:
 
 def at_random(ds: xr.Dataset) -> xr.Dataset:
     """A rival: as many nodes miss their forecast, but any of them alike, and end in any irrep alike."""
-    told, rng = ds.predicted_place, np.random.default_rng(0)
-    axis = told.get_axis_num("node")
-    missed = rng.permuted((abs(told - ds.measured_place) > 0.5).transpose(*told.dims).values, axis=axis)
-    anywhere = rng.integers(ds.sizes["irrep"], size=told.shape)
-    return ds.assign(measured_place=told.copy(data=np.where(missed, anywhere, told.values)))
+    place, rng = ds.predicted_place, np.random.default_rng(0)
+    missed = rng.permuted((abs(place - ds.measured_place) > 0.5).values, axis=place.get_axis_num("node"))
+    anywhere = rng.integers(ds.sizes["irrep"], size=place.shape)
+    return ds.assign(measured_place=place.copy(data=np.where(missed, anywhere, place.values)))
 
 
-def frequent(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: every node is in the irrep that most nodes of its trained network hold."""
-    counts = (ds.measured_place == ds.irrep).sum("node")
-    return ds.assign(predicted_place=(counts.argmax("irrep") + 0 * ds.measured_place).transpose(*ds.measured_place.dims))
+def frequent(ds: xr.Dataset) -> xr.DataArray:
+    """The irrep that most nodes of a trained network hold, for each of its nodes."""
+    return (ds.measured_place == ds.irrep).sum("node").argmax("irrep") + 0 * ds.measured_place
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -106,7 +104,7 @@ STUDY = jd.Study(
     rivals={
         "every node keeps the largest irrep of its start": jd.swap(predicted_place="start_place"),
         "the climb on targets of permuted pairs": jd.swap(predicted_place="other_place"),
-        "the irrep that most nodes of the network hold": frequent,
+        "the irrep that most nodes of the network hold": jd.swap(predicted_place=frequent),
     },
     caption="Left: share of nodes whose largest irrep along training is the one forecast from the start; dotted: mean share that "
     "ends in the largest irrep of its start. Right: energy of nodes on the unit sphere over the maximum in their irrep, mean over "

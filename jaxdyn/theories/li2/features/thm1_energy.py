@@ -1,4 +1,4 @@
-r"""Claims on the energy of a single node: its gradient moves the features, it is a sum over irreps, and zero for a linear node.
+r"""The energy of a single node: its gradient moves the features, it is a sum over irreps, and zero for a linear node (theorem 1).
 
 Two trials: random weights on groups; a network's own back-propagated gradient on any inputs and on part of a group's table.
 Letters as in ``dynamics/energy.py``.
@@ -38,13 +38,12 @@ class Weights:
     """Gaussian nodes on all pairs of these groups."""
 
     groups: tuple[str, ...] = ("7", "S3", "Q8", "A4", "F7:3")
-    nodes: int = 4
+    nodes: int = jd.field(4, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse names that are no groups, trivial groups, and no nodes."""
+        """Refuse names that are no groups, and trivial groups."""
         orders = [parse(name).order for name in self.groups]
         jd.require(self, min(orders, default=0) >= 2, "there is at least one group, of at least two elements", "groups")
-        jd.require(self, self.nodes >= 1, "there is at least one node", "nodes")
 
 
 @jd.setting
@@ -53,21 +52,20 @@ class Gradients:
 
     centred: jd.Swept = 1.0  # the factor of the targets' means that the energy subtracts
     group: str = "S3"
-    samples: int = 20
-    inputs: int = 8
-    classes: int = 4
-    hidden: int = 3
+    samples: int = jd.field(20, at_least=2)
+    inputs: int = jd.field(8, at_least=1)
+    classes: int = jd.field(4, at_least=1)
+    hidden: int = jd.field(3, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse networks without inputs, classes or nodes, and more samples than the group has pairs."""
+        """Refuse more samples than the group has pairs."""
         pairs = parse(self.group).order ** 2
-        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
-        for name in ("inputs", "classes", "hidden"):
-            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
+        jd.require(self, self.samples <= pairs, f"samples is at most {pairs}, the number of pairs", "samples", "group")
 
 
 def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     """The energy of each irrep from class sums over all pairs, and by Fourier blocks; the energy of linear nodes."""
+    # the same weights for all groups, cut to their sizes
     decomposed = [decompose(parse(name)) for name in s.groups]
     m, c = max(i.group.order for i in decomposed), max(len(i) for i in decomposed) - 1
     normal = jax.random.normal(key, (2 * m, s.nodes), jnp.float64)
@@ -75,6 +73,7 @@ def decomposition_trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     def padded(x: Float[Array, "K irreps"]) -> Float[Array, "K c"]:
         return jnp.pad(x[:, 1:], ((0, 0), (0, c + 1 - x.shape[1])))
 
+    # energies of every group's nodes: by Fourier blocks, by projected class sums, by the definition
     predicted, measured, whole, linear, square = [], [], [], [], []
     for irreps in decomposed:
         w = normal[: 2 * irreps.group.order] / m**0.5
@@ -144,6 +143,7 @@ def _sides(
     The top layer moves first, along :math:`\tilde F^\top \tilde Y`; the velocity is the loss's own gradient for W, differentiated
     in the size of V at V = 0.
     """
+    # both sides for one activation
     target, zero = y - centred * jnp.mean(y, 0), jnp.zeros((), jnp.float64)
 
     def one(kind: Int[Array, ""]) -> tuple[Float[Array, "D K"], Float[Array, "D K"]]:
@@ -158,6 +158,7 @@ def _sides(
         gradient = jax.grad(lambda w: jnp.sum(jnp.square(target.T @ features(w))) / 2)(w)
         return gradient, jax.jvp(velocity, (zero,), (zero + 1,))[1]
 
+    # one activation after another: one program
     return jax.lax.map(one, jnp.arange(len(KINDS)))
 
 
@@ -279,6 +280,6 @@ CLAIMS = (
         controls={"x^2": jd.swap(measured_linear="measured_energy")},
         rivals={},
         plot=plot_linear,
-        caption="Energy of random nodes on each group, linear and with $x^2$, a dot per node and run; the line is the bound.",
+        caption="Energy of random nodes on each group, linear and with $x^2$, one dot per node and run; the line is the bound.",
     ),
 )

@@ -1,4 +1,4 @@
-r"""Claims on exact reconstruction: hidden layers of few pairs of nodes, on which a linear top layer fits the targets exactly.
+r"""Exact reconstruction: hidden layers of few pairs of nodes on which a linear top layer fits the targets exactly (theorem 3).
 
 One trial builds each layer for each group, with the top layer of least squares, and evaluates the networks on all pairs.
 Letters as in ``dynamics/reconstruct.py``.
@@ -71,6 +71,7 @@ class _Built(NamedTuple):
 
 def trial(s: Layers, key: PRNGKeyArray) -> jd.Observables:
     """The outputs of each layer on each group."""
+    # the layers' random numbers
     decomposed = tuple(decompose(parse(name)) for name in s.groups)
     parts = {layer: theory.sectors(decomposed, real=layer in ("maxima", "tied")) for layer in theory.LAYERS}
     shapes = [theory.draws(layer, sectors) for layer in theory.LAYERS for sectors in parts[layer]]
@@ -78,9 +79,11 @@ def trial(s: Layers, key: PRNGKeyArray) -> jd.Observables:
     flat = jnp.split(sampling.normal(key, (sum(map(math.prod, shapes)),)), np.cumsum([*map(math.prod, shapes)])[:-1])
     normal = iter([x.reshape(shape) for x, shape in zip(flat, shapes, strict=True)])
     drawn = {layer: [(sectors, next(normal)) for sectors in parts[layer]] for layer in theory.LAYERS}
+    # the networks of every layer
     built = {layer: _built(layer, drawn["complex" if layer == "printed" else layer], decomposed, s.missing) for layer in MAKERS}
     printed = built.pop("printed")
     both = _Built(*(jnp.stack(pair) for pair in zip(built["complex"], printed, strict=True)))
+    # what they should give, and the share that tied pairs leave
     exact = _padded([np.eye(i.group.order) - 1 / i.group.order for i in decomposed])
     halves = _padded([_symmetric(i.group) for i in decomposed])
     share = jnp.sum(jnp.square(built["tied"].output - exact), (1, 2)) / jnp.sum(jnp.square(exact), (1, 2)) + built["tied"].rest

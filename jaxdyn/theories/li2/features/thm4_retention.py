@@ -1,15 +1,10 @@
-r"""Claims on how many random pairs retain a maximum of the energy: theorem 4 as an open measurement.
+r"""How many random pairs retain a maximum of the energy: theorem 4 as an open measurement.
 
-A node is retained if its mass at the end is above a threshold. With :math:`n = c\, M \ln M` pairs, thus
-:math:`p = n/M^2 = c \ln M / M`, the fraction at which half of the subsets retain it is :math:`p_{50}`. Its interval comes from
-resampling the subsets. Letters and the three energies as in ``dynamics/retention.py``.
-
-The trial of theorem 4: maxima of the energy on all pairs follow the flow of the energy on random pairs.
-
-A node starts at an exact maximum of the energy on all pairs and follows the flow of the energy on n of the M^2 pairs, drawn
-without replacement, with :math:`n = c\, M \ln M`. Measured is the share of its squared norm at the end in the irrep in which it
-started, its mass. A subset grows with c: the pairs that come next in one order are added.
-Letters and the three energies as in ``dynamics/retention.py``.
+A node starts at an exact maximum of the energy on all pairs and follows the flow of the energy on n of the M^2 pairs, sampled
+without replacement, with :math:`n = c\, M \ln M`, thus :math:`p = n/M^2 = c \ln M / M`. Its mass is the share of its squared norm
+at the end in the irrep in which it started; it is retained if its mass is above a threshold. The fraction at which half of the
+subsets retain it is :math:`p_{50}` (``features/median_share.py``). A subset grows with c: the pairs that come next in one order
+are added. Letters and the three energies as in ``dynamics/retention.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -33,27 +28,14 @@ from jaxdyn.data.irreps import Irreps, decompose
 from jaxdyn.theories.li2 import findings
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics import retention as theory
+from jaxdyn.theories.li2.features.median_share import LEVELS, MAIN, Halves, constant, halves, slope
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = [
-    "CLAIMS",
-    "CYCLIC",
-    "DEGREES",
-    "Halves",
-    "LEVELS",
-    "Retention",
-    "halves",
-    "judge",
-    "judge_whitened",
-    "slope",
-    "split_start",
-    "trial",
-]
-
+__all__ = ["CLAIMS", "CYCLIC", "DEGREES", "Retention", "judge", "judge_whitened", "split_start", "trial"]
 
 _EXACT = jax.lax.Precision.HIGHEST
 LARGE, SOME = 128, 8  # from this order on, so many subsets at a time
@@ -69,25 +51,20 @@ class Retention:
     between them occur.
     """
 
-    c: jd.Swept = 2.5
-    spread: jd.Swept = 1.3
-    ridge: jd.Swept = 1e-3
+    c: jd.Swept = jd.field(2.5, above=0)
+    spread: jd.Swept = jd.field(1.3, at_least=1)
+    ridge: jd.Swept = jd.field(1e-3, above=0)
     starts: tuple[str, ...] = CYCLIC + DEGREES
-    subsets: int = 26
-    steps: int = 300
-    step: float = 0.4
+    subsets: int = jd.field(26, at_least=1)
+    steps: int = jd.field(300, at_least=1)
+    step: float = jd.field(0.4, above=0, at_most=0.5)  # beyond which the flow is not followed
 
     def __post_init__(self) -> None:
-        """Refuse starts that do not exist, steps beyond which the flow is not followed, and no subsets."""
+        """Refuse starts that do not exist, that are named twice, and no starts."""
         for start in self.starts:
             _could_be(start)
         jd.require(self, len(self.starts) >= 1, "there is at least one start", "starts")
         jd.require(self, len(set(self.starts)) == len(self.starts), "the starts differ", "starts")
-        for name in ("subsets", "steps", "spread"):
-            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
-        for name in ("c", "ridge"):
-            jd.require(self, getattr(self, name) > 0, "it is positive", name)
-        jd.require(self, 0 < self.step <= 0.5, "the step is between 0 and .5", "step")
 
 
 def split_start(start: str) -> tuple[str, int]:
@@ -120,6 +97,7 @@ def trial(s: Retention, key: PRNGKeyArray) -> jd.Observables:
     """The mass at the end in the irrep of the start, for each energy, start and subset."""
     origins = [_origin(start) for start in s.starts]
     orders = [irreps.group.order for irreps, _ in origins]
+    # the flows, order by order
     ends: dict[int, tuple[Array, ...]] = {}
     for m in dict.fromkeys(orders):  # starts in groups of one order share their part of the program
         same = [i for i, order in enumerate(orders) if order == m]
@@ -128,6 +106,7 @@ def trial(s: Retention, key: PRNGKeyArray) -> jd.Observables:
         nodes = jnp.stack([_maxima(s, k, *origins[i]) for k, i in zip(keys, same, strict=True)])
         w, gradient, p = jax.vmap(lambda key, group, w, m=m: _flows(s, m, key, group, w))(keys, groups, nodes)
         ends |= {i: (_masses(w[place], *origins[i]), gradient[place], p[place]) for place, i in enumerate(same)}
+    # the starts' irreps as a share of all dimensions, and everything in the order of the starts
     share = np.array([sum(irreps.degrees[k] ** 2 for k in numbers) for irreps, numbers in origins]) / np.array(orders, float)
     mass, gradient = (jnp.stack([ends[i][part] for i in range(len(orders))], 1) for part in range(2))
     return jd.observables(
@@ -157,10 +136,11 @@ def _flows(
     s: Retention, m: int, key: PRNGKeyArray, group: theory.Tables, w: Float[Array, "D S"]
 ) -> tuple[Float[Array, "object D S"], Float[Array, "object S"], Float[Array, " S"]]:
     """Nodes and gradients at the end for each energy, and p."""
+    # the subsets, as masks
     k_subsets, _, k_sizes = jax.random.split(key, 3)
     c = s.c * s.spread ** jax.random.uniform(k_sizes, (s.subsets,), jnp.float64, -0.5, 0.5)
     pairs = jnp.minimum(jnp.round(c * m * np.log(m)), m * m)
-    mask = theory.draw(k_subsets, m, s.subsets) < pairs
+    mask = theory.random_order(k_subsets, m, s.subsets) < pairs
 
     def some(part: tuple[Array, Array]) -> tuple[Array, Array]:
         w, mask = part
@@ -196,74 +176,6 @@ def _masses(w: Float[Array, "object D S"], irreps: Irreps, numbers: tuple[int, .
     return sum(jnp.sum(jnp.square(jnp.matmul(projector, f, precision=_EXACT)), 0) for f in halves).reshape(len(w), -1)
 
 
-LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9)  # thresholds on the mass
-MAIN = 0.6
-DRAWS = 400
-
-
-class Halves(NamedTuple):
-    """p_50 for each energy, start and threshold, for the subsets of the data and for ``DRAWS`` bootstrap samples of them."""
-
-    p: Float[np.ndarray, "object start level"]
-    drawn: Float[np.ndarray, "object start level draw"]
-
-    def interval(self) -> Float[np.ndarray, "2 object start level"]:
-        """The central 95% of the bootstrap samples."""
-        return np.quantile(self.drawn, [0.025, 0.975], axis=-1, method="nearest")
-
-
-def halves(ds: xr.Dataset, levels: tuple[float, ...] = LEVELS, above_chance: bool = False) -> Halves:
-    """p_50: the median over subsets of the p from which each one retains its node.
-
-    If a subset loses its node at j of its values of p, the j smallest count as lost, and its own p is the middle, on a
-    logarithmic scale, of the next two. The values differ between subsets, so that the median is not tied to the grid.
-
-    Args:
-        ds: with axes c and seed.
-        levels: thresholds.
-        above_chance: whether they are thresholds on (mass - share) / (1 - share), where share is the irrep's share of the
-            dimensions, the mean mass of a random node, which is large in small groups.
-
-    Raises:
-        Inconclusive: with fewer than three values of c, or fewer than eight subsets.
-    """
-    jd.need(ds, c=3)
-    joined = ds[["measured_mass", "p"]].stack(unit=("seed", "subset")).dropna("unit")
-    if (units := joined.sizes["unit"]) < 8:
-        raise jd.Inconclusive(f"at least 8 subsets are needed, got {units}")
-    mass = joined.measured_mass.transpose("object", "start", "unit", "c").values
-    if above_chance:
-        share = _constant(ds.share).values[:, None, None]
-        mass = (mass - share) / (1 - share)
-    x = np.sort(np.log(joined.p.transpose("start", "unit", "c").values))
-    x = np.pad(x, ((0, 0), (0, 0), (1, 1)), constant_values=((0, 0), (0, 0), (-np.inf, np.inf)))
-    lost = np.sum(mass[:, :, None] <= np.array(levels)[:, None, None], -1)  # object start level unit
-    middle = np.broadcast_to(((x[..., 1:] + x[..., :-1]) / 2)[None, :, None], (*lost.shape, x.shape[-1] - 1))
-    own = np.take_along_axis(middle, lost[..., None], -1)[..., 0]
-    again = np.random.default_rng(0).integers(units, size=(DRAWS, units))
-    return Halves(_median(own), _median(own[..., again]))
-
-
-def _median(logs: Float[np.ndarray, "... unit"]) -> Float[np.ndarray, "..."]:
-    """The median of p; NaN where it is outside the values of p."""
-    ordered = np.sort(logs, -1)
-    count = logs.shape[-1]
-    value = np.exp((ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2)
-    return np.where((value > 0) & np.isfinite(value), value, np.nan)
-
-
-def _constant(values: xr.DataArray) -> xr.DataArray:
-    """A number of each start that is the same in all runs."""
-    return values.mean([d for d in values.dims if d != "start"])
-
-
-def slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) -> tuple[float, float, float]:
-    """Least-squares slope of ln p over x for the first column, and the central 95% of the slopes for the others."""
-    x = x - x.mean()
-    slopes = x @ np.log(p) / (x @ x)
-    return float(slopes[0]), *(float(q) for q in np.quantile(slopes[1:], [0.025, 0.975]))
-
-
 def _against(name: str, theirs: float, measured: tuple[float, float, float]) -> jd.Check:
     """Passes if and only if the theory's number is within the interval of the measured one."""
     value, low, high = measured
@@ -273,8 +185,8 @@ def _against(name: str, theirs: float, measured: tuple[float, float, float]) -> 
 
 def _law(ds: xr.Dataset) -> Float[np.ndarray, " start"]:
     """How the share of pairs falls with M: ln M / M, or what a rival has in its place."""
-    order = _constant(ds.order).values
-    return np.asarray(_constant(ds.law).values if "law" in ds else np.log(order) / order)
+    order = constant(ds.order).values
+    return np.asarray(constant(ds.law).values if "law" in ds else np.log(order) / order)
 
 
 def _parts(ds: xr.Dataset) -> tuple[list[str], list[str]]:
@@ -300,14 +212,14 @@ def _table(ds: xr.Dataset, levels: tuple[float, ...]) -> list[jd.Check]:
             f"p_50, {kind}, M = {m:g}, threshold {t:g}", halved.p[k, i, j], (low[k, i, j], high[k, i, j]), low=0.0, high=1.0
         )
         for k, kind in enumerate(ds.object.values)
-        for i, m in enumerate(_constant(ds.order).values)
+        for i, m in enumerate(constant(ds.order).values)
         for j, t in enumerate(levels)
     ]
 
 
 def _slopes(ds: xr.Dataset) -> list[jd.Check]:
     """The decrease of p_50 with M: its slope over ln M / M at each threshold; over ln M, and the drift of c_50, at one."""
-    halved, order, law = halves(ds), _constant(ds.order).values, _law(ds)
+    halved, order, law = halves(ds), constant(ds.order).values, _law(ds)
     checks = []
     for k, kind in enumerate(ds.object.values):
         for j, t in enumerate(LEVELS):
@@ -327,7 +239,7 @@ def _slopes(ds: xr.Dataset) -> list[jd.Check]:
 def _exponents(ds: xr.Dataset) -> list[jd.Check]:
     """The exponent of the degree in c_50, from irreps of one type in groups of like order."""
     halved = halves(ds, (MAIN,), above_chance=True)
-    degree, law = _constant(ds.degree).values, _law(ds)
+    degree, law = constant(ds.degree).values, _law(ds)
     checks = []
     for k, kind in enumerate(ds.object.values):
         c = _both(halved, k, 0) / law[:, None]
@@ -356,17 +268,12 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     """p_50 against M with intervals, and retention over c at the largest M."""
     left, right = fig.subplots(1, 2)
     ds = ds.sel(start=_parts(ds)[0])
-    draw_halves(left, ds)
-    last = ds.isel(start=int(np.argmax(_constant(ds.order).values)))
+    plot_halves(left, ds)
+    last = ds.isel(start=int(np.argmax(constant(ds.order).values)))
     for kind in ds.object.values:
-        kept = (last.measured_mass.sel(object=kind) > MAIN).mean(["seed", "subset"])
-        right.plot(ds.c, kept, "o-", color=plotting.COLORS[COLORS[str(kind)]], label=str(kind))
-    right.set(xlabel="c", ylabel="share retained", title=f"M = {float(_constant(last.order)):g}")
-
-
-def unretained(ds: xr.Dataset) -> xr.Dataset:
-    """A control: nodes that keep no more of their irrep than a random node has."""
-    return ds.assign(measured_mass=xr.zeros_like(ds.measured_mass) + ds.share)
+        retained = (last.measured_mass.sel(object=kind) > MAIN).mean(["seed", "subset"])
+        right.plot(ds.c, retained, "o-", color=plotting.COLORS[COLORS[str(kind)]], label=str(kind))
+    right.set(xlabel="c", ylabel="share retained", title=f"M = {float(constant(last.order)):g}")
 
 
 def power(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -374,9 +281,9 @@ def power(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
     return lambda ds: ds.assign(law=ds.order**exponent)
 
 
-def draw_halves(ax: Axes, ds: xr.Dataset) -> None:
+def plot_halves(ax: Axes, ds: xr.Dataset) -> None:
     """p_50 at the main threshold over M, and the theorem's law through the first point of each energy."""
-    order, halved = _constant(ds.order).values, halves(ds, (MAIN,))
+    order, halved = constant(ds.order).values, halves(ds, (MAIN,))
     low, high = halved.interval()
     for k, kind in enumerate(ds.object.values):
         p, color = halved.p[k, :, 0], plotting.COLORS[COLORS[str(kind)]]
@@ -393,10 +300,10 @@ def plot_whitened(ds: xr.Dataset, fig: Figure) -> None:
     """Retention over c for each M, and p_50 over ln M / M at each threshold."""
     left, right = fig.subplots(1, 2)
     ds = ds.sel(start=_parts(ds)[0], object=["whitened"])
-    order = _constant(ds.order).values
-    kept = (ds.measured_mass.isel(object=0) > MAIN).mean(["seed", "subset"])
+    order = constant(ds.order).values
+    retained = (ds.measured_mass.isel(object=0) > MAIN).mean(["seed", "subset"])
     for i, m in enumerate(order):
-        left.plot(ds.c, kept.isel(start=i), "o-", color=plotting.CYCLE[i % len(plotting.CYCLE)], label=f"M = {m:g}")
+        left.plot(ds.c, retained.isel(start=i), "o-", color=plotting.CYCLE[i % len(plotting.CYCLE)], label=f"M = {m:g}")
     left.set(xlabel="c", ylabel="share retained")
     halved, law = halves(ds), np.log(order) / order
     for j, t in enumerate(LEVELS):
@@ -434,7 +341,7 @@ STUDY = jd.Study(
     bounds="derived",
     rivals={"one over the root of M": power(-0.5), "one over M": power(-1.0)},
 )
-LOST = {"nodes that keep nothing": unretained}
+LOST = {"nodes that keep nothing": jd.swap(measured_mass="share")}  # no more of their irrep than a random node has
 
 CLAIMS = (
     STUDY.claim(

@@ -1,4 +1,4 @@
-r"""Claims on memorisation: a single target whose pairs have different probabilities, and the nodes that maximise it.
+r"""Memorisation: a single target whose pairs have different probabilities, and the nodes that maximise it (theorem 5).
 
 One trial: gradient ascent on the uncentred class sum from random starts with all s_g > 0 (the centred energy of one target is 0).
 Letters as in ``dynamics/memory.py``.
@@ -37,14 +37,12 @@ class OneTarget:
     ratio: jd.Swept = 3.0
     p: tuple[float, ...] | None = None  # of the pairs (g, h/g), in proportion
     group: str = "5"
-    starts: int = 512
-    steps: int = 400
+    starts: int = jd.field(512, at_least=2)
+    steps: int = jd.field(400, at_least=1)
 
     def __post_init__(self) -> None:
         """Refuse equal probabilities, for which x^2 has no single maximum, and steps between them as small as the moves."""
         order = parse(self.group).order
-        jd.require(self, self.starts >= 2, "there are at least two starts", "starts")
-        jd.require(self, self.steps >= 1, "there is at least one step", "steps")
         if self.p is None:
             jd.require(self, self.ratio >= 2, "the largest probability is at least twice the smallest", "ratio")
             jd.require(self, 2 <= order <= 8, "the group has 2 to 8 elements, unless p is given", "group")
@@ -141,17 +139,6 @@ def plot_unique(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="activation", ylabel="optima", ylim=(0, measured.max() + 1))
 
 
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all pairs alike."""
-    return ds.assign(predicted_strength=xr.full_like(ds.predicted_strength, np.sqrt(2 / ds.sizes["pair"])))
-
-
-def winner(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the most probable pair takes all for every activation."""
-    square = ds.predicted_strength.sel(activation="square", drop=True)
-    return ds.assign(predicted_strength=xr.zeros_like(ds.predicted_strength) + square)
-
-
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(OneTarget),
@@ -183,7 +170,12 @@ CLAIMS = (
         r"for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
         judge=judge,
         controls={"another activation's ends": jd.rolled(measured_strength="activation")},
-        rivals={"all pairs alike": uniform, "the most probable pair takes all": winner},
+        rivals={
+            "all pairs alike": jd.swap(predicted_strength=lambda ds: np.sqrt(2 / ds.sizes["pair"])),
+            "the most probable pair takes all": jd.swap(
+                predicted_strength=lambda ds: ds.predicted_strength.sel(activation="square")
+            ),
+        },
         plot=plot,
         caption=r"Strength $s_g$ of each pair over its probability, a colour per activation: dots, the end of an ascent that is "
         "farthest from the prediction in each run; bars, the formula.",

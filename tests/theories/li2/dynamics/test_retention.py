@@ -20,7 +20,7 @@ random_maximum = jax.jit(energy.random_maximum, static_argnums=(1, 2, 3))
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def chosen(order, n, count, key):
     """Masks of n pairs."""
-    return theory.draw(key, order, count) < n
+    return theory.random_order(key, order, count) < n
 
 
 def subsets(name, n, count=2, number=0):
@@ -114,10 +114,10 @@ def test_what_is_left_has_mean_zero_and_rows_and_columns_are_damped(x64):
 
 
 def test_subsets_are_drawn_without_replacement_and_grow():
-    ranks = np.asarray(theory.draw(jax.random.key(0), 5, 3))
+    ranks = np.asarray(theory.random_order(jax.random.key(0), 5, 3))
     np.testing.assert_array_equal(np.sort(ranks.reshape(25, 3), 0), np.arange(25)[:, None] * np.ones(3))
     assert len({tuple(r) for r in ranks.reshape(25, 3).T}) == 3
-    many = np.asarray(theory.draw(jax.random.key(1), 3, 4000)) < 4
+    many = np.asarray(theory.random_order(jax.random.key(1), 3, 4000)) < 4
     np.testing.assert_allclose(many.mean(-1), 4 / 9, atol=4 * np.sqrt(20 / 81 / 4000))
 
 

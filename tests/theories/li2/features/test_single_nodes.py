@@ -1,4 +1,4 @@
-"""The trial of single nodes at a tiny size."""
+"""Networks and the forecasts for their nodes, at a tiny size."""
 
 import jax
 import numpy as np
@@ -18,6 +18,6 @@ def test_targets_are_those_of_the_training_pairs():
 
 def test_forecasts_and_measurements_have_a_number_for_every_node():
     with jax.enable_x64(True):
-        seen = jax.eval_shape(lambda key: single_nodes.trial(S, key), jax.random.key(0))
-    assert seen.predicted["place"].value.shape == (2, 6)
-    assert seen.measured["place"].value.shape == (6,)
+        run = jax.eval_shape(lambda key: single_nodes.trial(S, key), jax.random.key(0))
+    assert run.predicted["place"].value.shape == (2, 6)
+    assert run.measured["place"].value.shape == (6,)

@@ -1,7 +1,4 @@
-"""The judges of nodes over time, on planted curves and times.
-
-The trials of nodes over time at a tiny size, and their times on curves that are known.
-"""
+"""Nodes over time: the trials at a tiny size, their times on known curves, the judges on planted curves and times."""
 
 import dataclasses
 
@@ -51,15 +48,15 @@ def test_the_heights_of_a_maximum_are_one():
 
 def test_network_and_flow_start_together_and_the_rest_is_recorded():
     with jax.enable_x64(True):
-        seen = stage2_curves.trial(S, jax.random.key(0))
-        told, found = (np.asarray(group["height"].value) for group in (seen.predicted, seen.measured))
-        assert told.shape == found.shape == (21, 2, 6)
-        np.testing.assert_allclose(told[0], found[0], rtol=1e-4)
-        assert np.all(np.isfinite(told)) and set(stage2_curves.WORLDS[1:]) <= set(seen.recorded)
-        size = np.asarray(seen.recorded["outputs"].value)
+        run = stage2_curves.trial(S, jax.random.key(0))
+        predicted, measured = (np.asarray(group["height"].value) for group in (run.predicted, run.measured))
+        assert predicted.shape == measured.shape == (21, 2, 6)
+        np.testing.assert_allclose(predicted[0], measured[0], rtol=1e-4)
+        assert np.all(np.isfinite(predicted)) and set(stage2_curves.WORLDS[1:]) <= set(run.recorded)
+        size = np.asarray(run.recorded["outputs"].value)
         assert np.all(size <= stage2_curves.rise.END * (1 + 1e-9)) and np.all(np.diff(size) >= -1e-3)
         late = stage2_curves.until(S, jax.random.key(0))
-        np.testing.assert_allclose(late.recorded["curve_energy"].value, found[:, 0].mean(-1), rtol=1e-4)
+        np.testing.assert_allclose(late.recorded["curve_energy"].value, measured[:, 0].mean(-1), rtol=1e-4)
         time = 0.5 * np.arange(0, 41, 2)
         assert float(late.predicted["until"].value) == pytest.approx(float(stage2_curves.crossed(time, size, stage2_curves.SMALL)))
 
@@ -72,7 +69,7 @@ def test_other_trainers_are_refused():
 def test_the_momentum_is_the_trainers():
     """Two steps of constant force move by 1 and then 1 + momentum."""
     still, pull = (model.Params(jnp.full((10, 6), x), jnp.full((6, 5), x)) for x in (0.0, 1.0))
-    tx = training._optimizer(S)
+    tx = training.make_optimizer(S)
     first, state = tx.update(pull, tx.init(still), still)
     second, _ = tx.update(pull, state, still)
     np.testing.assert_allclose(second.w / first.w, 1 + training.MOMENTUM, rtol=1e-6)
@@ -116,7 +113,7 @@ def test_the_judge_upholds_what_is_planted_and_refuses_others():
 
 def test_growth_at_constant_speed_ends_where_the_flow_does():
     ds = planted()
-    other = stage2_curves.steady(ds).predicted_height
+    other = stage2_curves.steady(ds)
     np.testing.assert_allclose(other.isel(epoch=10), ds.predicted_height.isel(epoch=10))
     np.testing.assert_allclose(other.isel(epoch=5) - other.isel(epoch=0), (other.isel(epoch=10) - other.isel(epoch=0)) / 2)
 

@@ -43,8 +43,6 @@ def test_probabilities_that_are_given_are_used():
     ("fields", "words"),
     [
         ({"ratio": 1.0}, "ratio"),
-        ({"starts": 1}, "starts"),
-        ({"steps": 0}, "steps"),
         ({"group": "9"}, "2 to 8 elements"),
         ({"group": "3", "p": (1.0, 2.0)}, "one probability for each of the 3 pairs"),
         ({"group": "2", "p": (0.0, 1.0)}, "positive"),
