@@ -14,7 +14,7 @@ from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.decision import Decision, Outcome, teeth
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.judge import Check, bound_text
-from jaxdyn.engine.registry import home
+from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.task import Task
 from jaxdyn.errors import UsageError
@@ -211,6 +211,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "command": verified.task.command,
         "message": decision.message,
         "home": home(claim),
+        "topic": topic(claim),
     }
     if decision.failure is not None:
         failure = decision.failure

@@ -22,6 +22,7 @@ from jaxdyn.engine import library
 from jaxdyn.engine.contract import EVIDENCE
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
+from jaxdyn.report.chapters import by_chapter
 from jaxdyn.report.claim import as_expected, is_blunt, resolution_short, section
 from jaxdyn.report.figures import Figures
 from jaxdyn.report.glossary import GLOSSARY, VERDICTS
@@ -54,7 +55,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     claims = payload.get("claims") or []
     theories = list(dict.fromkeys(_theory(c) for c in claims))
     stored = Figures(figures)
-    chapters = [_chapter(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
+    sections = [_section(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
     return (
         _environment()
         .get_template("page.html")
@@ -67,7 +68,7 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             filters=_filters(claims, theories),
             columns=COLUMNS,
             rows=[_row(c) for c in claims],
-            chapters=chapters,
+            theories=sections,
             maps=_maps(claims, stored),
             kinds=[kind for kind in KINDS if kind[0] != "differs" or _kinds(claims)["differs"]],
             stored=stored,
@@ -208,11 +209,11 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
-    """A theory: its papers, a paragraph, its counts, and its claims."""
+def _section(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures) -> dict[str, Any]:
+    """A theory: its papers, a paragraph, its counts, and its claims by chapter."""
     about = library.theory(theory)
     return {
-        "theory": theory,
+        "prefix": theory,
         "anchor": _anchor(theory),
         "about": about,
         "papers": library.papers(theory),
@@ -220,5 +221,5 @@ def _chapter(theory: str, claims: Sequence[Mapping[str, Any]], figures: Figures)
         "headline": headline(claims),
         "claims": len(claims),
         "blunt": sum(map(is_blunt, claims)),
-        "sections": [section(c, figures) for c in claims],
+        "chapters": by_chapter(about, ((c.get("topic"), section(c, figures)) for c in claims)),
     }

@@ -47,7 +47,7 @@
       document.getElementById(claim).hidden = !fits;
       shown += fits;
     }
-    for (const section of all("section.theory")) section.hidden = !one(".claim:not([hidden])", section);
+    for (const section of all("section.theory, .chapter")) section.hidden = !one(".claim:not([hidden])", section);
     one(".nothing").hidden = shown > 0;
     one(".shown", form).textContent = shown === rows.length ? "" : `${shown} of ${rows.length} claims shown`;
   }

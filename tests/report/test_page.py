@@ -16,6 +16,8 @@ from html.parser import HTMLParser
 
 import pytest
 
+import jaxdyn as jd
+from jaxdyn.engine import library
 from jaxdyn.report import page as report
 from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
@@ -358,6 +360,15 @@ def test_context_of_claims_and_theories(payload):
         assert text in page.words, text
     assert "jaxdyn/theories/cogo/potentials/fourier_loss.py" in page.words.replace(" ", "")
     assert page.words.index("By theory") < page.words.index("All claims")
+
+
+def test_claims_of_a_theory_stand_under_their_chapters(payload, monkeypatch):
+    about = jd.Theory(title="A theory", topics={"Beginning": ("early",), "End & rest": ("late",)})
+    monkeypatch.setattr(library, "theory", lambda prefix: about)
+    entries = [claim("joma.law") | {"topic": "late"}, claim("joma.row") | {"topic": "early"}, claim("joma.column")]
+    text = report.page({**payload, "claims": entries}, {})
+    order = re.findall(r'<h3 class="title">(.*?)</h3>|<article class="claim" id="(.*?)"', text)
+    assert [title or name for title, name in order] == ["joma.column", "Beginning", "joma.row", "End &amp; rest", "joma.law"]
 
 
 def test_a_figure_that_could_not_be_drawn_is_a_sentence(payload):
