@@ -1,7 +1,7 @@
 r"""Figure 6, Syn-Medium: how sparse attention is after 100 steps, over learning rates and their ratio, from a random start.
 
-The runs are those of ``syn.py``. The prediction side of ``snap.fig6`` is the published table: it is a claim of reproduction. That of
-``snap.lr_effect`` is the theory's law of growth, :math:`B \propto \ln(1 + \text{const}\cdot(\eta_Z/\eta_Y)\,u^2)` with the
+The runs are those of ``syn.py``. The prediction side of ``snap.fig6`` is the published table: it is a claim of reproduction. That
+of ``snap.lr_effect`` is the theory's law of growth, :math:`B \propto \ln(1 + \text{const}\cdot(\eta_Z/\eta_Y)\,u^2)` with the
 decoder's clock u.
 """
 
