@@ -32,13 +32,13 @@ def test_show_says_what_a_verdict_rests_on(jaxdyn, mine, monkeypatch):
     assert lines["assumes"] == "step < 0.1" and lines["bounds"] == "derived"
     assert lines["controls"] == "sign descent (optimizer = sign)" and lines["rivals"] == "nothing moves"
     assert lines["command"] == "jaxdyn verify mine.decay --load mine.py"
-    assert lines["lr"] == "a number 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
+    assert lines["lr"] == "a number above 0 0.01 0.02, 0.01, 0.005" and lines["optimizer"] == "one of gd, sign gd gd"
     assert "48 runs (6 settings × 8 seeds) at quick scale" in out
     assert out.splitlines()[-1] == "No verdict in report; the command above makes one."
 
 
 def test_show_prints_the_ranges_of_fields(jaxdyn, mine):
-    text = Path(mine).read_text().replace("lr: jd.Swept = 0.01", "lr: jd.Swept = jd.field(0.01, above=0, at_most=1)")
+    text = Path(mine).read_text().replace("jd.field(0.01, above=0)", "jd.field(0.01, above=0, at_most=1)")
     Path(mine).write_text(text.replace("dim: int = 4", "dim: int = jd.field(4, at_least=1)"))
     _, out, _ = jaxdyn("show", "mine.decay", "--load", mine)
     lines = {line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines() if line.startswith("  ")}

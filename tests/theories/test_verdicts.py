@@ -1,0 +1,47 @@
+"""Topics of which the verdicts are all that is to be asked: their claims come out as expected, with all controls and rivals.
+
+A verification of everything judges the same runs, so these are slow tests but for those that take a second.
+"""
+
+import pytest
+
+import jaxdyn as jd
+from jaxdyn.engine import registry
+
+TOPICS = {  # theory.topic -> options of jd.verify_many
+    "emer.bounded": {},
+    "emer.direction": {},
+    "emer.expansion": {},
+    "emer.log_growth": {},
+    "emer.reduction": {},
+    "icl.gf_limit": {},
+    "icl.plateaus": {},
+    "icl.sgd": {},
+    "ih.baselines": {},
+    "ih.phases": {},
+    "margin.factored": {},
+    "margin.select": {},
+    "sup.layer1_chooser": {"seeds": 1},
+    "sup.limits": {"seeds": 1},
+    "sup.superposition": {"seeds": 1},
+}
+FAST = {"mobile.counts": {}}
+
+
+def verdicts_are_as_expected(topic, options):
+    theory, _, name = topic.partition(".")
+    claims = registry.all_claims(theories={theory}).values()
+    mine = [c for c in claims if registry.home(c).removeprefix(f"jaxdyn/theories/{theory}/").removesuffix(".py") == name]
+    results = jd.verify_many(mine, **options)
+    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in mine} != {}
+
+
+@pytest.mark.parametrize("topic", FAST)
+def test_fast_topics(topic):
+    verdicts_are_as_expected(topic, FAST[topic])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("topic", TOPICS)
+def test_topics(topic):
+    verdicts_are_as_expected(topic, TOPICS[topic])
