@@ -24,7 +24,7 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Swept, setting
 from jaxdyn.errors import require
 from jaxdyn.optim.restart import restarting
-from jaxdyn.text import language, longrun
+from jaxdyn.text import language, longrun, pretraining
 
 __all__ = [
     "EVALUATED",
@@ -107,8 +107,7 @@ class Reading:
         require(self, self.clip > 0, "clip is positive", "clip")
         require(self, self.optimizer in OPTIMIZERS, f"optimizer is one of {', '.join(OPTIMIZERS)}", "optimizer")
         self.shape(2)
-        path = self.text not in ("topics", "markov")
-        object.__setattr__(self, "digest", self.corpus().digest if path else "")
+        pretraining.note_digest(self)
 
     def shape(self, words: int) -> nn.Shape:
         """The network for a vocabulary of this many words."""
@@ -116,9 +115,8 @@ class Reading:
         return nn.encoder_lm(words, dropout=self.dropout, activation=self.activation, dtype=self.dtype, **sizes)
 
     def corpus(self) -> text.Corpus:
-        """The text; a path that starts with ~ is in the user's home folder."""
-        name = self.text if self.text in ("topics", "markov") else str(Path(self.text).expanduser())
-        return text.load(name, self.level, self.max_words or None)
+        """The text."""
+        return text.load(self.text, self.level, self.max_words or None)
 
     @property
     def epoch(self) -> int:

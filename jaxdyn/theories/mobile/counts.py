@@ -1,7 +1,4 @@
-"""Claim on the sizes of MobileLLM: weights and bytes of the cache.
-
-Weights and cache bytes of the MobileLLM models: counted from arrays, by the formulas, and as published.
-"""
+"""Weights and cache bytes of the MobileLLM models: counted from arrays, by the formulas, and as published."""
 
 from __future__ import annotations
 
@@ -63,22 +60,22 @@ def trial(s: Counts, key: PRNGKeyArray) -> jd.Observables:
     shapes = {name: built(m, s) for name, m in MODELS.items()}
     policy = cache.Policy(kind="dense", size=CONTEXT)
     weights = [count(jax.eval_shape(lambda shape=shape: init(shape, jax.random.key(0)))) for shape in shapes.values()]
-    held = [cache.bytes_held(shape, policy).keys_values for shape in shapes.values()]
-    tied, untied, cached = zip(*map(formula, MODELS.values()), strict=True)
+    cached = [cache.bytes_held(shape, policy).keys_values for shape in shapes.values()]
+    tied, untied, by_formula = zip(*map(formula, MODELS.values()), strict=True)
 
     def by_model(values: Any) -> Any:
         return jd.named(jnp.asarray(values, jnp.float64), "model")
 
     return jd.observables(
-        predicted={"weights": by_model(tied), "bytes": by_model(cached), "published": by_model(weights)},
+        predicted={"weights": by_model(tied), "bytes": by_model(by_formula), "published": by_model(weights)},
         measured={
             "weights": by_model(weights),
-            "bytes": by_model(held),
+            "bytes": by_model(cached),
             "published": by_model([1e6 * m.millions for m in MODELS.values()]),
         },
         recorded={
             "untied": by_model(untied),
-            "every_head": by_model([b * m.heads / m.groups for b, m in zip(cached, MODELS.values(), strict=True)]),
+            "every_head": by_model([b * m.heads / m.groups for b, m in zip(by_formula, MODELS.values(), strict=True)]),
             "rounding": by_model([1e6 * m.rounding for m in MODELS.values()]),
         },
         coords={"model": tuple(MODELS)},

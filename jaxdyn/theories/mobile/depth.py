@@ -1,7 +1,4 @@
-r"""Claim on small decoders of one number of weights: which depth does best.
-
-Decoders of one number of weights, from shallow and wide to deep and thin, trained on a text.
-"""
+"""Which depth does best among small decoders with equal numbers of weights, from shallow and wide to deep and thin, on a text."""
 
 from __future__ import annotations
 
@@ -13,10 +10,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, plotting, train
-from jaxdyn.text import language
+from jaxdyn.text import pretraining
 from jaxdyn.theories.mobile import model
-from jaxdyn.theories.mobile.pretraining import PARTS, Training, steps_of, trained
-from jaxdyn.theories.mobile.trained import MARGIN, RATES, equal, learned, margin, tuned, unlearnt
+from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, unlearned
 
 __all__ = ["CLAIMS", "Depth", "judge", "optimum", "trial"]
 
@@ -67,7 +63,7 @@ def trial(s: Depth, key: PRNGKeyArray) -> jd.Observables:
     net, (layers, _) = nn.decoder(s.decoder()), s.sizes()
 
     def loss(params: PyTree, tokens: Int[Array, "b n1"]) -> Float[Array, ""]:
-        return language.loss(net, params, tokens[:, :-1], tokens[:, 1:])
+        return pretraining.loss(net, params, tokens)
 
     last, curve = trained(s, loss, model.started(net.init(k_init), layers), k_data)
     return jd.observables(
@@ -79,12 +75,11 @@ def trial(s: Depth, key: PRNGKeyArray) -> jd.Observables:
             "count": jnp.asarray(model.weights_of(s.decoder()), jnp.float64),
         },
         status=train.finite_status(last.params),
-        coords={"part": PARTS, "step": steps_of(s)},
+        coords={"part": pretraining.PARTS, "step": s.recorded_at},
     )
 
 
 SHAPES = ["1x48", "3x32", "6x24"]
-
 FOUND = {  # intervals of seeds 0:4 and 7102000:7102004, from the lowest to the highest end
     "layers of the best shape": (1.0, 1.0),
     "loss, 3x32 less 1x48": (0.07, 0.45),
@@ -99,7 +94,7 @@ def optimum(ds: xr.Dataset) -> float:
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Losses of deeper shapes less that of the shallowest, and the depth of the best."""
+    """Losses of deeper shapes minus that of the shallowest, and the depth of the best."""
     shapes = [str(s) for s in ds["shape"].values]
     jd.need(ds, shape=shapes[:2])
     best = tuned(ds).measured_loss
@@ -152,7 +147,7 @@ CLAIMS = (
         judge=judge,
         rivals={
             "depth makes no difference": equal("shape", "1x48"),
-            "only the shallowest learns": unlearnt("shape", "3x32", "6x24"),
+            "only the shallowest learns": unlearned("shape", "3x32", "6x24"),
         },
         found=FOUND,
         plot=plot,

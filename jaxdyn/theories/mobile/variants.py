@@ -1,6 +1,6 @@
-"""Claims on small decoders trained on a text: a tied read-out, keys and values that heads share, blocks that are used twice.
+"""Variants of a small decoder, trained on a text: a tied read-out, keys and values that heads share, blocks that are used twice.
 
-The variants of a small decoder, trained on a text; all variants of one size share one program.
+All variants of one size share one program.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, plotting, train
-from jaxdyn.text import language
+from jaxdyn.text import language, pretraining
 from jaxdyn.theories.mobile import model
-from jaxdyn.theories.mobile.pretraining import PARTS, Training, steps_of, trained
-from jaxdyn.theories.mobile.trained import MARGIN, RATES, equal, learned, margin, tuned, unlearnt
+from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, unlearned
 
 __all__ = ["CLAIMS", "LABELS", "Variants", "judge_gqa", "judge_ls", "judge_tie", "trial"]
 
@@ -34,14 +33,13 @@ class Variants(Training):
     variant: jd.Code = jd.code(*model.VARIANTS)
     width: int = 32
     hidden: int = 42
-    layers: int = 3
+    layers: int = jd.field(3, at_least=2)  # one of them is given up for a read-out
     heads: int = 4
 
     def __post_init__(self) -> None:
         """Refuse sizes that are not allowed."""
         Training.__post_init__(self)
         jd.require(self, self.heads % 2 == 0, "heads is even: two of them can share keys and values", "heads")
-        jd.require(self, self.layers >= 2, "layers is at least 2: one of them is given up for a read-out", "layers")
         self.base()
 
     def base(self) -> nn.Decoder:
@@ -52,6 +50,7 @@ class Variants(Training):
 
 def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
     """Train; losses along training, and what the variant costs."""
+    # training
     k_init, k_data = jax.random.split(key)
     base = s.base()
     f = model.variant(s.variant.index, base)
@@ -62,6 +61,7 @@ def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
         return language.cross_entropy(x.reshape(-1, x.shape[-1]), head, shift, tokens[:, 1:].reshape(-1))
 
     last, curve = trained(s, loss, model.started(nn.decoder(model.wide(base)).init(k_init), f.depth), k_data)
+    # bytes of its cache, by the formula and counted
     shapes = [model.shape_of(name, base) for name in model.VARIANTS]
 
     def of_variant(values: list[int]) -> Float[Array, ""]:
@@ -77,13 +77,13 @@ def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
             "every_head": of_variant([2 * x.depth * x.width * s.length * size for x in shapes]),
         },
         status=train.finite_status(last.params),
-        coords={"part": PARTS, "step": steps_of(s)},
+        coords={"part": pretraining.PARTS, "step": s.recorded_at},
     )
 
 
 LABELS = {
     "base": "tied, a key for each head",
-    "untied": "untied, a block less",
+    "untied": "untied, one block fewer",
     "half": "two heads share keys",
     "one": "all heads share keys",
     "twice": "each block twice in a row",
@@ -135,7 +135,7 @@ def judge_gqa(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_ls(ds: xr.Dataset) -> list[jd.Check]:
-    """Losses of blocks that are used twice in a row, less those without, in the other order, and with blocks of their own."""
+    """Losses of blocks that are used twice in a row, minus those without, in the other order, and with blocks of their own."""
     base, twice, again, deep = losses(ds, "base", "twice", "again", "deep")
     return [
         learned(ds),
@@ -151,7 +151,7 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     best = tuned(ds).measured_loss
     for i, name in enumerate(names):
         values = best.sel(variant=name).values if "variant" in best.dims else best.values
-        ax.plot(values, np.full(values.size, i), "o", ms=4, color=plotting.COLORS["measured"], label="a seed" if i == 0 else None)
+        ax.plot(values, np.full(values.size, i), "o", ms=4, color=plotting.COLORS["measured"], label="one seed" if i == 0 else None)
     ax.set_yticks(range(len(names)), [LABELS[name] for name in names])
     ax.set(xlabel="test loss, nats a byte")
     ax.invert_yaxis()
@@ -184,7 +184,7 @@ STUDY = jd.Study(
     evidence="network",
     source="arXiv:2402.14905, sections 2.2 and 2.3",
     plot=plot,
-    caption="Test loss of each variant at its own rate; a dot a seed.",
+    caption="Test loss of each variant at its own rate; one dot per seed.",
 )
 
 CLAIMS = (
@@ -200,7 +200,7 @@ CLAIMS = (
         judge=judge_tie,
         rivals={
             "the read-out makes no difference": equal("variant", "base"),
-            "only the untied network learns": unlearnt("variant", "base"),
+            "only the untied network learns": unlearned("variant", "base"),
         },
         found=FOUND_TIE,
     ),
@@ -215,7 +215,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_gqa,
         rivals={
-            "networks that share keys learn nothing": unlearnt("variant", "half", "one"),
+            "networks that share keys learn nothing": unlearned("variant", "half", "one"),
             "keys and values for every head": jd.swap(predicted_bytes="every_head"),
         },
         found=FOUND_GQA,
@@ -233,7 +233,7 @@ CLAIMS = (
         judge=judge_ls,
         rivals={
             "blocks that are used again add nothing": equal("variant", "base"),
-            "networks that use blocks again learn nothing": unlearnt("variant", "twice", "again"),
+            "networks that use blocks again learn nothing": unlearned("variant", "twice", "again"),
         },
         found=FOUND_LS,
     ),

@@ -1,10 +1,8 @@
-r"""Claim on a ladder of language models trained here: exponents of the best size by three approaches, and what cooling is worth.
-
-One size of a ladder of language models: a small decoder trained on a text for every budget of the ladder.
+r"""A ladder of language models trained on a text: exponents of the best size by three approaches, and what cooling is worth.
 
 At budget C a model of N weights sees :math:`D = C / (6N)` tokens. The rate rises over the first steps and stays; for each budget a
 branch leaves the constant rate at 70% of its tokens, and its rate falls linearly to zero at the end. So each model has a
-schedule of its own length. Beside them, the losses of the constant rate at the same tokens ("undecayed"): what one schedule, made
+schedule of its own length. Recorded as well: losses of the constant rate at the same tokens ("undecayed"), which one schedule, made
 for the largest budget, has at the others.
 
 N counts all weights: the read-out is the embedding, so that each takes part in a product for each token.
@@ -25,16 +23,27 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import nn, plotting, text, train
-from jaxdyn.text import language
+from jaxdyn.text import pretraining
 from jaxdyn.theories.scal import approaches
 from jaxdyn.theories.scal.approaches import APPROACHES
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.dynamics.laws import COST
 
-__all__ = ["CLAIMS", "Rung", "counts", "interval", "judge", "one_schedule", "sizes", "table", "trial", "tuned", "weights"]
+__all__ = [
+    "CLAIMS",
+    "Rung",
+    "counts",
+    "interval",
+    "judge",
+    "one_schedule",
+    "sizes",
+    "table",
+    "trial",
+    "trained",
+    "tuned",
+    "weights",
+]
 
-
-PARTS = ("valid", "test")
 COOL = 0.3  # share of a model's tokens in which its rate falls
 WARM = 8  # steps
 RATE = 0.04  # over the square root of the width
@@ -57,29 +66,27 @@ class Rung:
         std: of all weights at the start.
     """
 
-    factor: jd.Swept = 1.0
+    factor: jd.Swept = jd.field(1.0, above=0)
     width: int = 16
     least: float = 8.3
-    budgets: int = 5
+    budgets: int = jd.field(5, at_least=1)
     text: str = "topics"
     digest: str = ""
     vocabulary: int = 64
-    layers: int = 1
-    batch: int = 4
-    length: int = 32
-    windows: int = 16
-    std: float = 0.1
+    layers: int = jd.field(1, at_least=1)
+    batch: int = jd.field(4, at_least=1)
+    length: int = jd.field(32, at_least=1)
+    windows: int = jd.field(16, at_least=1)
+    std: float = jd.field(0.1, above=0)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("layers", "batch", "length", "windows", "budgets"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.factor > 0 and self.std > 0, "both are positive", "factor", "std")
+        """Refuse shapes, texts and budgets that are not allowed; note the text."""
         jd.require(self, self.width % 2 == 0, "width is even", "width")
         jd.require(self, self.text != "markov", "the text is in bytes: topics, or a path", "text")
         enough = counts(self)[0][0] >= 1
         jd.require(self, enough, "the smallest budget is enough for some steps", "least", "width")
-        object.__setattr__(self, "digest", "" if self.text == "topics" else corpus(self).digest)
+        pretraining.note_digest(self)
 
     @property
     def shape(self) -> nn.Decoder:
@@ -93,15 +100,14 @@ class Rung:
         """The budgets."""
         return tuple(10**self.least * 2.0**k for k in range(self.budgets))
 
-
-def corpus(s: Rung) -> text.Corpus:
-    """The text in bytes."""
-    return text.load(s.text, "bytes")
+    def corpus(self) -> text.Corpus:
+        """The text in bytes."""
+        return text.load(self.text, "bytes")
 
 
 def tokens_of(s: Rung, part: str) -> Int[np.ndarray, " n"]:
     """A part of the text: bytes numbered by their frequency in the training part, all rare ones by the last number."""
-    c = corpus(s)
+    c = s.corpus()
     rank = np.argsort(np.argsort(-np.bincount(c.train, minlength=256), kind="stable"), kind="stable")
     return np.minimum(rank, s.vocabulary - 1).astype(np.int32)[getattr(c, part)]
 
@@ -128,43 +134,27 @@ def phases(s: Rung) -> tuple[np.ndarray, np.ndarray]:
     return np.array(steps, np.int32), np.array(kinds, np.int32)
 
 
-def held_out(s: Rung) -> Int[Array, "part windows batch length+1"]:
-    """Sequences at equal distances over the parts that are not trained on."""
-
-    def part(stream: np.ndarray) -> np.ndarray:
-        start = np.linspace(0, len(stream) - s.length - 1, s.windows * s.batch).astype(int)
-        return stream[start[:, None] + np.arange(s.length + 1)].reshape(s.windows, s.batch, -1)
-
-    return jnp.asarray(np.stack([part(tokens_of(s, name)) for name in PARTS]))
-
-
-def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
-    """Losses at the end of every budget's own schedule, and of the constant rate after the same tokens."""
-    k_init, k_data = jax.random.split(key)
-    net, stream, held = nn.decoder(s.shape), jnp.asarray(tokens_of(s, "train")), held_out(s)
+def trained(s: Rung, net: nn.Network, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> tuple[PyTree, Float[Array, "phase part"]]:
+    """The last weights, and the losses at the end of every phase; zeros where the constant rate goes on to the next branch."""
+    stream = jnp.asarray(tokens_of(s, "train"))
+    held = pretraining.held_out((tokens_of(s, "valid"), tokens_of(s, "test")), s.windows, s.batch, s.length)
     tx = optax.scale_by_adam(b2=0.99)
 
-    def loss(params: PyTree, tokens: Int[Array, "b n1"]) -> Float[Array, ""]:
-        return language.loss(net, params, tokens[:, :-1], tokens[:, 1:])
-
-    def batch(i: Int[Array, ""]) -> Int[Array, "b n1"]:
-        start = jax.random.randint(jax.random.fold_in(k_data, i), (s.batch, 1), 0, stream.size - s.length)
-        return stream[start + jnp.arange(s.length + 1)]
-
     def step(state: train.State, factor: Float[Array, ""]) -> train.State:
-        gradient = jax.grad(loss)(state.params, batch(state.step))
+        tokens = pretraining.sample(jax.random.fold_in(k_data, state.step), stream, s.batch, s.length)
+        gradient = jax.grad(lambda params: pretraining.loss(net, params, tokens))(state.params)
         updates, opt = tx.update(gradient, state.opt)
         rate = s.factor * (RATE / s.width**0.5) * factor * jnp.minimum(1, (state.step + 1) / WARM)
         params = jax.tree.map(lambda w, u: w - (rate * u).astype(w.dtype), state.params, updates)
         return train.State(params, opt, state.step + 1)
 
     def losses(params: PyTree) -> Float[Array, " part"]:
-        every = jax.lax.map(lambda tokens: loss(params, tokens), held.reshape(-1, *held.shape[2:]))
-        return jnp.mean(every.reshape(len(PARTS), -1), 1)
+        return pretraining.mean_losses(lambda tokens: pretraining.loss(net, params, tokens), held)
 
     def phase(carry: tuple, x: tuple) -> tuple[tuple, Array]:
         state, saved = carry
         count, kind = x
+        # a branch starts from the constant rate, which resumes after it
         state = jax.tree.map(lambda a, b: jnp.where(kind == 2, b, a), state, saved)
         saved = jax.tree.map(lambda a, b: jnp.where(kind == 1, a, b), state, saved)
 
@@ -173,12 +163,18 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
 
         state = jax.lax.fori_loop(0, count, one, state)
         return (state, saved), jax.lax.cond(
-            (kind == 0) & (count > 0), lambda _: jnp.zeros(len(PARTS), s.dtype), losses, state.params
+            (kind == 0) & (count > 0), lambda _: jnp.zeros(len(pretraining.PARTS), s.dtype), losses, state.params
         )
 
     start = train.init(tx, net.init(k_init))
     (last, _), curve = jax.lax.scan(phase, (start, start), tuple(jnp.asarray(x) for x in phases(s)))
-    curve = curve.astype(jnp.float64)
+    return last.params, curve.astype(jnp.float64)
+
+
+def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
+    """Losses at the end of every budget's own schedule, and of the constant rate after the same tokens."""
+    k_init, k_data = jax.random.split(key)
+    last, curve = trained(s, nn.decoder(s.shape), k_init, k_data)
     own, undecayed = curve[2::3], curve[3::3]
     size, steps = weights(s.shape), [a + b for a, b in counts(s)]
     return jd.observables(
@@ -190,8 +186,8 @@ def trial(s: Rung, key: PRNGKeyArray) -> jd.Observables:
             "weights": jnp.asarray(size, jnp.float64),
             "tokens": jd.named(jnp.asarray(steps, jnp.float64) * s.batch * s.length, "budget"),
         },
-        status=train.finite_status(last.params),
-        coords={"budget": s.operations, "part": PARTS},
+        status=train.finite_status(last),
+        coords={"budget": s.operations, "part": pretraining.PARTS},
     )
 
 
@@ -233,31 +229,32 @@ def one_schedule(ds: xr.Dataset) -> np.ndarray:
     return losses
 
 
-def interval(draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def interval(resampled: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Percentiles of resampled values."""
-    low, high = np.percentile(draws, [50 - LEVEL / 2, 50 + LEVEL / 2], axis=0)
+    low, high = np.percentile(resampled, [50 - LEVEL / 2, 50 + LEVEL / 2], axis=0)
     return low, high
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Exponents, their differences, a budget that was not fitted, and what a falling rate is worth."""
     jd.need(ds, width=3, budget=4, seed=2)
+    # exponents, with resampled seeds
     n, budgets, losses = sizes(ds), ds.budget.values, table(ds)
     best = approaches.estimates(n, budgets, losses.mean(0))
-    draws = approaches.resampled(n, budgets, losses, RESAMPLES)
+    a, of_seeds = best.exponents, approaches.resampled(n, budgets, losses, RESAMPLES)
+
+    def check(name: str, value: np.ndarray, values: np.ndarray, low: float, high: float) -> jd.Check:
+        return jd.interval_within(name, float(value), interval(values), low=low, high=high)
+
+    # what is learned, and what the falling rate is worth
     late = (tuned(ds).measured_undecayed - tuned(ds).measured_loss).sel(part="test", drop=True).mean(["width", "budget"])
-
-    def check(name: str, value: np.ndarray, drawn: np.ndarray, low: float, high: float) -> jd.Check:
-        return jd.interval_within(name, float(value), interval(drawn), low=low, high=high)
-
     start = tuned(ds).start.sel(part="test", drop=True)
     end = tuned(ds).measured_loss.sel(part="test", drop=True).isel(budget=-1, drop=True)
-    a = best.exponents
     return [
         jd.gate("loss at the start less that at the largest budget", start - end, at_least=1.0),
-        *(check(f"exponent of the best size, {name}", a[i], draws[:, i], 0.3, 0.7) for i, name in enumerate(APPROACHES)),
+        *(check(f"exponent of the best size, {name}", a[i], of_seeds[:, i], 0.3, 0.7) for i, name in enumerate(APPROACHES)),
         *(
-            check(f"exponent, {APPROACHES[i]} less parametric fit", a[i] - a[2], draws[:, i] - draws[:, 2], -0.3, 0.3)
+            check(f"exponent, {APPROACHES[i]} less parametric fit", a[i] - a[2], of_seeds[:, i] - of_seeds[:, 2], -0.3, 0.3)
             for i in range(2)
         ),
         jd.at_most("loss at the largest budget by a fit to the others, relative error", float(best.held_out), 0.02),
@@ -270,12 +267,10 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 def replaced(f: Callable[[xr.DataArray, xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
     """Losses of both kinds replaced by a function of their means over seeds."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        names = ("measured_loss", "measured_undecayed")
-        new = {name: f(ds[name].mean("seed"), ds) + 0 * ds[name] for name in names}
-        return ds.assign({name: x.transpose(*ds[name].dims) for name, x in new.items()})
+    def of_mean(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+        return lambda ds: f(ds[name].mean("seed"), ds) + 0 * ds[name]
 
-    return breach
+    return jd.swap(measured_loss=of_mean("measured_loss"), measured_undecayed=of_mean("measured_undecayed"))
 
 
 def kaplan(x: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
@@ -292,16 +287,18 @@ def stopped(x: xr.DataArray, ds: xr.Dataset) -> xr.DataArray:
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """IsoFLOP curves with their parabolas' vertices, and best sizes over budgets."""
     left, right = fig.subplots(1, 2)
+    # losses over sizes
     n, budgets, losses = sizes(ds), ds.budget.values, table(ds).mean(0)
-    found = approaches.estimates(n, budgets, losses)
+    estimates = approaches.estimates(n, budgets, losses)
     plotting.lines(left, n, list(losses.T), color_by=[f"{c:.1e}" for c in budgets], name="operations", marker="o", ms=3)
     left.set(xscale="log", xlabel="weights N", ylabel="test loss, nats a token")
     left.set_xticks(n, [str(int(x)) for x in n])
     left.minorticks_off()
-    right.loglog(budgets, np.exp(found.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
-    fine = np.geomspace(budgets[0], budgets[-1], found.lowest.size)
-    right.loglog(fine, np.exp(found.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
-    law = approaches.fits.as_law(found.theta)
+    # best sizes over budgets
+    right.loglog(budgets, np.exp(estimates.vertices), "o", color=plotting.COLORS["measured"], label="vertices of parabolas")
+    fine = np.geomspace(budgets[0], budgets[-1], estimates.lowest.size)
+    right.loglog(fine, np.exp(estimates.lowest), "-", color=plotting.COLORS["control"], label="lowest curve")
+    law = approaches.fits.as_law(estimates.theta)
     best = np.asarray(laws.optimum(law, budgets)[0])
     right.loglog(budgets, best, "--", color=plotting.COLORS["theory"], label="parametric fit")
     right.set(xlabel="budget, operations", ylabel="best size N")

@@ -9,8 +9,6 @@ Letters: L keys of the caches and tokens of a sequence of training; T tokens of 
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,9 +16,9 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
-from jaxdyn import nn, text, train
+from jaxdyn import nn, train
 from jaxdyn.nn import cache
-from jaxdyn.text import language
+from jaxdyn.text import pretraining
 
 __all__ = ["BEGINS", "EDGES", "EPSILON", "POLICIES", "Language", "places", "stretches", "trial"]
 
@@ -33,8 +31,8 @@ PROBES = 32  # sequences on which attention is observed
 
 
 @jd.setting
-class Language:
-    """A decoder, its training on a text, and the texts that it reads.
+class Language(pretraining.TextTraining):
+    """A decoder, its training on a text, to the fields of which these are added, and the texts that it reads.
 
     Args:
         begins: how sequences of training and texts begin, one of :data:`BEGINS`.
@@ -42,63 +40,36 @@ class Language:
             leads to a tenth of it.
         decay: of the weights.
         attention: form of the attention.
-        text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
-        digest: digest of the contents of the file or folder; filled in.
-        level: "bytes", "bpe" or "words".
-        vocabulary: of words or BPE pieces.
         width, hidden, layers, heads: of the decoder, which has rotary positions.
         sink_token: whether the decoder has a learnable sink token, a first token of all that it reads.
         length: L, tokens of a sequence of training and keys of the caches.
-        batch: sequences of a step.
-        steps: of training.
-        records: how often the sink metric and the validation loss are recorded after the start.
         streams: texts that are read, from the validation and the test part.
         dtype: of the network.
     """
 
     begins: jd.Code = jd.code(*BEGINS)
-    lr: jd.Swept = 1e-2
-    decay: jd.Swept = 0.1
+    lr: jd.Swept = jd.field(1e-2, above=0)
+    decay: jd.Swept = jd.field(0.1, at_least=0)
     attention: str = "softmax"
-    text: str = "topics"
-    digest: str = ""
-    level: str = "bytes"
-    vocabulary: int = 1024
     width: int = 32
     hidden: int = 88
     layers: int = 2
     heads: int = 4
     sink_token: bool = False
-    length: int = 32
-    batch: int = 8
-    steps: int = 800
-    records: int = 4
-    streams: int = 4
+    length: int = jd.field(32, above=max(SINKS.values()))
+    steps: int = jd.field(800, at_least=10)
+    streams: int = jd.field(4, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse counts that are not positive and a text too short for the streams; note the text."""
-        for name in ("batch", "records", "streams"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(
-            self, self.steps >= 10 and self.steps % self.records == 0, "steps is at least 10, a multiple of records", "steps"
-        )
-        jd.require(self, self.length > max(SINKS.values()), f"length is above {max(SINKS.values())}", "length")
-        jd.require(self, self.lr > 0 and self.decay >= 0, "lr is positive, decay at least 0", "lr", "decay")
+        """Refuse sizes that do not fit."""
+        pretraining.TextTraining.__post_init__(self)
         self.shape(2)
-        if self.text not in ("topics", "markov"):
-            object.__setattr__(self, "digest", self.corpus().digest)
 
     def shape(self, vocabulary: int) -> nn.Decoder:
         """The decoder for so many tokens."""
         names = ("width", "hidden", "layers", "heads", "attention", "sink_token", "dtype")
         return nn.Decoder(vocabulary=vocabulary, **{name: getattr(self, name) for name in names})
-
-    def corpus(self) -> text.Corpus:
-        """The text; a path that starts with ~ is in the user's home folder."""
-        name = self.text if self.text in ("topics", "markov") else str(Path(self.text).expanduser())
-        with jax.ensure_compile_time_eval():  # the generated text is drawn while the trial is traced
-            return text.load(name, self.level, None if self.level == "bytes" else self.vocabulary)
 
 
 def begun(s: Language, own: int, tokens: Int[Array, "b n"]) -> Int[Array, "b n"]:
@@ -113,8 +84,8 @@ def nats(logits: Float[Array, "*b n V"], tokens: Int[Array, "*b n1"]) -> Float[A
 
 def alpha(net: nn.Network, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "layer head"]:
     """Mean weight on the first token over the queries after it; a sink token is the first."""
-    _, seen = net.trunk(params, tokens, observe=("attention",))
-    return jnp.mean(seen["attention"][:, :, :, 1:, 0], (1, 3))
+    _, observed = net.trunk(params, tokens, observe=("attention",))
+    return jnp.mean(observed["attention"][:, :, :, 1:, 0], (1, 3))
 
 
 def read(s: Language, shape: nn.Decoder, params: PyTree, tokens: Int[Array, "b T1"]) -> Float[Array, "policy T"]:
@@ -146,24 +117,18 @@ def places(length: int, dtype: str) -> Float[Array, " stretch"]:
     return jnp.asarray([length * (a + b) / 2 for a, b in zip(EDGES[:-1], EDGES[1:], strict=True)], dtype)
 
 
-def held(parts: tuple[np.ndarray, ...], count: int, length: int) -> Int[Array, "b n"]:
-    """Sequences at equal distances over the parts of the text that were not trained on."""
-    stream = np.concatenate(parts)
-    start = np.linspace(0, len(stream) - length, count).astype(int)
-    return jnp.asarray(stream[start[:, None] + np.arange(length)])
-
-
 def trial(s: Language, key: PRNGKeyArray) -> jd.Observables:
     """Train, with the sink metric along it, and read long texts with every policy.
 
     Cross-entropies are averaged over the texts and over stretches of them between :data:`EDGES`.
     """
+    # network, text and training
     k_init, k_data = jax.random.split(key)
     corpus = s.corpus()
     own = len(corpus.vocabulary)
     net = nn.decoder(s.shape(own + 1))
-    stream, parts = jnp.asarray(corpus.train), (corpus.valid, corpus.test)
-    rate = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 10, s.steps, 0.1)
+    stream, unseen = jnp.asarray(corpus.train), np.concatenate([corpus.valid, corpus.test])
+    rate = pretraining.schedule(s.steps)
     tx = optax.chain(
         optax.scale_by_adam(),
         optax.add_decayed_weights(s.decay),
@@ -171,22 +136,21 @@ def trial(s: Language, key: PRNGKeyArray) -> jd.Observables:
     )
 
     def batch(i: Int[Array, ""]) -> Int[Array, "b n"]:
-        start = jax.random.randint(jax.random.fold_in(k_data, i), (s.batch, 1), 0, stream.size - s.length)
-        return begun(s, own, stream[start + jnp.arange(s.length + 1)])
+        return begun(s, own, pretraining.sample(jax.random.fold_in(k_data, i), stream, s.batch, s.length))
 
     def loss(params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, ""]:
-        return language.loss(net, params, tokens[:, :-1], tokens[:, 1:])
+        return pretraining.loss(net, params, tokens)
 
-    probe = begun(s, own, held(parts, PROBES, s.length + 1))
+    probe = begun(s, own, jnp.asarray(pretraining.spaced(unseen, PROBES, s.length)))
 
     def observe(state: train.State) -> tuple[Array, Array]:
         return alpha(net, state.params, probe[:, :-1]), loss(state.params, probe)
 
+    # the sink metric along training
     start = train.init(tx, net.init(k_init))
-    last, (weight, curve) = train.record(
-        train.make_step(loss, tx, batch), start, observe, samples=s.records, every=s.steps // s.records
-    )
-    texts = begun(s, own, held(parts, s.streams, EDGES[-1] * s.length + 1))
+    last, (weight, curve) = train.record(train.make_step(loss, tx, batch), start, observe, samples=s.records, every=s.interval)
+    # long texts, read with every policy
+    texts = begun(s, own, jnp.asarray(pretraining.spaced(unseen, s.streams, EDGES[-1] * s.length)))
     lost = read(s, net.shape, last.params, texts)
     return jd.observables(
         predicted={},

@@ -1,7 +1,4 @@
-"""The judge of depth on made-up losses.
-
-Shapes of one number of weights, the trial's records, and what is refused.
-"""
+"""Shapes of equal numbers of weights, the trial's records, and what is refused; the judge on made-up losses."""
 
 import jax
 import numpy as np

@@ -1,7 +1,4 @@
-"""Judges of the variants on made-up losses.
-
-The trial of variants: its records, and what is refused.
-"""
+"""The trial of variants: its records, and what is refused; judges on made-up losses."""
 
 import jax
 import jax.numpy as jnp
@@ -42,10 +39,9 @@ def test_a_trial_learns_and_counts():
     assert base.measured["loss"].value.dtype == jnp.float32
 
 
-@pytest.mark.parametrize(("fields", "why"), [({"heads": 1}, "heads is even"), ({"layers": 1}, "layers is at least 2")])
-def test_settings_that_are_not_allowed(fields, why):
-    with pytest.raises(UsageError, match=why):
-        jd.grid(Variants, **SMALL | fields)
+def test_an_odd_number_of_heads_is_refused():
+    with pytest.raises(UsageError, match="heads is even"):
+        jd.grid(Variants, **SMALL | {"heads": 1})
 
 
 AS_PUBLISHED = {"base": 2.0, "untied": 2.1, "half": 2.01, "one": 2.02, "twice": 1.9, "again": 1.95, "deep": 1.8}

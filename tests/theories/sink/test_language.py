@@ -53,7 +53,7 @@ def test_short_runs():
     assert bool((ds.measured_alpha > 0).all()) and bool((ds.measured_alpha < 1).all())
 
 
-WRONG = [{"lr": 0.0}, {"decay": -1.0}, {"steps": 41}, {"length": 8}, {"heads": 3}, {"batch": 0}, {"attention": "cosine"}]
+WRONG = [{"steps": 41}, {"heads": 3}, {"attention": "cosine"}]
 
 
 @pytest.mark.parametrize("wrong", WRONG)

@@ -8,7 +8,6 @@ arXiv:2403.03507, section 5.1 (schedule, which matrices are projected, the basel
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -20,13 +19,13 @@ from jax.tree_util import Partial
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 import jaxdyn as jd
-from jaxdyn import metrics, nn, text, train
+from jaxdyn import metrics, nn, train
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.blocks import decode, encode
 from jaxdyn.optim.galore import galore
 from jaxdyn.optim.lora import low_rank, relora, spectral_start
 from jaxdyn.optim.subspace import Basis, Subspace, find
-from jaxdyn.text import language
+from jaxdyn.text import pretraining
 from jaxdyn.theories.galore import published
 
 __all__ = ["METHODS", "Pretraining", "Record", "matrices", "optimizers", "pack", "rounded", "trial", "unpack"]
@@ -42,8 +41,8 @@ MERGES = 4  # of ReLoRA in a run
 
 
 @jd.setting
-class Pretraining:
-    """A decoder's training on a text.
+class Pretraining(pretraining.TextTraining):
+    """A decoder's training on a text, to the fields of which these are added.
 
     Args:
         factor: peak of the rate over the method's own (:data:`RATES`), after a linear warm-up of a tenth of the steps; a cosine
@@ -56,63 +55,36 @@ class Pretraining:
             times), "low_rank" (W = BA from a start with the full network's spectrum).
         moments: how Adam's moments are stored: float32, blocks of one byte a number, or a byte with equal steps in each block.
         most: directions of bases and factors.
-        text: "topics" (the interpreter's manual), "markov", or the path of a file or a WikiText folder.
-        digest: digest of the contents of the file or folder; filled in.
-        level: "bytes", "bpe" or "words".
-        vocabulary: of words or BPE pieces.
         width, hidden, layers, heads: of the decoder.
-        batch: sequences of a step.
-        length: tokens of a sequence.
-        steps: of training.
-        records: how often the validation loss and the gradients' stable ranks are recorded after the start.
         windows: batches of sequences on which the validation and the test loss of a record are means.
         dtype: of the network.
     """
 
-    factor: jd.Swept = 1.0
-    every: jd.Swept = 50.0
-    rank: jd.Swept = 8.0
-    alpha: jd.Swept = 0.25
+    factor: jd.Swept = jd.field(1.0, above=0)
+    every: jd.Swept = jd.field(50.0, at_least=0)
+    rank: jd.Swept = jd.field(8.0, at_least=1)
+    alpha: jd.Swept = jd.field(0.25, above=0)
     optimizer: jd.Code = jd.code(*METHODS)
     moments: jd.Code = jd.code("float32", "8bit", "linear")
-    most: int = 8
-    text: str = "topics"
-    digest: str = ""
-    level: str = "bytes"
-    vocabulary: int = 1024
+    most: int = jd.field(8, at_least=1)
     width: int = 32
     hidden: int = 88
     layers: int = 2
     heads: int = 4
-    batch: int = 8
-    length: int = 32
-    steps: int = 160
-    records: int = 4
-    windows: int = 8
+    steps: int = jd.field(160, at_least=10 * MERGES)
+    windows: int = jd.field(8, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse ranks outside the bases, counts that are not positive and records that end before the run; note the text."""
-        for name in ("batch", "length", "records", "windows", "most"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.steps >= 10 * MERGES, f"steps is at least {10 * MERGES}", "steps")
-        jd.require(self, self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
-        jd.require(self, 1 <= self.rank <= self.most, "rank is from 1 to most", "rank", "most")
-        jd.require(self, self.every >= 0, "every is 0 (never) or more", "every")
-        jd.require(self, self.factor > 0 and self.alpha > 0, "both are positive", "factor", "alpha")
+        """Refuse ranks outside the bases and sizes that do not fit."""
+        pretraining.TextTraining.__post_init__(self)
+        jd.require(self, self.rank <= self.most, "rank is at most most", "rank", "most")
         self.shape(2)
-        path = self.text not in ("topics", "markov")
-        object.__setattr__(self, "digest", self.corpus().digest if path else "")
 
     def shape(self, vocabulary: int) -> nn.Decoder:
         """The decoder for so many tokens."""
         sizes = {name: getattr(self, name) for name in ("width", "hidden", "layers", "heads", "dtype")}
         return nn.Decoder(vocabulary=vocabulary, scan=False, **sizes)
-
-    def corpus(self) -> text.Corpus:
-        """The text; a path that starts with ~ is in the user's home folder."""
-        name = self.text if self.text in ("topics", "markov") else str(Path(self.text).expanduser())
-        return text.load(name, self.level, None if self.level == "bytes" else self.vocabulary)
 
 
 class Record(NamedTuple):
@@ -200,7 +172,7 @@ def _scaled(s: Pretraining, updates: dict[str, Array]) -> dict[str, Array]:
 
 def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTransformation]:
     """The four kinds of optimizers with their rates, by the names of :data:`KINDS`."""
-    shape = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, max(1, s.steps // 10), s.steps, 0.1)
+    shape = pretraining.schedule(s.steps)
     merged = s.steps // MERGES
 
     def rate(count: Array) -> Array:
@@ -232,19 +204,6 @@ def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTra
     }
 
 
-def _batch(stream: Int[Array, " n"], s: Pretraining, key: PRNGKeyArray) -> tuple[Array, Array]:
-    """Inputs and targets of sequences at random places."""
-    start = jax.random.randint(key, (s.batch, 1), 0, stream.size - s.length)
-    tokens = stream[start + jnp.arange(s.length + 1)]
-    return tokens[:, :-1], tokens[:, 1:]
-
-
-def _held(stream: np.ndarray, s: Pretraining) -> Int[Array, "windows batch length+1"]:
-    """Sequences at equal distances over a part of the text."""
-    start = np.linspace(0, len(stream) - s.length - 1, s.windows * s.batch).astype(int)
-    return jnp.asarray(stream[start[:, None] + np.arange(s.length + 1)].reshape(s.windows, s.batch, -1))
-
-
 def stable_ranks(packed: dict[str, Array]) -> Float[Array, " matrix"]:
     """Stable ranks of all projected matrices, in the order of :func:`matrices`."""
     return jnp.concatenate([metrics.stable_rank(packed[stack]).reshape(-1) for stack in STACKS])
@@ -264,30 +223,33 @@ def gaussian_ranks(packed: dict[str, Array]) -> Float[Array, " matrix"]:
 
 def trial(s: Pretraining, key: PRNGKeyArray) -> jd.Observables:
     """Train; validation loss and stable ranks of gradients along training, test loss at the end."""
+    # text, network and optimizers
     k_init, k_data, k_basis, k_noise = jax.random.split(key, 4)
     corpus = s.corpus()
     net = nn.decoder(s.shape(len(corpus.vocabulary)))
-    stream, held = jnp.asarray(corpus.train), jnp.concatenate([_held(part, s) for part in (corpus.valid, corpus.test)])
-    probe = _batch(stream, s, jax.random.fold_in(k_data, s.steps))
+    stream, held = jnp.asarray(corpus.train), pretraining.held_out((corpus.valid, corpus.test), s.windows, s.batch, s.length)
     kind = jd.Code(jnp.asarray(KIND)[s.optimizer.index], KINDS)
     tx = train.switched(kind, optimizers(s, k_basis))
     initial = net.init(k_init)
 
-    def loss(packed: PyTree, data: tuple) -> Array:
-        return language.loss(net, unpack(packed, initial), *data)
+    def batch(i: int | Int[Array, ""]) -> Int[Array, "b n1"]:
+        return pretraining.sample(jax.random.fold_in(k_data, i), stream, s.batch, s.length)
 
-    def held_out(packed: PyTree) -> Array:
-        losses = jax.lax.map(lambda tokens: loss(packed, (tokens[:, :-1], tokens[:, 1:])), held)
-        return jnp.mean(losses.reshape(2, s.windows), 1)
+    def loss(packed: PyTree, tokens: Int[Array, "b n1"]) -> Array:
+        return pretraining.loss(net, unpack(packed, initial), tokens)
+
+    probe = batch(s.steps)
 
     def observe(state: train.State) -> Record:
-        return Record(held_out(state.params), stable_ranks(jax.grad(loss)(state.params, probe)))
+        losses = pretraining.mean_losses(lambda tokens: loss(state.params, tokens), held)
+        return Record(losses, stable_ranks(jax.grad(loss)(state.params, probe)))
 
+    # training with the method's optimizer
     packed = pack(initial)
     start = jax.lax.cond(kind == "factored", lambda p: spectral_start(p, s.most), lambda p: p, packed)
-    step = train.make_step(loss, tx, lambda i: _batch(stream, s, jax.random.fold_in(k_data, i)))
-    every = s.steps // s.records
-    last, record = train.record(step, train.init(tx, start), observe, samples=s.records, every=every)
+    step = train.make_step(loss, tx, batch)
+    _, record = train.record(step, train.init(tx, start), observe, samples=s.records, every=s.interval)
+    # the same without structure, and the published perplexity
     noise = jax.tree.map(lambda x: jax.random.normal(k_noise, x.shape, x.dtype), packed)
     unstructured = jnp.broadcast_to(gaussian_ranks(packed), record.stable_rank.shape)
     paper = jnp.asarray([published.PERPLEXITY[name][0] for name in PUBLISHED], s.dtype)[s.optimizer.index]
@@ -300,5 +262,5 @@ def trial(s: Pretraining, key: PRNGKeyArray) -> jd.Observables:
             "noise_rank": jd.named(stable_ranks(noise), "matrix"),
         },
         status=train.finite_status(record),
-        coords={"step": range(0, s.steps + 1, every), "part": ("valid", "test"), "matrix": matrices(s.layers)},
+        coords={"step": s.recorded_at, "part": pretraining.PARTS, "matrix": matrices(s.layers)},
     )

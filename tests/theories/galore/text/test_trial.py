@@ -146,11 +146,8 @@ def test_trial_learns_and_records():
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"rank": 5.0}, "rank is from 1 to most"),
-        ({"steps": 30}, "steps is at least 40"),
+        ({"rank": 5.0}, "rank is at most most"),
         ({"records": 3}, "steps is a multiple of records"),
-        ({"every": -1.0}, "every is 0"),
-        ({"factor": 0.0}, "both are positive"),
         ({"heads": 3}, "width is a multiple of heads"),
     ],
 )

@@ -1,9 +1,41 @@
-"""Rates chosen on the validation part, the gate, and rivals."""
+"""Training lowers the loss of both parts; rates chosen on the validation part, the gate, and rivals."""
 
+import jax
 import numpy as np
+import pytest
 
-from jaxdyn.theories.mobile.trained import equal, learned, margin, tuned, unlearnt
+import jaxdyn as jd
+from jaxdyn import nn
+from jaxdyn.errors import UsageError
+from jaxdyn.text import pretraining
+from jaxdyn.theories.mobile.training import Training, equal, learned, margin, trained, tuned, unlearned
 from tests.theories.mobile.helpers import runs
+
+SMALL = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 3}
+
+
+def test_training_lowers_the_loss_of_both_parts():
+    s = Training(lr=2e-2, **SMALL)
+    net = nn.decoder(nn.Decoder(vocabulary=256, width=8, layers=1, heads=1, hidden=12, tied=True, std=0.1))
+
+    def loss(params, tokens):
+        return pretraining.loss(net, params, tokens)
+
+    state, curve = jax.jit(lambda key: trained(s, loss, net.init(key), key))(jax.random.key(0))
+    assert curve.shape == (3, 2) and int(state.step) == 20
+    np.testing.assert_allclose(curve[0], np.log(256), atol=0.2)
+    assert np.all(curve[-1] < curve[0] - 0.3)
+
+
+def test_a_text_with_more_tokens_than_the_vocabulary_is_refused():
+    with pytest.raises(UsageError, match="the text has 256 different tokens"):
+        Training(vocabulary=20).corpus()
+
+
+@pytest.mark.parametrize("wrong", [{"lr": 0.0}, {"std": 0.0}, {"windows": 0}, {"steps": 5}, {"records": 3}])
+def test_settings_that_are_not_allowed(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        jd.grid(Training, **SMALL | wrong)
 
 
 def test_each_at_the_rate_with_the_lowest_validation_loss():
@@ -28,7 +60,7 @@ def test_differences_have_intervals():
 
 def test_rivals_replace_losses_and_curves():
     ds = runs("variant", ["a", "b"], [2.0, 2.5])
-    still, same = unlearnt("variant", "b")(ds), equal("variant", "a")(ds)
+    still, same = unlearned("variant", "b")(ds), equal("variant", "a")(ds)
     np.testing.assert_allclose(still.measured_loss.sel(variant="b"), 5.5)
     np.testing.assert_array_equal(still.measured_loss.sel(variant="a"), ds.measured_loss.sel(variant="a"))
     np.testing.assert_array_equal(same.measured_loss.sel(variant="b"), ds.measured_loss.sel(variant="a"))
