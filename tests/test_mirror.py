@@ -10,6 +10,7 @@ PACKAGE, TESTS = Path(jaxdyn.__file__).parent, Path(__file__).parent
 MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if p.name not in ("__init__.py", "__main__.py"))
 ELSEWHERE = {  # module -> the test file that is its own
     "theories/joma/nonlinear/mixture.py": "theories/joma/nonlinear/test_mixture_point.py",
+    "theories/joma/experiments/table1/model.py": "theories/joma/experiments/table1/test_trial.py",
 }
 EVERY = {  # modules of this name share a test file
     "maps.py": "theories/test_maps.py",
@@ -19,11 +20,9 @@ EVERY = {  # modules of this name share a test file
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_every_module_has_its_test_file(module):
-    if module.as_posix() in ELSEWHERE:
-        places = [Path(ELSEWHERE[module.as_posix()])]
-    else:
-        places = [module.with_name(f"test_{module.name}"), module.parent.with_name(f"test_{module.parent.name}.py")]
-        places += [Path(EVERY[module.name])] if module.name in EVERY else []
+    places = [module.with_name(f"test_{module.name}"), Path(ELSEWHERE.get(module.as_posix(), ""))]
+    places += [Path(EVERY[module.name])] if module.name in EVERY else []
+    places += [module.parent.with_name(f"test_{module.parent.name}.py")] if len(module.parts) > 1 else []
     verdicts = (TESTS / "theories" / "test_verdicts.py").read_text()
     asked = module.parts[0] == "theories" and f'"{module.parts[1]}.{module.stem}"' in verdicts  # a topic that needs no more
     assert asked or any((TESTS / place).is_file() for place in places)
