@@ -243,11 +243,11 @@ def make_tx(optimizer: jd.Code, lr: Scalar, rates: Params, momentum: Scalar = 0.
 
 
 def normals(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, ...]]:
-    """Standard normal float64 arrays of these shapes, slices of one draw (every further draw takes its own time to compile)."""
+    """Standard normal float64 arrays of these shapes: slices of one, as each call of the generator has its own compile time."""
     sizes = [math.prod(shape) for shape in shapes]
-    drawn = sampling.normal(key, (sum(sizes),))
+    flat = sampling.normal(key, (sum(sizes),))
     ends = list(itertools.accumulate(sizes))
-    return [drawn[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
+    return [flat[end - size : end].reshape(shape) for size, end, shape in zip(sizes, ends, shapes, strict=True)]
 
 
 def embed(key: PRNGKeyArray, d: int, m: int, q: int, noise: Scalar = 0.0) -> tuple[Float[Array, "d m"], Float[Array, "d q"]]:

@@ -183,7 +183,7 @@ def test_embeddings(x64):
         model.embed(jax.random.key(0), 6, 5, 2)
 
 
-def test_normals_are_cut_from_one_draw(x64):
+def test_normals_are_slices_of_one_array(x64):
     a, b = model.normals(jax.random.key(1), (2, 3), (4,))
     assert a.shape == (2, 3) and b.shape == (4,) and a.dtype == jnp.float64
     assert np.array_equal(np.concatenate([a.ravel(), b]), jax.random.normal(jax.random.key(1), (10,), jnp.float64))

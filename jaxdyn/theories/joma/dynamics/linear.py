@@ -1,7 +1,7 @@
 r"""Closed forms of JoMA's linear activation: Theorem 2, its extension to many nodes, blow-up, and linear attention.
 
 With stationary gradients and exp attention :math:`b_l = x_l e^{z_l}/A` (equal rates, temperature 1) the invariant
-:math:`z_l = \tfrac12\|V_l\|^2 + c_l` turns the flow into one autonomous equation a token,
+:math:`z_l = \tfrac12\|V_l\|^2 + c_l` turns the flow into one autonomous equation per token,
 
 .. math:: \dot V_l = \tfrac1A\, e^{c_l + \frac12 \|V_l\|^2}\, \Delta_l , \qquad \Delta_l = \mathbb E[g\,x_l] ,
 
@@ -173,7 +173,7 @@ def row_sum_position(
 
     Row l moves along Δ_l; it has gone the distance s at time
     :math:`\tfrac{A}{\|\Delta_l\|}\int_0^s ds'/\sum_k e^{s'^2 \Delta_{lk}^2/2\|\Delta_l\|^2}`, tabulated by the trapezoid rule and
-    inverted by interpolation (to about 1e-5). A row that has passed its own blow-up is held at norm 8. ``used`` as in
+    inverted by interpolation (to about 1e-5). A row that has passed its own blow-up stays at norm 8. ``used`` as in
     :func:`row_sum_velocity`.
     """
     norm = jnp.linalg.norm(delta, axis=-1)

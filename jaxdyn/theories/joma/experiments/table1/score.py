@@ -5,7 +5,7 @@ For latent j with 0/1 activity a and node i with its largest value h over positi
 .. math:: \rho_{ji} = \frac{\sum_x (a_j(x) - \bar a_j)(h_i(x) - \bar h_i)}{\|a_j - \bar a_j\|\,\|h_i - \bar h_i\|}, \qquad
    \text{score} = \operatorname{mean}_{j:\,\bar a_j > 0}\ \max_i \rho_{ji}
 
-Samples repeat the C sequences, so the sums run over sequences, weighted by the number of times each was drawn: the same value. A
+Samples repeat the C sequences, so the sums run over sequences, weighted by how often each is in the sample: the same value. A
 constant node or latent has correlation 0.
 Source: arXiv:2310.00535, Table 1; the published means are over latents that are active at least once (with the others counted as 0
 they could not be reached). The published code of the score is not known; here the correlation keeps its sign. (With absolute
