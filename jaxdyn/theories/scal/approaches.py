@@ -29,7 +29,7 @@ NEAR = float(np.log(5.5))  # parabolas and the fit use the sizes within this of 
 
 
 class Estimate(NamedTuple):
-    """What the approaches find."""
+    """Results of all approaches."""
 
     exponents: Float[Array, "three"]
     lowest: Float[Array, " b"]  # ln N of approach 1 at its budgets
@@ -46,15 +46,18 @@ def estimate(n: Float[Array, " s"], budgets: Float[Array, " k"], losses: Float[A
         budgets: in operations.
         losses: of each size at each budget.
     """
+    # approaches 1 and 2
     x, c, y = jnp.log(n), jnp.log(budgets), jnp.log(losses)
     fine = jnp.linspace(c[0], c[-1], BUDGETS)
     curves = jax.vmap(lambda row: jnp.interp(fine, c, row), 0, 1)(y)
     lowest = optima.envelope(x, curves)
     vertices = optima.vertices(x, y.T, NEAR)
+    # the parametric fit
     d = c - jnp.log(laws.COST) - x[:, None]
     used = jax.vmap(lambda row: optima.near(x, row, NEAR), 1, 1)(y).ravel()
     points = fits.Points(jnp.broadcast_to(x[:, None], d.shape).ravel(), d.ravel(), y.ravel(), used)
     theta = fits.fitted(points)
+    # a fit without the last budget
     last = jnp.broadcast_to(jnp.arange(c.size) == c.size - 1, d.shape).ravel()
     rest = fits.as_law(fits.fitted(points._replace(weight=jnp.where(last, 0.0, used))))
     near = jnp.argsort(y[:, -1])[:3]
@@ -67,8 +70,8 @@ def estimates(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> Estimat
     """As :func:`estimate` for several tables ``losses[..., s, k]``, as NumPy arrays in float64."""
     with jax.enable_x64(True):
         tables = jnp.asarray(losses.reshape(-1, *losses.shape[-2:]), jnp.float64)
-        found = jax.device_get(_several(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables))
-    return jax.tree.map(lambda x: np.reshape(x, (*losses.shape[:-2], *x.shape[1:])), found)
+        results = jax.device_get(_several(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables))
+    return jax.tree.map(lambda x: np.reshape(x, (*losses.shape[:-2], *x.shape[1:])), results)
 
 
 _several = jax.jit(jax.vmap(estimate, (None, None, 0)))
@@ -82,7 +85,7 @@ def resampled(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray, count: int
     """
     rng = np.random.default_rng(seed)
     runs, sizes, _ = losses.shape
-    drawn = rng.integers(0, runs, (count, runs, sizes))
+    chosen = rng.integers(0, runs, (count, runs, sizes))
     with jax.enable_x64(True):
-        tables = jnp.asarray(losses[drawn, np.arange(sizes)].mean(1), jnp.float64)
+        tables = jnp.asarray(losses[chosen, np.arange(sizes)].mean(1), jnp.float64)
         return np.asarray(jax.device_get(_exponents(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables)))

@@ -1,4 +1,4 @@
-"""Claims on loss laws: the best size and tokens at a budget, and what the parabolas of approach 2 make of an exact law."""
+"""The best size and tokens at a budget in closed form, and what the parabolas of approach 2 make of an exact law."""
 
 from __future__ import annotations
 
@@ -33,17 +33,12 @@ def judge_parabola(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def allocated(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival that gives another size at every budget, and the tokens that are left."""
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        n = ds[name].transpose(*ds.predicted_n.dims)
-        return ds.assign(predicted_n=n, predicted_d=(ds.predicted_n * ds.predicted_d / n).transpose(*ds.predicted_d.dims))
-
-    return rival
+    """Another size at every budget, and the tokens that are left."""
+    return jd.swap(predicted_n=name, predicted_d=lambda ds: ds.predicted_n * ds.predicted_d / ds[name])
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
-    """Best sizes over budgets, found and by the closed form."""
+    """Best sizes over budgets, by bisection and by the closed form."""
     for ax, law in zip(np.atleast_1d(fig.subplots(1, ds.sizes["law"])), ds.law.values, strict=True):
         part = ds.sel(law=law).stack(run=[d for d in ds.status.dims if d != "law"]).transpose("budget", "run")
         ax.loglog(ds.budget, part.measured_n, "o", ms=3, color=plotting.COLORS["measured"])[0].set_label("bisection")
@@ -67,7 +62,7 @@ CLAIMS = (
         bounds="derived",
         source="arXiv:2203.15556, section 3.3; arXiv:2001.08361, equation 1.5 (the optimum of that law is derived)",
         plot=plot,
-        caption="Best size over the budget, by bisection (points) and in closed form (lines); one line a law.",
+        caption="Best size over the budget, by bisection (points) and in closed form (lines); one line per law.",
     ).claim(
         id="scal.closed_form",
         statement=r"At a budget of $C = 6ND$ operations the losses $L = E + AN^{-\alpha} + BD^{-\beta}$ and $L = "
@@ -91,7 +86,7 @@ CLAIMS = (
         bounds="derived",
         source="arXiv:2203.15556, section 3.2; arXiv:2603.22339 (the bias); its closed form is derived",
         plot=plot_parabola,
-        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one point a budget and "
+        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one point per budget and "
         "law.",
     ).claim(
         id="scal.parabola_bias",

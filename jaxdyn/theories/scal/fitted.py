@@ -20,7 +20,7 @@ import jaxdyn as jd
 from jaxdyn import plotting, sampling
 from jaxdyn.theories.scal import fits
 from jaxdyn.theories.scal.dynamics import laws
-from jaxdyn.theories.scal.random_laws import drawn
+from jaxdyn.theories.scal.random_laws import sample_law
 
 __all__ = [
     "CLAIMS",
@@ -58,14 +58,9 @@ class Exact:
     law: jd.Code = jd.code("additive", "kaplan")
     objective: jd.Code = jd.code("sum", "mean")
     stops: jd.Code = jd.code("strict", "default")
-    digit: jd.Swept = 0.0
-    sizes: int = 7
-    starts: int = 6
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.digit >= 0, "digit is not negative", "digit")
-        jd.require(self, self.sizes >= 3, "sizes is at least 3", "sizes")
-        jd.require(self, 1 <= self.starts <= len(fits.GRID), f"starts is from 1 to {len(fits.GRID)}", "starts")
+    digit: jd.Swept = jd.field(0.0, at_least=0)
+    sizes: int = jd.field(7, at_least=3)
+    starts: int = jd.field(6, at_least=1, at_most=len(fits.GRID))
 
 
 def grid(sizes: int) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
@@ -77,13 +72,15 @@ def grid(sizes: int) -> tuple[Float[Array, " n"], Float[Array, " n"]]:
 
 def trial(s: Exact, key: PRNGKeyArray) -> jd.Observables:
     """The law's parameters and those of the fit, by L-BFGS from many starts and by variable projection."""
-    law = drawn(key)
+    # losses of the law
+    law = sample_law(key)
     n, d = grid(s.sizes)
     other = laws.Kaplan(1e9, 1e10, 0.3 * law.alpha, 0.3 * law.beta)
     losses = jnp.where(s.law == "kaplan", laws.kaplan_loss(other, jnp.exp(n), jnp.exp(d)), laws.loss(law, jnp.exp(n), jnp.exp(d)))
     step = jnp.maximum(s.digit, 1e-300)
     losses = jnp.where(s.digit > 0, jnp.round(losses / step) * step, losses)
     p = fits.Points(n, d, jnp.log(losses), jnp.ones_like(n))
+    # both fits
     scale = jnp.where(s.objective == "mean", 1 / n.size, 1.0)
     first = fits.starts(p, s.starts)
     loose = s.stops == "default"
@@ -123,23 +120,17 @@ class Noisy:
         level: of the interval.
     """
 
-    noise: jd.Swept = 0.005
-    shared: jd.Swept = 0.0
-    sizes: int = 8
-    resamples: int = 100
-    level: float = 0.95
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.noise > 0, "noise is positive", "noise")
-        jd.require(self, 0 <= self.shared <= 1, "shared is from 0 to 1", "shared")
-        jd.require(self, self.sizes >= 3 and self.resamples >= 2, "sizes is at least 3, resamples 2", "sizes", "resamples")
-        jd.require(self, 0 < self.level < 1, "level is between 0 and 1", "level")
+    noise: jd.Swept = jd.field(0.005, above=0)
+    shared: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    sizes: int = jd.field(8, at_least=3)
+    resamples: int = jd.field(100, at_least=2)
+    level: float = jd.field(0.95, above=0, below=1)
 
 
 def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
     """The exponent of the law, that of the fit, and its bootstrap interval."""
     k_law, k_noise, k_boot = jax.random.split(key, 3)
-    law = drawn(k_law)
+    law = sample_law(k_law)
     n, d = grid(s.sizes)
     own, common = jnp.split(sampling.normal(k_noise, (n.size + s.sizes,)), [n.size])
     noise = jnp.sqrt(1 - s.shared) * own + jnp.sqrt(s.shared) * jnp.repeat(common, s.sizes)
@@ -206,31 +197,16 @@ def error(ds: xr.Dataset) -> xr.DataArray:
     return abs(ds.measured_exponent - ds.predicted_exponent)
 
 
-def stays(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the search stays at its best start."""
-    return ds.assign(measured_parameters=ds.start, projected=ds.start, measured_exponent=0.5 + 0 * ds.measured_exponent)
-
-
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: tolerances make no difference; all searches end where strict ones do."""
-    strict = ds.measured_exponent.sel(stops="strict", drop=True)
-    return ds.assign(measured_exponent=strict.broadcast_like(ds.measured_exponent).transpose(*ds.measured_exponent.dims))
-
-
-def biased(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the averaged objective has another minimum, which default tolerances reach."""
-    default = ds.measured_exponent.sel(stops="default", drop=True)
-    return ds.assign(measured_exponent=default.broadcast_like(ds.measured_exponent).transpose(*ds.measured_exponent.dims))
-
-
-def settled(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: sums are enough, every law's exponent is found."""
-    return ds.assign(measured_exponent=ds.predicted_exponent)
-
-
-def narrow(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the fit is as precise as the printed range."""
-    return ds.assign(low=ds.measured_exponent - PUBLISHED, high=ds.measured_exponent + PUBLISHED)
+# The search stays at its best start.
+STAYS = jd.swap(measured_parameters="start", projected="start", measured_exponent=lambda ds: 0.5 + 0 * ds.measured_exponent)
+# Tolerances make no difference: all searches end where strict ones do.
+ALIKE = jd.swap(measured_exponent=lambda ds: ds.measured_exponent.sel(stops="strict", drop=True))
+# The averaged objective has another minimum, which default tolerances reach.
+BIASED = jd.swap(measured_exponent=lambda ds: ds.measured_exponent.sel(stops="default", drop=True))
+# Sums are enough: the exponent of every law is recovered.
+SETTLED = jd.swap(measured_exponent="predicted_exponent")
+# The fit is as precise as the printed range.
+NARROW = jd.swap(low=lambda ds: ds.measured_exponent - PUBLISHED, high=lambda ds: ds.measured_exponent + PUBLISHED)
 
 
 def plot_exponents(ds: xr.Dataset, fig: Figure) -> None:
@@ -259,7 +235,7 @@ def plot_intervals(ds: xr.Dataset, fig: Figure) -> None:
         range(truth.size), mid - truth, yerr=[mid - low, high - mid], fmt=".", ms=3, lw=0.7, color=plotting.COLORS["measured"]
     )
     ax.axhline(0, color=plotting.COLORS["theory"], lw=1)
-    ax.set(xlabel="repeat, in order", ylabel="exponent a less the law's")
+    ax.set(xlabel="repeat, in order", ylabel="exponent a minus the law's")
 
 
 STUDY = jd.Study(
@@ -271,7 +247,7 @@ STUDY = jd.Study(
     bounds="derived",
     source="arXiv:2203.15556, section 3.3; arXiv:2404.10102",
     plot=plot_exponents,
-    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point a law and "
+    caption="Exponent a that the parametric fit finds against that of the law, losses without noise; one point per law and "
     "tolerance.",
 )
 DATA = r"losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 7 sizes times 7 numbers of tokens, over two decades each"
@@ -288,7 +264,7 @@ CLAIMS = (
         controls={
             "losses by Kaplan's law": {"law": "kaplan"},
             "losses rounded to 0.01": {"digit": 0.01},
-            "the search stays at its best start": stays,
+            "the search stays at its best start": STAYS,
         },
         rivals={"size and tokens grow alike, a = 1/2": jd.swap(predicted_exponent=0.5)},
     ),
@@ -303,7 +279,7 @@ CLAIMS = (
         bounds=jd.looked(at="0:24", confirmed="4000:4016"),
         judge=judge_trap,
         controls={"fits compared with the next law": jd.rolled(measured_exponent="seed")},
-        rivals={"tolerances make no difference": alike, "the average has another minimum": biased},
+        rivals={"tolerances make no difference": ALIKE, "the average has another minimum": BIASED},
     ),
     STUDY.claim(
         id="scal.sum_default",
@@ -313,7 +289,7 @@ CLAIMS = (
         seeds=16,
         expected="measured",
         judge=judge_default,
-        rivals={"sums are enough": settled},
+        rivals={"sums are enough": SETTLED},
         found=FOUND_SUM,
     ),
     jd.Study(
@@ -324,7 +300,7 @@ CLAIMS = (
         evidence="algebra",
         source="arXiv:2404.10102, section 3 (bootstrap); sizes ours",
         plot=plot_intervals,
-        caption="Exponent a of the fit less that of the law with its 95% bootstrap interval; one bar a repeat, in order.",
+        caption="Exponent a of the fit minus that of the law with its 95% bootstrap interval; one bar per repeat, in order.",
     ).claim(
         id="scal.noise",
         statement=r"From losses $E + AN^{-\alpha} + BD^{-\beta}$ of a random law at 8 sizes times 8 numbers of "
@@ -336,6 +312,6 @@ CLAIMS = (
         judge=judge_coverage,
         bounds=jd.looked(at="0:96", confirmed="18000000:18000192"),
         controls={"all models of a size share their noise": {"shared": 1.0}},
-        rivals={"the fit is as precise as the range that was printed, ±0.0005": narrow},
+        rivals={"the fit is as precise as the range that was printed, ±0.0005": NARROW},
     ),
 )

@@ -1,10 +1,8 @@
-"""Claim on published figures: what rounding does to the parametric fit, and the range printed beside its exponent.
-
-Published parameters of the loss law and the exponents that follow from them.
-"""
+"""Published parameters of the loss law, the exponents that follow from them, and what rounding and the printed range do to them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -25,26 +23,23 @@ __all__ = ["CLAIMS", "Published", "judge", "trial"]
 class Published:
     """The published fits; no field is swept."""
 
-    budget: jd.Swept = published.BUDGET
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.budget > 0, "budget is positive", "budget")
+    budget: jd.Swept = jd.field(published.BUDGET, above=0)
 
 
 def trial(s: Published, key: PRNGKeyArray) -> jd.Observables:
     """Exponents and best sizes that follow from published parameters, and the published exponent with its range."""
     del key
-    found = [(laws.exponent(law), laws.optimum(law, s.budget)[0]) for law in published.LAWS.values()]
+    results = [(laws.exponent(law), laws.optimum(law, s.budget)[0]) for law in published.LAWS.values()]
     point, (low, high), *_ = published.APPROACHES["3, parametric fit"]
 
     def by_source(values: Any) -> Any:
         return jd.named(jnp.asarray(values, jnp.float64), "source")
 
     return jd.observables(
-        predicted={"exponent": by_source([point] * len(found))},
-        measured={"exponent": by_source([a for a, _ in found])},
+        predicted={"exponent": by_source([point] * len(results))},
+        measured={"exponent": by_source([a for a, _ in results])},
         recorded={
-            "size": by_source([n for _, n in found]),
+            "size": by_source([n for _, n in results]),
             "low": jnp.asarray(low, jnp.float64),
             "high": jnp.asarray(high, jnp.float64),
         },
@@ -69,23 +64,17 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def same(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: rounding the parameters changes nothing."""
-    both = {}
-    for name in ("measured_exponent", "size"):
-        digits = ds[name].sel(source=DIGITS, drop=True)
-        both[name] = xr.where(ds.source == PRINTED, digits, ds[name]).transpose(*ds[name].dims)
-    return ds.assign(both)
+def with_all_digits(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
+    """A variable that is the same by printed parameters as by those with all digits."""
+    return lambda ds: xr.where(ds.source == PRINTED, ds[name].sel(source=DIGITS, drop=True), ds[name])
 
 
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the exponents of size and tokens are exchanged."""
-    return ds.assign(measured_exponent=1 - ds.measured_exponent)
-
-
-def wide(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the range is as wide as the digits that are printed, 0.455 to 0.465 and down to 0.45."""
-    return ds.assign(low=0 * ds.low + 0.45, high=0 * ds.high + 0.465)
+# Rounding the parameters changes nothing.
+SAME = jd.swap(**{name: with_all_digits(name) for name in ("measured_exponent", "size")})
+# The exponents of size and tokens are exchanged.
+EXCHANGED = jd.swap(measured_exponent=lambda ds: 1 - ds.measured_exponent)
+# The range is as wide as the digits that are printed, 0.455 to 0.465 and down to 0.45.
+WIDE = jd.swap(low=lambda ds: 0 * ds.low + 0.45, high=lambda ds: 0 * ds.high + 0.465)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -117,7 +106,7 @@ CLAIMS = (
         r"sizes that differ by a factor of at least 1.2; and the range printed for $a$, 0.454 to 0.455, holds neither of the two "
         "exponents, by 0.001 or more.",
         judge=judge,
-        controls={"exponents of size and tokens exchanged": exchanged},
-        rivals={"rounding changes nothing": same, "the range covers the digits that are printed": wide},
+        controls={"exponents of size and tokens exchanged": EXCHANGED},
+        rivals={"rounding changes nothing": SAME, "the range covers the digits that are printed": WIDE},
     ),
 )

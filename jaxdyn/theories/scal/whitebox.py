@@ -1,6 +1,6 @@
-r"""Claims on a linear model whose scaling law is known: its loss, the best use of compute, and what the additive fit makes of it.
+r"""A linear model whose scaling law is known: its loss, the best use of compute, and what the additive fit makes of it.
 
-The linear model trained by gradient descent, and the best number of features at budgets :math:`C = Nt` by three approaches.
+Trained by gradient descent; the best number of features at budgets :math:`C = Nt` by three approaches.
 
 The loss is recorded along training at times that are even in their logarithm; at a budget every size has its time C/N, at which
 ln L is interpolated linearly in ln t. Parabolas go through the sizes within a factor of 4 of the best; approach 1 takes
@@ -45,13 +45,9 @@ class Whitebox:
         cut: rate at which the eigenvalues fall below the power law; theory has 0.
     """
 
-    p: jd.Swept = 1.5
-    q: jd.Swept = 1.75
-    cut: jd.Swept = 0.0
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.p > 0 and self.q > 1, "p is positive, q above 1", "p", "q")
-        jd.require(self, 0 <= self.cut <= 0.01, "cut is from 0 to 0.01", "cut")
+    p: jd.Swept = jd.field(1.5, above=0)
+    q: jd.Swept = jd.field(1.75, above=1)
+    cut: jd.Swept = jd.field(0.0, at_least=0, at_most=0.01)
 
 
 def trained(s: Whitebox) -> Float[Array, "t s"]:
@@ -70,19 +66,22 @@ def trained(s: Whitebox) -> Float[Array, "t s"]:
 
 
 def trial(s: Whitebox, key: PRNGKeyArray) -> jd.Observables:
-    """Exponents of the best size in the budget, by approach; and the loss beside its law."""
+    """Exponents of the best size in the budget, by approach; and the loss next to its law."""
     del key
+    # losses of every size at every budget
     curves = trained(s)
     n, t = jnp.log(jnp.asarray(SIZES, jnp.float64)), RATE * jnp.asarray(STEPS, jnp.float64)
     budget = jnp.log(jnp.asarray(BUDGETS, jnp.float64))
-    due = budget[:, None] - n
-    at = jax.vmap(lambda x, curve: jnp.interp(x, jnp.log(t), jnp.log(curve)), (1, 1), 1)(due, curves)
+    time = budget[:, None] - n
+    at = jax.vmap(lambda x, curve: jnp.interp(x, jnp.log(t), jnp.log(curve)), (1, 1), 1)(time, curves)
+    # the best size by three approaches
     middle = optima.vertices(n, at, NEAR)
     lowest = optima.envelope(n, at)
-    inside = (due <= jnp.log(t[-1])) & (jnp.abs(n - middle[:, None]) <= NEAR)
-    p = fits.Points(jnp.tile(n, len(BUDGETS)), due.ravel(), at.ravel(), inside.ravel().astype(float))
+    inside = (time <= jnp.log(t[-1])) & (jnp.abs(n - middle[:, None]) <= NEAR)
+    p = fits.Points(jnp.tile(n, len(BUDGETS)), time.ravel(), at.ravel(), inside.ravel().astype(float))
     law = fits.as_law(fits.fitted(p))
-    predicted = jax.lax.map(lambda time: whitebox.loss(jnp.asarray(SIZES), time, s.p, s.q, RATE), t)
+    # the law
+    predicted = jax.lax.map(lambda at_time: whitebox.loss(jnp.asarray(SIZES), at_time, s.p, s.q, RATE), t)
     slopes = [optima.slope(budget, lowest), optima.slope(budget, middle), laws.exponent(law)]
     return jd.observables(
         predicted={
@@ -138,15 +137,11 @@ def judge_fit(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def additive(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the law is the sum of its two limits."""
-    return ds.assign(predicted_loss=ds.sum_of_limits.transpose(*ds.predicted_loss.dims))
-
-
-def scaling(ds: xr.Dataset) -> xr.Dataset:
-    """A rival of the additive fit's bias: it finds the true exponent and floor."""
-    right = xr.where(ds.approach == APPROACHES[2], ds.predicted_exponent, ds.measured_exponent)
-    return ds.assign(measured_exponent=right.transpose(*ds.measured_exponent.dims), parameters=0 * ds.parameters)
+# The additive fit has the true exponent and no floor.
+SCALING = jd.swap(
+    measured_exponent=lambda ds: xr.where(ds.approach == APPROACHES[2], ds.predicted_exponent, ds.measured_exponent),
+    parameters=lambda ds: 0 * ds.parameters,
+)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -188,7 +183,7 @@ CLAIMS = (
         controls={"eigenvalues $j^{-p} e^{-j/200}$": {"cut": 0.005}},
         rivals={
             "training changes nothing": jd.swap(predicted_loss="start", predicted_exponent="still"),
-            "the loss is the sum of its limits": additive,
+            "the loss is the sum of its limits": jd.swap(predicted_loss="sum_of_limits"),
             "size and time grow alike, a = 1/2": jd.swap(predicted_exponent=0.5),
         },
     ),
@@ -201,7 +196,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_fit,
         controls={"eigenvalues $j^{-p} e^{-j/200}$": {"cut": 0.005}},
-        rivals={"the fit finds the law's exponent and no floor": scaling},
+        rivals={"the fit finds the law's exponent and no floor": SCALING},
         found=FOUND,
     ),
 )

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.errors import UsageError
-from jaxdyn.theories.scal.random_laws import LAWS, Optimum, Parabola, drawn, parabola_trial, trial
+from jaxdyn.theories.scal.random_laws import LAWS, Optimum, Parabola, parabola_trial, sample_law, trial
 
 
 def test_random_laws(x64):
-    law = drawn(jax.random.key(3))
+    law = sample_law(jax.random.key(3))
     assert 0.2 <= law.alpha <= 0.6 and 0.2 <= law.beta <= 0.6 and 1 <= law.e <= 2
     assert 0.1 <= law.a * 1e9**-law.alpha <= 1 and 0.1 <= law.b * 1e10**-law.beta <= 1
 
@@ -29,11 +28,3 @@ def test_parabolas_keep_the_slope_unless_sizes_drift():
     error = abs(ds.measured_slope - ds.predicted_slope).squeeze()
     assert float(error.sel(drift=0.0)) < 1e-12 < 1e-4 < float(error.sel(drift=0.1))
     assert float(ds.measured_shift.sel(drift=0.0).mean()) == pytest.approx(0.0361, abs=1e-4)
-
-
-@pytest.mark.parametrize("wrong", [{"alpha": 0.0}, {"half": -1.0}, {"sizes": 2}])
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(UsageError, match="not allowed"):
-        Parabola(**wrong)
-    with pytest.raises(UsageError, match="not allowed"):
-        Optimum(power=3.0)
