@@ -1,4 +1,4 @@
-"""Right answers along long trainings on ProsQA, as `experiments/coc_prosqa.py` records them."""
+"""Figure of right answers along long trainings on ProsQA, as `experiments/coc_prosqa.py` records them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLOR = dict(zip(dict.fromkeys((*FIRST, *model.METHODS)), 2 * plotting.CYCLE, st
 
 
 def along(ax: Axes, courses: Sequence[Mapping[str, Any]], rules: Mapping[str, Mapping[str, float]]) -> None:
-    """A line a run for its right answers on the released file, a dotted one for those on balanced problems, in percent.
+    """Right answers in percent, one line per run: on the released file, and dotted on balanced problems.
 
     Args:
         ax: where.
@@ -30,10 +30,10 @@ def along(ax: Axes, courses: Sequence[Mapping[str, Any]], rules: Mapping[str, Ma
         if not one.get("steps"):
             continue
         name, color = one["method"].replace("_", " "), COLOR[one["method"]]
-        told = {"label": name} if name not in seen else {}
-        ax.plot(one["steps"], one["accuracy"], color=color, **told)
-        told = {"label": f"{name}, balanced problems"} if told else {}
-        ax.plot(one["steps"], one["balanced"], linestyle=":", color=color, **told)
+        label = {"label": name} if name not in seen else {}
+        ax.plot(one["steps"], one["accuracy"], color=color, **label)
+        label = {"label": f"{name}, balanced problems"} if label else {}
+        ax.plot(one["steps"], one["balanced"], linestyle=":", color=color, **label)
         seen.add(name)
     best = max(rules, key=lambda k: rules[k]["file"])
     ax.axhline(rules[best]["file"], linestyle="--", color="0.5", label=f"best rule, released problems ({best})")

@@ -1,4 +1,4 @@
-"""Claims on the thoughts of networks trained by Coconut: what answers lose without them, and what they follow."""
+"""Thoughts of networks trained by Coconut: what answers lose without them, what they follow, and how open they leave a node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
-from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS, able, kept
+from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS, able, among_learners
 from jaxdyn.theories.coc.training import AMONG, Training, trial
 
 __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy", "judge_forced", "judge_order"]
@@ -30,7 +30,7 @@ CHANGED = {
 
 
 def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy with thoughts less that with other inputs in their place, of every network that learned, with its interval.
+    """Accuracy with thoughts minus that with other inputs in their place, of every network that learned, with its interval.
 
     The interval is that of a paired difference over graphs, for all networks and ways together.
     """
@@ -38,26 +38,26 @@ def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
     full = ds.measured_ablated.sel(way="kept", drop=True)
     z = bonferroni_z(ds.sizes["seed"] * len(CHANGED), LEVEL)
 
-    def check(way: str, words: str) -> jd.Check:
-        lost = kept(full - ds.measured_ablated.sel(way=way), flags)
+    def check(way: str, what: str) -> jd.Check:
+        lost = among_learners(full - ds.measured_ablated.sel(way=way), flags)
         half = z * ds.measured_lost_error.sel(way=way)
         least = LOST_TO_NOISE if way == "noise" else LOST
-        return jd.interval_within(f"accuracy lost, thoughts {words}", lost, (lost - half, lost + half), low=least)
+        return jd.interval_within(f"accuracy lost, thoughts {what}", lost, (lost - half, lost + half), low=least)
 
-    return [gate, *(check(way, words) for way, words in CHANGED.items())]
+    return [gate, *(check(way, what) for way, what in CHANGED.items())]
 
 
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy lost with the network's own thoughts in each other's places, mean over networks that learned."""
     gate, flags = able(ds)
-    lost = kept(ds.measured_ablated.sel(way="kept", drop=True) - ds.measured_ablated.sel(way="places exchanged"), flags)
+    lost = among_learners(ds.measured_ablated.sel(way="kept", drop=True) - ds.measured_ablated.sel(way="places exchanged"), flags)
     return [gate, jd.mean_within("accuracy lost, thoughts in each other's places", lost, over="seed", low=LOST, level=0.95)]
 
 
 def judge_count(ds: xr.Dataset) -> list[jd.Check]:
     """Accuracy by the number of thoughts at inference, of every network that learned."""
     gate, flags = able(ds)
-    answered = kept(ds.measured_answered, flags)
+    answered = among_learners(ds.measured_answered, flags)
     full = answered.isel(inputs=-1, drop=True)
     fewer = ds.inputs.values[:-1].tolist()
     return [
@@ -72,14 +72,14 @@ def judge_count(ds: xr.Dataset) -> list[jd.Check]:
 def judge_edit(ds: xr.Dataset) -> list[jd.Check]:
     """Answers that follow edits of the graph, of every network that learned."""
     gate, flags = able(ds)
-    edited = kept(ds.measured_edited, flags)
+    edited = among_learners(ds.measured_edited, flags)
     return [gate, *(jd.at_least(f"answers that follow, edge {e}", edited.sel(edit=e), 0.7) for e in ds.edit.values.tolist())]
 
 
 def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
     """The fall of entropy from thought 1 to 2, in nats and as paired Student's t over graphs: means over networks that learned."""
     gate, flags = able(ds)
-    fall, t = kept(ds.measured_fall, flags), kept(ds.measured_fall_t, flags)
+    fall, t = among_learners(ds.measured_fall, flags), among_learners(ds.measured_fall_t, flags)
     least = bonferroni_z(fall.size, LEVEL)
     return [
         gate,
@@ -95,49 +95,33 @@ def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_forced(ds: xr.Dataset) -> list[jd.Check]:
-    """The fall of entropy in networks trained by Coconut less that in networks trained on text, which are fed hidden states."""
+    """The fall of entropy in networks trained by Coconut minus that in networks trained on text, which are fed hidden states."""
     jd.need(ds, recipe=("coconut", "cot"))
     gate, flags = able(ds.sel(recipe="coconut", drop=True))
-    gap = kept(ds.measured_fall.sel(recipe="coconut") - ds.measured_fall.sel(recipe="cot"), flags)
+    gap = among_learners(ds.measured_fall.sel(recipe="coconut") - ds.measured_fall.sel(recipe="cot"), flags)
     name = "fall of entropy among {}, Coconut less chains of text (nats)"
     return [gate, *(jd.mean_within(name.format(a), gap.sel(among=a), over="seed", low=LEAST, level=0.975) for a in AMONG)]
 
 
-def useless(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: thoughts are passed over, and the answer is the same without them."""
-    none = ds.measured_answered.isel(inputs=0, drop=True)
-    return ds.assign(
-        measured_ablated=none.broadcast_like(ds.measured_ablated).transpose(*ds.measured_ablated.dims),
-        measured_answered=none.broadcast_like(ds.measured_answered).transpose(*ds.measured_answered.dims),
-    )
-
-
-def time_alone(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: only the number of inputs counts, and any content serves."""
-    kept = ds.measured_ablated.sel(way="kept", drop=True)
-    same = kept.broadcast_like(ds.measured_ablated).transpose(*ds.measured_ablated.dims)
-    return ds.assign(measured_ablated=same)
-
-
-def paused(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the same networks, with the pause token in the place of every thought they keep."""
-    pause = ds.measured_ablated.sel(way="pause", drop=True)
-    return ds.assign(measured_ablated=ds.measured_ablated.where(ds.way != "kept", pause))
-
-
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the answer does not look at the graph, and stays as it was before the edit."""
-    before = 1 - ds.measured_ablated.sel(way="kept", drop=True)
-    return ds.assign(measured_edited=before.broadcast_like(ds.measured_edited).transpose(*ds.measured_edited.dims))
-
-
-def level(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a thought changes nothing in how open the next node is."""
-    return ds.assign(measured_fall=ds.measured_fall * 0, measured_fall_t=ds.measured_fall_t * 0)
+# The answer is the same without thoughts.
+USELESS = jd.swap(
+    measured_ablated=lambda ds: ds.measured_answered.isel(inputs=0, drop=True),
+    measured_answered=lambda ds: ds.measured_answered.isel(inputs=0, drop=True),
+)
+# Only the number of inputs counts, and any content serves.
+TIME_ALONE = jd.swap(measured_ablated=lambda ds: ds.measured_ablated.sel(way="kept", drop=True))
+# The pause token is fed in place of every thought that is not changed.
+PAUSED = jd.swap(
+    measured_ablated=lambda ds: ds.measured_ablated.where(ds.way != "kept", ds.measured_ablated.sel(way="pause", drop=True))
+)
+# The answer does not depend on the graph, and stays as it was before the edit.
+UNEDITED = jd.swap(measured_edited=lambda ds: 1 - ds.measured_ablated.sel(way="kept", drop=True))
+# A thought changes nothing in how open the next node is.
+FLAT = jd.scaled(measured_fall=0.0, measured_fall_t=0.0)
 
 
 def plot_entropy(ds: xr.Dataset, fig: Figure) -> None:
-    """Entropy of the values of thoughts, among nodes at their distance and among all names: a line a run."""
+    """Entropy of the values of thoughts, among nodes at their distance and among all names: one line per run."""
     axes = fig.subplots(1, 2, sharey=True)
     recipes = ds.recipe.values.tolist() if "recipe" in ds.dims else [None]
     panels = ("open", "thought", "nodes at its distance"), ("entropy", "inputs", "all names")
@@ -153,7 +137,7 @@ def plot_entropy(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_bars(ds: xr.Dataset, fig: Figure) -> None:
-    """Accuracy with thoughts kept and changed, by number of thoughts, and after edits: a point a run."""
+    """Accuracy with thoughts unchanged and changed, by number of thoughts, and after edits: one point per run."""
     axes = fig.subplots(1, 3, sharey=True, width_ratios=(2, 1.2, 1))
     for ax, (name, dim, label) in zip(
         axes,
@@ -194,8 +178,8 @@ CLAIMS = (
         "its thoughts are left out or taken from another example, and 0.1 if they are replaced by noise of their size (with an "
         "interval over graphs).",
         judge=judge_ablation,
-        controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": paused},
-        rivals={"thoughts are passed over": useless, "any content serves": time_alone},
+        controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": PAUSED},
+        rivals={"thoughts are passed over": USELESS, "any content serves": TIME_ALONE},
         bounds=jd.looked(at="95000000:95000004", confirmed="96000000:96000004"),
     ),
     STUDY.claim(
@@ -204,7 +188,7 @@ CLAIMS = (
         "its own two thoughts are fed in each other's places (mean over networks, with its 95% interval)?",
         expected="measured",
         judge=judge_order,
-        rivals={"thoughts are passed over": useless, "any order serves": time_alone},
+        rivals={"thoughts are passed over": USELESS, "any order serves": TIME_ALONE},
         found={"accuracy lost, thoughts in each other's places": (0.0, 0.6)},
     ),
     STUDY.claim(
@@ -213,7 +197,7 @@ CLAIMS = (
         "steps: with none or one at inference it loses at least 0.3 of all answers.",
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
-        rivals={"thoughts are passed over": useless},
+        rivals={"thoughts are passed over": USELESS},
         bounds=LOOKED,
     ),
     STUDY.claim(
@@ -222,8 +206,8 @@ CLAIMS = (
         "the other candidate is right, in at least 0.7 of all graphs: the edge into the target leads to the other candidate "
         "instead, or the candidates exchange their parents.",
         judge=judge_edit,
-        controls={"right candidates exchanged": lambda ds: ds.assign(measured_edited=1 - ds.measured_edited)},
-        rivals={"the answer stays as it was": unmoved},
+        controls={"right candidates exchanged": jd.swap(measured_edited=lambda ds: 1 - ds.measured_edited)},
+        rivals={"the answer stays as it was": UNEDITED},
         bounds=LOOKED,
     ),
     STUDY.claim(
@@ -235,7 +219,7 @@ CLAIMS = (
         "was between 1.5 and 18.5, that among all names between -15 and 7.)",
         expected="measured",
         judge=judge_entropy,
-        rivals={"thoughts change nothing": level},
+        rivals={"thoughts change nothing": FLAT},
         found={
             f"fall of entropy among {AMONG[0]} (nats)": (0.15, 0.4),
             f"t of the fall among {AMONG[0]}, mean over networks": (8, 19),
@@ -255,7 +239,7 @@ CLAIMS = (
         judge=judge_forced,
         quick=jd.grid(Training, recipe=["coconut", "cot"]),
         paper=jd.grid(Training, recipe=["coconut", "cot"]),
-        rivals={"thoughts change nothing": level},
+        rivals={"thoughts change nothing": FLAT},
         found={
             f"fall of entropy among {AMONG[0]}, Coconut less chains of text (nats)": (-0.05, 0.4),
             f"fall of entropy among {AMONG[1]}, Coconut less chains of text (nats)": (-0.3, 0.6),

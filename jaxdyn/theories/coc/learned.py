@@ -7,7 +7,7 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "kept", "learners", "shown"]
+__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "among_learners", "learners", "shown"]
 
 LEARNED = 0.8
 THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
@@ -23,12 +23,12 @@ def learners(ds: xr.Dataset) -> xr.DataArray:
 
 
 def able(ds: xr.Dataset) -> tuple[jd.Check, xr.DataArray]:
-    """The gate, and which runs answer with all their thoughts; the others are passed over."""
+    """The gate, and which runs answer with all their thoughts; the others do not count."""
     flags = learners(ds)
     return jd.gate("networks that learned the task", flags.sum("seed"), at_least=2), flags
 
 
-def kept(values: xr.DataArray, flags: xr.DataArray) -> xr.DataArray:
+def among_learners(values: xr.DataArray, flags: xr.DataArray) -> xr.DataArray:
     """The values of networks that learned; of all of them if fewer than two did, so that a control is judged by what it shows."""
     return values.where(flags | (flags.sum("seed") < 2))
 

@@ -1,6 +1,6 @@
-r"""One decoder, and the methods that train it to reach a target: what is fed between question and answer, and what the loss is on.
+r"""One decoder, and the methods that train it to reach a target: what is fed between question and answer, and where the loss is.
 
-After a question the network takes up to l further inputs, one a step of the path of length l; after each number j of them two
+After a question the network takes up to l further inputs, one per step of the path of length l; after each number j of them two
 things can be read: the next token (logits of the last hidden state), and the answer (logits after a token [A] that is put there and
 forgotten). A method is a table: in stage s of its curriculum the loss is
 
@@ -22,7 +22,7 @@ cot                text     all nodes and the answer, in all stages
 no_cot             none     the answer right after the question, in all stages
 =================  =======  ====================================================================================
 
-Source: arXiv:2412.06769, sections 3 and 4 (methods, curriculum); arXiv:2505.12514, section 5 (one target token a stage, no marks
+Source: arXiv:2412.06769, sections 3 and 4 (methods, curriculum); arXiv:2505.12514, section 5 (one target token per stage, no marks
 around thoughts). Departure: where stages are mixed, each example has the expected loss instead of one drawn stage.
 Letters: b problems, n tokens of a prompt, l hops, j inputs after it, k nodes, d width, V tokens.
 """

@@ -1,4 +1,4 @@
-r"""What is read from a trained network: groups of nodes in its thoughts, edges it looks at, walks, and how open the next node is.
+r"""Quantities of a trained network: groups of nodes in its thoughts, edges it looks at, walks, and how open the next node is.
 
 Groups are nested, as published. Of nodes, by thought i: the optimal one (node i of the path), the frontier (nodes at distance i
 from the root), reachable nodes (within i steps), unreachable ones (all others). Of edges, by step i, when i - 1 thoughts were read:
@@ -26,12 +26,25 @@ from jaxdyn.data import reachability
 from jaxdyn.nn import attention
 from jaxdyn.nn.decoder import Decoder, heads, merged, rms_norm, turned
 
-__all__ = ["ORDERS", "Held", "between", "edge_groups", "edges_seen", "gaps", "held", "open_children", "passed", "shortcut", "walks"]
+__all__ = [
+    "ORDERS",
+    "Posed",
+    "between",
+    "edge_groups",
+    "edges_seen",
+    "gaps",
+    "open_children",
+    "passed",
+    "pose",
+    "shortcut",
+    "student",
+    "walks",
+]
 
 ORDERS = ("optimal - frontier", "frontier - reachable", "reachable - unreachable")
 
 
-class Held(NamedTuple):
+class Posed(NamedTuple):
     """Problems, their prompts, and steps from the root to every node."""
 
     problem: reachability.Problem
@@ -39,10 +52,10 @@ class Held(NamedTuple):
     away: Int[Array, "g names"]
 
 
-def held(problem: reachability.Problem, sizes: reachability.Sizes) -> Held:
+def pose(problem: reachability.Problem, sizes: reachability.Sizes) -> Posed:
     """Problems with their prompts and distances."""
     tokens = jax.vmap(lambda p: reachability.render(p, sizes))(problem)
-    return Held(problem, tokens, jax.vmap(lambda p: reachability.levels(p, sizes))(problem))
+    return Posed(problem, tokens, jax.vmap(lambda p: reachability.levels(p, sizes))(problem))
 
 
 def passed(shape: Decoder, params: PyTree, x: Float[Array, "g n d"]) -> tuple[Float[Array, "g n d"], list[Float[Array, "g h n n"]]]:
@@ -77,7 +90,7 @@ def student(values: Float[Array, "*rest g"]) -> Float[Array, "*rest"]:
 
 
 def between(values: Float[Array, "i g x"], groups: tuple[Bool[Array, "i g x"], ...]) -> Float[Array, "i order g"]:
-    """Mean over a group less that over the next one, for every graph."""
+    """Mean over a group minus that over the next one, for every graph."""
 
     def mean(group: Bool[Array, "i g x"]) -> Float[Array, "i g"]:
         return jnp.sum(jnp.where(group, values, 0), -1) / jnp.sum(group, -1).astype(values.dtype)
@@ -86,8 +99,8 @@ def between(values: Float[Array, "i g x"], groups: tuple[Bool[Array, "i g x"], .
     return means[:, :-1] - means[:, 1:]
 
 
-def gaps(products: Float[Array, "i g names"], of: Held) -> Float[Array, "kind i order g"]:
-    """Mean inner product of a group of nodes less that of the next one, for every graph: nested groups, then disjoint ones."""
+def gaps(products: Float[Array, "i g names"], of: Posed) -> Float[Array, "kind i order g"]:
+    """Mean inner product of a group of nodes minus that of the next one, for every graph: nested groups, then disjoint ones."""
     count = len(products)
     i = jnp.arange(1, count + 1, dtype=jnp.int32)[:, None, None]
     optimal = jnp.moveaxis(of.problem.path[:, 1 : count + 1], 1, 0)[..., None] == jnp.arange(products.shape[-1])
@@ -96,7 +109,7 @@ def gaps(products: Float[Array, "i g names"], of: Held) -> Float[Array, "kind i 
     return jnp.stack([between(products, groups) for groups in kinds])
 
 
-def edge_groups(of: Held, steps: int) -> tuple[Bool[Array, "i g m"], ...]:
+def edge_groups(of: Posed, steps: int) -> tuple[Bool[Array, "i g m"], ...]:
     """Optimal, frontier, reachable and unreachable edges at steps 1 to ``steps``."""
     i = jnp.arange(steps, dtype=jnp.int32)[:, None, None]
     source = jnp.take_along_axis(of.away, of.problem.edges[..., 0], -1)[None]
@@ -114,8 +127,8 @@ def walks(problem: reachability.Problem, sizes: reachability.Sizes, steps: int) 
     return jnp.stack(at)
 
 
-def shortcut(of: Held) -> tuple[reachability.Problem, Int[Array, " g"]]:
-    """An edge from the root to a node at distance two beside the path, and that node; of every graph.
+def shortcut(of: Posed) -> tuple[reachability.Problem, Int[Array, " g"]]:
+    """An edge from the root to a node at distance two off the path, and that node; of every graph.
 
     It replaces an edge of the other family into a node from which no edge starts and which is no candidate.
     """
@@ -132,7 +145,7 @@ def shortcut(of: Held) -> tuple[reachability.Problem, Int[Array, " g"]]:
     return jax.vmap(one)(of.problem, of.away)
 
 
-def open_children(products: Float[Array, "i g names"], of: Held) -> Float[Array, "i g"]:
+def open_children(products: Float[Array, "i g names"], of: Posed) -> Float[Array, "i g"]:
     """Entropy of the values of the nodes at distance i, by thought i: probabilities of the next node, among these nodes alone."""
     i = jnp.arange(1, len(products) + 1, dtype=jnp.int32)[:, None, None]
     return metrics.entropy(jax.nn.softmax(jnp.where(of.away == i, products, -jnp.inf), -1))

@@ -3,10 +3,10 @@ r"""Long trainings on generated ProsQA, judged by a released file; a run that is
 A decoder is trained from scratch by one of the methods of :mod:`jaxdyn.theories.coc.model` on graphs of
 :func:`jaxdyn.data.prosqa.draw` (released variant), and answers the problems of a file it was not trained on. All problems have as
 many stages as the longest path, 6. A batch has problems of similar numbers of edges, so that little of it is padding; each size is
-drawn as often as there are such problems. Before them come, whatever the method, single edges: from the source of one of six to its
-target; then balanced trees (:mod:`jaxdyn.data.reachability`) under names of the full graphs, of three hops with the method's stages
-one after the other, and wide ones of four hops. There and on the full graphs the loss is spread over all stages: with a stage at a
-time what was learned on trees is lost. The published networks begin pretrained.
+sampled as often as there are such problems. Before them come, whatever the method, single edges: from the source of one of six to
+its target; then balanced trees (:mod:`jaxdyn.data.reachability`) under names of the full graphs, of three hops with the method's
+stages one after the other, and wide ones of four hops. There and on the full graphs the loss is spread over all stages: with one
+stage at a time what was learned on trees is lost. The published networks begin pretrained.
 Source: arXiv:2412.06769, section 4 (task, methods, stages); arXiv:2505.12514, section 5 (from scratch, symbolic tokens).
 Letters: g problems, j inputs after the prompt, c caps, p phases.
 """
@@ -40,12 +40,12 @@ __all__ = ["HOPS", "SCHEDULE", "Long", "Phase", "accuracy", "inputs", "run", "st
 
 HOPS = 6  # the longest path of the released files
 ASK, PAUSE = token(NAMES, "[A]"), token(NAMES, "<latent>")
-HELD, WEIGHTS, TRAINING, KEPT, BALANCED = range(5)  # numbers of the keys
+RELEASED, WEIGHTS, TRAINING, FRESH_TREES, BALANCED = range(5)  # numbers of the keys
 FRESH = 500  # trees, and problems of the balanced variant, that judge
 APART = 2**31  # seed of those problems: graph i of both variants may be the same with the same seed, and no run has this one
 CAPS = (32, 38, 44, 60)  # edges of a batch's full graphs, at most
 TREES = {"trees": reachability.Sizes(hops=3, breadth=2), "wide": reachability.Sizes(hops=4, breadth=3)}
-PART = 16  # problems whose gradient is computed at once: what it needs stays in the cache (a fifth to a third of the time less)
+PART = 16  # problems whose gradient is computed at once: what it needs stays in the cache (saves a fifth to a third of the time)
 FEW = 6  # edges to point along
 HEAD, NARROW = 32, 64  # numbers in a head; the width at which rate and start are given
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
@@ -138,7 +138,7 @@ def stage(s: Long, step: Int[Array, ""]) -> Int[Array, ""]:
     return first + jnp.clip((step - begin) * count // length, 0, count - 1)
 
 
-def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
+def accuracy(s: Long, params: PyTree, prompts: prosqa_tokens.Prompt) -> dict[str, Float[Array, " j"]]:
     """Shares of right answers, ``accuracy``, and of right next nodes on the path, ``next``, after 0 to 6 inputs.
 
     Both are the likeliest of all tokens; after 6 inputs the next node is the target.
@@ -149,9 +149,9 @@ def accuracy(s: Long, params: PyTree, held: prosqa_tokens.Prompt) -> dict[str, F
         text = params["embed"][jnp.argmax((hidden @ params["embed"].T)[:, :NAMES], -1)]
         return (hidden, jnp.broadcast_to(params["embed"][PAUSE], hidden.shape), text)[number]
 
-    out = model.outputs(s.shape, params, held.tokens, feed, HOPS, ASK)
-    after = held.path[:, jnp.minimum(1 + jnp.arange(HOPS + 1), HOPS)].T
-    right = {"accuracy": jnp.argmax(out.answer, -1) == held.path[:, -1], "next": jnp.argmax(out.logits, -1) == after}
+    out = model.outputs(s.shape, params, prompts.tokens, feed, HOPS, ASK)
+    after = prompts.path[:, jnp.minimum(1 + jnp.arange(HOPS + 1), HOPS)].T
+    right = {"accuracy": jnp.argmax(out.answer, -1) == prompts.path[:, -1], "next": jnp.argmax(out.logits, -1) == after}
     return {name: jnp.mean(value, -1, dtype=s.shape.dtype) for name, value in right.items()}
 
 
@@ -209,7 +209,7 @@ def trees(key: PRNGKeyArray, count: int, sizes: reachability.Sizes = TREES["tree
     return Packed(jnp.concatenate([p.edges, room], 1), p.roots[:, 0], p.candidates, jnp.concatenate([p.path, rest], 1))
 
 
-def drawn(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -> prosqa_tokens.Prompt:
+def sample_prompts(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -> prosqa_tokens.Prompt:
     """The prompts of a step; ``cap`` is the number of a block of full graphs."""
     k_pick, k_render = jax.random.split(key)
     keys = jax.random.split(k_render, s.batch)
@@ -226,6 +226,7 @@ def drawn(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKeyArray) -
 
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
     """``step(state, problems, key) -> state``: one step on random problems of one kind and size, rendered anew."""
+    # kinds of steps: graphs and the last stage
     kinds = list(dict.fromkeys((one.graphs, one.last) for one in s.schedule))
 
     def step_of(graphs: str, last: int, cap: int) -> Callable[..., train.State]:
@@ -239,10 +240,11 @@ def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.
             return model.objective(s.shape, params, how, stage(s, i), prompt.tokens, prompt.path, (ASK, PAUSE))
 
         def batch(i: Int[Array, ""], problems: Sorted, key: PRNGKeyArray) -> tuple:
-            return jnp.broadcast_to(i, (s.batch,)), drawn(s, graphs, cap, problems, jax.random.fold_in(key, i))
+            return jnp.broadcast_to(i, (s.batch,)), sample_prompts(s, graphs, cap, problems, jax.random.fold_in(key, i))
 
         return train.make_step(loss, tx, batch, parts=s.batch // math.gcd(s.batch, PART))
 
+    # a step of every kind, of full graphs one for every cap, and where those of a phase begin
     counts = [len(CAPS) if graphs == "full" else 1 for graphs, _ in kinds]
     steps = [step_of(*kind, cap) for kind, count in zip(kinds, counts, strict=True) for cap in range(count)]
     begins = np.cumsum([0, *counts])
@@ -267,10 +269,15 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
     Training problems and their rendering, weights and those of the file depend on the seed; the problems of the file and the
     balanced ones do not.
     """
+    # the problems that judge
     keys = [jax.random.fold_in(jax.random.key(seed), number) for number in range(5)]
-    blocks = rendered(keys[HELD], prosqa_tokens.pack(prosqa.load(file)))
+    blocks = rendered(keys[RELEASED], prosqa_tokens.pack(prosqa.load(file)))
     balanced = rendered(keys[BALANCED], fitting(APART, FRESH, "balanced"))
-    fresh = cut(jax.vmap(prosqa_tokens.render)(jax.random.split(keys[KEPT], FRESH), trees(keys[KEPT], FRESH)), TREES["trees"].edges)
+    fresh = cut(
+        jax.vmap(prosqa_tokens.render)(jax.random.split(keys[FRESH_TREES], FRESH), trees(keys[FRESH_TREES], FRESH)),
+        TREES["trees"].edges,
+    )
+    # training and its records
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.95),

@@ -5,22 +5,22 @@ on:
 
 - ``accuracy``: share of right answers, the likeliest token of all, after the method's own number of inputs; ``answered``: after
   0 to l inputs;
-- ``ablated``: after l inputs of which all are kept; taken from another example; replaced by noise of the same size; replaced by
+- ``ablated``: after l inputs of which none is changed; taken from another example; replaced by noise of the same size; replaced by
   the pause token; left out; or thoughts of which each has the place of the one before it (of two, the places are exchanged);
-  ``lost_error``: standard error over graphs of what is lost against those kept;
+  ``lost_error``: standard error over graphs of what is lost compared with those;
 - ``edited``: share of answers that follow an edit after which the other candidate is right;
-- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes less its mean over the next group, as
+- ``gaps``: over graphs, the mean of :math:`\langle t_i, u_v \rangle` over a group of nodes minus its mean over the next group, as
   mean and as Student's t: "optimal" is node i of the path, "frontier" the nodes at distance i from the root, "reachable" those
   within i steps, and "unreachable" all others; ``apart``: with disjoint groups, the frontier without the optimal node and the
   reachable nodes without both; ``shuffled``: with thoughts of other examples;
 - ``looks``: the same for the last layer's attention to edges at step i, when i - 1 thoughts were read, and ``looks_shuffled``: with
   attention in other examples;
-- ``walk``: inner products of thoughts 1 and 2 with a node two steps from the root, less those with nodes of the other family, in
-  the graph as it is and with a shortcut to this node; ``walk_t``: Student's t of this node less the nodes one step away;
+- ``walk``: inner products of thoughts 1 and 2 with a node two steps from the root, minus those with nodes of the other family, in
+  the graph as it is and with a shortcut to this node; ``walk_t``: Student's t of this node minus the nodes one step away;
 - ``products``: the inner products themselves, with ``nearest``, every node's distance from the root, ``path``, the other candidate
   ``negative``, and ``edges`` with the attention to them, ``seen``;
 - ``entropy``: of the next node, among all names, after 0 to l inputs, and ``open``: among the nodes at distance i, by thought i,
-  where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 less that of thought 2, and ``fall_t``.
+  where hidden states are fed, whatever the method; ``fall``: of both, that of thought 1 minus that of thought 2, and ``fall_t``.
 
 Groups are those of :mod:`jaxdyn.theories.coc.readings`.
 Source: arXiv:2412.06769, sections 4 and 5; arXiv:2505.12514, section 5. Sizes, ablations and edits are ours.
@@ -42,7 +42,7 @@ from jaxdyn import metrics, train
 from jaxdyn.data import reachability
 from jaxdyn.nn.decoder import Decoder, init, read
 from jaxdyn.theories.coc import model, readings
-from jaxdyn.theories.coc.readings import ORDERS, Held, student
+from jaxdyn.theories.coc.readings import ORDERS, Posed, student
 
 __all__ = ["AMONG", "EDITS", "KINDS", "ORDERS", "WAYS", "Training", "trial"]
 
@@ -52,7 +52,7 @@ KINDS = ("as drawn", "with a shortcut")
 AMONG = ("nodes at this distance", "all names")
 FORCED = 4  # the block into which hidden states are fed; edited graphs follow
 WARM = 50  # steps of a rising rate
-Told = dict[str, Any]  # named arrays
+Arrays = dict[str, Any]  # arrays with named axes
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
 
 
@@ -66,38 +66,28 @@ class Training:
         every: steps between two records; 0: the network is not trained.
         first: share of the steps in stage 0; later stages share the rest equally.
         mixing: share of the loss that is spread over the stages so far.
-        hops, breadth: sizes of graphs.
+        hops, breadth: sizes of graphs; a frontier has more than the optimal node.
         width, heads, hidden, layers, std, base: of the decoder; the base of the rotary positions is twice the length of a prompt.
-        batch, samples, graphs, dtype: problems a step, records, held-out problems.
+        batch, samples, graphs, dtype: problems per step, records, held-out problems.
     """
 
     recipe: jd.Code = jd.code(*model.METHODS)
-    lr: jd.Swept = 4e-3
-    every: jd.Swept = 100.0
-    first: jd.Swept = 0.65
-    mixing: jd.Swept = 0.1
-    hops: int = 2
-    breadth: int = 2
+    lr: jd.Swept = jd.field(4e-3, above=0)
+    every: jd.Swept = jd.field(100.0, at_least=0)
+    first: jd.Swept = jd.field(0.65, at_least=0, at_most=1)
+    mixing: jd.Swept = jd.field(0.1, at_least=0, at_most=1)
+    hops: int = jd.field(2, at_least=1)
+    breadth: int = jd.field(2, at_least=2)
     width: int = 32
     heads: int = 2
     hidden: int = 64
     layers: int = 2
     std: float = 0.1
     base: float = 64.0
-    batch: int = 64
-    samples: int = 15
-    graphs: int = 256
+    batch: int = jd.field(64, at_least=1)
+    samples: int = jd.field(15, at_least=1)
+    graphs: int = jd.field(256, at_least=2)
     dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.every >= 0, "every is at least 0", "every")
-        for name in ("first", "mixing"):
-            jd.require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
-        jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
-        for name in ("batch", "samples", "hops"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.breadth >= 2, "breadth is at least 2: a frontier has more than the optimal node", "breadth")
 
 
 def sizes(s: Training) -> reachability.Sizes:
@@ -150,9 +140,9 @@ def rate(s: Training, step: Int[Array, ""]) -> Float[Array, ""]:
     return s.lr * jnp.minimum(1, (step + 1) / WARM).astype(s.dtype) * jnp.clip(left / FALL, 0.1, 1.0)
 
 
-def drawn(s: Training, key: PRNGKeyArray, count: int) -> Held:
-    """Problems."""
-    return readings.held(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
+def sample_problems(s: Training, key: PRNGKeyArray, count: int) -> Posed:
+    """Problems with their prompts."""
+    return readings.pose(jax.vmap(lambda k: reachability.draw(k, sizes(s)))(jax.random.split(key, count)), sizes(s))
 
 
 def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -> tuple[PyTree, Float[Array, " samples"]]:
@@ -165,10 +155,10 @@ def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -
 
     def step(state: tuple[train.State, Array]) -> tuple[train.State, Array]:
         now, _ = state
-        held = drawn(s, jax.random.fold_in(key, now.step), s.batch)
+        posed = sample_problems(s, jax.random.fold_in(key, now.step), s.batch)
 
         def loss(params: PyTree) -> Float[Array, ""]:
-            return model.objective(shape(s), params, how, stage(s, now.step), held.tokens, held.problem.path, marks(s))
+            return model.objective(shape(s), params, how, stage(s, now.step), posed.tokens, posed.problem.path, marks(s))
 
         value, gradient = jax.value_and_grad(loss)(now.params)
         return train.descend(tx, now, gradient), value
@@ -180,7 +170,7 @@ def trained(s: Training, how: model.Method, key: PRNGKeyArray, params: PyTree) -
 
 
 def fed(s: Training, params: PyTree, how: model.Method, key: PRNGKeyArray) -> Callable[[Array, Int[Array, ""]], Array]:
-    """What is fed to the prompts, a block of g for each of kept, another's, noise, pause, hidden states, and edited graphs."""
+    """What is fed to the prompts, a block of g for each of unchanged, another's, noise, pause, hidden states, and edited graphs."""
 
     def feed(hidden: Float[Array, "all d"], j: Int[Array, ""]) -> Float[Array, "all d"]:
         names = (hidden @ params["embed"].T)[:, : sizes(s).nodes]
@@ -202,25 +192,25 @@ def final(s: Training, answered: Float[Array, " j"]) -> Float[Array, ""]:
     return answered[ends[s.recipe.index]]
 
 
-def grouped(s: Training, products: Float[Array, "j g names"], seen: Float[Array, "i g m"], held: Held) -> tuple[Told, Told]:
+def grouped(s: Training, products: Float[Array, "j g names"], seen: Float[Array, "i g m"], posed: Posed) -> tuple[Arrays, Arrays]:
     """Differences of neighbouring groups, means and Student's t; the same with thoughts and attention of other graphs."""
     products = products[: s.hops]
-    (gap, apart), (mixed, _) = (readings.gaps(p, held) for p in (products, jnp.roll(products, 1, 1)))
-    edges = readings.edge_groups(held, s.hops)
+    (gap, apart), (mixed, _) = (readings.gaps(p, posed) for p in (products, jnp.roll(products, 1, 1)))
+    edges = readings.edge_groups(posed, s.hops)
     looks, other = (readings.between(x, edges) for x in (seen, jnp.roll(seen, 1, 1)))
 
-    def told(kinds: dict[str, Float[Array, "i order g"]]) -> Told:
+    def named(kinds: dict[str, Float[Array, "i order g"]]) -> Arrays:
         means = {name: jd.named(jnp.mean(x, -1), "thought order") for name, x in kinds.items()}
         return means | {f"{name}_t": jd.named(student(x), "thought order") for name, x in kinds.items()}
 
-    return told({"gaps": gap, "apart": apart, "looks": looks}), told({"shuffled": mixed, "looks_shuffled": other})
+    return named({"gaps": gap, "apart": apart, "looks": looks}), named({"shuffled": mixed, "looks_shuffled": other})
 
 
 def reread(
-    s: Training, params: PyTree, held: Held, hidden: Float[Array, "j g d"]
+    s: Training, params: PyTree, posed: Posed, hidden: Float[Array, "j g d"]
 ) -> tuple[Int[Array, " g"], Float[Array, "i g m"]]:
     """Answers if each thought has the place of the one before it, the first the last one's; the last layer's attention to edges."""
-    prompt, mark = params["embed"][held.tokens], jnp.broadcast_to(params["embed"][marks(s)[0]], hidden.shape[1:])
+    prompt, mark = params["embed"][posed.tokens], jnp.broadcast_to(params["embed"][marks(s)[0]], hidden.shape[1:])
     thoughts = hidden[: s.hops]
     both = [jnp.concatenate([jnp.moveaxis(x, 0, 1), mark[:, None]], 1) for x in (thoughts, jnp.roll(thoughts, -1, 0))]
     x = jnp.concatenate([jnp.concatenate([prompt, tail], 1) for tail in both])
@@ -230,13 +220,13 @@ def reread(
 
 
 def walked(
-    s: Training, plain: Float[Array, "j g names"], cut: Float[Array, "j g names"], held: Held, node: Int[Array, " g"]
-) -> Told:
-    """The shortcut's node less the other family's nodes, [kind, thought]; Student's t of this node less those one step away."""
+    s: Training, plain: Float[Array, "j g names"], cut: Float[Array, "j g names"], posed: Posed, node: Int[Array, " g"]
+) -> Arrays:
+    """The shortcut's node minus the other family's nodes, [kind, thought]; Student's t of this node minus those one step away."""
 
     def at(products: Float[Array, "i g names"]) -> tuple[Float[Array, "i g"], ...]:
         own = jnp.take_along_axis(products, node[None, :, None], -1)[..., 0]
-        far, near = held.away == s.hops + 1, held.away == 1
+        far, near = posed.away == s.hops + 1, posed.away == 1
         mean = [jnp.sum(jnp.where(group, products, 0), -1) / jnp.sum(group, -1).astype(s.dtype) for group in (far, near)]
         return own - mean[0], own - mean[1]
 
@@ -245,10 +235,10 @@ def walked(
     return {"walk": jd.named(walk, "kind early"), "walk_t": jd.named(t, "kind early")}
 
 
-def openness(s: Training, logits: Float[Array, "j g names"], held: Held) -> Told:
+def openness(s: Training, logits: Float[Array, "j g names"], posed: Posed) -> Arrays:
     """Entropies of the next node, and how far they fall from thought 1 to thought 2."""
     names = metrics.entropy(jax.nn.softmax(logits, -1))
-    children = readings.open_children(logits[: s.hops], held)
+    children = readings.open_children(logits[: s.hops], posed)
     fall = jnp.stack([children[0] - children[min(1, s.hops - 1)], names[0] - names[1]])
     return {
         "entropy": jd.named(jnp.mean(names, -1), "inputs"),
@@ -265,22 +255,25 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     token of each, and only then can a second step be. A network that has not learned it when the first stage ends stays at a coin
     between the candidates, so this stage has two thirds of all steps.
     """
-    k_init, k_data, k_held, k_noise = jax.random.split(key, 4)
+    k_init, k_data, k_problems, k_noise = jax.random.split(key, 4)
+    # training
     how = chosen(s)
     params, losses = trained(s, how, k_data, init(shape(s), k_init))
-    held = drawn(s, k_held, s.graphs)
-    cut, node = readings.shortcut(held)
-    edits = [*(jax.vmap(edit)(held.problem) for edit in (reachability.redirected, reachability.exchanged)), cut]
-    tokens = [held.tokens] * (FORCED + 1) + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
-    right = jnp.stack([p.candidates[:, 0] for p in [held.problem] * (FORCED + 1) + edits])
+    # problems that are not trained on, blocks of them with changed inputs, and edited graphs
+    posed = sample_problems(s, k_problems, s.graphs)
+    cut, node = readings.shortcut(posed)
+    edits = [*(jax.vmap(edit)(posed.problem) for edit in (reachability.redirected, reachability.exchanged)), cut]
+    tokens = [posed.tokens] * (FORCED + 1) + [jax.vmap(lambda p: reachability.render(p, sizes(s)))(p) for p in edits]
+    right = jnp.stack([p.candidates[:, 0] for p in [posed.problem] * (FORCED + 1) + edits])
     out = model.outputs(shape(s), params, jnp.concatenate(tokens), fed(s, params, how, k_noise), s.hops, marks(s)[0])
+    # answers of every block, values of nodes, and attention
     answer = jnp.argmax(out.answer, -1).reshape(s.hops + 1, len(tokens), s.graphs)
     hits = (answer == right).astype(s.dtype)  # [j, block, g]
     blocks = out.logits[..., : sizes(s).nodes].reshape(*answer.shape, -1)
     hidden = out.hidden.reshape(*answer.shape, -1)[:, FORCED]
-    moved, seen = reread(s, params, held, hidden)
+    moved, seen = reread(s, params, posed, hidden)
     ways = jnp.stack([*hits[-1, :FORCED], hits[0, 0], (moved == right[0]).astype(s.dtype)])
-    groups, shuffled = grouped(s, blocks[:, 0], seen, held)
+    groups, shuffled = grouped(s, blocks[:, 0], seen, posed)
     return jd.observables(
         predicted={},
         measured={
@@ -291,15 +284,15 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
             "edited": jd.named(hits[-1, FORCED + 1 : FORCED + 3].mean(-1), "edit"),
         }
         | groups
-        | walked(s, blocks[:, 0], blocks[:, -1], held, node)
-        | openness(s, blocks[:, FORCED], held),
+        | walked(s, blocks[:, 0], blocks[:, -1], posed, node)
+        | openness(s, blocks[:, FORCED], posed),
         recorded={
             "loss": jd.named(losses, "sample"),
             "products": jd.named(blocks[: s.hops, 0], "thought graph node"),
-            "nearest": jd.named(held.away.astype(s.dtype), "graph node"),
-            "path": jd.named(held.problem.path[:, 1:].astype(s.dtype), "graph thought"),
-            "negative": jd.named(held.problem.candidates[:, 1].astype(s.dtype), "graph"),
-            "edges": jd.named(held.problem.edges.astype(s.dtype), "graph edge end"),
+            "nearest": jd.named(posed.away.astype(s.dtype), "graph node"),
+            "path": jd.named(posed.problem.path[:, 1:].astype(s.dtype), "graph thought"),
+            "negative": jd.named(posed.problem.candidates[:, 1].astype(s.dtype), "graph"),
+            "edges": jd.named(posed.problem.edges.astype(s.dtype), "graph edge end"),
             "seen": jd.named(seen, "thought graph edge"),
         }
         | shuffled,

@@ -11,7 +11,7 @@ Layer 1 has five of these heads (:data:`HEADS`), :math:`V = I - u_{<s>} u_{<s>}^
 :math:`W_1 = \mathrm{diag}(U, U, U)`, which drops positions. Layer 2 has one head, :math:`Q = (I, 0, 0, 0)`,
 :math:`K = (\tau u_A u_R^\top, \tau I, 0, 0)` and :math:`V = (0, 0, I, 0)` into the content; its MLP adds the thresholded content
 and buffer 1.
-Rotary form: an input's position block is (1, 0, ...); queries and keys turn instead, the slowest pair is kept for place 1.
+Rotary form: an input's position block is (1, 0, ...); queries and keys turn instead, the slowest pair is reserved for place 1.
 
 Source: arXiv:2505.12514, section 4 and appendix B. Departure: the threshold of layer 2, :math:`1/(4\max(m, n))` in place of
 :math:`1/(4n)`, see :mod:`jaxdyn.theories.sup.dynamics.sets`; the rotary form reserves one pair instead of two more coordinates.
@@ -31,7 +31,21 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.theories.sup.model import Layer, Params, Rotary
 
-__all__ = ["BASE", "HEADS", "SPECIAL", "Knobs", "Sizes", "build", "narrow", "orthogonal", "prompt", "safe"]
+__all__ = [
+    "BASE",
+    "HEADS",
+    "SPECIAL",
+    "Knobs",
+    "Sizes",
+    "build",
+    "narrow",
+    "orthogonal",
+    "position_rates",
+    "prompt",
+    "rotation",
+    "safe",
+    "sinusoids",
+]
 
 BASE = 1e4  # M, of the sinusoids
 SPECIAL = ("s", "e", "Q", "R", "A")  # tokens N, N + 1, ...: start, end of an edge, question, root, answer
@@ -87,7 +101,7 @@ def safe(sizes: Sizes, rotary: Rotary | None = None, dtype: str = "float64") -> 
     first, second = 1 / (2 * np.sqrt(sizes.names)), 1 / (4 * max(sizes.edges, sizes.names))
     apart = jnp.arange(1, sizes.places + 1, dtype=dtype)[:, None]
     gap = lambda rates: jnp.min(jnp.sum(2 * jnp.sin(apart * rates / 2) ** 2, 1))  # noqa: E731
-    g = gap(_rates(sizes, dtype))
+    g = gap(position_rates(sizes, dtype))
     xi = 2 * sizes.width / g
     if rotary is not None:
         turned, pairs = _rotary_rates(sizes, rotary.base), sizes.width - 1
@@ -107,8 +121,8 @@ def orthogonal(key: PRNGKeyArray, size: int, dtype: str = "float64") -> Float[Ar
 
 def narrow(x: Float[Array, "V V"], rows: Float[Array, ""]) -> Float[Array, "V V"]:
     """Columns of size one of which only the first ``rows`` numbers are not zero: as good as a matrix of that many rows."""
-    kept = x * (jnp.arange(x.shape[0])[:, None] < rows)
-    return kept / jnp.linalg.norm(kept, axis=0)
+    first = x * (jnp.arange(x.shape[0])[:, None] < rows)
+    return first / jnp.linalg.norm(first, axis=0)
 
 
 def prompt(sizes: Sizes, edges: Int[Array, "m 2"], candidates: Int[Array, " 2"], root: Int[Array, ""]) -> Int[Array, " n"]:
@@ -126,14 +140,15 @@ def build(sizes: Sizes, u: Float[Array, "D V"], knobs: Knobs, rotary: Rotary | N
     identity = jnp.eye(d, dtype=u.dtype)
     embed = jnp.concatenate([u.T, jnp.zeros((u.shape[1], 2 * d + p), u.dtype)], 1)
     at = 1.0 + jnp.arange(sizes.places, dtype=u.dtype)
-    place = _sinusoids(at, _rates(sizes, u.dtype))
+    place = sinusoids(at, position_rates(sizes, u.dtype))
     if rotary is not None:
         place = jnp.where(rotary.on > 0, jnp.zeros_like(place).at[:, 0].set(1), place)
     position = jnp.concatenate([jnp.zeros((at.size, 3 * d), u.dtype), k.position * place], 1)
     return Params(embed, position, (_first(sizes, u, k, identity, rotary), _second(sizes, u, k, identity)), embed.T)
 
 
-def _rates(sizes: Sizes, dtype: Any) -> Float[Array, " pairs"]:
+def position_rates(sizes: Sizes, dtype: Any) -> Float[Array, " pairs"]:
+    """Rates w of the sinusoids."""
     return BASE ** (-2 * jnp.arange(1, sizes.width // 2 + 1, dtype=dtype) / sizes.width)
 
 
@@ -142,12 +157,13 @@ def _rotary_rates(sizes: Sizes, base: Float[Array, ""]) -> Float[Array, " pairs"
     return base ** (-jnp.arange(sizes.width, dtype=base.dtype) / sizes.width)
 
 
-def _sinusoids(at: Float[Array, " T"], rates: Float[Array, " pairs"]) -> Float[Array, "T P"]:
+def sinusoids(at: Float[Array, " T"], rates: Float[Array, " pairs"]) -> Float[Array, "T P"]:
+    """Rows of positions: cosine and sine of every rate in turn."""
     angle = at[:, None] * rates
     return jnp.stack([jnp.cos(angle), jnp.sin(angle)], 2).reshape(at.size, -1)
 
 
-def _rotation(rates: Float[Array, " pairs"], places: int) -> Float[Array, "P P"]:
+def rotation(rates: Float[Array, " pairs"], places: int) -> Float[Array, "P P"]:
     r"""The matrix that moves a row of positions on by some places: :math:`p_i \mapsto p_{i+l}`."""
     cos, sin = jnp.cos(places * rates), jnp.sin(places * rates)
     blocks = jnp.stack([jnp.stack([cos, sin], 1), jnp.stack([-sin, cos], 1)], 1)  # [pair, row, column]
@@ -157,11 +173,11 @@ def _rotation(rates: Float[Array, " pairs"], places: int) -> Float[Array, "P P"]
 
 def _chooser(sizes: Sizes, u: Float[Array, "D V"], k: Knobs, token: int, back: int) -> Matrices:
     """Queries and keys of a head with sinusoids in the inputs."""
-    d, p, rates = u.shape[0], sizes.width, _rates(sizes, u.dtype)
-    zero, first = jnp.zeros((3 * d + p, 2 * p), u.dtype), _sinusoids(jnp.ones(1, u.dtype), rates)[0]
+    d, p, rates = u.shape[0], sizes.width, position_rates(sizes, u.dtype)
+    zero, first = jnp.zeros((3 * d + p, 2 * p), u.dtype), sinusoids(jnp.ones(1, u.dtype), rates)[0]
     eye = jnp.eye(p, dtype=u.dtype)
     query = zero.at[3 * d :, :p].set(eye).at[:d, p:].set(k.xi * jnp.outer(jnp.sum(u, 1) - u[:, token], first))
-    return query, zero.at[3 * d :, :p].set(k.eta * _rotation(rates, back)).at[3 * d :, p:].set(k.eta * eye)
+    return query, zero.at[3 * d :, :p].set(k.eta * rotation(rates, back)).at[3 * d :, p:].set(k.eta * eye)
 
 
 def _rotary_chooser(sizes: Sizes, u: Float[Array, "D V"], k: Knobs, token: int, back: int, rotary: Rotary) -> Matrices:

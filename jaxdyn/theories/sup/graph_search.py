@@ -1,8 +1,8 @@
 r"""The construction searches random digraphs: its thoughts, fed back one by one, and its answer after each of them.
 
 A run is one set of weights on ``graphs`` digraphs. The prompt is read once into a cache; a step reads one thought, and the answer's
-token after it, which the cache forgets. Thoughts are recorded as :math:`U^\top t`, weights of all tokens of the vocabulary. Beside
-them, in the same network, thoughts of which only one vertex is fed back, drawn with the squared weights: discrete thoughts.
+token after it, which the cache forgets. Thoughts are recorded as :math:`U^\top t`, weights of all tokens of the vocabulary. The
+same network also has discrete thoughts: only one vertex is fed back, chosen at random with the squared weights.
 """
 
 from __future__ import annotations
@@ -32,30 +32,24 @@ class Search:
     """Digraphs, and the construction with factors on its numbers; 0 for ``position``: none."""
 
     kind: jd.Code = jd.code(*digraphs.KINDS)
-    nodes: jd.Swept = 16.0  # vertices of a graph
+    nodes: jd.Swept = jd.field(16.0, at_least=digraphs.LEAST)  # vertices of a graph
     embedding: jd.Code = jd.code(*EMBEDDINGS)
     threshold: jd.Code = jd.code(*THRESHOLDS)  # of layer 2: 1/(4 max(m, N)), 1/(4n), 1/2
-    rows: jd.Swept = 53.0  # numbers of a block that are used, by frames and random embeddings
+    rows: jd.Swept = jd.field(53.0, at_least=1)  # numbers of a block that are used, by frames and random embeddings
     eta: jd.Swept = 1.0
     xi: jd.Swept = 1.0
     tau: jd.Swept = 1.0
     position: jd.Swept = 1.0
     names: int = 48
-    edges: int = 40
-    thoughts: int = 8
-    width: int = 16  # of positions
-    graphs: int = 32
+    edges: int = jd.field(40, at_least=9)
+    thoughts: int = jd.field(8, at_least=1)
+    width: int = jd.field(16, at_least=4)  # of positions
+    graphs: int = jd.field(32, at_least=1)
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        jd.require(
-            self, digraphs.LEAST <= self.nodes <= self.names, f"nodes is between {digraphs.LEAST} and names", "nodes", "names"
-        )
-        for name in ("thoughts", "graphs"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.edges >= 9, "edges is at least 9", "edges")
-        jd.require(self, self.width >= 4 and self.width % 2 == 0, "width is even and at least 4", "width")
-        jd.require(self, self.rows >= 1, "rows is at least 1", "rows")
+        jd.require(self, self.nodes <= self.names, "nodes is at most names", "nodes", "names")
+        jd.require(self, self.width % 2 == 0, "width is even", "width")
 
 
 class Instance(NamedTuple):
@@ -76,14 +70,17 @@ def sizes(s: Search) -> Sizes:
 def instance(s: Search, key: PRNGKeyArray) -> Instance:
     """One set of weights and random graphs."""
     k_u, k_graph, k_order = jax.random.split(key, 3)
-    draw = lambda k: digraphs.draw(k, s.kind.index, s.nodes, names=s.names, edges=s.edges, steps=s.thoughts)  # noqa: E731
-    graphs = jax.vmap(draw)(jax.random.split(k_graph, s.graphs))
+
+    def sample(k: PRNGKeyArray) -> digraphs.Digraph:
+        return digraphs.draw(k, s.kind.index, s.nodes, names=s.names, edges=s.edges, steps=s.thoughts)
+
+    graphs = jax.vmap(sample)(jax.random.split(k_graph, s.graphs))
     both = jnp.stack([graphs.target, graphs.other], 1)
     return posed(s, k_u, graphs, jnp.where(jax.random.bernoulli(k_order, 0.5, (s.graphs, 1)), both, both[:, ::-1]))
 
 
 def posed(s: Search, key: PRNGKeyArray, graphs: digraphs.Digraph, candidates: Int[Array, "g 2"]) -> Instance:
-    """These graphs and candidates before one set of weights; the threshold of layer 2 is one a graph."""
+    """These graphs and candidates for one set of weights; every graph has its own threshold of layer 2."""
     size = sizes(s)
     tokens = jax.vmap(lambda e, c, r: construction.prompt(size, e, c, r))(graphs.edges, candidates, graphs.root)
     orthogonal = construction.orthogonal(key, size.tokens, s.dtype)
@@ -125,7 +122,7 @@ def think(s: Search, one: Instance, key: PRNGKeyArray) -> tuple[Float[Array, "fe
 
 
 def margin(logits: Float[Array, "*c g V"], target: Int[Array, " g"]) -> Float[Array, "*c g"]:
-    """Logit of the target less the largest of all others."""
+    """Logit of the target minus the largest of all others."""
     right = jnp.take_along_axis(logits, jnp.broadcast_to(target[:, None], (*logits.shape[:-1], 1)), -1)[..., 0]
     here = jnp.arange(logits.shape[-1]) == target[:, None]
     return right - jnp.max(jnp.where(here, -jnp.inf, logits), -1)
@@ -138,20 +135,23 @@ def needed(margins: Float[Array, "c g"]) -> Int[Array, " g"]:
 
 
 def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
-    """Thoughts beside the sets of breadth-first search and those by weights, and margins after every number of thoughts."""
+    """Thoughts next to the sets of breadth-first search and those by weights, and margins after every number of thoughts."""
+    # the network's thoughts and logits
     k_one, k_walk = jax.random.split(key)
     one = instance(s, k_one)
     vectors, logits = think(s, one, k_walk)
     graphs, size = one.graphs, sizes(s)
-    found = jax.vmap(lambda e, r: digraphs.within(e, r, s.names, s.thoughts), out_axes=1)(graphs.edges, graphs.root)
+    # sets by breadth-first search and by counting edges, with their margins
+    within = jax.vmap(lambda e, r: digraphs.within(e, r, s.names, s.thoughts), out_axes=1)(graphs.edges, graphs.root)
     counted = jax.vmap(lambda e, r, c, t: sets.by_weights(e, r, c, s.names, s.thoughts, t), out_axes=1)(
         graphs.edges, graphs.root, one.candidates, one.threshold
     )
-    both = jnp.stack([found, counted])  # [form, c, g, N]
-    expected = jax.vmap(lambda held, t: sets.margins(held, t, s.dtype), (2, 0), 2)(both, graphs.target)
+    both = jnp.stack([within, counted])  # [form, c, g, N]
+    expected = jax.vmap(lambda members, t: sets.margins(members, t, s.dtype), (2, 0), 2)(both, graphs.target)
+    # margins of the network, and distances of the targets
     gained = margin(logits, graphs.target)
-    away = jnp.sum(~jnp.take_along_axis(found, graphs.target[None, :, None], 2)[..., 0], 0)  # [g]
-    size_then = jnp.sum(found, -1)  # [c, g]
+    away = jnp.sum(~jnp.take_along_axis(within, graphs.target[None, :, None], 2)[..., 0], 0)  # [g]
+    size_then = jnp.sum(within, -1)  # [c, g]
     visited = jnp.take_along_axis(size_then, jnp.minimum(away, s.thoughts)[None], 0)[0] - 1
     return jd.observables(
         predicted={
@@ -169,7 +169,7 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
             "discrete_margin": jd.named(gained[1], "thoughts graph"),
             "discrete_steps": jd.named(needed(gained[1]), "graph"),
             "visited": jd.named(visited, "graph"),
-            "reached": jd.named(jnp.sum(found[-1], -1), "graph"),
+            "reached": jd.named(jnp.sum(within[-1], -1), "graph"),
         },
         coords={"form": FORMS, "thought": range(1, s.thoughts + 1), "thoughts": range(s.thoughts + 1)},
     )

@@ -1,4 +1,4 @@
-"""Claims on where the construction ends: its printed threshold, roots without exits, and blocks narrower than the vocabulary."""
+"""Where the construction ends: its printed threshold, roots without exits, and blocks narrower than the vocabulary."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.sup.graph_search import Search, trial
-from jaxdyn.theories.sup.supports import held, still, wrong
+from jaxdyn.theories.sup.supports import STILL, members, wrong
 
 __all__ = ["CLAIMS", "judge_exit", "judge_narrow", "judge_threshold", "judge_thought"]
 
@@ -22,7 +22,7 @@ def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
 def judge_threshold(ds: xr.Dataset) -> list[jd.Check]:
     """Sets of all thoughts, and vertices within reach that the last one lacks, by number of vertices."""
     jd.need(ds, nodes=(7.0, 8.0))
-    missing = (ds.reached - held(ds.measured_thought.isel(thought=-1)).sum("token")).where(ds.status == 0)
+    missing = (ds.reached - members(ds.measured_thought.isel(thought=-1)).sum("token")).where(ds.status == 0)
     few, many = missing.where(ds.nodes < 7.5, drop=True), missing.where(ds.nodes > 7.5, drop=True)
     return [
         *judge_thought(ds),
@@ -33,7 +33,7 @@ def judge_threshold(ds: xr.Dataset) -> list[jd.Check]:
 
 def judge_exit(ds: xr.Dataset) -> list[jd.Check]:
     """Sets of all thoughts, and the least size of a first one."""
-    size = held(ds.measured_thought.isel(thought=0)).sum("token").where(ds.status == 0)
+    size = members(ds.measured_thought.isel(thought=0)).sum("token").where(ds.status == 0)
     return [*judge_thought(ds), jd.at_least("vertices in the first thought", size, 2)]
 
 
@@ -57,7 +57,7 @@ def judge_narrow(ds: xr.Dataset) -> list[jd.Check]:
 def plot_sets(ds: xr.Dataset, fig: Figure) -> None:
     """Vertices in the last thought against those within reach."""
     ax = fig.subplots()
-    have = held(ds.measured_thought.isel(thought=-1)).sum("token").transpose("nodes", ...)
+    have = members(ds.measured_thought.isel(thought=-1)).sum("token").transpose("nodes", ...)
     reach = ds.reached.transpose("nodes", ...)
     ax.plot(
         ds.nodes, have.values.reshape(ds.sizes["nodes"], -1).mean(1), "o-", color=plotting.COLORS["measured"], label="last thought"
@@ -72,8 +72,8 @@ def plot_sets(ds: xr.Dataset, fig: Figure) -> None:
 def plot_sizes(ds: xr.Dataset, fig: Figure) -> None:
     """Vertices in thoughts against those within reach."""
     ax = fig.subplots()
-    expected, found = (held(ds[name]).sum("token") for name in ("predicted_thought", "measured_thought"))
-    x, y = expected.values.ravel(), found.broadcast_like(expected).transpose(*expected.dims).values.ravel()
+    expected, measured = (members(ds[name]).sum("token") for name in ("predicted_thought", "measured_thought"))
+    x, y = expected.values.ravel(), measured.broadcast_like(expected).transpose(*expected.dims).values.ravel()
     pairs, count = np.unique(np.stack([x, y]), axis=1, return_counts=True)
     ax.scatter(*pairs, s=2 + np.sqrt(count) * 4, color=plotting.COLORS["measured"])
     ax.plot([1, x.max()], [1, x.max()], "--", color=plotting.COLORS["theory"])
@@ -127,7 +127,7 @@ THRESHOLD = STUDY.claim(
         r"$\tau$ a fiftieth": {"tau": 0.02},
         **DISCRETE,
     },
-    rivals={"nothing new after the first thought": still},
+    rivals=STILL,
     plot=plot_sets,
     caption="Mean number of vertices in the eighth thought with the printed threshold, and within reach (dashed), by number of "
     "vertices of the nearly complete digraphs.",
@@ -144,7 +144,7 @@ EXIT = STUDY.claim(
     source="derived, for the construction of arXiv:2505.12514, appendix B",
     judge=judge_exit,
     controls={r"threshold $\epsilon_2 = 1/2$": {"threshold": "half"}, **DISCRETE},
-    rivals={"nothing new after the first thought": still},
+    rivals=STILL,
     plot=plot_sets,
     caption="Mean number of vertices in the eighth thought, and within reach (dashed), by number of vertices; no edge leaves the "
     "root.",
@@ -169,7 +169,7 @@ CLAIMS = (
         ),
         judge=judge_thought,
         controls={"random vectors of 26 numbers": {"embedding": "random", "rows": 26.0}, **DISCRETE},
-        rivals={"nothing new after the first thought": still},
+        rivals=STILL,
         plot=plot_sizes,
         caption="Vertices in each of the 8 thoughts against those within reach, all graphs; larger dots for more of them.",
     ),
@@ -184,7 +184,7 @@ CLAIMS = (
         paper=jd.grid(Search, kind=["random", "tree"], nodes=24.0, embedding="frame", rows=list(ROWS)),
         judge=judge_narrow,
         controls={"orthonormal vectors of 53 numbers": {"embedding": "orthogonal"}, **DISCRETE},
-        rivals={"nothing new after the first thought": still},
+        rivals=STILL,
         found={f"graphs with the right sets, {int(rows)} numbers in a block": FOUND[rows == WHOLE] for rows in ROWS},
         plot=plot_narrow,
         caption="Share of graphs all of whose 8 thoughts hold the right sets, over the numbers in a block of a token's vector.",

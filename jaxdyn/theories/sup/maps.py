@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="sup-scales",
         title="Superposition: how large the attention's logits must be",
         claim="sup.superposition",
@@ -20,7 +20,7 @@ MAPS = (
         seeds=2,
         sets={"kind": ["dense", "random"]},
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="sup-width",
         title="Superposition: how many numbers a block needs",
         claim="sup.superposition",

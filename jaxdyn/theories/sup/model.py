@@ -41,12 +41,12 @@ class Layer(NamedTuple):
     out: Float[Array, "h f d"]
     inner: Float[Array, "d u"]
     outer: Float[Array, "u d"]
-    threshold: Float[Array, "*b"]  # one for all, or [b, 1, 1]: one a sequence
+    threshold: Float[Array, "*b"]  # one for all, or [b, 1, 1]: one per sequence
     rotary: Rotary | None = None
 
 
 class Params(NamedTuple):
-    """All weights; ``position`` holds one row a place."""
+    """All weights; ``position`` holds one row per place."""
 
     embed: Float[Array, "V d"]
     position: Float[Array, "T d"]
@@ -79,7 +79,7 @@ def forward(params: Params, x: Float[Array, "*b n d"]) -> tuple[list[Float[Array
 
 
 def empty(past: list[Cache], places: int) -> list[Cache]:
-    """Caches of r places for what follows the prompt, beside those of the prompt."""
+    """Caches of r places for what follows the prompt, in addition to those of the prompt."""
     blank = lambda old: jnp.zeros((*old.shape[:-3], places, *old.shape[-2:]), old.dtype)  # noqa: E731
     return jax.tree.map(blank, past)
 

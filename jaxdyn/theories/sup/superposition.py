@@ -1,4 +1,4 @@
-"""Claims on thoughts and answers: sets of breadth-first search, margins, and how many thoughts an answer takes."""
+"""What thoughts hold and answer: sets of breadth-first search, margins, and how many thoughts an answer takes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.sup.graph_search import Search, trial
-from jaxdyn.theories.sup.supports import held, still, wrong
+from jaxdyn.theories.sup.supports import STILL, members, wrong
 
 __all__ = ["CLAIMS", "judge_answer", "judge_steps", "judge_thought"]
 
@@ -43,20 +43,20 @@ def judge_steps(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def frontier(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a thought holds only what was reached last."""
+def frontier(ds: xr.Dataset) -> xr.DataArray:
+    """Thoughts that hold only what was reached last."""
     before = ds.predicted_thought.shift(thought=1, fill_value=0.0) > 0
     fresh = (ds.predicted_thought > 0) & ~before
-    return ds.assign(predicted_thought=fresh / np.sqrt(np.maximum(fresh.sum("token"), 1)))
+    return fresh / np.sqrt(np.maximum(fresh.sum("token"), 1))
 
 
 def plot_thought(ds: xr.Dataset, fig: Figure) -> None:
     """Sizes of sets by thought, and of those of discrete thoughts."""
     ax = fig.subplots()
     for name, label, color in (("measured_thought", "thoughts", "measured"), ("discrete_thought", "discrete thoughts", "control")):
-        size = held(ds[name]).sum("token").transpose(..., "thought")
+        size = members(ds[name]).sum("token").transpose(..., "thought")
         plotting.band(ax, ds.thought, size, label, color)
-    expected = held(ds.predicted_thought).sum("token").transpose(..., "thought")
+    expected = members(ds.predicted_thought).sum("token").transpose(..., "thought")
     plotting.band(ax, ds.thought, expected, "breadth-first search", "theory", linestyle="--")
     ax.set(xlabel="thought", ylabel="vertices in a thought")
     ax.legend()
@@ -111,7 +111,7 @@ CLAIMS = (
         "and $n$ vertices.",
         judge=judge_thought,
         controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
-        rivals={"nothing new after the first thought": still, "only the newest vertices": frontier},
+        rivals=STILL | {"only the newest vertices": jd.swap(predicted_thought=frontier)},
         plot=plot_thought,
         caption="Vertices in a thought: median and central 90% of all graphs; grey: one vertex of each thought is fed back.",
     ),
@@ -151,9 +151,9 @@ CLAIMS = (
         },
         rivals={
             "both candidates tie": jd.swap(predicted_margin=0.0),
-            r"$1/\sqrt{|V_C| + 1}$": lambda ds: ds.assign(predicted_margin=(ds.predicted_margin**-2 - 4) ** -0.5),
+            r"$1/\sqrt{|V_C| + 1}$": jd.swap(predicted_margin=lambda ds: (ds.predicted_margin**-2 - 4) ** -0.5),
         },
         plot=plot_answer,
-        caption="Margin of the right candidate over all other tokens after 8 thoughts, against the formula. A point a graph.",
+        caption="Margin of the right candidate over all other tokens after 8 thoughts, against the formula. One point per graph.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Claims on trained networks: which nodes their thoughts hold, and how often they answer right beside networks without thoughts.
+"""Trained networks: which nodes their thoughts hold, and how often they answer right compared with networks without thoughts.
 
 The runs are those of :mod:`jaxdyn.theories.coc.training`: the construction of this theory says what such networks may learn.
 """
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
-from jaxdyn.theories.coc.learned import LEARNED, SETUP, THREE_HOPS, able, kept
+from jaxdyn.theories.coc.learned import LEARNED, SETUP, THREE_HOPS, able, among_learners
 from jaxdyn.theories.coc.training import ORDERS, Training, trial
 
 __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier", "judge_walks"]
@@ -39,13 +39,13 @@ def judge_frontier(ds: xr.Dataset) -> list[jd.Check]:
         if i > 1 or o != ORDERS[1]
     }
     least = bonferroni_z(ds.sizes["seed"] * (len(nodes) + len(edges)), 0.998)
-    return [gate, *(jd.at_least(name, kept(t, flags), least) for name, t in (nodes | edges).items())]
+    return [gate, *(jd.at_least(name, among_learners(t, flags), least) for name, t in (nodes | edges).items())]
 
 
 def judge_apart(ds: xr.Dataset) -> list[jd.Check]:
-    """The last difference of disjoint groups, nearer nodes less unreachable ones, of every network that learned."""
+    """The last difference of disjoint groups, nearer nodes minus unreachable ones, of every network that learned."""
     gate, flags = able(ds)
-    last = kept(ds.measured_apart.sel(order=ORDERS[-1]), flags)
+    last = among_learners(ds.measured_apart.sel(order=ORDERS[-1]), flags)
     return [
         gate,
         *(jd.at_most(f"nearer less unreachable, thought {i}", last.sel(thought=i), PASSED) for i in ds.thought.values.tolist()),
@@ -55,24 +55,26 @@ def judge_apart(ds: xr.Dataset) -> list[jd.Check]:
 def judge_walks(ds: xr.Dataset) -> list[jd.Check]:
     """What thoughts hold of a node to which walks of one and of two edges lead, of every network that learned."""
     gate, flags = able(ds)
-    held, t = kept(ds.measured_walk, flags), kept(ds.measured_walk_t, flags)
+    product, t = among_learners(ds.measured_walk, flags), among_learners(ds.measured_walk_t, flags)
     with_it = {"kind": "with a shortcut"}
-    lower = held.sel(kind="as drawn", early=2) - held.sel(**with_it, early=2)
+    lower = product.sel(kind="as drawn", early=2) - product.sel(**with_it, early=2)
     least = bonferroni_z(ds.sizes["seed"], 0.998)
     return [
         gate,
-        jd.at_least("inner product with thought 1, less unreachable nodes", held.sel(**with_it, early=1), HELD),
+        jd.at_least("inner product with thought 1, less unreachable nodes", product.sel(**with_it, early=1), HELD),
         jd.at_least("t of inner product with thought 2, less nodes one step away", t.sel(**with_it, early=2), least),
         jd.mean_within("inner product with thought 2, as drawn less with the shortcut", lower, over="seed", low=LOWER, level=0.95),
     ]
 
 
 def judge_accuracy(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy of Coconut less that of chains of text and of plain answers, mean over starts from which Coconut learned."""
+    """Accuracy of Coconut minus that of chains of text and of plain answers, mean over starts from which Coconut learned."""
     jd.need(ds, recipe=("coconut", "cot"))
     full = ds.measured_accuracy.sel(recipe="coconut", drop=True)
     flags = full >= LEARNED
-    rest = {name: kept(full - ds.measured_accuracy.sel(recipe=name), flags) for name in ("cot", "no_cot") if name in ds.recipe}
+    rest = {
+        name: among_learners(full - ds.measured_accuracy.sel(recipe=name), flags) for name in ("cot", "no_cot") if name in ds.recipe
+    }
     return [
         jd.gate("Coconut's networks that learned the task", flags.sum("seed"), at_least=2),
         *(
@@ -82,55 +84,35 @@ def judge_accuracy(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def nothing(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: thoughts hold no nodes at all, and attention is even."""
-    return ds.assign(measured_gaps_t=ds.measured_gaps_t * 0, measured_looks_t=ds.measured_looks_t * 0)
-
-
-def one_node(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a thought is one discrete node, the optimal one, whose edge alone is looked at, and all others are alike."""
-    first = ds.order == ORDERS[0]
-    return ds.assign(measured_gaps_t=ds.measured_gaps_t.where(first, 0.0), measured_looks_t=ds.measured_looks_t.where(first, 0.0))
-
-
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: thoughts do not matter, all methods end alike."""
-    mean = ds.measured_accuracy.mean("recipe")
-    return ds.assign(measured_accuracy=mean.broadcast_like(ds.measured_accuracy).transpose(*ds.measured_accuracy.dims))
-
-
-def unread(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the shortcut is not read, and thoughts are those of the graph without it."""
-    same = ds.measured_walk.sel(kind="as drawn", drop=True).broadcast_like(ds.measured_walk)
-    return ds.assign(measured_walk=same.transpose(*ds.measured_walk.dims))
-
-
-def by_distance(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: breadth-first search, in which a node that was passed is passed, whatever walks lead to it."""
-    return ds.assign(measured_walk_t=ds.measured_walk_t * 0)
-
-
-def construction(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: as in the construction, a thought holds all nodes within i steps alike."""
-    last = ds.order == ORDERS[-1]
-    return ds.assign(measured_apart=abs(ds.measured_apart).where(last, 0.0))
-
-
-def flat(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: thoughts hold no nodes at all."""
-    return ds.assign(measured_apart=ds.measured_apart * 0)
+# Thoughts hold no nodes at all, and attention is even.
+NOTHING = jd.scaled(measured_gaps_t=0.0, measured_looks_t=0.0)
+# A thought is one discrete node, the optimal one, whose edge alone is looked at, and all others are alike.
+ONE_NODE = jd.swap(
+    measured_gaps_t=lambda ds: ds.measured_gaps_t.where(ds.order == ORDERS[0], 0.0),
+    measured_looks_t=lambda ds: ds.measured_looks_t.where(ds.order == ORDERS[0], 0.0),
+)
+# Thoughts do not matter, all methods end alike.
+ALIKE = jd.swap(measured_accuracy=lambda ds: ds.measured_accuracy.mean("recipe"))
+# The shortcut is not read, and thoughts are those of the graph without it.
+UNREAD = jd.swap(measured_walk=lambda ds: ds.measured_walk.sel(kind="as drawn", drop=True))
+# Breadth-first search, in which a node that was passed is passed, whatever walks lead to it.
+BY_DISTANCE = jd.scaled(measured_walk_t=0.0)
+# As in the construction, a thought holds all nodes within i steps alike.
+CONSTRUCTION = jd.swap(measured_apart=lambda ds: abs(ds.measured_apart).where(ds.order == ORDERS[-1], 0.0))
+# Thoughts hold no nodes at all.
+FLAT = jd.scaled(measured_apart=0.0)
 
 
 def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
-    """Differences of neighbouring groups of nodes and of edges, by thought: a point a run."""
+    """Differences of neighbouring groups of nodes and of edges, by thought: one point per run."""
     rows = ("gaps", "shuffled", r"$\langle t_i, u_v \rangle$"), ("looks", "looks_shuffled", "attention")
     axes = fig.subplots(2, ds.sizes["thought"], sharey="row", sharex=True, squeeze=False)
     for line, (own, other, label) in zip(axes, rows, strict=True):
         for ax, i in zip(line, ds.thought.values, strict=True):
-            for name, color, words in ((f"measured_{own}", "measured", "same example"), (other, "control", "other examples")):
+            for name, color, title in ((f"measured_{own}", "measured", "same example"), (other, "control", "other examples")):
                 values = ds[name].sel(thought=i).transpose(..., "order").values.reshape(-1, ds.sizes["order"])
                 at = np.broadcast_to(np.arange(ds.sizes["order"]), values.shape)
-                named = {"label": words} if ax is axes[0, 0] else {}
+                named = {"label": title} if ax is axes[0, 0] else {}
                 ax.plot(at.ravel(), values.ravel(), "o", color=plotting.COLORS[color], alpha=0.6, **named)
             ax.axhline(0, linestyle="--", color=plotting.COLORS["theory"])
             ax.set_xticks(range(ds.sizes["order"]), ORDERS, rotation=30, ha="right", rotation_mode="anchor")
@@ -141,7 +123,7 @@ def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_walks(ds: xr.Dataset, fig: Figure) -> None:
-    """The node of the shortcut in thoughts 1 and 2: a line a run."""
+    """The node of the shortcut in thoughts 1 and 2: one line per run."""
     axes = fig.subplots(1, 2, sharey=True)
     for ax, i in zip(axes, (1, 2), strict=True):
         values = ds.measured_walk.sel(early=i).transpose(..., "kind").values.reshape(-1, 2)
@@ -149,11 +131,11 @@ def plot_walks(ds: xr.Dataset, fig: Figure) -> None:
         ax.axhline(0, linestyle="--", color=plotting.COLORS["theory"])
         ax.set_xticks([0, 1], ds.kind.values.tolist())
         ax.set(title=f"thought {i}", xlim=(-0.4, 1.4))
-    axes[0].set(ylabel=r"$\langle t_i, u_v \rangle$ less unreachable nodes")
+    axes[0].set(ylabel=r"$\langle t_i, u_v \rangle$ minus unreachable nodes")
 
 
 def plot_accuracy(ds: xr.Dataset, fig: Figure) -> None:
-    """Accuracy by method: a point a run."""
+    """Accuracy by method: one point per run."""
     ax = fig.subplots()
     for at, name in enumerate(ds.recipe.values):
         values = ds.measured_accuracy.sel(recipe=name).values.ravel()
@@ -172,8 +154,8 @@ STUDY = jd.Study(
     evidence="network",
     source="arXiv:2505.12514, section 5; sizes and bounds ours",
     plot=plot_frontier,
-    caption="Mean inner product of thoughts with embeddings (above), and attention to edges, mean over heads (below): a group less "
-    "the next one, nested groups; grey: with thoughts, or attention, of other examples. A point is a run.",
+    caption="Mean inner product of thoughts with embeddings (above), and attention to edges, mean over heads (below): a group "
+    "minus the next one, nested groups; grey: with thoughts, or attention, of other examples. A point is a run.",
 )
 
 LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
@@ -195,7 +177,7 @@ CLAIMS = (
             "thoughts and attention of other examples": jd.swap(measured_gaps_t="shuffled_t", measured_looks_t="looks_shuffled_t"),
             "networks that are not trained": {"every": 0.0},
         },
-        rivals={"thoughts hold no nodes, attention is even": nothing, "a thought is one node": one_node},
+        rivals={"thoughts hold no nodes, attention is even": NOTHING, "a thought is one node": ONE_NODE},
         found={
             "t of optimal - frontier, thought 1": (1, 12),
             "t of frontier - reachable, thought 1": (40, 75),
@@ -217,7 +199,7 @@ CLAIMS = (
         "root than $i$ steps have smaller inner products with thought $i$ than nodes out of its reach, by 0.2 at least on average.",
         judge=judge_apart,
         controls={"groups exchanged": jd.rolled(measured_apart="order")},
-        rivals={"thoughts hold no nodes": flat, "all nodes within reach alike": construction},
+        rivals={"thoughts hold no nodes": FLAT, "all nodes within reach alike": CONSTRUCTION},
         bounds=LOOKED,
     ),
     STUDY.claim(
@@ -231,14 +213,14 @@ CLAIMS = (
         "without the edge (mean over networks, with its 95% interval: 0.42 and 0.21 in the two sets, the second undecided).",
         expected="measured",
         judge=judge_walks,
-        rivals={"the shortcut is not read": unread, "breadth-first search": by_distance},
+        rivals={"the shortcut is not read": UNREAD, "breadth-first search": BY_DISTANCE},
         found={
             "inner product with thought 1, less unreachable nodes": (1.5, 4.5),
             "t of inner product with thought 2, less nodes one step away": (0, 12),
             "inner product with thought 2, as drawn less with the shortcut": (0, 0.8),
         },
         plot=plot_walks,
-        caption="Inner product of thoughts 1 and 2 with a node two steps from the root, less the mean over unreachable nodes, in "
+        caption="Inner product of thoughts 1 and 2 with a node two steps from the root, minus the mean over unreachable nodes, in "
         "the graph as drawn and with an edge from the root to this node. A line is a run.",
     ),
     STUDY.claim(
@@ -252,7 +234,7 @@ CLAIMS = (
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),
-        rivals={"all methods end alike": alike},
+        rivals={"all methods end alike": ALIKE},
         found={"accuracy of Coconut less that of cot": (-0.1, 0.4)},
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "

@@ -43,8 +43,8 @@ def test_a_mean_that_its_interval_does_not_decide():
 
 def test_equal_methods_and_exchanged_ones_are_not_upheld():
     ds = made(coconut=0.95, no_curriculum=0.5)
-    assert verdict(curriculum.alike(ds))[1] is False
-    other = curriculum.exchanged(ds)
+    assert verdict(curriculum.ALIKE(ds))[1] is False
+    other = curriculum.EXCHANGED(ds)
     np.testing.assert_array_equal(other.measured_accuracy.sel(recipe="coconut"), ds.measured_accuracy.sel(recipe="no_curriculum"))
     assert verdict(other)[1] is False
 

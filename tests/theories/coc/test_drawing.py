@@ -1,4 +1,4 @@
-"""What `theories.coc.drawing` draws."""
+"""The figure of right answers along long trainings."""
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -13,7 +13,7 @@ def run(method, steps, shift):
     return {"method": method, "steps": steps, "accuracy": accuracy, "balanced": [x / 2 for x in accuracy]}
 
 
-def test_two_lines_a_run_one_label_a_method_and_the_best_rule_on_the_file():
+def test_two_lines_per_run_one_label_per_method_and_the_best_rule_on_the_file():
     ax = Figure().subplots()
     courses = [run("coconut", [0, 5, 10], 1.0), run("cot", [0, 5], 20.0), run("coconut", [0, 5, 10], 40.0), {"method": "no_cot"}]
     drawing.along(ax, courses, RULES)
@@ -24,5 +24,5 @@ def test_two_lines_a_run_one_label_a_method_and_the_best_rule_on_the_file():
         assert list(solid.get_ydata()) == one["accuracy"] and list(dotted.get_ydata()) == one["balanced"]
         assert solid.get_color() == dotted.get_color() and dotted.get_linestyle() == ":"
     assert lines[0].get_color() == lines[4].get_color() != lines[2].get_color()
-    told = [line.get_label() for line in lines if not line.get_label().startswith("_")]
-    assert told == ["coconut", "coconut, balanced problems", "cot", "cot, balanced problems"]
+    labels = [line.get_label() for line in lines if not line.get_label().startswith("_")]
+    assert labels == ["coconut", "coconut, balanced problems", "cot", "cot, balanced problems"]

@@ -43,12 +43,12 @@ def test_all_hold_where_thoughts_carry_the_answer():
 
 def test_each_rival_fails_its_claim():
     ds = made()
-    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.useless(ds))) is False
-    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.time_alone(ds))) is False
-    assert all_passed(latent_thoughts.judge_count(latent_thoughts.useless(ds))) is False
-    assert all_passed(latent_thoughts.judge_edit(latent_thoughts.unmoved(ds))) is False
-    assert all_passed(latent_thoughts.judge_entropy(latent_thoughts.level(ds))) is False
-    for rival in (latent_thoughts.useless, latent_thoughts.time_alone):
+    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.USELESS(ds))) is False
+    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.TIME_ALONE(ds))) is False
+    assert all_passed(latent_thoughts.judge_count(latent_thoughts.USELESS(ds))) is False
+    assert all_passed(latent_thoughts.judge_edit(latent_thoughts.UNEDITED(ds))) is False
+    assert all_passed(latent_thoughts.judge_entropy(latent_thoughts.FLAT(ds))) is False
+    for rival in (latent_thoughts.USELESS, latent_thoughts.TIME_ALONE):
         assert all_passed(latent_thoughts.judge_order(rival(ds))) is False
 
 
@@ -60,8 +60,8 @@ def test_one_network_without_a_fall_of_entropy_leaves_the_mean_open():
 
 def test_pauses_fed_for_thoughts_lose_nothing_when_thoughts_are_changed():
     ds = made()
-    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.paused(ds))) is False
-    np.testing.assert_array_equal(latent_thoughts.paused(ds).measured_ablated.sel(way="kept"), ds.measured_ablated.sel(way="pause"))
+    assert all_passed(latent_thoughts.judge_ablation(latent_thoughts.PAUSED(ds))) is False
+    np.testing.assert_array_equal(latent_thoughts.PAUSED(ds).measured_ablated.sel(way="kept"), ds.measured_ablated.sel(way="pause"))
 
 
 def test_one_way_that_costs_nothing_is_enough():
@@ -83,7 +83,7 @@ def test_a_fall_of_entropy_that_chains_of_text_have_as_well_is_not_the_work_of_t
     both = xr.concat([ds, flat], xr.IndexVariable("recipe", ["coconut", "cot"]))
     assert all_passed(latent_thoughts.judge_forced(both)) is True
     assert all_passed(latent_thoughts.judge_forced(xr.concat([ds, ds], both.recipe))) is False
-    assert all_passed(latent_thoughts.judge_forced(latent_thoughts.level(both))) is False
+    assert all_passed(latent_thoughts.judge_forced(latent_thoughts.FLAT(both))) is False
 
 
 def test_the_gate_asks_for_a_network_that_answers():

@@ -21,10 +21,10 @@ def test_one_network_is_not_enough():
     assert learned.able(made(0.79, 0.95))[0].passed is False
 
 
-def test_where_fewer_than_two_learned_all_are_kept():
+def test_where_fewer_than_two_learned_all_count():
     two, one = made(0.79, 0.8, 1.0), made(0.79, 0.5, 1.0)
-    assert learned.kept(two.seed, learned.learners(two)).notnull().values.tolist() == [False, True, True]
-    assert learned.kept(one.seed, learned.learners(one)).notnull().values.tolist() == [True, True, True]
+    assert learned.among_learners(two.seed, learned.learners(two)).notnull().values.tolist() == [False, True, True]
+    assert learned.among_learners(one.seed, learned.learners(one)).notnull().values.tolist() == [True, True, True]
 
 
 def test_figures_show_networks_that_learned_or_all():

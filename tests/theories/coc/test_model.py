@@ -1,4 +1,4 @@
-"""Tables of methods, and the objective of each beside a text that is read as a whole."""
+"""Tables of methods, and the objective of each against a text that is read as a whole."""
 
 import jax
 import jax.numpy as jnp

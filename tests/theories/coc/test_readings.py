@@ -15,9 +15,9 @@ SIZES = [reachability.Sizes(2, 2), reachability.Sizes(3, 2), reachability.Sizes(
 COUNT = 12
 
 
-def drawn(sizes, seed=0):
+def sampled(sizes, seed=0):
     keys = jax.random.split(jax.random.key(seed), COUNT)
-    return jax.device_get(jax.jit(lambda k: readings.held(jax.vmap(lambda one: reachability.draw(one, sizes))(k), sizes))(keys))
+    return jax.device_get(jax.jit(lambda k: readings.pose(jax.vmap(lambda one: reachability.draw(one, sizes))(k), sizes))(keys))
 
 
 def one(problem, g):
@@ -38,7 +38,7 @@ def ends(edges, root, steps):
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
-    of = drawn(sizes)
+    of = sampled(sizes)
     cut, nodes = jax.device_get(readings.shortcut(of))
     for g in range(COUNT):
         for problem, parted in ((one(of.problem, g), False), (one(cut, g), True)):
@@ -55,7 +55,7 @@ def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
 
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
-    of = drawn(sizes, 1)
+    of = sampled(sizes, 1)
     cut, nodes = jax.device_get(readings.shortcut(of))
     for g in range(COUNT):
         old, new = (set(map(tuple, p.edges[g].tolist())) for p in (of.problem, cut))
@@ -69,7 +69,7 @@ def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
 
 def test_groups_of_edges_by_hand():
     sizes = reachability.Sizes(3, 2)
-    of = drawn(sizes)
+    of = sampled(sizes)
     groups = np.asarray(jnp.stack(readings.edge_groups(of, 3)))
     values = np.random.default_rng(0).normal(size=(3, COUNT, sizes.edges))
     differences = np.asarray(readings.between(jnp.asarray(values, jnp.float32), tuple(jnp.asarray(x) for x in groups)))
@@ -92,7 +92,7 @@ def test_groups_of_edges_by_hand():
 def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edge():
     sizes = reachability.Sizes(2, 2)
     shape = Decoder(vocabulary=sizes.vocabulary, width=8, layers=2, heads=2, hidden=8, tied=True, scan=False, base=64.0, std=0.5)
-    params, of = init(shape, jax.random.key(3)), drawn(sizes)
+    params, of = init(shape, jax.random.key(3)), sampled(sizes)
     hidden = thoughts.think(shape, params, of.tokens, 2)
     x = jnp.concatenate([params["embed"][of.tokens], jnp.moveaxis(hidden[:2], 0, 1)], 1)
     out, maps = readings.passed(shape, params, x)
@@ -108,7 +108,7 @@ def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edg
 
 
 def test_open_children_is_the_entropy_among_the_nodes_at_a_distance():
-    of = drawn(reachability.Sizes(2, 2))
+    of = sampled(reachability.Sizes(2, 2))
     products = np.random.default_rng(1).normal(size=(2, COUNT, 10)).astype(np.float32)
     found = np.asarray(readings.open_children(products, of))
     for i in (1, 2):

@@ -137,9 +137,9 @@ def test_pointing_keeps_six_edges_and_asks_for_one_of_them():
     keys = jax.random.split(jax.random.key(2), len(packed.root))
     few = jax.vmap(released.point)(keys, packed)
     for before, edges, root, path in zip(packed.edges, few.edges, few.root, few.path, strict=True):
-        kept = {tuple(e) for e in np.asarray(edges).tolist() if e[0] >= 0}
-        assert len(kept) == released.FEW and kept <= {tuple(e) for e in np.asarray(before).tolist()}
-        assert (int(root), int(path[1])) in kept and int(path[0]) == int(root) and len(set(np.asarray(path[1:]).tolist())) == 1
+        few_edges = {tuple(e) for e in np.asarray(edges).tolist() if e[0] >= 0}
+        assert len(few_edges) == released.FEW and few_edges <= {tuple(e) for e in np.asarray(before).tolist()}
+        assert (int(root), int(path[1])) in few_edges and int(path[0]) == int(root) and len(set(np.asarray(path[1:]).tolist())) == 1
     again = jax.vmap(released.point)(jax.random.split(jax.random.key(3), len(keys)), packed)
     assert np.mean(np.any(np.asarray(few.edges) != np.asarray(again.edges), (1, 2))) > 0.9  # not always the same edges
 
@@ -197,7 +197,7 @@ def test_the_cut_takes_padding_only():
         assert np.all(dropped == eos) and np.all(short[:, 0] == eos)
 
 
-def test_each_size_is_drawn_as_often_as_it_occurs(monkeypatch):
+def test_each_size_is_sampled_as_often_as_it_occurs(monkeypatch):
     def counted(loss, tx, batch, parts):
         return lambda state, *data: state._replace(opt=state.opt.at[batch(state.step, *data)[1].tokens.shape[1]].add(1))
 
@@ -239,9 +239,9 @@ def test_the_rate_rises_and_falls():
     np.testing.assert_allclose(at, [0.2, 2, 2, 1, 0.2], rtol=1e-2)
 
 
-def test_wrong_settings_are_refused():
+def test_refused_trainings():
     with pytest.raises(UsageError, match="method is one of"):
-        Long(method="prayer")
+        Long(method="other")
     with pytest.raises(UsageError, match="batch is at least 1"):
         Long(batch=0)
     with pytest.raises(UsageError, match="width is a multiple of 32"):

@@ -1,4 +1,4 @@
-"""A short training by every method in one program; groups of nodes by hand; stages; wrong settings."""
+"""A short training by every method in one program; stages; rates; groups of nodes by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.errors import UsageError
 from jaxdyn.theories.coc import model, readings, training
 from jaxdyn.theories.coc.training import Training, trial
 
@@ -41,12 +40,12 @@ def test_the_rate_rises_and_falls():
 
 def test_gaps_by_hand():
     s = Training(graphs=3)
-    held = jax.device_get(jax.jit(lambda key: training.drawn(s, key, 3))(jax.random.key(0)))
+    posed = jax.device_get(jax.jit(lambda key: training.sample_problems(s, key, 3))(jax.random.key(0)))
     products = np.random.default_rng(0).normal(size=(2, 3, training.sizes(s).nodes)).astype(np.float32)
-    got = np.asarray(jax.jit(readings.gaps)(products, held))
+    got = np.asarray(jax.jit(readings.gaps)(products, posed))
     for i in (1, 2):
         for g in range(3):
-            away, best = held.away[g], held.problem.path[g, i]
+            away, best = posed.away[g], posed.problem.path[g, i]
             nodes = np.arange(away.size)
             front, near, far = away == i, away < i, away > i
             nested = [nodes == best, front, front | near, far]
@@ -54,10 +53,3 @@ def test_gaps_by_hand():
             for kind, groups in enumerate((nested, disjoint)):
                 means = [products[i - 1, g][group].mean() for group in groups]
                 np.testing.assert_allclose(got[kind, i - 1, :, g], -np.diff(means), rtol=1e-4, atol=1e-5)
-
-
-def test_wrong_settings_are_refused():
-    with pytest.raises(UsageError, match="breadth is at least 2"):
-        Training(breadth=1)
-    with pytest.raises(UsageError, match="first is from 0 to 1"):
-        Training(first=1.5)

@@ -24,9 +24,9 @@ def test_numbers_of_the_published_size(x64):
 
 
 def test_the_rotation_moves_positions_on(x64):
-    rates = construction._rates(SIZES, "float64")
-    at = np.asarray(construction._sinusoids(jnp.arange(1.0, 9.0), rates))
-    rotation = jax.jit(construction._rotation)
+    rates = construction.position_rates(SIZES, "float64")
+    at = np.asarray(construction.sinusoids(jnp.arange(1.0, 9.0), rates))
+    rotation = jax.jit(construction.rotation)
     for places in (1, 2, 5):
         np.testing.assert_allclose(at[:-places] @ np.asarray(rotation(rates, places)), at[places:], atol=1e-12)
 

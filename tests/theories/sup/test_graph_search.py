@@ -1,4 +1,4 @@
-"""Thoughts of the construction on a few graphs, against a queue, in both precisions; axes for tokens; wrong settings."""
+"""Thoughts of the construction on a few graphs, against a queue, in both precisions; settings that do not fit."""
 
 import jax
 import numpy as np
@@ -6,7 +6,6 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.data import digraphs
-from jaxdyn.errors import UsageError
 from jaxdyn.theories.sup.graph_search import Search, instance, think, trial
 
 SMALL = {"names": 14, "edges": 18, "thoughts": 4, "width": 8, "graphs": 6, "rows": 19.0}
@@ -40,8 +39,7 @@ def test_predicted_sets_by_a_queue(x64):
             assert set(np.flatnonzero(thoughts[0, c, g] > 0.1).tolist()) == {v for v, d in away.items() if d <= c + 1}
 
 
-def test_wrong_settings_are_refused():
-    with pytest.raises(UsageError, match="nodes is between 6 and names"):
-        Search(nodes=60.0)
-    with pytest.raises(UsageError, match="width is even"):
-        Search(width=5)
+@pytest.mark.parametrize(("fields", "reason"), [({"nodes": 60.0}, "nodes is at most names"), ({"width": 5}, "width is even")])
+def test_refused_settings(fields, reason):
+    with pytest.raises(jd.UsageError, match=reason):
+        Search(**fields)

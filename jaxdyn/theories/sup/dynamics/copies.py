@@ -19,11 +19,13 @@ from jaxdyn.theories.sup.construction import HEADS, SPECIAL, Sizes
 __all__ = ["outputs", "places"]
 
 
-def outputs(sizes: Sizes, tokens: Int[Array, " n"], held: Bool[Array, "c N"], dtype: str = "float64") -> Float[Array, "T three V"]:
-    """Weights of all tokens in the three blocks; ``held`` are the sets of thoughts 1 to C."""
+def outputs(
+    sizes: Sizes, tokens: Int[Array, " n"], members: Bool[Array, "c N"], dtype: str = "float64"
+) -> Float[Array, "T three V"]:
+    """Weights of all tokens in the three blocks; ``members`` are the sets of thoughts 1 to C."""
     m, n, answer = sizes.edges, sizes.prompt, sizes.places - 1
     edge, root = jnp.arange(3, 3 * m + 1, 3), 3 * m + 4  # places, from 0, of <e> and <R>
-    sets = jnp.pad(held, ((0, 0), (0, len(SPECIAL)))).astype(dtype)
+    sets = jnp.pad(members, ((0, 0), (0, len(SPECIAL)))).astype(dtype)
     counts = jnp.zeros((sizes.places, 3, sizes.tokens), dtype)
     counts = counts.at[jnp.arange(n), 0, tokens].set(1).at[n:answer, 0].set(sets)
     counts = counts.at[answer, 0, sizes.names + SPECIAL.index("A")].set(1).at[answer, 1].set(sets[-1])

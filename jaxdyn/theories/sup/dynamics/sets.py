@@ -40,12 +40,12 @@ def by_weights(
     dtype = threshold.dtype
     named = jnp.zeros(names, dtype).at[candidates].add(1).at[target].add(1)
 
-    def grow(held: Bool[Array, " N"], places: Int[Array, ""]) -> tuple[Bool[Array, " N"], Bool[Array, " N"]]:
-        leaving = held[source].astype(dtype)
+    def grow(members: Bool[Array, " N"], places: Int[Array, ""]) -> tuple[Bool[Array, " N"], Bool[Array, " N"]]:
+        leaving = members[source].astype(dtype)
         count = jnp.zeros(names, dtype).at[target].add(leaving)
         any_, total = jnp.sum(leaving) > 0, jnp.maximum(jnp.sum(leaving), 1)
         added = jnp.where(any_, count / total, named / places.astype(dtype)) / 3**0.5
-        more = held / jnp.sqrt(jnp.sum(held).astype(dtype)) + added >= threshold
+        more = members / jnp.sqrt(jnp.sum(members).astype(dtype)) + added >= threshold
         return more, more
 
     places = 3 * edges.shape[0] + 6 + jnp.arange(steps, dtype=jnp.int32)
@@ -54,12 +54,12 @@ def by_weights(
 
 def thoughts(sets: Bool[Array, "*c N"], tokens: int, dtype: str = "float64") -> Float[Array, "*c V"]:
     """Weights of all tokens in thoughts that hold these sets: equal ones, of size one together; none of other tokens."""
-    held = sets.astype(dtype)
-    equal = held / jnp.sqrt(jnp.maximum(jnp.sum(held, -1, keepdims=True), 1))
+    members = sets.astype(dtype)
+    equal = members / jnp.sqrt(jnp.maximum(jnp.sum(members, -1, keepdims=True), 1))
     return jnp.pad(equal, [(0, 0)] * (sets.ndim - 1) + [(0, tokens - sets.shape[-1])])
 
 
 def margins(sets: Bool[Array, "*c N"], target: Int[Array, ""], dtype: str = "float64") -> Float[Array, "*c"]:
-    """Logit of the target less the largest other one, after each number of thoughts: 0 as long as no set holds the target."""
+    """Logit of the target minus the largest other one, after each number of thoughts: 0 as long as no set holds the target."""
     size = jnp.sum(sets, -1).astype(dtype)
     return jnp.where(sets[..., target], 1 / jnp.sqrt(size + 5), 0)
