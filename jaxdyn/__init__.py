@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
-    from jaxdyn.engine.theory import Paper, StoredMap, Theory
+    from jaxdyn.engine.theory import AtlasMap, Paper, Theory
     from jaxdyn.engine.verdict_map import Map
     from jaxdyn.engine.verdict_map import map_claim as map
     from jaxdyn.engine.verify import verify, verify_many
@@ -73,13 +73,14 @@ _HOMES = {
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
-    "engine.theory": ("Paper", "StoredMap", "Theory"),
+    "engine.theory": ("AtlasMap", "Paper", "Theory"),
     "engine.verify": ("verify", "verify_many"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 _MODULES = "data experiment flow linalg metrics nn optim plotting report stats status testing text train".split()
 
 __all__ = [
+    "AtlasMap",
     "Check",
     "Claim",
     "Code",
@@ -89,7 +90,6 @@ __all__ = [
     "Map",
     "Observables",
     "Paper",
-    "StoredMap",
     "Study",
     "Swept",
     "Theory",

@@ -26,7 +26,7 @@ THEORY = jd.Theory(
 MAPS = """
 import jaxdyn as jd
 
-MAPS = (jd.StoredMap("freshly-rates", "Decay by rate", "freshly.decay", ("rate=.5:2", "lr=.01:.02"), "It holds everywhere.", 4, 1),)
+MAPS = (jd.AtlasMap("freshly-rates", "Decay by rate", "freshly.decay", ("rate=.5:2", "lr=.01:.02"), "It holds everywhere.", 4, 1),)
 """
 MARKED = "above\n<!-- table: generated -->\n<!-- end of table -->\nbelow\n"
 

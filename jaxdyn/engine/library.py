@@ -15,7 +15,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.theory import Paper, StoredMap, Theory
+from jaxdyn.engine.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
 __all__ = [
@@ -217,7 +217,7 @@ def recorded(prefix: str, kind: str) -> Path | None:
     return None if place is None else place / "recorded" / kind
 
 
-def maps(prefix: str | None = None) -> tuple[StoredMap, ...]:
+def maps(prefix: str | None = None) -> tuple[AtlasMap, ...]:
     """The maps of a theory, from the module ``maps`` in its folder, or those of all theories.
 
     Raises:
@@ -229,8 +229,8 @@ def maps(prefix: str | None = None) -> tuple[StoredMap, ...]:
     if source is None or place is None or not (place / "maps.py").is_file():
         return ()
     found = getattr(importlib.import_module(f"{source.module.__name__}.maps"), "MAPS", None)
-    if not isinstance(found, tuple) or not all(isinstance(one, StoredMap) for one in found):
-        raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.StoredMap objects into a tuple of that name")
+    if not isinstance(found, tuple) or not all(isinstance(one, AtlasMap) for one in found):
+        raise UsageError(f"{source.name}.maps has no MAPS tuple: put its jd.AtlasMap objects into a tuple of that name")
     if astray := [one.claim for one in found if one.theory != prefix]:
         raise UsageError(f"claim={astray[0]!r} is not allowed: maps in {source.name} are of claims that start with {prefix}.")
     return found

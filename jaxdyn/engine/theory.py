@@ -1,7 +1,7 @@
 """The title page of a theory: what it is about, which papers state it, and which topics its folder holds; and its maps.
 
 Every theory's package has ``THEORY = jd.Theory(...)`` in its ``__init__.py``, and may have a module ``maps`` with ``MAPS``, a tuple
-of ``jd.StoredMap``. This module imports neither JAX nor NumPy, so that title pages can be read without them.
+of ``jd.AtlasMap``. This module imports neither JAX nor NumPy, so that title pages can be read without them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["Paper", "StoredMap", "Theory"]
+__all__ = ["AtlasMap", "Paper", "Theory"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Theory:
 
 
 @dataclasses.dataclass(frozen=True)
-class StoredMap:
+class AtlasMap:
     """A map of the atlas: made once, by ``jaxdyn map``, and stored in the theory's folder as ``recorded/maps/NAME.json``.
 
     Args:

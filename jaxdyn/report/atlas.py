@@ -19,7 +19,7 @@ from jaxdyn.engine.border import has_law
 from jaxdyn.engine.payload import environment
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.engine.theory import StoredMap
+from jaxdyn.engine.theory import AtlasMap
 from jaxdyn.errors import UsageError
 from jaxdyn.report.formatting import duration
 from jaxdyn.report.gallery import standalone
@@ -38,7 +38,7 @@ seconds are given, they are the clock's, on two cores. This page and its figures
 PARTS = ("claim", "over", "cells", "edges", "border", "assumes", "runs", "programs", "seconds", "cpu_seconds")
 
 
-def command(stored: StoredMap) -> str:
+def command(stored: AtlasMap) -> str:
     """The command that makes the same map."""
     over = " ".join(f"--over {axis}" for axis in stored.over)
     sets = "".join(f" --set {field}={','.join(str(v) for v in values)}" for field, values in stored.sets.items())
@@ -46,7 +46,7 @@ def command(stored: StoredMap) -> str:
     return f"jaxdyn map {stored.claim} {over} --cells {stored.cells}{sets}{seeds}"
 
 
-def write_map(stored: StoredMap, result: Mapping[str, Any]) -> dict[str, Any]:
+def write_map(stored: AtlasMap, result: Mapping[str, Any]) -> dict[str, Any]:
     """Store a map and its figure in the theory's folder; returns what is stored.
 
     Args:
@@ -76,7 +76,7 @@ def write_map(stored: StoredMap, result: Mapping[str, Any]) -> dict[str, Any]:
     return content
 
 
-def read_map(stored: StoredMap) -> dict[str, Any] | None:
+def read_map(stored: AtlasMap) -> dict[str, Any] | None:
     """A map as it was stored: ``map`` (:meth:`jaxdyn.engine.verdict_map.Map.to_json` without checks), ``environment``, figure."""
     folder = library.recorded(stored.theory, "maps")
     try:
@@ -87,7 +87,7 @@ def read_map(stored: StoredMap) -> dict[str, Any] | None:
     return content
 
 
-def of_claim(claim_id: str) -> list[StoredMap]:
+def of_claim(claim_id: str) -> list[AtlasMap]:
     """The maps of a claim."""
     return [stored for stored in library.maps(claim_id.split(".")[0]) if stored.claim == claim_id]
 

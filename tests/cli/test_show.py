@@ -126,7 +126,7 @@ def test_show_of_a_study_at_paper_scale(jaxdyn, monkeypatch):
 
 def test_show_names_the_maps_of_a_claim(jaxdyn, monkeypatch):
     titles = {"a": "Rates", "b": "Sizes"}
-    stored = tuple(jd.StoredMap(name, title, "toy.decay", ("rate=1:2",), "It holds.") for name, title in titles.items())
+    stored = tuple(jd.AtlasMap(name, title, "toy.decay", ("rate=1:2",), "It holds.") for name, title in titles.items())
     monkeypatch.setattr(library, "maps", lambda prefix: stored)
     code, out, err = jaxdyn("show", "toy.decay", "--load", TOYS)
     assert code == 0 and "in the atlas: Rates (jaxdyn map toy.decay --over rate=1:2 --cells 243)\n  It holds." in out, err

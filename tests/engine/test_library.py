@@ -166,7 +166,7 @@ def test_a_topic_that_fails_is_one_sentence(own, text, said):
     [
         ("", "homemade.maps has no MAPS tuple"),
         ("MAPS = (3,)", "homemade.maps has no MAPS tuple"),
-        ("import jaxdyn as jd\nMAPS = (jd.StoredMap('n', 't', 'toy.law', ('rate=1:2',), 'f'),)", "claim='toy.law' is not allowed"),
+        ("import jaxdyn as jd\nMAPS = (jd.AtlasMap('n', 't', 'toy.law', ('rate=1:2',), 'f'),)", "claim='toy.law' is not allowed"),
     ],
 )
 def test_maps_are_those_of_the_theorys_claims(own, text, said):

@@ -27,7 +27,7 @@ def test_a_paper_has_the_address_of_its_abstract():
 
 
 def test_a_stored_map_cannot_be_changed():
-    toy = jd.StoredMap("toy", "A toy", "toy.law", ("rate=.1:10:log",), "It holds.")
+    toy = jd.AtlasMap("toy", "A toy", "toy.law", ("rate=.1:10:log",), "It holds.")
     assert (toy.theory, toy.cells, toy.seeds, dict(toy.sets)) == ("toy", 243, None, {})
     with pytest.raises(dataclasses.FrozenInstanceError):
         toy.cells = 9

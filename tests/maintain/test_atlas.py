@@ -12,7 +12,7 @@ from jaxdyn.report.atlas import read_map
 @pytest.mark.parametrize("workers", [1, pytest.param(None, marks=pytest.mark.slow)])
 def test_the_atlas_is_made_by_name_and_stored(tmp_path, monkeypatch, workers):
     """In this process, and with the workers that the atlas is made with, which take seconds to start."""
-    law = jd.StoredMap("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
+    law = jd.AtlasMap("law", "A law", "cal.uv_eos", ("u=1:3", "v=.1:.3"), "It holds.", 9, 1)
     monkeypatch.setattr(library, "maps", lambda prefix=None: (law,))
     monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path / prefix / kind)
     atlas.make_maps(tmp_path / "out", ["law"], workers)

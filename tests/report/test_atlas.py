@@ -27,9 +27,7 @@ FOUND = {
     "cpu_seconds": 20.0,
     "resumed": False,
 }
-TOY = jd.StoredMap(
-    "toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]}
-)
+TOY = jd.AtlasMap("toy", "A toy", "toy.law", ("rate=.1:10:log", "kind=a,b"), "It holds where rates are small.", 9, 2, {"size": [3]})
 
 
 def test_a_map_is_stored_without_its_checks(tmp_path, monkeypatch):

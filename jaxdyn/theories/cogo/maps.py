@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="cogo-decay",
         title="CoGO: Occam's razor by weight decay",
         claim="cogo.occam_wd",
@@ -20,7 +20,7 @@ MAPS = (
         ),
         cells=81,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="cogo-orders",
         title="CoGO: four or six nodes at every frequency",
         claim="cogo.train_orders",

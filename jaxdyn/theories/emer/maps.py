@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="emer-bounded",
         title="Superposition's emergence: bounded growth",
         claim="emer.bounded",

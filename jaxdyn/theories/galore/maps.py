@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="galore-bound",
         title="GaLore: the bound on the stable rank",
         claim="galore.stable_rank_bound",
@@ -18,7 +18,7 @@ MAPS = (
         ),
         cells=200,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="galore-varying",
         title="GaLore: coefficients that depend on the weights",
         claim="galore.fixed_proj_varying",
@@ -30,7 +30,7 @@ MAPS = (
         ),
         cells=200,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="galore-period",
         title="GaLore: how often the subspace is found again",
         claim="galore.switching",
@@ -45,7 +45,7 @@ MAPS = (
         cells=100,
         seeds=32,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="galore-noise",
         title="GaLore: noise against singular vectors",
         claim="galore.noise_counterexample",
@@ -59,7 +59,7 @@ MAPS = (
         cells=100,
         seeds=64,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="galore-rank",
         title="GaLore: rank against rows of noise",
         claim="galore.noise_rank",

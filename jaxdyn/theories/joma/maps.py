@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-softmax",
         title="JoMA: the softmax law compared with networks",
         claim="joma.softmax_invariant",
@@ -19,7 +19,7 @@ MAPS = (
         ),
         cells=100,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-steps",
         title="JoMA: the softmax law over the length of the runs",
         claim="joma.softmax_invariant",
@@ -34,7 +34,7 @@ MAPS = (
         ),
         cells=100,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-momentum",
         title="JoMA: the softmax law under momentum",
         claim="joma.softmax_invariant",
@@ -48,7 +48,7 @@ MAPS = (
         cells=80,
         sets={"optimizer": ["momentum"], "ratio": [1.0]},
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-stationary",
         title="JoMA: how long gradients are stationary",
         claim="joma.stationarity",
@@ -63,7 +63,7 @@ MAPS = (
         seeds=32,
         sets={"upper": ["tanh"], "lr": [0.02], "every": [1.0], "records": [600]},
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-activation",
         title="JoMA: how long gradients are stationary, by activation",
         claim="joma.stationarity",
@@ -78,7 +78,7 @@ MAPS = (
         seeds=32,
         sets={"depth": [2.0], "lr": [0.02], "every": [1.0], "records": [600]},
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-depth",
         title="JoMA: stationary gradients over depth and activation",
         claim="joma.stationarity",
@@ -95,7 +95,7 @@ MAPS = (
         seeds=48,
         sets={"gone": [0.001], "lr": [0.02], "every": [1.0], "records": [600]},
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-order",
         title="JoMA: the drift of the invariant in discrete steps",
         claim="joma.linear_invariant",
@@ -109,7 +109,7 @@ MAPS = (
         sets={"phi": ["tanh"], "loss": ["squared"], "depth": [2.0]},
         seeds=4,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-hblt",
         title="JoMA: saliency in hierarchical latents",
         claim="joma.hblt_cancellation",
@@ -122,7 +122,7 @@ MAPS = (
         ),
         cells=75,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="joma-hierarchy",
         title="JoMA: near tokens first, by depth and polarity of the tree",
         claim="joma.hier_order",

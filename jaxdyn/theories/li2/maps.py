@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="li2-stages",
         title="Li2: the stages of grokking",
         claim="li2.stages",
@@ -19,7 +19,7 @@ MAPS = (
         cells=45,
         seeds=2,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="li2-share",
         title="Li2: the share of pairs that networks need, by size of the group",
         claim="li2.stages",
@@ -33,7 +33,7 @@ MAPS = (
         cells=63,
         seeds=2,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="li2-decay",
         title="Li2: the stages over learning rate and weight decay",
         claim="li2.stages",
@@ -49,7 +49,7 @@ MAPS = (
         cells=64,
         seeds=2,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="li2-nodes",
         title="Li2: independent nodes, by width and learning rate",
         claim="li2.stage2_nodes",

@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="rev-loss",
         title="The reversal curse: the bound on the reverse loss",
         claim="rev.bil_lower",
@@ -21,7 +21,7 @@ MAPS = (
         ),
         cells=84,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="rev-pairs",
         title="The reversal curse: how many pairs",
         claim="rev.bil_lower",

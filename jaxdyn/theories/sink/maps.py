@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="sink-families",
         title="Attention sinks over families of attention",
         claim="sink.bb_emerge",

@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="sln-weights",
         title="Spectral Line Navigator: weights of the eigenvectors",
         claim="sln.rate99",

@@ -5,7 +5,7 @@ import jaxdyn as jd
 __all__ = ["MAPS"]
 
 MAPS = (
-    jd.StoredMap(
+    jd.AtlasMap(
         name="snap-commons",
         title="Scan & Snap, Theorem 2: common tokens lose",
         claim="snap.common_down_flow",
@@ -17,7 +17,7 @@ MAPS = (
         ),
         cells=96,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="snap-unequal",
         title="Scan & Snap, Theorem 2 where commons are unequal",
         claim="snap.unequal_flow",
@@ -30,7 +30,7 @@ MAPS = (
         ),
         cells=150,
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="snap-theorem3",
         title="Scan & Snap, Theorem 3: relative gains",
         claim="snap.theorem3",
@@ -41,7 +41,7 @@ MAPS = (
             "of 2.4 where 1 is assumed. The upper border is flat: a faster decoder does not help against overlap."
         ),
     ),
-    jd.StoredMap(
+    jd.AtlasMap(
         name="snap-theorem4",
         title="Scan & Snap, Theorem 4: the law of B",
         claim="snap.B_law_flow",
