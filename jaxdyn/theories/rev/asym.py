@@ -1,4 +1,4 @@
-"""Claims on where the asymmetry sits: in the decoder's entries, and not in the attention, which does not move."""
+"""Where the asymmetry is: in the decoder's entries, and not in the attention, which does not move."""
 
 from __future__ import annotations
 
@@ -44,21 +44,9 @@ def judge_skip(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no entry moves."""
-    return ds.assign(predicted_entry=0 * ds.predicted_entry)
-
-
-def in_attention(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the attention has the decoder's entries."""
-    decoder = ds.predicted_entry.isel(matrix=0, drop=True)
-    return ds.assign(predicted_entry=(0 * ds.predicted_entry + decoder).transpose(*ds.predicted_entry.dims))
-
-
-def in_both_directions(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the second entry is the first."""
-    first = ds.predicted_entry.isel(side=0, drop=True)
-    return ds.assign(predicted_entry=(0 * ds.predicted_entry + first).transpose(*ds.predicted_entry.dims))
+STILL = jd.swap(predicted_entry=0.0)
+IN_ATTENTION = jd.swap(predicted_entry=lambda ds: ds.predicted_entry.isel(matrix=0, drop=True))
+IN_BOTH_DIRECTIONS = jd.swap(predicted_entry=lambda ds: ds.predicted_entry.isel(side=0, drop=True))
 
 
 def make_plot(sides: tuple[str, str]) -> Callable[[xr.Dataset, Figure], None]:
@@ -105,9 +93,9 @@ CLAIMS = (
             "reversed sequences in training": {"leak": 1.0},
         },
         rivals={
-            "no entry moves": unmoved,
-            "the attention has the decoder's entries": in_attention,
-            "both directions move alike": in_both_directions,
+            "no entry moves": STILL,
+            "the attention has the decoder's entries": IN_ATTENTION,
+            "both directions move alike": IN_BOTH_DIRECTIONS,
         },
         plot=make_plot(("trained", "reversed")),
         source=f"{SOURCE}, abstract and Fig. 3; entries derived",
@@ -119,7 +107,7 @@ CLAIMS = (
         judge=judge_skip,
         quick=jd.grid(OneLayer, task="cot", train_indices=24),
         controls={"indirect sequences of test indices in training": {"leak": 1.0}},
-        rivals={"no entry moves": unmoved, "C as likely as B after A": in_both_directions},
+        rivals={"no entry moves": STILL, "C as likely as B after A": IN_BOTH_DIRECTIONS},
         plot=make_plot(("(A, B)", "(A, C)")),
         source=f"{SOURCE}, section 4.2; entries derived",
     ),

@@ -1,4 +1,4 @@
-r"""How the bound of Theorems 3 and 4 is judged and drawn: from :math:`t = 10\,N\ln M/\eta` on, in every sequence."""
+r"""The bound of Theorems 3 and 4: its judge, rivals and figure, from :math:`t = 10\,N\ln M/\eta` on, in every sequence."""
 
 from __future__ import annotations
 
@@ -54,23 +54,18 @@ def judge_bound(ds: xr.Dataset, least: float = LEAST) -> list[jd.Check]:
     ]
 
 
-def unlearned(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no row moves, and all tokens stay equally likely."""
-    start = 1 - 1 / ds["size"] + 0 * ds.predicted_missing
-    return ds.assign(predicted_missing=start, predicted_exponent=np.log((ds["size"] - 1) / (2 * start)) / np.log(ds.s))
-
-
-def unsaturated(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: logits go on growing at their first rate, so that 1 - p falls exponentially."""
-    return ds.assign(predicted_missing=(ds["size"] - 1) / (ds["size"] - 1 + np.exp(ds.s / ds["size"])) + 0 * ds.predicted_missing)
-
-
-def exponent_one(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the bound with c = 1, the end of the theorem's range 0 < c < 1."""
-    return ds.assign(predicted_bound=1 - (1 - ds.predicted_bound) * ds.s ** (EXPONENT - 1))
-
-
-RIVALS = {"nothing is learned": unlearned, "logits that never saturate": unsaturated, "the bound with c = 1": exponent_one}
+RIVALS = {
+    "nothing is learned": jd.swap(
+        predicted_missing=lambda ds: 1 - 1 / ds["size"],
+        predicted_exponent=lambda ds: np.log((ds["size"] - 1) / (2 * (1 - 1 / ds["size"]))) / np.log(ds.s),
+    ),
+    # logits go on growing at their first rate, so that 1 - p falls exponentially
+    "logits that never saturate": jd.swap(
+        predicted_missing=lambda ds: (ds["size"] - 1) / (ds["size"] - 1 + np.exp(ds.s / ds["size"]))
+    ),
+    # the end of the theorem's range 0 < c < 1
+    "the bound with c = 1": jd.swap(predicted_bound=lambda ds: 1 - (1 - ds.predicted_bound) * ds.s ** (EXPONENT - 1)),
+}
 
 
 def plot_bound(ds: xr.Dataset, fig: Figure) -> None:

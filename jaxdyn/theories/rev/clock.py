@@ -1,4 +1,4 @@
-r"""Claims on the clock of a row: exact given its visits, and as a mean over the randomness of batch-1 SGD.
+r"""The clock of a row: exact given its visits, and as a mean over the randomness of batch-1 SGD.
 
 The mean is not that of gradient flow in the transition, :math:`\eta t \approx N \ln M`, where the variance of the visits counts.
 """
@@ -22,18 +22,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Rows given their visits to rounding; means over seeds against their laws at every reading time, for all together."""
     target = (ds.measured_mean - ds.predicted_mean).sel(token="target")
     wrong = [xr.where(mean.token == "target", 1 - mean, mean) for mean in (ds.measured_mean, ds.predicted_mean)]
-    words = "mean probability not to hit the target, and of a wrong token, / law"
+    name = "mean probability not to hit the target, and of a wrong token, / law"
     return [
         jd.mean_within("mean probability of a target less its law", target, over="seed", low=-TARGET, high=TARGET),
-        jd.mean_within(words, wrong[0] / wrong[1], over="seed", low=1 - WRONG, high=1 + WRONG),
+        jd.mean_within(name, wrong[0] / wrong[1], over="seed", low=1 - WRONG, high=1 + WRONG),
         jd.at_most("row given its visits, relative error", jd.relative_error(ds, "row"), 1e-12),
     ]
 
 
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: no row moves."""
-    guess = 1 / ds["size"]
-    return ds.assign(predicted_mean=0 * ds.predicted_mean + guess, predicted_row=0 * ds.predicted_row + guess)
+STILL = jd.swap(predicted_mean=lambda ds: 1 / ds["size"], predicted_row=lambda ds: 1 / ds["size"])
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -74,7 +71,7 @@ clock = study.claim(
     r"$k \sim \mathrm{Binom}(t, 1/N)$, within .012 for a target and within 5% of itself for one wrong token and for all "
     r"others than the target, and not gradient flow's value.",
     controls={"relation among the keys": {"context": "both"}},
-    rivals={"no row moves": unmoved, "gradient flow": jd.swap(predicted_mean="flow_mean")},
+    rivals={"no row moves": STILL, "gradient flow": jd.swap(predicted_mean="flow_mean")},
 )
 
 CLAIMS = (clock,)

@@ -20,7 +20,7 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["TASKS", "Facts", "draw", "indirect", "needed", "of_test", "owners", "shares", "single"]
+__all__ = ["TASKS", "Facts", "indirect", "needed", "of_test", "owners", "sample", "shares", "single"]
 
 TASKS = ("reversal", "cot")
 
@@ -44,7 +44,7 @@ def needed(task: str, train_indices: int, test_indices: int) -> int:
     return (2 if task == "reversal" else 3) * (train_indices + test_indices) + 2
 
 
-def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test_indices: int) -> Facts:
+def sample(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test_indices: int) -> Facts:
     """The sequences of one run.
 
     Order of training: reversal ``P x (A -> B), P x (B <- A), T x (one of the two)``; chain of thought ``P x (A -> B),
@@ -55,6 +55,7 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test
     """
     p, t = train_indices, test_indices
     k_place, k_side = jax.random.split(key)
+    # random places for relations and entities
     tokens = jax.random.permutation(k_place, vocabulary)[: needed(task, p, t)].astype(jnp.int32)
     first, second = tokens[0], tokens[1]
     entity = tokens[2:].reshape(-1, p + t)
@@ -62,6 +63,7 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test
     def sequence(x: Int[Array, " n"], relation: Int[Array, ""], y: Int[Array, " n"]) -> Int[Array, "n 3"]:
         return jnp.stack([x, jnp.full_like(x, relation), y], -1)
 
+    # training and test sequences
     a, b = entity[0], entity[1]
     if task == "reversal":
         forward, backward = sequence(a, first, b), sequence(b, second, a)
@@ -73,7 +75,7 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, train_indices: int, test
 
 
 def single(task: str, train_indices: int, test_indices: int) -> Int[np.ndarray, " n"]:
-    """Training sequences whose first token begins no other one: all, but for the two that begin with A of a training triple."""
+    """Training sequences whose first token begins no other one: all except the two that begin with A of a training triple."""
     p, t = train_indices, test_indices
     return np.arange(2 * p + t) if task == "reversal" else np.concatenate([np.arange(p, 2 * p), np.arange(3 * p, 3 * p + 2 * t)])
 
@@ -99,7 +101,7 @@ def owners(task: str, train_indices: int, test_indices: int) -> Int[np.ndarray, 
 
 
 def shares(facts: Facts, leak: Float[Array, ""], weights: Float[Array, " N"]) -> tuple:
-    """All sequences, test ones last, and their shares in the draws.
+    """All sequences, test ones last, and their shares among sampled ones.
 
     Args:
         facts: the sequences.

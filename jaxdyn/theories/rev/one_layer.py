@@ -1,7 +1,7 @@
-r"""Runs of the one-layer transformer: batch-1 SGD on short sequences, beside the clocks of single rows.
+r"""Training of the one-layer transformer: batch-1 SGD on short sequences, compared with the clocks of single rows.
 
-A run draws its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At fifteen
-times, most of them late, it reads the probabilities of all targets off the network. The theory is given the number of visits of
+A run samples its sequences, starts at Y = Z = 0, and makes ``steps`` steps of SGD on one random training sequence each. At fifteen
+times, most of them late, the probabilities of all targets are read from the network. The theory is given the number of visits of
 each row (for single runs) or nothing at all (for means over runs). Letters as in ``data.py`` and ``dynamics/one_layer.py``.
 """
 
@@ -31,34 +31,27 @@ class OneLayer:
     """One task, one network; ``leak``, ``context`` and ``decoder`` are breaches of the theorems' assumptions."""
 
     context: jd.Code = jd.code("entity", "both")  # keys of the attention: x1, or x1 and the query x2
-    eta: jd.Swept = 0.5
-    eta_z: jd.Swept = 0.05
-    shown: jd.Swept = 1.0  # share of the training indices that are shown at all: how N is swept
-    leak: jd.Swept = 0.0  # weight of a test sequence in the draws, beside a training sequence's 1
-    indirect: jd.Swept = 1.0  # weight of an indirect training sequence
+    eta: jd.Swept = jd.field(0.5, above=0)
+    eta_z: jd.Swept = jd.field(0.05, at_least=0)
+    shown: jd.Swept = jd.field(1.0, above=0, at_most=1)  # share of the training indices that are shown at all: how N is swept
+    leak: jd.Swept = jd.field(0.0, at_least=0)  # weight of a test sequence in sampling; a training sequence has 1
+    indirect: jd.Swept = jd.field(1.0, at_least=0)  # weight of an indirect training sequence
     decoder: Literal["free", "symmetric"] = "free"  # Y, or Y + Y^T
     task: Literal["reversal", "cot"] = "reversal"
     vocabulary: int = 200
-    train_indices: int = 40
-    test_indices: int = 6
-    steps: int = 12_000
+    train_indices: int = jd.field(40, at_least=1)
+    test_indices: int = jd.field(6, at_least=1)
+    steps: int = jd.field(12_000, at_least=500)  # a run is first read after 0.2% of them
 
     def __post_init__(self) -> None:
-        """Refuse sizes that the vocabulary cannot hold, and negative rates and weights."""
-        for name in ("train_indices", "test_indices"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        """Refuse sizes that the vocabulary cannot hold, and a share that shows nothing."""
         used = data.needed(self.task, self.train_indices, self.test_indices)
         jd.require(self, self.vocabulary > used, f"{used} tokens are used, and at least one is not", "vocabulary")
-        jd.require(self, self.steps >= 500, "steps is at least 500: a run is first read after 0.2% of them", "steps")
-        jd.require(self, self.eta > 0, "eta is positive", "eta")
-        shown = 1 <= self.shown * self.train_indices <= self.train_indices
-        jd.require(self, shown, "shown is at most 1, and shows at least one index", "shown")
-        for name in ("eta_z", "leak", "indirect"):
-            jd.require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
+        jd.require(self, self.shown * self.train_indices >= 1, "shown shows at least one index", "shown", "train_indices")
 
 
 class Run(NamedTuple):
-    """A network in training, and how often each sequence was drawn."""
+    """A network in training, and how often each sequence was sampled."""
 
     params: model.Params
     visits: Int[Array, " S"]
@@ -70,7 +63,7 @@ def record_steps(steps: int) -> tuple[int, ...]:
     return tuple(max(1, round(f * steps)) for f in FRACTIONS)
 
 
-def drawn(s: OneLayer) -> Bool[Array, " S"]:
+def shown_mask(s: OneLayer) -> Bool[Array, " S"]:
     """Which of the training sequences are shown; all of test indices are."""
     owner = data.owners(s.task, s.train_indices, s.test_indices)
     return jnp.asarray(owner) < s.shown * s.train_indices - 1e-3
@@ -79,7 +72,7 @@ def drawn(s: OneLayer) -> Bool[Array, " S"]:
 def train_sgd(s: OneLayer, key: PRNGKeyArray, facts: data.Facts, observe: Callable[[Run], Any]) -> tuple[Run, Any]:
     """Train; the last state, and the observations at all reading times."""
     is_indirect = data.indirect(s.task, s.train_indices, s.test_indices)
-    sequences, shares = data.shares(facts, s.leak, jnp.where(is_indirect, s.indirect, 1.0) * drawn(s))
+    sequences, shares = data.shares(facts, s.leak, jnp.where(is_indirect, s.indirect, 1.0) * shown_mask(s))
     edges, present = jnp.cumsum(shares)[:-1], _present(s)
 
     def step(_: Any, run: Run) -> Run:
@@ -173,7 +166,7 @@ class Laws(NamedTuple):
 def laws(s: OneLayer) -> Laws:
     """The theory from sizes and rates alone; the clock's table is long enough for the fewest rows that can be shown."""
     t, size = jnp.asarray(record_steps(s.steps), jnp.float64), jnp.asarray(float(s.vocabulary), jnp.float64)
-    n = jnp.sum(drawn(s)).astype(jnp.float64)
+    n = jnp.sum(shown_mask(s)).astype(jnp.float64)
     often = s.steps / (len(data.owners(s.task, 1, s.test_indices)))
     u = clock.visits(math.ceil(often + 12 * often**0.5 + 30), s.eta, size)
     time = theory.time(s.eta, t, size, n)
@@ -218,12 +211,14 @@ def predict_entries(
 
 
 def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
-    """Train and read the network, beside the theory's clocks, means, bounds and entries."""
+    """Train and read the network, next to the theory's clocks, means, bounds and entries."""
     k_facts, k_order = jax.random.split(key)
-    facts = data.draw(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
+    facts = data.sample(k_facts, s.task, s.vocabulary, s.train_indices, s.test_indices)
+    # the network along training
     last, readings = train_sgd(s, k_order, facts, lambda run: read_network(s, facts, run))
     sizes, law = (s.task, s.train_indices, s.test_indices), laws(s)
-    keep, shown = data.single(*sizes), drawn(s)
+    # rows of one target, and their mean
+    keep, shown = data.single(*sizes), shown_mask(s)
     single = jnp.stack([readings["train"][:, keep], readings["other"][:, keep]])
     mean = jnp.sum(single * shown[keep], -1) / jnp.sum(shown[keep])
     measured = {
@@ -235,6 +230,7 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
         "test": jd.named(readings["test"], "record test"),
         "entry": jd.named(read_entries(s, facts, last.params), "matrix test side"),
     }
+    # times, and what controls and rivals need
     t = jnp.asarray(record_steps(s.steps), jnp.float64)
     recorded = {
         "t": jd.named(t, "record"),
@@ -247,6 +243,7 @@ def trial(s: OneLayer, key: PRNGKeyArray) -> jd.Observables:
         "size": law.size,
     }
     coords: dict[str, Any] = {"matrix": ("Y", "Z"), "token": ("target", "other")}
+    # what only chains have
     if s.task == "cot":
         p, coords["target"] = s.train_indices, ("direct", "indirect")
         measured["chain"] = jd.named(readings["chain"], "record test")

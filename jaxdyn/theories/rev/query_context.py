@@ -1,4 +1,4 @@
-"""Claims on what the theorems leave out: training indices asked twice, and a query that is among its own keys."""
+"""What the theorems leave out: training indices asked twice, and a query that is among its own keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxdyn.theories.rev.one_layer import OneLayer, trial
 __all__ = ["CLAIMS", "judge_query", "judge_shares"]
 
 SOURCE = "arXiv:2405.04669"
-SHARE = 0.04  # by how much the mean share of a target may differ from how often it is drawn
+SHARE = 0.04  # by how much the mean share of a target may differ from how often it is sampled
 
 
 def last_three(ds: xr.Dataset) -> xr.Dataset:
@@ -44,15 +44,9 @@ def judge_query(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unlearned(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves, and all tokens stay equally likely."""
-    return ds.assign({name: 0 * ds[name] + 1 / ds["size"] for name in ("train", "measured_test")})
-
-
-def learned_too(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: test sequences are learned as well as training ones are on average."""
-    mean = ds.train.mean("fact").broadcast_like(ds.measured_test).transpose(*ds.measured_test.dims)
-    return ds.assign(measured_test=mean)
+# All tokens stay equally likely; training sequences that are not shown stay without a value.
+UNLEARNED = jd.swap(train=lambda ds: 0 * ds.train + 1 / ds["size"], measured_test=lambda ds: 1 / ds["size"])
+LEARNED_TOO = jd.swap(measured_test=lambda ds: ds.train.mean("fact"))  # as well as training sequences on average
 
 
 def plot_shares(ds: xr.Dataset, fig: Figure) -> None:
@@ -127,7 +121,7 @@ CLAIMS = (
             "x1 the only key": {"context": "entity"},
             "indirect sequences of test indices in training": {"leak": 1.0},
         },
-        rivals={"nothing is learned": unlearned, "test sequences are learned, too": learned_too},
+        rivals={"nothing is learned": UNLEARNED, "test sequences are learned, too": LEARNED_TOO},
         plot=plot_query,
         caption=QUERY_CAPTION,
     ),
@@ -142,7 +136,7 @@ CLAIMS = (
         paper=study.paper.replace(task="reversal", context="both"),
         judge=judge_query,
         controls={"x1 the only key": {"context": "entity"}, "reversed sequences in training": {"leak": 1.0}},
-        rivals={"nothing is learned": unlearned, "reversed directions are learned, too": learned_too},
+        rivals={"nothing is learned": UNLEARNED, "reversed directions are learned, too": LEARNED_TOO},
         plot=plot_query,
         caption=QUERY_CAPTION,
     ),

@@ -1,4 +1,4 @@
-"""Claims on Theorem 4: direct facts are learned, their composition is not, and a chain of thought finds it."""
+"""Theorem 4: direct facts are learned, their composition is not, and a chain of thought finds it."""
 
 from __future__ import annotations
 
@@ -50,20 +50,10 @@ def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def guessed(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing is learned, and every answer is a guess; a chain is two."""
-    guess = 1 / ds["size"]
-    return ds.assign(predicted_test=0 * ds.predicted_test + guess, predicted_chain=0 * ds.predicted_chain + guess**2)
-
-
-def one_step_enough(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: what two steps find, one step finds as well."""
-    return ds.assign(predicted_test=ds.predicted_chain)
-
-
-def one_clock(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a chain is as certain as one of its steps."""
-    return ds.assign(predicted_chain=ds.predicted_chain**0.5)
+# Nothing is learned, and every answer is a guess; a chain is two.
+GUESSED = jd.swap(predicted_test=lambda ds: 1 / ds["size"], predicted_chain=lambda ds: (1 / ds["size"]) ** 2)
+ONE_STEP_ENOUGH = jd.swap(predicted_test="predicted_chain")
+ONE_CLOCK = jd.swap(predicted_chain=lambda ds: ds.predicted_chain**0.5)  # a chain is as certain as one of its steps
 
 
 def plot_indirect(ds: xr.Dataset, fig: Figure) -> None:
@@ -132,7 +122,7 @@ indirect = study.claim(
     bounds="derived",
     judge=judge_indirect,
     controls=LEAK | {"transitive closure Y + Y Y": jd.swap(measured_test="closed")},
-    rivals={"nothing is learned: 1/M": guessed, "one step finds what two find": one_step_enough},
+    rivals={"nothing is learned: 1/M": GUESSED, "one step finds what two find": ONE_STEP_ENOUGH},
     plot=plot_indirect,
     caption="Left: probability of C after A along training, in one step and by a chain of two; median and central 90% of the test "
     "indices of all runs of the first setting; dashed: 1/M. Right: the same in one step against the clock of its row, per test "
@@ -147,7 +137,7 @@ chain = study.claim(
     source=f"{SOURCE}, section 4.2",
     judge=judge_chain,
     controls=LEAK | {"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
-    rivals={"nothing is learned: two guesses": guessed, "as certain as one step": one_clock},
+    rivals={"nothing is learned: two guesses": GUESSED, "as certain as one step": ONE_CLOCK},
     plot=plot_chain,
     caption=r"Probability of C after A against $\eta t/(N\ln M)$, by a chain of two steps for each step size, with shuffled "
     "intermediate tokens, and without a chain: median and central 90% of the test indices of all runs of the first M and N.",

@@ -30,7 +30,7 @@ def swept_once(own_cache):
 
 @pytest.fixture(scope="session")
 def cot_runs(swept_once):
-    """Chains of thought; all that the judges of pairs read is there, too."""
+    """Chains of thought; the judges of pairs can use the same runs."""
     grid = jd.grid(one_layer.OneLayer, task="cot", context=["entity", "both"], leak=[0.0, 1.0], eta=[0.5, 0.9], **SIZES)
     return swept_once("cot", one_layer.trial, grid, 12)
 
@@ -46,5 +46,5 @@ def trained():
     with jax.enable_x64(True):
         s = inside(transformer.Deep(**TINY, task="cot"))
         k_facts, k_train = jax.random.split(jax.random.key(0))
-        facts = jax.jit(sentences.draw, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
+        facts = jax.jit(sentences.sample, static_argnums=(1, 2, 3))(k_facts, s.task, s.vocabulary, s.word)
         return s, facts, jax.jit(transformer.train)(s, facts, k_train)

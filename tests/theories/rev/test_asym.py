@@ -1,4 +1,4 @@
-"""Judges of the asymmetry."""
+"""Judges of the asymmetry, and the rivals that they reject."""
 
 import numpy as np
 
@@ -17,5 +17,5 @@ def test_asymmetry_judges(cot_runs):
 
 def test_rivals_of_the_asymmetry_are_rejected(cot_runs):
     ds = plain(cot_runs)
-    for rival in (asym.unmoved, asym.in_attention, asym.in_both_directions):
+    for rival in (asym.STILL, asym.IN_ATTENTION, asym.IN_BOTH_DIRECTIONS):
         assert not passed(asym.judge, rival(ds))

@@ -25,7 +25,7 @@ def test_clock_judge(runs, name, factor):
 
 
 def test_clock_judge_rejects_other_models_and_the_flow(runs, cot_runs):
-    assert rejected(clock.judge, clock.unmoved(runs))
+    assert rejected(clock.judge, clock.STILL(runs))
     assert [c.passed for c in clock.judge(runs.assign(predicted_mean=runs.flow_mean))][0] is False
     assert rejected(clock.judge, plain(cot_runs, context="both"))
     assert not rejected(clock.judge, plain(cot_runs)), "few runs refute nothing"

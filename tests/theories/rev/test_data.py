@@ -11,14 +11,14 @@ from jaxdyn.theories.rev import data
 P, T, M = 5, 4, 40
 
 
-def drawn(task, seed):
-    facts = data.draw(jax.random.key(seed), task, M, P, T)
+def sampled(task, seed):
+    facts = data.sample(jax.random.key(seed), task, M, P, T)
     return tuple(map(tuple, np.asarray(facts.train))), tuple(map(tuple, np.asarray(facts.test))), int(facts.arrow)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_reversal_trains_both_directions_or_exactly_one(seed):
-    train, test, arrow = drawn("reversal", seed)
+    train, test, arrow = sampled("reversal", seed)
     assert len(set(train)) == len(train) == 2 * P + T and len(test) == T
     relations = {r for _, r, _ in train + test}
     assert len(relations) == 2 and arrow in relations
@@ -33,13 +33,13 @@ def test_reversal_trains_both_directions_or_exactly_one(seed):
 
 
 def test_the_direction_that_is_seen_is_a_fair_coin():
-    forward = [f[1] == arrow for seed in range(40) for train, _, arrow in [drawn("reversal", seed)] for f in train[-T:]]
+    forward = [f[1] == arrow for seed in range(40) for train, _, arrow in [sampled("reversal", seed)] for f in train[-T:]]
     assert 0.35 < np.mean(forward) < 0.65  # 160 draws: 4 standard errors
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_chains_train_two_steps_and_hold_out_the_indirect_one(seed):
-    train, test, arrow = drawn("cot", seed)
+    train, test, arrow = sampled("cot", seed)
     assert len(set(train)) == len(train) == 3 * P + 2 * T and len(test) == T
     direct = {x: y for x, r, y in train if r == arrow}
     for a, r, c in test:
@@ -50,7 +50,7 @@ def test_chains_train_two_steps_and_hold_out_the_indirect_one(seed):
 
 @pytest.mark.parametrize("task", data.TASKS)
 def test_index_tables(task):
-    train, test, arrow = drawn(task, 0)
+    train, test, arrow = sampled(task, 0)
     begins = [f[0] for f in train]
     single = data.single(task, P, T)
     assert sorted(single) == [i for i, x in enumerate(begins) if begins.count(x) == 1]
@@ -62,10 +62,10 @@ def test_index_tables(task):
     np.testing.assert_array_equal(data.indirect(task, P, T), expected)
 
 
-def test_shares_of_the_draws(x64):
-    facts = data.draw(jax.random.key(0), "cot", M, P, T)
-    held, owner = data.indirect("cot", P, T), data.owners("cot", P, T)
-    weights = jnp.where(held, 0.5, 1.0) * (owner != 1)
+def test_shares_among_sampled_sequences(x64):
+    facts = data.sample(jax.random.key(0), "cot", M, P, T)
+    of_chain, owner = data.indirect("cot", P, T), data.owners("cot", P, T)
+    weights = jnp.where(of_chain, 0.5, 1.0) * (owner != 1)
     sequences, shares = data.shares(facts, jnp.float64(0.0), weights)
     assert len(sequences) == 3 * P + 3 * T
     np.testing.assert_allclose(shares.sum(), 1)
@@ -75,7 +75,7 @@ def test_shares_of_the_draws(x64):
 
 @pytest.mark.parametrize("task", data.TASKS)
 def test_owners_are_the_training_indices(task):
-    train, _, _ = drawn(task, 0)
+    train, _, _ = sampled(task, 0)
     owner = data.owners(task, P, T)
     assert len(owner) == len(train)
     for i in range(P):
@@ -86,4 +86,4 @@ def test_owners_are_the_training_indices(task):
 
 def test_unknown_task():
     with pytest.raises(jd.UsageError, match="reversal, cot"):
-        data.needed("fever", 1, 1)
+        data.needed("other", 1, 1)

@@ -16,5 +16,5 @@ def test_context_judges(cot_runs):
     assert rejected(query_context.judge_shares, many.assign(predicted_share=one.predicted_share + [-0.1, 0.1]))
     assert passed(query_context.judge_query, both)
     assert not passed(query_context.judge_query, one)
-    for rival in (query_context.unlearned, query_context.learned_too):
+    for rival in (query_context.UNLEARNED, query_context.LEARNED_TOO):
         assert not passed(query_context.judge_query, rival(both))

@@ -12,7 +12,7 @@ def test_indirect_judge(cot_runs):
     assert passed(thm4.judge_indirect, chains)
     assert not passed(thm4.judge_indirect, distorted(chains, "test", 0.9))
     assert not passed(thm4.judge_indirect, chains.assign(measured_test=chains.closed))
-    for rival in (thm4.guessed, thm4.one_step_enough):
+    for rival in (thm4.GUESSED, thm4.ONE_STEP_ENOUGH):
         assert not passed(thm4.judge_indirect, rival(chains))
 
 
@@ -21,7 +21,7 @@ def test_chain_judge(cot_runs):
     assert not rejected(thm4.judge_chain, chains)
     assert rejected(thm4.judge_chain, distorted(chains, "chain", 1.1))
     assert rejected(thm4.judge_chain, chains.assign(measured_chain=chains.shuffled))
-    for rival in (thm4.guessed, thm4.one_clock):
+    for rival in (thm4.GUESSED, thm4.ONE_CLOCK):
         assert rejected(thm4.judge_chain, rival(chains))
     with pytest.raises(jd.Inconclusive, match="no record is late enough"):
         thm4.judge_chain(chains.isel(record=slice(2)))

@@ -1,4 +1,4 @@
-"""Claims on the bilinear model: its reverse loss stays where it was while the loss falls, the more so the larger d."""
+"""The bilinear model's reverse loss stays where it was while the loss falls, the more so the larger d."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["CLAIMS", "judge_lower", "judge_ortho", "judge_ratio", "largest", "ra
 
 SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
-SLACK = 0.08  # floor's exponent less that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)
+SLACK = 0.08  # floor's exponent minus that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
 NEAR = 0.15  # how far from its law the mean reverse loss may be at the event
 
@@ -33,7 +33,7 @@ def largest(ds: xr.Dataset) -> xr.DataArray:
 
 
 def slack(ds: xr.Dataset) -> xr.DataArray:
-    """The floor's exponent less the one that a run needs: negative where the reverse loss is below its floor."""
+    """The floor's exponent minus the one that a run needs: negative where the reverse loss is below its floor."""
     after = ds.isel(time=slice(1, None))
     return np.log(after.measured_floor / after.predicted_floor) / np.log(ds.measured_forward.isel(time=0) / after.measured_forward)
 
@@ -88,15 +88,14 @@ def judge_ortho(ds: xr.Dataset) -> list[jd.Check]:
 def floor_at(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: the reverse loss follows the loss with this exponent."""
 
-    def follow(ds: xr.Dataset) -> xr.Dataset:
-        first, ratio = ds.measured_reverse.isel(time=0), ds.measured_forward / ds.measured_forward.isel(time=0)
-        return ds.assign(predicted_floor=(first * ratio**exponent).transpose(*ds.predicted_floor.dims))
+    def floor(ds: xr.Dataset) -> xr.DataArray:
+        return ds.measured_reverse.isel(time=0) * (ds.measured_forward / ds.measured_forward.isel(time=0)) ** exponent
 
-    return follow
+    return jd.swap(predicted_floor=floor)
 
 
 def both_fall(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the reverse loss falls with the loss."""
+    """A rival: the reverse loss, predicted constant, falls with the loss; it gets a time axis."""
     return ds.assign(predicted_reverse=ds.predicted_forward)
 
 
@@ -142,7 +141,7 @@ def plot_lower(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_ortho(ds: xr.Dataset, fig: Figure) -> None:
-    """Both losses along the flow beside their closed forms."""
+    """Both losses along the flow next to their closed forms."""
     ax = fig.subplots()
     one = plotting.first_run(ds)
     t = one.t.values[1:]

@@ -20,20 +20,20 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from jaxdyn import linalg
 from jaxdyn.engine.setting import Code
 
-__all__ = ["KINDS", "Flow", "draw_tokens", "effective", "field", "loss", "objective", "reverse_loss"]
+__all__ = ["KINDS", "Flow", "effective", "field", "loss", "objective", "reverse_loss", "sample_tokens"]
 
 KINDS = ("gaussian", "orthonormal")
 
 
 class Flow(NamedTuple):
-    """Parameters of the flow: Gram matrix, weight of the reverse loss, and whether Theta is kept symmetric (0 or 1)."""
+    """Parameters of the flow: Gram matrix, weight of the reverse loss, and whether Theta stays symmetric (0 or 1)."""
 
     gram: Float[Array, "m m"]
     reverse: Float[Array, ""]
     symmetric: Float[Array, ""]
 
 
-def draw_tokens(key: PRNGKeyArray, kind: Code, m: int, d: Float[Array, ""], columns: int) -> Float[Array, "m columns"]:
+def sample_tokens(key: PRNGKeyArray, kind: Code, m: int, d: Float[Array, ""], columns: int) -> Float[Array, "m columns"]:
     r"""Tokens in d dimensions, padded with zeros to a number of columns, so that runs of any d share one program.
 
     Gaussian: rows from :math:`N(0, I_d/d)`. Orthonormal: rows of a random orthogonal m by m matrix, cut to the first d columns,

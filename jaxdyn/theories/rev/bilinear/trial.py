@@ -1,4 +1,4 @@
-"""Runs of the bilinear model: gradient flow from a small start, beside closed forms and the theorems' lower bounds."""
+"""Gradient flow of the bilinear model from a small start, compared with closed forms and the theorems' lower bounds."""
 
 from __future__ import annotations
 
@@ -25,32 +25,27 @@ class Bilinear:
     """Gradient flow from a small start; stopped where the loss is ``stop`` (0: never)."""
 
     kind: jd.Code = jd.code(*model.KINDS)
-    d: jd.Swept = 100.0
-    sigma: jd.Swept = 0.01  # standard deviation of an entry of Theta at the start
-    symmetric: jd.Swept = 0.0  # 1: Theta is kept symmetric
+    d: jd.Swept = jd.field(100.0, at_least=1)
+    sigma: jd.Swept = jd.field(0.01, at_least=0)  # standard deviation of an entry of Theta at the start
+    symmetric: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # 1: Theta stays symmetric
     reverse: jd.Swept = 0.0  # weight of the reverse loss in training
-    stop: jd.Swept = 0.0
-    horizon: jd.Swept = 200.0  # in units of n, since the loss is about n / t
-    pairs: int = 5
-    per_pair: int = 4  # tokens for each pair, of which two are the pair's own: m = per_pair * n
+    stop: jd.Swept = jd.field(0.0, at_least=0)
+    horizon: jd.Swept = jd.field(200.0, above=0)  # in units of n, since the loss is about n / t
+    pairs: int = jd.field(5, at_least=1)
+    per_pair: int = jd.field(4, at_least=2)  # tokens for each pair, of which two are the pair's own: m = per_pair * n
     max_d: int = 200  # the largest d that the arrays hold
 
     def __post_init__(self) -> None:
-        """Refuse pairs and dimensions that the arrays cannot hold."""
-        jd.require(self, self.pairs >= 1, "pairs is at least 1", "pairs")
-        jd.require(self, self.per_pair >= 2, "per_pair is at least 2: the tokens of a pair are its own", "per_pair")
-        jd.require(self, 1 <= self.d <= self.max_d and self.d == round(self.d), "d is a whole number from 1 to max_d", "d", "max_d")
-        jd.require(self, self.horizon > 0, "horizon is positive", "horizon")
-        jd.require(self, self.sigma >= 0, "sigma is 0 or more", "sigma")
-        jd.require(self, self.stop >= 0, "stop is 0 or more", "stop")
-        jd.require(self, 0 <= self.symmetric <= 1, "symmetric is between 0 and 1", "symmetric")
+        """Refuse dimensions that the arrays cannot hold."""
+        jd.require(self, self.d <= self.max_d and self.d == round(self.d), "d is a whole number, at most max_d", "d", "max_d")
 
 
 def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
-    """Both losses along the flow (held at its end where it was stopped), beside closed forms and lower bounds."""
+    """Both losses along the flow (constant from where it was stopped), next to closed forms and lower bounds."""
     k_tokens, k_start = jax.random.split(key)
     n, m = s.pairs, s.per_pair * s.pairs
-    v = model.draw_tokens(k_tokens, s.kind, m, s.d, s.max_d)
+    # tokens and the start
+    v = model.sample_tokens(k_tokens, s.kind, m, s.d, s.max_d)
     w0 = model.effective(s.sigma * jax.random.normal(k_start, (s.max_d, s.max_d), jnp.float64), v, n)
     args = model.Flow(v @ v.T, s.reverse, s.symmetric), s.stop
 
@@ -60,9 +55,11 @@ def trial(s: Bilinear, key: PRNGKeyArray) -> jd.Observables:
     def above(t: Array, w: Array, packed: Any) -> Array:
         return model.loss(w, n) - packed[1]
 
+    # the flow, until the loss is ``stop``
     t = s.horizon * n * jnp.asarray(FRACTIONS, jnp.float64)
     sol = flow.solve(move, w0, t, args, rtol=1e-10, atol=1e-12, event=above)
     w = jnp.where(jnp.isfinite(sol.ys), sol.ys, sol.y_end)
+    # both losses
     forward, reverse = (jax.vmap(lambda x, f=f: f(x, n))(w) for f in (model.loss, model.reverse_loss))
     end, last = model.reverse_loss(sol.y_end, n), model.loss(sol.y_end, n)
     return jd.observables(

@@ -49,7 +49,7 @@ def mean_rise(loss: Scalar, n: int, m: int, d: Scalar) -> Float[Array, "*n"]:
               A = \Bigl(1 - \frac1m\Bigr) \ln\frac{m-1}{e^L - 1}
 
     Derived to first order in the overlaps, normal of variance 1/d: a trained row :math:`x_j` has gained A times
-    :math:`e_{y_j}` less its mean, so that the logit of token k after :math:`y_i` is :math:`A\sum_j G_{y_ix_j}G_{y_jk}`. That is
+    :math:`e_{y_j}` minus its mean, so that the logit of token k after :math:`y_i` is :math:`A\sum_j G_{y_ix_j}G_{y_jk}`. That is
     normal of variance :math:`A^2/d` where k is some :math:`y_j` (n of m tokens) and :math:`nA^2/d^2` elsewhere, which
     the logarithm of the sum of exponentials counts; the logit of the right answer :math:`x_i` has the mean A/d.
     """

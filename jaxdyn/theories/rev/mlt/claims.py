@@ -1,4 +1,4 @@
-"""Claims on the reversal curse and the chain of thought in GPT-2 style transformers: what is learned, what stays at chance."""
+"""The reversal curse and the chain of thought in GPT-2 style transformers: what is learned, and what stays at chance."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ CHANCE = 0.02  # what a rank and a z-score must exceed to be better than chance
 
 
 def known(ds: xr.Dataset) -> xr.DataArray:
-    """NLL of training sequences at the end, beside that of certainty."""
+    """NLL of training sequences at the end, compared with that of certainty."""
     return abs(ds.measured_train - ds.predicted_train)
 
 
 def unaware(ds: xr.Dataset, read: str) -> jd.Check:
-    """The mean z-score of held-out answers among those of their kind is small beside that of learned ones."""
+    """The mean z-score of held-out answers among those of their kind is small compared with that of learned ones."""
     away = (ds.measured_excess - ds.predicted_excess).sel(read=read).clip(-CAP, CAP)
     return jd.mean_within("z of unseen answers among their kind, mean", away, over="seed", low=-EXCESS, high=EXCESS)
 
@@ -70,29 +70,24 @@ def judge_asym(read: str, mark: float) -> Callable[[xr.Dataset], list[jd.Check]]
 
 def unlearned(ds: xr.Dataset) -> xr.Dataset:
     """A rival: nothing is learned, and no answer stands out."""
-    changed = {"predicted_train": ds.predicted_validation + 0 * ds.predicted_train}
-    return ds.assign(changed | ({"group_z": 0 * ds.group_z} if "group_z" in ds else {}))
-
-
-def reversed_too(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: unseen answers are known as well as learned ones, on average over runs."""
-    known_too = 0 * ds.predicted_excess + ds.learned_excess.mean("seed")
-    return ds.assign(predicted_wins=0 * ds.predicted_wins + 1, predicted_excess=known_too.transpose(*ds.predicted_excess.dims))
+    stands_out = {"group_z": 0.0} if "group_z" in ds else {}
+    return jd.swap(predicted_train="predicted_validation", **stands_out)(ds)
 
 
 def asked_before(ds: xr.Dataset) -> xr.Dataset:
     """A control: what is asked is what training asks."""
-    same = {"measured_validation": ds.same_kind, "measured_excess": ds.learned_excess, "measured_wins": 0 * ds.measured_wins + 1}
-    return ds.assign({name: same[name] for name in same if name in ds})
+    same = {"measured_validation": "same_kind", "measured_excess": "learned_excess", "measured_wins": 1.0}
+    return jd.swap(**{name: by for name, by in same.items() if name in ds})(ds)
 
 
-def no_trace(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the curse is complete, and the right answer is like any other that is never asked for."""
-    return ds.assign(measured_wins=0 * ds.measured_wins + 0.5, measured_excess=0 * ds.measured_excess)
+# Unseen answers are known as well as learned ones, on average over runs.
+REVERSED_TOO = jd.swap(predicted_wins=1.0, predicted_excess=lambda ds: ds.learned_excess.mean("seed"))
+# The curse is complete, and the right answer is like any other that is never asked for.
+NO_TRACE = jd.swap(measured_wins=0.5, measured_excess=0.0)
 
 
 def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
-    """Rank and z-score of the right answer among those of its kind, a point a run, and of answers dealt to other questions."""
+    """Rank and z-score of the right answer among those of its kind, one point per run, also with reassigned answers."""
     for ax, name, label in zip(fig.subplots(1, 2), ("wins", "excess"), ("share of its kind beaten", "z-score"), strict=True):
         rng = np.linspace(-0.2, 0.2, ds.sizes["seed"])
         for i, (prefix, color) in enumerate((("measured", "measured"), ("dealt", "control"))):
@@ -104,7 +99,7 @@ def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_nll(ds: xr.Dataset, fig: Figure) -> None:
-    """NLL of training and held-out sequences along training, beside a uniform guess."""
+    """NLL of training and held-out sequences along training, and of a uniform guess."""
     ax = fig.subplots()
     for name, label, color in (("train", "training sequences", "third"), ("validation", "held-out sequences", "measured")):
         plotting.band(ax, ds.epoch, ds[name].transpose(..., "epoch"), label, color)
@@ -114,7 +109,7 @@ def plot_nll(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def plot_asym(ds: xr.Dataset, fig: Figure) -> None:
-    """Mean z-scores of the diagonals by group, a point a run; logits of one run."""
+    """Mean z-scores of the diagonals by group, one point per run; logits of one run."""
     left, right = fig.subplots(1, 2, width_ratios=(1.3, 1))
     rng = np.linspace(-0.2, 0.2, ds.sizes["seed"])
     for read, text, color in (("asked", "entity and relation", "measured"), ("alone", "entity alone", "control")):
@@ -138,8 +133,8 @@ def plot_asym(ds: xr.Dataset, fig: Figure) -> None:
 SMALL = "(V = 80, width 64, two layers, rate .001, 400 epochs, no dropout)"
 
 LOOKED = jd.looked(at="31000000:31000010", confirmed="34000000:34000020")
-RIVALS = {"nothing is learned": unlearned, "unseen answers are known, too": reversed_too}
-COMPLETE = {"the curse is complete": no_trace, "unseen answers are known": reversed_too}
+RIVALS = {"nothing is learned": unlearned, "unseen answers are known, too": REVERSED_TOO}
+COMPLETE = {"the curse is complete": NO_TRACE, "unseen answers are known": REVERSED_TOO}
 WORLDS = {"tied symmetric read-out": {"readout": "alone"}, "what training asks": asked_before}
 
 reversal = jd.Study(
@@ -164,7 +159,7 @@ CAPTION = (
 )
 RANK_CAPTION = (
     "Share of the other answers of its kind that the right answer to an unseen question beats (left) and its z-score among them "
-    "(right), one point per run; beside it the same for answers dealt to other questions; dashed: chance."
+    "(right), one point per run; next to it the same for answers reassigned to other questions; dashed: chance."
 )
 
 CLAIMS = (

@@ -8,7 +8,7 @@ also with the relation that asks for the answer ("asked"). Letters: m pairs or t
 direction; of a word its first token is read.
 
 A word that is never an answer in training is an unlikely one, whatever is asked. Whether a network knows a fact that it has never
-been asked is therefore read off among the held-out answers of one kind alone (:func:`among`), which differ in nothing but the
+been asked is therefore read among the held-out answers of one kind alone (:func:`among`), which differ in nothing but the
 questions to which they belong.
 """
 
@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int, PyTree
 from jaxdyn import nn
 from jaxdyn.theories.rev.mlt.sentences import Facts
 
-__all__ = ["MAPS", "READS", "among", "cosines", "dealt", "diagonal_z", "heat_maps", "held_out"]
+__all__ = ["MAPS", "READS", "among", "cosines", "diagonal_z", "heat_maps", "held_out", "reassigned"]
 
 READS = ("alone", "asked")
 MAPS = {  # task -> name: member that is given, relation, member that is read
@@ -92,8 +92,8 @@ def among(scores: Float[Array, "*batch T T"], same: Bool[Array, "T T"]) -> tuple
     return jnp.sum(beaten, (-2, -1)) / jnp.sum(count), excess
 
 
-def dealt(same: Bool[Array, "T T"]) -> Int[Array, " T"]:
-    """For every held-out fact the next one of its kind, cyclically: whose answer it gets when answers are dealt anew."""
+def reassigned(same: Bool[Array, "T T"]) -> Int[Array, " T"]:
+    """For every held-out fact the next one of its kind, cyclically: whose answer it gets when answers are reassigned."""
     n = len(same)
     step = (jnp.arange(n) - jnp.arange(n)[:, None] - 1) % n
     return jnp.argmin(jnp.where(same, step, n), -1)

@@ -1,6 +1,6 @@
 r"""How a transformer learns the facts: cross-entropy of the last entity or of every token, on shuffled epochs, by AdamW.
 
-Letters as in ``words.py``; b sequences per batch. The network itself is :func:`jaxdyn.nn.gpt2`.
+Letters as in ``sentences.py``; b sequences per batch. The network itself is :func:`jaxdyn.nn.gpt2`.
 Source: arXiv:2405.04669, section 5, and the defaults of its released code. Departure: the batches of an epoch are of (nearly) equal
 size, so that none is small: at V = 800, six of at most 58 rather than five of 64 and one of 20.
 """
@@ -75,8 +75,8 @@ def make_batch(
     slots = jnp.arange(size, dtype=jnp.int32)
 
     def batch(step: Int[Array, ""]) -> Batch:
-        draws = jax.random.uniform(jax.random.fold_in(k_order, step // count), (total,), jnp.float32)
-        order = jnp.argsort(jnp.where(shown, draws, 2.0))  # those in training first, in random order
+        scores = jax.random.uniform(jax.random.fold_in(k_order, step // count), (total,), jnp.float32)
+        order = jnp.argsort(jnp.where(shown, scores, 2.0))  # those in training first, in random order
         place = step % count * size + slots
         return Batch(sequences[order[jnp.minimum(place, total - 1)]], place < used, jax.random.fold_in(k_drop, step))
 
@@ -88,20 +88,20 @@ def optimizer(
 ) -> optax.GradientTransformation:
     """AdamW; frozen embeddings (of tokens and positions) do not move, nor decay; ``alone``: only those of tokens do."""
 
-    def hold(updates: PyTree, params: PyTree) -> PyTree:
-        def held(name: str) -> bool | Bool[Array, ""]:
+    def freeze(updates: PyTree, params: PyTree) -> PyTree:
+        def fixed(name: str) -> bool | Bool[Array, ""]:
             return frozen | (alone & (name != "embed")) if name in FROZEN else alone
 
-        return {name: jax.tree.map(lambda x, name=name: jnp.where(held(name), 0, x), u) for name, u in updates.items()}
+        return {name: jax.tree.map(lambda x, name=name: jnp.where(fixed(name), 0, x), u) for name, u in updates.items()}
 
-    return optax.chain(optax.adamw(lr, b1=0.9, b2=0.999, weight_decay=decay), optax.stateless(hold))
+    return optax.chain(optax.adamw(lr, b1=0.9, b2=0.999, weight_decay=decay), optax.stateless(freeze))
 
 
 def read_out_alone(params: PyTree, alone: Bool[Array, ""]) -> PyTree:
     r"""The network's start or, where ``alone``, one whose blocks and positions do nothing: its tied read-out is all there is.
 
     Its last position's token x then has the logits :math:`N(e_x)^\top D\, e_y`, with embeddings e, the norm N and the norm's gain
-    D, of alternating signs. But for the norm they are symmetric in x and y: what raises y after x raises x after y.
+    D, of alternating signs. Except for the norm they are symmetric in x and y: what raises y after x raises x after y.
     """
 
     def chosen(x: Array, other: Array) -> Array:

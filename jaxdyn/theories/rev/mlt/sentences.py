@@ -8,7 +8,7 @@ the members of a triple share. ``context``: :math:`x \to y \Leftrightarrow y \le
 one; of the ten y of every x, seven are in training.
 
 Source: arXiv:2405.04669, section 5, and the defaults of its released code. Letters: V tokens for entities (relations have the
-numbers V, V + 1, V + 2), m pairs or triples of which P are for training and T for validation, k tokens a word, n tokens a
+numbers V, V + 1, V + 2), m pairs or triples of which P are for training and T for validation, k tokens per word, n tokens per
 sequence, S sequences, those of validation last.
 """
 
@@ -23,10 +23,10 @@ from jaxtyping import Array, Bool, Int, PRNGKeyArray
 
 from jaxdyn.errors import UsageError
 
-__all__ = ["TASKS", "Facts", "Sizes", "draw", "owners", "same_kind", "sizes", "subset"]
+__all__ = ["TASKS", "Facts", "Sizes", "owners", "same_kind", "sample", "sizes", "subset"]
 
 TASKS = ("reversal", "cot", "relevant", "context")
-ANSWERS, HELD = 10, 3  # in-context: y tokens, and how many of them are held out for every x
+ANSWERS, HELD_OUT = 10, 3  # in-context: y tokens, and how many of them are held out for every x
 
 
 class Sizes(NamedTuple):
@@ -66,15 +66,17 @@ def sizes(task: str, vocabulary: int, word: int = 1) -> Sizes:
         raise UsageError(
             f"vocabulary={vocabulary} is not allowed: task {task} has at least {least} tokens and fewer than 2**31 words"
         )
+    # in context: x, each with its answers
     if task == "context":
         x = vocabulary // 4
-        return Sizes(x * (ANSWERS - HELD), x * HELD, x * (ANSWERS - HELD), x * HELD, 1, 7, vocabulary + 3)
+        return Sizes(x * (ANSWERS - HELD_OUT), x * HELD_OUT, x * (ANSWERS - HELD_OUT), x * HELD_OUT, 1, 7, vocabulary + 3)
     m = vocabulary // 4
-    train, held = (vocabulary // 8, vocabulary // 16) if word == 3 else (7 * m // 10, m - 7 * m // 10)
+    # pairs and triples
+    train, validation = (vocabulary // 8, vocabulary // 16) if word == 3 else (7 * m // 10, m - 7 * m // 10)
     if task == "relevant":
-        train, held, word = 5 * vocabulary // 8, vocabulary // 16, 2
+        train, validation, word = 5 * vocabulary // 8, vocabulary // 16, 2
     each, known = (2, 1) if task == "reversal" else (3, 2)
-    return Sizes(train, held, each * train + known * held, held, word, 2 * word + 1, vocabulary + 2)
+    return Sizes(train, validation, each * train + known * validation, validation, word, 2 * word + 1, vocabulary + 2)
 
 
 def owners(task: str, vocabulary: int, word: int = 1) -> Int[np.ndarray, " S"]:
@@ -92,17 +94,17 @@ def same_kind(task: str, size: Sizes) -> slice:
 
 def subset(key: PRNGKeyArray, total: int, m: int) -> Int[Array, " m"]:
     """Distinct numbers below ``total`` in random order, uniform over sets, in O(m^2) and without a list of them all (Floyd)."""
-    k_draw, k_order = jax.random.split(key)
+    k_new, k_order = jax.random.split(key)
 
     def add(i: Int[Array, ""], chosen: Int[Array, " m"]) -> Int[Array, " m"]:
         last = total - m + i
-        new = jax.random.randint(jax.random.fold_in(k_draw, i), (), 0, last + 1, jnp.int32)
+        new = jax.random.randint(jax.random.fold_in(k_new, i), (), 0, last + 1, jnp.int32)
         return chosen.at[i].set(jnp.where(jnp.any(chosen == new), last, new).astype(jnp.int32))
 
     return jax.random.permutation(k_order, jax.lax.fori_loop(0, m, add, jnp.full(m, -1, jnp.int32)))
 
 
-def draw(key: PRNGKeyArray, task: str, vocabulary: int, word: int = 1) -> Facts:
+def sample(key: PRNGKeyArray, task: str, vocabulary: int, word: int = 1) -> Facts:
     """The sequences of one run, in the order P x (each kind), T x (each known kind), T x (the held-out kind).
 
     Raises:
@@ -117,8 +119,8 @@ def draw(key: PRNGKeyArray, task: str, vocabulary: int, word: int = 1) -> Facts:
     if task == "reversal":
         there, back = _sequences(a, vocabulary, b), _sequences(b, vocabulary + 1, a)
         forward = jax.random.bernoulli(k_side, 0.5, (t,))
-        known, held = (jnp.where((forward == side)[:, None], there[p:], back[p:]) for side in (True, False))
-        return Facts(jnp.concatenate([there[:p], back[:p], known, held]), words, forward)
+        known, unseen = (jnp.where((forward == side)[:, None], there[p:], back[p:]) for side in (True, False))
+        return Facts(jnp.concatenate([there[:p], back[:p], known, unseen]), words, forward)
     kinds = _sequences(a, vocabulary, b), _sequences(b, vocabulary, c[0]), _sequences(a, vocabulary + 1, c[0])
     parts = [kind[:p] for kind in kinds] + [kind[p:] for kind in kinds]
     return Facts(jnp.concatenate(parts), words, jnp.ones(t, bool))
@@ -150,5 +152,5 @@ def _in_context(k_words: PRNGKeyArray, k_side: PRNGKeyArray, vocabulary: int) ->
         there, equal, back = (jnp.full_like(x, vocabulary + i) for i in range(3))
         return jnp.stack([x, there, y.ravel(), equal, y.ravel(), back, x], 1)
 
-    parts = [sequences(order[:, HELD:]), sequences(order[:, :HELD])]
-    return Facts(jnp.concatenate(parts), tokens[:n][None, :, None], jnp.ones(n * HELD, bool))
+    parts = [sequences(order[:, HELD_OUT:]), sequences(order[:, :HELD_OUT])]
+    return Facts(jnp.concatenate(parts), tokens[:n][None, :, None], jnp.ones(n * HELD_OUT, bool))

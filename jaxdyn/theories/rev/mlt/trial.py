@@ -1,7 +1,7 @@
-r"""Runs of GPT-2 style transformers: a network learns its facts, and all sequences are read along training.
+r"""Training of GPT-2 style transformers on facts: all sequences are read along it, and logits between entities at the end.
 
-At the end logits between entities are read, too. The theory says of held-out sequences that they stay where a uniform guess is,
-and that the right answer is like any other among those that are never asked for. Letters as in ``words.py``.
+The theory says of held-out sequences that they stay where a uniform guess is, and that the right answer is like any other among
+those that are never asked for. Letters as in ``sentences.py``.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ GROUPS = ("training, A to B", "training, B to A", "one-way, learned", "one-way, 
 class Deep:
     """A task and a transformer; the defaults train in seconds on two cores."""
 
-    lr: jd.Swept = 1e-3
-    decay: jd.Swept = 0.01  # decoupled
-    shown: jd.Swept = 1.0  # share of the training facts that are shown at all
+    lr: jd.Swept = jd.field(1e-3, above=0)
+    decay: jd.Swept = jd.field(0.01, at_least=0)  # decoupled
+    shown: jd.Swept = jd.field(1.0, above=0, at_most=1)  # share of the training facts that are shown at all
     validation: jd.Code = jd.code("unseen", "trained")  # whether validation sequences are kept out of training
     loss: jd.Code = jd.code("entity", "sequence")  # cross-entropy of the last entity, or of every token after the first
     embeddings: jd.Code = jd.code("trained", "frozen")  # of tokens and positions
@@ -42,22 +42,15 @@ class Deep:
     heads: int = 4
     position: Literal["none", "learned", "rotary"] = "learned"
     dropout: float = 0.0
-    batch: int = 32  # the largest batch
-    epochs: int = 400
-    every: int = 10  # epochs between records
+    batch: int = jd.field(32, at_least=1)  # the largest batch
+    epochs: int = jd.field(400, at_least=1)
+    every: int = jd.field(10, at_least=1)  # epochs between records
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse sizes that a task or the network cannot have, rates out of range, and records that end before the run."""
-        size = sentences.sizes(self.task, self.vocabulary, self.word)
+        """Refuse sizes that a task or the network cannot have, and records that end before the run."""
         shape(self)
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.decay >= 0, "decay is 0 or more", "decay")
-        shown = 0 < self.shown * size.train_facts <= size.train_facts
-        jd.require(self, shown, "shown is above 0 and at most 1", "shown")
-        jd.require(self, self.batch >= 1, "batch is at least 1", "batch")
-        whole = 1 <= self.every <= self.epochs and self.epochs % self.every == 0
-        jd.require(self, whole, "epochs is a positive multiple of every", "epochs", "every")
+        jd.require(self, self.epochs % self.every == 0, "epochs is a multiple of every", "epochs", "every")
 
 
 class Run(NamedTuple):
@@ -89,8 +82,8 @@ def shown_mask(s: Deep) -> Bool[Array, " S"]:
     size, owner = sizes(s), sentences.owners(s.task, s.vocabulary, s.word)
     share = jnp.asarray(s.shown)
     shown = jnp.asarray(owner < 0) | (jnp.asarray(owner, share.dtype) < share * size.train_facts - 1e-3)
-    held = jnp.arange(len(owner)) >= size.train
-    return jnp.where(held, s.validation == "trained", shown)
+    validation = jnp.arange(len(owner)) >= size.train
+    return jnp.where(validation, s.validation == "trained", shown)
 
 
 def train(s: Deep, facts: sentences.Facts, key: PRNGKeyArray) -> Run:
@@ -114,9 +107,10 @@ def train(s: Deep, facts: sentences.Facts, key: PRNGKeyArray) -> Run:
 
 
 def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
-    """Train; the mean NLL of training and held-out words, beside 0 and a uniform guess; and logits between entities."""
+    """Train; the mean NLL of training and held-out words, next to 0 and a uniform guess; and logits between entities."""
     k_facts, k_train = jax.random.split(key)
-    facts = sentences.draw(k_facts, s.task, s.vocabulary, s.word)
+    facts = sentences.sample(k_facts, s.task, s.vocabulary, s.word)
+    # losses along training, and those of a uniform guess
     run, size = train(s, facts, k_train), sizes(s)
     shown = shown_mask(s)[: size.train].astype(run.nll.dtype)
     training, validation = run.nll[:, : size.train] @ shown / jnp.sum(shown), jnp.mean(run.nll[:, size.train :], 1)
@@ -129,12 +123,13 @@ def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
         "lowest": jnp.min(validation),
         "same_kind": jnp.mean(run.nll[-1, sentences.same_kind(s.task, size)]),
     }
+    # logits between entities
     coords: dict[str, Any] = {"epoch": range(0, s.epochs + 1, s.every)}
     if s.task in logits.MAPS:
         maps = logits.heat_maps(network(s), run.params, facts, s.task, s.vocabulary, s.readout == "alone")
         scores, same = logits.held_out(maps, facts.forward, s.task)
         wins, excess = logits.among(scores, same)
-        anew = logits.among(scores[0][..., logits.dealt(same)], same)  # the same answers, dealt to other questions
+        anew = logits.among(scores[0][..., logits.reassigned(same)], same)  # the same answers, reassigned to other questions
         predicted |= {"wins": jd.named(jnp.full_like(wins[0], 0.5), "read"), "excess": jd.named(jnp.zeros_like(excess[0]), "read")}
         measured |= {"wins": jd.named(wins[0], "read"), "excess": jd.named(excess[0], "read")}
         z = logits.diagonal_z(maps)

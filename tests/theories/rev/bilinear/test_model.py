@@ -11,18 +11,18 @@ from tests.theories.rev.helpers import numpy_losses
 
 
 def test_gaussian_and_orthonormal_tokens(x64):
-    draw = jax.jit(lambda kind, d: model.draw_tokens(jax.random.key(0), kind, 30, d, 500))
+    sample = jax.jit(lambda kind, d: model.sample_tokens(jax.random.key(0), kind, 30, d, 500))
     gaussian, orthonormal = (Code.of(kind, model.KINDS) for kind in model.KINDS)
-    gauss = np.asarray(draw(gaussian, 400.0))
+    gauss = np.asarray(sample(gaussian, 400.0))
     assert np.all(gauss[:, 400:] == 0) and abs(np.mean(np.sum(gauss**2, 1)) - 1) < 0.06
     for d in (30.0, 64.0):
-        frame = np.asarray(draw(orthonormal, d))
+        frame = np.asarray(sample(orthonormal, d))
         np.testing.assert_allclose(frame @ frame.T, np.eye(30), atol=1e-12)
-    assert np.linalg.matrix_rank(np.asarray(draw(orthonormal, 20.0))) == 20
+    assert np.linalg.matrix_rank(np.asarray(sample(orthonormal, 20.0))) == 20
 
 
 def test_orthonormal_tokens_in_few_dimensions(x64):
-    frame = np.asarray(model.draw_tokens(jax.random.key(0), Code.of("orthonormal", model.KINDS), 6, jnp.float64(4.0), 4))
+    frame = np.asarray(model.sample_tokens(jax.random.key(0), Code.of("orthonormal", model.KINDS), 6, jnp.float64(4.0), 4))
     assert frame.shape == (6, 4) and np.all(np.linalg.norm(frame, axis=1) <= 1 + 1e-12)
 
 
@@ -36,7 +36,7 @@ def test_bilinear_losses(x64):
 
 def test_flow_of_theta_and_of_its_effective_weights_agree(x64):
     n, m, d = 2, 6, 5
-    v = model.draw_tokens(jax.random.key(1), 0, m, jnp.float64(d), d)
+    v = model.sample_tokens(jax.random.key(1), 0, m, jnp.float64(d), d)
     t = np.array([0.0, 5.0, 20.0])
 
     def theta_of(a, symmetric):

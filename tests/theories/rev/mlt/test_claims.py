@@ -49,7 +49,7 @@ def test_judges_accept_the_curse_and_reject_its_breaches():
     assert passed(claims.judge_nll, good) and passed(judge_asym, good) and passed(claims.judge_rank, good)
     for bad in (synthetic(train=0.06), synthetic(validation=4.3), synthetic(excess=2.5), claims.asked_before(good)):
         assert not passed(claims.judge_nll, bad)
-    for bad in (synthetic(learned=8.0), synthetic(excess=-2.5), claims.unlearned(good), claims.reversed_too(good)):
+    for bad in (synthetic(learned=8.0), synthetic(excess=-2.5), claims.unlearned(good), claims.REVERSED_TOO(good)):
         assert not passed(judge_asym, bad)
-    for bad in (synthetic(wins=0.3), synthetic(excess=2.5), claims.no_trace(good), claims.reversed_too(good)):
+    for bad in (synthetic(wins=0.3), synthetic(excess=2.5), claims.NO_TRACE(good), claims.REVERSED_TOO(good)):
         assert not passed(claims.judge_rank, bad)

@@ -45,7 +45,7 @@ def test_own_answers_among_those_of_their_kind():
     rest = [(scores[i, i], np.delete(scores[i, :3], i)) for i in range(3)]
     spread = np.sqrt(sum(((r - r.mean()) ** 2).sum() for _, r in rest) / 3)
     assert float(excess) == pytest.approx(np.mean([own - r.mean() for own, r in rest]) / spread, rel=1e-5)
-    np.testing.assert_array_equal(logits.dealt(jnp.asarray(same)), [1, 2, 0, 3])
+    np.testing.assert_array_equal(logits.reassigned(jnp.asarray(same)), [1, 2, 0, 3])
 
 
 def test_chance_is_one_half_and_zero():
@@ -53,7 +53,7 @@ def test_chance_is_one_half_and_zero():
     same = jnp.asarray(np.equal.outer(np.arange(6) % 2, np.arange(6) % 2))
     wins, excess = AMONG(scores, same)
     assert abs(float(wins.mean()) - 0.5) < 0.01 and abs(float(excess.mean())) < 0.05
-    assert abs(float(AMONG(scores[:, logits.dealt(same)], same)[0].mean()) - 0.5) < 0.01
+    assert abs(float(AMONG(scores[:, logits.reassigned(same)], same)[0].mean()) - 0.5) < 0.01
 
 
 def test_held_out_directions():

@@ -11,8 +11,8 @@ from jaxdyn.theories.rev.mlt.trial import Deep
 from tests.theories.rev.helpers import TINY, inside
 
 
-@pytest.mark.parametrize(("whole", "kept"), [(False, [2]), (True, [0, 1, 2])])
-def test_loss_is_the_cross_entropy_of_what_is_present(whole, kept):
+@pytest.mark.parametrize(("whole", "counted"), [(False, [2]), (True, [0, 1, 2])])
+def test_loss_is_the_cross_entropy_of_what_is_present(whole, counted):
     logits = np.random.default_rng(0).normal(size=(5, 3, 18)).astype(np.float32)
     net = nn.Network(None, None, lambda params, tokens, key=None: params, None)
     sequences = np.random.default_rng(1).integers(0, 18, (5, 4))
@@ -21,26 +21,26 @@ def test_loss_is_the_cross_entropy_of_what_is_present(whole, kept):
     chance = np.exp(logits) / np.exp(logits).sum(-1, keepdims=True)
     each = -np.log(np.take_along_axis(chance, sequences[:, 1:, None], 2)[..., 0])
     loss = model.objective(net, jnp.asarray(logits), batch, word=1, whole=whole, dropout=False)
-    np.testing.assert_allclose(loss, each[present][:, kept].mean(), rtol=1e-5)
+    np.testing.assert_allclose(loss, each[present][:, counted].mean(), rtol=1e-5)
     np.testing.assert_allclose(model.word_loss(net, jnp.asarray(logits), batch.sequences, 2), each[:, 1:].sum(1), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("held", "share"), [("unseen", 1.0), ("trained", 1.0), ("unseen", 0.5)])
-def test_an_epoch_shows_every_training_sequence_once(held, share):
-    s = inside(Deep(**TINY, task="cot", shown=share, validation=held))
+@pytest.mark.parametrize(("validation", "share"), [("unseen", 1.0), ("trained", 1.0), ("unseen", 0.5)])
+def test_an_epoch_shows_every_training_sequence_once(validation, share):
+    s = inside(Deep(**TINY, task="cot", shown=share, validation=validation))
     size, shown = trial.sizes(s), trial.shown_mask(s)
     sequences = jnp.arange(size.train + size.validation, dtype=jnp.int32)[:, None]
     largest = model.batch_size(len(sequences), s.batch)
     batch, count = model.make_batch(sequences, shown, largest, jax.random.key(3))
     orders = []
     for epoch in range(2):
-        drawn_ = [batch(jnp.int32(epoch * int(count) + i)) for i in range(int(count))]
-        orders.append(np.concatenate([np.asarray(b.sequences)[np.asarray(b.present), 0] for b in drawn_]))
-        assert max(b.sequences.shape[0] for b in drawn_) <= s.batch
+        batches = [batch(jnp.int32(epoch * int(count) + i)) for i in range(int(count))]
+        orders.append(np.concatenate([np.asarray(b.sequences)[np.asarray(b.present), 0] for b in batches]))
+        assert max(b.sequences.shape[0] for b in batches) <= s.batch
         assert sorted(orders[-1]) == np.flatnonzero(shown).tolist()
     assert orders[0].tolist() != orders[1].tolist()
     trained_on = 3 * round(share * size.train_facts) + 2 * size.validation_facts
-    assert len(orders[0]) == trained_on + (held == "trained") * size.validation
+    assert len(orders[0]) == trained_on + (validation == "trained") * size.validation
 
 
 @pytest.mark.parametrize("embeddings", ["trained", "frozen"])
@@ -71,7 +71,7 @@ def test_dropout_is_a_function_of_the_step_and_off_at_zero(dropout):
     assert one == two and (one == three) == (dropout == 0)
 
 
-def test_read_out_alone_is_symmetric_but_for_the_norm(x64):
+def test_read_out_alone_is_symmetric_except_for_the_norm(x64):
     s = inside(Deep(**TINY, readout="alone"))
     net = trial.network(s)
     params = jax.jit(lambda key: model.read_out_alone(net.init(key), s.readout == "alone"))(jax.random.key(0))

@@ -6,11 +6,11 @@ import pytest
 
 from jaxdyn.theories.rev.mlt import sentences
 
-draw = jax.jit(sentences.draw, static_argnums=(1, 2, 3))
+sample = jax.jit(sentences.sample, static_argnums=(1, 2, 3))
 
 
-def drawn(task, vocabulary, word=1, seed=0):
-    facts = draw(jax.random.key(seed), task, vocabulary, word)
+def sampled(task, vocabulary, word=1, seed=0):
+    facts = sample(jax.random.key(seed), task, vocabulary, word)
     size = sentences.sizes(task, vocabulary, word)
     sequences = [tuple(x) for x in np.asarray(facts.sequences).tolist()]
     assert len(sequences) == size.train + size.validation and len(sequences[0]) == size.length
@@ -42,7 +42,7 @@ def test_published_numbers(task, vocabulary, word, train, held):
 @pytest.mark.parametrize("word", [1, 2])
 def test_reversal_holds_out_one_direction_of_each_validation_pair(word):
     v = 80
-    facts, size, train, held = drawn("reversal", v, word)
+    facts, size, train, held = sampled("reversal", v, word)
     a, b = names(facts)
     assert len(set(a) | set(b)) == 2 * (v // 4) and all(0 <= t < v for w in a + b for t in w)
     there = [(*x, v, *y) for x, y in zip(a, b, strict=True)]
@@ -57,7 +57,7 @@ def test_reversal_holds_out_one_direction_of_each_validation_pair(word):
 
 def test_chains_hold_out_the_indirect_step():
     v = 40
-    facts, size, train, held = drawn("cot", v)
+    facts, size, train, held = sampled("cot", v)
     a, b, c = ([w[0] for w in member] for member in names(facts))
     assert len({*a, *b, *c}) == 3 * (v // 4)
     p, direct = size.train_facts, []
@@ -68,7 +68,7 @@ def test_chains_hold_out_the_indirect_step():
 
 
 def test_relevant_tokens_are_three_letters_and_one_index_a_triple():
-    facts, size, train, held = drawn("relevant", 32)
+    facts, size, train, held = sampled("relevant", 32)
     names_ = np.asarray(facts.words)
     assert all(len(set(names_[r, :, 0].tolist())) == 1 for r in range(3)) and len(set(names_[:, 0, 0].tolist())) == 3
     index = names_[0, :, 1]
@@ -77,7 +77,7 @@ def test_relevant_tokens_are_three_letters_and_one_index_a_triple():
 
 
 def test_in_context_every_x_has_seven_of_ten_y_in_training():
-    _, size, train, held = drawn("context", 40)
+    _, size, train, held = sampled("context", 40)
     assert all(s[0] == s[6] and s[2] == s[4] and (s[1], s[3], s[5]) == (40, 41, 42) for s in train + held)
     for part, n in ((train, 7), (held, 3)):
         count = {x: sum(s[0] == x for s in part) for x in {s[0] for s in part}}
