@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.data.groups import parse
+from jaxdyn.theories.li2 import zero_start
 from jaxdyn.theories.li2.dynamics.critical import critical_share
-from jaxdyn.theories.li2.grokking import zero_init
 from jaxdyn.theories.li2.training import Training
 
 PAPER = {"seeds": 15, "hidden": 1024, "epochs": 5000, "every": 10}
@@ -46,7 +46,7 @@ def run(scale: str, out: Path) -> None:
     for name, case in CASES[scale].items():
         seeds, fields = case["seeds"], {field: value for field, value in case.items() if field != "seeds"}
         grid = jd.grid(Training, group=name, top=list(STARTS), lr=0.005, decay=5e-5, **fields)
-        runs[name] = experiment.sweep(out, "runs", zero_init.trial, grid, seeds, chunk=seeds)
+        runs[name] = experiment.sweep(out, "runs", zero_start.trial, grid, seeds, chunk=seeds)
         lines += rows(name, runs[name], case["hidden"])
         experiment.save(out, f"li2_zero_init_{name}", runs[name])
     experiment.table(out, "times", lines, "Epochs to 95% test accuracy, medians; paper: zero is faster, most when pairs are scarce")

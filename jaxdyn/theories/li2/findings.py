@@ -1,4 +1,4 @@
-"""What measured claims found: check -> where the recorded value lies, from the runs at quick scale.
+"""Recorded results of measured claims: check -> where the recorded value lies, from the runs at quick scale.
 
 Half as wide again as the checks' own intervals.
 """

@@ -13,7 +13,7 @@ from tests.theories.li2.interaction import test_diversity
 TABLES = {name: getattr(findings, name) for name in findings.__all__}
 
 
-def test_intervals_are_intervals_of_what_they_are_called():
+def test_intervals_have_two_ends_and_shares_lie_between_zero_and_one():
     for name, table in TABLES.items():
         for check, (low, high) in table.items():
             assert low < high, (name, check)

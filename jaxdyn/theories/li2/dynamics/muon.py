@@ -103,6 +103,7 @@ def run(
         coupling: C in a further term :math:`C \alpha^2` of the field, which the theory does not have.
     """
 
+    # the field, in the leader's time
     def slope(x: Float[Array, " L"]) -> Float[Array, " L"]:
         dx = field(x, mu)
         if coupling is not None:
@@ -110,6 +111,7 @@ def run(
             dx = dx + extra - x * (x @ extra)
         return dx / jnp.max(mu * jnp.abs(x))
 
+    # from the sphere on, back to it after each step
     def step(_: Int[Array, ""], x: Float[Array, " L"]) -> Float[Array, " L"]:
         k1 = slope(x)
         k2 = slope(x + STRIDE / 2 * k1)

@@ -72,6 +72,7 @@ def follow(
     def field(_: Any, states: tuple[model.Params, ...], targets: Sequence[Float[Array, "n M"]]) -> tuple[model.Params, ...]:
         return tuple(_turn(q, y, form, activation) for q, y, (form, _) in zip(states, targets, landscapes, strict=True))
 
+    # all landscapes from the same start, each node scaled to norm 1
     wide = model.Params(*(leaf.astype(jnp.float64) for leaf in p))
     alone = wide._replace(v=wide.v[:, :0])  # its top layer follows from w
     starts = tuple(_scaled(q, 1 / _sizes(q)) for q in (alone if form == "energy" else wide for form, _ in landscapes))

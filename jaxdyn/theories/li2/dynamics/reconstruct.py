@@ -193,14 +193,17 @@ def solve(
         c, and for each pair the squared residual that its absence adds, in parts of all the squared targets,
         :math:`\sum_h |c_{nh}|^2 / [(A^* A)^{-1}]_{nn}` for independent columns A; 0 for a pair of zeros.
     """
+    # the columns u v^T, in coordinates of the subspaces
     right = sectors.basis.conj() if conjugate else sectors.basis
     a = jnp.einsum("smr,smn->srn", sectors.basis.conj(), u, precision=_EXACT)
     b = jnp.einsum("smr,smn->srn", right.conj(), v, precision=_EXACT)
     x = (a[:, :, None] * b[:, None]).reshape(len(a), -1, a.shape[-1])
+    # least squares by singular values
     left, size, rows = linalg.svd(x)
     inverse = jnp.where(size > CUT * size[:, :1], 1 / jnp.where(size > 0, size, 1), 0.0)
     inner = jnp.einsum("sqp,sqm->spm", jnp.conj(left), sectors.targets(right), precision=_EXACT)
     c = jnp.einsum("spn,spm->snm", jnp.conj(rows) * inverse[:, :, None], inner, precision=_EXACT)
+    # what leaving out a pair would cost
     spread = jnp.sum(jnp.square(jnp.abs(rows) * inverse[:, :, None]), 1)
     lost = jnp.sum(jnp.square(jnp.abs(c)), 2) / jnp.where(spread > 0, spread, 1)
     orders = np.array([sectors.decomposed[i].group.order for i, _ in sectors.places], float)

@@ -169,6 +169,7 @@ def kernel(activation: str | Callable[[Array], Array], t: int, scale: float = 1.
     variance, covariance = 2 * scale**2, t * scale**2
     cosine = covariance / variance
     angle = np.arccos(np.clip(cosine, -1, 1))
+    # closed forms
     if activation == "square":
         return variance**2 + 2 * covariance**2
     if activation == "cube":
@@ -180,6 +181,7 @@ def kernel(activation: str | Callable[[Array], Array], t: int, scale: float = 1.
     if activation == "relu2":
         order2 = 3 * np.sin(angle) * cosine + (np.pi - angle) * (1 + 2 * cosine**2)
         return float(variance**2 * order2 / (2 * np.pi))
+    # Mehler's series
     return _series(activation, float(np.sqrt(variance)), cosine)
 
 

@@ -7,7 +7,7 @@ trainer's rate :math:`\ell`, momentum :math:`\mu` and decay :math:`\lambda`. Tim
 
 the flow of heavy-ball descent. Where nodes hardly change within :math:`1 / (1 - \mu)` epochs it is the gradient flow in the time
 :math:`\ell / (1 - \mu)` per epoch, the usual reading of momentum. The flow takes the residual to be the targets, and so tells its
-own end: when the norm of its outputs on the training pairs is no longer small beside that of the targets.
+own end: when the norm of its outputs on the training pairs is no longer small compared with that of the targets.
 Source: arXiv:2509.21519, section 4. Departure: momentum. Letters: M elements, D = 2M, n pairs, K nodes, T save times.
 """
 
@@ -23,7 +23,7 @@ from jaxdyn import flow
 from jaxdyn.theories.li2 import model
 from jaxdyn.theories.li2.dynamics import nodes
 
-__all__ = ["END", "Trainer", "outputs", "rise"]
+__all__ = ["END", "Trainer", "force", "outputs", "rise"]
 
 END = 2.0  # outputs over targets at which the solve stops, soon before nodes escape to infinity
 
@@ -67,7 +67,7 @@ def rise(
 
     def field(_: Any, state: tuple[model.Params, model.Params], given: Any) -> tuple[model.Params, model.Params]:
         (at, moving), (y, by) = state, given
-        pull = _force(at, y, by.decay, activation)
+        pull = force(at, y, by.decay, activation)
         speed = jax.tree.map(lambda m, g: by.rate * jnp.where(by.inertia, m, g / (1 - by.momentum)), moving, pull)
         return speed, jax.tree.map(lambda m, g: g - (1 - by.momentum) * m, moving, pull)
 
@@ -78,7 +78,7 @@ def rise(
     return flow.solve(field, start, epochs, (targets, trainer), rtol=tolerance, atol=tolerance / 100, event=full)
 
 
-def _force(p: model.Params, targets: Float[Array, "n M"], decay: Float[Array, ""], activation: model.Activation) -> model.Params:
+def force(p: model.Params, targets: Float[Array, "n M"], decay: Float[Array, ""], activation: model.Activation) -> model.Params:
     """Minus the gradient of the training loss where outputs vanish, and decay."""
     pull, count = nodes.pulls(p, targets, activation), jnp.sum(jnp.any(targets != 0, 1))
     return jax.tree.map(lambda g, a: 2 / count * g - decay * a, pull, p)

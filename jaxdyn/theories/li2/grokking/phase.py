@@ -1,8 +1,7 @@
-r"""Claims on trained networks: the share of pairs from which they generalise, and that they do so only with weight decay.
+r"""The share of pairs from which trained networks generalise, next to the critical share, and that they need weight decay.
 
-Letters as in ``training.py``; p_50 is the share at which the test accuracy is one half at the end of training.
-
-The trial of the claims on how many pairs a network needs: accuracies along its training, beside its group's critical share.
+The trial records the accuracies of a network along its training. Letters as in ``training.py``; p_50 is the share at which the test
+accuracy is one half at the end of training.
 """
 
 from __future__ import annotations
@@ -72,8 +71,7 @@ def _fitted(share: tuple[float, ...], accuracy: tuple[float, ...]) -> float:
 def halves(ds: xr.Dataset, epoch: int = -1) -> xr.DataArray:
     """p_50 of every seed and group at a record, by default the last."""
     accuracy = ds.test_accuracy.isel(epoch=epoch)
-    share = ds.measured_critical.broadcast_like(accuracy)
-    return xr.apply_ufunc(half, share, accuracy, input_core_dims=[["share"], ["share"]], vectorize=True)
+    return xr.apply_ufunc(half, ds.measured_critical, accuracy, input_core_dims=[["share"], ["share"]], vectorize=True)
 
 
 def budgets(ds: xr.Dataset) -> list[int]:
@@ -94,7 +92,8 @@ def _like(ds: xr.Dataset, names: list[str], name: str) -> str:
 
 
 def judge_phase(ds: xr.Dataset) -> list[jd.Check]:
-    """The power of M in p_50 beside the theory's, over all orders and the largest; other groups; what longer training does."""
+    """The power of M in p_50 compared with the theory's, for all orders and the largest; other groups; longer training."""
+    # p_50 after a quarter, half and all of the training
     jd.need(ds, share=3)
     cyclic, others = _kinds(ds)
     jd.need(ds.sel(group=cyclic), group=3)
@@ -104,12 +103,14 @@ def judge_phase(ds: xr.Dataset) -> list[jd.Check]:
     shares = {place: halves(ds, place) for place in places}
     outside = np.mean([np.isnan(p).mean() for p in shares.values()])
     checks = [jd.gate("share of p_50 that lie beyond the shares, which are passed over", xr.DataArray(outside), at_most=0.05)]
+    # its power of M, over all cyclic groups and the largest
     for place in places:
         ratio = (shares[place] / theory).sel(group=cyclic)
         words = f"power of M in p_50 beyond the theory's after {int(ds.epoch[place])} epochs"
         for names, which in ((cyclic, ""), (sorted(cyclic, key=int)[-3:], ", three largest orders")):
             excess = stats.loglog_slope(order.sel(group=names), ratio.sel(group=names), "group")
             checks.append(jd.mean_within(f"{words}{which}, mean", excess, over="seed", low=-0.15, high=0.15))
+    # longer training, and other groups
     sooner = np.log(shares[places[-1]] / shares[places[0]]).sel(group=cyclic)
     checks.append(jd.mean_within("ln p_50 after four times the epochs, change, mean", sooner, over="seed", high=-0.1))
     whole = np.log(shares[places[-1]] / theory)
@@ -142,11 +143,6 @@ def _longest(group: Group) -> int:
     return int(group.element_orders.max())
 
 
-def unhurried(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the length of training does not matter."""
-    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + ds.test_accuracy.isel(epoch=-1, drop=True))
-
-
 def judge_decay(ds: xr.Dataset) -> list[jd.Check]:
     """Train accuracy of all runs as a gate; test accuracy at the end with decay on both layers, on one, and on neither."""
     jd.need(ds, decayed=("both", "top", "hidden", "neither"))
@@ -163,6 +159,7 @@ def judge_decay(ds: xr.Dataset) -> list[jd.Check]:
 
 def plot_phase(ds: xr.Dataset, fig: Figure) -> None:
     """Test accuracy against the share in units of the critical one, and p_50 against M."""
+    # test accuracies
     left, right = fig.subplots(1, 2)
     ds = ds.isel({axis: 0 for axis in ("lr", "decay") if axis in ds.dims})
     for i, name in enumerate(np.atleast_1d(ds.group)):
@@ -191,22 +188,10 @@ def plot_decay(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="epoch", ylabel="accuracy")
 
 
-def undecayed(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: decay changes nothing."""
-    neither = ds.test_accuracy.sel(decayed="neither", drop=True)
-    return ds.assign(test_accuracy=xr.zeros_like(ds.test_accuracy) + neither)
-
-
-def ridge_alone(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: what decay of both layers does, decay of the top layer does, and that of the hidden layer nothing."""
+def ridge_alone(ds: xr.Dataset) -> xr.DataArray:
+    """Accuracies if decay of the top layer does what decay of both layers does, and that of the hidden layer nothing."""
     both, neither = (ds.test_accuracy.sel(decayed=layers, drop=True) for layers in ("both", "neither"))
-    top = ds.decayed.isin(["both", "top"])
-    return ds.assign(test_accuracy=xr.where(top, both, neither).transpose(*ds.test_accuracy.dims))
-
-
-def always(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the accuracy on the training pairs in place of that on all others."""
-    return ds.assign(test_accuracy=ds.train_accuracy)
+    return xr.where(ds.decayed.isin(["both", "top"]), both, neither)
 
 
 GRID = jd.grid(Training, critical=True, hidden=512, epochs=1200, every=100)  # shares in units of the critical one
@@ -267,7 +252,7 @@ CLAIMS = (
             "one over M": powers(-1.0),
             "d^2 times the pairs for degree d": squares,
             "the largest cyclic subgroup decides": cyclic_part,
-            "the length of training does not matter": unhurried,
+            "the length of training does not matter": jd.swap(test_accuracy=lambda ds: ds.test_accuracy.isel(epoch=-1)),
         },
         found=findings.PHASE,
     ),
@@ -278,10 +263,10 @@ CLAIMS = (
         r"without weight decay: test accuracy ends below .2, and above .95 with decay 2e-4. Decay of the top layer alone, the "
         r"theory's ridge $\eta$, leaves it below .5 after 800 epochs; decay of the hidden layer alone brings it above .9.",
         judge=judge_decay,
-        controls={"accuracy on the training pairs for that on the others": always},
+        controls={"accuracy on the training pairs for that on the others": jd.swap(test_accuracy="train_accuracy")},
         rivals={
-            "decay changes nothing": undecayed,
-            "the ridge of the top layer is what counts": ridge_alone,
+            "decay changes nothing": jd.swap(test_accuracy=lambda ds: ds.test_accuracy.sel(decayed="neither")),
+            "the ridge of the top layer is what counts": jd.swap(test_accuracy=ridge_alone),
         },
         plot=plot_decay,
         caption="Test accuracy along training, a colour for each choice of layers with weight decay, and train accuracy; median "

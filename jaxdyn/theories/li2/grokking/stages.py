@@ -1,12 +1,9 @@
-r"""Claims on the order of events: the hidden layer's signal rises, the network generalises, it is gone; V moves before W.
+r"""The order of events in training: the hidden layer's signal rises, the network generalises, it is gone; V moves before W.
 
-Letters and records as in ``grokking/stages.py``. Adam's first steps have the size of the rate, whatever the gradient: at rate .01
-they are the largest of all, and the order of the layers is asked for at .002, where they are not.
-
-The trial of the claim on the order of events in training: what each layer is pulled by, how far it moves, how nodes overlap.
-
-The theory's independent nodes need :math:`\tilde F^\top \tilde F` and :math:`P F F^\top` to be nearly diagonal. Letters as in
-``training.py``.
+Recorded are what each layer is pulled by, how far it moves, and how nodes overlap: the theory's independent nodes need
+:math:`\tilde F^\top \tilde F` and :math:`P F F^\top` to be nearly diagonal. Adam's first steps have the size of the rate,
+whatever the gradient: at rate .01 they are the largest of all, and the order of the layers is asked for at .002, where they are
+not. Letters as in ``training.py``.
 """
 
 from __future__ import annotations
@@ -138,27 +135,6 @@ def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: both layers move together."""
-    return ds.assign({f"curve_{kind}_v": ds[f"curve_{kind}_w"] for kind in ("pull", "change")})
-
-
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A control: W's curves as V's, and V's as W's."""
-    pairs = (("pull_v", "pull_w"), ("pull_w", "pull_v"), ("change_v", "change_w"), ("change_w", "change_v"))
-    return ds.assign({f"curve_{name}": ds[f"curve_{other}"] for name, other in pairs})
-
-
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the hidden layer's signal stays as it is at the start."""
-    return ds.assign(curve_sent=xr.zeros_like(ds.curve_sent) + ds.curve_sent.isel(epoch=0, drop=True))
-
-
-def together(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the accuracy on the training pairs, which has no delay, in place of that on all others."""
-    return ds.assign(curve_test_accuracy=ds.curve_train_accuracy)
-
-
 def plot(ds: xr.Dataset, fig: Figure) -> None:
     """The signal that the hidden layer receives, and what pulls both layers, each over its maximum, with the test accuracy."""
     ax = fig.subplots()
@@ -180,6 +156,9 @@ STUDY = jd.Study(
     source="arXiv:2509.21519, figure 3",
     evidence="network",
 )
+EXCHANGED = jd.swap(  # W's curves as V's, and V's as W's
+    curve_pull_v="curve_pull_w", curve_pull_w="curve_pull_v", curve_change_v="curve_change_w", curve_change_w="curve_change_v"
+)
 
 CLAIMS = (
     STUDY.claim(
@@ -189,8 +168,8 @@ CLAIMS = (
         r"half, and ends at most at a quarter of its maximum.",
         judge=judge,
         bounds=jd.looked(at="0:8", confirmed="5000:5008"),
-        controls={"accuracy on the training pairs for that on the others": together},
-        rivals={"the signal stays as it is at the start": unmoved},
+        controls={"accuracy on the training pairs for that on the others": jd.swap(curve_test_accuracy="curve_train_accuracy")},
+        rivals={"the signal stays as it is at the start": jd.initial("epoch", "curve_sent")},
         plot=plot,
         caption=r"Norms of the signal $G_F$ that the hidden layer receives and of the loss's gradients for V and W, each over its "
         "maximum, and test accuracy, along training; median and central 90% of the runs.",
@@ -205,8 +184,8 @@ CLAIMS = (
         seeds=10,
         judge=judge_order,
         bounds=jd.looked(at="0:8", confirmed="31000000:31000010"),
-        controls={"V and W exchanged": exchanged, "Adam's first steps are the largest: rate .01": {"lr": 0.01}},
-        rivals={"both layers move together": alike},
+        controls={"V and W exchanged": EXCHANGED, "Adam's first steps are the largest: rate .01": {"lr": 0.01}},
+        rivals={"both layers move together": jd.swap(curve_pull_v="curve_pull_w", curve_change_v="curve_change_w")},
         plot=plot,
         caption=r"Norms of the signal $G_F$ that the hidden layer receives and of the loss's gradients for V and W, each over its "
         "maximum, and test accuracy, along training; median and central 90% of the runs.",

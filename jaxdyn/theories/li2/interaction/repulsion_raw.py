@@ -1,4 +1,4 @@
-r"""Claim on a heuristic for repulsion, along training: nodes with similar features repel each other.
+r"""A heuristic for repulsion, along training: nodes with similar features repel each other.
 
 The authors' training (Adam, decay coupled into the gradient of both layers) on a random half of a small table; the sign of
 :math:`B_{jl}` is compared with that of the two nodes' similarity. Letters as in ``dynamics/repulsion.py``.
@@ -35,29 +35,26 @@ class Similar:
     """A short training; ``counted`` pairs of nodes of each kind are compared."""
 
     activation: jd.Code = jd.code(*KINDS)
-    lr: jd.Swept = 0.005
-    decay: jd.Swept = 2e-4
+    lr: jd.Swept = jd.field(0.005, above=0)
+    decay: jd.Swept = jd.field(2e-4, above=0)
     group: str = "23"
-    samples: int = 265
+    samples: int = jd.field(265, at_least=2)
     hidden: int = 256
-    every: int = 50
-    records: int = 6
-    counted: int = 200
+    every: int = jd.field(50, at_least=1)
+    records: int = jd.field(6, at_least=1)  # after the first
+    counted: int = jd.field(200, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse more pairs than there are, and trainings without steps."""
+        """Refuse more pairs than there are."""
         every, pairs = parse(self.group).order ** 2, self.hidden * (self.hidden - 1) // 2
-        jd.require(self, 1 <= self.counted <= pairs, f"from 1 to {pairs} pairs of nodes are counted", "counted", "hidden")
-        jd.require(self, 2 <= self.samples <= every, f"the number of pairs of elements is from 2 to {every}", "samples", "group")
-        jd.require(self, self.lr > 0, "the rate is positive", "lr")
-        jd.require(self, self.decay > 0, "the decay is positive", "decay")
-        jd.require(self, self.every >= 1, "there is at least one step between records", "every")
-        jd.require(self, self.records >= 1, "there is at least one record after the first", "records")
+        jd.require(self, self.counted <= pairs, f"counted is at most {pairs}, the pairs of nodes", "counted", "hidden")
+        jd.require(self, self.samples <= every, f"samples is at most {every}, the pairs of elements", "samples", "group")
 
 
 def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
     """Signs of similarity and of B for both kinds of pairs, along the training."""
+    # the trainer
     group = parse(s.group)
     k_rows, k_init, k_pairs = jax.random.split(key, 3)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
@@ -67,6 +64,7 @@ def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
         return model.loss(params, samples, labels, s.activation)
 
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.adam(s.lr))
+    # signs of B and of similarity, for the most similar pairs of nodes and for random ones
     upper = jnp.triu_indices(s.hidden, 1)
     chosen = jax.random.choice(k_pairs, len(upper[0]), (s.counted,), replace=False)
 
@@ -81,6 +79,7 @@ def trial(s: Similar, key: PRNGKeyArray) -> jd.Observables:
         at = jnp.stack([closest, chosen])
         return -jnp.sign(similar[at]), jnp.sign(b[at])
 
+    # the network along training
     state = train.init(tx, model.init(k_init, group.order, s.hidden, s.dtype))
     state, (predicted, measured) = train.record(train.make_step(loss, tx), state, observe, samples=s.records, every=s.every)
     epochs = tuple(s.every * i for i in range(s.records + 1))
@@ -97,8 +96,8 @@ def _rate(ds: xr.Dataset) -> xr.DataArray:
     return (ds.measured_sign == ds.predicted_sign).mean("pair").where(ds.status == 0)
 
 
-def _exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: random pairs in place of the most similar ones."""
+def exchanged(ds: xr.Dataset) -> xr.Dataset:
+    """A control: random pairs in place of the most similar ones."""
     return ds.isel(which=[1, 0]).assign_coords(which=list(WHICH))
 
 
@@ -142,7 +141,7 @@ CLAIMS = (
         judge=judge,
         expected="measured",
         evidence="network",
-        controls={"random pairs": _exchanged},
+        controls={"random pairs": exchanged},
         rivals={"no repulsion": jd.swap(predicted_sign=0.0), "similar nodes attract": jd.scaled(predicted_sign=-1.0)},
         found=findings.SIMILAR,
         plot=plot,

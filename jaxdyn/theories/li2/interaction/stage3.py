@@ -1,14 +1,10 @@
-r"""Claims on the flow of both layers: gradient descent converges to it, and when its three stages end.
+r"""All three stages: gradient descent on the theory's loss converges to the flow of both layers; when its stages end.
 
-Letters as in ``dynamics/both.py``, times of the stages and records as in ``interaction/stage3.py``.
-
-The trial of all three stages: gradient descent on the theory's loss beside the flow of both layers, :math:`\sigma = x^2`.
-
-The network is trained on :math:`J + \tfrac\lambda2\|W\|^2` by differentiation of the loss; the prediction is a solve of
-``dynamics/both.py``. Times of the stages, the first from which on
+The network is trained on :math:`J + \tfrac\lambda2\|W\|^2` by differentiation of the loss, :math:`\sigma = x^2`; the prediction is
+a solve of ``dynamics/both.py``. Times of the stages, the first from which on
 
 - I: the top layer is within a tenth, in norm, of the ridge solution on the features of that time;
-- II: the loss on the pairs held out is below half of that of guessing, 1 - 1/M;
+- II: the loss on the test pairs is below half of that of guessing, 1 - 1/M;
 - III: :math:`\|G_F\|` is below a quarter of its peak.
 
 They are interpolated between records, and 0 where the level is not crossed for good. Letters as in ``dynamics/both.py``.
@@ -49,25 +45,22 @@ COARSE = 20  # records from one at which weights are compared to the next
 class Stages:
     """A run with step size ``lr``; ``assumed`` is the ridge of the flow in parts of eta, it and ``momentum`` are breaches."""
 
-    lr: jd.Swept = 0.01
-    eta: jd.Swept = 0.2
+    lr: jd.Swept = jd.field(0.01, above=0)
+    eta: jd.Swept = jd.field(0.2, above=0)
     decay: jd.Swept = 0.2  # of W
-    assumed: jd.Swept = 1.0
-    momentum: jd.Swept = 0.0
-    horizon: jd.Swept = 16.0
+    assumed: jd.Swept = jd.field(1.0, above=0)
+    momentum: jd.Swept = jd.field(0.0, at_least=0, below=1)
+    horizon: jd.Swept = jd.field(16.0, above=0)
     group: str = "7"
     share: float = 0.9  # of all pairs, to train on
-    hidden: int = 24
-    records: int = 200
+    hidden: int = jd.field(24, at_least=1)
+    records: int = jd.field(200, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that are not positive, shares without a pair on either side, and records that weights do not divide."""
-        for name in ("lr", "eta", "assumed", "hidden", "horizon"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        jd.require(self, 0 <= self.momentum < 1, "momentum is at least 0 and below 1", "momentum")
+        """Refuse shares without a pair on either side, and records that weights do not divide."""
         pairs = parse(self.group).order ** 2
         jd.require(self, 1 <= round(self.share * pairs) < pairs, "share leaves a pair to train on and one to test on", "share")
-        jd.require(self, self.records >= 1 and self.records % COARSE == 0, f"records is a multiple of {COARSE}", "records")
+        jd.require(self, self.records % COARSE == 0, f"records is a multiple of {COARSE}", "records")
 
 
 def settled(curve: Float[Array, " t"], level: Float[Array, ""], ts: Float[Array, " t"]) -> Float[Array, ""]:
@@ -80,11 +73,11 @@ def settled(curve: Float[Array, " t"], level: Float[Array, ""], ts: Float[Array,
     return jnp.where(jnp.any(above) & ~above[-1], time, 0)
 
 
-def curves(p: model.Params, given: Problem, held: Int[Array, "h 2"], answers: Float[Array, "h M"]) -> dict[str, Float[Array, ""]]:
-    """Distance of V from the ridge solution, over its norm; loss and accuracy on held-out pairs; norm of G_F."""
+def curves(p: model.Params, given: Problem, tests: Int[Array, "h 2"], answers: Float[Array, "h M"]) -> dict[str, Float[Array, ""]]:
+    """Distance of V from the ridge solution, over its norm; loss and accuracy on test pairs; norm of G_F."""
     f, y = model.features(p.w, given.samples), given.y
     best = ridge.solution(f, y, given.eta)
-    o = (model.features(p.w, held) - jnp.mean(f, 0)) @ p.v + jnp.mean(y, 0)
+    o = (model.features(p.w, tests) - jnp.mean(f, 0)) @ p.v + jnp.mean(y, 0)
     return {
         "apart": jnp.linalg.norm(p.v - best) / jnp.linalg.norm(best),
         "test": jnp.mean(jnp.sum(jnp.square(o - answers), 1)) / (1 - 1 / y.shape[1]),
@@ -93,9 +86,9 @@ def curves(p: model.Params, given: Problem, held: Int[Array, "h 2"], answers: Fl
     }
 
 
-def _times(seen: dict[str, Float[Array, " t"]], ts: Float[Array, " t"]) -> Float[Array, " stage"]:
-    levels = (CLOSE, LEARNED, GONE * jnp.max(seen["sent"]))
-    return jnp.stack([settled(seen[name], level, ts) for name, level in zip(("apart", "test", "sent"), levels, strict=True)])
+def _times(watched: dict[str, Float[Array, " t"]], ts: Float[Array, " t"]) -> Float[Array, " stage"]:
+    levels = (CLOSE, LEARNED, GONE * jnp.max(watched["sent"]))
+    return jnp.stack([settled(watched[name], level, ts) for name, level in zip(("apart", "test", "sent"), levels, strict=True)])
 
 
 def _train(s: Stages, start: model.Params, given: Problem, every: Int[Array, ""]) -> model.Params:
@@ -116,38 +109,41 @@ def _vector(p: model.Params) -> Float[Array, "time entry"]:
 def trial(s: Stages, key: PRNGKeyArray) -> jd.Observables:
     """Train, and solve the flow of both layers, and that with V frozen at its start, to equal times.
 
-    All runs of both claims take about 20 s: thousands of small steps, since the top layer is stiff beside the hidden one.
+    All runs of both claims take about 20 s: thousands of small steps, since the top layer is stiff compared with the hidden one.
     """
+    # pairs to train and to test on, and the start
     group = parse(s.group)
     k_pairs, k_init = jax.random.split(key)
     rows = jax.random.permutation(k_pairs, model.pairs(group.order))
     count = round(s.share * len(rows))
-    samples, held = rows[:count], rows[count:]
+    samples, tests = rows[:count], rows[count:]
     start = model.init(k_init, group.order, s.hidden, "float64")
     eta, decay = jnp.asarray(s.eta, jnp.float64), jnp.asarray(s.decay, jnp.float64)
     given = Problem(samples, model.targets(group, samples), eta, decay, jnp.ones((), jnp.float64))
+    # the network along training
     every = jnp.maximum(1, jnp.round(s.horizon / s.records / s.lr)).astype(jnp.int32)
     ts = jnp.arange(s.records + 1) * (every * jnp.asarray(s.lr, jnp.float64))
     trained = _train(s, start, given, every)
 
+    # the flow, and that with V frozen
     def solve(rate: Float[Array, ""]) -> flow.Solution:
-        told = given._replace(eta=s.assumed * eta, rate=rate)
-        return flow.solve(field, start, ts, told, solver="dopri8", rtol=1e-8, atol=1e-10, max_steps=20_000)
+        assumed = given._replace(eta=s.assumed * eta, rate=rate)
+        return flow.solve(field, start, ts, assumed, solver="dopri8", rtol=1e-8, atol=1e-10, max_steps=20_000)
 
     sol = jax.vmap(solve)(jnp.array([1.0, 0.0], jnp.float64))
     moving, frozen = (jax.tree.map(lambda leaf, i=i: leaf[i], sol.ys) for i in range(2))
-    watch = jax.vmap(lambda p: curves(p, given, held, model.targets(group, held)))
-    seen, told = watch(trained), watch(moving)
+    watch = jax.vmap(lambda p: curves(p, given, tests, model.targets(group, tests)))
+    own, flowing = watch(trained), watch(moving)
     axes = "time entry"
     return jd.observables(
-        predicted={"weights": jd.named(_vector(moving), axes), "stage_time": jd.named(_times(told, ts), "stage")},
-        measured={"weights": jd.named(_vector(trained), axes), "stage_time": jd.named(_times(seen, ts), "stage")},
+        predicted={"weights": jd.named(_vector(moving), axes), "stage_time": jd.named(_times(flowing, ts), "stage")},
+        measured={"weights": jd.named(_vector(trained), axes), "stage_time": jd.named(_times(own, ts), "stage")},
         recorded={
             "first": jd.named(jnp.concatenate([leaf.ravel() for leaf in start]), "entry"),
             "frozen": jd.named(_vector(frozen), axes),
             "t": jd.named(ts, "moment"),
-            **{f"curve_{name}": jd.named(value, "moment") for name, value in seen.items()},
-            **{f"flow_{name}": jd.named(value, "moment") for name, value in told.items()},
+            **{f"curve_{name}": jd.named(value, "moment") for name, value in own.items()},
+            **{f"flow_{name}": jd.named(value, "moment") for name, value in flowing.items()},
         },
         status=jnp.maximum(sol.status[0], train.finite_status(trained)),
         coords={"stage": STAGES},
@@ -155,7 +151,7 @@ def trial(s: Stages, key: PRNGKeyArray) -> jd.Observables:
 
 
 GREEK = {"eta": "eta", "decay": "lambda"}
-GENERAL = 0.8  # mean test accuracy that counts as generalising: of 40 answers to pairs held out, chance being 1/7
+GENERAL = 0.8  # mean test accuracy that counts as generalising: of 40 answers to test pairs, chance being 1/7
 
 
 def _size(difference: xr.DataArray) -> xr.DataArray:
@@ -205,12 +201,10 @@ def judge_times(ds: xr.Dataset, field: str = "eta", wanted: tuple[float, ...] = 
 def powers(field: str, power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: all times are this power of a field."""
 
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        first = ds.measured_stage_time.isel({field: 0}, drop=True)
-        times = first * (ds[field] / float(ds[field][0])) ** power
-        return ds.assign(measured_stage_time=times.transpose(*ds.measured_stage_time.dims))
+    def times(ds: xr.Dataset) -> xr.DataArray:
+        return ds.measured_stage_time.isel({field: 0}, drop=True) * (ds[field] / float(ds[field][0])) ** power
 
-    return rival
+    return jd.swap(measured_stage_time=times)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -232,9 +226,9 @@ def plot_times(ds: xr.Dataset, fig: Figure, field: str = "eta") -> None:
     ax = fig.subplots()
     for i, name in enumerate(STAGES):
         part = ds.sel(stage=name).isel(lr=0) if "lr" in ds.dims else ds.sel(stage=name)
-        seen, told = (part[key].where(part[key] > 0) for key in ("measured_stage_time", "predicted_stage_time"))
-        plotting.band(ax, ds[field], seen.transpose("seed", field), f"Stage {name}", plotting.CYCLE[i])
-        ax.plot(ds[field], told.median("seed"), ":", color=plotting.CYCLE[i])
+        measured, predicted = (part[key].where(part[key] > 0) for key in ("measured_stage_time", "predicted_stage_time"))
+        plotting.band(ax, ds[field], measured.transpose("seed", field), f"Stage {name}", plotting.CYCLE[i])
+        ax.plot(ds[field], predicted.median("seed"), ":", color=plotting.CYCLE[i])
     ax.set(xlabel=rf"$\{GREEK[field]}$", ylabel="time", xscale="log", yscale="log")
 
 

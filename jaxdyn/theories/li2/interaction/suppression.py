@@ -1,13 +1,11 @@
-r"""The claim on suppression: whether Muon's step is smaller in irreps that other nodes of a trained network hold already.
+r"""Suppression: whether Muon's step is smaller in irreps that other nodes of a trained network hold already.
 
-Theorem 8 puts a factor of one half there. What counts as held: ``interaction/suppression.py``.
-
-The trial of the claim on suppression: what the polar factor leaves of each node's gradient in irreps that other nodes hold.
+Theorem 8 puts a factor of one half there. Measured is what the polar factor leaves of each node's gradient,
 
 .. math:: \text{gain}_S^2 = \frac{\sum_{(k, j) \in S} \|\Pi_j\, \mathrm{polar}(G)_k\|^2}{\sum_{(k, j) \in S} \|\Pi_j G_k\|^2}
 
 over pairs of a node k and an irrep j that is not its main one; S is "held" where another node has most of its mass in j, "free"
-where none has. Lemma 9 has a held part shrink beside a free one by :math:`\|v_\perp\| / (1 + \|v_\perp\|)`, at most a half
+where none has. Lemma 9 has a held part shrink compared with a free one by :math:`\|v_\perp\| / (1 + \|v_\perp\|)`, at most a half
 for a column of norm one. Letters as in ``training.py``.
 """
 
@@ -92,10 +90,10 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def halved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: in irreps that another node holds the gain is half of that in the others."""
+def halved(ds: xr.Dataset) -> xr.DataArray:
+    """Gains of which that in irreps that another node holds is half of that in the others."""
     free = ds.measured_gain.sel(part="free", drop=True)
-    return ds.assign(measured_gain=xr.where(ds.part == "held", free / 2, free).transpose(*ds.measured_gain.dims))
+    return xr.where(ds.part == "held", free / 2, free)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -128,7 +126,7 @@ CLAIMS = (
         r"supposes one half.",
         judge=judge,
         expected="measured",
-        rivals={"Theorem 8: held features are halved": halved},
+        rivals={"Theorem 8: held features are halved": jd.swap(measured_gain=halved)},
         found=findings.SUPPRESSION,
         plot=plot,
         caption="Left: the gain of the polar factor in irreps that another node holds, over that in irreps that none holds, along "

@@ -1,4 +1,4 @@
-r"""Claim on repulsion: the entries of the inverse Gram matrix.
+r"""Repulsion: the entries of the inverse Gram matrix (theorem 6).
 
 All pairs of the first nodes; the network has ``nodes`` of them. Letters as in ``dynamics/repulsion.py``.
 """
@@ -35,20 +35,18 @@ class Pairs:
     """Random nodes on random pairs of a group; ``assumed`` is a breach."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
-    nodes: jd.Swept = 12.0
-    eta: jd.Swept = 0.5
-    assumed: jd.Swept = 1.0  # the ridge of the formula, in parts of eta
+    nodes: jd.Swept = jd.field(12.0, at_least=FIRST)
+    eta: jd.Swept = jd.field(0.5, above=0)
+    assumed: jd.Swept = jd.field(1.0, above=0)  # the ridge of the formula, in parts of eta
     group: str = "7"
-    samples: int = 40
-    capacity: int = 128  # nodes that are drawn, of which the first are used
+    samples: int = jd.field(40, at_least=2)
+    capacity: int = 128  # nodes that are sampled, of which the first are used
 
     def __post_init__(self) -> None:
-        """Refuse networks without all pairs of nodes, more samples than the group has pairs, and no ridge."""
+        """Refuse more nodes than are sampled, and more samples than the group has pairs."""
         pairs = parse(self.group).order ** 2
-        jd.require(self, FIRST <= self.nodes <= self.capacity, f"nodes are from {FIRST} to the capacity", "nodes", "capacity")
-        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
-        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
-        jd.require(self, self.assumed > 0, "the factor of eta is positive", "assumed")
+        jd.require(self, self.nodes <= self.capacity, "nodes is at most capacity", "nodes", "capacity")
+        jd.require(self, self.samples <= pairs, f"samples is at most {pairs}, the number of pairs", "samples", "group")
 
 
 def trial(s: Pairs, key: PRNGKeyArray) -> jd.Observables:
@@ -84,11 +82,6 @@ def judge_identity(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("largest error over the largest entry", abs(ds.measured_b - ds.predicted_b).max("pair") / size, 1e-10),
         jd.at_least("share of equal signs", same, 1.0),
     ]
-
-
-def alone(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: other nodes do not matter; two nodes repel as they are similar."""
-    return ds.assign(predicted_b=-ds.similarity * abs(ds.predicted_b).max("pair"))
 
 
 def plot_identity(ds: xr.Dataset, fig: Figure) -> None:
@@ -128,7 +121,7 @@ CLAIMS = (
         rivals={
             "no interaction": jd.swap(predicted_b=0.0),
             "attraction": jd.scaled(predicted_b=-1.0),
-            "the similarity of two nodes alone": alone,
+            "the similarity of two nodes alone": jd.swap(predicted_b=lambda ds: -ds.similarity * abs(ds.predicted_b).max("pair")),
         },
         plot=plot_identity,
         caption=r"Left: entries $B_{jl}$ of the inverse against Theorem 6, both over the run's largest entry, for one seed; a "

@@ -1,4 +1,4 @@
-r"""Claim on top-down modulation: irreps that the hidden layer has learned are absent from the energy of further nodes.
+r"""Top-down modulation (theorem 7): irreps that the hidden layer has learned are absent from the energy of further nodes.
 
 The hidden layer holds generic maxima, in pairs [u; v], [u; -v], of given irreps; the top layer is the least squares solution.
 Letters as in ``dynamics/energy.py``; S is the set of irreps learned.
@@ -34,31 +34,28 @@ CUT = 1e-9  # singular values of features below this share of the largest are ro
 class Learned:
     """A hidden layer that holds some irreps of these groups; ``learned`` = 0 empties it.
 
-    ``irreps`` has for each group the numbers of those held, joined by "+", among the irreps beside the trivial one, conjugate
+    ``irreps`` has for each group the numbers of those held, joined by "+", among the irreps but the trivial one, conjugate
     pairs counted once: ``irreps=("0+2", "1")`` for two groups; None holds every second one.
     """
 
-    learned: jd.Swept = 1.0  # size of the hidden layer's features
+    learned: jd.Swept = jd.field(1.0, at_least=0)  # size of the hidden layer's features
     groups: tuple[str, ...] = ("7", "S3", "Q8", "A4")
     irreps: tuple[str, ...] | None = None
-    starts: int = 16
-    steps: int = 300
+    starts: int = jd.field(16, at_least=1)
+    steps: int = jd.field(300, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse groups in which nothing is left to learn, and no starts or steps."""
+        """Refuse groups in which nothing is left to learn."""
         jd.require(self, len(self.groups) >= 1, "there is at least one group", "groups")
         counts = [len(decompose(parse(name)).merged) - 1 for name in self.groups]
-        jd.require(self, min(counts) >= 2, "each group has at least two irreps beside the trivial one", "groups")
+        jd.require(self, min(counts) >= 2, "each group has at least two irreps but the trivial one", "groups")
         if self.irreps is not None:
             jd.require(self, len(self.irreps) == len(counts), "there is one entry for each group", "irreps", "groups")
             for place, count in enumerate(counts):
                 allowed = f"{self.groups[place]} has {count} irreps, 0 to {count - 1}; some are held and some left to learn"
                 jd.require(self, _some(self.irreps[place], count), allowed, "irreps")
-        for name in ("starts", "steps"):
-            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
-        jd.require(self, self.learned >= 0, "the size is not negative", "learned")
 
-    def held(self, place: int) -> list[int]:
+    def learned_irreps(self, place: int) -> list[int]:
         """The numbers of the irreps that the hidden layer holds of the group in this place."""
         if self.irreps is None:
             return list(range(0, len(decompose(parse(self.groups[place])).merged) - 1, 2))
@@ -73,14 +70,16 @@ def _some(numbers: str, count: int) -> bool:
 
 def trial(s: Learned, key: PRNGKeyArray) -> jd.Observables:
     """The residual of the least squares solution, the energy that it leaves, and the ends of ascents on that energy."""
+    # groups, starts, and directions of the hidden layer's maxima
     k_hidden, k_starts = jax.random.split(key)
     decomposed = [decompose(parse(name)) for name in s.groups]
     m = max(i.group.order for i in decomposed)
     normal = sampling.normal(k_starts, (2, 2 * m, s.starts))
-    d = max(energy.peaks(irreps)[k].degree for place, irreps in enumerate(decomposed) for k in s.held(place))
+    d = max(energy.peaks(irreps)[k].degree for place, irreps in enumerate(decomposed) for k in s.learned_irreps(place))
     directions = sampling.normal(k_hidden, (3, 2, d, 3 * d**4 + d**3))
     rows = [_explored(s, place, irreps, directions, normal[:, : 2 * irreps.group.order]) for place, irreps in enumerate(decomposed)]
 
+    # names of the axes; zeros fill the smaller groups
     def square(x: Float[Array, "*form product class"]) -> Float[Array, "*form m m"]:
         return jnp.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, m - x.shape[-1])] * 2)
 
@@ -103,8 +102,9 @@ def _explored(
     s: Learned, place: int, irreps: Irreps, directions: Float[Array, "3 2 d n"], ways: Float[Array, "2 D K"]
 ) -> tuple[dict[str, Array], ...]:
     """Predictions, measurements and records of one group."""
+    # the residual that the hidden layer leaves
     group, peaks = irreps.group, energy.peaks(irreps)
-    held = s.held(place)
+    held = s.learned_irreps(place)
     rest = [k for number, peak in enumerate(peaks) if number not in held for k in peak.irreps]
     samples = model.pairs(group.order)
     f = s.learned * model.centred(model.features(_hidden(directions, irreps, [peaks[number] for number in held]), samples))
@@ -112,6 +112,7 @@ def _explored(
     error = y - f @ linalg.lstsq(f, y, rcond=CUT)
     by_class = error.reshape(group.order, group.order, -1)[np.arange(group.order), group.table[group.inverse].T]
     residual = jnp.mean(by_class, 1)
+    # ascents on the energy of that residual, and the irreps of their ends
     w = ascent.climb(ways, group, steps=s.steps, residual=residual)
     start = ways[0] / jnp.linalg.norm(ways[0], axis=0)
     every = energy.terms(jnp.concatenate([start, w], 1), irreps)
@@ -120,6 +121,7 @@ def _explored(
     mass = mass[: s.starts] + mass[s.starts :]
     end = jnp.argmax(jnp.stack([jnp.sum(mass[:, list(p.irreps)], 1) for p in peaks], 1), 1)
     levels = jnp.asarray([p.energy for p in peaks], jnp.float64)[end]
+    # the theorem's residual, derived and printed
     projectors = [irreps.projector(k) for k in rest]
     rank_one = [np.outer(c, c.conj()) * irreps.degrees[k] / group.order for k in rest for c in [irreps.characters[k]]]
     forms = jnp.asarray(np.stack([sum(projectors).real, sum(rank_one).real]))

@@ -1,4 +1,4 @@
-r"""Claims on which feature a node learns, and on how many nodes it takes to learn all features, with and without Muon.
+r"""Which feature a node learns (Lemma 8), and how many nodes it takes to learn all of them, with and without Muon (theorem 8).
 
 Measured by integrating equation 10 from random starts, node by node. Letters as in ``dynamics/muon.py``.
 """
@@ -37,27 +37,20 @@ class Collect:
     """Nodes with random strengths of ``features`` features; all but ``shape`` and the sizes are breaches."""
 
     law: jd.Code = jd.code(*LAWS)
-    shape: jd.Swept = 3.0  # a
-    suppression: jd.Swept = 0.5  # of what others have learned
+    shape: jd.Swept = jd.field(3.0, above=0)  # a
+    suppression: jd.Swept = jd.field(0.5, above=0)  # of what others have learned
     coupling: jd.Swept = 0.0  # standard deviation of a matrix that couples the features
-    features: int = 8
-    least: float = 0.5  # mu runs from here to 1
-    draws: int = 8_000
-    rounds: int = 144  # collections without Muon that are counted
-    chains: int = 128  # collections with it
-    longest: int = 64  # nodes in one of these
-
-    def __post_init__(self) -> None:
-        """Refuse a single feature, empty sizes, and strengths that are not positive."""
-        jd.require(self, self.features >= 2, "there are at least two features", "features")
-        for name in ("draws", "rounds", "chains", "longest"):
-            jd.require(self, getattr(self, name) >= 1, "it is at least 1", name)
-        for name in ("shape", "least", "suppression"):
-            jd.require(self, getattr(self, name) > 0, "it is positive", name)
+    features: int = jd.field(8, at_least=2)
+    least: float = jd.field(0.5, above=0)  # mu runs from here to 1
+    draws: int = jd.field(8_000, at_least=1)
+    rounds: int = jd.field(144, at_least=1)  # collections without Muon that are counted
+    chains: int = jd.field(128, at_least=1)  # collections with it
+    longest: int = jd.field(64, at_least=1)  # nodes in one of these
 
 
 def trial(s: Collect, key: PRNGKeyArray) -> jd.Observables:
     """Winners of many nodes, and collections of all features."""
+    # winners of single nodes, and collections with Muon
     k_draws, k_chains, k_coupling = jax.random.split(key, 3)
     mu = jnp.linspace(s.least, 1, s.features, dtype=jnp.float64)
     coupling = s.coupling * jax.random.normal(k_coupling, (s.features, s.features), jnp.float64)
@@ -67,6 +60,7 @@ def trial(s: Collect, key: PRNGKeyArray) -> jd.Observables:
     winners = jnp.argmax(ends, 1)
     chains = _starts(s, k_chains, (s.chains, s.longest, s.features))
     guided = jax.vmap(lambda rows: muon.needed_guided(rows, mu, s.suppression))(chains)
+    # the theorem
     p = muon.selection(mu, s.shape)
     equal = jnp.full(s.features, 1 / s.features, jnp.float64)
     t0 = muon.collect(p)
@@ -149,6 +143,7 @@ def plot_leader(ds: xr.Dataset, fig: Figure) -> None:
 
 def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
     """Winners' shares, and the numbers of nodes."""
+    # winners' shares
     left, right = fig.subplots(1, 2, width_ratios=(1, 1))
     rows = ds.measured_share.transpose(..., "feature").values.reshape(-1, ds.sizes["feature"])
     mu = ds.mu.values.reshape(-1, ds.sizes["feature"])[0]
@@ -156,6 +151,7 @@ def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
     predicted = ds.predicted_share.transpose(..., "feature").values.reshape(-1, len(mu))[0]
     left.plot(mu, predicted, color=plotting.COLORS["theory"], label=r"$\mu^a / \sum \mu^a$")
     left.set(xlabel=r"$\mu$", ylabel="share of nodes")
+    # numbers of nodes
     place = np.arange(len(WAYS))
     measured = ds.measured_nodes.transpose(..., "way").values.reshape(-1, len(WAYS))
     right.plot(
@@ -163,6 +159,7 @@ def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
     )
     predicted = ds.predicted_nodes.transpose(..., "way").values.reshape(-1, len(WAYS))[0]
     right.plot(place, predicted, "_", markersize=22, color=plotting.COLORS["theory"], label="Theorem 8")
+    # the bound, for equal features
     floors = plotting.first_run(ds, "case").predicted_floor.sel(case="equal")
     right.plot(
         2, float(ds.measured_floor.sel(case="equal").mean()), "s", color=plotting.COLORS["third"], label="equal features, exact"
@@ -174,39 +171,23 @@ def plot_collect(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xticks=(0, 1, 2), xticklabels=ticks, xlim=(-0.5, 2.5), ylim=(0, None), ylabel="nodes that collect all features")
 
 
-def strongest(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the feature with the largest strength always wins."""
-    return ds.assign(predicted_winner=xr.full_like(ds.predicted_winner, ds.sizes["feature"]))
-
-
-def ahead(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the feature that starts largest wins, whatever its strength."""
-    return ds.assign(predicted_winner=ds.largest)
-
-
 def equally(ds: xr.Dataset) -> xr.Dataset:
     """A rival: every feature wins as often, so that it takes as many nodes as for equal features."""
     features, nodes = ds.sizes["feature"], ds.predicted_nodes
     alone = ds.measured_floor.sel(case="equal", drop=True) - features
     each = features + (nodes - features) * alone / (nodes.sel(way=WAYS[0], drop=True) - features)
-    return ds.assign(predicted_share=xr.full_like(ds.predicted_share, 1 / features), predicted_nodes=each.transpose(*nodes.dims))
+    return jd.swap(predicted_share=1 / features, predicted_nodes=lambda _: each)(ds)
 
 
-def as_rare(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a bound for which all features are as rare as the rarest, an upper one in truth."""
+def as_rare(ds: xr.Dataset) -> xr.DataArray:
+    """A bound for which all features are as rare as the rarest, an upper one in truth."""
     harmonic = sum(1 / i for i in range(1, ds.sizes["feature"] + 1))
-    return ds.assign(predicted_floor=harmonic * xr.ones_like(ds.predicted_floor) / ds.predicted_share.min("feature"))
+    return harmonic * xr.ones_like(ds.predicted_floor) / ds.predicted_share.min("feature")
 
 
-def main_text(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the bound of the main text, H_L or the waiting time for the rarest feature."""
-    equal = xr.full_like(ds.predicted_floor, ds.sizes["feature"])
-    return ds.assign(predicted_floor=xr.where(ds.case == "equal", equal, ds.predicted_floor).transpose(*ds.predicted_floor.dims))
-
-
-def unguided(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: with Muon as many nodes as without."""
-    return ds.assign(predicted_nodes=ds.predicted_nodes.sel(way=WAYS[0]) + 0 * ds.predicted_nodes)
+def main_text(ds: xr.Dataset) -> xr.DataArray:
+    """The bound of the main text, H_L or the waiting time for the rarest feature."""
+    return xr.where(ds.case == "equal", float(ds.sizes["feature"]), ds.predicted_floor)
 
 
 STUDY = jd.Study(
@@ -229,7 +210,10 @@ CLAIMS = (
         judge=judge_leader,
         evidence="reduced",
         controls={"features that feed each other": {"coupling": 0.05}},
-        rivals={"the strongest feature always wins": strongest, "the feature that starts largest wins": ahead},
+        rivals={
+            "the strongest feature always wins": jd.swap(predicted_winner=lambda ds: ds.sizes["feature"]),
+            "the feature that starts largest wins": jd.swap(predicted_winner="largest"),
+        },
         plot=plot_leader,
         caption=r"Number of random starts by the feature with the largest $\mu_l \alpha_l(0)$ (horizontal) and the feature that is "
         "left at the end of equation 10 (vertical), over all runs.",
@@ -251,10 +235,10 @@ CLAIMS = (
             "learned features suppressed too little": {"suppression": 0.6},
         },
         rivals={
-            "no guidance": unguided,
+            "no guidance": jd.swap(predicted_nodes=lambda ds: ds.predicted_nodes.sel(way=WAYS[0]) + 0 * ds.predicted_nodes),
             "each feature wins as often": equally,
-            "all features as rare as the rarest": as_rare,
-            "the main text's bound, without the factor L": main_text,
+            "all features as rare as the rarest": jd.swap(predicted_floor=as_rare),
+            "the main text's bound, without the factor L": jd.swap(predicted_floor=main_text),
         },
         plot=plot_collect,
         caption=r"Left: share of the nodes that each feature wins over its strength $\mu$, simulated (median and central 90% of "

@@ -1,4 +1,4 @@
-r"""The trial of the claims on the features of trained nodes: the irreps that they hold, their energy and purity.
+r"""Features of trained nodes: the irreps that they hold, their energy and purity.
 
 A node's direction is its weights over their norm; it holds the irrep with most of its mass, if that is :data:`PURE` of it. Nodes
 below a tenth of the largest norm are not counted. Letters as in ``training.py`` and ``dynamics/energy.py``.

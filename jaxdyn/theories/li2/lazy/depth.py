@@ -1,4 +1,4 @@
-r"""Claims on one more layer: the early signal that a wide random upper layer passes to the layer below.
+r"""One more layer: the early signal that a wide random upper layer passes to the layer below.
 
 Letters as in ``dynamics/depth.py``; the signal is that of :math:`G_F` early (``dynamics/ridge.py``).
 """
@@ -34,20 +34,19 @@ class Upper:
 
     kind: jd.Code = jd.code("random", "rank_one")
     group: str = "7"
-    samples: int = 30
-    below: int = 16
-    block: int = 500
+    samples: int = jd.field(30, at_least=2)
+    below: int = jd.field(16, at_least=1)
+    block: int = jd.field(500, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse empty layers, and more samples than the group has pairs."""
+        """Refuse more samples than the group has pairs."""
         pairs = parse(self.group).order ** 2
-        jd.require(self, 2 <= self.samples <= pairs, f"the number of pairs is from 2 to {pairs}", "samples", "group")
-        jd.require(self, self.below >= 1, "the layer below has at least one node", "below")
-        jd.require(self, self.block >= 1, "a block has at least one node", "block")
+        jd.require(self, self.samples <= pairs, f"samples is at most {pairs}, the number of pairs", "samples", "group")
 
 
 def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
     """The signal received from growing numbers of nodes, by backward differentiation, and the mean over nodes."""
+    # the layer below, on random pairs
     group = parse(s.group)
     k_rows, k_below, k_upper, k_one = jax.random.split(key, 4)
     samples = jax.random.choice(k_rows, model.pairs(group.order), (s.samples,), replace=False)
@@ -56,6 +55,7 @@ def trial(s: Upper, key: PRNGKeyArray) -> jd.Observables:
     f = f + 1e-6  # a row of zeros has no angle
     one = jax.random.normal(k_one, (s.below, 1), jnp.float64)
 
+    # the signal from more and more blocks of upper nodes
     def add(block: Int[Array, ""], total: Float[Array, "n below"]) -> Float[Array, "n below"]:
         w = jax.random.normal(jax.random.fold_in(k_upper, block), (s.below, s.block), jnp.float64)
         w = jnp.where(s.kind == "random", w, one * w[:1])

@@ -1,6 +1,6 @@
-r"""Claims on wide networks: G_F becomes a multiple of :math:`\tilde Y \tilde Y^\top \tilde F`; its factor.
+r"""Wide networks (Lemma 1): G_F becomes a multiple of :math:`\tilde Y \tilde Y^\top \tilde F`; its factor.
 
-Only the Gram matrix of the samples is kept, summed over blocks of nodes: with :math:`A = \tilde F \tilde F^\top`,
+Only the Gram matrix of the samples is stored, summed over blocks of nodes: with :math:`A = \tilde F \tilde F^\top`,
 :math:`R = (A + \eta I)^{-1}`, :math:`S = \tilde Y \tilde Y^\top`, :math:`Q = RSR`
 
 .. math:: \langle G_F, S\tilde F \rangle = \eta\,\mathrm{tr}(QAS), \qquad \|G_F\|^2 = \eta^2\,\mathrm{tr}(QAQ), \qquad
@@ -41,40 +41,38 @@ class Width:
     """All pairs of a group, random W of standard deviation ``spread``, for which the theory takes 1."""
 
     activation: jd.Code = jd.code(*model.STUDIED)
-    eta: jd.Swept = 1.0
+    eta: jd.Swept = jd.field(1.0, above=0)
     spread: jd.Swept = 1.0
     group: str = "11"
-    block: int = 500
-
-    def __post_init__(self) -> None:
-        """Refuse empty blocks and no ridge."""
-        jd.require(self, self.block >= 1, "a block has at least one node", "block")
-        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
+    block: int = jd.field(500, at_least=1)
 
 
 def trial(s: Width, key: PRNGKeyArray) -> jd.Observables:
-    """The factor, the angle and the size at every width, beside the limits."""
+    """The factor, the angle and the size at every width, and the limits."""
+    # the signal, and the weights of all blocks
     group = parse(s.group)
     samples = model.pairs(group.order)
     n = len(samples)
     signal = model.centred(model.targets(group, samples))
     signal = signal @ signal.T
 
-    def draw(block: Int[Array, ""]) -> Float[Array, "D K"]:
+    def sample_block(block: Int[Array, ""]) -> Float[Array, "D K"]:
         return s.spread * jax.random.normal(jax.random.fold_in(key, block), (2 * group.order, s.block), jnp.float64)
 
-    weights = jax.vmap(draw)(jnp.arange(COUNTS[-1]))  # drawn beside the samples they would be drawn anew for each of them
+    weights = jax.vmap(sample_block)(jnp.arange(COUNTS[-1]))  # next to the samples they would be drawn anew for each of them
 
+    # the Gram matrix of more and more blocks
     def add(block: Int[Array, ""], total: Float[Array, "n n"]) -> Float[Array, "n n"]:
         f = model.centred(model.features(weights[block], samples, s.activation))
         return total + f @ f.T
 
     def grow(total: Float[Array, "n n"], ends: Int[Array, " 2"]) -> tuple[Float[Array, "n n"], Float[Array, " 3"]]:
         total = jax.lax.fori_loop(ends[0], ends[1], add, total)
-        return total, jnp.stack(_sizes(total, signal, s.eta))
+        return total, jnp.stack(sizes(total, signal, s.eta))
 
     ends = jnp.asarray([(0, *COUNTS[:-1]), COUNTS], jnp.int32).T
     both, sent, early = jax.lax.scan(grow, jnp.zeros((n, n), jnp.float64), ends)[1].T
+    # the limits
     hidden = jnp.asarray(COUNTS, jnp.float64) * s.block
     c, c1 = (jnp.asarray(v, jnp.float64)[s.activation.index] for v in _constants())
     derived, printed = ridge.wide(hidden, s.eta, c), ridge.wide_as_printed(hidden, n, s.eta, c1, c1)
@@ -99,7 +97,7 @@ def _constants() -> tuple[list[float], list[float]]:
     return [ridge.contrast(a) for a in model.STUDIED], [ridge.kernel(a, 2) - ridge.kernel(a, 0) for a in model.STUDIED]
 
 
-def _sizes(
+def sizes(
     a: Float[Array, "n n"], signal: Float[Array, "n n"], eta: Float[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """<G_F, S F~>, the norm of G_F, and that of S F~."""
@@ -139,18 +137,6 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def constant(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the width changes nothing."""
-    names = ("predicted_factor", "predicted_ratio")
-    return ds.assign({name: xr.zeros_like(ds[name]) + ds[name].isel(width=0, drop=True) for name in names})
-
-
-def first_power(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the signal falls with the first power of the width."""
-    hidden = ds.hidden / ds.hidden.isel(width=0, drop=True)
-    return ds.assign(predicted_ratio=ds.predicted_ratio.isel(width=0, drop=True) / hidden)
-
-
 def plot_factor(ds: xr.Dataset, fig: Figure) -> None:
     """The factor over the corrected one, and the sine of the angle, against the width."""
     left, right = fig.subplots(1, 2)
@@ -184,6 +170,7 @@ def plot_ratio(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel="K", ylabel=r"$\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\|$")
 
 
+CONSTANT = jd.initial("width", "predicted_factor", "predicted_ratio")  # the width changes nothing
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Width, activation=list(model.STUDIED)),
@@ -209,7 +196,7 @@ FACTOR = STUDY.claim(
         "weights a tenth larger than the theory assumes": {"spread": 1.1},
         "narrow layers": {"block": 10},
     },
-    rivals={"the width changes nothing": constant, "k(2) - k(0) for c": jd.swap(predicted_factor="loose")},
+    rivals={"the width changes nothing": CONSTANT, "k(2) - k(0) for c": jd.swap(predicted_factor="loose")},
     plot=plot_factor,
     caption=r"Over the width K, $\eta = 1$, a colour per activation, median and central 90% of the runs. Left: the factor of "
     r"$\tilde Y \tilde Y^\top \tilde F$ in $G_F$ over the corrected one; dotted, the printed one. Right: the sine of the angle "
@@ -233,7 +220,12 @@ CLAIMS = (
         source=f"derived from {SOURCE}",
         judge=judge_ratio,
         controls={"a ridge far above K c": {"eta": 1e9}},
-        rivals={"the width changes nothing": constant, "the first power of the width": first_power},
+        rivals={
+            "the width changes nothing": CONSTANT,
+            "the first power of the width": jd.swap(
+                predicted_ratio=lambda ds: ds.predicted_ratio.isel(width=0) / (ds.hidden / ds.hidden.isel(width=0))
+            ),
+        },
         plot=plot_ratio,
         caption=r"$\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\|$ over the width K, a colour per activation: dots, random networks "
         r"(median and central 90% of the runs); lines, $\eta/(Kc + \eta)^2$.",

@@ -1,6 +1,6 @@
-r"""Claims on the ridge: the gradient that the hidden layer receives for small and large eta, and for an output scale.
+r"""Small and large ridge: the gradient that the hidden layer receives at both ends of eta, and with an output scale.
 
-Networks of a seed with different numbers of nodes share their first nodes.
+Networks of one seed with different numbers of nodes share their first nodes.
 Letters as in ``dynamics/ridge.py``; beta is the output scale.
 """
 
@@ -37,19 +37,19 @@ SHOWN = 5  # nodes whose gradients are compared entry by entry
 class Regimes:
     """All pairs of a group; the first ``nodes`` of ``capacity`` squared random features."""
 
-    nodes: jd.Swept = 60.0
-    eta: jd.Swept = 1e-3  # where beta varies
+    nodes: jd.Swept = jd.field(60.0, at_least=SHOWN)
+    eta: jd.Swept = jd.field(1e-3, above=0)  # where beta varies
     group: str = "7"
     capacity: int = 200
 
     def __post_init__(self) -> None:
-        """Refuse more nodes than there are, and no ridge."""
-        jd.require(self, SHOWN <= self.nodes <= self.capacity, f"nodes are from {SHOWN} to the capacity", "nodes", "capacity")
-        jd.require(self, self.eta > 0, "the ridge is positive", "eta")
+        """Refuse more nodes than there are."""
+        jd.require(self, self.nodes <= self.capacity, "nodes is at most capacity", "nodes", "capacity")
 
 
 def trial(s: Regimes, key: PRNGKeyArray) -> jd.Observables:
-    """G_F by differentiation at the ridge solution of every eta and beta, beside the limits."""
+    """G_F by differentiation at the ridge solution of every eta and beta, and the limits."""
+    # the first nodes' features
     group = parse(s.group)
     samples = model.pairs(group.order)
     w = jax.random.normal(key, (2 * group.order, s.capacity), jnp.float64) / 2
@@ -57,10 +57,12 @@ def trial(s: Regimes, key: PRNGKeyArray) -> jd.Observables:
     y = model.targets(group, samples)
     etas, betas = jnp.asarray(ETAS, jnp.float64), jnp.asarray(BETAS, jnp.float64)
 
+    # what is sent back at the ridge solution, by differentiation
     def sent(eta, beta):
         v = ridge.solution(beta * f, y, eta)
         return -jax.grad(lambda f: model.theory_loss(v, beta * f, y, eta))(f)
 
+    # the limits of small ridge, and the formula with an output scale
     without, coefficient = ridge.unridged(f, y)
     small = jnp.asarray(SMALL, jnp.float64)[:, None, None]
     vanishing, received = small * coefficient, jax.vmap(sent, (0, None))(etas, jnp.ones((), jnp.float64))
@@ -150,17 +152,11 @@ def plot_beta(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xscale="log", yscale="log", xlabel=r"output scale $\beta$", ylabel=r"$\|G_F\|$, first nodes")
 
 
-def constant(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: neither the ridge nor the output scale changes what the hidden layer receives."""
-    names = {"predicted_small": "small", "predicted_large": "large", "predicted_scaled": "beta"}
-    return ds.assign({name: xr.zeros_like(ds[name]) + ds[name].isel({dim: 0}, drop=True) for name, dim in names.items()})
-
-
-def squared(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: for large ridge as its inverse square."""
-    return ds.assign(predicted_large=ds.predicted_large * ds.large.isel(large=0, drop=True) / ds.large)
-
-
+CONSTANT = jd.swap(  # neither the ridge nor the output scale changes what the hidden layer receives
+    predicted_small=lambda ds: ds.predicted_small.isel(small=0, drop=True),
+    predicted_large=lambda ds: ds.predicted_large.isel(large=0, drop=True),
+    predicted_scaled=lambda ds: ds.predicted_scaled.isel(beta=0, drop=True),
+)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Regimes, nodes=[10, 20, 40, 60, 200]),
@@ -182,8 +178,10 @@ ETA = STUDY.claim(
     judge=judge_eta,
     controls={"a maximum in between for any number of nodes": jd.swap(span=0.0)},
     rivals={
-        "the ridge changes nothing": constant,
-        "for large ridge as its inverse square": squared,
+        "the ridge changes nothing": CONSTANT,
+        "for large ridge as its inverse square": jd.swap(
+            predicted_large=lambda ds: ds.predicted_large * ds.large.isel(large=0, drop=True) / ds.large
+        ),
         "for small ridge nothing, for any number of nodes": jd.swap(predicted_small="vanishing"),
     },
     plot=plot_eta,
@@ -198,8 +196,8 @@ BETA = STUDY.claim(
     judge=judge_beta,
     controls={"the same power for fewer nodes": jd.swap(span=0.0)},
     rivals={
-        "the scale changes nothing": constant,
-        "without the chain rule": lambda ds: ds.assign(predicted_scaled=ds.predicted_scaled / ds.beta),
+        "the scale changes nothing": CONSTANT,
+        "without the chain rule": jd.swap(predicted_scaled=lambda ds: ds.predicted_scaled / ds.beta),
     },
     plot=plot_beta,
     caption=rf"Size of $G_F$ on the first {SHOWN} nodes over the output scale $\beta$, a colour per number of nodes: dots, by "

@@ -77,7 +77,7 @@ def test_the_force_is_that_of_the_trainer_where_outputs_vanish():
         p, y = start(np.ones(25, bool))
         p = jax.tree.map(lambda a: 1e-3 * a, p)
         slope = training.gradient(p, d, s)
-        force = rise._force(p, y, 0.0, "square")
+        force = rise.force(p, y, 0.0, "square")
         for mine, theirs in zip(force, slope, strict=True):
             theirs = np.asarray(theirs)
             np.testing.assert_allclose(mine, -theirs, atol=1e-6 * np.abs(theirs).max())

@@ -1,7 +1,4 @@
-"""The judge of the order of events, on planted curves.
-
-What is watched along training, against plain NumPy and autodiff; and when each layer moves most, from planted curves.
-"""
+"""What is recorded along training against NumPy and autodiff, when layers move most, and the judges on planted curves."""
 
 import dataclasses
 
@@ -59,7 +56,7 @@ def test_norms_and_overlaps_are_those_of_dense_matrices(x64):
     np.testing.assert_allclose(seen["high"], np.quantile(above, stages.HIGH) / np.diag(gram).mean(), rtol=1e-9)
 
 
-def test_held_out_pairs_do_not_show(x64):
+def test_test_pairs_do_not_show(x64):
     """With all labels but those trained on changed, nothing that is watched changes."""
     d, now, before, seen = watched()
     other = d._replace(labels=jnp.where(d.number < d.count, d.labels, (d.labels + 1) % 5))
@@ -69,7 +66,7 @@ def test_held_out_pairs_do_not_show(x64):
     assert parse(S.group).order ** 2 > int(d.count), "there are such pairs"
 
 
-def test_the_trial_tells_when_layers_move_most(monkeypatch, x64):
+def test_the_trial_records_when_layers_move_most(monkeypatch, x64):
     curves = {name: jnp.asarray(values) for name, values in {
         "change_v": [0.0, 3, 1], "change_w": [0.0, 1, 2], "pull_v": [5.0, 4, 3], "pull_w": [2.0, 6, 1],
         "nodes": [0.1, 0.3, 0.2], "samples": [0.5, 0.4, 0.1],
@@ -139,7 +136,7 @@ def test_the_order_of_the_layers_is_judged_and_opponents_are_refused():
     assert passes(ORDER, right)
     assert [c.passed for c in ORDER.judge(layered(gradient=0.0)) if not c.gate] == [False, True]
     assert [c.passed for c in ORDER.judge(layered(change=-1.0)) if not c.gate] == [True, False]
-    for opponent in (stages.exchanged, stages.alike):
+    for opponent in (stages.EXCHANGED, *ORDER.rivals.values()):
         assert False in [c.passed for c in ORDER.judge(opponent(right))]
     gates = [c.passed for c in ORDER.judge(layered(first=1.0)) if c.gate]
     assert gates == [True, False], "Adam's first steps may not be the largest"

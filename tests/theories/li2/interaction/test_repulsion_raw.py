@@ -17,7 +17,7 @@ def test_signs_along_training_with_all_pairs_counted():
     assert values["its excess over random pairs, at the end"] == 0
 
 
-@pytest.mark.parametrize("fields", [{"counted": 40_000}, {"lr": 0.0}])
-def test_settings_refuse(fields):
-    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.*not allowed"):
+@pytest.mark.parametrize("fields", [{"counted": 40_000}, {"samples": 530}])
+def test_more_pairs_than_there_are_are_refused(fields):
+    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.*not allowed: .* is at most"):
         repulsion_raw.Similar(**fields)

@@ -1,7 +1,4 @@
-"""The judge of the claim on suppression, on planted gains.
-
-Gains of the polar factor in irreps that other nodes hold, where Lemma 9 says what they are.
-"""
+"""Gains of the polar factor in irreps that other nodes hold, where Lemma 9 says what they are; the judge on planted gains."""
 
 import functools
 
@@ -46,7 +43,7 @@ def test_masses_are_those_of_the_irreps(planted):
 
 
 @pytest.mark.parametrize("across", [0.05, 0.3, 1.0])
-def test_lemma_9_beside_nodes_that_hold_their_irreps(planted, across):
+def test_lemma_9_next_to_nodes_that_hold_their_irreps(planted, across):
     """The gradients of held nodes point along them; the last node's has a small part there and one in a free irrep."""
     w, irreps = planted
     nodes = jnp.concatenate([w[:, :HELD], w[:, HELD : HELD + 1]], 1)
@@ -78,7 +75,7 @@ def test_gains_by_hand(planted):
 CLAIM = suppression.CLAIMS[0]
 
 
-def planted_of_the_claims(factor, seeds=32):
+def planted_gains(factor, seeds=32):
     """Gains whose held part is ``factor`` of the free one, with noise of 5%."""
     rng = np.random.default_rng(0)
     free = np.exp(rng.normal(size=(seeds, 3)))
@@ -90,20 +87,20 @@ def planted_of_the_claims(factor, seeds=32):
 
 @pytest.mark.parametrize(("factor", "outcome"), [(1.0, True), (0.95, True), (0.8, False), (0.5, False), (1.3, False)])
 def test_a_tenth_decides(factor, outcome):
-    assert {c.passed for c in CLAIM.judge(planted_of_the_claims(factor))} == {outcome}
+    assert {c.passed for c in CLAIM.judge(planted_gains(factor))} == {outcome}
 
 
 def test_the_rival_halves_what_others_hold():
     (rival,) = CLAIM.rivals.values()
-    np.testing.assert_allclose(suppression.ratio(rival(planted_of_the_claims(1.0))), np.log(0.5))
+    np.testing.assert_allclose(suppression.ratio(rival(planted_gains(1.0))), np.log(0.5))
 
 
 def test_too_few_seeds_decide_nothing():
     with pytest.raises(jd.Inconclusive):
-        CLAIM.judge(planted_of_the_claims(1.0, seeds=8))
+        CLAIM.judge(planted_gains(1.0, seeds=8))
 
 
 def test_the_figure_has_data():
     fig = Figure()
-    CLAIM.plot(planted_of_the_claims(1.0), fig)
+    CLAIM.plot(planted_gains(1.0), fig)
     assert all(ax.has_data() for ax in fig.axes)

@@ -1,7 +1,6 @@
-"""The collections' judges on small runs; settings that are refused."""
+"""The collections' judges on small runs and on few draws."""
 
 import numpy as np
-import pytest
 import xarray as xr
 
 import jaxdyn as jd
@@ -47,9 +46,3 @@ def test_few_draws_leave_shares_and_numbers_of_nodes_undecided():
     assert outcome(1e4, 0.01) == [True] * 5
     assert outcome(1e3, 0.01) == [None, True, True, True, True]
     assert outcome(1e4, 0.2) == [True, None, None, True, True]
-
-
-@pytest.mark.parametrize("fields", [{"features": 1}, {"shape": 0.0}, {"chains": 0}])
-def test_settings_refuse(fields):
-    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.*not allowed"):
-        thm8_collect.Collect(**fields)

@@ -57,7 +57,7 @@ def test_the_trial_looks_at_the_end_of_its_training(monkeypatch, x64):
     curves = {"test_accuracy": jnp.asarray([0.1, 0.9]), "test_loss": jnp.asarray([2.0, 0.5])}
     monkeypatch.setattr(trained_features, "train", lambda s, key: Run(Params(jnp.asarray(planted("7")[0]), None), curves))
     monkeypatch.setattr(trained_features, "nodes", lambda w, irreps: NODES[irreps.group.name](w))
-    seen = trained_features.trial(Training(group="7", share=0.6, epochs=3, every=3), jax.random.key(0))
-    assert (float(seen.measured["held"].value), float(seen.measured["loss"].value)) == (2, 0.5)
-    assert float(seen.recorded["irreps"].value) == 3 and float(seen.recorded["alive"].value) == 4
-    np.testing.assert_array_equal(seen.recorded["test_accuracy"].value, curves["test_accuracy"])
+    run = trained_features.trial(Training(group="7", share=0.6, epochs=3, every=3), jax.random.key(0))
+    assert (float(run.measured["held"].value), float(run.measured["loss"].value)) == (2, 0.5)
+    assert float(run.recorded["irreps"].value) == 3 and float(run.recorded["alive"].value) == 4
+    np.testing.assert_array_equal(run.recorded["test_accuracy"].value, curves["test_accuracy"])
