@@ -2,5 +2,5 @@
 
 __all__ = ["PAPER", "PER_PERCENT"]
 
-PER_PERCENT = (0.4, 0.5)  # growth of the median time to generalise when 1% of all pairs less is trained on, at 25 to 30%
+PER_PERCENT = (0.4, 0.5)  # growth of the median time to generalise for each percent of all pairs taken away, at 25 to 30%
 PAPER = f"paper: {PER_PERCENT[0]:.0%} to {PER_PERCENT[1]:.0%} more steps for each percent of the pairs of S5 less, at 25-30%"

@@ -1,4 +1,4 @@
-r"""The claims on the number of epochs until a network generalises, against the share of pairs that it is trained on.
+r"""The number of epochs until a network generalises, against the share of pairs that it is trained on.
 
 Runs are Li2's networks, whose shares are in units of the critical share of their group, so that groups can be compared. Division of
 nonzero residues modulo 23 is the group :math:`Z_{22}` with the second operands renamed, and a network with one-hot inputs does
@@ -41,8 +41,8 @@ def smallest(ds: xr.Dataset) -> tuple[xr.Dataset, xr.Dataset]:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """The power of the share in the epochs, over all shares and over the two smallest."""
     jd.need(ds, seed=8, share=3)
-    less, more = smallest(ds)
-    near = np.log(more.measured_time / less.measured_time) / np.log(more.share / less.share)
+    first, second = smallest(ds)
+    near = np.log(second.measured_time / first.measured_time) / np.log(second.share / first.share)
     whole = stats.loglog_slope(ds.share, ds.measured_time, "share")
     return [
         gate(ds),
@@ -52,11 +52,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def per_percent(ds: xr.Dataset) -> xr.DataArray:
-    """Relative growth of the epochs when one percent of all pairs less is trained on, between the two smallest shares."""
-    less, more = smallest(ds)
-    apart = 100 * float(more.share - less.share)
+    """Relative growth of the epochs for each percent of all pairs that is taken away, between the two smallest shares."""
+    first, second = smallest(ds)
+    apart = 100 * float(second.share - first.share)
     percent = [apart * critical_share(parse(str(name))) for name in ds.group.values]
-    return np.exp(np.log(less.measured_time / more.measured_time) / xr.DataArray(percent, {"group": ds.group}, "group")) - 1
+    return np.exp(np.log(first.measured_time / second.measured_time) / xr.DataArray(percent, {"group": ds.group}, "group")) - 1
 
 
 def judge_percent(ds: xr.Dataset) -> list[jd.Check]:
@@ -65,18 +65,14 @@ def judge_percent(ds: xr.Dataset) -> list[jd.Check]:
     growth = per_percent(ds)
     checks = [gate(ds)]
     for name in map(str, growth.group.values):
-        words = f"growth of the epochs for each percent of the pairs of {name} less, mean"
-        checks.append(jd.mean_within(words, growth.sel(group=name, drop=True), over="seed", low=0.4, high=0.5))
+        check = f"growth of the epochs for each percent of the pairs of {name} less, mean"
+        checks.append(jd.mean_within(check, growth.sel(group=name, drop=True), over="seed", low=0.4, high=0.5))
     return checks
 
 
 def times(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: the epochs are this power of the share."""
-    return lambda ds: ds.assign(
-        measured_time=(ds.measured_time.isel(share=-1, drop=True) * (ds.share / ds.share[-1]) ** power).transpose(
-            *ds.measured_time.dims
-        )
-    )
+    return jd.swap(measured_time=lambda ds: ds.measured_time.isel(share=-1, drop=True) * (ds.share / ds.share[-1]) ** power)
 
 
 def reverse(ds: xr.Dataset) -> xr.Dataset:

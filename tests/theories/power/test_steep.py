@@ -12,7 +12,7 @@ from jaxdyn.theories.power import steep
 
 @pytest.fixture
 def lawful():
-    """Eight networks a group, whose epochs fall like the inverse fifth power of the share."""
+    """Eight networks per group, whose epochs fall like the inverse fifth power of the share."""
     share, rng = np.array([1.1, 1.2, 1.4, 1.8]), np.random.default_rng(0)
     time = 500 * (share / 1.1) ** -5 * (1 + 0.01 * rng.random((2, 8, 4)))
     arrays = {"measured_time": (("group", "seed", "share"), time)}
