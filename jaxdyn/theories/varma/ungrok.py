@@ -1,7 +1,7 @@
-r"""The claims on networks that generalise and lose it on fewer pairs, and on the efficiencies that should say where.
+r"""Networks that generalise and lose it when trained on fewer pairs, and the efficiencies that should say where.
 
-A network of squares learns a group from many pairs, and is then trained on fewer of them; beside it, others from the start.
-
+A two-layer network with quadratic activation learns a group from many pairs and is then trained on fewer of them; others are
+trained on these from the start.
 All are branches of one run: continued on each share of the pairs with weight decay; on the smallest share without it; trained from
 the start on each share, with true labels and with random ones. Letters as in ``dynamics/efficiency.py``; networks and data are
 Li2's.
@@ -64,12 +64,12 @@ class Ungrok:
         beside: whether others are trained from the start, on true and on random labels.
     """
 
-    lr: jd.Swept = 0.01
-    decay: jd.Swept = 5e-4
+    lr: jd.Swept = jd.field(0.01, above=0)
+    decay: jd.Swept = jd.field(5e-4, at_least=0)
     many: jd.Swept = 0.7
     group: str = "23"
-    hidden: int = 128
-    epochs: int = 800
+    hidden: int = jd.field(128, at_least=1)
+    epochs: int = jd.field(800, at_least=1)
     fewer: tuple[float, ...] = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
     beside: bool = True
 
@@ -80,10 +80,7 @@ class Ungrok:
         inside = bool(self.fewer) and round(min(self.fewer) * pairs) >= 1 and max(self.fewer) <= self.many
         jd.require(self, rising and inside, "fewer are rising shares of at least a pair, none above many", "fewer", "many")
         jd.require(self, round(self.many * pairs) < pairs, "many leaves a pair to test on", "many")
-        whole = self.epochs > 0 and self.epochs % SAMPLES == 0
-        jd.require(self, whole, f"epochs is a positive multiple of {SAMPLES}", "epochs")
-        jd.require(self, self.hidden >= 1, "a network has at least one hidden node", "hidden")
-        jd.require(self, self.lr > 0 and self.decay >= 0, "lr is positive and decay not negative", "lr", "decay")
+        jd.require(self, self.epochs % SAMPLES == 0, f"epochs is a multiple of {SAMPLES}", "epochs")
 
 
 class Branch(NamedTuple):
@@ -107,7 +104,7 @@ def plan(s: Ungrok) -> Branch:
     return Branch(share, decay, learned.astype(jnp.float32), random.astype(jnp.float32))
 
 
-def taught(s: Ungrok, base: training.Training, d: training.Data, start: model.Params, decay: Array) -> tuple[model.Params, dict]:
+def trained(s: Ungrok, base: training.Training, d: training.Data, start: model.Params, decay: Array) -> tuple[model.Params, dict]:
     """Train on the data's pairs: the last weights; accuracies and efficiency at every record."""
     tx = optax.chain(optax.add_decayed_weights(decay), optax.adam(jnp.asarray(s.lr, jnp.float32)))
 
@@ -126,24 +123,27 @@ def taught(s: Ungrok, base: training.Training, d: training.Data, start: model.Pa
 
 def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
     """Accuracies and efficiencies of all branches after the same number of epochs."""
+    # all pairs, random labels for them, and the start
     k_data, k_init, k_labels = jax.random.split(key, 3)
     base = training.Training(group=s.group, hidden=s.hidden)
     order = parse(s.group).order
     whole = training.data(base, k_data)
-    drawn = jax.random.randint(k_labels, whole.labels.shape, 0, order, whole.labels.dtype)
+    random = jax.random.randint(k_labels, whole.labels.shape, 0, order, whole.labels.dtype)
     start = model.init(k_init, order, s.hidden)
 
     def pairs(share: Array) -> Array:
         return jnp.round(jnp.asarray(share, jnp.float32) * order**2).astype(jnp.int32)
 
-    learned, first = taught(s, base, whole._replace(count=pairs(s.many)), start, jnp.asarray(s.decay, jnp.float32))
+    # the first training, and all branches
+    learned, first = trained(s, base, whole._replace(count=pairs(s.many)), start, jnp.asarray(s.decay, jnp.float32))
 
     def run(one: Branch) -> dict[str, Array]:
-        d = whole._replace(count=pairs(one.share), labels=jnp.where(one.random > 0, drawn, whole.labels))
+        d = whole._replace(count=pairs(one.share), labels=jnp.where(one.random > 0, random, whole.labels))
         begin = jax.tree.map(lambda a, b: jnp.where(one.learned > 0, a, b), learned, start)
-        return taught(s, base, d, begin, one.decay)[1]
+        return trained(s, base, d, begin, one.decay)[1]
 
     curves = jax.lax.map(run, plan(s))
+    # which branch is which
     count = len(s.fewer)
     continued, scratch, memory = (slice(i * count, (i + 1) * count) for i in range(3))
     others = {
@@ -221,7 +221,7 @@ def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_crossing(ds: xr.Dataset) -> list[jd.Check]:
-    """Where networks lose what they know, and where they learn from the start, beside the crossing of efficiencies."""
+    """Where networks lose what they know, and where they learn from the start, compared with the crossing of efficiencies."""
     jd.need(ds, seed=8, left=3)
     lost, learned, even = halves(ds, "measured_continued"), halves(ds, "scratch"), crossings(ds)
     return [
@@ -252,29 +252,15 @@ def judge_semi(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def continued(rule: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
-    """Other accuracies in place of those of the networks that are trained further with decay."""
-    return lambda ds: ds.assign(
-        measured_continued=rule(ds).broadcast_like(ds.measured_continued).transpose(*ds.measured_continued.dims)
-    )
-
-
-def kept(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: networks keep the accuracy of the first training."""
-    return continued(lambda ds: ds.learned)(ds).assign(curve=(ds.learned + 0 * ds.curve).transpose(*ds.curve.dims))
-
-
-def fewest(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: on all shares networks lose what they lose on the smallest, and at the end as fast as there in the beginning."""
+def fewest(ds: xr.Dataset) -> xr.DataArray:
+    """Curves that fall on all shares as on the smallest, and at the end as fast as there in the beginning."""
     late = ds.sizes["epoch"] - LAST - 3
-    fastest = ds.curve.isel(left=0, drop=True).shift(epoch=late, fill_value=1.0)
-    changed = continued(lambda ds: ds.measured_continued.isel(left=0, drop=True))(ds)
-    return changed.assign(curve=(fastest + 0 * ds.curve).transpose(*ds.curve.dims))
+    return ds.curve.isel(left=0, drop=True).shift(epoch=late, fill_value=1.0) + 0 * ds.curve
 
 
 def memory(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: the efficiency of memorising is this power of the number of pairs."""
-    return lambda ds: ds.assign(memory=ds.memory.isel(left=0, drop=True) * (ds.left / ds.left[0]) ** power)
+    return jd.swap(memory=lambda ds: ds.memory.isel(left=0, drop=True) * (ds.left / ds.left[0]) ** power)
 
 
 def reverse(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -319,6 +305,8 @@ STUDY = jd.Study(
     "from the start; line: the share at which both efficiencies are equal. Right: mean margin over the cube of the norm of all "
     "weights. Symbols and bands: median and central 90% of the runs.",
 )
+UNCHANGED = jd.swap(measured_continued="learned", curve=lambda ds: ds.learned + 0 * ds.curve)  # the accuracy of the first training
+AS_ON_FEWEST = jd.initial("left", "measured_continued", curve=fewest)
 CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
@@ -329,9 +317,9 @@ CLAIMS = (
         judge=judge_ungrok,
         controls={"shares in reverse order": reverse("measured_continued")},
         rivals={
-            "nothing is lost": continued(lambda ds: ds.learned),
-            "all is lost on any share": continued(lambda ds: ds.measured_continued.isel(left=0, drop=True)),
-            "lost without decay too": lambda ds: ds.assign(measured_kept=ds.measured_continued.isel(left=0, drop=True)),
+            "nothing is lost": jd.swap(measured_continued="learned"),
+            "all is lost on any share": jd.initial("left", "measured_continued"),
+            "lost without decay too": jd.swap(measured_kept=lambda ds: ds.measured_continued.isel(left=0)),
         },
     ),
     STUDY.claim(
@@ -358,7 +346,7 @@ CLAIMS = (
             "ln of the share of unlearning over the crossing, mean": (-0.7, -0.3),
             "ln of the share of learning over the crossing, mean": (0.08, 0.22),
         },
-        rivals={"learned and lost at the same shares": continued(lambda ds: ds.scratch)},
+        rivals={"learned and lost at the same shares": jd.swap(measured_continued="scratch")},
     ),
     STUDY.claim(
         id="varma.semi",
@@ -376,7 +364,7 @@ CLAIMS = (
             "test accuracy at the end, most pairs, mean": (0.88, 1.06),
         },
         controls={"shares in reverse order": reverse("measured_continued")},
-        rivals={"nothing is lost": kept, "lost as fast as on the fewest pairs": fewest},
+        rivals={"nothing is lost": UNCHANGED, "lost as fast as on the fewest pairs": AS_ON_FEWEST},
         plot=plot_semi,
         caption="Test accuracy of networks that have generalised, along further training with weight decay on fewer pairs: median "
         "and central 90% of the runs, a colour for each share of the pairs.",
