@@ -1,11 +1,10 @@
-r"""The claims on the gap after the second singular value of a window of updates, as a sign that a network will generalise.
+r"""The gap after the second singular value of a window of updates, as a sign that a network will generalise.
 
 One detector fires at the end of the first window with :math:`\sigma_2/\sigma_3 \ge 3`. The published one fires when the logarithm
 of the ratio of eigenvalues, :math:`2 \ln(\sigma_2/\sigma_3)`, has risen by 1 within 25 epochs (:func:`rises`).
 
-The updates of W along the training of Li2's networks, window by window, beside the accuracy on unseen pairs.
-
-An update is the change of W between two records. Letters as in ``dynamics/window.py``.
+Recorded are the updates of W along the training of Li2's networks, window by window, and the accuracy on unseen pairs. An update is
+the change of W between two records. Letters as in ``dynamics/window.py``.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "HIGH", "RATIOS", "Spectral", "fires", "judge", "judge_relu", "judge_rise", "rises", "trial"]
 
 
-RATIOS = 4  # ratios of successive singular values that are kept
+RATIOS = 4  # ratios of successive singular values that are recorded
 
 
 @jd.setting
@@ -183,14 +182,9 @@ def judge_relu(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def instead(curve: Callable[[xr.Dataset], xr.DataArray]) -> Callable[[xr.Dataset], xr.Dataset]:
+def instead(curve: Callable[[xr.Dataset], xr.DataArray | float]) -> Callable[[xr.Dataset], xr.Dataset]:
     """The detector watches another curve."""
-
-    def watched(ds: xr.Dataset) -> xr.Dataset:
-        other = curve(ds).broadcast_like(ds.ratio).transpose(*ds.ratio.dims)
-        return ds.assign(ratio=xr.where(ds.after == AFTER, other, ds.ratio).transpose(*ds.ratio.dims))
-
-    return watched
+    return jd.swap(ratio=lambda ds: xr.where(ds.after == AFTER, curve(ds), ds.ratio))
 
 
 def exchanged(ds: xr.Dataset) -> xr.Dataset:
@@ -227,6 +221,7 @@ STUDY = jd.Study(
     caption="Left: ratio of the second to the third singular value of the last ten updates of W, against the epoch, and the level "
     "at which the detector fires. Right: test accuracy. Median and central 90% of the runs.",
 )
+NO_GAP = instead(lambda ds: ds.ratio.sel(after=AFTER, drop=True).isel(end=0, drop=True))
 CLAIMS = (
     STUDY.claim(
         id="xu.spectral",
@@ -238,7 +233,7 @@ CLAIMS = (
         judge=judge,
         controls={"updates with and without decay exchanged": exchanged},
         rivals={
-            "no gap opens": instead(lambda ds: ds.ratio.sel(after=AFTER).isel(end=0, drop=True)),
+            "no gap opens": NO_GAP,
             "updates that shrink to a third": instead(lambda ds: ds["size"].isel(end=0, drop=True) / ds["size"]),
             "gap after the first value": instead(lambda ds: ds.ratio.sel(after=1, drop=True)),
             "gap after the third value": instead(lambda ds: ds.ratio.sel(after=3, drop=True)),
@@ -255,7 +250,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_rise,
         controls={"updates with and without decay exchanged": exchanged},
-        rivals={"no gap opens": instead(lambda ds: ds.ratio.sel(after=AFTER).isel(end=0, drop=True))},
+        rivals={"no gap opens": NO_GAP},
         found={
             "with decay: share that fires": (0.9, 1.0),
             f"with decay: epoch of firing, mean (paper: {FIRES_AT})": (150.0, 165.0),
@@ -274,7 +269,7 @@ CLAIMS = (
         judge=judge_late,
         controls={"half of the pairs": jd.Control({"share": 0.5}, every_seed=True)},
         rivals={
-            "no gap opens": instead(lambda ds: ds.ratio.sel(after=AFTER).isel(end=0, drop=True)),
+            "no gap opens": NO_GAP,
             "the gap opens at the start": instead(lambda ds: HIGH + 0 * ds["size"]),
         },
     ),

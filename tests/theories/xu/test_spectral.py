@@ -1,7 +1,4 @@
-"""The judges of the gap.
-
-The updates of a small network, and what the setting refuses.
-"""
+"""The updates of a small network, what the setting refuses, the detectors and the judges of the gap on made-up runs."""
 
 import numpy as np
 import pytest
