@@ -1,10 +1,7 @@
 r"""Whether a transformer that groks modular addition uses the trigonometric algorithm, and which measures show it in advance.
 
-All claims share the runs of ``progress.py``.
-
-One network trained, its key frequencies determined from the *training* pairs at the end, and every record measured with them.
-
-Letters as in ``model.py`` and ``dynamics/progress.py``.
+One network is trained, its key frequencies are determined from the *training* pairs at the end, and every record is measured with
+them. Letters as in ``model.py`` and ``dynamics/progress.py``.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CLAIMS",
     "CURVES",
-    "KEPT",
+    "CARRIED",
     "explained",
     "judge_order",
     "judge_progress",
@@ -42,8 +39,8 @@ __all__ = [
 ]
 
 
-KEPT = 0.999  # share of the squared amplitudes that the key frequencies carry
-SHOWN = 256  # test pairs whose logits are kept
+CARRIED = 0.999  # share of the squared amplitudes that the key frequencies carry
+SHOWN = 256  # test pairs whose logits are recorded
 CURVES = ("train_loss", "test_loss", "restricted_loss", "excluded_loss", "test_accuracy", "gini", "norm")
 
 
@@ -57,11 +54,13 @@ def measures(w: model.Params, keys: Bool[Array, " f"], training: Bool[Array, " p
 
     Pairs are taken in the order of their sums, of which alone the logits of the algorithm and the restricted ones are functions.
     """
+    # logits of all pairs, in the order of their sums
     p = w.unembed.shape[1]
     order = progress.numbers_by_sum(p).ravel()
     training, answers = training[order], jnp.repeat(jnp.arange(p, dtype=jnp.int32), p)
     z = model.logits(w, model.all_pairs(p)[order])
     each, right = model.loss(z, answers), (jnp.argmax(z, 1) == answers).astype(z.dtype)
+    # the part of the key frequencies, and the algorithm's amplitudes: functions of the sum alone
     cube, known = z.reshape(p, p, p), training.reshape(p, p)
     key = progress.key_part_by_sum(jnp.mean(cube, 1), keys)
     alpha = jnp.where(keys, progress.amplitudes_by_sum(jnp.sum(jnp.where(known[..., None], cube, 0), 1), jnp.sum(training)), 0)
@@ -96,12 +95,12 @@ def explained(
 ) -> tuple[Bool[Array, " f"], dict[str, Float[Array, "*n p"]]]:
     """Key frequencies and amplitudes from the training pairs, and what they predict for some test pairs.
 
-    Kept are the logits without what no softmax depends on (their mean over answers) and without the mean over training pairs,
+    Returned are the logits without what no softmax depends on (their mean over answers) and without the mean over training pairs,
     those of the algorithm, the restricted test loss, and the excluded training loss.
     """
     pairs = model.all_pairs(z.shape[1])
     alpha = progress.amplitudes(z, pairs, training)
-    keys = progress.key_frequencies(alpha, KEPT)
+    keys = progress.key_frequencies(alpha, CARRIED)
     centred = z - jnp.mean(z, 1, keepdims=True)
     usual = jnp.sum(jnp.where(training[:, None], centred, 0), 0) / jnp.sum(training).astype(z.dtype)
     return keys, {
@@ -114,10 +113,12 @@ def explained(
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     """Train a network; take it apart at the end, at the start, and at the end with its residues renamed at random."""
+    # the network along training
     k_train, k_names = jax.random.split(key)
     run = train(s, k_train)
     training, shown, pairs = training_mask(run, s.p), run.test[:SHOWN], model.all_pairs(s.p)
     answers = model.answers(pairs, s.p)
+    # taken apart: at the end, at the start, and at the end with residues renamed
     ends = jax.tree.map(lambda x: jnp.stack([x[-1], x[0]]), run.weights)
     end, start = jax.lax.map(lambda w: model.logits(w, pairs), ends)
     other, renamed, numbers = relabelled(end, jax.random.permutation(k_names, jnp.arange(s.p, dtype=jnp.int32)))
@@ -128,6 +129,7 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         jnp.stack([shown, shown, numbers[shown]]),
     )
     all_keys, parts = jax.lax.map(lambda case: explained(*case), cases)  # one program for the three cases
+    # every record, measured with the key frequencies of the end
     keys = all_keys[0]
     curves = jax.lax.map(lambda w: measures(w, keys, training), run.weights)
 
@@ -219,18 +221,6 @@ def judge_trig(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def untrained(ds: xr.Dataset) -> xr.Dataset:
-    """The network before its first step."""
-    initial = {name: ds[name].isel(epoch=0, drop=True).broadcast_like(ds[name]) for name in CURVES}
-    return ds.assign(
-        **initial,
-        measured_chance=initial["excluded_loss"].isel(epoch=0, drop=True),
-        measured_restricted=initial["restricted_loss"],
-        predicted_logits=ds.start_algorithm,
-        measured_logits=ds.start_logits,
-    )
-
-
 def renamed(ds: xr.Dataset) -> xr.Dataset:
     """The trained network, in a Fourier basis of residues renamed at random."""
     end = ds.measured_restricted.copy()
@@ -251,7 +241,7 @@ def sudden(ds: xr.Dataset) -> xr.Dataset:
 
 
 def plot_losses(ds: xr.Dataset, fig: Figure) -> None:
-    """Losses along training, and beside them Gini coefficient and squared weights."""
+    """Losses along training, and next to them Gini coefficient and squared weights."""
     left, right = fig.subplots(1, 2)
     for name, color in (("train", "control"), ("test", "measured"), ("restricted", "theory"), ("excluded", "third")):
         plotting.band(left, ds.epoch, ds[f"{name}_loss"].transpose(..., "epoch"), name, color)
@@ -301,7 +291,16 @@ STUDY = jd.Study(
     "squared weights over its largest value, and test accuracy. Lines and bands: median and central 90% of the seeds.",
 )
 NO_DECAY = {"no weight decay": {"decay": 0.0}}
-UNTRAINED = {"the network untrained": untrained}
+UNTRAINED = {  # the network before its first step
+    "the network untrained": jd.initial(
+        "epoch",
+        *CURVES,
+        measured_chance=lambda ds: ds.excluded_loss.isel(epoch=0, drop=True),
+        measured_restricted=lambda ds: ds.restricted_loss.isel(epoch=0, drop=True),
+        predicted_logits="start_algorithm",
+        measured_logits="start_logits",
+    )
+}
 RENAMED = {"no frequency is special: residues renamed": renamed}
 
 CLAIMS = (

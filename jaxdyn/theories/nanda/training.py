@@ -39,24 +39,21 @@ class Training:
 
     lr: jd.Swept = 3e-3
     decay: jd.Swept = 2.0
-    p: int = 53
-    width: int = 32
-    heads: int = 4
-    hidden: int = 128
+    p: int = jd.field(53, at_least=5)
+    width: int = jd.field(32, at_least=1)
+    heads: int = jd.field(4, at_least=1)
+    hidden: int = jd.field(128, at_least=1)
     share: float = 0.5
-    epochs: int = 1200
-    every: int = 15
+    epochs: int = jd.field(1200, at_least=1)
+    every: int = jd.field(15, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         """Refuse even p, heads that do not fit the width, no pairs to train or to test on, and records that end before the run."""
-        jd.require(self, self.p >= 5 and self.p % 2 == 1, "p is odd and at least 5", "p")
-        sizes = ("width", "heads", "hidden")
-        jd.require(self, min(self.width, self.heads, self.hidden) >= 1, "sizes are positive", *sizes)
+        jd.require(self, self.p % 2 == 1, "p is odd", "p")
         jd.require(self, self.width % self.heads == 0, "the width is a multiple of heads", "width", "heads")
         jd.require(self, 0 < count(self) < self.p**2, "share leaves pairs to train and to test on", "share", "p")
-        whole = 1 <= self.every <= self.epochs and self.epochs % self.every == 0
-        jd.require(self, whole, "epochs is a positive multiple of every", "epochs", "every")
+        jd.require(self, self.epochs % self.every == 0, "epochs is a multiple of every", "epochs", "every")
 
 
 class Run(NamedTuple):
@@ -79,7 +76,7 @@ def split(key: PRNGKeyArray, s: Training) -> tuple[Int[Array, " n"], Int[Array, 
 
 
 def train(s: Training, key: PRNGKeyArray) -> Run:
-    r"""Train one network by AdamW on the mean cross-entropy of the training pairs; keep the weights at every record.
+    r"""Train one network by AdamW on the mean cross-entropy of the training pairs; record the weights.
 
     .. math:: \theta \leftarrow \theta - \eta\,\bigl(\hat m / (\sqrt{\hat v} + \epsilon) + \lambda \theta\bigr)
     """

@@ -1,7 +1,4 @@
-"""The judges on made-up runs, and their figures.
-
-The trial's parts: renamed residues, types, shapes.
-"""
+"""The trial's parts: renamed residues, measures, types and shapes; the judges on made-up runs, and their figures."""
 
 import jax
 import jax.numpy as jnp
@@ -113,7 +110,7 @@ def test_judges_uphold_a_grokked_network_and_reject_breaches():
     ds = grokked()
     for judge in (progress.judge_progress, progress.judge_order, progress.judge_trig):
         assert passes(judge, ds)
-        assert not passes(judge, progress.untrained(ds))
+        assert not passes(judge, progress.UNTRAINED["the network untrained"](ds))
     assert not passes(progress.judge_progress, progress.renamed(ds))
     assert not passes(progress.judge_trig, progress.renamed(ds))
     assert not passes(progress.judge_order, jd.swap(restricted_loss="test_loss")(ds))
