@@ -1,7 +1,4 @@
-"""The claim on the largest margin: a construction that has it, and what perturbed weights lose.
-
-Margins of constructed networks for several moduli, and of those with perturbed weights.
-"""
+"""The largest margin: a construction that has it, for several moduli, and what perturbed weights lose."""
 
 from __future__ import annotations
 
@@ -37,14 +34,13 @@ class Constructed:
     """
 
     phases: jd.Code = jd.code("matched", "free")
-    left_out: jd.Swept = 0.0
+    left_out: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
     moduli: tuple[int, ...] = (5, 11, 23)
 
     def __post_init__(self) -> None:
-        """Refuse moduli that are not odd primes, and shares beyond one."""
+        """Refuse moduli that are not odd primes."""
         prime = all(p > 2 and all(p % q for q in range(2, p)) for p in self.moduli)
         jd.require(self, bool(self.moduli) and prime, "there is at least one modulus, and all are odd primes", "moduli")
-        jd.require(self, 0 <= self.left_out <= 1, "left_out is from 0 to 1", "left_out")
 
 
 def margins(s: Constructed, key: PRNGKeyArray, modulus: int) -> tuple[Float[Array, ""], Float[Array, " step"]]:
@@ -64,7 +60,7 @@ def margins(s: Constructed, key: PRNGKeyArray, modulus: int) -> tuple[Float[Arra
 
 
 def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
-    """Margins for every modulus beside the largest one."""
+    """Margins for every modulus, and the largest one."""
     each = [margins(s, jax.random.fold_in(key, p), p) for p in s.moduli]
     best = jnp.asarray([theory.largest(p) for p in s.moduli], jnp.float64)
     return jd.observables(
