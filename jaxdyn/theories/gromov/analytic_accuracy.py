@@ -1,4 +1,4 @@
-"""Claims on the accuracy of the constructed network against its width, and on the width that it needs."""
+"""The accuracy of the constructed network against its width, and the width that it needs."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def width(nodes: xr.DataArray | list[int], accuracy: xr.DataArray, goal: float =
 
 
 def jackknife(statistic: Callable[[xr.DataArray], xr.DataArray], values: xr.DataArray) -> xr.DataArray:
-    """Pseudo-values of a statistic of the mean over seeds: one a seed, whose mean and scatter are those of the statistic.
+    """Pseudo-values of a statistic of the mean over seeds: one per seed, whose mean and scatter are those of the statistic.
 
-    Source: Tukey 1958; with each network left out in turn, n times the whole less n - 1 times the rest.
+    Source: Tukey 1958; with each network left out in turn, n times the whole minus n - 1 times the rest.
     """
     n = values.sizes["seed"]
     rest = (values.sum("seed") - values) / (n - 1)
@@ -63,11 +63,11 @@ def judge_width(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, seed=8)
     jd.need(ds, modulus=3)
     measured, predicted = (width(ds.nodes, ds[f"{side}_accuracy"].mean("seed")) for side in ("measured", "predicted"))
-    seen = (measured.notnull() & predicted.notnull()).values
-    never = jd.at_most("moduli at which network or prediction never reach the goal", float((~seen).sum()), 0.0)
-    if seen.sum() < 2:
+    both = (measured.notnull() & predicted.notnull()).values
+    never = jd.at_most("moduli at which network or prediction never reach the goal", float((~both).sum()), 0.0)
+    if both.sum() < 2:
         return [never]
-    ds, predicted = ds.isel(modulus=seen), predicted.isel(modulus=seen)
+    ds, predicted = ds.isel(modulus=both), predicted.isel(modulus=both)
 
     def ratio(accuracy: xr.DataArray) -> xr.DataArray:
         return width(ds.nodes, accuracy) / predicted
@@ -86,19 +86,13 @@ def judge_width(ds: xr.Dataset) -> list[jd.Check]:
 def rescaled(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """Predicted accuracies whose widths grow like a power of the modulus, from those of the smallest modulus."""
 
-    def rival(ds: xr.Dataset) -> xr.Dataset:
+    def table(ds: xr.Dataset) -> xr.DataArray:
         first = ds.predicted_accuracy.isel(modulus=0, drop=True)
         factors = (float(ds.modulus[0] / m) ** power for m in ds.modulus)
         rows = [first.interp(nodes=ds.nodes * factor, kwargs={"fill_value": 0.0}) for factor in factors]
-        table = xr.concat([row.assign_coords(nodes=ds.nodes) for row in rows], ds.modulus)
-        return ds.assign(predicted_accuracy=table.transpose(*ds.predicted_accuracy.dims))
+        return xr.concat([row.assign_coords(nodes=ds.nodes) for row in rows], ds.modulus)
 
-    return rival
-
-
-def chance(ds: xr.Dataset) -> xr.Dataset:
-    """One class in M is right, however many nodes there are."""
-    return ds.assign(predicted_accuracy=(0 * ds.predicted_accuracy + 1 / ds.modulus).transpose(*ds.predicted_accuracy.dims))
+    return jd.swap(predicted_accuracy=table)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -133,7 +127,10 @@ CLAIMS = (
         "wrong classes that fluctuate together.",
         judge=judge_accuracy,
         controls=FREE,
-        rivals={"independent fluctuations": jd.swap(predicted_accuracy="independent"), "chance": chance},
+        rivals={
+            "independent fluctuations": jd.swap(predicted_accuracy="independent"),
+            "chance": jd.swap(predicted_accuracy=lambda ds: 0 * ds.predicted_accuracy + 1 / ds.modulus),
+        },
         plot=plot,
         caption=CAPTION,
     ),

@@ -1,4 +1,4 @@
-"""The constructed network, for several moduli and widths: logits, margins and accuracy beside their predictions.
+"""The constructed network, for several moduli and widths: logits, margins and accuracy, and what is predicted for them.
 
 The widths of a run are the first nodes of one network. Letters as in ``dynamics/``.
 """
@@ -35,25 +35,24 @@ class Constructed:
     frequencies: jd.Code = jd.code("random", "cycled")
     top: jd.Code = jd.code("matched", "free")
     moduli: tuple[int, ...] = (11, 23, 59)
-    step: int = 8
-    blocks: int = 20
+    step: int = jd.field(8, at_least=1)
+    blocks: int = jd.field(20, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse moduli without the recorded offsets or with coinciding waves, and empty networks."""
+        """Refuse moduli without the recorded offsets or with coinciding waves."""
         least = 2 * max(OFFSETS)
         prime = all(m % 2 and m % 3 for m in self.moduli)
         jd.require(self, bool(self.moduli) and prime, "there is at least one modulus, and all are prime to 6", "moduli")
         jd.require(self, len(set(self.moduli)) == len(self.moduli), "moduli differ", "moduli")
         jd.require(self, min(self.moduli) > least, f"moduli are above {least}", "moduli")
-        jd.require(self, min(self.step, self.blocks) >= 1, "step and blocks are at least 1", "step", "blocks")
 
 
-def draw(s: Constructed, key: PRNGKeyArray) -> dict[int, model.Nodes]:
+def sample_networks(s: Constructed, key: PRNGKeyArray) -> dict[int, model.Nodes]:
     """The network of each modulus: the same for the same key, whichever other moduli there are."""
 
     def one(modulus: Int[Array, ""]) -> model.Nodes:
         k_nodes, count = jax.random.fold_in(key, modulus), s.step * s.blocks
-        return model.draw(k_nodes, modulus, count, s.frequencies == "cycled", s.top == "free")
+        return model.sample_nodes(k_nodes, modulus, count, s.frequencies == "cycled", s.top == "free")
 
     nodes = jax.vmap(one)(jnp.asarray(s.moduli, jnp.int32))
     return {m: jax.tree.map(lambda x, i=i: x[i], nodes) for i, m in enumerate(s.moduli)}
@@ -82,13 +81,15 @@ def observe(s: Constructed, nodes: model.Nodes, modulus: int) -> dict[str, Float
 
 def trial(s: Constructed, key: PRNGKeyArray) -> jd.Observables:
     """Accuracy and margins for all moduli, and for the smallest one the logits of its first nodes as sums of waves."""
-    networks = draw(s, key)
+    # the networks, and their predicted accuracies
+    networks = sample_networks(s, key)
     each = [observe(s, nodes, m) for m, nodes in networks.items()]
     margin = {name: jd.named(jnp.stack([x[name] for x in each]), "modulus nodes offset") for name in each[0] if name != "accuracy"}
     widths = s.step * np.arange(1, s.blocks + 1)
     kinds, moduli = jnp.asarray([1.0, 0.0], jnp.float64), jnp.asarray(s.moduli, jnp.float64)
     table = jax.vmap(jax.vmap(margins.accuracy, (None, 0, None)), (None, None, 0))
     together, independent = table(jnp.asarray(widths, jnp.float64), moduli, kinds)
+    # logits of the smallest as waves
     small = min(s.moduli)
     nodes = jax.tree.map(lambda x: x[: s.step], networks[small])
     return jd.observables(

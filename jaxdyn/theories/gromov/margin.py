@@ -1,4 +1,4 @@
-"""The claim on mean and variance of the margin of the right class."""
+"""Mean and variance of the margin of the right class in the constructed network."""
 
 from __future__ import annotations
 

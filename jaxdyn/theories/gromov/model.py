@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-__all__ = ["Nodes", "Weights", "draw", "features", "labels", "logits", "outputs", "pairs", "weights"]
+__all__ = ["Nodes", "Weights", "sample_nodes", "features", "labels", "logits", "outputs", "pairs", "weights"]
 
 
 class Nodes(NamedTuple):
@@ -36,7 +36,7 @@ class Weights(NamedTuple):
     top: Float[Array, "M K"]
 
 
-def draw(
+def sample_nodes(
     key: PRNGKeyArray,
     modulus: int | Int[Array, ""],
     count: int,

@@ -1,4 +1,4 @@
-"""The claim that the constructed network's logits are sums of waves."""
+"""The constructed network's logits are sums of waves: an identity."""
 
 from __future__ import annotations
 

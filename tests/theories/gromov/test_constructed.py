@@ -17,7 +17,6 @@ from jaxdyn.theories.gromov.constructed import OFFSETS, Constructed, observe
         ({"moduli": (7,)}, "moduli are above 10"),
         ({"moduli": ()}, "at least one modulus"),
         ({"moduli": (11, 11)}, "moduli differ"),
-        ({"step": 0}, "step and blocks are at least 1"),
     ],
 )
 def test_settings_refuse(fields, words):
@@ -27,12 +26,12 @@ def test_settings_refuse(fields, words):
 
 def test_records_are_those_of_the_plain_network_at_every_width(x64):
     s = Constructed(moduli=(11,), step=3, blocks=2)
-    nodes = model.draw(jax.random.key(0), 11, 6)
-    seen = jax.jit(lambda n: observe(s, n, 11))(nodes)
+    nodes = model.sample_nodes(jax.random.key(0), 11, 6)
+    records = jax.jit(lambda n: observe(s, n, 11))(nodes)
     right = model.labels(11)
     for place, width in enumerate((3, 6)):
         out = np.asarray(model.logits(jax.tree.map(lambda x, w=width: x[:w], nodes), 11))
         margin = np.stack([out[np.arange(121), right] - out[np.arange(121), (right + offset) % 11] for offset in OFFSETS], 1)
-        assert float(seen["accuracy"][place]) == np.mean(np.argmax(out, 1) == right)
-        np.testing.assert_allclose(seen["mean"][place], margin.mean(0), atol=1e-12)
-        np.testing.assert_allclose(seen["variance"][place], margin.var(0), rtol=1e-10)
+        assert float(records["accuracy"][place]) == np.mean(np.argmax(out, 1) == right)
+        np.testing.assert_allclose(records["mean"][place], margin.mean(0), atol=1e-12)
+        np.testing.assert_allclose(records["variance"][place], margin.var(0), rtol=1e-10)

@@ -11,7 +11,7 @@ TURN = 2 * np.pi
 
 
 def drawn(modulus=7, count=5, **how):
-    return model.draw(jax.random.key(3), modulus, count, **how)
+    return model.sample_nodes(jax.random.key(3), modulus, count, **how)
 
 
 def test_logits_are_those_of_a_loop(x64):
@@ -37,7 +37,7 @@ def test_construction_ties_the_phases_and_cycles_the_frequencies(x64):
 
 def test_free_output_phases_are_no_better_than_chance(x64):
     def share(key):
-        return jnp.mean(jnp.argmax(model.logits(model.draw(key, 11, 64, free=True), 11), 1) == model.labels(11))
+        return jnp.mean(jnp.argmax(model.logits(model.sample_nodes(key, 11, 64, free=True), 11), 1) == model.labels(11))
 
     found = jax.jit(jax.vmap(share))(jax.random.split(jax.random.key(4), 64))
     assert float(found.mean()) == pytest.approx(1 / 11, abs=0.03)
