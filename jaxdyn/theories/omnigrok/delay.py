@@ -1,4 +1,4 @@
-"""The claim on the delay from fitting the data to generalising."""
+"""The delay from fitting the data to generalising, and how the weight decay sets it."""
 
 from __future__ import annotations
 
@@ -32,12 +32,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 def like(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A delay that goes like a power of the decay, right for the largest one."""
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        delay = ds.predicted_delay.isel(decay=0, drop=True) * (ds.decay / ds.decay[0]) ** power
-        return ds.assign(predicted_delay=delay.transpose(*ds.predicted_delay.dims))
-
-    return rival
+    return jd.swap(predicted_delay=lambda ds: ds.predicted_delay.isel(decay=0, drop=True) * (ds.decay / ds.decay[0]) ** power)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

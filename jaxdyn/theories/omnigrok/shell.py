@@ -1,4 +1,4 @@
-"""The claim on the shell of norms where a student generalises."""
+"""The shell of norms on which a student generalises."""
 
 from __future__ import annotations
 
@@ -35,12 +35,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 
 def at_norm(start: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """Generalisation at one norm for all students, in units of the standard one."""
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        edge = 0 * ds.predicted_edge + ds.sphere_norm.sel(start=start, drop=True)
-        return ds.assign(predicted_edge=edge.transpose(*ds.predicted_edge.dims))
-
-    return rival
+    return jd.swap(predicted_edge=lambda ds: 0 * ds.predicted_edge + ds.sphere_norm.sel(start=start, drop=True))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -72,7 +67,7 @@ CLAIMS = (
         plot=plot,
         caption="Left: losses over the variance of the teacher's outputs of networks trained on a sphere, against the sphere's "
         "norm in units of the standard start; lines and bands: median and central 90% of the seeds. Right: norm at which each "
-        "decaying student generalises against the outer edge of the shell; one dot for each seed and decay, on the line both agree."
-        "",
+        "decaying student generalises against the outer edge of the shell; one dot for each seed and decay, on the line both "
+        "agree.",
     ),
 )

@@ -1,4 +1,4 @@
-"""Students of one teacher: some held at the norm of their start, others with weight decay.
+"""Students of one teacher, shared by the topics: some on the sphere of their first norm, others with weight decay.
 
 Losses are over the variance of the teacher's outputs. A network has fitted its data, or generalises, when its training loss, or
 test loss, falls to ``LEVEL``; the delay is the time from the one to the other. Letters as in ``dynamics/shell.py``.
@@ -21,13 +21,13 @@ from jaxdyn.theories.omnigrok.dynamics import shell
 __all__ = ["LEVEL", "SPHERES", "STUDY", "Student", "trial"]
 
 LEVEL = 0.05
-SPHERES = (0.3, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # starts of the networks held at their norm
+SPHERES = (0.3, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0)  # starts of the networks on spheres
 SAMPLES = 100  # records of a run
 
 
 @jd.setting
 class Student:
-    """Students of one teacher: some held at their norm, some from ``alpha`` with each decay, one without decay, one from 1.
+    """Students of one teacher: some on spheres, some from ``alpha`` with each decay, one without decay, one from 1.
 
     They make one run together, since those on spheres predict what the others do.
 
@@ -44,34 +44,29 @@ class Student:
         tests: samples of the test loss.
     """
 
-    alpha: jd.Swept = 2.0
-    lr: jd.Swept = 1e-3
+    alpha: jd.Swept = jd.field(2.0, above=0)
+    lr: jd.Swept = jd.field(1e-3, above=0)
     decays: tuple[float, ...] = (0.25, 0.125, 0.0625)
-    horizon: float = 0.75
-    settle: int = 3000
-    inputs: int = 5
-    hidden: int = 32
-    outputs: int = 3
-    samples: int = 60
-    tests: int = 500
+    horizon: float = jd.field(0.75, above=0)
+    settle: int = jd.field(3000, at_least=SAMPLES)
+    inputs: int = jd.field(5, at_least=1)
+    hidden: int = jd.field(32, at_least=1)
+    outputs: int = jd.field(3, at_least=1)
+    samples: int = jd.field(60, at_least=1)
+    tests: int = jd.field(500, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse networks without layers, decays that do not fall, and runs shorter than their records."""
-        sizes = ("inputs", "hidden", "outputs", "samples", "tests")
-        jd.require(self, min(getattr(self, name) for name in sizes) >= 1, "sizes are at least 1", *sizes)
-        jd.require(self, self.settle >= SAMPLES, f"settle is at least {SAMPLES}", "settle")
+        """Refuse decays that do not fall."""
         falling = all(a > b > 0 for a, b in zip(self.decays, self.decays[1:], strict=False))
         jd.require(self, len(self.decays) >= 2 and falling, "decays are two or more, positive and falling", "decays")
-        positive = min(self.alpha, self.lr, self.horizon) > 0
-        jd.require(self, positive, "alpha, lr and horizon are positive", "alpha", "lr", "horizon")
 
 
 class Plan(NamedTuple):
-    """How each student is trained: its start, its decay, whether it is held at its norm, steps between records."""
+    """How each student is trained: its start, its decay, whether it stays on its sphere, steps between records."""
 
     alpha: Float[Array, " r"]
     decay: Float[Array, " r"]
-    held: Float[Array, " r"]
+    sphere: Float[Array, " r"]
     every: Float[Array, " r"]
 
 
@@ -98,7 +93,7 @@ def train_one(s: Student, data: model.Data, key: PRNGKeyArray, one: Plan) -> dic
 
     def step(state: train.State) -> train.State:
         new = free(state, data.x, data.y)
-        goal = jnp.where(one.held > 0, size, model.norm(new.params))
+        goal = jnp.where(one.sphere > 0, size, model.norm(new.params))
         return new._replace(params=model.rescale(new.params, goal))
 
     def observe(state: train.State) -> dict[str, Array]:
@@ -113,13 +108,15 @@ def train_one(s: Student, data: model.Data, key: PRNGKeyArray, one: Plan) -> dic
 
 
 def trial(s: Student, key: PRNGKeyArray) -> jd.Observables:
-    """Delays and norms of the decaying students beside those predicted from the students on spheres."""
+    """Delays and norms of the decaying students, and those predicted from the students on spheres."""
+    # all students along training
     k_data, k_student = jax.random.split(key)
     data = model.sample(k_data, (s.inputs, s.hidden, s.hidden, s.outputs), s.samples, s.tests)
     curves = jax.lax.map(lambda one: train_one(s, data, k_student, one), plan(s))
     count, spheres = len(s.decays), len(SPHERES)
     sphere = jax.tree.map(lambda x: x[:spheres, -1], curves)
     moving = jax.tree.map(lambda x: x[spheres:], curves)
+    # when they fit and generalise, and what the spheres predict
     fitted, general = (jax.vmap(lambda t, v: shell.passage(t, v, LEVEL))(moving["steps"], moving[k]) for k in ("fit", "test"))
     reached = jax.vmap(jnp.interp)(general, moving["steps"], moving["norm"])
     edge = shell.edge(sphere["norm"], sphere["test"], LEVEL)

@@ -28,9 +28,6 @@ def test_spheres_hold_their_norm_and_decay_follows_its_law(tiny):
     [
         ({"decays": (0.1, 0.2)}, "positive and falling"),
         ({"decays": (0.1,)}, "two or more"),
-        ({"settle": 10}, "settle is at least 100"),
-        ({"hidden": 0}, "sizes are at least 1"),
-        ({"alpha": 0.0}, "alpha, lr and horizon are positive"),
     ],
 )
 def test_settings_refuse(fields, words):
