@@ -1,6 +1,6 @@
-"""Claims on the delay that laziness causes, and on the lazy limit.
+"""The delay that laziness causes, and the lazy limit.
 
-A network trained on a square by gradient descent: when it fits, when it generalises, how far weights and kernel move.
+A network is trained on a square by gradient descent: when it fits, when it generalises, how far weights and kernel move.
 
 Losses are over the mean square of the target on the test inputs. Letters as in ``model.py``.
 """
@@ -47,25 +47,17 @@ class Regression:
         tests: samples of the test loss.
     """
 
-    alpha: jd.Swept = 1.0
-    epsilon: jd.Swept = 0.5
-    centred: jd.Swept = 0.0
-    size: jd.Swept = 1.0
-    rate: jd.Swept = 2.0
-    every: jd.Swept = 20
-    dimension: int = 12
-    nodes: int = 48
-    samples: int = 60
-    tests: int = 500
+    alpha: jd.Swept = jd.field(1.0, above=0)
+    epsilon: jd.Swept = jd.field(0.5, above=0)
+    centred: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    size: jd.Swept = jd.field(1.0, above=0)
+    rate: jd.Swept = jd.field(2.0, above=0)
+    every: jd.Swept = jd.field(20, at_least=1)
+    dimension: int = jd.field(12, at_least=1)
+    nodes: int = jd.field(48, at_least=1)
+    samples: int = jd.field(60, at_least=1)
+    tests: int = jd.field(500, at_least=1)
     dtype: str = "float64"
-
-    def __post_init__(self) -> None:
-        """Refuse empty sizes and numbers that are not positive."""
-        sizes = ("dimension", "nodes", "samples", "tests", "every")
-        jd.require(self, min(getattr(self, name) for name in sizes) >= 1, "sizes are at least 1", *sizes)
-        positive = ("alpha", "epsilon", "size", "rate")
-        jd.require(self, min(getattr(self, name) for name in positive) > 0, "these are positive", *positive)
-        jd.require(self, 0 <= self.centred <= 1, "centred is from 0 to 1", "centred")
 
 
 def lazy(
@@ -79,7 +71,8 @@ def lazy(
 
 
 def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
-    """Losses along training, delay, movement of weights and kernel, beside the lazy limit."""
+    """Losses along training, delay, movement of weights and kernel, and the lazy limit."""
+    # samples, and the network at its start
     k_train, k_test, k_first = jax.random.split(key, 3)
     x, z = (model.inputs(k, n, s.dimension, s.dtype) for k, n in ((k_train, s.samples), (k_test, s.tests)))
     alpha, epsilon, centred, size, rate = (jnp.asarray(v, s.dtype) for v in (s.alpha, s.epsilon, s.centred, s.size, s.rate))
@@ -87,6 +80,7 @@ def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
     unit = jnp.mean(jnp.square(model.target(z)))
     slope = jax.grad(lambda w: model.error(net, w, x) / 2)
 
+    # the network along training
     def step(w: Float[Array, "N d"]) -> Float[Array, "N d"]:
         return w - rate * s.nodes / alpha**2 * slope(w)
 
@@ -95,6 +89,7 @@ def trial(s: Regression, key: PRNGKeyArray) -> jd.Observables:
 
     last, curves = train.record(step, net.first, observe, samples=SAMPLES, every=jnp.asarray(s.every).astype(jnp.int32))
     steps = jnp.asarray(s.every, s.dtype) * jnp.arange(SAMPLES + 1, dtype=s.dtype)
+    # when it fits and generalises, and the lazy limit
     fitted, general = (times.settled(steps, curves[name], LEVEL) for name in ("fit", "test"))
     kernel_test, squared, inside = lazy(net, x, z, rate, steps[-1])
     norm = jnp.linalg.norm(net.first)

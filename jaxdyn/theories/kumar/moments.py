@@ -1,8 +1,7 @@
-"""The claim on expected losses and kernels from two statistics of the weights: identities, nothing is trained.
+"""Expected loss and tangent kernel of random networks from two statistics of the weights: identities, nothing is trained.
 
-Expected loss and tangent kernel of random networks: from two statistics of the weights, and by cubature and differentiation.
-
-Cubature has three nodes in every dimension, exact for the fourth degree of the squared error in each input.
+Measured are both by cubature and differentiation. Cubature has three nodes in every dimension, exact for the fourth degree of the
+squared error in each input.
 """
 
 from __future__ import annotations
@@ -38,16 +37,10 @@ class Moments:
     """
 
     law: jd.Code = jd.code("normal", "uniform")
-    alpha: jd.Swept = 2.0
-    epsilon: jd.Swept = 0.5
-    dimension: int = 4
-    nodes: int = 10
-
-    def __post_init__(self) -> None:
-        """Refuse empty sizes and a cubature that is too large."""
-        jd.require(self, 1 <= self.dimension <= 8, "dimension is from 1 to 8", "dimension")
-        jd.require(self, self.nodes >= 1, "nodes is at least 1", "nodes")
-        jd.require(self, min(self.alpha, self.epsilon) > 0, "alpha and epsilon are positive", "alpha", "epsilon")
+    alpha: jd.Swept = jd.field(2.0, above=0)
+    epsilon: jd.Swept = jd.field(0.5, above=0)
+    dimension: int = jd.field(4, at_least=1, at_most=8)  # the cubature has 3^D nodes
+    nodes: int = jd.field(10, at_least=1)
 
 
 def cubature(kind: str, dimension: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,7 +1,4 @@
-"""The judge of the identities.
-
-Both sides of the identities, and what their setting refuses.
-"""
+"""Both sides of the identities, the cubature, and the judge on made-up runs."""
 
 import numpy as np
 import pytest
@@ -24,14 +21,6 @@ def test_cubature_has_the_moments_of_its_law(kind, fourth):
     x = at * np.sqrt(2)
     assert weight.sum() == pytest.approx(1) and (weight @ x**2) == pytest.approx(1)
     assert (weight @ x**4) == pytest.approx(fourth) and weight @ (x[:, 0] * x[:, 1]) ** 2 == pytest.approx(1)
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"), [({"dimension": 9}, "from 1 to 8"), ({"nodes": 0}, "at least 1"), ({"alpha": 0.0}, "positive")]
-)
-def test_settings_refuse(fields, words):
-    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.* not allowed: .*{words}"):
-        Moments(**fields)
 
 
 def test_judge_holds_on_lawful_data_and_rejects_others():
