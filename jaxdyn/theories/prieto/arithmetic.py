@@ -1,4 +1,4 @@
-"""A network trained by Adam on a share of the sums modulo p: softmax or StableMax, precision and projection are chosen.
+"""A network trained by Adam on a share of the sums modulo p: softmax or StableMax, a precision, a projection of gradients.
 
 The cross-entropy alone is in the chosen precision, as in the paper's figure 2; weights are in float32. Records are measured in
 float64. Letters as in ``model.py``; steps of Adam have the paper's constants.
@@ -43,21 +43,16 @@ class Arithmetic:
     loss: jd.Code = jd.code("softmax", "stablemax")
     precision: jd.Code = jd.code("float64", "float32", "float16")
     projection: jd.Code = jd.code("none", "weights", "random")
-    lr: jd.Swept = 0.01
-    decay: jd.Swept = 0.0
-    steps: jd.Swept = 2000
-    modulus: int = 17
-    nodes: int = 64
+    lr: jd.Swept = jd.field(0.01, above=0)
+    decay: jd.Swept = jd.field(0.0, at_least=0)
+    steps: jd.Swept = jd.field(2000, at_least=SAMPLES)
+    modulus: int = jd.field(17, at_least=2)
+    nodes: int = jd.field(64, at_least=1)
     share: float = 0.6
 
     def __post_init__(self) -> None:
-        """Refuse empty sizes, shares that leave nothing, and runs shorter than their records."""
-        jd.require(self, self.modulus >= 2, "modulus is at least 2", "modulus")
-        jd.require(self, self.nodes >= 1, "nodes is at least 1", "nodes")
+        """Refuse shares that leave no pair for training or for testing."""
         jd.require(self, 1 <= round(self.share * self.modulus**2) < self.modulus**2, "share leaves pairs for both sides", "share")
-        jd.require(self, self.steps >= SAMPLES, f"steps is at least {SAMPLES}", "steps")
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.decay >= 0, "decay is at least 0", "decay")
 
 
 Batch = tuple[Int[Array, " n"], Int[Array, " n"], Int[Array, " n"]]
@@ -92,6 +87,7 @@ def make_step(s: Arithmetic, seen: Batch, key: PRNGKeyArray) -> tuple[Callable[[
 
 def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -> dict[str, Float[Array, "*k"]]:
     """Accuracies, loss, zeros and their bounds, cosine of minus the gradient with the weights, logits; all in float64 but zeros."""
+    # logits, by exact weights and by those in float32
     a, b, answers = seen
     exact = tuple(w.astype(jnp.float64) for w in weights)
     z, low = model.outputs(exact, a, b), model.outputs(weights, a, b)
@@ -100,6 +96,7 @@ def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -
     def loss(w: model.Weights) -> Float[Array, ""]:
         return jnp.mean(model.losses(model.outputs(w, a, b), answers))
 
+    # the gradient's direction, and the losses that are zero
     gradient = jax.grad(loss)(exact)
     unit = optax.tree.scale(1 / jnp.maximum(optax.tree.norm(gradient), 1e-300), gradient)
     zeros = [model.losses(low.astype(kind), answers) == 0 for kind in KINDS]
@@ -123,17 +120,20 @@ def observe(s: Arithmetic, weights: model.Weights, seen: Batch, unseen: Batch) -
 
 
 def trial(s: Arithmetic, key: PRNGKeyArray) -> jd.Observables:
-    """Zeros of the loss along training beside their bounds; accuracy on unseen pairs; how the gradient points along the weights."""
+    """Zeros of the loss along training and their bounds; accuracy on unseen pairs; how the gradient points along the weights."""
+    # pairs for training and for testing
     k_pairs, k_start = jax.random.split(key)
     order = jax.random.permutation(k_pairs, s.modulus**2)
     every, count = tuple(x[order] for x in model.pairs(s.modulus)), round(s.share * s.modulus**2)
     seen, unseen = tuple(x[:count] for x in every), tuple(x[count:] for x in every)
+    # the network along training
     step, start = make_step(s, seen, k_start)
     apart = jnp.round(jnp.asarray(s.steps, jnp.float32) / SAMPLES).astype(jnp.int32)
     last, curves = train.record(step, start, lambda state: observe(s, state.params, seen, unseen), samples=SAMPLES, every=apart)
+    # how far the logits keep their direction in the second half
     logits = curves.pop("logits").reshape(SAMPLES + 1, -1)
     half = SAMPLES // 2
-    kept = jnp.vdot(logits[half], logits[-1]) / (jnp.linalg.norm(logits[half]) * jnp.linalg.norm(logits[-1]))
+    direction = jnp.vdot(logits[half], logits[-1]) / (jnp.linalg.norm(logits[half]) * jnp.linalg.norm(logits[-1]))
     one = jnp.ones((), jnp.float64)
     return jd.observables(
         predicted={"zeros": jd.named(curves["least"], "record bits"), "test": one, "cosine": one},
@@ -148,7 +148,7 @@ def trial(s: Arithmetic, key: PRNGKeyArray) -> jd.Observables:
             "stable_zeros": jd.named(curves["stable_zeros"], "record bits"),
             "chance": jnp.asarray(1 / s.modulus, jnp.float64),
             "any_direction": jnp.asarray(sum(w.size for w in last.params) ** -0.5, jnp.float64),
-            "kept": kept,
+            "kept": direction,
             "grown": jnp.linalg.norm(logits[-1]) / jnp.linalg.norm(logits[half]),
             **{f"{name}_curve": jd.named(curves[name], "record") for name in ("train", "test", "loss", "cosine", "norm")},
             "at": jd.named(apart * jnp.arange(SAMPLES + 1, dtype=jnp.int32), "record"),

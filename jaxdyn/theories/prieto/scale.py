@@ -1,6 +1,6 @@
-"""The claim on homogeneous networks and StableMax: identities, nothing is trained.
+"""Homogeneous networks and StableMax: identities for random networks, nothing is trained.
 
-Inner products of every layer with its gradient, and losses at other scales of the weights, of networks that are not trained.
+They are on the inner product of every layer with its gradient, and on losses at other scales of the weights.
 """
 
 from __future__ import annotations
@@ -33,20 +33,15 @@ class Identities:
         nodes: m.
     """
 
-    size: jd.Swept = 3.0
+    size: jd.Swept = jd.field(3.0, above=0)
     shift: jd.Swept = 0.0
-    modulus: int = 7
-    nodes: int = 16
-
-    def __post_init__(self) -> None:
-        """Refuse empty sizes."""
-        jd.require(self, self.modulus >= 2, "modulus is at least 2", "modulus")
-        jd.require(self, self.nodes >= 1, "nodes is at least 1", "nodes")
-        jd.require(self, self.size > 0, "size is positive", "size")
+    modulus: int = jd.field(7, at_least=2)
+    nodes: int = jd.field(16, at_least=1)
 
 
 def trial(s: Identities, key: PRNGKeyArray) -> jd.Observables:
     """By automatic differentiation of the whole network and from its logits alone; softmax first, then StableMax."""
+    # the whole network, by differentiation and at other scales
     weights = tuple(s.size * w for w in model.init(key, s.modulus, s.nodes, "float64"))
     a, b, answers = model.pairs(s.modulus)
     z = model.outputs(weights, a, b, s.shift)
@@ -61,6 +56,7 @@ def trial(s: Identities, key: PRNGKeyArray) -> jd.Observables:
     def scaled(stable: bool) -> Float[Array, " factor"]:
         return jnp.stack([loss(tuple(c * w for w in weights), stable) for c in FACTORS])
 
+    # from its logits alone
     def powers(stable: bool, degree: int) -> Float[Array, " factor"]:
         right = (jnp.arange(z.shape[0]), answers)
         return jnp.stack([-jnp.mean(jnp.log(scale.probabilities(c**degree * z, stable)[right])) for c in FACTORS])
@@ -68,6 +64,7 @@ def trial(s: Identities, key: PRNGKeyArray) -> jd.Observables:
     def both(values: list[Array], axes: str) -> jd.Named:
         return jd.named(jnp.stack(values), f"kind {axes}")
 
+    # softmax first, then StableMax
     kinds = (False, True)
     inner = [jnp.broadcast_to(scale.along_weights(z, answers, k), (3,)) for k in kinds]
     other = [jnp.broadcast_to(scale.along_weights(z, answers, not k), (3,)) for k in kinds]

@@ -8,6 +8,8 @@ import jaxdyn as jd
 from jaxdyn.plotting import render
 from jaxdyn.theories.prieto import collapse
 
+COLLAPSE, PRECISION, _ = collapse.CLAIMS
+
 
 @pytest.fixture
 def lawful():
@@ -51,10 +53,11 @@ def test_collapse_holds_on_lawful_data_and_rejects_others(lawful):
     ds = lawful.sel(precision="float64", drop=True)
     assert not failed(collapse.judge_collapse, ds)
     wrong = {"share of zeros outside the bounds, largest", "|share of zeros - least share|, float16, mean over records"}
-    assert failed(collapse.judge_collapse, collapse.never(ds)) == wrong
-    assert failed(collapse.judge_collapse, collapse.underflow(ds)) == wrong
+    never, underflow, right = (rival(ds) for rival in COLLAPSE.rivals.values())
+    assert failed(collapse.judge_collapse, never) == wrong
+    assert failed(collapse.judge_collapse, underflow) == wrong
     loose = "largest share - share of zeros, mean over records"
-    assert failed(collapse.judge_collapse, collapse.right(ds)) == wrong | {loose}
+    assert failed(collapse.judge_collapse, right) == wrong | {loose}
     assert failed(collapse.judge_collapse, ds.assign(most=0 * ds.most + 1)) == {loose}
     assert failed(collapse.judge_collapse, ds.assign(measured_zeros=0 * ds.measured_zeros, predicted_zeros=0 * ds.most))
     with pytest.raises(jd.Inconclusive, match="at least 5 values of seed"):
@@ -63,7 +66,8 @@ def test_collapse_holds_on_lawful_data_and_rejects_others(lawful):
 
 def test_precision_and_direction(lawful):
     assert not failed(collapse.judge_precision, lawful)
-    assert len(failed(collapse.judge_precision, collapse.alike(lawful))) == 4
+    (alike,) = PRECISION.rivals.values()
+    assert len(failed(collapse.judge_precision, alike(lawful))) == 4
     assert failed(collapse.judge_precision, jd.swap(measured_test=1.0)(lawful)) == {"accuracy on unseen pairs, every precision"}
     ds = lawful.sel(precision="float64", drop=True)
     assert not failed(collapse.judge_direction, ds)

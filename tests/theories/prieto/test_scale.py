@@ -1,10 +1,6 @@
-"""The judge of the identities.
-
-Both sides of the identities, and what their setting refuses.
-"""
+"""Both sides of the identities, and the judge on made-up runs."""
 
 import numpy as np
-import pytest
 import xarray as xr
 
 import jaxdyn as jd
@@ -16,14 +12,6 @@ def test_identities_hold_without_biases_only():
     for name in ("along", "scaled"):
         error = jd.relative_error(ds, name)
         assert float(error.sel(shift=0.0).max()) < 1e-12 < 1e-2 < float(error.sel(shift=0.2).max())
-
-
-@pytest.mark.parametrize(
-    ("fields", "words"), [({"modulus": 1}, "at least 2"), ({"nodes": 0}, "at least 1"), ({"size": 0.0}, "positive")]
-)
-def test_settings_refuse(fields, words):
-    with pytest.raises(jd.UsageError, match=f"{next(iter(fields))}=.* not allowed: .*{words}"):
-        Identities(**fields)
 
 
 def test_judge_holds_on_lawful_data_and_rejects_others():
