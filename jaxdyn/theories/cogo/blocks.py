@@ -1,4 +1,4 @@
-r"""Blocks of composed solutions at every pair of frequencies, with random numbers, and what claims on them share.
+r"""Blocks of composed solutions at every pair of frequencies, with random numbers, as several topics use them.
 
 Letters as in ``dynamics/solutions.py``.
 """
@@ -37,7 +37,7 @@ def checked_groups(names: tuple[str, ...]) -> list[Abelian]:
 
 
 def most_pairs(groups: list[Abelian]) -> Abelian:
-    """The group with the most pairs of frequencies: numbers drawn for it suffice for all groups."""
+    """The group with the most pairs of frequencies: numbers sampled for it suffice for all groups."""
     return max(groups, key=lambda group: len(group.pairs))
 
 

@@ -51,9 +51,12 @@ __all__ = [
     "active_threshold",
     "classify",
     "energies",
+    "factorised",
     "groups",
     "named",
     "nodes",
+    "order_three",
+    "order_two",
 ]
 
 NAMES = ("none", "unknown", "unnormalised", "xi", "nu=i", "nu", "syn", "syn,alpha,beta")
@@ -132,7 +135,7 @@ def classify(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE, 
 
     Args:
         w: weights in the code's scale.
-        group: of odd order; in groups with real characters those are passed over.
+        group: of odd order; real characters do not count.
         active: least :math:`|z_a|` of an active node; :func:`active_threshold` scales it for large d.
         near: largest distance from a partial solution that still gets its name; the largest relative error of a split is
             ``near * sqrt(3 n)``.
@@ -143,8 +146,8 @@ def classify(w: Float[Array, "3 d q"], group: Abelian, active: Number = ACTIVE, 
 
 def named(order: Int[Array, " k"], parts: Complex[Array, "k 3 6"], near: Number = NEAR) -> Classes:
     """Factors and their names from the order and the nodes of each frequency (of four, the first slots)."""
-    four = jax.vmap(functools.partial(_split, near=near))(parts[..., :4])
-    six = jax.vmap(functools.partial(_split, near=near))(parts)
+    four = jax.vmap(functools.partial(factorised, near=near))(parts[..., :4])
+    six = jax.vmap(functools.partial(factorised, near=near))(parts)
     is_four, is_six = order == 4, order == 6
 
     def pick(x: Shaped[Array, " k"], y: Shaped[Array, " k"]) -> Shaped[Array, " k"]:
@@ -168,7 +171,7 @@ def groups(split: Nodes, group: Abelian) -> Complex[Array, "k 3 6"]:
 
 @functools.cache
 def _pairings(n: int) -> Int[np.ndarray, "p n"]:
-    """Orders of n nodes whose j-th and (j + n/2)-th make a pair: all permutations, but for the order of the pairs."""
+    """Orders of n nodes whose j-th and (j + n/2)-th make a pair: all permutations, up to the order of the pairs."""
     every = np.array(list(itertools.permutations(range(n))), np.int32)
     return every[np.all(np.diff(every[:, : n // 2]) > 0, 1)]
 
@@ -184,7 +187,7 @@ def _paired(part: Complex[Array, "3 n"]) -> tuple[Complex[Array, "3 h"], Complex
     return left, ratio, _norm(ratio - jnp.mean(ratio, 1, keepdims=True), (0, 1))
 
 
-def _split(part: Complex[Array, "3 n"], near: Number) -> tuple[Float[Array, ""], Float[Array, ""], Factor, Factor]:
+def factorised(part: Complex[Array, "3 n"], near: Number) -> tuple[Float[Array, ""], Float[Array, ""], Factor, Factor]:
     """Error of the chosen pairing, least error of any pairing, and the two factors."""
     pairings = _pairings(part.shape[1])
     h = part.shape[1] // 2
@@ -195,8 +198,8 @@ def _split(part: Complex[Array, "3 n"], near: Number) -> tuple[Float[Array, ""],
     best = jnp.argmin(jnp.where(tie, err, jnp.inf))
     one = jnp.mean(ratio[best], 1)
     other = left[best] / left[best][:, :1]
-    second = _order_two(other[:, 1], near) if h == 2 else _order_three(other[:, 1:], near)
-    return err[best], jnp.min(err), _order_two(one, near), second
+    second = order_two(other[:, 1], near) if h == 2 else order_three(other[:, 1:], near)
+    return err[best], jnp.min(err), order_two(one, near), second
 
 
 def _norm(x: Complex[Array, "..."], axis: int | tuple[int, ...]) -> Float[Array, "..."]:
@@ -208,7 +211,7 @@ def _cube_root(x: Complex[Array, "*n"]) -> Complex[Array, "*n"]:
     return jnp.exp(jnp.log(x) / 3)
 
 
-def _order_two(column: Complex[Array, "3"], near: Number) -> Factor:
+def order_two(column: Complex[Array, "3"], near: Number) -> Factor:
     """A factor (1, column) of order 2."""
     abc = jnp.prod(column)
     a, b, c = column / _cube_root(abc)
@@ -230,7 +233,7 @@ def _order_two(column: Complex[Array, "3"], near: Number) -> Factor:
     )
 
 
-def _order_three(columns: Complex[Array, "3 2"], near: Number) -> Factor:
+def order_three(columns: Complex[Array, "3 2"], near: Number) -> Factor:
     """A factor (1, columns) of order 3."""
     abc = jnp.prod(columns, 0)
     columns = columns / _cube_root(abc)

@@ -8,7 +8,7 @@ splits into four parts that are orthogonal over all pairs, as in an analysis of 
 
 with the means :math:`m = \overline{a^2} + \overline{b^2} + 2\bar a\bar b`, the parts of one operand
 :math:`f_a = a^2 - \overline{a^2} + 2\tilde a\bar b` and :math:`f_b` likewise; the target's part is
-:math:`-4 \sum_{k\ne0} \sum_j \mathrm{Re}\, z_{akj} z_{bkj} z_{ckj}`. A subset of pairs is all pairs less the others, which are
+:math:`-4 \sum_{k\ne0} \sum_j \mathrm{Re}\, z_{akj} z_{bkj} z_{ckj}`. A subset of pairs is all pairs minus the others, which are
 summed directly. Source: derived; in spectra the parts are those of :func:`spectrum.terms`.
 """
 
@@ -76,9 +76,9 @@ def loss(w: Float[Array, "3 d q"], group: Abelian, scale: Scale) -> Float[Array,
 
 
 def loss_without(
-    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, held: Int[Array, "n 2"]
+    w: Float[Array, "3 d q"], group: Abelian, scale: Scale, out: Int[Array, "n 2"]
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """L over all pairs but the held-out ones, and L over those."""
-    out = loss_at(w, group, scale, held)
-    every, count = group.order**2, len(held)
-    return (every * loss(w, group, scale) - count * out) / (every - count), out
+    """L over all pairs except those of ``out``, and L over these."""
+    rest = loss_at(w, group, scale, out)
+    every, count = group.order**2, len(out)
+    return (every * loss(w, group, scale) - count * rest) / (every - count), rest

@@ -72,7 +72,7 @@ def init(
 
 
 def activate(x: Float[Array, "*n"], activation: Activation | jd.Code = "quadratic") -> Float[Array, "*n"]:
-    """The square, or ReLU; a traced switch computes both and keeps one."""
+    """The square, or ReLU; a traced switch computes both and selects one."""
     if isinstance(activation, str):
         return jnp.square(x) if activation == "quadratic" else jax.nn.relu(x)
     return jnp.where(activation == "quadratic", jnp.square(x), jax.nn.relu(x))

@@ -1,6 +1,6 @@
 r"""The loss over some of the pairs for quadratic activation in the code's scale, with its gradient written out.
 
-With :math:`s = w_a[g_1] + w_b[g_2]`, the centred :math:`\tilde c` and, on the n pairs that are kept,
+With :math:`s = w_a[g_1] + w_b[g_2]`, the centred :math:`\tilde c` and, on the n pairs that count,
 :math:`R = \frac2n (s^2 \tilde c^\top - e_{g_1 + g_2} + \frac1d)`, 0 on the others,
 
 .. math:: \nabla_c = P R^\top s^2, \qquad \nabla_a = \sum_{g_2} 2 s \circ (R \tilde c), \qquad
@@ -26,27 +26,27 @@ __all__ = ["gradient", "loss"]
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(1,))
-def loss(w: Float[Array, "3 d q"], group: Abelian, kept: Bool[Array, "d d"]) -> Float[Array, ""]:
-    """L over the pairs marked in ``kept``, equal to :func:`model.loss`."""
-    return model.loss(w, group, "code", kept)
+def loss(w: Float[Array, "3 d q"], group: Abelian, used: Bool[Array, "d d"]) -> Float[Array, ""]:
+    """L over the pairs marked in ``used``, equal to :func:`model.loss`."""
+    return model.loss(w, group, "code", used)
 
 
-def gradient(w: Float[Array, "3 d q"], group: Abelian, kept: Bool[Array, "d d"]) -> Float[Array, "3 d q"]:
+def gradient(w: Float[Array, "3 d q"], group: Abelian, used: Bool[Array, "d d"]) -> Float[Array, "3 d q"]:
     """The derivative of :func:`loss`."""
     d, q = w.shape[1:]
     a, b, c = model.centred(w)
     s = a[:, None] + b
     square = jnp.square(s).reshape(d * d, q)
     aim = jnp.asarray(np.eye(d)[group.add] - 1 / d, w.dtype)
-    weight = jnp.where(kept, 2 / jnp.sum(kept).astype(w.dtype), 0)
+    weight = jnp.where(used, 2 / jnp.sum(used).astype(w.dtype), 0)
     r = (((square @ c.T).reshape(d, d, d) - aim) * weight[..., None]).reshape(d * d, d)
     hidden = 2 * s * (r @ c).reshape(d, d, q)
     top = r.T @ square
     return jnp.stack([jnp.sum(hidden, 1), jnp.sum(hidden, 0), top - jnp.mean(top, 0)])
 
 
-def _forward(w: Float[Array, "3 d q"], group: Abelian, kept: Bool[Array, "d d"]) -> tuple[Array, Array]:
-    return loss(w, group, kept), gradient(w, group, kept)
+def _forward(w: Float[Array, "3 d q"], group: Abelian, used: Bool[Array, "d d"]) -> tuple[Array, Array]:
+    return loss(w, group, used), gradient(w, group, used)
 
 
 def _backward(group: Abelian, saved: Float[Array, "3 d q"], change: Float[Array, ""]) -> tuple[Array, None]:

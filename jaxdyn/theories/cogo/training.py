@@ -3,7 +3,7 @@ r"""How CoGO's networks are trained: full batch, Adam with coupled weight decay,
 Weight decay kills nodes: of 512 about 60 are left at d = 23. Dead is a node that adds less than 4e-6 to any output, where Adam's
 steps leave errors of 2e-3, and all of whose weights lie below 0.1. Its own gradient is quadratic in those weights, so that decay
 wins for good: near a solution the nodes that live have weights of 0.25, which decay balances against a residual of lambda / 0.25,
-and it would take 2.5 times that to keep the largest of the dead. Such nodes are set to zero, nodes are put in order of size, and
+and it would take 2.5 times that to sustain the largest of the dead. Such nodes are set to zero, nodes are put in order of size, and
 the steps are made on the first 512, 256, 128, ... nodes that hold all others. The loss is summed over pairs in small groups
 (:mod:`pairs`) and taken from Gram matrices (:mod:`gram`) in large ones; both are the same number.
 Source: arXiv:2410.01779, section 6, and the settings of its code. Letters: d elements, q nodes, n pairs.
@@ -34,30 +34,26 @@ SMALL = 32  # order up to which sums over pairs take as long as Gram matrices; t
 
 @jd.setting
 class Training:
-    """A training run; the defaults are those of the published table but for the group."""
+    """A training run; the defaults are those of the published table except for the group."""
 
     lr: jd.Swept = 0.01
     decay: jd.Swept = 5e-5  # coupled: decay * w is added to the gradient
     polish: jd.Swept = 0.0  # share of the epochs at the end over which the rate falls to zero; the table has none
-    width: jd.Swept = 0.0  # number of nodes, in as many of the hidden places; 0 for all of them
+    width: jd.Swept = jd.field(0.0, at_least=0)  # number of nodes, in as many of the hidden places; 0 for all of them
     group: str = "23"
-    hidden: int = 512  # places for nodes
-    epochs: int = 9900
-    every: int = 100  # epochs between records
-    held_out: float = 0.1  # share of pairs
+    hidden: int = jd.field(512, at_least=1)  # places for nodes
+    epochs: int = jd.field(9900, at_least=0)
+    every: int = jd.field(100, at_least=1)  # epochs between records
+    held_out: float = jd.field(0.1, at_least=0, below=1)  # share of pairs
     activation: model.Activation = "quadratic"
     shrink: bool = True  # False where runs are vmapped (GPU, TPU): all widths would be computed, and one taken
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        """Refuse groups without a name, empty networks, and records that do not end with the run."""
+        """Refuse groups without a name, more nodes than places, and records that do not end with the run."""
         parse(self.group)
-        jd.require(self, self.hidden > 0, "there is at least one hidden node", "hidden")
-        jd.require(self, 0 <= self.width <= self.hidden, "0 <= width <= hidden", "width", "hidden")
-        jd.require(self, self.every > 0, "every is at least 1", "every")
-        multiple = self.epochs >= 0 and self.epochs % self.every == 0
-        jd.require(self, multiple, "epochs is a multiple of every", "epochs", "every")
-        jd.require(self, 0 <= self.held_out < 1, "held_out is a share of the pairs, 0 <= held_out < 1", "held_out")
+        jd.require(self, self.width <= self.hidden, "width is at most hidden", "width", "hidden")
+        jd.require(self, self.epochs % self.every == 0, "epochs is a multiple of every", "epochs", "every")
 
 
 class Run(NamedTuple):
@@ -65,7 +61,7 @@ class Run(NamedTuple):
 
     w: Float[Array, "3 d q"]
     curves: dict[str, Float[Array, "t ..."]]
-    held: Bool[Array, "d d"]
+    held_out: Bool[Array, "d d"]
 
 
 def split(key: PRNGKeyArray, group: Abelian, share: float) -> tuple[Int[Array, "n 2"], Int[Array, "m 2"]]:
@@ -89,17 +85,19 @@ def train(
     :math:`r_{k_1k_2k}` without zero modes), ``nodes`` (how many are not dead), and what ``watch`` makes of the weights.
     From the first record with a training loss below ``solved`` on, the weights stay as they are.
     """
+    # data and start
     group = parse(s.group)
     k_data, k_init = jax.random.split(key)
     out = split(k_data, group, s.held_out)[1]
-    held = jnp.zeros((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(True)
+    held_out = jnp.zeros((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(True)
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.scale_by_adam(), optax.scale_by_schedule(lambda i: -rate(s, i)))
     state = training_loop.init(tx, model.init(k_init, group, s.hidden, s.dtype, size(s)))
 
     step = training_loop.make_step(objective(s, group, out), tx)
 
+    # records, with steps on as many nodes as are alive between them
     def record(w: Float[Array, "3 d q"]) -> dict[str, Array]:
-        return observe(w, s, group, held) | watch(w)
+        return observe(w, s, group, held_out) | watch(w)
 
     def further(state: training_loop.State) -> tuple[training_loop.State, dict]:
         state, live = settled(state) if s.activation == "quadratic" else (state, s.hidden)
@@ -112,9 +110,10 @@ def train(
         carry = jax.lax.cond(carry[1]["train_loss"] < solved, lambda: carry, lambda: further(carry[0]))
         return carry, carry[1]
 
+    # all records, and the nodes in order at the end
     first = record(state.params)
     (state, _), later = jax.lax.scan(advance, (state, first), length=s.epochs // s.every)
-    return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held)
+    return Run(settle(state)[0].params, jax.tree.map(lambda a, b: jnp.concatenate([a[None], b]), first, later), held_out)
 
 
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
@@ -181,16 +180,16 @@ def narrowed(step: Callable[[Any], Any], count: int | Int[Array, ""], size: int)
 
 
 def objective(s: Training, group: Abelian, out: Int[Array, "m 2"]) -> Callable[[Float[Array, "3 d q"]], Float[Array, ""]]:
-    """The loss over all pairs but those left out; see ``SMALL`` and benchmarks/cogo_loss.py."""
+    """The loss over all pairs except those left out; see ``SMALL`` and benchmarks/cogo_loss.py."""
     if s.activation == "quadratic" and group.order > SMALL:
         return lambda w: gram.loss_without(w, group, "code", out)[0]
-    kept = jnp.ones((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(False)
+    used = jnp.ones((group.order,) * 2, bool).at[out[:, 0], out[:, 1]].set(False)
     if s.activation == "quadratic":
-        return lambda w: pairs.loss(w, group, kept)
-    return lambda w: model.loss(w, group, "code", kept, s.activation)
+        return lambda w: pairs.loss(w, group, used)
+    return lambda w: model.loss(w, group, "code", used, s.activation)
 
 
-def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held: Bool[Array, "d d"]) -> dict[str, Float[Array, ""]]:
+def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held_out: Bool[Array, "d d"]) -> dict[str, Float[Array, ""]]:
     """Records of a state; see :func:`train`."""
     o = model.output(model.centred(w), s.activation)
     each, right = model.distance(o, group), (jnp.argmax(o, -1) == jnp.asarray(group.add)).astype(s.dtype)
@@ -198,7 +197,7 @@ def observe(w: Float[Array, "3 d q"], s: Training, group: Abelian, held: Bool[Ar
     every = 2 * group.order * jnp.sum(centred[0, 0] * centred[1, 0] * centred[2, 0])
     diagonal = 2 * group.order * gram.target(*centred, group)
     parts = {}
-    for name, only in (("train", ~held), ("test", held)):
+    for name, only in (("train", ~held_out), ("test", held_out)):
         count = jnp.sum(only).astype(s.dtype)
         parts[f"{name}_loss"] = jnp.sum(jnp.where(only, each, 0)) / count
         parts[f"{name}_accuracy"] = jnp.sum(jnp.where(only, right, 0)) / count

@@ -1,4 +1,4 @@
-"""Runs that several of CoGO's tests look at."""
+"""Runs that several tests of cogo share."""
 
 import pytest
 

@@ -103,7 +103,7 @@ def composed(group, sixes, seed=0):
 
     @jax.jit
     def make(key):
-        n = solutions.draw(key, group)
+        n = solutions.sample(key, group)
         x = solutions.f46(group, solutions.first(group, sixes), n.nu, n.xi, n.phases)
         return model.to_scale(semiring.weights(x, group), group, "code")
 

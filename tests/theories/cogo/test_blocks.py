@@ -20,7 +20,7 @@ def test_groups_by_name():
 
 
 def test_blocks_have_six_places_of_which_some_are_empty(x64):
-    made = blocks.all_blocks(solutions.draw(jax.random.key(0), parse("5")))
+    made = blocks.all_blocks(solutions.sample(jax.random.key(0), parse("5")))
     assert made.shape == (5, 2, 3, 6)
     np.testing.assert_array_equal(np.sum(np.abs(made[:, 0, 0]) > 0, -1), [6, 4, 6, 3, 6])
 
@@ -39,4 +39,4 @@ def test_one_net_takes_the_place_of_another():
 
 
 def test_the_numbers_of_blocks_are_those_of_the_largest_group(x64):
-    assert len(jnp.asarray(solutions.draw(jax.random.key(0), blocks.most_pairs(blocks.checked_groups(("5", "9")))).nu)) == 4
+    assert len(jnp.asarray(solutions.sample(jax.random.key(0), blocks.most_pairs(blocks.checked_groups(("5", "9")))).nu)) == 4

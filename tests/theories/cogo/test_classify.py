@@ -16,7 +16,7 @@ from tests.theories.cogo.oracle import weights
 W = np.exp(2j * np.pi / 3)
 NAMES = classify.NAMES
 PLAIN = jax.jit(classify.classify, static_argnums=1)
-TWO, THREE = jax.jit(classify._order_two), jax.jit(classify._order_three)
+TWO, THREE = jax.jit(classify.order_two), jax.jit(classify.order_three)
 
 
 def turned(rng):
@@ -302,7 +302,7 @@ def test_a_split_without_jit_is_the_same():
     rng = np.random.default_rng(6)
     with jax.enable_x64(True):
         part = jnp.asarray(block(rng, nu(1j), xi(turned(rng))) * (1 + 0.01 * rng.normal(size=(3, 4))))
-        plain, compiled = classify._split(part, 0.1), jax.jit(classify._split)(part, 0.1)
+        plain, compiled = classify.factorised(part, 0.1), jax.jit(classify.factorised)(part, 0.1)
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(compiled), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
 

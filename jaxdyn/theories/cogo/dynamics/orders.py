@@ -59,6 +59,7 @@ def solve(
     There are more unknowns than equations, so a step is the damped one of least length, from a system of 18 equations.
     """
 
+    # unknowns and equations
     def columns(v: Float[Array, " m"]) -> Complex[Array, "3 n"]:
         v = v.reshape(2, 3, -1)
         return jnp.where(nodes, v[0] + 1j * v[1], 0)
@@ -66,6 +67,7 @@ def solve(
     def equations(v: Float[Array, " m"]) -> Float[Array, "18"]:
         return residual(columns(v), bias, star)
 
+    # one damped step; it is taken if the residual falls
     def step(carry: tuple[Array, Array], _: None) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         v, damping = carry
         r, slope = equations(v), jax.jacrev(equations)(v)
@@ -75,6 +77,7 @@ def solve(
         v = jnp.where(lower, tried, v)
         return (v, damping), (jnp.sum(jnp.square(equations(v))), 2 * jnp.sum(jnp.square(v)))
 
+    # from the start, its unmarked nodes at zero
     first = jnp.stack([start.real, start.imag]).ravel()
     first = jnp.where(jnp.tile(nodes, 6), first, 0)
     (v, _), (loss, energy) = jax.lax.scan(step, (first, jnp.asarray(0.1, first.dtype)), None, length=steps)

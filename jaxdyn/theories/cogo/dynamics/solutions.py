@@ -32,7 +32,6 @@ __all__ = [
     "best_carriers",
     "carried",
     "compose",
-    "draw",
     "energy",
     "f4",
     "f46",
@@ -45,6 +44,7 @@ __all__ = [
     "memory_factors",
     "mixed",
     "real_blocks",
+    "sample",
     "six",
     "six_ab",
     "unit",
@@ -63,7 +63,7 @@ class Numbers(NamedTuple):
     phases: Float[Array, "n 2"]
 
 
-def draw(key: PRNGKeyArray, group: Abelian) -> Numbers:
+def sample(key: PRNGKeyArray, group: Abelian) -> Numbers:
     """Free numbers at random angles."""
     angles = jax.random.uniform(key, (len(group.pairs), 6), jnp.float64, -jnp.pi, jnp.pi)
     return Numbers(*partial.turn(angles[:, :4]).T, angles[:, 4:])
@@ -208,7 +208,7 @@ def energy(pairs: int | Int[np.ndarray, "*m"], carriers: int | Num[np.ndarray | 
 
     .. math:: E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} \frac{n - n_6}{n_6}
 
-    and :math:`3 \cdot 2^{1/3}` for each real character. The last term is the bias: the more share it, the less it takes.
+    and :math:`3 \cdot 2^{1/3}` for each real character. The last term is the bias: the more carriers share it, the less it adds.
     """
     fours = pairs - jnp.asarray(carriers)
     bias = jnp.where(fours > 0, 6 ** (1 / 3) * fours / carriers, 0)

@@ -80,7 +80,7 @@ def terms(z: Complex[Array, "3 d q"], group: Abelian) -> Terms:
         + \Bigl|r_{00k} + \tfrac12 \sum_p S_{p,0,k}\Bigr|^2
         + \sum_{m \ne 0} \Bigl( |r_{m0k} + \tfrac12 S_{a,m,k}|^2 + |r_{0mk} + \tfrac12 S_{b,m,k}|^2 \Bigr)
 
-    Source: arXiv:2410.01779, Theorem 1, with the zero modes of a and b kept (derived).
+    Source: arXiv:2410.01779, Theorem 1, with the zero modes of a and b included (derived).
     """
     r, s = potentials(z), sums(autopotentials(z), group)
     return Terms(

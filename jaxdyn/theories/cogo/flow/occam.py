@@ -1,10 +1,7 @@
-r"""Claims on Occam's razor: the path of zero loss from y * z' to z', their norms, and pruning under weight decay.
+r"""Occam's razor: the path of zero loss from y * z' to z', their norms, and pruning under weight decay.
 
-Letters as in ``dynamics/occam.py``.
-
-Trials on Occam's razor: the path from a product y * z' to z', norms of products, and training under weight decay.
-
-Letters as in ``dynamics/occam.py``; z' is one of two solutions, with six nodes at each pair of frequencies, or the memorising one.
+z' is one of two solutions, with six nodes at each pair of frequencies, or the memorising one; y is a random factor. Letters as in
+``dynamics/occam.py``.
 """
 
 from __future__ import annotations
@@ -39,48 +36,40 @@ LIVE = 0.05  # a node is alive if its norm is above this share of the largest on
 class Factored:
     """Random factors y of a solution z'; ``tilt``, ``base`` and ``route`` break assumptions."""
 
-    tilt: jd.Swept = 1.0  # multiplies layer a of z' and divides its layer c
+    tilt: jd.Swept = jd.field(1.0, above=0)  # multiplies layer a of z' and divides its layer c
     base: jd.Code = jd.code("exact", "cancelling")  # z' meets every condition, or cancels the means of its blocks
     route: jd.Code = jd.code("legs", "straight")
     group: str = "5"
-    order: int = 3  # nodes of y
-    steps: int = 17  # points on each leg but its first
-    draws: int = 16  # further factors whose norm is taken
+    order: int = jd.field(3, at_least=1)  # nodes of y
+    steps: int = jd.field(17, at_least=1)  # points on each leg but its first
+    draws: int = jd.field(16, at_least=1)  # further factors whose norm is taken
 
     def __post_init__(self) -> None:
-        """Refuse groups with fewer than two pairs of frequencies, empty factors and paths, and a layer a of zeros."""
+        """Refuse groups with fewer than two pairs of frequencies."""
         jd.require(self, len(parse(self.group).pairs) > 1, "the group has at least two pairs of conjugate characters", "group")
-        for name in ("order", "steps", "draws"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is at least 1", name)
-        jd.require(self, self.tilt > 0, "tilt is positive", "tilt")
 
 
 @jd.setting
 class Pruned:
     """Training from y * z' with y = (1, second), normalised, and small noise in the weights."""
 
-    decay: jd.Swept = 1e-3  # coupled: decay * w is added to the gradient
-    lr: jd.Swept = 0.5
-    second: jd.Swept = 0.8
-    noise: jd.Swept = 1e-3
+    decay: jd.Swept = jd.field(1e-3, at_least=0)  # coupled: decay * w is added to the gradient
+    lr: jd.Swept = jd.field(0.5, above=0)
+    second: jd.Swept = jd.field(0.8, at_least=0)
+    noise: jd.Swept = jd.field(1e-3, at_least=0)
     group: str = "5"
-    steps: int = 20_000
-    samples: int = 40
+    steps: int = jd.field(20_000, at_least=1)
+    samples: int = jd.field(40, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse groups without pairs of frequencies, records that do not end with the run, and rates that are not positive."""
+        """Refuse groups without pairs of frequencies, and records that do not end with the run."""
         jd.require(self, len(parse(self.group).pairs) > 0, "the group has a pair of conjugate characters", "group")
-        jd.require(self, self.samples > 0, "samples is at least 1", "samples")
-        multiple = self.steps > 0 and self.steps % self.samples == 0
-        jd.require(self, multiple, "steps is a positive multiple of samples", "steps", "samples")
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        for name in ("decay", "second", "noise"):
-            jd.require(self, getattr(self, name) >= 0, f"{name} is not negative", name)
+        jd.require(self, self.steps % self.samples == 0, "steps is a multiple of samples", "steps", "samples")
 
 
 def base(s: Factored, group: Abelian, key: PRNGKeyArray) -> tuple[Element, Element]:
     """The two solutions z'; the "cancelling" first one has a single block of six nodes, which carries the bias of the others."""
-    n = solutions.draw(key, group)
+    n = solutions.sample(key, group)
     carriers = solutions.first(group, jnp.where(s.base == "exact", len(group.pairs), 1))
     unlike = jnp.stack([s.tilt, 1.0, 1 / s.tilt])[:, None, None]
     both = solutions.f46(group, carriers, n.nu, n.xi, n.phases), solutions.memory(group)
@@ -98,6 +87,7 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
     group = parse(s.group)
     k_base, k_start, k_draws, k_share = jax.random.split(key, 4)
     wholes = base(s, group, k_base)
+    # outputs and norms along the path
     y = occam.leading(occam.normalized(semiring.random(k_start, group, s.order)), group)
     times = np.linspace(0, 3, 3 * s.steps + 1)
 
@@ -107,6 +97,7 @@ def path_trial(s: Factored, key: PRNGKeyArray) -> jd.Observables:
     factors = jax.vmap(at)(jnp.asarray(times))
     outputs = jnp.stack([jax.lax.map(lambda y, x=x: centred_output(semiring.multiply(y, x), group), factors) for x in wholes])
     norms = jnp.stack([jax.vmap(lambda y, x=x: occam.product_energy(y, x))(factors) for x in wholes])
+    # norms of products with many factors, and their bounds
     draws = jax.vmap(lambda k, u: _near_identity(k, u, s.order, group))(
         jax.random.split(k_draws, s.draws), jax.random.uniform(k_share, (s.draws,), jnp.float64)
     )
@@ -151,12 +142,14 @@ def prune_trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:
     """Gradient descent on the loss over all pairs from the weights of y * z', and z' at equilibrium with the decay."""
     group = parse(s.group)
     k_base, k_noise = jax.random.split(key)
-    n = solutions.draw(k_base, group)
+    n = solutions.sample(k_base, group)
+    # the start y * z', with noise
     x = solutions.f6(group, n.nu, n.phases)
     columns = jnp.stack([jnp.ones((), jnp.float64), s.second]) / jnp.cbrt(1 + s.second**3)
     y = semiring.element(jnp.broadcast_to(columns, (3, group.order, 2)).astype(jnp.complex128))
     w = semiring.weights(semiring.multiply(y, x), group)
     w = w + s.noise * jax.random.normal(k_noise, w.shape, jnp.float64)
+    # training under decay, and z' at equilibrium with it
     tx = optax.chain(optax.add_decayed_weights(s.decay), optax.sgd(s.lr))
     step = train.make_step(lambda w: gram.loss(w, group, "paper"), tx)
 
@@ -243,7 +236,7 @@ def plot_norm(ds: xr.Dataset, fig: Figure) -> None:
         values = np.sort(np.ravel((ds.sizes_of_products / printed).isel(pick).isel(solution=0)))  # the other's ratios are the same
         ax.plot((np.arange(values.size) + 0.5) / values.size, values, ".", color=plotting.COLORS["measured"], label="y * z'")
         ax.axhline(1, color=plotting.COLORS["theory"], linestyle="--", label="z' alone")
-        ax.set(yscale="log", xlabel="share of the draws below")
+        ax.set(yscale="log", xlabel="share of the factors below")
         if pick:
             ax.set_title(f"layer a of z' times {float(ds.tilt[i]):g}, c over it")
     panels[0].set_ylabel("norm squared of y * z' over that of z'")
@@ -261,19 +254,13 @@ def plot_prune(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="step", ylabel="norm squared")
 
 
-def same_norm(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the norm is the same at both ends of the path."""
-    return ds.assign(predicted_ends=ds.predicted_ends.isel(end=0, drop=True).broadcast_like(ds.predicted_ends))
-
-
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: decay prunes nothing, and the network stays where it starts."""
-    live = (ds.sizes_of_nodes.isel(step=0) > 0).sum("node")
-    return ds.assign(
-        predicted_nodes=live + 0 * ds.predicted_nodes,
-        predicted_energy=ds.energies.isel(step=0, drop=True),
-        predicted_loss=ds.losses.isel(step=0, drop=True),
-    )
+SAME_NORM = jd.initial("end", "predicted_ends")
+# Decay prunes nothing, and the network stays where it starts.
+STILL = jd.swap(
+    predicted_nodes=lambda ds: (ds.sizes_of_nodes.isel(step=0) > 0).sum("node"),
+    predicted_energy=lambda ds: ds.energies.isel(step=0),
+    predicted_loss=lambda ds: ds.losses.isel(step=0),
+)
 
 
 PATH = jd.Study(
@@ -322,7 +309,7 @@ CLAIMS = (
         judge=judge_path,
         form="derived",
         controls={"z' optimal through cancellation": {"base": "cancelling"}, "straight line": {"route": "straight"}},
-        rivals={"the norm is kept along the path": same_norm},
+        rivals={"the norm is kept along the path": SAME_NORM},
         plot=plot_path,
         caption=r"Loss over all pairs along the three legs of the path, for $z'$ with six nodes at each pair of frequencies and "
         r"for the memorising $z'$: median and central 90% of the runs (zeros are drawn at $10^{-34}$). Dashed: the bound.",
@@ -357,7 +344,7 @@ CLAIMS = (
         r"= \lambda d \|z'\|^2$.",
         judge=judge_prune,
         controls={"no weight decay": {"decay": 0.0}, "both nodes of y equal, no noise": {"second": 1.0, "noise": 0.0}},
-        rivals={"nothing is pruned": unmoved, "z' is not shrunk": jd.swap(predicted_energy="whole", predicted_loss=0.0)},
+        rivals={"nothing is pruned": STILL, "z' is not shrunk": jd.swap(predicted_energy="whole", predicted_loss=0.0)},
         plot=plot_prune,
         caption=r"Left: norm of each of the 24 nodes during training, one run. Right: squared norm of the weights, median and "
         r"central 90% of the runs; dotted: that of $z'$; dashed: that of $z'$ at its equilibrium with the decay.",

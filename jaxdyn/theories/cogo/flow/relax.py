@@ -1,12 +1,8 @@
-r"""Claims on the flow of potentials: its form, its decoupling at infinite width, and exponential relaxation under the cross terms.
+r"""The flow of potentials: its form, its decoupling at infinite width, and exponential relaxation under the cross terms.
 
-Letters as in ``dynamics/relax.py``.
-
-Arrays of groups of different order in one array.
-
-Trials on the flow of potentials: velocities of small networks, the metric of wide ones, and gradient flow of the weights.
-
-Letters as in ``dynamics/relax.py``. Widths are masks over the nodes of one array, so that all widths share a program.
+Measured are velocities of small networks, the metric of wide ones, and gradient flow of the weights. Widths are masks over the
+nodes of one array, so that all widths share a program; arrays of groups of different order are padded. Letters as in
+``dynamics/relax.py``.
 """
 
 from __future__ import annotations
@@ -53,47 +49,45 @@ SAVES = 5
 class Potentials:
     """Gaussian weights of small networks, zero modes included."""
 
-    std: jd.Swept = 1.0
+    std: jd.Swept = jd.field(1.0, above=0)
     groups: tuple[str, ...] = ("5", "2x2")
-    hidden: int = 6
+    hidden: int = jd.field(6, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse groups without a name, empty networks, and weights that are all zero."""
+        """Refuse groups without a name, and an empty list."""
         for name in self.groups:
             parse(name)
         jd.require(self, len(self.groups) > 0, "there is at least one group", "groups")
-        jd.require(self, self.hidden > 0, "there is at least one hidden node", "hidden")
-        jd.require(self, self.std > 0, "std is positive", "std")
 
 
 @jd.setting
 class Wide:
     """Independent Gaussian weights of a network with ``width`` nodes; ``tied`` breaks their independence."""
 
-    width: jd.Swept = 256.0
-    std: jd.Swept = 1.0
-    tied: jd.Swept = 0.0  # b = (1 - tied) b + tied a
+    width: jd.Swept = jd.field(256.0, at_least=2)
+    std: jd.Swept = jd.field(1.0, above=0)
+    tied: jd.Swept = jd.field(0.0, at_least=0, at_most=1)  # b = (1 - tied) b + tied a
     nodes: int = 4096  # places for nodes
     group: str = "5"
     loss: Literal["cross", "whole"] = "cross"  # what flows: the cross terms alone, or the whole loss of zero-mean weights
 
     def __post_init__(self) -> None:
         """Refuse widths beyond the places, and groups without pairs of frequencies."""
-        jd.require(self, 2 <= self.width <= self.nodes, "2 <= width <= nodes", "width", "nodes")
+        jd.require(self, self.width <= self.nodes, "width is at most nodes", "width", "nodes")
         jd.require(self, len(parse(self.group).pairs) > 0, "the group has a pair of conjugate characters", "group")
-        jd.require(self, self.std > 0, "std is positive", "std")
-        jd.require(self, 0 <= self.tied <= 1, "0 <= tied <= 1", "tied")
         jd.require(self, self.loss in ("cross", "whole"), "loss is cross or whole", "loss")
 
 
 def rdot_trial(s: Potentials, key: PRNGKeyArray) -> jd.Observables:
     r"""Velocities of spectra and potentials: the direct loss's gradient through the transform, and the formula."""
+    # random weights of every group
     groups = [parse(name) for name in s.groups]
     sizes = np.cumsum([3 * group.order * s.hidden for group in groups])
     normal = jnp.split(s.std * jax.random.normal(key, (sizes[-1],), jnp.float64), sizes[:-1])
+    # velocities by automatic differentiation, and by the formula
     measured, predicted = [], []
-    for group, draw in zip(groups, normal, strict=True):
-        w = draw.reshape(3, group.order, s.hidden)
+    for group, numbers in zip(groups, normal, strict=True):
+        w = numbers.reshape(3, group.order, s.hidden)
         descent = -jax.grad(lambda w, group=group: model.loss(w, group, "paper"))(w)
         z, dz = spectrum.transform(w, group), spectrum.transform(descent, group)
         r, dr = jax.jvp(theory.every, (z,), (dz,))
@@ -117,16 +111,16 @@ def rdot_trial(s: Potentials, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-def _draw(s: Wide, key: PRNGKeyArray) -> Float[Array, "3 d q"]:
+def _start(s: Wide, key: PRNGKeyArray) -> Float[Array, "3 d q"]:
     """Weights at the start; nodes beyond the width are zero, and stay so."""
     a, b, c = s.std * jax.random.normal(key, (3, parse(s.group).order, s.nodes), jnp.float64)
     return jnp.where(jnp.arange(s.nodes) < s.width, jnp.stack([a, (1 - s.tied) * b + s.tied * a, c]), 0.0)
 
 
 def decouple_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
-    r"""J J^* over q kappa of one draw: its diagonal and the root mean square of the rest, for cross and for autopotentials."""
+    r"""J J^* over q kappa of one start: its diagonal and the root mean square of the rest, for cross and for autopotentials."""
     group = parse(s.group)
-    z = spectrum.transform(_draw(s, key), group)
+    z = spectrum.transform(_start(s, key), group)
     unit = s.width * theory.kappa(s.std, group.order)
     cross, auto = theory.off_diagonal(theory.cross_gram(z[:, 1:])), theory.off_diagonal(theory.auto_gram(z, group))
     return jd.observables(
@@ -153,7 +147,8 @@ def flow_trial(s: Wide, key: PRNGKeyArray) -> jd.Observables:
         return model.loss(w - jnp.mean(w, 1, keepdims=True), group, "paper")
 
     # steps this long are good for eight digits (dopri8 agrees), where the theory is a few percent off
-    solution = flow.gradient_flow(objective, _draw(s, key), turns, rate=pace, rtol=1e-6, atol=1e-8)
+    solution = flow.gradient_flow(objective, _start(s, key), turns, rate=pace, rtol=1e-6, atol=1e-8)
+    # potentials along it, and by the theory
     r = jax.vmap(lambda w: spectrum.potentials(spectrum.transform(w, group)[:, 1:]))(solution.ys)
     predicted, start = theory.relaxed(r[0], turns), r[0] - theory.goal(group.order - 1)
 
@@ -270,36 +265,29 @@ def plot_relax(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="width q", ylabel="distance from the exponentials")
 
 
-def unmoved(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the potentials stay at their start."""
-    return ds.assign(predicted_r=ds.predicted_r.isel(turns=0, drop=True).broadcast_like(ds.predicted_r))
+STILL = jd.initial("turns", "predicted_r")
 
 
 def toward(goal: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: r_kkk tend to that number."""
 
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        more = own(ds) * (1 - np.exp(-ds.turns)) * (ds.part == "re") * (goal - 1)
-        return ds.assign(predicted_r=(ds.predicted_r + more).transpose(*ds.predicted_r.dims))
+    def r(ds: xr.Dataset) -> xr.DataArray:
+        return ds.predicted_r + own(ds) * (1 - np.exp(-ds.turns)) * (ds.part == "re") * (goal - 1)
 
-    return rival
+    return jd.swap(predicted_r=r)
 
 
 def faster(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """A rival: the potentials relax at that multiple of the rate."""
 
-    def rival(ds: xr.Dataset) -> xr.Dataset:
+    def r(ds: xr.Dataset) -> xr.DataArray:
         end = own(ds) * (ds.part == "re")
-        away = (ds.predicted_r - end) * np.exp((1 - factor) * ds.turns)
-        return ds.assign(predicted_r=(end + away).transpose(*ds.predicted_r.dims))
+        return end + (ds.predicted_r - end) * np.exp((1 - factor) * ds.turns)
 
-    return rival
+    return jd.swap(predicted_r=r)
 
 
-def _narrow(ds: xr.Dataset) -> xr.Dataset:
-    """A control: networks of all widths are as far from their exponentials as the narrowest."""
-    first = ds.isel(width=0, drop=True)
-    return ds.assign({name: first[name].expand_dims(width=ds.width) for name in ("measured_r", "predicted_r", "start")})
+NARROW = jd.initial("width", "measured_r", "predicted_r", "start")  # all widths as far from their exponentials as the narrowest
 
 
 RELAX = jd.Study(
@@ -312,7 +300,7 @@ RELAX = jd.Study(
     bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
     judge=judge_relax,
     rivals={
-        "nothing moves": unmoved,
+        "nothing moves": STILL,
         "every potential goes to 0": toward(0.0),
         "r_kkk go half the way": toward(0.5),
         "without 1/d: d times the rate": faster(5.0),
@@ -385,7 +373,7 @@ CLAIMS = (
         r"stays below 5% of the distance from the goal at the start on average over seeds, that of any single potential below 12% "
         r"in every run; the rate there is $\lambda$ within 3%, and $r_{kkk}$ are where they should be at $\lambda t = 1.5$ within "
         r"0.12, on average.",
-        controls={"b = a at the start": {"tied": 1.0}, "32 nodes": _narrow},
+        controls={"b = a at the start": {"tied": 1.0}, "32 nodes": NARROW},
     ),
     RELAX.claim(
         id="cogo.flow",
@@ -399,6 +387,6 @@ CLAIMS = (
         quick=jd.grid(Wide, width=[128.0, 1024.0, 4096.0], nodes=4096, loss="whole"),
         paper=jd.grid(Wide, width=[128.0, 512.0, 2048.0, 8192.0], nodes=8192, loss="whole"),
         bounds=jd.looked(at="11000000:11000020", confirmed="51000000:51000020"),
-        controls={"b = a at the start": {"tied": 1.0}, "128 nodes": _narrow},
+        controls={"b = a at the start": {"tied": 1.0}, "128 nodes": NARROW},
     ),
 )

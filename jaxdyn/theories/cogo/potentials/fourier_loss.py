@@ -1,11 +1,7 @@
-r"""Claims on the transform and on the loss: real weights and Hermitian spectra, and the loss in three forms.
+r"""The transform and the loss: real weights and Hermitian spectra, and the loss in three forms.
 
-Letters as in ``model.py`` and ``dynamics/spectrum.py``.
-
-Random weights in networks for several groups, zero modes included: their transform and back, and the loss in all its forms.
-
-Groups are cyclic and products, even orders among them; arrays of different groups are padded with zeros. Letters as in ``model.py``
-and ``dynamics/spectrum.py``.
+Networks for several groups, cyclic ones and products, even orders among them, have random weights, zero modes included; arrays of
+different groups are padded with zeros. Letters as in ``model.py`` and ``dynamics/spectrum.py``.
 """
 
 from __future__ import annotations
@@ -34,20 +30,17 @@ __all__ = ["CLAIMS", "Weights", "printed_transform", "trial"]
 class Weights:
     """Gaussian weights in networks for several groups; ``held_out`` and ``activation`` break assumptions."""
 
-    std: jd.Swept = 1.0
-    held_out: jd.Swept = 0.0  # share of the pairs that the network's loss leaves out
+    std: jd.Swept = jd.field(1.0, above=0)
+    held_out: jd.Swept = jd.field(0.0, at_least=0, below=0.9)  # share of the pairs that the network's loss leaves out
     activation: jd.Code = jd.code("quadratic", "relu")
     groups: tuple[str, ...] = ("5", "8", "2x4", "3x3")
-    hidden: int = 8
+    hidden: int = jd.field(8, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse groups without a name, empty networks, weights that are all zero, and losses over no pair."""
+        """Refuse groups without a name, and an empty list."""
         for name in self.groups:
             parse(name)
         jd.require(self, len(self.groups) > 0, "there is at least one group", "groups")
-        jd.require(self, self.hidden > 0, "there is at least one hidden node", "hidden")
-        jd.require(self, self.std > 0, "std is positive", "std")
-        jd.require(self, 0 <= self.held_out < 0.9, "0 <= held_out < 0.9", "held_out")
 
 
 def printed_transform(w: Float[Array, "3 d q"]) -> Complex[Array, "3 d q"]:
@@ -65,19 +58,21 @@ class Sides(NamedTuple):
     mirrors: Complex[Array, "2 n"]
     power: Float[Array, "3"]  # Parseval's sum of the talks' spectrum, of ours; the squared norm of the weights
     imaginary: Float[Array, "2"]  # squared norm of the imaginary part of weights: from their spectrum, and synthesised
-    decomposed: Float[Array, "3"]  # zero modes dropped, as printed; kept; of centred weights
+    decomposed: Float[Array, "3"]  # zero modes dropped, as printed; included; of centred weights
     direct: Float[Array, "2"]  # of the weights, of centred weights
     gram: Float[Array, ""]
 
 
 def trial(s: Weights, key: PRNGKeyArray) -> jd.Observables:
     """Random weights of every group: transform and back, and all forms of the loss."""
+    # random numbers for every group
     groups = [parse(name) for name in s.groups]
     k_weights, k_split = jax.random.split(key)
     sizes, pairs = (np.cumsum(each) for each in ([9 * g.order * s.hidden for g in groups], [g.order**2 for g in groups]))
-    normal = jnp.split(sampling.normal(k_weights, (sizes[-1],)), sizes[:-1])  # one draw compiles faster than many
+    normal = jnp.split(sampling.normal(k_weights, (sizes[-1],)), sizes[:-1])  # one sample compiles faster than many
     uniform = jnp.split(jax.random.uniform(k_split, (pairs[-1],), jnp.float64), pairs[:-1])
-    each = [_sides(s, *drawn) for drawn in zip(groups, normal, uniform, strict=True)]
+    # both sides of all identities, padded to one length
+    each = [_sides(s, *random) for random in zip(groups, normal, uniform, strict=True)]
     longest = max(x.weights.shape[-1] for x in each)
     each = [jax.tree.map(lambda x, n=e.weights.shape[-1]: _widened(x, n, longest), e) for e in each]
     x = jax.tree.map(lambda *rows: jnp.stack(rows, -1 if rows[0].ndim < 2 else 1), *each)
@@ -234,7 +229,7 @@ STUDY = jd.Study(
     bounds="derived",  # rounding errors in double precision
     plot=plot_loss,
     caption=r"Relative difference between each form of the loss and the loss over all pairs, for each group on the horizontal "
-    r"axis; one point a run. Grey: zero modes dropped, as printed; dashed: the bound. Exact agreement is drawn at $10^{-17}$.",
+    r"axis; one point per run. Grey: zero modes dropped, as printed; dashed: the bound. Exact agreement is drawn at $10^{-17}$.",
 )
 FOURIER = STUDY.claim(
     id="cogo.fourier",

@@ -1,8 +1,6 @@
-r"""Claim on the least number of nodes that solve one pair of frequencies: four if another block takes the mean away, else six.
+r"""The least number of nodes that solve one pair of frequencies: four if another block cancels their mean, else six.
 
-Letters as in ``dynamics/orders.py``.
-
-Searches for blocks of few nodes at one pair of frequencies. Letters as in ``dynamics/orders.py``.
+Blocks of every number of nodes are sought by least squares from random starts. Letters as in ``dynamics/orders.py``.
 """
 
 from __future__ import annotations
@@ -36,21 +34,16 @@ LEFT = {("its own", 4): 1 / 6, ("taken by others", 3): 1 / 6, ("its own", 5): 0.
 class Search:
     """Least squares over blocks of every order from random starts; ``star`` is a breach."""
 
-    spread: jd.Swept = 0.7  # standard deviation of the real and imaginary parts at the start
+    spread: jd.Swept = jd.field(0.7, above=0)  # standard deviation of the real and imaginary parts at the start
     star: jd.Swept = 1.0  # 0 drops the potentials of R_*
-    starts: int = 8
-    steps: int = 200
-
-    def __post_init__(self) -> None:
-        """Refuse searches that do not move."""
-        jd.require(self, self.starts > 0, "there is at least one start", "starts")
-        jd.require(self, self.steps > 0, "there is at least one step", "steps")
-        jd.require(self, self.spread > 0, "spread is positive", "spread")
+    starts: int = jd.field(8, at_least=1)
+    steps: int = jd.field(200, at_least=1)
 
 
 def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
     """The least loss at every order over all starts, with the mean in the loss and without, and along the search of five nodes."""
     x = s.spread * jax.random.normal(key, (2, s.starts, 3, max(COUNTS)), jnp.float64)
+    # every number of nodes, with the mean in the loss and without
     count, bias = (v.ravel() for v in jnp.meshgrid(jnp.asarray(COUNTS), jnp.asarray([1.0, 0.0], jnp.float64)))
     nodes = jnp.arange(max(COUNTS)) < count[:, None]
 
@@ -59,9 +52,11 @@ def trial(s: Search, key: PRNGKeyArray) -> jd.Observables:
         best = jnp.argmin(ends.loss[:, -1])
         return ends.loss[best], ends.energy[best]
 
+    # the best of all starts
     along = [v.reshape(len(MEANS), len(COUNTS), s.steps) for v in jax.vmap(search)(nodes, bias)]
     loss, energy = (v[..., -1] for v in along)
     five, size = (v[MEANS.index("its own"), COUNTS.index(5)] for v in along)
+    # the least order that is solved
     solved = jnp.concatenate([loss < ZERO, jnp.ones((len(MEANS), 1), bool)], 1)
     least = jnp.asarray([*COUNTS, COUNTS[-1] + 1])[jnp.argmax(solved, 1)]
     return jd.observables(
@@ -131,8 +126,8 @@ STUDY = jd.Study(
     judge=judge,
     plot=plot,
     caption=r"Left: the least loss over all starts, as a share of the loss without nodes, against the number of nodes; right: the "
-    r"squared Fourier norm there. One point a run, for a block with a mean of its own and for one whose mean other blocks cancel. "
-    r"Dotted: the predicted least orders, 6 and 4.",
+    r"squared Fourier norm there. One point per run, for a block with a mean of its own and for one whose mean other blocks "
+    r"cancel. Dotted: the predicted least orders, 6 and 4.",
 )
 
 CLAIMS = (

@@ -1,4 +1,4 @@
-r"""Claims on partial solutions at one pair of frequencies: the table of their potentials, and polynomials of a node.
+r"""Partial solutions at one pair of frequencies: the table of their potentials, and polynomials of a node.
 
 Measured are sum potentials of real weights, through the Fourier transform. Letters as in ``dynamics/partial.py``.
 """
@@ -40,15 +40,14 @@ STAR = [place for place, name in enumerate(partial.ENTRIES) if name in ("~a~ac",
 class Node:
     """Random numbers in the partial solutions; ``modulus`` and ``rho`` break assumptions."""
 
-    modulus: jd.Swept = 1.0  # of nu, xi, alpha and beta
+    modulus: jd.Swept = jd.field(1.0, above=0)  # of nu, xi, alpha and beta
     rho: jd.Code = jd.code("whole", "a factor dropped")
     group: str = "7"
     frequency: int = 2
 
     def __post_init__(self) -> None:
-        """Refuse names of no group, frequencies with a real character, and moduli that are not positive."""
+        """Refuse names of no group, and frequencies with a real character."""
         partial.require_pair(parse(self.group), self.frequency)
-        jd.require(self, self.modulus > 0, "modulus is positive", "modulus")
 
 
 def tables(
@@ -112,9 +111,11 @@ def trial(s: Node, key: PRNGKeyArray) -> jd.Observables:
     k_numbers, k_roots = jax.random.split(key)
     group = parse(s.group)
     angles = jax.random.uniform(k_numbers, (4,), jnp.float64, -jnp.pi, jnp.pi)
+    # the partial solutions, and the table of their potentials
     columns, rows = tables(*(s.modulus * partial.turn(angles)))
     derived = jnp.stack(rows)
     printed = derived.at[SOLUTIONS.index("nu"), jnp.asarray(STAR)].set(0)
+    # polynomials of random nodes; the potentials of all elements
     roots, elements = polynomials(s, k_roots, group)
     elements += [widened(partial.embed(c, group, s.frequency), max(ORDERS)) for c in columns]
     stacked = jax.tree.map(lambda *e: jnp.stack(e), *elements)
@@ -153,19 +154,16 @@ def judge_poly(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("potentials against rho(1) or 0", jd.relative_error(ds, "poly", "part entry"), 1e-12)]
 
 
-def _star(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all of R_* vanishes for any nu."""
-    wrong = (ds.solution == "nu") & ds.entry.isin(["~a~ac", "~b~bc"])
-    return ds.assign(predicted_table=ds.predicted_table.where(~wrong, 0.0))
-
-
-def _killed_all(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all potentials but r_kkk vanish, whatever their values at u."""
-    return ds.assign(predicted_poly=ds.predicted_poly.where(ds.entry == "abc", 0.0))
+# All of R_* vanishes for any nu.
+STAR_VANISHES = jd.swap(
+    predicted_table=lambda ds: ds.predicted_table.where(~((ds.solution == "nu") & ds.entry.isin(["~a~ac", "~b~bc"])), 0.0)
+)
+# All potentials but r_kkk vanish, whatever their values at u.
+ALL_VANISH = jd.swap(predicted_poly=lambda ds: ds.predicted_poly.where(ds.entry == "abc", 0.0))
 
 
 def plot_table(ds: xr.Dataset, fig: Figure) -> None:
-    """Potentials of all partial solutions against the table; beside them those of z_nu at (-k, -k)."""
+    """Potentials of all partial solutions against the table; next to them those of z_nu at (-k, -k)."""
     left, right = fig.subplots(1, 2)
     predicted = ds.predicted_table
     predicted = predicted.sel(form="derived") if "form" in predicted.dims else predicted
@@ -192,9 +190,9 @@ def plot_poly(ds: xr.Dataset, fig: Figure) -> None:
     modulus = np.abs(_complex(ds.measured_poly.transpose("part", "n", ...))).reshape(len(ORDERS), -1)
     predicted = ds.predicted_poly.sel(part="re").transpose("n", ...).values.reshape(len(ORDERS), -1)
     for row, n in enumerate(ORDERS):
-        for kept, color, name in ((True, "measured", "r(u) = 1"), (False, "third", "other roots of unity")):
-            values = modulus[row][(predicted[row] != 0) == kept]
-            shift = n + (0.06 if kept else -0.06)
+        for one, color, name in ((True, "measured", "r(u) = 1"), (False, "third", "other roots of unity")):
+            values = modulus[row][(predicted[row] != 0) == one]
+            shift = n + (0.06 if one else -0.06)
             ax.plot(
                 np.full(values.size, shift), values, "o", color=plotting.COLORS[color], label=name if row == 0 else None, alpha=0.5
             )
@@ -220,10 +218,10 @@ TABLE = STUDY.claim(
     r"\bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, 0, and $1 - \bar\nu^4$ at $(-k,-k)$.",
     judge=judge_table,
     controls={"numbers of modulus 1.1": {"modulus": 1.1}},
-    rivals={"all of R_* for any nu": _star},
+    rivals={"all of R_* for any nu": STAR_VANISHES},
     plot=plot_table,
     caption=r"Left: real and imaginary parts of the potentials of the weights against the table, all partial solutions and runs; "
-    r"line: equality. Right: modulus of the potential of $z_\nu$ at $(-k,-k)$ against the angle of $\nu$, one point a run; line: "
+    r"line: equality. Right: modulus of the potential of $z_\nu$ at $(-k,-k)$ against the angle of $\nu$, one point per run; line: "
     r"$|1 - \bar\nu^4|$; dashed: the printed zero.",
 )
 
@@ -245,7 +243,7 @@ CLAIMS = (
         source="arXiv:2410.01779, polynomial construction",
         judge=judge_poly,
         controls={"a factor of rho dropped": {"rho": "a factor dropped"}},
-        rivals={"every potential but r_kkk vanishes": _killed_all},
+        rivals={"every potential but r_kkk vanishes": ALL_VANISH},
         plot=plot_poly,
         caption=r"Modulus of the potentials of $1 + u + \dots + u^{n-1}$ against $n$, one point for each potential and run: "
         r"potentials that are 1 at $u$, and those that are other roots of unity. Bars: $\rho(1) = n$.",

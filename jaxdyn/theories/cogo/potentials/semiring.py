@@ -1,4 +1,4 @@
-r"""Claims on the algebra itself: the axioms of a commutative semi-ring, and that sum potentials are its homomorphisms.
+r"""The algebra itself: the axioms of a commutative semi-ring, and that sum potentials are its homomorphisms.
 
 Elements are random, and count as equal if they agree once their nodes are sorted. Letters as in ``dynamics/semiring.py``.
 """
@@ -42,15 +42,13 @@ class Ring:
     """Random elements of every group; ``breach`` takes x + (-x) for the zero, or a matrix product for the product."""
 
     breach: jd.Code = jd.code(*BREACHES)
-    nodes: int = 3
+    nodes: int = jd.field(3, at_least=1)
     groups: tuple[str, ...] = ("5", "6", "2x4")
 
     def __post_init__(self) -> None:
         """Refuse names of no group, and more nodes than a matrix product of spectra has room for."""
-        jd.require(self, self.nodes > 0, "there is at least one node", "nodes")
-        jd.require(
-            self, all(self.nodes < parse(name).order for name in self.groups), "nodes < order of each group", "nodes", "groups"
-        )
+        room = all(self.nodes < parse(name).order for name in self.groups)
+        jd.require(self, room, "nodes < order of each group", "nodes", "groups")
 
 
 def matrix(x: Element, y: Element) -> Element:
@@ -64,8 +62,8 @@ def axioms(
     x: Element, y: Element, z: Element, one: Element, negated: Int[Array, " d"], breach: jd.Code
 ) -> list[tuple[Element, Element]]:
     """Both sides of every axiom."""
-    less = add(y, semiring.negative(y))
-    none = jax.tree.map(lambda e: jnp.where(breach == "inverse", e, jnp.zeros_like(e)), less)
+    difference = add(y, semiring.negative(y))
+    none = jax.tree.map(lambda e: jnp.where(breach == "inverse", e, jnp.zeros_like(e)), difference)
     product, swapped = multiply(x, y), multiply(y, x)
     flips = ((matrix(x, y), product), (matrix(y, x), swapped))
     wrong = (jax.tree.map(lambda *e: jnp.where(breach == "matrix", *e), *pair) for pair in flips)
@@ -101,7 +99,7 @@ def _parts(x: Complex[Array, "*m n"]) -> Float[Array, "*m 2 n"]:
     return jnp.stack([x.real, x.imag], -2)
 
 
-def _drawn(
+def _sampled(
     key: PRNGKeyArray, group: Abelian, nodes: int, size: int
 ) -> tuple[Complex[Array, "3 size q"], Int[Array, " size"], Bool[Array, " size"]]:
     """Three random elements and one of a group, with empty rows up to the size; the group's -k; and which rows are its own."""
@@ -114,9 +112,10 @@ def _drawn(
 
 def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
     """Both sides of every axiom and of every rule for potentials, in each group."""
+    # random elements of every group, of one size
     groups = [parse(name) for name in s.groups]
     size, width, n = max(g.order for g in groups), s.nodes**3, s.nodes
-    drawn = [_drawn(k, g, n, size) for g, k in zip(groups, jax.random.split(key, len(groups)), strict=True)]
+    sampled = [_sampled(k, g, n, size) for g, k in zip(groups, jax.random.split(key, len(groups)), strict=True)]
 
     def of_group(
         z: Complex[Array, "3 size q"], negated: Int[Array, " size"], inside: Bool[Array, " size"]
@@ -127,8 +126,10 @@ def trial(s: Ring, key: PRNGKeyArray) -> jd.Observables:
         flat = jax.vmap(semiring.ordered)(jax.tree.map(lambda *e: jnp.stack(e), *flat)).z
         return _parts(flat.reshape(len(AXIOMS), 2, -1)), *map(_parts, rules(x, y, one, inside))
 
-    sides, predicted, measured = jax.vmap(of_group)(*(jnp.stack(v) for v in zip(*drawn, strict=True)))
-    x, y = (semiring.element(drawn[0][0][:, : groups[0].order, i * n : (i + 1) * n]) for i in range(2))
+    # axioms and rules in all groups
+    sides, predicted, measured = jax.vmap(of_group)(*(jnp.stack(v) for v in zip(*sampled, strict=True)))
+    # sums over k' in the first one
+    x, y = (semiring.element(sampled[0][0][:, : groups[0].order, i * n : (i + 1) * n]) for i in range(2))
     sums = jnp.stack([_parts(_sums(e, groups[0])) for e in (x, y, add(x, y), multiply(x, y))])
     s_x, s_y = (v[0] + 1j * v[1] for v in sums[:2])
     return jd.observables(
@@ -165,9 +166,7 @@ def judge_rules(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def _multiplied(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the sums over k' are multiplicative."""
-    return ds.assign(predicted_sums=ds.multiplied.isel(side=0), measured_sums=ds.multiplied.isel(side=1))
+MULTIPLICATIVE = jd.swap(predicted_sums=lambda ds: ds.multiplied.isel(side=0), measured_sums=lambda ds: ds.multiplied.isel(side=1))
 
 
 def plot_axioms(ds: xr.Dataset, fig: Figure) -> None:
@@ -224,7 +223,7 @@ CLAIMS = (
         controls={"the potentials of another run": jd.rolled(measured_rules="seed", measured_sums="seed")},
         rivals={
             "a product's potentials add up": jd.rolled(predicted_rules="rule"),
-            "sums over k' are multiplicative, too": _multiplied,
+            "sums over k' are multiplicative, too": MULTIPLICATIVE,
         },
         plot=plot_rules,
         caption=r"Real and imaginary parts for one run and group. Left: sum potentials of a sum and of a product of two random "

@@ -1,4 +1,4 @@
-r"""Claims on finite Abelian groups: products of cyclic groups, and even orders with real characters.
+r"""Finite Abelian groups: products of cyclic groups, and even orders with real characters.
 
 Small groups only; their arrays are padded to one size, so that one program serves them all. Letters as in
 ``dynamics/solutions.py``.
@@ -110,21 +110,24 @@ def _padded(
 
 def trial(s: Small, key: PRNGKeyArray) -> jd.Observables:
     """Loss of all nets, and the potentials of those that are made of blocks, in every group."""
+    # nets of every group, padded to one size
     groups = checked_groups(s.groups)
     size = max(g.order for g in groups)
     width = max(6 * len(g.pairs) + 2 * len(g.real) for g in groups)
-    blocks = all_blocks(solutions.draw(key, most_pairs(groups)))
+    blocks = all_blocks(solutions.sample(key, most_pairs(groups)))
     composed, stored = [], []
     for group in groups:
         nets = _nets(blocks, group)
         composed.append(jax.vmap(lambda x, group=group: _padded(x, group, size, width))(nets))
         stored.append(_padded(solutions.memory(group), group, size, size**2)[0])
+    # their losses and errors, and the potentials' distances from the sets
     tables = jax.tree.map(lambda *t: jnp.stack(t), *(Tables.of(g, size) for g in groups))
     w, z = (jnp.stack(v) for v in zip(*composed, strict=True))
     fits = jax.vmap(jax.vmap(fit, (0, None)))(w, tables)
     memory = jax.vmap(fit)(jnp.stack(stored), tables)
     loss, wrong = (jnp.concatenate([f, m[:, None]], 1) for f, m in zip(fits, memory, strict=True))
     away = jax.vmap(jax.vmap(violations, (0, None)))(z, tables)
+    # predicted: what is lost without real blocks, and what R_n misses
     pairs = np.array([len(g.pairs) for g in groups])
     omitted = np.array([len(g.real) / g.order for g in groups])
     return jd.observables(

@@ -1,4 +1,4 @@
-r"""Claim on the norm of solutions of orders 4 and 6: how many carriers share the bias at least cost.
+r"""The norm of solutions of orders 4 and 6: how many carriers share the bias at least cost.
 
 Letters as in ``dynamics/solutions.py``; n is the number of pairs of frequencies, n6 that of carriers.
 """
@@ -41,7 +41,8 @@ class Carriers:
 def trial(s: Carriers, key: PRNGKeyArray) -> jd.Observables:
     """Norm and loss of the composed net for every number of carriers, and where the norm is least."""
     groups = checked_groups(s.groups)
-    n = solutions.draw(key, most_pairs(groups))
+    n = solutions.sample(key, most_pairs(groups))
+    # nets with every number of carriers
     energies, losses, least, stationary = [], [], [], []
     for group in groups:
         pairs = len(group.pairs)
@@ -56,6 +57,7 @@ def trial(s: Carriers, key: PRNGKeyArray) -> jd.Observables:
         losses.append(loss)
         least.append(1.0 + jnp.argmin(energy).astype(jnp.float64))
         stationary.append(jnp.sqrt(bias_cost(energy) / (energy[1] - energy[0] + bias_cost(energy) / 2)))
+    # predicted norms, and the cost of the bias in them
     pairs = [len(g.pairs) for g in groups]
     each = [(m, n6) for m in pairs for n6 in range(1, m + 1)]
     predicted = solutions.energy(*np.array(each).T)
@@ -91,9 +93,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def without_bias(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the bias costs nothing, so that one carrier is best."""
-    return ds.assign(predicted_energy=ds.predicted_energy - ds.bias, predicted_stationary=0 * ds.predicted_stationary + 1)
+# The bias costs nothing, so that one carrier is best.
+WITHOUT_BIAS = jd.swap(predicted_energy=lambda ds: ds.predicted_energy - ds.bias, predicted_stationary=1.0)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -122,7 +123,7 @@ STUDY = jd.Study(
     bounds="derived",  # rounding errors in double precision; a convex function is least next to its stationary point
     judge=judge,
     plot=plot,
-    caption=r"Squared Fourier norm of composed nets of zero loss against the number of blocks of order 6, one panel a group (one "
+    caption=r"Squared Fourier norm of composed nets of zero loss against the number of blocks of order 6, one panel per group (one "
     r"run). Line: $E(n_6)$; dashed: $E$ without the bias term; dotted: $n_6^*$.",
 )
 
@@ -135,7 +136,7 @@ CLAIMS = (
         r"number next to it.",
         controls={"the norm of another number of carriers": jd.rolled(measured_energy="net")},
         rivals={
-            "the bias costs nothing: one carrier": without_bias,
+            "the bias costs nothing: one carrier": WITHOUT_BIAS,
             "order 6 at every frequency": jd.swap(predicted_stationary="pairs"),
         },
     ),

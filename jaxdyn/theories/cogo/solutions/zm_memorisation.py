@@ -1,4 +1,4 @@
-r"""Claims on the solution that memorises, with a node for each pair of elements: its order at a frequency, and its norm.
+r"""The solution that memorises, with a node for each pair of elements: its order at a frequency, and its norm.
 
 Letters as in ``dynamics/solutions.py``.
 """
@@ -49,7 +49,7 @@ def trial(s: Memory, key: PRNGKeyArray) -> jd.Observables:
         first, second = solutions.memory_factors(group)
         both, alone = semiring.multiply(first, second), widened(first, group.order**2)
         x = jax.tree.map(lambda *e: jnp.where(s.factors == "both", *e), both, alone)
-        x = semiring.multiply(x, solutions.unit(group, solutions.draw(k, group).phases))
+        x = semiring.multiply(x, solutions.unit(group, solutions.sample(k, group).phases))
         x = x._replace(z=x.z * jnp.asarray(group.order, jnp.float64) ** -s.exponent)
         fits.append(model.fit(semiring.weights(x, group), group))
         orders.append(jnp.min(jnp.sum(jnp.abs(x.z[:, 1:]) > 0, -1)).astype(jnp.float64))
@@ -107,7 +107,7 @@ STUDY = jd.Study(
     bounds="derived",  # rounding errors in double precision
     judge=judge,
     plot=plot,
-    caption=r"Against the order $d$ of the group, one symbol a run: left the number of nodes at each frequency of the memorising "
+    caption=r"Against the order $d$ of the group, one symbol per run: left the number of nodes at each frequency of the memorising "
     r"solution, with $d^2$ (line) and the printed $d$ (dashed); right its squared Fourier norm, with $3(d-1)d^{2/3}$ (line) and "
     r"that of $z_{F6}$ (dashed).",
 )

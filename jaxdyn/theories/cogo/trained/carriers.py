@@ -1,4 +1,4 @@
-r"""Claims on trained networks: order-6 groups carry the bias of order-4 groups, and their number is close to that of least norm."""
+r"""Trained networks: order-6 groups carry the bias of order-4 groups, and their number is close to that of least norm."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, HELD, PAPER, QUICK, SEEDS, trial
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, trial
 from jaxdyn.theories.cogo.trained.orders import early
 
 if TYPE_CHECKING:
@@ -54,27 +54,17 @@ def judge_diagonal(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def untrained(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the diagonal before training."""
-    start = ds.curve_diagonal.isel(epoch=0)
-    return ds.assign(measured_diagonal=start, measured_shortfall=ds.predicted_diagonal - start)
-
-
-def without_loss(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the sum falls short by what the remaining loss leaves, as without weight decay."""
-    return ds.assign(predicted_shortfall=(ds.predicted_diagonal + 1) * ds.loss)
-
-
-def unlike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: weight decay leaves the solution with the fewest constraints, order 6 at every frequency."""
-    n = ds.predicted_diagonal / 2
-    return ds.assign(predicted_n6=n, predicted_norm=ds.sixes_norm)
-
-
-def without_factor(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: potentials of the code's scale are 1, without 2d."""
-    d = ds.predicted_diagonal + 1
-    return ds.assign(predicted_diagonal=2 * d * ds.predicted_diagonal)
+# The diagonal before training.
+UNTRAINED = jd.swap(
+    measured_diagonal=lambda ds: ds.curve_diagonal.isel(epoch=0),
+    measured_shortfall=lambda ds: ds.predicted_diagonal - ds.curve_diagonal.isel(epoch=0),
+)
+# The sum falls short by what the remaining loss leaves, as without weight decay.
+WITHOUT_DECAY = jd.swap(predicted_shortfall=lambda ds: (ds.predicted_diagonal + 1) * ds.loss)
+# Weight decay leaves the solution with the fewest constraints, order 6 at every frequency.
+ONLY_SIXES = jd.swap(predicted_n6=lambda ds: ds.predicted_diagonal / 2, predicted_norm="sixes_norm")
+# Potentials of the code's scale are 1, without 2d.
+WITHOUT_FACTOR = jd.swap(predicted_diagonal=lambda ds: 2 * (ds.predicted_diagonal + 1) * ds.predicted_diagonal)
 
 
 def plot_bias(ds: xr.Dataset, fig: Figure) -> None:
@@ -128,8 +118,8 @@ def plot_diagonal(ds: xr.Dataset, fig: Figure) -> None:
 STUDY = jd.Study(
     trial=trial,
     source="derived from the composed solutions of arXiv:2410.01779",
-    quick=QUICK.replace(decay=list(HELD)),
-    paper=PAPER.replace(decay=list(HELD)),
+    quick=QUICK.replace(decay=list(SMALL_DECAYS)),
+    paper=PAPER.replace(decay=list(SMALL_DECAYS)),
     seeds=SEEDS,
     evidence="network",
     bounds=jd.looked(at="0:10", confirmed="4000:4010"),
@@ -165,7 +155,7 @@ CLAIMS = (
         rivals={"order-4 groups need no others": jd.swap(predicted_rise=0.0)},
         plot=plot_one,
         caption=r"Rise of the loss over all pairs without certain c-entries at order-4 frequencies against $(2/d) \sum_k |m_k|^2$ "
-        r"over these frequencies, one point a run: entries of order-6 nodes, and (grey) of other order-4 nodes. Line: equality.",
+        r"over these frequencies, one point per run: entries of order-6 nodes, and (grey) of other order-4 nodes. Line: equality.",
     ),
     STUDY.claim(
         id="cogo.n6_trained",
@@ -180,13 +170,13 @@ CLAIMS = (
         judge=judge_n6,
         controls={"a tenth of the epochs": early},
         rivals={
-            "decay makes no difference: order 6 everywhere": unlike,
+            "decay makes no difference: order 6 everywhere": ONLY_SIXES,
             "the bias costs nothing: one group": jd.swap(predicted_n6=1.0),
             "decay keeps the memorising solution": jd.swap(predicted_norm="memory_norm"),
         },
         plot=plot_n6,
         caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $0.75\,n_6^*$ to $2.5\,n_6^*$. "
-        r"Right: squared norm of the trained weights against that of the composed solution, one point a run; line: equality.",
+        r"Right: squared norm of the trained weights against that of the composed solution, one point per run; line: equality.",
     ),
     STUDY.claim(
         id="cogo.diag_sum",
@@ -198,17 +188,17 @@ CLAIMS = (
         source="arXiv:2410.01779, figure 3; the shortfall: derived",
         judge=judge_diagonal,
         controls={
-            "before training": untrained,
+            "before training": UNTRAINED,
             "c-entries of other nodes": jd.swap(others_square="shuffled_square", others_largest="shuffled_largest"),
         },
         rivals={
-            "decay leaves no shortfall": without_loss,
+            "decay leaves no shortfall": WITHOUT_DECAY,
             "no shortfall at all": jd.swap(predicted_shortfall=0.0),
-            "without the factor 2d": without_factor,
+            "without the factor 2d": WITHOUT_FACTOR,
         },
         plot=plot_diagonal,
         caption=r"Left: both sums of potentials during the first epochs, median and central 90% of the runs; dashed: $d - 1$. "
         r"Right: by how much the diagonal sum falls short of $d - 1$, mean over the last tenth of the epochs, against the "
-        r"prediction, one point a run; line: equality.",
+        r"prediction, one point per run; line: equality.",
     ),
 )

@@ -1,4 +1,4 @@
-r"""One network, trained and taken apart: the trial of all claims on trained networks."""
+r"""One network, trained and taken apart: the runs of all topics on trained networks."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from jaxdyn.theories.cogo.classify import COLUMNS, Classes, Nodes
 from jaxdyn.theories.cogo.dynamics import carriers, solutions, spectrum
 from jaxdyn.theories.cogo.training import Training, train
 
-__all__ = ["CONVERGED", "DECAYS", "HELD", "QUICK", "PAPER", "SEEDS", "ablation", "anatomy", "late", "others", "trial"]
+__all__ = ["CONVERGED", "DECAYS", "PAPER", "QUICK", "SEEDS", "SMALL_DECAYS", "ablation", "anatomy", "late", "others", "trial"]
 
 SEEDS = 10  # twice as many as published: means are judged by their intervals
 DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)  # of the published sweep
 CONVERGED = DECAYS[1:]  # for which 9900 epochs are enough
-HELD = CONVERGED[:3]  # decays that shrink a network by less than 1%
+SMALL_DECAYS = CONVERGED[:3]  # decays that shrink a network by less than 1%
 LARGEST = max(published.TABLE)  # d up to which the published threshold of activity holds
 QUICK = jd.grid(Training)  # d = 23, 512 nodes, 9900 epochs
 PAPER = jd.grid(Training, group=["23", "71", "127"], lr=[0.002, 0.01])
@@ -80,8 +80,8 @@ def anatomy(c: Classes) -> dict[str, jd.Named]:
 def late(curves: dict[str, Float[Array, " t"]], s: Training) -> dict[str, Float[Array, ""]]:
     """Means over the last tenth of the records, since Adam's steps keep moving both: the diagonal sum, and L over all pairs."""
     pairs = parse(s.group).order ** 2
-    held = math.ceil(s.held_out * pairs) / pairs
-    loss = (1 - held) * curves["train_loss"] + held * curves["test_loss"] if held else curves["train_loss"]
+    test = math.ceil(s.held_out * pairs) / pairs
+    loss = (1 - test) * curves["train_loss"] + test * curves["test_loss"] if test else curves["train_loss"]
     count = max(1, loss.size // 10)
     return {name: jnp.mean(x[-count:].astype(jnp.float64)) for name, x in (("diagonal", curves["diagonal"]), ("loss", loss))}
 
@@ -97,16 +97,19 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         each = {"order": now.order.astype(jnp.float32), "energy": classify.energies(now).astype(jnp.float32)}
         return {"fours": fours, "sixes": sixes, **each}
 
+    # the trained network, and the construction at every frequency
     run = train(s, k_train, watch)
     w, decay = run.w.astype(jnp.float64), jnp.asarray(s.decay, jnp.float64)
     nodes = classify.nodes(w, group, active)
     c, random = with_chance(k_random, nodes, group)
+    # carriers, means, norms and potentials
     n, best = len(group.pairs), solutions.best_carriers(len(group.pairs))
     fours, sixes = (jnp.sum(c.order == o).astype(jnp.float64) for o in (4, 6))
     norm = carriers.trained_norm(group, solutions.energy(n, jnp.maximum(sixes, 1), len(group.real)))
     mean, rise, curves = means(nodes, group), ablation(w, nodes, group), run.curves
     z, end = nodes.spectrum, late(curves, s)
     rest, shuffled = others(z), others(z.at[2].set(jnp.roll(z[2], 1, -1)))
+    # the published table, and all that is compared
     columns = jnp.asarray(published.cells(group.order), jnp.float64)
     return jd.observables(
         predicted={

@@ -1,6 +1,6 @@
-r"""Claims on trained networks: orders of the frequencies, and which constructions their nodes are, against the published table.
+r"""Trained networks: orders of the frequencies, and which constructions their nodes are, against the published table.
 
-All claims on trained networks share the runs of :mod:`trials.trained`: one network, trained and taken apart.
+All topics on trained networks share the runs of ``decomposed.py``: one network, trained and taken apart.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def judge_table(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def joint_errors(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Our means less the published ones, standard errors of both together, and Welch's number of degrees of freedom."""
+    """Our means minus the published ones, standard errors of both together, and Welch's number of degrees of freedom."""
     gap = ds.measured_column - ds.predicted_column
     theirs = published_errors(ds.predicted_diagonal.isel(seed=0, drop=True) + 1)
     return gap.mean("seed"), *stats.welch(gap, "seed", theirs, published.SEEDS)
@@ -107,16 +107,15 @@ def equal_products(ds: xr.Dataset) -> list[float]:
     return [float(ds.epoch[-1] * ds.decay[0] / decay) for decay in ds.decay]
 
 
-def constant(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the share is .7 of that at the least norm at all decays and epochs."""
-    return ds.assign(curve_fours=(0.35 * ds.predicted_diagonal * ds.predicted_share).broadcast_like(ds.curve_fours))
-
-
-def plateau(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the share rises with decay times epochs to that at the least norm, and is there when the smallest decay ends."""
+def plateau(ds: xr.Dataset) -> xr.DataArray:
+    """Curves that rise with decay times epochs to the share at the least norm, and are there when the smallest decay ends."""
     reached = share_at(ds, equal_products(ds)).mean("seed")
-    curve = ds.curve_fours * ds.predicted_share / reached.where(reached > 0)
-    return ds.assign(curve_fours=curve.transpose(*ds.curve_fours.dims))
+    return ds.curve_fours * ds.predicted_share / reached.where(reached > 0)
+
+
+# The share is .7 of that at the least norm at all decays and epochs.
+CONSTANT = jd.swap(curve_fours=lambda ds: 0.35 * ds.predicted_diagonal * ds.predicted_share)
+PLATEAU = jd.swap(curve_fours=plateau)
 
 
 def fold(angle: xr.DataArray | np.ndarray, period: float) -> xr.DataArray | np.ndarray:
@@ -163,17 +162,20 @@ def scattered(ds: xr.Dataset) -> xr.Dataset:
     return ds.assign(predicted_orders=share + 0 * ds.predicted_orders)
 
 
-def free_sixes(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: order-6 groups need no exact form, since others can carry the mean that they leave."""
-    first = ds.column == COLUMNS[0]
+def free_sixes(ds: xr.Dataset) -> xr.DataArray:
+    """Columns if order-6 groups need no exact form, since others can carry the mean that they leave."""
     free = xr.where(ds.column == COLUMNS[-1], 100 - ds.predicted_column.sel(column=COLUMNS[0], drop=True), 0.0)
-    return ds.assign(predicted_column=ds.predicted_column.where(first, free).transpose(*ds.predicted_column.dims))
+    return ds.predicted_column.where(ds.column == COLUMNS[0], free)
 
 
-def equal_epochs(ds: xr.Dataset) -> xr.Dataset:
-    """A control: shares after as many epochs at every decay; those after which the largest decay is read."""
+def equal_epochs(ds: xr.Dataset) -> xr.DataArray:
+    """Numbers of order 4 after as many epochs at every decay; those after which the largest decay is read."""
     share = share_at(ds, [float(ds.epoch[-1] * ds.decay[0] / ds.decay[-1])] * ds.sizes["decay"])
-    return ds.assign(curve_fours=(share * ds.predicted_diagonal / 2).broadcast_like(ds.curve_fours))
+    return share * ds.predicted_diagonal / 2
+
+
+FREE_SIXES = jd.swap(predicted_column=free_sixes)
+EQUAL_EPOCHS = jd.swap(curve_fours=equal_epochs)
 
 
 def early(ds: xr.Dataset) -> xr.Dataset:
@@ -284,7 +286,7 @@ CLAIMS = (
         paper=PAPER.replace(decay=[5e-5]),
         judge=judge_table,
         controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
-        rivals={"order-6 groups need no exact form": free_sixes},
+        rivals={"order-6 groups need no exact form": FREE_SIXES},
         plot=plot_table,
         caption=r"Percentage of the factorable frequencies that are each construction: squares are the published means with their "
         r"standard errors, circles our means over seeds with standard errors.",
@@ -303,10 +305,10 @@ CLAIMS = (
         paper_seeds=SEEDS,
         bounds=jd.looked(at="0:10", confirmed="31001000:31001020"),
         judge=judge_wd,
-        controls={"as many epochs at every decay": equal_epochs},
+        controls={"as many epochs at every decay": EQUAL_EPOCHS},
         rivals={
-            "the same share at all decays and epochs": constant,
-            "a plateau at the share of the least norm": plateau,
+            "the same share at all decays and epochs": CONSTANT,
+            "a plateau at the share of the least norm": PLATEAU,
             "decay makes no order 4": jd.swap(predicted_share=0.0),
             "decay makes order 4 at every frequency": jd.swap(predicted_share=1.0),
         },

@@ -1,4 +1,4 @@
-"""Claims on when norms tell which frequencies of a trained network end with four nodes and which with six."""
+"""When norms tell which frequencies of a trained network end with four nodes and which with six."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def parting(ds: xr.Dataset) -> xr.DataArray:
 
 
 def judge_parting(ds: xr.Dataset) -> list[jd.Check]:
-    """What energies foretell before and after, and how the epochs depend on the decay: all by intervals over seeds."""
+    """What energies predict before and after, and how the epochs depend on the decay: all by intervals over seeds."""
     jd.need(ds, decay=3, seed=5)
     known, before = favoured(ds), last_above(ds, BEFORE)
     after = (last_above(ds, AFTER) + 1).clip(max=ds.sizes["epoch"] - 1)
@@ -72,16 +72,6 @@ def judge_parting(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def settled(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: energies tell from the start, as they do at the end."""
-    return ds.assign(curve_energy=ds.curve_energy.isel(epoch=-1, drop=True).broadcast_like(ds.curve_energy))
-
-
-def elsewhere(ds: xr.Dataset) -> xr.Dataset:
-    """A control: final orders of the network of another seed."""
-    return ds.assign(order=ds.order.roll(seed=1, roll_coords=False))
-
-
 def clock(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
     """Rivals: decay to that power times epochs is all that counts; the records of the least decay, earlier at larger ones."""
 
@@ -96,7 +86,7 @@ def clock(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
 
 
 def plot_parting(ds: xr.Dataset, fig: Figure) -> None:
-    """Nodes of each frequency of the first run by their final number; what energies foretell, against the nodes that are left."""
+    """Nodes of each frequency of the first run by their final number; what energies predict, against the nodes that are left."""
     one, both = fig.subplots(1, 2)
     run = ds.isel(decay=0, seed=0)
     colors = {4: plotting.COLORS["measured"], 6: plotting.COLORS["theory"]}
@@ -138,9 +128,9 @@ CLAIMS = (
         r"-.8 and -.6: neither decay times epochs nor epochs alone are the clock.",
         bounds=jd.looked(at="0:14", confirmed="5003000:5003014"),
         judge=judge_parting,
-        controls={"final orders of another network": elsewhere},
+        controls={"final orders of another network": jd.rolled(order="seed")},
         rivals={
-            "decided at the start": settled,
+            "decided at the start": jd.swap(curve_energy=lambda ds: ds.curve_energy.isel(epoch=-1, drop=True)),
             "decay times epochs is the clock": clock(1.0),
             "epochs are the clock, whatever the decay": clock(0.0),
         },

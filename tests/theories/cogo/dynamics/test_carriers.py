@@ -16,11 +16,11 @@ def test_a_network_held_by_decay_has_the_predicted_diagonal(x64):
     group, decay = parse("5"), 2e-3
     start = composed(group, 2)
 
-    def held(flat):
+    def with_decay(flat):
         w = flat.reshape(start.shape)
         return gram.loss(w, group, "code") + decay / 2 * jnp.sum(w**2)
 
-    both = jax.jit(jax.value_and_grad(held))
+    both = jax.jit(jax.value_and_grad(with_decay))
     best = scipy.optimize.minimize(lambda x: [np.asarray(v) for v in both(x)], start.ravel(), jac=True, tol=1e-14)
     w = best.x.reshape(start.shape)
     assert np.abs(best.jac).max() < 1e-7

@@ -18,7 +18,7 @@ FIVE = parse("5")
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def solution(group, seed=0):
-    n = solutions.draw(jax.random.key(seed), group)
+    n = solutions.sample(jax.random.key(seed), group)
     return solutions.f6(group, n.nu, n.phases)
 
 

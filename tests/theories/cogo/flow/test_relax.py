@@ -1,9 +1,4 @@
-"""Judges of the claims on the flow of potentials.
-
-Rows of different length in one array.
-
-Gradient flow of narrow networks, and the settings of the trials on the flow of potentials.
-"""
+"""The flow of potentials: padded rows, gradient flow of narrow networks, judges, and settings that are refused."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,9 +26,7 @@ def test_flow_of_a_narrow_network_is_not_exponential():
     assert not claims.judge_relax(ds)[0].passed
 
 
-@pytest.mark.parametrize(
-    "fields", [{"width": 1.0}, {"width": 5000.0}, {"group": "2x2"}, {"std": 0.0}, {"tied": 2.0}, {"loss": "half"}, {"group": "x"}]
-)
+@pytest.mark.parametrize("fields", [{"width": 5000.0}, {"group": "2x2"}, {"loss": "half"}, {"group": "x"}])
 def test_settings_are_checked(fields):
     with pytest.raises(jd.UsageError):
         claims.Wide(**fields)
@@ -47,7 +40,7 @@ def test_judges_accept_and_reject():
     wide = jd.grid(claims.Wide, width=[16.0, 64.0, 256.0], nodes=256)
     ds = jd.sweep(claims.decouple_trial, wide, seeds=1024)
     assert all(c.passed for c in claims.judge_decouple(ds)), [str(c) for c in claims.judge_decouple(ds)]
-    few = claims.judge_decouple(ds.isel(seed=slice(8)))  # too few draws decide nothing
+    few = claims.judge_decouple(ds.isel(seed=slice(8)))  # too few seeds decide nothing
     assert [c.passed for c in few[1:3]] == [None, None]
     for factor in (1.1, 0.9):
         assert claims.judge_decouple(ds.assign(predicted_ratio=factor * ds.predicted_ratio))[1].passed is False
@@ -83,7 +76,7 @@ def relaxing(seeds=32, n=4):
 def test_judge_of_relaxation_tells_half_the_goal_and_five_per_cent_of_the_rate():
     ds = relaxing()
     assert all(c.passed for c in claims.judge_relax(ds)), [str(c) for c in claims.judge_relax(ds)]
-    for rival in (claims.unmoved, claims.toward(0.0), claims.toward(0.5), claims.faster(1.05), claims.faster(0.95)):
+    for rival in (claims.STILL, claims.toward(0.0), claims.toward(0.5), claims.faster(1.05), claims.faster(0.95)):
         assert any(c.passed is False for c in claims.judge_relax(rival(ds)))
     names = [c.name for c in claims.judge_relax(claims.faster(0.95)(ds)) if c.passed is False]
     assert names == ["rate / lambda less the predicted one, largest width"]

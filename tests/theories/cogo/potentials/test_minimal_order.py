@@ -1,7 +1,4 @@
-"""Judge of the claim on the least number of nodes.
-
-The search for blocks of few nodes: solutions that are known, what more nodes can only improve, and its settings.
-"""
+"""The search for blocks of few nodes: solutions that are known, what more nodes can only improve, and its judge."""
 
 import numpy as np
 import pytest
@@ -18,19 +15,6 @@ def test_more_nodes_never_leave_more_and_searches_only_go_down(searched):
     least = [int(ds.nodes[ds.loss.sel(mean=mean) < minimal_order.ZERO][0]) for mean in minimal_order.MEANS]
     assert tuple(least) == minimal_order.LEAST == tuple(int(x) for x in ds.measured_order)
     np.testing.assert_allclose(ds.measured_left, [*minimal_order.LEFT.values()], atol=2e-3)
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: minimal_order.Search(starts=0), "starts=0 is not allowed: there is at least one start"),
-        (lambda: minimal_order.Search(steps=0), "steps=0 is not allowed"),
-        (lambda: minimal_order.Search(spread=0.0), "spread=0.0 is not allowed: spread is positive"),
-    ],
-)
-def test_settings_refuse_in_one_sentence(make, message):
-    with pytest.raises(jd.UsageError, match=message):
-        make()
 
 
 def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop(searched):

@@ -1,4 +1,4 @@
-"""Judges and settings of the claims on small Abelian groups."""
+"""Judges of solutions on small Abelian groups, and settings that are refused."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Judge and settings of the claim on the norm of solutions."""
+"""Judge of the norm of solutions, and settings that are refused."""
 
 import pytest
 

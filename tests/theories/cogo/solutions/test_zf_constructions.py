@@ -1,4 +1,4 @@
-"""Judges and settings of the claims on composed solutions."""
+"""Judges of composed solutions, and settings that are refused."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def test_judges_of_the_constructions_reject_distortions_and_every_control_is_far
     for claim in (six, mixed):
         for control in claim.controls.values():
             assert float(claim.judge(control.breach(ds))[0].value) > 0.1
-        assert [c.passed for c in claim.judge(zf_constructions.memorised(ds))][2:4] == [False, False]
+        assert [c.passed for c in claim.judge(zf_constructions.MEMORISED(ds))][2:4] == [False, False]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Judge and settings of the claims on the memorising solution."""
+"""Judge of the memorising solution, and settings that are refused."""
 
 import numpy as np
 import pytest

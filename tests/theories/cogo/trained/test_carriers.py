@@ -1,4 +1,4 @@
-"""Judges of the claims on bias carriers on made-up data."""
+"""Judges of bias carriers on made-up data, and their figures."""
 
 import pytest
 import xarray as xr

@@ -1,4 +1,4 @@
-"""Judges of the claims on trained networks on made-up data, and their figures."""
+"""Judges of orders and constructions on made-up data, and their figures."""
 
 import math
 
@@ -46,7 +46,7 @@ def decaying(power):
 def test_judge_of_decay_tells_decay_times_epochs_from_epochs():
     assert passes(orders.judge_wd, decaying(1.0)), [str(c) for c in orders.judge_wd(decaying(1.0))]
     assert not passes(orders.judge_wd, decaying(0.0))
-    same, least = (f(decaying(1.0)) for f in (orders.constant, orders.plateau))
+    same, least = (f(decaying(1.0)) for f in (orders.CONSTANT, orders.PLATEAU))
     assert [c.passed for c in orders.judge_wd(same)] == [True, True, False]  # nothing else tells a share that never changes
     assert [c.passed for c in orders.judge_wd(least)] == [True, False, True]
     np.testing.assert_allclose(orders.share_at(least, orders.equal_products(least)).mean("seed"), 0.65, rtol=1e-12)
@@ -74,7 +74,7 @@ def test_judge_of_the_table():
     np.testing.assert_allclose([c.value for c in gaps], np.array([47.0, 25.5, 25.5, 2.0]) - published.cells(23))
     np.testing.assert_allclose(np.diff(gaps[0].interval), 2 * 4.315 * published.TABLE[23].columns[0][1], rtol=1e-2)  # t_4, 4 cells
     assert not passes(orders.judge_table, jd.swap(measured_column="random_column")(ds))
-    assert [c.passed for c in orders.judge_table(orders.free_sixes(ds))][2:] == [False, False]
+    assert [c.passed for c in orders.judge_table(orders.FREE_SIXES(ds))][2:] == [False, False]
     with pytest.raises(jd.Inconclusive, match="decay = 5e-05 is needed"):
         orders.judge_table(ds.sel(decay=[1e-4]))
 

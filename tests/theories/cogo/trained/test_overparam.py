@@ -1,7 +1,4 @@
-"""The judge of training at several widths, on made-up data.
-
-How fast networks are trained: rates read off planted losses, and several widths in one short sweep.
-"""
+"""How fast networks are trained: rates of planted losses, several widths in one short sweep, and the judge on made-up data."""
 
 import jax
 import jax.numpy as jnp
@@ -63,8 +60,8 @@ def test_judge_of_widths():
     for bad in (
         overparam.same_width(0)(ds),
         overparam.same_width(1)(ds),
-        overparam.narrow_first(ds),
-        overparam.keeps_pace(ds),
+        overparam.NARROW_FIRST(ds),
+        overparam.KEEPS_PACE(ds),
         slow,
     ):
         assert not passes(overparam.judge, bad)

@@ -13,10 +13,10 @@ DECAYS = np.array(parting.SPREAD)
 (CLAIM,) = parting.CLAIMS
 
 
-def networks(power=-0.7, told=0.5, seeds=8, count=10):
-    """Half of the frequencies end with six nodes; they have more energy from when ``told`` nodes are left, and none before.
+def networks(power=-0.7, until=0.5, seeds=8, count=10):
+    """Half of the frequencies end with six nodes; they have more energy from when ``until`` nodes are left, and none before.
 
-    All have 30 exp(-epoch / time) nodes more than at the end (less what is left of these at the last record).
+    All have 30 exp(-epoch / time) nodes more than at the end (minus what is left of these at the last record).
     """
     rng = np.random.default_rng(1)
     epoch = np.arange(0, 10000, 50)
@@ -26,7 +26,7 @@ def networks(power=-0.7, told=0.5, seeds=8, count=10):
     more -= more[:, -1:]
     nodes = order[:, :, None] + more[:, None, :, None]
     blind = rng.normal(size=(len(DECAYS), seeds, 1, count)) * np.ones((len(epoch), 1))
-    energy = np.where(more[:, None, :, None] > told, blind, order[:, :, None])
+    energy = np.where(more[:, None, :, None] > until, blind, order[:, :, None])
     curve = ("decay", "seed", "epoch", "frequency")
     return xr.Dataset(
         {
@@ -66,8 +66,8 @@ def test_one_order_in_a_network_tells_nothing():
 def test_judge_accepts_late_parting_and_nothing_else():
     good = networks()
     assert passes(parting.judge_parting, good), [str(c) for c in parting.judge_parting(good)]
-    assert [c.passed for c in parting.judge_parting(networks(told=15.0))] == [True, False, True, True]
-    assert [c.passed for c in parting.judge_parting(networks(told=0.01))][2] is False
+    assert [c.passed for c in parting.judge_parting(networks(until=15.0))] == [True, False, True, True]
+    assert [c.passed for c in parting.judge_parting(networks(until=0.01))][2] is False
     for power in (0.0, -0.4, -1.0):
         assert [c.passed for c in parting.judge_parting(networks(power=power))][3] is False
     for breach in (*(c.breach for c in CLAIM.controls.values()), *CLAIM.rivals.values()):
