@@ -3,7 +3,7 @@ r"""A one-block transformer trained on the Bigram-Backcopy task, and where its h
 Observed on sequences that were not trained on, at queries from position 2 on; "idle" are those whose token is no trigger, "copy"
 those at triggers: the weight on token 0 (where weights do not sum to one, also its share of their sum); the margin
 :math:`\Delta` of its score over the mean score of the other keys; and the drain, the size of what its value writes into the
-stream over the mean of all other tokens'. Beside
+stream over the mean of all other tokens'. Recorded with
 them the weights at idle queries on the query's own token and on the one before it, and all
 weights at the end on the first of those sequences.
 """
@@ -41,35 +41,29 @@ class Backcopy:
         every: steps between two samples.
         triggers: their number; 0 leaves the head nothing to do.
         value_rate: factor of the gradients of V and O; 0 freezes what maps a token to its value.
-        longest: steps for which sequences are drawn, at least samples times every.
+        longest: steps for which sequences are sampled, at least samples times every.
         vocabulary, length, width, hidden, batch, samples, dtype: sizes.
     """
 
     attention: jd.Code = jd.code(*model.FORMS)
     optimizer: jd.Code = jd.code("adam", "sgd")
-    lr: jd.Swept = 1.2e-2
-    every: jd.Swept = 15.0
-    triggers: jd.Swept = 3.0
-    value_rate: jd.Swept = 1.0
+    lr: jd.Swept = jd.field(1.2e-2, above=0)
+    every: jd.Swept = jd.field(15.0, at_least=1)
+    triggers: jd.Swept = jd.field(3.0, at_least=0, at_most=MOST)
+    value_rate: jd.Swept = jd.field(1.0, at_least=0)
     longest: int = 2400
-    vocabulary: int = 17
-    length: int = 32
-    width: int = 32
-    hidden: int = 64
-    batch: int = 8
-    samples: int = 40
+    vocabulary: int = jd.field(17, above=MOST + 1)
+    length: int = jd.field(32, above=FIRST + 1)
+    width: int = jd.field(32, at_least=1)
+    hidden: int = jd.field(64, at_least=1)
+    batch: int = jd.field(8, at_least=1)
+    samples: int = jd.field(40, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.triggers <= MOST, f"triggers is from 0 to {MOST}", "triggers")
-        jd.require(self, self.vocabulary > MOST + 1, f"vocabulary is above {MOST + 1}", "vocabulary")
-        jd.require(self, self.value_rate >= 0, "value_rate is at least 0", "value_rate")
-        steps = self.every * self.samples
-        jd.require(self, 1 <= self.every and steps <= self.longest, "every is from 1 to longest / samples", "every", "longest")
-        for name in ("width", "hidden", "batch", "samples"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.length > FIRST + 1, f"length is above {FIRST + 1}", "length")
+        """Refuse more steps than there are batches."""
+        whole = self.every * self.samples <= self.longest
+        jd.require(self, whole, "every is at most longest / samples", "every", "longest")
 
 
 def nats(s: Backcopy, params: model.Params, tokens: Int[Array, "b T1"]) -> tuple[Float[Array, "b T"], model.Watched]:
@@ -80,6 +74,7 @@ def nats(s: Backcopy, params: model.Params, tokens: Int[Array, "b T1"]) -> tuple
 
 def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Array, "b T1"]) -> dict[str, Array]:
     """Losses and what the head does, at idle queries and at those that copy."""
+    # queries that are idle, and those that copy
     loss, seen = nats(s, params, tokens)
     at = jnp.arange(s.length)
     late = at >= FIRST
@@ -89,6 +84,7 @@ def observe(s: Backcopy, law: backcopy.Law, params: model.Params, tokens: Int[Ar
         chosen = where & late
         return jnp.sum(jnp.where(chosen, values, 0)) / jnp.maximum(jnp.sum(chosen), 1).astype(values.dtype)
 
+    # where the head looks, and what it writes
     first, others = seen.weights[..., 0], jnp.tril(seen.scores)[..., 1:]
     margin = seen.scores[..., 0] - jnp.sum(others, -1) / jnp.maximum(at, 1).astype(others.dtype)
     size = jnp.linalg.norm(seen.written, axis=-1)
@@ -113,7 +109,7 @@ def task(s: Backcopy, key: PRNGKeyArray) -> backcopy.Law:
 
 
 def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.GradientTransformation, Callable[..., train.State]]:
-    """The optimizer and a step; all sequences are drawn ahead."""
+    """The optimizer and a step; all sequences are sampled ahead."""
 
     def row(i: Int[Array, ""]) -> Int[Array, "b T1"]:
         return sequences(s, law, jax.random.fold_in(key, i), s.batch)
@@ -121,14 +117,16 @@ def training(s: Backcopy, law: backcopy.Law, key: PRNGKeyArray) -> tuple[optax.G
     data = jax.vmap(row)(jnp.arange(s.longest))
 
     def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Float[Array, ""]:
-        params = params._replace(qkv=params.qkv.at[2].set(held(params.qkv[2], s.value_rate)), out=held(params.out, s.value_rate))
+        params = params._replace(
+            qkv=params.qkv.at[2].set(slowed(params.qkv[2], s.value_rate)), out=slowed(params.out, s.value_rate)
+        )
         return jnp.mean(nats(s, params, tokens)[0][:, FIRST:])
 
     tx = train.switched(s.optimizer, {"adam": optax.adam(s.lr), "sgd": optax.sgd(s.lr)})
     return tx, train.make_step(loss, tx, lambda i: data[i])
 
 
-def held(x: Array, factor: Float[Array, ""]) -> Array:
+def slowed(x: Array, factor: Float[Array, ""]) -> Array:
     """The same array, with its gradient times a factor."""
     return factor * x + (1 - factor) * jax.lax.stop_gradient(x)
 

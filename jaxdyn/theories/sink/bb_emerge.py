@@ -1,4 +1,4 @@
-"""Claims on attention sinks that networks learn: the head of the Bigram-Backcopy task, with several forms of attention."""
+"""Attention sinks that networks learn: the head of the Bigram-Backcopy task, with several forms of attention."""
 
 from __future__ import annotations
 
@@ -68,16 +68,12 @@ def judge_forms(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves, and all is as at the start."""
-    first = {f"measured_{name}": ds[f"measured_{name}"].isel(step=0, drop=True) for name in MOVED}
-    return ds.assign({name: value.broadcast_like(ds[name]).transpose(*ds[name].dims) for name, value in first.items()})
+# Nothing moves.
+STILL = jd.initial("step", *(f"measured_{name}" for name in MOVED))
 
 
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: whatever the form of attention, token 0 gets what uniform attention gives it."""
-    names = ("measured_idle", "measured_share")
-    return ds.assign({name: ds.uniform.broadcast_like(ds[name]).transpose(*ds[name].dims) for name in names})
+# Whatever the form of attention, token 0 gets what uniform attention gives it.
+UNIFORM = jd.swap(measured_idle="uniform", measured_share="uniform")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -102,7 +98,7 @@ STUDY = jd.Study(
     paper_seeds=32,
     evidence="network",
     source="arXiv:2410.13835, section 2 (task and mechanism); arXiv:2410.10781 (forms of attention); sizes and bounds ours",
-    rivals={"nothing moves": still},
+    rivals={"nothing moves": STILL},
     plot=plot,
     caption="Weight on token 0 at idle queries (dashed: uniform attention), margin of its score and size of its value along "
     "training, by form of attention: median and central 90% of the runs.",
@@ -145,7 +141,7 @@ CLAIMS = (
         quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,
         controls={"ReLU attention": {"attention": "relu"}},
-        rivals={"nothing moves": still, "token 0 is left at the weight of uniform attention": uniform},
+        rivals={"nothing moves": STILL, "token 0 is left at the weight of uniform attention": UNIFORM},
         found={"share of token 0 at idle queries over that of uniform attention": FOUND["sink_bias"]},
     ),
     STUDY.claim(
@@ -157,7 +153,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_forms,
         controls={"shares of the forms exchanged": jd.rolled(measured_share="attention")},
-        rivals={"nothing moves": still, "token 0 is left at the weight of uniform attention": uniform},
+        rivals={"nothing moves": STILL, "token 0 is left at the weight of uniform attention": UNIFORM},
         found={f"share of token 0, {form}": interval for form, interval in FOUND.items()},
     ),
 )

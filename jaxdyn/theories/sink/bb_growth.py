@@ -69,14 +69,12 @@ def judge_needed(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves, and all is as at the start."""
-    names = ("measured_idle", "measured_drain", "measured_margin")
-    return ds.assign({name: ds[name].isel(step=0, drop=True).broadcast_like(ds[name]).transpose(*ds[name].dims) for name in names})
+# Nothing moves.
+STILL = jd.initial("step", "measured_idle", "measured_drain", "measured_margin")
 
 
 def shuffled(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the drains are those of other steps, in an order drawn once."""
+    """A control: the drains are those of other steps, in an order chosen once."""
     order = np.random.default_rng(0).permutation(ds.sizes["step"])
     return ds.assign(measured_drain=ds.measured_drain.isel(step=order).drop_vars("step", errors="ignore"))
 
@@ -103,7 +101,7 @@ STUDY = jd.Study(
     paper_seeds=32,
     evidence="network",
     source="arXiv:2410.13835, section 2 (task and mechanism); sizes and bounds ours",
-    rivals={"nothing moves": still},
+    rivals={"nothing moves": STILL},
     plot=plot,
     caption="Weight on token 0 at idle queries, margin of its score and size of its value along training: median and central 90% "
     "of the runs.",

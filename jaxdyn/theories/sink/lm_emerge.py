@@ -1,4 +1,4 @@
-"""Claim on sinks in a small language model: the sink metric along training."""
+"""Sinks in a small language model: the sink metric along training."""
 
 from __future__ import annotations
 
@@ -24,11 +24,6 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
             for name in BEGINS
         ),
     ]
-
-
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention is uniform."""
-    return ds.assign(measured_alpha=ds.uniform.broadcast_like(ds.measured_alpha).transpose(*ds.measured_alpha.dims))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -62,7 +57,7 @@ CLAIMS = (
         "more than 0.3.)",
         expected="measured",
         judge=judge,
-        rivals={"attention is uniform": uniform},
+        rivals={"attention is uniform": jd.swap(measured_alpha="uniform")},
         found={  # largest of the heads and runs of seven sets of seeds, with room for others
             "largest weight of a head on the first token, begins anywhere": (0.06, 0.12),
             "largest weight of a head on the first token, begins token": (0.07, 0.45),

@@ -1,6 +1,4 @@
-r"""Claims on the reduced flow of an idle query: its margin grows with the logarithm of time, at half the slope of the heuristic.
-
-The reduced flow of margin and value, beside its late law.
+r"""The reduced flow of an idle query: its margin grows with the logarithm of time, at half the slope of the heuristic.
 
 Letters: n other keys, :math:`\Delta` margin, :math:`\beta` size of the sink's value.
 """
@@ -34,33 +32,30 @@ class Reduced:
     """Size of the sink's value at the start, of what the other keys write, their number, and the value's rate (0: frozen)."""
 
     value: jd.Swept = 1.0
-    others: jd.Swept = 1.0
-    number: jd.Swept = 16.0
-    rate: jd.Swept = 1.0
-    vocabulary: int = 16
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.number > 0, "number is positive", "number")
-        jd.require(self, self.others >= 0, "others is at least 0", "others")
-        jd.require(self, self.rate >= 0, "rate is at least 0", "rate")
-        jd.require(self, self.vocabulary >= 2, "vocabulary is at least 2", "vocabulary")
+    others: jd.Swept = jd.field(1.0, at_least=0)
+    number: jd.Swept = jd.field(16.0, above=0)
+    rate: jd.Swept = jd.field(1.0, at_least=0)
+    vocabulary: int = jd.field(16, at_least=2)
 
 
 def trial(s: Reduced, key: PRNGKeyArray) -> jd.Observables:
     """Margin, share and value along time from equal scores, and the late law, from the loss and from the heuristic."""
+    # a random query
     k_target, k_sink, k_others = jax.random.split(key, 3)
     size = s.vocabulary
-    drawn = jax.random.dirichlet(k_target, jnp.full((size,), CONCENTRATION, jnp.float64), dtype=jnp.float64)
+    target = jax.random.dirichlet(k_target, jnp.full((size,), CONCENTRATION, jnp.float64), dtype=jnp.float64)
     query = reduced.Query(
-        target=(1 - SHARE) * drawn + SHARE / size,
+        target=(1 - SHARE) * target + SHARE / size,
         sink=jax.random.normal(k_sink, (size,), jnp.float64),
         others=s.others * jax.random.normal(k_others, (QUERIES, size), jnp.float64),
         keys=jnp.asarray(s.number, jnp.float64),
     )
+    # the flow
     ts = jnp.asarray(TIMES, jnp.float64)
     start = reduced.Point(jnp.zeros((), jnp.float64), jnp.asarray(s.value, jnp.float64))
     solution = reduced.solve(start, query, ts, jnp.asarray(s.rate, jnp.float64))
     margin, value = solution.ys
+    # the law at late times
     late = int(np.argmax(np.asarray(TIMES) > 0.999 * LATE))
     spread = jnp.maximum(reduced.variance(query), 1e-12)
     law = reduced.late_law(ts, spread, query.keys)

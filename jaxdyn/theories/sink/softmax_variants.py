@@ -1,6 +1,4 @@
-r"""Claim on the forms of attention with sinks: their identities, at any size of the logits.
-
-Weights of attention with sinks beside the formulas, at logits shifted far up and down.
+r"""Forms of attention with sinks: identities of their weights, at logits shifted far up and down.
 
 Letters: a logits of the keys, :math:`\beta` the sink's logit, c the shift of them all.
 """
@@ -25,13 +23,9 @@ class Variants:
     """Logits N(0, spread^2), all of them shifted; ``value`` is the value of the extra key that stands for the zero sink."""
 
     shift: jd.Swept = 0.0
-    spread: jd.Swept = 3.0
+    spread: jd.Swept = jd.field(3.0, at_least=0)
     value: jd.Swept = 0.0
-    keys: int = 16
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.spread >= 0, "spread is at least 0", "spread")
-        jd.require(self, self.keys >= 1, "keys is at least 1", "keys")
+    keys: int = jd.field(16, at_least=1)
 
 
 def shares(a: Float[Array, " m"], sink: Float[Array, ""]) -> Float[Array, " m"]:
@@ -41,11 +35,13 @@ def shares(a: Float[Array, " m"], sink: Float[Array, ""]) -> Float[Array, " m"]:
 
 def trial(s: Variants, key: PRNGKeyArray) -> jd.Observables:
     r"""Weights of shifted logits, and the formulas at the logits before the shift: the zero sink's is then at :math:`-c`."""
+    # logits and values
     k_a, k_b, k_v = jax.random.split(key, 3)
     a = s.spread * jax.random.normal(k_a, (s.keys,), jnp.float64)
     beta = s.spread * jax.random.normal(k_b, (), jnp.float64)
     v = jax.random.normal(k_v, (s.keys, 3), jnp.float64)
     moved = (a + s.shift)[None]
+    # weights at shifted logits, and by formulas
     zero = attention.weights(moved, "zero_sink")[0]
     wide, values = jnp.concatenate([jnp.zeros((1,), jnp.float64), moved[0]]), jnp.concatenate([jnp.full((1, 3), s.value), v])
     e = jnp.exp(moved[0] - jnp.max(moved))

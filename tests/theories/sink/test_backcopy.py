@@ -7,7 +7,7 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sink.backcopy import Backcopy, held, trial
+from jaxdyn.theories.sink.backcopy import Backcopy, slowed, trial
 
 SMALL = {"vocabulary": 9, "length": 12, "width": 8, "hidden": 16, "batch": 8, "samples": 2, "every": 10.0, "longest": 20}
 
@@ -34,14 +34,12 @@ def test_frozen_values_and_a_world_without_triggers():
 
 
 def test_a_held_array_passes_a_part_of_its_gradient():
-    value, slope = jax.value_and_grad(lambda x: jnp.sum(held(x, jnp.asarray(0.25)) ** 2))(jnp.array([1.0, 2.0]))
+    value, slope = jax.value_and_grad(lambda x: jnp.sum(slowed(x, jnp.asarray(0.25)) ** 2))(jnp.array([1.0, 2.0]))
     np.testing.assert_allclose(value, 5)
     np.testing.assert_allclose(slope, [0.5, 1.0])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"triggers": 4.0}, {"value_rate": -1.0}, {"length": 3}, {"width": 0}, {"every": 0.0}, {"longest": 9}]
-)
+@pytest.mark.parametrize("wrong", [{"longest": 9}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Backcopy(**wrong)

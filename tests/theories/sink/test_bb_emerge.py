@@ -32,7 +32,7 @@ def decided(checks):
 def test_a_sink_that_emerges():
     ds = made().sel(attention="softmax")
     assert decided(bb_emerge.judge_emerge(ds)) == [True] * 3
-    assert decided(bb_emerge.judge_emerge(bb_emerge.still(ds))) == [False] * 3
+    assert decided(bb_emerge.judge_emerge(bb_emerge.STILL(ds))) == [False] * 3
     assert decided(bb_emerge.judge_emerge(made().sel(attention="relu")))[0] is False
     assert decided(bb_emerge.judge_emerge(made(drain=(0.9, 0.9)).sel(attention="softmax")))[2] is False
 
@@ -40,12 +40,12 @@ def test_a_sink_that_emerges():
 def test_a_sink_of_its_own():
     ds = made().sel(attention=["zero_sink", "sink_bias"])
     assert decided(bb_emerge.judge_own(ds)) == [True]
-    assert decided(bb_emerge.judge_own(bb_emerge.uniform(ds))) == decided(bb_emerge.judge_own(bb_emerge.still(ds))) == [False]
+    assert decided(bb_emerge.judge_own(bb_emerge.UNIFORM(ds))) == decided(bb_emerge.judge_own(bb_emerge.STILL(ds))) == [False]
 
 
 def test_every_form():
     ds = made()
     assert decided(bb_emerge.judge_forms(ds)) == [True] * 5
-    assert decided(bb_emerge.judge_forms(bb_emerge.uniform(ds))) == [False] * 5
+    assert decided(bb_emerge.judge_forms(bb_emerge.UNIFORM(ds))) == [False] * 5
     untrained = made().assign(copy_loss=ds.copy_loss + 1)
     assert [c.passed for c in bb_emerge.judge_forms(untrained) if c.gate] == [False, True]

@@ -37,11 +37,11 @@ def test_drains_follow_the_weight_unless_steps_are_permuted():
     ds = made()
     assert passed(bb_growth.judge_drain(ds)) == [True]
     assert passed(bb_growth.judge_drain(bb_growth.shuffled(ds)))[0] is False
-    assert passed(bb_growth.judge_drain(bb_growth.still(ds)))[0] is False
+    assert passed(bb_growth.judge_drain(bb_growth.STILL(ds)))[0] is False
 
 
 def test_the_world_without_triggers():
     flat = made().assign(measured_idle=made().measured_idle * 0 + 0.16, measured_drain=made().measured_drain * 0 + 1.1)
     ds = xr.concat([flat, made()], xr.DataArray([0.0, 3.0], dims="triggers", name="triggers"))
     assert passed(bb_growth.judge_needed(ds)) == [True] * 2
-    assert passed(bb_growth.judge_needed(bb_growth.still(ds)))[0] is False
+    assert passed(bb_growth.judge_needed(bb_growth.STILL(ds)))[0] is False

@@ -3,6 +3,7 @@
 import numpy as np
 import xarray as xr
 
+import jaxdyn as jd
 from jaxdyn.theories.sink import lm_emerge
 from jaxdyn.theories.sink.language import BEGINS
 
@@ -26,4 +27,4 @@ def made(weight):
 def test_a_sink_is_found_where_one_is():
     assert [c.passed for c in lm_emerge.judge(made(0.6))] == [True] * 3
     assert [c.passed for c in lm_emerge.judge(made(0.1))] == [True, False, False]
-    assert [c.passed for c in lm_emerge.judge(lm_emerge.uniform(made(0.6)))] == [True, False, False]
+    assert [c.passed for c in lm_emerge.judge(jd.swap(measured_alpha="uniform")(made(0.6)))] == [True, False, False]

@@ -73,7 +73,7 @@ def covariance(target: Float[Array, " V"], x: Float[Array, "*k V"], y: Float[Arr
 
 
 def variance(query: Query) -> Float[Array, ""]:
-    r"""The law's :math:`\sigma^2`: what the other keys write, less what the sink's value makes up for."""
+    r"""The law's :math:`\sigma^2`: what the other keys write, minus what the sink's value makes up for."""
     target, sink, others = query.target, query.sink, query.others
     overlap = covariance(target, sink, jnp.mean(others, 0))
     return jnp.mean(covariance(target, others, others)) - overlap**2 / covariance(target, sink, sink)
