@@ -1,7 +1,4 @@
-"""Claim on the memory of a streaming cache.
-
-Bytes of caches, counted from the arrays that decoding carries from token to token.
-"""
+"""Memory of a streaming cache: bytes counted from the arrays that decoding carries from token to token."""
 
 from __future__ import annotations
 
@@ -34,11 +31,10 @@ class Cost:
     """A cache of ``size`` keys; a dense one has a place for every token."""
 
     kind: str = "streaming"
-    size: int = 32
+    size: int = jd.field(32, at_least=2)
 
     def __post_init__(self) -> None:
         jd.require(self, self.kind in cache.KINDS, f"kind is one of {', '.join(cache.KINDS)}", "kind")
-        jd.require(self, self.size >= 2, "size is at least 2", "size")
 
 
 def held(s: Cost, name: str, length: int) -> int:

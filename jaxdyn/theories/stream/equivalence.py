@@ -1,6 +1,6 @@
-"""Claims on what a streaming cache computes: the same as one masked pass, and when it is a window with recomputation.
+"""A streaming cache next to other ways to the same logits: one masked pass, and a window with recomputation.
 
-A decoder with random weights reads a text token by token with a streaming cache, beside other ways to the same logits.
+A decoder with random weights reads a text token by token.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ class Stream:
     With ``layers`` = 1 the second block of the network writes nothing into the stream, so that both depths share a program.
     """
 
-    sinks: jd.Swept = 2.0
+    sinks: jd.Swept = jd.field(2.0, at_least=0)
     layers: jd.Swept = 1.0
-    size: int = 6
+    size: int = jd.field(6, at_least=2, below=TOKENS)
     std: float = 0.6  # of the weights: attention is far from uniform
 
     def __post_init__(self) -> None:
-        jd.require(self, 0 <= self.sinks < self.size, "sinks is at least 0 and below size", "sinks", "size")
-        jd.require(self, 2 <= self.size < TOKENS, f"size is between 2 and {TOKENS - 1}", "size")
+        jd.require(self, self.sinks < self.size, "sinks is below size", "sinks", "size")
         jd.require(self, self.layers in (1, 2), "layers is 1 or 2", "layers")
 
 
 def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
     """Logits by decoding, by one pass with pairwise offsets, with positions of the text, and by recomputing a window."""
+    # network and text; with one layer, the second writes nothing
     k_w, k_t = jax.random.split(key)
     shape = Decoder(vocabulary=VOCABULARY, width=8, layers=2, heads=2, groups=1, hidden=8, std=s.std, dtype="float64")
     params = init(shape, k_w)
@@ -56,6 +56,7 @@ def trial(s: Stream, key: PRNGKeyArray) -> jd.Observables:
         policy = cache.Policy(kind="streaming", size=s.size, sinks=sinks, positions=positions)
         return cache.prefill(shape, params, policy, tokens)
 
+    # the same logits in several ways
     absolute = jd.named(pass_of("absolute"), "token word")
     decoded = cache.decode(shape, params, cache.Policy(kind="streaming", size=s.size, sinks=sinks), tokens)[1]
     axes = "token word"

@@ -1,7 +1,4 @@
-"""Claim on the mechanism by which a window breaks: all other weights grow when a sink is lost.
-
-Attention before and after the key of the sink has left the cache.
-"""
+"""Attention before and after the key of the sink has left the cache: all other weights grow, by which a window breaks."""
 
 from __future__ import annotations
 
@@ -23,13 +20,9 @@ class Lost:
     """Random logits, of which the first is set so that its weight is ``mass``; its value has the size ``value``."""
 
     attention: jd.Code = jd.code("softmax", "zero_sink")
-    mass: jd.Swept = 0.9
+    mass: jd.Swept = jd.field(0.9, above=0, below=1)
     value: jd.Swept = 0.0
-    keys: int = 12
-
-    def __post_init__(self) -> None:
-        jd.require(self, 0 < self.mass < 1, "mass is between 0 and 1", "mass")
-        jd.require(self, self.keys >= 2, "keys is at least 2", "keys")
+    keys: int = jd.field(12, at_least=2)
 
 
 def trial(s: Lost, key: PRNGKeyArray) -> jd.Observables:

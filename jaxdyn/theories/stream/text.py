@@ -1,4 +1,4 @@
-"""Claims on caches in a small language model, which has no sink: policies against recomputation on texts of 50 lengths."""
+"""Caches in a small language model, which has no sink: policies against recomputation on texts of 50 lengths."""
 
 from __future__ import annotations
 
@@ -118,43 +118,35 @@ def judge_count(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def read_by(policy: str, *, instead: tuple[str, ...] = ("1 sink", "4 sinks")) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A breach: what is named as some policies is read with another one."""
+    """What is named as some policies is read with another one."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        other = ds.measured_loss.sel(policy=policy, drop=True)
-        changed = xr.where(ds.policy.isin(instead), other, ds.measured_loss)
-        return ds.assign(measured_loss=changed.transpose(*ds.measured_loss.dims))
+    def changed(ds: xr.Dataset) -> xr.DataArray:
+        return xr.where(ds.policy.isin(instead), ds.measured_loss.sel(policy=policy, drop=True), ds.measured_loss)
 
-    return breach
+    return jd.swap(measured_loss=changed)
 
 
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all policies are one."""
-    return read_by("recomputed", instead=tuple(str(p) for p in ds.policy.values))(ds)
+# All policies are one.
+ALIKE = jd.swap(measured_loss=lambda ds: ds.measured_loss.sel(policy="recomputed", drop=True))
 
 
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: one sink is read at positions of the text, and what is named so, within the cache."""
+def exchanged(ds: xr.Dataset) -> xr.DataArray:
+    """Losses if one sink is read at positions of the text, and what is named so, within the cache."""
     inside, outside = ds.measured_loss.sel(policy="1 sink", drop=True), ds.measured_loss.sel(policy="absolute", drop=True)
-    loss = xr.where(ds.policy == "1 sink", outside, xr.where(ds.policy == "absolute", inside, ds.measured_loss))
-    return ds.assign(measured_loss=loss.transpose(*ds.measured_loss.dims))
+    return xr.where(ds.policy == "1 sink", outside, xr.where(ds.policy == "absolute", inside, ds.measured_loss))
 
 
 def broken(*names: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: some policies lose what a window loses in the published model of 160M weights."""
+    """Some policies lose what a window loses in the published model of 160M weights."""
     lost = np.log(PRETRAINED["vanilla"]["window"] / PRETRAINED["vanilla"]["4 sinks"])
-
-    def rival(ds: xr.Dataset) -> xr.Dataset:
-        return ds.assign(measured_loss=ds.measured_loss + lost * ds.policy.isin(names))
-
-    return rival
+    return jd.swap(measured_loss=lambda ds: ds.measured_loss + lost * ds.policy.isin(names))
 
 
-def helped(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: more first tokens help as much as in the published figures of Llama-2-7B."""
+def helped(ds: xr.Dataset) -> xr.DataArray:
+    """Losses if more first tokens help as much as in the published figures of Llama-2-7B."""
     paper = FOUR_HUNDRED_K["Llama-2-7B"]
     gain = [np.log(paper[p] / paper["1 sink"]) if p in MORE else 0.0 for p in ds.policy.values]
-    return ds.assign(measured_loss=ds.measured_loss + xr.DataArray(gain, dims="policy"))
+    return ds.measured_loss + xr.DataArray(gain, dims="policy")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -181,7 +173,7 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="network",
     source="arXiv:2309.17453, figures 1 and 3, section 3.2 (large language models); the size is ours",
-    rivals={"what is kept, and where, does not matter": alike},
+    rivals={"what is kept, and where, does not matter": ALIKE},
     plot=plot,
     caption="Perplexity over the position in the text by policy, and over that of a window with recomputation: median and central "
     "90% of the runs.",
@@ -233,7 +225,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_count,
         controls={"read by a dense cache": read_by("dense", instead=MORE)},
-        rivals={"they help as in Llama-2-7B": helped},
+        rivals={"they help as in Llama-2-7B": jd.swap(measured_loss=helped)},
         found={
             "perplexity, 2 sinks over 1, every run": (0.99, 1.02),
             "perplexity, 4 sinks over 1, every run": (0.99, 1.03),
@@ -246,6 +238,6 @@ CLAIMS = (
         "more than 1% in perplexity, in every run (positions 64 to 1600).",
         judge=judge_positions,
         bounds=LOOKED,
-        controls={"the two are exchanged": exchanged},
+        controls={"the two are exchanged": jd.swap(measured_loss=exchanged)},
     ),
 )

@@ -1,12 +1,10 @@
-r"""Claims on caches in networks that have a sink and in networks that have none: the Bigram-Backcopy task, texts of 50 lengths.
-
-A decoder trained on short sequences of the Bigram-Backcopy task, then a text of 50 lengths of a cache through caches.
+r"""Caches in networks with and without a sink, trained on the Bigram-Backcopy task, on texts of 50 lengths of a cache.
 
 Sequences of training begin with token 0, which does not return; so do the texts. The head may put its idle weight on it, and does
 so less with weight decay. With the front of all sequences cut off, no network ever sees token 0.
 
 The law of the task is known. So the cross-entropy of every position is taken in expectation over the next token, and what is
-recorded is what the network lacks, :math:`\mathrm{KL}(\pi(\cdot | x_{t-1}, x_t) \,\|\, p_t)`, beside the entropy of the law: the
+recorded is what the network lacks, :math:`\mathrm{KL}(\pi(\cdot | x_{t-1}, x_t) \,\|\, p_t)`, next to the entropy of the law: the
 logarithm of the perplexity is their sum. Caches are those of :mod:`jaxdyn.nn.cache`, decoded token by token.
 The caches are shorter than the sequences of training: at the largest distance in these, training has no key but that of token 0,
 and a window of that length would be judged where the network was never trained.
@@ -51,7 +49,7 @@ __all__ = [
 SINKS = {"window": 0, "1 sink": 1, "replaced": 1}  # by name of a policy
 POLICIES = (*SINKS, "dense")
 FORMS = ("token", "place")  # what makes a sink
-SPARE = 3  # tokens beyond the length that are drawn
+SPARE = 3  # tokens beyond the length that are sampled
 FIRST = 2  # position from which the loss of training counts
 HELD_OUT = 32  # sequences on which attention is observed
 
@@ -76,30 +74,25 @@ class Streamed:
         dtype: of the network.
     """
 
-    lr: jd.Swept = 2e-2
-    decay: jd.Swept = 0.0
-    cut: jd.Swept = 0
+    lr: jd.Swept = jd.field(2e-2, above=0)
+    decay: jd.Swept = jd.field(0.0, at_least=0)
+    cut: jd.Swept = jd.field(0, at_least=0, at_most=SPARE)
     attention: str = "softmax"
-    triggers: int = 6
+    triggers: int = jd.field(6, at_least=0)
     vocabulary: int = 33
     length: int = 16
-    keys: int = 12
-    layers: int = 1
-    width: int = 32
-    hidden: int = 1
-    batch: int = 16
-    steps: int = 2500
-    streams: int = 4
+    keys: int = jd.field(12, above=1)
+    layers: int = jd.field(1, at_least=1)
+    width: int = jd.field(32, at_least=1)
+    hidden: int = jd.field(1, at_least=1)
+    batch: int = jd.field(16, at_least=1)
+    steps: int = jd.field(2500, at_least=20)
+    streams: int = jd.field(4, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0 and self.decay >= 0, "lr is positive, decay at least 0", "lr", "decay")
-        jd.require(self, 0 <= self.cut <= SPARE, f"cut is 0 to {SPARE}", "cut")
-        jd.require(self, 0 <= self.triggers < self.vocabulary - 1, "triggers is at least 0 and below vocabulary - 1", "triggers")
-        for name in ("layers", "width", "hidden", "batch", "streams"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.steps >= 20, "steps is at least 20", "steps")
-        jd.require(self, 1 < self.keys <= self.length, "keys is above 1 and at most length", "keys", "length")
+        jd.require(self, self.triggers < self.vocabulary - 1, "triggers is below vocabulary - 1", "triggers")
+        jd.require(self, self.keys <= self.length, "keys is at most length", "keys", "length")
 
     @property
     def shape(self) -> Decoder:
@@ -108,7 +101,7 @@ class Streamed:
         return Decoder(heads=1, std=0.2, **sizes)
 
 
-def drawn(law: backcopy.Law, cut: int | Int[Array, ""], key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:
+def sample_texts(law: backcopy.Law, cut: int | Int[Array, ""], key: PRNGKeyArray, count: int, length: int) -> Int[Array, "b n"]:
     """Sequences of the task, without their first tokens."""
 
     def one(key: PRNGKeyArray) -> Int[Array, " n"]:
@@ -133,7 +126,7 @@ def started(s: Streamed, key: PRNGKeyArray) -> PyTree:
 
 
 def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKeyArray) -> PyTree:
-    """Weights after training; all sequences are drawn ahead."""
+    """Weights after training; all sequences are sampled ahead."""
     rate = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 20, s.steps, 0.1)
     tx = optax.chain(
         optax.scale_by_adam(),
@@ -145,7 +138,7 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
         logits = jax.nn.log_softmax(apply(s.shape, params, tokens[:, :-1]))
         return -jnp.mean(jnp.take_along_axis(logits, tokens[:, 1:, None], -1)[:, FIRST:])
 
-    data = jax.vmap(lambda i: drawn(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
+    data = jax.vmap(lambda i: sample_texts(law, s.cut, jax.random.fold_in(k_data, i), s.batch, s.length + 1))(jnp.arange(s.steps))
     step = train.make_step(loss, tx, lambda i: data[i])
     start = train.init(tx, started(s, k_init))
     return jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), start).params
@@ -153,8 +146,8 @@ def trained(s: Streamed, law: backcopy.Law, k_init: PRNGKeyArray, k_data: PRNGKe
 
 def looked(s: Streamed, law: backcopy.Law, params: PyTree, tokens: Int[Array, "b n"]) -> dict[str, Array]:
     """Weight on the first token of sequences of the training's length, by layer: where the head is idle, and where it copies."""
-    logits, seen = apply(s.shape, params, tokens, observe=("attention",))
-    first = seen["attention"][:, :, 0, :, 0]  # [layer, b, n]
+    logits, weights = apply(s.shape, params, tokens, observe=("attention",))
+    first = weights["attention"][:, :, 0, :, 0]  # [layer, b, n]
     late, copy = jnp.arange(s.length) >= FIRST, backcopy.due(law, tokens)
 
     def mean(values: Float[Array, "*l b n"], where: Array) -> Array:
@@ -193,22 +186,25 @@ def trial(s: Streamed, key: PRNGKeyArray) -> jd.Observables:
     Predicted is the share of the nats lost with a window that are lost with another token in the place of token 0: all, if the
     token makes the sink, and none, if its place does.
     """
+    # training
     k_law, k_init, k_data, k_held = jax.random.split(key, 4)
     law = backcopy.law(k_law, s.vocabulary, s.triggers, concentration=1.0, dtype=s.dtype)
     params = trained(s, law, k_init, k_data)
+    # the head, and long texts with every policy
     k_held, k_text = jax.random.split(k_held)
-    seen = looked(s, law, params, drawn(law, s.cut, k_held, HELD_OUT, s.length))
-    tokens = drawn(law, s.cut, k_text, s.streams, EDGES[-1] * s.keys)
+    observed = looked(s, law, params, sample_texts(law, s.cut, k_held, HELD_OUT, s.length))
+    tokens = sample_texts(law, s.cut, k_text, s.streams, EDGES[-1] * s.keys)
     missing = jnp.mean(read(s, law, params, tokens), 1)
+    # what is lost with another token in the place of token 0
     late = dict(zip(POLICIES, jnp.mean(missing[:, 2 * s.keys :], 1), strict=True))
     share = (late["replaced"] - late["1 sink"]) / (late["window"] - late["1 sink"])
     floor = jnp.mean(backcopy.entropies(law)[tokens[:, 2 * s.keys :]])
     return jd.observables(
         predicted={"share": jd.named(jnp.asarray([1.0, 0.0], s.dtype), "form")},
         measured={"lacks": jd.named(stretches(missing, s.keys), "policy stretch"), "share": share},
-        recorded={n: x for n, x in seen.items() if n != "copy_lacks"}
+        recorded={n: x for n, x in observed.items() if n != "copy_lacks"}
         | {"entropy": floor, "place": jd.named(places(s.keys, s.dtype), "stretch")},
-        assumed={"copy_lacks": seen["copy_lacks"]},
+        assumed={"copy_lacks": observed["copy_lacks"]},
         coords={"policy": POLICIES, "form": FORMS},
         status=train.finite_status((params, missing)),
     )
@@ -250,7 +246,7 @@ def has_sink(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_emerges(ds: xr.Dataset) -> list[jd.Check]:
-    """Weight on token 0 where nothing is to be copied, less that at triggers."""
+    """Weight on token 0 where nothing is to be copied, minus that at triggers."""
     return [
         *trained_gates(ds),
         jd.mean_within("weight on the first token, idle less at triggers", ds.idle - ds.copying, over="seed", low=SINK),
@@ -279,7 +275,7 @@ def judge_breaks(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_token(ds: xr.Dataset) -> list[jd.Check]:
-    """Nats lost with another token in the place of token 0 over those lost with none, beside the predicted share, run by run."""
+    """Nats lost with another token in the place of token 0 over those lost with none, next to the predicted share, run by run."""
     off = abs(ds.measured_share - ds.predicted_share)
     return [
         *has_sink(ds),
@@ -310,46 +306,37 @@ def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def read_by(policy: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A breach: what is called one sink is read with another policy."""
+    """What is called one sink is read with another policy."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        other = ds.measured_lacks.sel(policy=policy, drop=True)
-        changed = xr.where(ds.policy == "1 sink", other, ds.measured_lacks)
-        return ds.assign(measured_lacks=changed.transpose(*ds.measured_lacks.dims))
+    def changed(ds: xr.Dataset) -> xr.DataArray:
+        return xr.where(ds.policy == "1 sink", ds.measured_lacks.sel(policy=policy, drop=True), ds.measured_lacks)
 
-    return breach
+    return jd.swap(measured_lacks=changed)
 
 
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: what is kept does not matter."""
-    one = ds.measured_lacks.sel(policy="1 sink", drop=True)
-    return ds.assign(measured_lacks=one.broadcast_like(ds.measured_lacks).transpose(*ds.measured_lacks.dims))
+# What is kept does not matter.
+ALIKE = jd.swap(measured_lacks=lambda ds: ds.measured_lacks.sel(policy="1 sink", drop=True))
 
 
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: heads look at the first token as much at triggers as elsewhere."""
-    return ds.assign(copying=ds.idle)
+# Heads look at the first token as much at triggers as elsewhere.
+UNIFORM = jd.swap(copying="idle")
 
 
-def broken(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a window loses what it loses in the published model of 160M weights."""
-    lost = np.log(PRETRAINED["vanilla"]["window"] / PRETRAINED["vanilla"]["4 sinks"])
-    return ds.assign(measured_lacks=ds.measured_lacks + lost * (ds.policy == "window"))
+# A window loses what it loses in the published model of 160M weights.
+LOST = np.log(PRETRAINED["vanilla"]["window"] / PRETRAINED["vanilla"]["4 sinks"])
+BROKEN = jd.swap(measured_lacks=lambda ds: ds.measured_lacks + LOST * (ds.policy == "window"))
 
 
-def exchanged(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: what networks with token 0 lack is taken for that of those without, and the other way round."""
-    return ds.assign(measured_lacks=ds.measured_lacks.copy(data=ds.measured_lacks.sel(cut=ds.cut.values[::-1]).values))
+# What networks with token 0 lack is taken for that of those without, and the other way round.
+EXCHANGED = jd.swap(measured_lacks=lambda ds: ds.measured_lacks.copy(data=ds.measured_lacks.sel(cut=ds.cut.values[::-1]).values))
 
 
-def placed(ds: xr.Dataset) -> xr.Dataset:
-    """A breach: another token in the place of token 0 does what token 0 does."""
-    return ds.assign(measured_share=xr.zeros_like(ds.measured_share))
+# Another token in the place of token 0 does what token 0 does.
+PLACED = jd.swap(measured_share=0.0)
 
 
-def both_count(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: half of it is the token, half its place."""
-    return ds.assign(predicted_share=xr.full_like(ds.predicted_share, 0.5))
+# Half of it is the token, half its place.
+BOTH_COUNT = jd.swap(predicted_share=0.5)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -384,7 +371,7 @@ STUDY = jd.Study(
     source="arXiv:2309.17453, sections 3.1 and 4.1 (policies, in large language models); arXiv:2410.13835, section 2 (task)",
     plot=plot,
     caption="Left: perplexity over the position in the text, by policy, median and central 90% of the runs with a sink. Right: "
-    "perplexity of a window over that with one sink, against the weight of the sink, one point a run.",
+    "perplexity of a window over that with one sink, against the weight of the sink, one point per run.",
 )
 CUTS = {"cut": [0, CUT]}
 LOOKED = jd.looked(at="9000:9024", confirmed="7104000:7104016")
@@ -396,8 +383,8 @@ TOKEN = STUDY.claim(
     judge=judge_token,
     seeds=24,
     bounds=jd.looked(at="9000:9024", confirmed="7104000:7104024"),
-    controls={"what another token loses is read with token 0": placed},
-    rivals={"half of it is the place": both_count},
+    controls={"what another token loses is read with token 0": PLACED},
+    rivals={"half of it is the place": BOTH_COUNT},
 )
 BEYOND = TOKEN.as_printed(
     id="stream.linebreak_beyond",
@@ -417,7 +404,7 @@ CLAIMS = (
         source="arXiv:2410.13835, section 2; the mark is ours, from the size of the effect there",
         bounds=LOOKED,
         controls={"trained and read without token 0": {"cut": CUT}},
-        rivals={"triggers make no difference": uniform},
+        rivals={"triggers make no difference": UNIFORM},
     ),
     TOKEN,
     BEYOND,
@@ -431,8 +418,8 @@ CLAIMS = (
         paper=jd.grid(Streamed, **CUTS, **LONG),
         judge=judge_breaks,
         bounds=LOOKED,
-        controls={"networks with and without token 0 are exchanged": exchanged},
-        rivals={"what is kept does not matter": alike, "windows break as in the model of 160M weights, always": broken},
+        controls={"networks with and without token 0 are exchanged": EXCHANGED},
+        rivals={"what is kept does not matter": ALIKE, "windows break as in the model of 160M weights, always": BROKEN},
     ),
     STUDY.claim(
         id="stream.stable",
@@ -454,6 +441,6 @@ CLAIMS = (
         judge=judge_holds,
         bounds=jd.looked(at="9000000:9000006", confirmed="9200000:9200006"),
         controls={"read by a dense cache": read_by("dense")},
-        rivals={"windows break as in the model of 160M weights": broken},
+        rivals={"windows break as in the model of 160M weights": BROKEN},
     ),
 )

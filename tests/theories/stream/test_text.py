@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.theories.sink.language import POLICIES, places
+import jaxdyn as jd
 from jaxdyn.theories.stream import text
 from tests.theories.galore.helpers import passed
 
@@ -52,12 +53,12 @@ def test_streaming_against_recomputation():
 
 def test_dense_caches_and_positions():
     assert decided(text.judge_dense(made())) == decided(text.judge_positions(made())) == [True]
-    assert decided(text.judge_dense(text.alike(made()))) == decided(text.judge_positions(text.alike(made()))) == [False]
-    assert decided(text.judge_positions(text.exchanged(made()))) == [False]
+    assert decided(text.judge_dense(text.ALIKE(made()))) == decided(text.judge_positions(text.ALIKE(made()))) == [False]
+    assert decided(text.judge_positions(jd.swap(measured_loss=text.exchanged)(made()))) == [False]
     assert float(text.mean_ratio(made(), "dense", "dense").max()) == 1
 
 
 def test_more_first_tokens():
     assert decided(text.judge_count(made())) == [True] * 3
-    assert decided(text.judge_count(text.helped(made()))) == [False] * 3
+    assert decided(text.judge_count(jd.swap(measured_loss=text.helped)(made()))) == [False] * 3
     assert decided(text.judge_count(text.read_by("dense", instead=text.MORE)(made()))) == [False] * 3
