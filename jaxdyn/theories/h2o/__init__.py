@@ -7,7 +7,7 @@ __all__ = ["THEORY"]
 THEORY = jd.Theory(
     title="H2O: heavy hitters",
     about=(
-        "A cache that keeps the tokens with the most attention so far, beside the last ones: what eviction costs, and what "
+        "A cache that keeps the tokens with the most attention so far, next to the last ones: what eviction costs, and what "
         "greedy choices reach."
     ),
     papers=(

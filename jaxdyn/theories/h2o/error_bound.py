@@ -1,6 +1,4 @@
-r"""Claim on the error of attention after eviction: an equality, and a bound that is attained.
-
-The output of attention after eviction: its error, the equality for it and the bound.
+r"""The output of attention after eviction: its error, an equality for it, and a bound that is attained.
 
 .. math:: o - o_K = \epsilon\, (\bar v_{K^c} - \bar v_K), \qquad \|o - o_K\| \le 2 \epsilon \max_j \|v_j\|
 
@@ -26,19 +24,18 @@ __all__ = ["CLAIMS", "Eviction", "judge", "trial"]
 class Eviction:
     """Random logits and values; ``opposed`` values are one vector for kept keys and its negative for the others."""
 
-    kept: jd.Swept = 6.0
-    spread: jd.Swept = 2.0
+    kept: jd.Swept = jd.field(6.0, at_least=1)
+    spread: jd.Swept = jd.field(2.0, at_least=0)
     opposed: jd.Swept = 0.0
-    keys: int = 24
+    keys: int = jd.field(24, at_least=2)
 
     def __post_init__(self) -> None:
-        jd.require(self, self.keys >= 2, "keys is at least 2", "keys")
-        jd.require(self, 1 <= self.kept < self.keys, "kept is at least 1 and below keys", "kept", "keys")
-        jd.require(self, self.spread >= 0, "spread is at least 0", "spread")
+        jd.require(self, self.kept < self.keys, "kept is below keys", "kept", "keys")
 
 
 def trial(s: Eviction, key: PRNGKeyArray) -> jd.Observables:
     """The size of the error with renormalised weights, by attention itself, and what is said of it."""
+    # attention, and what is kept of it
     k_a, k_v, k_k = jax.random.split(key, 3)
     a = s.spread * jax.random.normal(k_a, (s.keys,), jnp.float64)
     v = jax.random.normal(k_v, (s.keys, 4), jnp.float64)
@@ -46,6 +43,7 @@ def trial(s: Eviction, key: PRNGKeyArray) -> jd.Observables:
     v = jnp.where(s.opposed > 0.5, jnp.where(kept, 1.0, -1.0)[:, None] * v[:1], v)
     p = attention.weights(a[None])[0]
     left = attention.weights(a[None], mask=kept[None])[0]
+    # the error, and what is said of it
     error = jnp.linalg.norm(p @ v - left @ v)
     inside, outside = (jnp.where(part, p, 0) for part in (kept, ~kept))
     lost = jnp.sum(outside)
@@ -116,6 +114,6 @@ CLAIMS = (
         },
         plot=plot,
         caption="Left: size of the change of the output against the equality. Right: that size over its bound, against the weight "
-        "of the evicted keys; one point a run.",
+        "of the evicted keys; one point per run.",
     ),
 )

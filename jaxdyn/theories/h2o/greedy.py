@@ -1,6 +1,6 @@
-r"""Claims on greedy choices: exact for scores that add up, a guarantee for submodular values, less for evictions in one pass.
+"""Greedy choices of 4 of 12 tokens on random values of sets, next to the best choice among all 495.
 
-Greedy choices of 4 of 12 tokens on random values of sets, beside the best choice among all 495.
+Exact for scores that add up; a guarantee for submodular values, which evictions in one pass do not have.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Sets:
     - "additive": the sum of its tokens' scores; ``growing`` scores are sums over the rows of random attention so far;
     - "coverage": :math:`\sum_u \max_{s \in S} A_{us}`, A uniform;
     - "logdet": :math:`\log\det(I + K_S^\top K_S)` of Gaussian keys with two entries;
-    - "penalty": submodular but not monotone: a first token is worth most, and all others nothing beside it.
+    - "penalty": submodular but not monotone: a first token is worth most, and all others nothing next to it.
     """
 
     objective: jd.Code = jd.code(*OBJECTIVES)
@@ -65,6 +65,7 @@ def share(value: Callable[[Array], Array], values: Float[Array, " sets"]) -> Flo
 
 def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
     """What greedy additions and evictions reach, the optimum, and after every token the best so far."""
+    # values of sets
     k_o, k_a, k_k, k_p = jax.random.split(key, 4)
     rows = jnp.tril(jnp.exp(2 * jax.random.normal(k_o, (TOKENS, TOKENS), jnp.float64)))
     so_far = jnp.cumsum(rows / jnp.sum(rows, -1, keepdims=True), 0)  # attention of each token, by step
@@ -79,10 +80,12 @@ def trial(s: Sets, key: PRNGKeyArray) -> jd.Observables:
         penalty = jnp.where(chosen[0], 1.001, jnp.sum(chosen).astype(jnp.float64))
         return jnp.stack([jnp.sum(jnp.where(chosen, scores[step], 0)), covered(chosen, cover), logdet, penalty])[s.objective.index]
 
+    # the best sets
     table, last = jnp.asarray(greedy.subsets(TOKENS, KEEP)), jnp.asarray(TOKENS - 1)
     fixed = jax.vmap(lambda chosen: value(chosen, last))(table)
     every = jnp.where(s.objective == "additive", table.astype(jnp.float64) @ scores.T, fixed[:, None])  # [sets, step]
     best = jax.vmap(lambda column: greedy.best(column, table), 1)(every)  # [step of the values, last token of the sets]
+    # what greedy choices reach, and simpler ones
     at = jnp.arange(TOKENS)
     reached = jax.vmap(value)(greedy.evict(value, TOKENS, KEEP), at)
     first = jax.vmap(lambda i: value(at < KEEP, i))(at)
@@ -162,7 +165,8 @@ CLAIMS = (
             "the last tokens are kept": jd.swap(predicted_kept="last_ones"),
         },
         plot=plot_kept,
-        caption="Sum of scores of what greedy evictions keep against the largest sum, after every token; one point a step and run.",
+        caption="Sum of scores of what greedy evictions keep against the largest sum, after every token; one "
+        "point per step and run.",
     ),
     STUDY.claim(
         id="h2o.submodular",
@@ -178,6 +182,6 @@ CLAIMS = (
         },
         plot=plot_share,
         caption="Share of the optimum reached by greedy additions (left) and by evictions in one pass (right), by kind of value; "
-        "dashed: the guarantee for additions. One point a run.",
+        "dashed: the guarantee for additions. One point per run.",
     ),
 )

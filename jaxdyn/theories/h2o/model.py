@@ -78,6 +78,7 @@ def keep(
     def step(state: tuple[Array, Array], now: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
         kept, total = state
         t, row, noise = now
+        # score of each slot by each policy; the lowest is evicted
         age = jnp.broadcast_to(t - at, total.shape)
         old = jnp.broadcast_to(at, total.shape).astype(total.dtype)
         first = jnp.where(old < plan.sinks, jnp.finfo(total.dtype).max, old)
@@ -87,6 +88,7 @@ def keep(
         victim = jnp.argmin(jnp.where(kept, jnp.where(guarded, jnp.finfo(worth.dtype).max, worth), jnp.inf), -1)
         gone = (t >= plan.size) & (at == victim[:, None])
         kept = (kept & ~gone) | (at == t)
+        # attention to what is left
         b = attention.weights(row, "softmax", kept)
         return (kept, gamma * total + b), (b, kept)
 
@@ -120,6 +122,7 @@ def decode(
     """
     if shape.position not in ("rotary", "none") or shape.key_heads != shape.heads or shape.attention != "softmax":
         raise UsageError("policies in one program serve softmax decoders with rotary positions or none, and a key for every head")
+    # scores of all queries with all keys, layer by layer
     at = jnp.arange(tokens.shape[0], dtype=jnp.int32)
     causal = attention.causal_mask(at.size)
     x = embedded(shape, params, tokens, at)
@@ -130,6 +133,7 @@ def decode(
         q, k, v = heads(shape, x, w)
         scores = jnp.einsum("nhe,mhe->hnm", turned(shape, q), turned(shape, k)) * q.shape[-1] ** -0.5
         b, kept = keep(plan, scores, scores_given, noise, decay)
+        # next to attention to the whole text
         dense = attention.weights(scores, "softmax", causal)
         out, whole = (jnp.einsum("hnm,mhf->nhf", weights, v) for weights in (b, dense))
         lost = jnp.maximum(1 - jnp.sum(jnp.where(kept, dense, 0), -1), 0)

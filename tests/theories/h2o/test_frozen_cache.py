@@ -1,14 +1,10 @@
-"""The verdicts of this topic, with all controls and rivals, on a few runs.
-
-Which tokens a cache of heavy hitters holds, on a few runs.
-"""
+"""Which tokens a cache of heavy hitters holds, on a few runs."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.h2o import frozen_cache
 from jaxdyn.theories.h2o.frozen_cache import Stream, trial
 
 
@@ -19,11 +15,7 @@ def test_runs():
     np.testing.assert_array_equal(ds.measured_kept.sel(recent=8.0).values.reshape(-1, 8)[0], range(88, 96))
 
 
-@pytest.mark.parametrize("wrong", [{"recent": 0.0}, {"recent": 9.0}, {"size": 1}, {"tokens": 8}, {"spread": -0.1}])
+@pytest.mark.parametrize("wrong", [{"recent": 9.0}, {"tokens": 8}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Stream(**wrong)
-
-
-def test_verdicts():
-    assert [r.verdict for r in jd.verify_many(list(frozen_cache.CLAIMS), seeds=256)] == ["upheld"] * 1

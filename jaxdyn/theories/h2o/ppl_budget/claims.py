@@ -1,4 +1,4 @@
-r"""Claims on eviction in trained decoders: perplexity by policy and budget, shares of heavy tokens, costs of lost weight."""
+"""Eviction in trained decoders, judged: perplexity by policy and budget, shares of heavy tokens, costs of lost weight."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def over(ds: xr.Dataset, policy: str, against: str, budget: float = FIFTH) -> xr
 
 
 def judge_budget(ds: xr.Dataset) -> list[jd.Check]:
-    """Heavy hitters against the last keys alone, against random ones beside the last, and against their opposite."""
+    """Heavy hitters against the last keys alone, against random ones next to the last, and against their opposite."""
     jd.need(ds, policy=("sum", "recent", "random", "anti"), budget=BUDGETS)
     return [
         trained(ds),
@@ -132,42 +132,21 @@ def judge_loss(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def alike(*policies: str, like: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: these policies give what another one gives."""
+    """These policies give what another one gives."""
 
-    def rival(ds: xr.Dataset) -> xr.Dataset:
+    def same(ds: xr.Dataset) -> xr.DataArray:
         nats = ds.measured_nats
-        same = xr.where(nats.policy.isin(policies), nats.sel(policy=like, drop=True), nats)
-        return ds.assign(measured_nats=same.transpose(*nats.dims))
+        return xr.where(nats.policy.isin(policies), nats.sel(policy=like, drop=True), nats)
 
-    return rival
-
-
-def start(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: training moves no attention."""
-    top = ds.measured_top
-    return ds.assign(measured_top=top.isel(step=0, drop=True).broadcast_like(top).transpose(*top.dims))
+    return jd.swap(measured_nats=same)
 
 
-def uniform(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: attention is uniform."""
-    top = ds.measured_top
-    return ds.assign(measured_top=ds.uniform.broadcast_like(top).transpose(*top.dims))
+# The losses of each policy stand next to the lost weight of another budget, in the opposite order.
+PERMUTED = jd.swap(measured_nats=lambda ds: ds.measured_nats.copy(data=ds.measured_nats.isel(budget=slice(None, None, -1)).data))
 
 
-def scaled(factor: float) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: another factor in the bound."""
-    return lambda ds: ds.assign(measured_tight=factor * ds.measured_tight)
-
-
-def permuted(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the losses of each policy stand beside the lost weight of another budget, in the opposite order."""
-    return ds.assign(measured_nats=ds.measured_nats.copy(data=ds.measured_nats.isel(budget=slice(None, None, -1)).data))
-
-
-def roomy(ds: xr.Dataset) -> xr.Dataset:
-    """A control: at every budget the runs have a cache for the whole sequence."""
-    nats = ds.measured_nats
-    return ds.assign(measured_nats=nats.sel(budget=1.0, drop=True).broadcast_like(nats).transpose(*nats.dims))
+# At every budget the runs have a cache for the whole sequence.
+ROOMY = jd.swap(measured_nats=lambda ds: ds.measured_nats.sel(budget=1.0, drop=True))
 
 
 FREE = alike(*LABELS, like="full")
@@ -293,7 +272,7 @@ CLAIMS = (
         seeds=24,
         bounds=jd.looked(at="7000:7016", confirmed="12000:12024"),
         judge=judge_budget,
-        controls={"a cache for everything: nothing is evicted": roomy},
+        controls={"a cache for everything: nothing is evicted": ROOMY},
         rivals={"all policies do as the last keys": alike("sum", "random", "anti", like="recent")},
         plot=plot_budget,
         caption="Left: perplexity over that with the whole cache, right: cross-entropy of answers to far questions (at least 8 "
@@ -333,7 +312,10 @@ CLAIMS = (
         "weights, and less that of uniform causal attention (0.19).",
         expected="measured",
         judge=judge_share,
-        rivals={"training moves no attention": start, "attention is uniform": uniform},
+        rivals={
+            "training moves no attention": jd.initial("step", "measured_top"),
+            "attention is uniform": jd.swap(measured_top="uniform"),
+        },
         found=FOUND_SHARE,
         plot=plot_share,
         caption="Share of all attention that the 2 heaviest of 40 tokens get, along training (median and central 90% of the runs; "
@@ -346,15 +328,15 @@ CLAIMS = (
         r"near the change of a head's output comes to its bound $2 \epsilon \max_j \|v_j\|$, which it never exceeds.",
         expected="measured",
         judge=judge_loss,
-        controls={"losses of other budgets": permuted},
+        controls={"losses of other budgets": PERMUTED},
         rivals={
             "lost weight costs nothing": FREE,
-            "half the bound holds as well": scaled(2.0),
-            "no output changes by more than half of its bound": scaled(0.5),
+            "half the bound holds as well": jd.scaled(measured_tight=2.0),
+            "no output changes by more than half of its bound": jd.scaled(measured_tight=0.5),
         },
         found=FOUND_LOSS,
         plot=plot_loss,
-        caption="Cross-entropy less that with the whole cache over the weight that full attention gives to evicted keys, mean over "
-        "layers, heads and queries: a point a run and budget, by policy.",
+        caption="Cross-entropy minus that with the whole cache over the weight that full attention gives to evicted keys, mean "
+        "over layers, heads and queries: one point per run and budget, by policy.",
     ),
 )

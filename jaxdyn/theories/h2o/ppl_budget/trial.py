@@ -28,31 +28,26 @@ DECAY = 0.9
 class Recall:
     """A decoder and its training; with ``stating`` = ``asking`` = 0 the data are a Markov chain without facts and questions."""
 
-    lr: jd.Swept = 1e-2
-    stating: jd.Swept = 0.4
-    asking: jd.Swept = 0.25
-    fillers: int = 12
-    keys: int = 4
-    values: int = 4
-    length: int = 40
+    lr: jd.Swept = jd.field(1e-2, above=0)
+    stating: jd.Swept = jd.field(0.4, at_least=0, at_most=1)
+    asking: jd.Swept = jd.field(0.25, at_least=0, at_most=1)
+    fillers: int = jd.field(12, at_least=1)
+    keys: int = jd.field(4, at_least=1)
+    values: int = jd.field(4, at_least=1)
+    length: int = jd.field(40, at_least=20)
     width: int = 32
     hidden: int = 64
     layers: int = 2
     heads: int = 2
     std: float = 0.15
-    batch: int = 8
-    steps: int = 400
-    records: int = 4
-    texts: int = 16  # of the evaluation
+    batch: int = jd.field(8, at_least=1)
+    steps: int = jd.field(400, at_least=1)
+    records: int = jd.field(4, at_least=1)
+    texts: int = jd.field(16, at_least=1)  # of the evaluation
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.stating <= 1 and 0 <= self.asking <= 1, "both are rates", "stating", "asking")
-        for name in ("fillers", "keys", "values", "batch", "records", "texts"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.length >= 20, "length is at least 20", "length")
-        jd.require(self, self.steps >= 1 and self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
+        jd.require(self, self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
         self.shape()
 
     def shape(self) -> nn.Decoder:
@@ -119,6 +114,7 @@ def compare(s: Recall, params: PyTree, tokens: Int[Array, "b T1"], key: PRNGKeyA
 
 def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch; then all policies and budgets."""
+    # network and data
     k_law, k_init, k_data, k_held, k_luck = jax.random.split(key, 5)
     law = recall.chain(k_law, s.sizes(), dtype=s.dtype)
 
@@ -134,6 +130,7 @@ def trial(s: Recall, key: PRNGKeyArray) -> jd.Observables:
     tx = optax.adam(optax.schedules.cosine_decay_schedule(s.lr, s.steps, 0.1))
     data = jax.vmap(lambda i: batch(jax.random.fold_in(k_data, i), s.batch))(jnp.arange(s.steps))  # all sequences, drawn ahead
     step = train.make_step(loss, tx, lambda i: data[i])
+    # training, then every policy and budget
     held = batch(k_held, s.texts)
     every = s.steps // s.records
     start = train.init(tx, net.init(k_init))

@@ -5,6 +5,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+import jaxdyn as jd
 from jaxdyn.theories.h2o.model import POLICIES
 from jaxdyn.theories.h2o.ppl_budget import claims
 from jaxdyn.theories.h2o.ppl_budget.trial import BUDGETS
@@ -42,7 +43,7 @@ def decided(checks):
 def test_heavy_hitters_against_the_rest():
     assert decided(claims.judge_budget(made())) == [True] * 6
     assert decided(claims.judge_budget(made(0.0))) == [False] * 6
-    assert decided(claims.judge_budget(claims.roomy(made()))) == [False] * 6
+    assert decided(claims.judge_budget(claims.ROOMY(made()))) == [False] * 6
     assert decided(claims.judge_budget(claims.alike("sum", "random", "anti", like="recent")(made()))) == [False] * 6
     poor = made().assign(right=0.5 * made().right)
     assert [c.passed for c in claims.judge_budget(poor) if c.gate] == [False]
@@ -62,16 +63,16 @@ def test_costs_of_every_policy():
 
 def test_share_of_the_heaviest():
     assert decided(claims.judge_share(made())) == [True, True]
-    assert decided(claims.judge_share(claims.start(made())))[0] is False
-    assert decided(claims.judge_share(claims.uniform(made())))[1] is False
+    assert decided(claims.judge_share(jd.initial("step", "measured_top")(made())))[0] is False
+    assert decided(claims.judge_share(jd.swap(measured_top="uniform")(made())))[1] is False
 
 
 def test_lost_weight():
     assert decided(claims.judge_loss(made())) == [True] * 4
     assert decided(claims.judge_loss(claims.FREE(made())))[2:] == [False, False]
-    assert decided(claims.judge_loss(claims.permuted(made())))[2:] == [False, False]
-    assert decided(claims.judge_loss(claims.scaled(2.0)(made())))[0] is False
-    assert decided(claims.judge_loss(claims.scaled(0.5)(made())))[1] is False
+    assert decided(claims.judge_loss(claims.PERMUTED(made())))[2:] == [False, False]
+    assert decided(claims.judge_loss(jd.scaled(measured_tight=2.0)(made())))[0] is False
+    assert decided(claims.judge_loss(jd.scaled(measured_tight=0.5)(made())))[1] is False
 
 
 @pytest.mark.parametrize("plot", [claims.plot_budget, claims.plot_markov, claims.plot_share, claims.plot_loss])
