@@ -1,6 +1,4 @@
-r"""Claim on slowly changing streams: how small the cosine between a stream and the next one can be.
-
-The angle between a residual stream and itself one block later.
+r"""The angle between a residual stream and itself one block later: how small its cosine can be.
 
 .. math:: \cos(x, x + F) = \frac{1 + \rho c}{\sqrt{1 + 2 \rho c + \rho^2}} \ge \sqrt{1 - \rho^2}, \qquad
    \rho = \|F\| / \|x\| < 1,\ c = \cos(x, F)
@@ -26,13 +24,9 @@ __all__ = ["CLAIMS", "Residual", "judge", "trial"]
 class Residual:
     """A random stream x and a change F of ``ratio`` times its size; ``worst`` turns F to the angle of the bound."""
 
-    ratio: jd.Swept = 0.5
+    ratio: jd.Swept = jd.field(0.5, above=0)
     worst: jd.Swept = 0.0
-    width: int = 8
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.ratio > 0, "ratio is positive", "ratio")
-        jd.require(self, self.width >= 2, "width is at least 2", "width")
+    width: int = jd.field(8, at_least=2)
 
 
 def cosine(a: Float[Array, " d"], b: Float[Array, " d"]) -> Float[Array, ""]:
@@ -111,6 +105,7 @@ CLAIMS = (
             r"$1 - \rho^2 / 4$": jd.swap(predicted_bound="parabola"),
         },
         plot=plot,
-        caption="Cosine between a stream and the next one against the relative size of the change; dashed: bound. A point a run.",
+        caption="Cosine between a stream and the next one against the relative size of the change; dashed: bound. "
+        "One point per run.",
     ),
 )

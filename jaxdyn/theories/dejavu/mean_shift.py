@@ -1,6 +1,4 @@
-r"""Claim on heads as mean shift: attention draws every cloud of tokens together, by a factor that can be said beforehand.
-
-One step of attention with keys equal to queries, on two clouds of tokens.
+r"""One step of attention with keys equal to queries, on two clouds of tokens: each is drawn together, by a known factor.
 
 With weights :math:`\propto e^{\beta x \cdot y}` over a Gaussian cloud :math:`y \sim N(\mu, \sigma^2)`, the mean of y is that of the
 tilted cloud: attention maps a token to
@@ -30,14 +28,10 @@ __all__ = ["CLAIMS", "Clouds", "judge", "trial"]
 class Clouds:
     """Two Gaussian clouds in the plane with centres at +-(distance, 0), and attention of the inverse temperature ``beta``."""
 
-    beta: jd.Swept = 1.0
-    sigma: jd.Swept = 0.25
+    beta: jd.Swept = jd.field(1.0, at_least=0)
+    sigma: jd.Swept = jd.field(0.25, above=0)
     distance: jd.Swept = 3.0
-    tokens: int = 512  # in each cloud
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.beta >= 0 and self.sigma > 0, "beta is at least 0, sigma positive", "beta", "sigma")
-        jd.require(self, self.tokens >= 8, "tokens is at least 8", "tokens")
+    tokens: int = jd.field(512, at_least=8)  # in each cloud
 
 
 def slope(before: Float[Array, "n d"], after: Float[Array, "n d"]) -> Float[Array, ""]:
@@ -109,6 +103,6 @@ CLAIMS = (
         },
         plot=plot,
         caption="Left: tokens of one run before and after one step of attention. Right: factor of the deviations from a cloud's "
-        "mean against its prediction, one point a run.",
+        "mean against its prediction, one point per run.",
     ),
 )

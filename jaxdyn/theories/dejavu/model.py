@@ -64,7 +64,7 @@ class Params(NamedTuple):
 
 
 class Signs(NamedTuple):
-    """What scores may rest on beside the token's own layer: averages over a text, noise, predictors (by source)."""
+    """What scores may rest on besides the token's own layer: averages over a text, noise, predictors (by source)."""
 
     mean: Float[Array, "*L f"]
     frequency: Float[Array, "*L f"]
@@ -164,6 +164,7 @@ def forward(
     def one(state: tuple[Array, Array], layer: tuple) -> tuple[tuple[Array, Array], Seen]:
         x, before = state
         w, signs, luck = layer
+        # heads
         q, k, v = jnp.einsum("td,cde->cte", rms_norm(x, w.gains[0], EPSILON), w.qkv).reshape(3, tokens.size, heads, -1)
         mixed = attention.attend(q, k, v, mask=mask)[0]
         written = jnp.einsum("the,hed->thd", mixed, w.out.reshape(heads, -1, x.shape[-1]))
@@ -172,6 +173,7 @@ def forward(
             written = jnp.where(top(_heads(chosen[0], signs, luck, norms), chosen[0].heads)[..., None], written, 0)
         change = jnp.sum(written, 1)
         middle = x + change
+        # units of the MLP
         z = rms_norm(middle, w.gains[1], EPSILON)
         driven = z @ w.inner + w.shift
         units = used = jax.nn.relu(driven)

@@ -1,7 +1,4 @@
-"""Claim on the zeros of ReLU units: they can be left out.
-
-A two-layer MLP with random weights, in full and by the units alone that are largest for each input.
-"""
+"""Zeros of ReLU units can be left out: a two-layer MLP, in full and by the units that are largest for each input."""
 
 from __future__ import annotations
 
@@ -28,10 +25,10 @@ class Pruned:
     offset: jd.Swept = 0.0
     shuffled: jd.Swept = 0.0  # 1: the units are those of another input
     hidden: int = 64
-    kept: int = 48
+    kept: int = jd.field(48, at_least=1)
 
     def __post_init__(self) -> None:
-        jd.require(self, 1 <= self.kept <= self.hidden, "kept is between 1 and hidden", "kept", "hidden")
+        jd.require(self, self.kept <= self.hidden, "kept is at most hidden", "kept", "hidden")
 
 
 def trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:

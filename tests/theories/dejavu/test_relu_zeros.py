@@ -1,14 +1,10 @@
-"""The verdict of this topic, with all controls and rivals, on a few runs.
-
-Outputs by the largest units, on a few runs.
-"""
+"""Outputs by the largest units, on a few runs."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.dejavu import relu_zeros
 from jaxdyn.theories.dejavu.relu_zeros import Pruned, trial
 
 
@@ -19,11 +15,7 @@ def test_runs():
     assert 16 < float(ds.active.sel(offset=0.0).mean()) < 48 < float(ds.active.sel(offset=1.5).mean())
 
 
-@pytest.mark.parametrize("wrong", [{"kept": 0}, {"kept": 65}])
+@pytest.mark.parametrize("wrong", [{"kept": 65}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Pruned(**wrong)
-
-
-def test_verdict():
-    assert [r.verdict for r in jd.verify_many(list(relu_zeros.CLAIMS), seeds=16)] == ["upheld"]

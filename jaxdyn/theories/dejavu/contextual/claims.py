@@ -1,4 +1,4 @@
-r"""Claims on trained networks that run in parts: contextual against static subsets, predictors, and streams that change slowly."""
+"""Trained networks that run in parts, judged: contextual against static subsets, predictors, streams that change slowly."""
 
 from __future__ import annotations
 
@@ -133,28 +133,8 @@ def unchanging(ds: xr.Dataset) -> xr.Dataset:
     return replaced("static", "mean", "frequency")(ds).assign(measured_union=0 * ds.measured_union + 1)
 
 
-def idle(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: it does not matter which heads run."""
-    return ds.assign(measured_heads=(ds.whole + 0 * ds.measured_heads).transpose(*ds.measured_heads.dims))
-
-
-def start(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: training moves no stream, cosines are those of the start, where every change is small."""
-    return ds.assign(measured_cosine=ds.start_cosine, measured_void=0 * ds.measured_void)
-
-
-def nothing(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing is added to a stream."""
-    return ds.assign(measured_cosine=0 * ds.measured_cosine + 1, measured_void=0 * ds.measured_void)
-
-
-def swapped(ds: xr.Dataset) -> xr.Dataset:
-    """The change in place of the stream: cosines of tokens without a bound count as if they had one."""
-    return ds.assign(measured_room=ds.measured_room - ds.measured_bound)
-
-
 def plot_units(ds: xr.Dataset, fig: Figure) -> None:
-    """Losses less that of the whole network, over the shares of units and heads that run."""
+    """Losses minus that of the whole network, over the shares of units and heads that run."""
     left, right = fig.subplots(1, 2)
     sides = ((left, ds.measured_units, "mode", "share"), (right, ds.measured_heads, "head_mode", "head_share"))
     for ax, values, axis, share in sides:
@@ -243,7 +223,7 @@ CLAIMS = (
         judge=judge_heads,
         found=FOUND_HEADS,
         controls={"heads of random tokens": replaced("random", "random", "shuffled")},
-        rivals={"it does not matter which heads run": idle},
+        rivals={"it does not matter which heads run": jd.swap(measured_heads=lambda ds: ds.whole + 0 * ds.measured_heads)},
         plot=plot_units,
         caption="As for dejavu.contextual_gt_static: loss over the share of units and heads that run, by how they are chosen.",
     ),
@@ -269,10 +249,16 @@ CLAIMS = (
         expected="measured",
         judge=judge_cosines,
         found=FOUND_COSINES,
-        controls={"the change in place of the stream": swapped},
-        rivals={"nothing is added to a stream": nothing, "training moves no stream": start},
+        controls={"the change in place of the stream": jd.swap(measured_room=lambda ds: ds.measured_room - ds.measured_bound)},
+        rivals={
+            "nothing is added to a stream": jd.swap(
+                measured_cosine=lambda ds: 0 * ds.measured_cosine + 1, measured_void=lambda ds: 0 * ds.measured_void
+            ),
+            "training moves no stream": jd.swap(measured_cosine="start_cosine", measured_void=lambda ds: 0 * ds.measured_void),
+        },
         plot=plot_cosines,
-        caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; a point a run, layer "
+        caption="Cosine of a stream and the next one against its bound, means over the tokens that have one; one point per run, "
+        "layer "
         "and half of a block.",
     ),
 )

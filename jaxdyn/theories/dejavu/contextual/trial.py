@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
 from jaxdyn import text, train
+from jaxdyn.text import pretraining
 from jaxdyn.theories.dejavu import model
 
 __all__ = ["HEAD_SHARES", "SHARES", "Parts", "trial"]
@@ -32,28 +32,22 @@ HEAD_MODES = ("own", "other", "mean", "random")
 class Parts:
     """A decoder, its training on the interpreter's manual, and that of the predictors."""
 
-    lr: jd.Swept = 1e-2
-    predictor_lr: jd.Swept = 2e-2
-    layers: int = 2
-    width: int = 32
-    hidden: int = 128
-    heads: int = 4
-    length: int = 32
-    batch: int = 8
-    steps: int = 240
-    fitted: int = 64  # texts from which averages and predictors are made
-    fits: int = 150  # steps of a predictor
-    texts: int = 16  # of the evaluation
+    lr: jd.Swept = jd.field(1e-2, above=0)
+    predictor_lr: jd.Swept = jd.field(2e-2, above=0)
+    layers: int = jd.field(2, at_least=1)
+    width: int = jd.field(32, at_least=4)
+    hidden: int = jd.field(128, at_least=10)
+    heads: int = jd.field(4, at_least=4)
+    length: int = jd.field(32, at_least=4)
+    batch: int = jd.field(8, at_least=1)
+    steps: int = jd.field(240, at_least=1)
+    fitted: int = jd.field(64, at_least=8)  # texts from which averages and predictors are made
+    fits: int = jd.field(150, at_least=1)  # steps of a predictor
+    texts: int = jd.field(16, at_least=1)  # of the evaluation
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0 and self.predictor_lr > 0, "rates are positive", "lr", "predictor_lr")
         jd.require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
-        jd.require(self, self.width >= 4 and self.hidden >= 10, "width is at least 4, hidden at least 10", "width", "hidden")
-        for name in ("layers", "batch", "steps", "fits", "texts"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.fitted >= 8, "fitted is at least 8", "fitted")
-        jd.require(self, self.heads >= 4 and self.length >= 4, "heads and length are at least 4", "heads", "length")
 
 
 class Fit(NamedTuple):
@@ -179,15 +173,14 @@ def losses_in_parts(
 
 def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
     """Training from scratch, averages and predictors, and losses of all parts."""
+    # text and network
     k_init, k_data, k_fit, k_luck = jax.random.split(key, 4)
     corpus = text.load("topics", "bytes", None)
     stream = jnp.asarray(corpus.train)
-    span = jnp.arange(s.length + 1)
-    place = np.linspace(0, len(corpus.valid) - s.length - 1, s.texts).astype(int)
-    held = jnp.asarray(corpus.valid[place[:, None] + np.arange(s.length + 1)])
+    held = jnp.asarray(pretraining.spaced(corpus.valid, s.texts, s.length))
 
     def batch(key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
-        return stream[jax.random.randint(key, (count, 1), 0, stream.size - s.length) + span]
+        return pretraining.sample(key, stream, count, s.length)
 
     def apply(params: model.Params, tokens: Int[Array, "b T1"]) -> tuple[Array, model.Seen]:
         return jax.vmap(lambda row: model.forward(params, row[:-1], s.heads))(tokens)
@@ -195,12 +188,15 @@ def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
     def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Array:
         return jnp.mean(nats(apply(params, tokens)[0], tokens))
 
+    # training
     tx = optax.adam(optax.schedules.cosine_decay_schedule(s.lr, s.steps, 0.1))
     step = train.make_step(loss, tx, lambda i: batch(jax.random.fold_in(k_data, i), s.batch))
     initial = model.init(k_init, len(corpus.vocabulary), s.length, s.layers, s.width, s.hidden, s.dtype)
     params = jax.lax.fori_loop(0, s.steps, lambda _, state: step(state), train.init(tx, initial)).params
+    # averages and predictors, from the training text
     _, seen = apply(params, batch(jax.random.fold_in(k_data, s.steps), s.fitted))
     one = signs(s, seen, fit(s, k_fit, seen))
+    # the network in parts, on held-out text
     logits, seen = apply(params, held)
     losses = losses_in_parts(s, params, held, one, k_luck)
     many = len(model.MODES) * len(SHARES)

@@ -13,6 +13,9 @@ from tests.theories.galore.helpers import passed
 COST = {"own": 0.01, "other": 0.8, "mean": 0.4, "frequency": 0.5, "random": 1.0, "same": 0.1, "previous": 0.15, "shuffled": 0.7}
 RECALL = {"same": 0.8, "previous": 0.75, "shuffled": 0.4, "frequency": 0.45}
 
+EDITS = {name: rival for claim in claims.CLAIMS for name, rival in claim.rivals.items()}
+EDITS |= {name: control.breach for claim in claims.CLAIMS for name, control in claim.controls.items()}
+
 
 def made(runs=8):
     """Eight runs with costs that do not depend on the share, and cosines below one."""
@@ -65,7 +68,7 @@ def test_own_units_against_static_ones():
 
 def test_heads():
     assert decided(claims.judge_heads(made())) == [True] * 6
-    assert decided(claims.judge_heads(claims.idle(made()))) == [False] * 6
+    assert decided(claims.judge_heads(EDITS["it does not matter which heads run"](made()))) == [False] * 6
     random = claims.replaced("random", "random", "shuffled")(made())
     assert decided(claims.judge_heads(random))[2:4] == [False, False]
 
@@ -80,9 +83,9 @@ def test_cosines():
     checks = claims.judge_cosines(made())
     assert decided(checks) == [True] * 9
     assert len({c.name for c in checks}) == len(checks)
-    assert decided(claims.judge_cosines(claims.nothing(made())))[1:] == [False] * 8
-    assert decided(claims.judge_cosines(claims.start(made())))[1:] == [True, False] * 4
-    assert decided(claims.judge_cosines(claims.swapped(made())))[0] is False
+    assert decided(claims.judge_cosines(EDITS["nothing is added to a stream"](made())))[1:] == [False] * 8
+    assert decided(claims.judge_cosines(EDITS["training moves no stream"](made())))[1:] == [True, False] * 4
+    assert decided(claims.judge_cosines(EDITS["the change in place of the stream"](made())))[0] is False
 
 
 @pytest.mark.parametrize("plot", [claims.plot_units, claims.plot_recall, claims.plot_cosines])
