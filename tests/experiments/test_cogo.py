@@ -33,7 +33,7 @@ def composed(x64):
 
     @jax.jit
     def composed(key):
-        n = solutions.draw(key, group)
+        n = solutions.sample(key, group)
         nets = [solutions.f46(group, solutions.first(group, six), n.nu, n.xi, n.phases) for six in (2, 3)]
         return [model.to_scale(semiring.weights(x, group), group, "code") for x in nets]
 

@@ -1,4 +1,4 @@
-"""Judging an order of convergence in the step size: fitted slope and Richardson limit, shared by the claims."""
+"""Judging an order of convergence in the step size: fitted slope and Richardson limit, as several topics use them."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ THEORY = jd.Theory(
     about=(
         "A two-layer transformer that is fed its own last outputs decides whether a vertex of a digraph is within reach: "
         "thought $c$ holds all vertices within $c$ steps of the root at once, so that as many thoughts are needed as the "
-        "target is steps away. Its weights are written down; what trained networks hold in their thoughts is measured beside "
-        "it."
+        "target is steps away. Its weights are written down; what trained networks hold in their thoughts is "
+        "compared with it."
     ),
     papers=(
         jd.Paper(

@@ -38,6 +38,7 @@ def least_nuclear(a: Float[Array, "m d d"]) -> Solved:
     m, d, _ = a.shape
     blocks = jnp.zeros((m, 2 * d, 2 * d), a.dtype).at[:, :d, d:].set(a).at[:, d:, :d].set(a.transpose(0, 2, 1))
 
+    # a damped Newton step on the barrier problem of the multipliers b at the time t
     def inverse(b: Float[Array, " m"]) -> Float[Array, "e e"]:
         return linalg.inv(jnp.eye(2 * d, dtype=a.dtype) + jnp.einsum("m,mij->ij", b, blocks))
 
@@ -54,6 +55,7 @@ def least_nuclear(a: Float[Array, "m d d"]) -> Solved:
     def centre(k: Int[Array, ""], b: Float[Array, " m"]) -> Float[Array, " m"]:
         return jax.lax.fori_loop(0, NEWTON, newton, (b, GROWTH ** k.astype(a.dtype)))[0]
 
+    # along the central path; W and the gap at its end
     start = jnp.full(m, 0.5 / jnp.sum(jnp.linalg.norm(a, axis=(1, 2))), a.dtype)
     b = jax.lax.fori_loop(0, TIMES, centre, start)
     w = -2 * GROWTH ** (1.0 - TIMES) * inverse(b)[:d, d:]

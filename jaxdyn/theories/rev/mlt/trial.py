@@ -30,7 +30,7 @@ class Deep:
     lr: jd.Swept = jd.field(1e-3, above=0)
     decay: jd.Swept = jd.field(0.01, at_least=0)  # decoupled
     shown: jd.Swept = jd.field(1.0, above=0, at_most=1)  # share of the training facts that are shown at all
-    validation: jd.Code = jd.code("unseen", "trained")  # whether validation sequences are kept out of training
+    validation: jd.Code = jd.code("unseen", "trained")  # whether validation sequences are in training
     loss: jd.Code = jd.code("entity", "sequence")  # cross-entropy of the last entity, or of every token after the first
     embeddings: jd.Code = jd.code("trained", "frozen")  # of tokens and positions
     readout: jd.Code = jd.code("network", "alone")  # alone: no blocks, a tied and nearly symmetric read-out of one token
