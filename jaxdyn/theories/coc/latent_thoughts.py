@@ -165,8 +165,8 @@ STUDY = jd.Study(
     evidence="network",
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
     plot=plot_bars,
-    caption="Share of right answers with thoughts unchanged, changed or left out; by the number of thoughts; and after edits of the "
-    "graph. A point is a run. (Of 12 networks, seeds 0 to 7 and four fresh ones, 8 learned the task.)",
+    caption="Share of right answers with thoughts unchanged, changed or left out; by the number of thoughts; and after edits of "
+    "the graph. A point is a run. (Of 12 networks, seeds 0 to 7 and four fresh ones, 8 learned the task.)",
 )
 
 LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
