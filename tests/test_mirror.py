@@ -10,7 +10,6 @@ PACKAGE, TESTS = Path(jaxdyn.__file__).parent, Path(__file__).parent
 MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if p.name not in ("__init__.py", "__main__.py"))
 ELSEWHERE = {  # module -> the test file that is its own
     "theories/joma/nonlinear/mixture.py": "theories/joma/nonlinear/test_mixture_point.py",
-    "theories/joma/experiments/table1/model.py": "theories/joma/experiments/table1/test_trial.py",
 }
 EVERY = {  # modules of this name share a test file
     "maps.py": "theories/test_maps.py",

@@ -9,11 +9,17 @@ import jaxdyn as jd
 from jaxdyn.engine import registry
 
 TOPICS = {  # theory.topic -> options of jd.verify_many
+    "assort.autoencoder": {},
+    "assort.capacity": {},
+    "assort.hybrid": {},
+    "assort.quantiser": {},
+    "collapse.flow_free": {},
     "emer.bounded": {},
     "emer.direction": {},
     "emer.expansion": {},
     "emer.log_growth": {},
     "emer.reduction": {},
+    "hyper.spectral": {},
     "icl.gf_limit": {},
     "icl.plateaus": {},
     "icl.sgd": {},
@@ -21,11 +27,28 @@ TOPICS = {  # theory.topic -> options of jd.verify_many
     "ih.phases": {},
     "margin.factored": {},
     "margin.select": {},
+    "memo.finite_sample": {},
+    "sink.reduced_log": {"seeds": 2},
+    "sln.exact": {},
+    "sln.linegraph": {},
+    "sln.rates": {},
+    "stream.equivalence": {"seeds": 3},
     "sup.layer1_chooser": {"seeds": 1},
     "sup.limits": {"seeds": 1},
     "sup.superposition": {"seeds": 1},
 }
-FAST = {"mobile.counts": {}}
+FAST = {
+    "dejavu.cos_bound": {"seeds": 16},
+    "dejavu.mean_shift": {"seeds": 32},
+    "dejavu.relu_zeros": {"seeds": 16},
+    "h2o.error_bound": {"seeds": 8},
+    "h2o.frozen_cache": {"seeds": 256},
+    "h2o.greedy": {"seeds": 8},
+    "mobile.counts": {},
+    "sink.softmax_variants": {"seeds": 4},
+    "stream.cost": {"seeds": 3},
+    "stream.lost_sink": {"seeds": 3},
+}
 
 
 def verdicts_are_as_expected(topic, options):

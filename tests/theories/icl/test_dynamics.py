@@ -1,11 +1,11 @@
-"""Two blocks: the equations as minus the gradient of the loss, their limits, and errors against numbers checked independently."""
+"""Plateaus and the merged form of linear attention against gradients of the loss, limits, and numbers checked independently."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from jaxdyn.theories.icl.dynamics import merged
+from jaxdyn.theories.icl.dynamics import merged, plateaus
 
 LAM = np.diag([2.0, 1.0, 0.5, 0.25])
 
@@ -68,3 +68,13 @@ def test_corner_is_the_end_of_the_flow(x64, c):
     start = merged.Blocks(jnp.sqrt(0.09 + c), 0.15 * jnp.eye(4))
     path = merged.solve(start, lam, 10.0, jnp.asarray([0.0, 300.0]))
     np.testing.assert_allclose(path.ys.u[1], merged.corner(lam, 10.0, c), rtol=1e-8)
+
+
+def test_levels(x64):
+    lam = jnp.asarray([2.0, 1.0, 0.5])
+    np.testing.assert_allclose(plateaus.levels(lam, 50), (1.75, 0.80213, 0.34342, 0.12790), atol=6e-6)
+    np.testing.assert_allclose(plateaus.levels(lam, 50)[-1], merged.least_loss(jnp.diag(lam), 50), rtol=1e-12)
+
+
+def test_strengths(x64):
+    np.testing.assert_array_equal(plateaus.strengths(2), [[0, 0], [1, 0], [1, 1]])

@@ -1,4 +1,4 @@
-"""The entropic path against its two ends and a minimiser."""
+"""The entropic path against its two ends and a minimiser, the least-norm programme against SciPy's solver."""
 
 import jax
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ import scipy.optimize
 
 from jaxdyn.theories.lyu import model
 from jaxdyn.theories.lyu.dynamics import path as theory
+from jaxdyn.theories.lyu.dynamics import sparse
 
 
 def drawn(seed=0, count=6, inputs=10, active=2):
@@ -52,3 +53,15 @@ def test_crossing_is_the_last_fall_between_records(x64):
     assert float(theory.crossing(times, jnp.array([4.0, 1.0, 3.0, 1.0]), 2.0)) == pytest.approx(2.5)
     assert float(theory.crossing(times, jnp.array([4.0, 4.0, 4.0, 4.0]), 2.0)) == 3.0
     assert float(theory.crossing(times, jnp.array([4.0, 1.0, 1.0, 1.0]), 2.0)) == pytest.approx(2 / 3)
+
+
+def test_least_one_norm_is_scipys_and_the_end_of_the_path(x64):
+    for seed, active in ((0, 2), (1, 5), (2, 9)):  # few active weights are recovered, many are not
+        data = model.sample(jax.random.key(seed), 8, 14, active)
+        found = np.asarray(jax.jit(sparse.least_one_norm)(data))
+        x, y = np.asarray(data.x), np.asarray(data.y)
+        program = scipy.optimize.linprog(np.ones(28), A_eq=np.concatenate([x, -x], 1), b_eq=y)
+        np.testing.assert_allclose(found, program.x[:14] - program.x[14:], atol=1e-4)
+        np.testing.assert_allclose(x @ found, y, atol=1e-8)
+        end = theory.path(data, jnp.exp(jnp.linspace(4.0, -16.0, 101)))[-1]
+        assert np.abs(found).sum() - 1e-4 < np.abs(end).sum() < 1.01 * np.abs(found).sum()
