@@ -41,7 +41,7 @@ def trained(out: Path, s: Learning, seed: int) -> tuple[xr.Dataset, longrun.Run]
     keys = jax.random.split(jax.random.key(seed), 4)
     found, net = model_paths.listed(s), model_paths.network(s)
     tx, step = model_paths.training(s, net, found.trained, keys[1])
-    problems = model_paths.drawn(s, found.held, keys[2], s.problems)
+    problems = model_paths.sample_problem(s, found.held, keys[2], s.problems)
     measure = jax.jit(lambda params: model_paths.loss(net, params, problems))
     about = {f.name: getattr(s, f.name) for f in dataclasses.fields(s)} | {"seed": seed}
     with Progress(f"{s.layers} layers") as progress:

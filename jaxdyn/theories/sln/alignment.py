@@ -1,4 +1,4 @@
-r"""Embeddings of edges beside the eigenvectors of a line graph: matched correlations, their null by permutation, weights read off.
+r"""Embeddings of edges next to eigenvectors of a line graph: matched correlations, their null by permutation, weights read off.
 
 .. math:: \rho = \max_\pi \frac1q \sum_{a \le q} |\langle p_a, v_{\pi(a)} \rangle|
 

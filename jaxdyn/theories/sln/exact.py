@@ -1,6 +1,4 @@
-r"""Claims on all small graphs and trees: where navigation is exact, and that labels do not matter.
-
-Navigation on all graphs of a collection, up to isomorphism, with vertices relabelled at random.
+"""Navigation on all small graphs and trees, up to isomorphism: where it is exact, and that labels do not matter.
 
 The probability of a shortest path is recorded for every ordered pair, with the labels of the collection ("predicted", as the theory
 says that labels do not matter) and with random ones, brought back to those of the collection.
@@ -49,11 +47,11 @@ COUNTEREXAMPLES = (  # 8 vertices; edges of the graphs with the fewest on which 
 
 def counterexamples(vertices: int) -> tuple[np.ndarray, ...]:
     """Graphs with 8 vertices and 10 edges, by their edges."""
-    found = np.zeros((len(COUNTEREXAMPLES), 8, 8), bool)
-    for graph, edges in zip(found, COUNTEREXAMPLES, strict=True):
+    listed = np.zeros((len(COUNTEREXAMPLES), 8, 8), bool)
+    for graph, edges in zip(listed, COUNTEREXAMPLES, strict=True):
         for u, v in edges.split():
             graph[int(u), int(v)] = graph[int(v), int(u)] = True
-    return tuple(found) if vertices == 8 else ()
+    return tuple(listed) if vertices == 8 else ()
 
 
 COLLECTIONS = {"connected": graphs.connected, "trees": graphs.trees, "counterexamples": counterexamples}
@@ -93,6 +91,7 @@ def collection(s: Atlas) -> tuple[np.ndarray, ...]:
 
 def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
     """Probabilities of shortest paths by both labellings, and whether every choice leads along one."""
+    # graphs, and embeddings of their edges
     listed = collection(s)
     table = jnp.asarray(graphs.stacked(listed, s.largest))
     sizes = np.array([len(a) for a in listed])
@@ -108,6 +107,7 @@ def trial(s: Atlas, key: PRNGKeyArray) -> jd.Observables:
         far = model.targets(graph)[1].astype(s.dtype)
         return plain.success, other.success[:, back][:, :, back], other.sure[:, back][:, :, back], far
 
+    # with the labels of the collection, and with random ones
     keys = jax.random.split(key, len(listed))
     plain, other, sure, far = jax.lax.map(lambda x: one(*x), (table, jnp.asarray(sizes), keys), batch_size=32)
     axes = "graph embedding source target"
@@ -134,15 +134,14 @@ PAIRS = 39_678
 def instead(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
     """All edges are embedded, or the next vertex is chosen, as this row says."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        taken = {v: ds[v].sel(embedding=name, drop=True) + 0 * ds[v] for v in ("measured_success", "sure")}
-        return ds.assign({v: x.transpose(*ds[v].dims) for v, x in taken.items()})
+    def of(variable: str) -> Callable[[xr.Dataset], xr.DataArray]:
+        return lambda ds: ds[variable].sel(embedding=name, drop=True) + 0 * ds[variable]
 
-    return breach
+    return jd.swap(measured_success=of("measured_success"), sure=of("sure"))
 
 
 def failing(ds: xr.Dataset, names: tuple[str, ...]) -> xr.DataArray:
-    """One less the probability of a shortest path, of the pair for which it is smallest."""
+    """One minus the probability of a shortest path, of the pair for which it is smallest."""
     return (1 - ds.measured_success.sel(embedding=list(names))).max(("graph", "source", "target"))
 
 

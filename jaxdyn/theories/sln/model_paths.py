@@ -1,6 +1,6 @@
-r"""Claims on small decoders that learn shortest paths: how many they find, and what their embeddings of edges look like.
+"""A small decoder trained on shortest paths: how many it solves on new graphs, and what its embeddings of edges look like.
 
-A small decoder is trained on shortest paths of all connected graphs but those held out.
+It is trained on all connected graphs of some sizes but those held out.
 
 It is read greedily on new problems of graphs that were held out; a shortest path counts as right whichever it is. After its first
 layer, the residual stream at ``<e>`` is averaged over random orders of edges: an embedding of edges. The network before training
@@ -24,6 +24,7 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.data import graphs
+from jaxdyn.text import pretraining
 from jaxdyn.theories.sln import alignment, model, sequences
 from jaxdyn.theories.sln.dynamics import line, navigate
 
@@ -78,27 +79,23 @@ class Learning:
         std: of all weights at the start.
     """
 
-    lr: jd.Swept = 3e-3
-    least: int = 3
-    largest: int = 6
-    layers: int = 2
-    width: int = 64
-    heads: int = 4
-    batch: int = 32
-    steps: int = 480
-    problems: int = 384
-    looked: int = 24
-    orders: int = 16
-    std: float = 0.05
+    lr: jd.Swept = jd.field(3e-3, above=0)
+    least: int = jd.field(3, at_least=3)
+    largest: int = jd.field(6, at_most=8)
+    layers: int = jd.field(2, at_least=1)
+    width: int = jd.field(64, at_least=1)
+    heads: int = jd.field(4, at_least=1)
+    batch: int = jd.field(32, at_least=1)
+    steps: int = jd.field(480, at_least=10)
+    problems: int = jd.field(384, at_least=1)
+    looked: int = jd.field(24, at_least=1)
+    orders: int = jd.field(16, at_least=1)
+    std: float = jd.field(0.05, above=0)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
         """Refuse counts that are not positive and sizes that do not fit."""
-        for name in ("layers", "width", "heads", "batch", "problems", "looked", "orders"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, 3 <= self.least <= self.largest <= 8, "3 <= least <= largest <= 8", "least", "largest")
-        jd.require(self, self.steps >= 10, "steps is at least 10", "steps")
-        jd.require(self, self.lr > 0 and self.std > 0, "both are positive", "lr", "std")
+        jd.require(self, self.least <= self.largest, "least is at most largest", "least", "largest")
 
 
 class Listed(NamedTuple):
@@ -126,7 +123,7 @@ def network(s: Learning) -> nn.Network:
     return nn.decoder(shape)
 
 
-def drawn(s: Learning, found: Bool[Array, "g N N"], key: PRNGKeyArray, count: int) -> sequences.Problem:
+def sample_problem(s: Learning, found: Bool[Array, "g N N"], key: PRNGKeyArray, count: int) -> sequences.Problem:
     """Problems on graphs taken at random."""
     most = s.largest * (s.largest - 1) // 2
 
@@ -146,7 +143,7 @@ def loss(net: nn.Network, params: PyTree, p: sequences.Problem) -> Float[Array, 
 
 def training(s: Learning, net: nn.Network, found: Bool[Array, "g N N"], key: PRNGKeyArray) -> tuple:
     """Optimizer and step: Adam with decoupled decay, gradients of norm 1 at most, warm-up of a tenth and a cosine to a tenth."""
-    shape = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 10, s.steps, 0.1)
+    shape = pretraining.schedule(s.steps)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.98),
@@ -154,7 +151,7 @@ def training(s: Learning, net: nn.Network, found: Bool[Array, "g N N"], key: PRN
         optax.scale_by_learning_rate(lambda count: s.lr * shape(count).astype(s.dtype)),
     )
     step = train.make_step(
-        lambda params, p: loss(net, params, p), tx, lambda i: drawn(s, found, jax.random.fold_in(key, i), s.batch)
+        lambda params, p: loss(net, params, p), tx, lambda i: sample_problem(s, found, jax.random.fold_in(key, i), s.batch)
     )
     return tx, step
 
@@ -219,7 +216,8 @@ def embedded(s: Learning, net: nn.Network, params: PyTree, graph: Bool[Array, "N
 def observed(
     s: Learning, net: nn.Network, first: PyTree, last: PyTree, problems: sequences.Problem, key: PRNGKeyArray
 ) -> dict[str, Any]:
-    """What is read off a network and its start: answers to problems, and embeddings of edges beside the spectrum."""
+    """What is read off a network and its start: answers to problems, and embeddings of edges next to the spectrum."""
+    # answers to problems
     k_order, k_walk = jax.random.split(key)
     most = s.largest * (s.largest - 1) // 2
     double = lambda x: jnp.asarray(x, "float64")  # noqa: E731
@@ -227,6 +225,7 @@ def observed(
     right, guess = double(jax.lax.map(lambda w: jax.vmap(sequences.valid)(problems, solve(net, w, problems)), both))
     chance, away = jax.vmap(lambda p: (navigate.chance(p.graph, p.away)[tuple(p.ends)], p.away[tuple(p.ends)]))(problems)
     random = double(jax.random.uniform(k_walk, chance.shape, chance.dtype) < chance)
+    # embeddings of edges, and the spectrum
     looked = jnp.asarray(table(s))
     keys = jax.random.split(k_order, len(looked))
     h, h0 = jax.lax.map(lambda w: jax.vmap(lambda g, k: embedded(s, net, w, g, k))(looked, keys), both)
@@ -251,7 +250,7 @@ def observed(
 
 
 def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
-    """Train; answers to problems on graphs held out, and embeddings of edges beside the spectrum of the line graph.
+    """Train; answers to problems on graphs held out, and embeddings of edges next to the spectrum of the line graph.
 
     Some 40 s of CPU: a decoder of two layers has to be trained for hundreds of steps before it finds any path of two edges.
     """
@@ -259,7 +258,7 @@ def trial(s: Learning, key: PRNGKeyArray) -> jd.Observables:
     found, net = listed(s), network(s)
     tx, step = training(s, net, found.trained, k_data)
     start = net.init(k_init)
-    problems = drawn(s, found.held, k_problem, s.problems)
+    problems = sample_problem(s, found.held, k_problem, s.problems)
     last, curve = train.record(
         step, train.init(tx, start), lambda state: loss(net, state.params, problems), samples=4, every=s.steps // 4
     )
@@ -339,7 +338,7 @@ def judge_embedding(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def permuted(ds: xr.Dataset) -> xr.Dataset:
+def permuted(ds: xr.Dataset) -> xr.DataArray:
     """Embeddings belong to other edges of the same graph."""
     rng = np.random.default_rng(0)
 
@@ -350,7 +349,7 @@ def permuted(ds: xr.Dataset) -> xr.Dataset:
 
     axes = [["edge", "unit"], ["edge"]]
     moved = xr.apply_ufunc(shuffle, ds.embedding, ds["real"], input_core_dims=axes, output_core_dims=axes[:1], vectorize=True)
-    return ds.assign(embedding=moved.transpose(*ds.embedding.dims))
+    return moved
 
 
 def distance_correlations(ds: xr.Dataset, embedding: str = "embedding") -> xr.DataArray:
@@ -369,7 +368,7 @@ def distance_correlations(ds: xr.Dataset, embedding: str = "embedding") -> xr.Da
 
 
 def plot_accuracy(ds: xr.Dataset, fig: Figure) -> None:
-    """Share solved by distance, beside chance."""
+    """Share solved by distance, next to chance."""
     ax = fig.subplots()
     distances = range(1, int(ds.distance.max()) + 1)
     for name, label, color in (("measured_right", "network", "measured"), ("random", "random neighbours", "theory")):
@@ -426,7 +425,7 @@ CLAIMS = (
         f"by 0.02 at least, beside 200 permutations of edges and the network before training. ({NETWORK}.)",
         expected="measured",
         judge=judge_embedding,
-        controls={"edges permuted": permuted},
+        controls={"edges permuted": jd.swap(embedding=permuted)},
         rivals={"the network before training": jd.swap(embedding="unlearned")},
         found={
             "matched correlation, mean over graphs": (0.75, 0.87),

@@ -1,4 +1,4 @@
-"""Numbers beside which ours are put: the paper's two, and an earlier computation of the table of embeddings."""
+"""Numbers with which ours are compared: the two of the paper, and an earlier computation of the table of embeddings."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-r"""Claims on random graphs: how often navigation takes a shortest path, by embedding, size and density.
+"""Navigation on random graphs: how often it takes a shortest path, by embedding, size and density.
 
-Navigation on random graphs: shares of ordered pairs for which it takes a shortest path, by embedding.
-
-Means over pairs are exact under ties. Beside them one pair that is not adjacent is drawn a graph, and one walk by each method, so
-that intervals of a share hold for independent graphs.
+Means over pairs are exact under ties. In addition one pair that is not adjacent is sampled per graph, and one walk by each method,
+so that intervals of a share hold for independent graphs.
 """
 
 from __future__ import annotations
@@ -63,11 +61,11 @@ class Random:
     """
 
     kind: jd.Code = jd.code(*graphs.KINDS)
-    nodes: jd.Swept = 8.0
-    density: jd.Swept = 0.5
-    rw: jd.Swept = 1.0
+    nodes: jd.Swept = jd.field(8.0, at_least=4)
+    density: jd.Swept = jd.field(0.5, above=0, at_most=1)
+    rw: jd.Swept = jd.field(1.0, at_least=0, at_most=1)
     power: jd.Swept = 1.0
-    graphs: int = 125
+    graphs: int = jd.field(125, at_least=2)
     largest: int = 10
     most: int = 45
     rows: str = "all"
@@ -75,35 +73,35 @@ class Random:
 
     def __post_init__(self) -> None:
         """Refuse sizes that do not fit."""
-        jd.require(self, 4 <= self.nodes <= self.largest, "nodes is between 4 and largest", "nodes", "largest")
-        jd.require(self, 0 < self.density <= 1, "density is above 0 and at most 1", "density")
-        jd.require(self, self.graphs >= 2, "graphs is at least 2", "graphs")
+        jd.require(self, self.nodes <= self.largest, "nodes is at most largest", "nodes", "largest")
         jd.require(self, self.rows in ROWS, f"rows is one of {', '.join(ROWS)}", "rows")
-        jd.require(self, 0 <= self.rw <= 1, "rw is from 0 to 1", "rw")
         jd.require(self, self.most >= self.largest - 1, "there is room for a tree", "most", "largest")
 
 
 def trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
     """Shares over all pairs, over pairs that are not adjacent, and one walk a graph."""
+    # embeddings
     methods = (*ROWS[s.rows], model.GROUND, model.CHANCE)
     own = {OWN: line.Embedding(s.rw, s.power)}
     rows = model.stack([(own | line.EMBEDDINGS)[name] for name in ROWS[s.rows]], s.dtype)
 
     def one(k: PRNGKeyArray) -> tuple[Array, ...]:
         k_graph, k_pair, k_tie = jax.random.split(k, 3)
+        # a graph, one pair of it, and one walk
         graph = graphs.draw(k_graph, s.kind.index, s.nodes, s.density, size=s.largest)
-        found = model.routed(graph, rows, s.most, s.dtype)
+        routes = model.routed(graph, rows, s.most, s.dtype)
         pairs, far = model.targets(graph)
-        drawn = jax.random.categorical(k_pair, jnp.where(far, 0.0, -jnp.inf).ravel().astype(jnp.float32))
-        p = found.success.reshape(len(methods), -1)[:, drawn]
+        pair = jax.random.categorical(k_pair, jnp.where(far, 0.0, -jnp.inf).ravel().astype(jnp.float32))
+        p = routes.success.reshape(len(methods), -1)[:, pair]
         walk = (jax.random.uniform(k_tie, (), s.dtype) < p).astype(s.dtype)
         counted = jnp.any(far) & (jnp.sum(graph) // 2 <= s.most)
-        return model.share(found.success, pairs), model.share(found.success, far), walk, counted
+        return model.share(routes.success, pairs), model.share(routes.success, far), walk, counted
 
     every, far, walk, counted = jax.lax.map(one, jax.random.split(key, s.graphs), batch_size=5)
-    kept = counted[:, None].astype(s.dtype)
+    # the best of the literal readings
+    counts = counted[:, None].astype(s.dtype)
     at = jnp.array([methods.index(name) for name in LITERAL])
-    pick = jnp.stack([at[jnp.argmax(jnp.sum(far * kept, 0)[at])], jnp.asarray(methods.index(OWN if s.rows == "own" else BEST))])
+    pick = jnp.stack([at[jnp.argmax(jnp.sum(far * counts, 0)[at])], jnp.asarray(methods.index(OWN if s.rows == "own" else BEST))])
     return jd.observables(
         predicted={"routed": jd.named(jnp.ones((s.graphs, 2), s.dtype), "graph form")},
         measured={"routed": jd.named(far[:, pick], "graph form")},
@@ -136,15 +134,10 @@ FOUND = {  # intervals of seeds 0:4
 def instead(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
     """The next vertex is chosen as this row says."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        far, walk = (ds[v].sel(embedding=name, drop=True) for v in ("far", "walk"))
-        return ds.assign(
-            measured_routed=far.transpose(*ds.measured_routed.dims),
-            walked=walk.transpose(*ds.walked.dims),
-            far=(far + 0 * ds.far).transpose(*ds.far.dims),
-        )
+    def of(variable: str) -> Callable[[xr.Dataset], xr.DataArray]:
+        return lambda ds: ds[variable].sel(embedding=name, drop=True)
 
-    return breach
+    return jd.swap(measured_routed=of("far"), walked=of("walk"), far=lambda ds: of("far")(ds) + 0 * ds.far)
 
 
 def counted(ds: xr.Dataset, values: xr.DataArray) -> xr.DataArray:

@@ -3,7 +3,7 @@ r"""Shortest paths as sequences of tokens: a graph's edges, a pair of vertices, 
 ``<bos> u1 v1 <e> u2 v2 <e> ... <q> source target <p> source | vertex ... target <end>``; the part after ``|`` is learned. Names of
 vertices, the order of edges and their directions are random, and so is the path among the shortest ones. Sequences are filled up
 with ``<end>``.
-Source: arXiv:2502.08794, section 3. Departure: names are drawn afresh for every sequence.
+Source: arXiv:2502.08794, section 3. Departure: names are sampled afresh for every sequence.
 Letters: g graphs, N names, M edges for which there is room, L tokens, i edge.
 """
 
@@ -60,6 +60,7 @@ def edge_tokens(key: PRNGKeyArray, graph: Bool[Array, "N N"], most: int) -> tupl
 
 def problem(key: PRNGKeyArray, graph: Bool[Array, "N N"], most: int) -> Problem:
     """A random problem on a graph."""
+    # a graph with random names, and a pair of its vertices
     names = len(graph)
     k_name, k_edge, k_pair, k_path = jax.random.split(key, 4)
     named = graphs.relabelled(graph, jax.random.permutation(k_name, names))
@@ -75,8 +76,10 @@ def problem(key: PRNGKeyArray, graph: Bool[Array, "N N"], most: int) -> Problem:
         there = jnp.where(jnp.any(closer), jax.random.categorical(k, jnp.where(closer, 0.0, -jnp.inf)), at)
         return there, there
 
+    # a shortest path, at random
     path = jax.lax.scan(walk, source, jax.random.split(k_path, names - 1))[1]
     size, special = length(names, most), names
+    # the sequence
     i = jnp.arange(most)
     at = jnp.where(i < count, 1 + 3 * i, size)
     tokens = jnp.full(size, special + END, jnp.int32).at[0].set(special + BOS)

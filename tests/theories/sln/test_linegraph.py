@@ -1,13 +1,9 @@
-"""The verdicts of this topic, with all controls and rivals.
-
-Both sides of the identities on a few graphs, and what a breach does.
-"""
+"""Both sides of the identities on a few graphs, and what a breach does."""
 
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sln import linegraph
 from jaxdyn.theories.sln.linegraph import Line, trial
 
 SMALL = {"nodes": 6.0, "largest": 8, "most": 15, "graphs": 4}
@@ -26,10 +22,5 @@ def test_identities():
 
 
 def test_settings_that_are_refused():
-    with pytest.raises(UsageError, match="nodes is between"):
+    with pytest.raises(UsageError, match="nodes is at most largest"):
         Line(nodes=20.0)
-
-
-@pytest.mark.slow  # a verification judges the same runs
-def test_verdicts():
-    assert [r.verdict for r in jd.verify_many(list(linegraph.CLAIMS))] == [c.expected for c in linegraph.CLAIMS]

@@ -1,14 +1,10 @@
-"""The verdicts of this topic, with all controls and rivals.
-
-Shares on random graphs: trees are exact, walks are draws, graphs without room are not counted.
-"""
+"""Shares on random graphs: trees are exact, walks are draws, graphs without room are not counted."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.sln import rates
 from jaxdyn.theories.sln.rates import BEST, LITERAL, Random, trial
 
 
@@ -39,15 +35,9 @@ def test_graphs_without_room_or_distant_pairs_are_not_counted():
 
 def test_settings_that_are_refused():
     for fields, why in (
-        ({"nodes": 3.0}, "nodes is between"),
+        ({"nodes": 40.0}, "nodes is at most largest"),
         ({"rows": "none"}, "rows is one of all, few, own"),
         ({"most": 3}, "room"),
-        ({"rw": 2.0}, "rw is"),
     ):
         with pytest.raises(UsageError, match=why):
             Random(**fields)
-
-
-@pytest.mark.slow  # a verification judges the same runs
-def test_verdicts():
-    assert [r.verdict for r in jd.verify_many(list(rates.CLAIMS))] == [c.expected for c in rates.CLAIMS]

@@ -50,6 +50,7 @@ def ground_states(graph: Bool[Array, "N N"], dtype: str = "float64") -> Float[Ar
     laplacian = jnp.diag(jnp.where(jnp.any(graph, 1), jnp.sum(a, 1), 1.0)) - a
 
     def at(t: Int[Array, ""]) -> Float[Array, "i j"]:
+        # the inverse of the Laplacian without t, component by component
         here = jnp.arange(size) == t
         out = here | here[:, None]
         joined = reach(graph & ~out)
@@ -60,6 +61,7 @@ def ground_states(graph: Bool[Array, "N N"], dtype: str = "float64") -> Float[Ar
             largest = jnp.max(jnp.where(joined, jnp.max(r, 1), 0), 1)
             return r / jnp.where(largest > 0, largest, 1)[:, None]
 
+        # its leading eigenvector, by repeated squaring
         phi = jnp.sum(jax.lax.fori_loop(0, SQUARES, square, start), 1)
         scale = jnp.max(jnp.where(joined, phi, 0), 1)
         return jnp.where(graph, phi / jnp.where(here | (scale == 0), 1, scale), jnp.inf)
