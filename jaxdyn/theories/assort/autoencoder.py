@@ -1,7 +1,4 @@
-"""The claim on the trained autoencoder of traces: its codes say something, and many of them are in use.
-
-The autoencoder of traces before and after its training, on traces that it was not trained on.
-"""
+"""The trained autoencoder of traces: its codes say something about traces that are new, and many of them are in use."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ __all__ = ["CLAIMS", "HELD_OUT", "judge_autoencoder", "trial"]
 HELD_OUT = 256  # problems
 
 
-def seen(s: Coding, coder: vq.Params, held: Problem, key: PRNGKeyArray) -> dict[str, Float[Array, ""]]:
+def watched(s: Coding, coder: vq.Params, held: Problem, key: PRNGKeyArray) -> dict[str, Float[Array, ""]]:
     """Share of tokens restored from their codes and from codes renamed at random, and how many codes are in use."""
     codes = recode(s, coder, held.trace)
     other = jax.random.permutation(key, s.codes).astype(jnp.int32)[codes]
@@ -37,7 +34,7 @@ def trial(s: Coding, key: PRNGKeyArray) -> jd.Observables:
     k_fit, k_held, k_mix = jax.random.split(key, 3)
     held = problems(s, k_held, HELD_OUT)
     last, first = fitted(s, k_fit), begun(s, jax.random.split(k_fit)[0])
-    end, start = seen(s, last, held, k_mix), seen(s, first, held, k_mix)
+    end, start = watched(s, last, held, k_mix), watched(s, first, held, k_mix)
     return jd.observables(
         predicted={},
         measured={name: end[name] for name in ("restored", "perplexity")},
@@ -99,6 +96,6 @@ CLAIMS = (
         rivals={"nothing moves": jd.swap(measured_restored="start_restored", measured_perplexity="start_perplexity")},
         plot=plot,
         caption="Share of tokens restored from their codes, and perplexity of the codes, on traces that were not trained on: a "
-        "point a run, before training (grey) and after.",
+        "point per run, before training (grey) and after.",
     ),
 )

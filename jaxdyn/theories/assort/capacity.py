@@ -1,6 +1,4 @@
-r"""The claim on how many chunks a codebook can restore.
-
-How many chunks K codes can restore: an autoencoder built by hand, and all choices of what its codes stand for.
+"""How many chunks K codes can restore: an autoencoder built by hand, and all choices of what its codes stand for.
 
 The encoder writes a chunk as the sum of unit vectors, one for each of its (place, token) pairs; the codebook holds those of the
 K most frequent chunks; the decoder reads the unit vectors. A chunk is restored if it is in the codebook. No code can stand for two
@@ -31,21 +29,22 @@ FEW = 8  # chunks of which all sets are tried
 class Capacity:
     """A source of ``distinct`` chunks with random frequencies, and whether the codebook holds the most frequent of them."""
 
-    distinct: jd.Swept = 16.0
+    distinct: jd.Swept = jd.field(16.0, at_least=1)
     kept: jd.Code = jd.code("frequent", "rare")
     vocabulary: int = 6
     length: int = 2
-    codes: int = 16
+    codes: int = jd.field(16, at_least=1)
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
+        """Refuse more chunks or codes than there are, and fewer chunks than are tried."""
         most = self.vocabulary**self.length
         jd.require(self, FEW <= most, f"there are at least {FEW} chunks", "vocabulary", "length")
-        jd.require(self, 1 <= self.distinct <= most, f"distinct is from 1 to {most}", "distinct", "vocabulary", "length")
-        jd.require(self, 1 <= self.codes <= most, f"codes is from 1 to {most}", "codes", "vocabulary", "length")
+        jd.require(self, self.distinct <= most, f"distinct is at most {most}", "distinct", "vocabulary", "length")
+        jd.require(self, self.codes <= most, f"codes is at most {most}", "codes", "vocabulary", "length")
 
     def chunks(self) -> vq.Chunks:
-        """The autoencoder, one code a chunk, as wide as there are places times tokens."""
+        """The autoencoder, one code per chunk, as wide as there are places times tokens."""
         wide = self.vocabulary * self.length
         sizes = {"length": self.length, "rate": self.length, "width": wide, "hidden": wide}
         return vq.Chunks(vocabulary=self.vocabulary, codes=self.codes, dtype=self.dtype, **sizes)

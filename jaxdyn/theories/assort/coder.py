@@ -42,11 +42,11 @@ class Coding:
     """
 
     book: jd.Code = jd.code(*BOOKS)
-    vq_lr: jd.Swept = 3e-3
+    vq_lr: jd.Swept = jd.field(3e-3, above=0)
     beta: jd.Swept = 0.25
-    decay: jd.Swept = 0.95
+    decay: jd.Swept = jd.field(0.95, at_least=0, below=1)
     spread: jd.Swept = 1.0
-    vq_steps: jd.Swept = 300.0
+    vq_steps: jd.Swept = jd.field(300.0, at_least=0)
     children: int = 1
     height: int = 4
     sentences: bool = False
@@ -54,13 +54,10 @@ class Coding:
     codes: int = 32
     code_width: int = 16
     vq_hidden: int = 64
-    vq_batch: int = 128
+    vq_batch: int = jd.field(128, at_least=1)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.vq_lr > 0, "vq_lr is positive", "vq_lr")
-        jd.require(self, 0 <= self.decay < 1, "decay is at least 0 and below 1", "decay")
-        jd.require(self, self.vq_steps >= 0 and self.vq_batch >= 1, "there are no negative numbers", "vq_steps", "vq_batch")
         whole = self.rate >= 1 and self.forest().trace % self.rate == 0
         jd.require(self, whole, "the trace is a multiple of rate", "rate", "height", "children")
         self.chunks()

@@ -1,6 +1,4 @@
-"""The claim on traces whose first tokens are replaced by codes.
-
-Traces with their first tokens replaced, and opened again: lengths, numbers of codes, and the traces themselves.
+"""Traces whose first tokens are replaced by codes, and opened again: lengths, numbers of codes, and the traces themselves.
 
 Each problem has a table of texts of its own: its chunks under random codes, random tokens under the others.
 """
@@ -25,19 +23,17 @@ __all__ = ["CLAIMS", "Hybrid", "judge_hybrid", "trial"]
 class Hybrid:
     """Traces, and how many of their tokens are replaced."""
 
-    replaced: jd.Swept = 8.0
+    replaced: jd.Swept = jd.field(8.0, at_least=0)
     children: int = 2
     height: int = 3
-    rate: int = 4
+    rate: int = jd.field(4, at_least=1)
     codes: int = 32
-    problems: int = 16
+    problems: int = jd.field(16, at_least=1)
     dtype: str = "float64"
 
     def __post_init__(self) -> None:
-        jd.require(self, self.replaced >= 0, "replaced is at least 0", "replaced")
-        jd.require(self, 1 <= self.rate <= self.forest().trace, "rate is from 1 to the length of the trace", "rate")
+        jd.require(self, self.rate <= self.forest().trace, "rate is at most the length of the trace", "rate")
         jd.require(self, self.codes >= self.chunks(), f"codes is at least the {self.chunks()} chunks of a trace", "codes")
-        jd.require(self, self.problems >= 1, "problems is at least 1", "problems")
 
     def forest(self) -> traces.Forest:
         """The task."""
@@ -53,29 +49,31 @@ def trial(s: Hybrid, key: PRNGKeyArray) -> jd.Observables:
     f, m = s.forest(), jnp.round(s.replaced).astype(jnp.int32)
 
     def one(key: PRNGKeyArray) -> dict[str, Array]:
+        # a trace, and what its codes stand for
         k_draw, k_code, k_text, k_other = jax.random.split(key, 4)
         trace = traces.draw(k_draw, f).trace
         codes = jax.random.permutation(k_code, s.codes)[: s.chunks()].astype(jnp.int32)
         texts = jax.random.randint(k_text, (s.codes, s.rate), 0, f.names, jnp.int32)
         texts = texts.at[codes].set(trace[: s.chunks() * s.rate].reshape(-1, s.rate))
+        # replaced, and opened again
         row, length = model.replaced(f, trace, codes, m, s.rate)
         opened, size = model.opened(f, row, length, texts)
         other = model.opened(f, row, length, texts[jax.random.permutation(k_other, s.codes)])[0]
         used = jnp.sum(row >= f.text)
-        seen = {"trace": trace, "opened": opened, "other": other, "length": length, "size": size, "used": used}
-        return {name: value.astype(s.dtype) for name, value in seen.items()}
+        arrays = {"trace": trace, "opened": opened, "other": other, "length": length, "size": size, "used": used}
+        return {name: value.astype(s.dtype) for name, value in arrays.items()}
 
-    seen = jax.vmap(one)(jax.random.split(key, s.problems))
+    arrays = jax.vmap(one)(jax.random.split(key, s.problems))
     k = jnp.floor(jnp.minimum(s.replaced, f.trace) / s.rate)
     each = lambda v: jd.named(jnp.broadcast_to(v, (s.problems,)).astype(s.dtype), "problem")  # noqa: E731
-    tokens = lambda name: jd.named(seen[name], "problem place")  # noqa: E731
+    tokens = lambda name: jd.named(arrays[name], "problem place")  # noqa: E731
     return jd.observables(
         predicted={"length": each(2 + k + f.trace - s.rate * k), "used": each(k), "trace": tokens("trace"), "size": each(f.trace)},
         measured={
-            "length": each(seen["length"]),
-            "used": each(seen["used"]),
+            "length": each(arrays["length"]),
+            "used": each(arrays["used"]),
             "trace": tokens("opened"),
-            "size": each(seen["size"]),
+            "size": each(arrays["size"]),
         },
         recorded={
             "other": tokens("other"),

@@ -1,15 +1,15 @@
-r"""Claims on decoders trained with codes for a part of the trace: how often they are right, and whether they write codes at all.
+"""Decoders trained with codes for a part of the trace: how often they are right, and whether they write codes at all.
 
-A small decoder trained from scratch on traces in which codes of a trained autoencoder replace the first tokens.
+A small decoder is trained from scratch; codes of a trained autoencoder replace the first tokens of traces.
 
 A run trains the autoencoder on chunks of traces, then the decoder on sequences of one kind, with codes of the trained encoder,
-and lets it go on greedily after the prompts of problems that were not trained on. Kinds of sequences:
+and lets it continue greedily after the prompts of problems that were not trained on. Kinds of sequences:
 
 - "solution": the solution alone, no trace;
 - "text": the trace as text, without delimiters;
 - "all": all of the trace is replaced;
 - "curriculum": m grows from 0 to all of the trace in equal stages, the last of which begins after ``ramp`` of the steps;
-- "random": m is drawn for each example, one of 0, r, 2r, ... up to all of the trace;
+- "random": m is sampled for each example, one of 0, r, 2r, ... up to all of the trace;
 - "permuted": as "random", with codes renamed at random in each example, so that they say nothing.
 
 Source: arXiv:2502.03275, sections 3 and 4. Departure: sizes, tasks and the autoencoder are small; networks start from scratch.
@@ -31,6 +31,7 @@ import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.nn import vq
 from jaxdyn.stats import wilson
+from jaxdyn.text import pretraining
 from jaxdyn.theories.assort import model
 from jaxdyn.theories.assort.coder import Coding, fitted, problems, recode, restored
 
@@ -68,24 +69,20 @@ class Assorted(Coding):
     """
 
     kind: jd.Code = jd.code(*KINDS)
-    lr: jd.Swept = 5e-3
-    ramp: jd.Swept = 0.6
+    lr: jd.Swept = jd.field(5e-3, above=0)
+    ramp: jd.Swept = jd.field(0.6, at_least=0, below=1)
     width: int = 32
     layers: int = 2
     heads: int = 2
     hidden: int = 64
-    batch: int = 12
+    batch: int = jd.field(12, at_least=1)
     steps: int = 1000
-    samples: int = 1
-    held_out: int = 128
+    samples: int = jd.field(1, at_least=1)
+    held_out: int = jd.field(128, at_least=1)
     std: float = 0.2
 
     def __post_init__(self) -> None:
         Coding.__post_init__(self)
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 0 <= self.ramp < 1, "ramp is at least 0 and below 1", "ramp")
-        for name in ("batch", "held_out", "samples"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
         whole = self.steps >= 10 and self.steps % self.samples == 0
         jd.require(self, whole, "steps is at least 10 and a multiple of samples", "steps", "samples")
         self.decoder()
@@ -117,10 +114,10 @@ def sequences(s: Assorted, coder: vq.Params, i: Int[Array, ""], key: PRNGKeyArra
     )
     codes = jnp.where(s.kind == "permuted", renamed, codes)
     stage = jnp.floor(i.astype(s.dtype) / (s.ramp * s.steps) * most)
-    drawn = jax.random.randint(k_m, (s.batch,), 0, most + 1, jnp.int32)
+    sampled = jax.random.randint(k_m, (s.batch,), 0, most + 1, jnp.int32)
     full = jnp.full(s.batch, most, jnp.int32)
     grown = jnp.minimum(full, stage.astype(jnp.int32))
-    k = jnp.where(s.kind == "all", full, jnp.where(s.kind == "curriculum", grown, drawn))
+    k = jnp.where(s.kind == "all", full, jnp.where(s.kind == "curriculum", grown, sampled))
     delimited, kept = s.kind != "text", s.kind != "solution"
 
     def one(prompt: Array, trace: Array, z: Array, target: Array, k: Array) -> model.Sequence:
@@ -166,10 +163,11 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
 
     Eighteen runs take over 20 s: with far fewer steps the task is not learned, even with text alone.
     """
+    # both networks
     k_code, k_init, k_data, k_held = jax.random.split(key, 4)
     coder = fitted(s, k_code)
     net = nn.decoder(s.decoder())
-    shape = optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, s.steps // 10, s.steps, 0.1)
+    shape = pretraining.schedule(s.steps)
     tx = optax.chain(
         optax.clip_by_global_norm(1.0),
         optax.scale_by_adam(b2=0.98),
@@ -182,6 +180,7 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
         due = batch.due[:, 1:].astype(nats.dtype)
         return jnp.sum(nats * due) / jnp.sum(due)
 
+    # training of the decoder
     step = train.make_step(loss, tx, lambda i: sequences(s, coder, i, jax.random.fold_in(k_data, i)))
     held = problems(s, k_held, s.held_out)
 
@@ -190,6 +189,7 @@ def trial(s: Assorted, key: PRNGKeyArray) -> jd.Observables:
 
     every = s.steps // s.samples
     last, seen = train.record(step, train.init(tx, net.init(k_init)), observe, samples=s.samples, every=every)
+    # what the codes restore
     codes = recode(s, coder, held.trace)
     return jd.observables(
         predicted={},
@@ -237,7 +237,7 @@ def learned(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
-    """Right solutions by kind at the end, and random m less each other kind, at the end and on average along training.
+    """Right solutions by kind at the end, and random m minus each other kind, at the end and on average along training.
 
     All are means over runs. In print, random m is ahead of all three kinds that have no codes, codes throughout, or a curriculum.
     """
@@ -272,9 +272,8 @@ def judge_used(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves."""
-    return ds.assign(measured_accuracy=xr.zeros_like(ds.measured_accuracy) + ds.measured_accuracy.isel(step=0))
+# Nothing moves.
+STILL = jd.initial("step", "measured_accuracy")
 
 
 def kinds_as(name: str, **given: str | float) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -319,7 +318,7 @@ STUDY = jd.Study(
     source="arXiv:2502.03275, sections 3.2 and 4, and its ablation of replacement; task and sizes ours",
     plot=plot,
     caption="Right solutions (with Wilson's 95% interval of all problems), tokens until the end of the solution, and codes among "
-    "them, by kind of sequences: a point a run.",
+    "them, by kind of sequences: one point per run.",
 )
 SETUP = (
     "decoders of two layers and width 32, trained from scratch for 1200 steps of Adam on searches in chains of 6 names (traces of "
@@ -343,7 +342,7 @@ CLAIMS = (
         judge=judge_order,
         controls={"text and solution alone exchanged": kinds_as("measured_accuracy", text="solution", solution="text")},
         rivals={
-            "nothing is learned": still,
+            "nothing is learned": STILL,
             "all kinds are as right as with text": kinds_as("measured_accuracy", **dict.fromkeys(KINDS, "text")),
             "the paper's order, at its sharpest": kinds_as("measured_accuracy", random="text", all=0.5, curriculum=0.5),
         },

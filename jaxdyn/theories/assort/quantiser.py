@@ -1,8 +1,6 @@
-r"""Claims on the quantiser: its choice, its gradients, and a codebook of averages.
+r"""The quantiser on random vectors: its choice, its gradients and a codebook of averages, next to formulas and differences.
 
-The quantiser on random vectors: its choice beside all distances, and its gradients beside finite differences and formulas.
-
-Downstream of the quantiser is :math:`f(z) = \sum_i \tanh(A z_i) \cdot w`. Recorded beside them are averages of a fixed assignment
+Downstream of the quantiser is :math:`f(z) = \sum_i \tanh(A z_i) \cdot w`. Recorded as well are averages of a fixed assignment
 after some steps of :func:`jaxdyn.nn.vq.averaged`, and their closed form, for decay :math:`\gamma`, n steps and sums m from
 :math:`m_0` on:
 
@@ -48,18 +46,12 @@ class Quantiser:
     choice: jd.Code = jd.code("nearest", "product")
     passing: jd.Code = jd.code("straight", "hard")
     stopped: jd.Swept = 1.0
-    beta: jd.Swept = 0.25
-    decay: jd.Swept = 0.9
-    vectors: int = 64
-    width: int = 6
-    codes: int = 16
+    beta: jd.Swept = jd.field(0.25, at_least=0)
+    decay: jd.Swept = jd.field(0.9, at_least=0, below=1)
+    vectors: int = jd.field(64, at_least=1)
+    width: int = jd.field(6, at_least=1)
+    codes: int = jd.field(16, at_least=1)
     dtype: str = "float64"
-
-    def __post_init__(self) -> None:
-        for name in ("vectors", "width", "codes"):
-            jd.require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        jd.require(self, self.beta >= 0, "beta is at least 0", "beta")
-        jd.require(self, 0 <= self.decay < 1, "decay is at least 0 and below 1", "decay")
 
 
 def brute(x: Float[Array, "n d"], codebook: Float[Array, "K d"]) -> Float[Array, "n K"]:
@@ -104,17 +96,20 @@ def averages(
 
 def trial(s: Quantiser, key: PRNGKeyArray) -> jd.Observables:
     """Choices, gradients, averages."""
+    # vectors, codebook, and what is downstream
     k_x, k_book, k_a, k_w = jax.random.split(key, 4)
     x = jax.random.normal(k_x, (s.vectors, s.width), s.dtype)
     codebook = jax.random.normal(k_book, (s.codes, s.width), s.dtype)
     a = jax.random.normal(k_a, (s.width, s.width), s.dtype)
     w = jax.random.normal(k_w, (s.width,), s.dtype)
     f = lambda z: jnp.tanh(z @ a.T) @ w  # noqa: E731
+    # choice and gradients
     away, codes = brute(x, codebook), selected(s, x, codebook)
     e = codebook[codes]
     passed = lambda x: jnp.where(s.passing == "straight", vq.straight(x, e), codebook[selected(s, x, codebook)])  # noqa: E731
     to_x, to_book = jax.grad(lambda x, book: penalty(s, x, book), argnums=(0, 1))(x, codebook)
     pull = jnp.zeros_like(codebook).at[codes].add(2 * (e - x))
+    # a codebook of averages
     expected, moved = averages(s, x, codes, codebook)
     numbers, entry, book = (lambda v: jd.named(v.astype(s.dtype), "vector")), "vector coordinate", "code coordinate"
     return jd.observables(

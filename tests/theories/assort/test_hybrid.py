@@ -1,14 +1,10 @@
-"""The claims on hybrid come out as expected on a few runs, with all their controls and rivals.
-
-Lengths and opened traces of the trial.
-"""
+"""Lengths and opened traces of the trial."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.assort import hybrid
 from jaxdyn.theories.assort.hybrid import Hybrid, trial
 
 
@@ -20,13 +16,7 @@ def test_lengths_and_traces():
     assert bool((ds.other.sel(replaced=100.0) != ds.predicted_trace.sel(replaced=100.0)).any())
 
 
-@pytest.mark.parametrize("wrong", [{"replaced": -1.0}, {"rate": 0}, {"rate": 22}, {"codes": 4}, {"problems": 0}])
+@pytest.mark.parametrize("wrong", [{"rate": 22}, {"codes": 4}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Hybrid(**wrong)
-
-
-@pytest.mark.slow  # a verification does the same
-def test_verdicts():
-    results = jd.verify_many(list(hybrid.CLAIMS))
-    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in hybrid.CLAIMS}

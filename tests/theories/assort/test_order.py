@@ -1,7 +1,4 @@
-"""Judges of the order of kinds, on made-up runs.
-
-Sequences of every kind, what is generated after prompts, and how it is scored.
-"""
+"""Sequences of every kind, what is generated after prompts and how it is scored; judges on made-up runs."""
 
 import functools
 
@@ -113,9 +110,7 @@ def test_a_short_run_learns_the_form_of_text():
     np.testing.assert_array_equal(ds.steps.isel(kind=0, seed=0), [0, 120])
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"lr": 0.0}, {"ramp": 1.0}, {"batch": 0}, {"steps": 9}, {"samples": 7}, {"heads": 3}, {"rate": 3}]
-)
+@pytest.mark.parametrize("wrong", [{"steps": 9}, {"samples": 7}, {"heads": 3}, {"rate": 3}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Assorted(**wrong)
