@@ -49,7 +49,7 @@ def hits(params: list[Layer], x: Float[Array, "n d"], y: Int[Array, " n"], activ
 def condition(
     key: PRNGKeyArray, x: Float[Array, "n d"], y: Int[Array, " n"], kind: Any, share: Any, classes: int
 ) -> tuple[Float[Array, "n d"], Int[Array, " n"]]:
-    """Images and labels in one of the conditions (a ``jd.Code``), with a ``share`` of the labels drawn anew.
+    """Images and labels in one of the conditions (a ``jd.Code``), with a ``share`` of the labels sampled anew.
 
     "shuffled pixels" has one permutation of the pixels for all images, "random pixels" one an image, "gaussian" has noise with
     the images' mean and standard deviation in their place.
@@ -64,6 +64,6 @@ def condition(
     }
     for name, changed in images.items():
         x = jnp.where(kind == name, changed, x)
-    drawn = jax.random.randint(k_label, (n,), 0, classes, y.dtype)
+    other = jax.random.randint(k_label, (n,), 0, classes, y.dtype)
     anew = jax.random.uniform(k_pick, (n,)) < jnp.where(kind == "random labels", 1.0, share)
-    return x, jnp.where(anew, drawn, y)
+    return x, jnp.where(anew, other, y)

@@ -1,4 +1,4 @@
-"""Claims on labels: networks fit random ones, and the more labels are random, the less they know of new images."""
+"""Random labels: networks fit them, and the more labels are random, the less they know of new images."""
 
 from __future__ import annotations
 
@@ -51,21 +51,16 @@ def judge_regular(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing is learned."""
-    return ds.assign(measured_right=ds.measured_start, measured_test=ds.test_start)
+# Nothing is learned.
+STILL = jd.swap(measured_right="measured_start", measured_test="test_start")
 
 
-def needed(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: regularisers are what makes a network know new images; without any it is at chance."""
-    plain = (ds.decay == 0) & (ds.noise == 0)
-    test = xr.where(plain, ds.chance, ds.measured_test)
-    return ds.assign(measured_test=test.transpose(*ds.measured_test.dims))
+# Regularisers are what makes a network know new images; without any it is at chance.
+NEEDED = jd.swap(measured_test=lambda ds: xr.where((ds.decay == 0) & (ds.noise == 0), ds.chance, ds.measured_test))
 
 
-def knows(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: a network that fits its training labels is as right on new images."""
-    return ds.assign(measured_test=ds.measured_right)
+# A network that fits its training labels is as right on new images.
+KNOWS = jd.swap(measured_test="measured_right")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -96,7 +91,7 @@ STUDY = jd.Study(
     evidence="network",
     source="arXiv:1611.03530, sections 2 and 3 (there on CIFAR-10); sizes ours",
     bounds=jd.looked(at="5000000:5000008", confirmed="7000000:7000008"),
-    rivals={"nothing is learned": still},
+    rivals={"nothing is learned": STILL},
     plot=plot,
     caption="Left: training accuracy along training, median and central 90% of the runs. Right: test accuracy at the end, one "
     "point a "
@@ -115,7 +110,7 @@ CLAIMS = (
         bounds=jd.looked(at="7000000:7000008", confirmed="7200000:7200010"),
         judge=judge_random,
         controls=NARROW | {"60 images stand twice, with different labels": {"clashing": 0.4}, "true labels": {"condition": "true"}},
-        rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
+        rivals={"nothing is learned": STILL, "what fits its labels knows new images": KNOWS},
     ),
     STUDY.claim(
         id="memo.corruption_curve",
@@ -126,7 +121,7 @@ CLAIMS = (
         paper=jd.grid(Memory, corruption=list(SHARES), **FULL),
         judge=judge_curve,
         controls={"shares exchanged": jd.rolled(measured_test="corruption")},
-        rivals={"nothing is learned": still, "what fits its labels knows new images": knows},
+        rivals={"nothing is learned": STILL, "what fits its labels knows new images": KNOWS},
     ),
     STUDY.claim(
         id="memo.regularisation",
@@ -139,6 +134,6 @@ CLAIMS = (
         bounds=jd.looked(at="5000000:5000004", confirmed="7000000:7000004"),
         judge=judge_regular,
         controls=NARROW,
-        rivals={"nothing is learned": still, "without a regulariser, new images are at chance": needed},
+        rivals={"nothing is learned": STILL, "without a regulariser, new images are at chance": NEEDED},
     ),
 )

@@ -27,7 +27,7 @@ class Memory:
 
     Args:
         condition: of images and labels (``model.CONDITIONS``).
-        corruption: share of training labels that are drawn anew.
+        corruption: share of training labels that are sampled anew.
         clashing: share of training images that stand in pairs: two of the same image, the second with the next class as its label.
         active: hidden units in use, at most ``hidden``.
         lr: rate of Adam.
@@ -39,27 +39,21 @@ class Memory:
     """
 
     condition: jd.Code = jd.code(*model.CONDITIONS)
-    corruption: jd.Swept = 0.0
-    clashing: jd.Swept = 0.0
-    active: jd.Swept = 128.0
-    lr: jd.Swept = 3e-3
-    decay: jd.Swept = 0.0
-    noise: jd.Swept = 0.0
-    every: jd.Swept = 10.0
-    records: int = 20
-    layers: int = 1
+    corruption: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    clashing: jd.Swept = jd.field(0.0, at_least=0, at_most=1)
+    active: jd.Swept = jd.field(128.0, at_least=1)
+    lr: jd.Swept = jd.field(3e-3, above=0)
+    decay: jd.Swept = jd.field(0.0, at_least=0)
+    noise: jd.Swept = jd.field(0.0, at_least=0)
+    every: jd.Swept = jd.field(10.0, at_least=1)
+    records: int = jd.field(20, at_least=1)
+    layers: int = jd.field(1, at_least=1)
     hidden: int = 128
-    images: int = 300
+    images: int = jd.field(300, at_least=10, at_most=1697)
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("corruption", "clashing"):
-            jd.require(self, 0 <= getattr(self, name) <= 1, f"{name} is from 0 to 1", name)
-        jd.require(self, 1 <= self.active <= self.hidden, "active is from 1 to hidden", "active", "hidden")
-        jd.require(self, self.lr > 0 and self.every >= 1, "lr is positive, every at least 1", "lr", "every")
-        jd.require(self, self.decay >= 0 and self.noise >= 0, "both are not negative", "decay", "noise")
-        jd.require(self, self.layers >= 1 and self.records >= 1, "both are at least 1", "layers", "records")
-        jd.require(self, 10 <= self.images <= 1697, "images is from 10 to 1697", "images")
+        jd.require(self, self.active <= self.hidden, "active is at most hidden", "active", "hidden")
 
 
 def data(s: Memory, key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
@@ -72,13 +66,14 @@ def data(s: Memory, key: PRNGKeyArray) -> tuple[tuple[Array, Array], tuple[Array
     n = s.images
     twin = (jnp.arange(n) % 2 == 1) & (jnp.arange(n) < s.clashing * n)
     before = jnp.maximum(jnp.arange(n) - 1, 0)
-    seen = jnp.where(twin[:, None], changed[before], changed[:n])
-    told = jnp.where(twin, (labels[before] + 1) % digits.CLASSES, labels[:n])
-    return (seen, told), (changed[n:], y[n:])
+    images = jnp.where(twin[:, None], changed[before], changed[:n])
+    named = jnp.where(twin, (labels[before] + 1) % digits.CLASSES, labels[:n])
+    return (images, named), (changed[n:], y[n:])
 
 
 def trial(s: Memory, key: PRNGKeyArray) -> jd.Observables:
     """Accuracies along training."""
+    # data and optimizer
     k_data, k_init, k_noise = jax.random.split(key, 3)
     (x, y), (x_test, y_test) = data(s, k_data)
     tx = optax.chain(
@@ -92,6 +87,7 @@ def trial(s: Memory, key: PRNGKeyArray) -> jd.Observables:
     def noise(i: Array) -> Array:
         return (s.noise * jax.random.normal(jax.random.fold_in(k_noise, i), x.shape)).astype(x.dtype)
 
+    # training
     step = train.make_step(loss, tx, noise)
     sizes = (digits.PIXELS, *[s.hidden] * s.layers, digits.CLASSES)
 
@@ -102,6 +98,7 @@ def trial(s: Memory, key: PRNGKeyArray) -> jd.Observables:
     every = jnp.round(s.every).astype(jnp.int32)
     start = train.init(tx, model.init(k_init, sizes, s.dtype))
     last, (right, test, losses) = train.record(step, start, observe, samples=s.records, every=every)
+    # the first record with every label right
     done = right >= 1
     first = jnp.where(jnp.any(done), jnp.argmax(done), s.records + 1) * every
     return jd.observables(

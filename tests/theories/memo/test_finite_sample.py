@@ -1,14 +1,10 @@
-"""The claim on the constructed network comes out as expected, with all its controls and rivals.
-
-The trial of the constructed network.
-"""
+"""The trial of the constructed network."""
 
 import numpy as np
 import pytest
 
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
-from jaxdyn.theories.memo import finite_sample
 from jaxdyn.theories.memo.finite_sample import Points, trial
 
 
@@ -22,13 +18,7 @@ def test_residuals_and_counts():
     assert float(equal.residual.min()) > 1e-3
 
 
-@pytest.mark.parametrize("wrong", [{"points": 2.0}, {"points": 501.0}, {"less": 2.0}, {"equal": 0.5}])
+@pytest.mark.parametrize("wrong", [{"points": 501.0}, {"less": 2.0}, {"equal": 0.5}])
 def test_wrong_settings_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Points(**wrong)
-
-
-@pytest.mark.slow  # a verification does the same
-def test_verdicts():
-    results = jd.verify_many(list(finite_sample.CLAIMS))
-    assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in finite_sample.CLAIMS}

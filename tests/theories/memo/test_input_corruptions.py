@@ -20,6 +20,6 @@ def made(steps):
 def test_conditions():
     ds = made([50, 125, 50, 45, 40])
     assert passed(input_corruptions.judge(ds)) == [True, True] and passed(input_corruptions.judge_times(ds)) == [True] * 3
-    assert passed(input_corruptions.judge(input_corruptions.still(ds))) == [False, False]
+    assert passed(input_corruptions.judge(input_corruptions.STILL(ds))) == [False, False]
     assert passed(input_corruptions.judge(ds.roll(condition=1, roll_coords=False)))[1] is False
-    assert passed(input_corruptions.judge_times(input_corruptions.unlearnable(ds))) == [False] * 3
+    assert passed(input_corruptions.judge_times(input_corruptions.UNLEARNABLE(ds))) == [False] * 3

@@ -25,18 +25,18 @@ def made(test, **coords):
 def test_random_labels():
     ds = made(0.1)
     assert passed(random_labels.judge_random(ds)) == [True, True]
-    assert passed(random_labels.judge_random(random_labels.still(ds)))[0] is False
-    assert passed(random_labels.judge_random(random_labels.knows(ds))) == [True, False]
+    assert passed(random_labels.judge_random(random_labels.STILL(ds)))[0] is False
+    assert passed(random_labels.judge_random(random_labels.KNOWS(ds))) == [True, False]
 
 
 def test_curve():
     ds = made([0.96, 0.8, 0.6, 0.3], corruption=random_labels.SHARES)
     assert passed(random_labels.judge_curve(ds)) == [True, True]
-    assert passed(random_labels.judge_curve(random_labels.still(ds))) == [False, False]
+    assert passed(random_labels.judge_curve(random_labels.STILL(ds))) == [False, False]
     assert passed(random_labels.judge_curve(ds.roll(corruption=1, roll_coords=False)))[1] is False
 
 
 def test_regularisers():
     ds = made([[0.95, 0.97], [0.95, 0.97]], decay=(0.0, 0.1), noise=(0.0, 0.5))
     assert passed(random_labels.judge_regular(ds)) == [True, True]
-    assert passed(random_labels.judge_regular(random_labels.needed(ds)))[1] is False
+    assert passed(random_labels.judge_regular(random_labels.NEEDED(ds)))[1] is False
