@@ -40,8 +40,8 @@ def init(key: PRNGKeyArray, inputs: int, hidden: int, outputs: int, dtype: Any =
     keys = jax.random.split(key, 5)
     shapes = ((inputs, outputs), (inputs, hidden), (hidden,), (hidden, outputs), (outputs,))
     fans = (inputs, inputs, inputs, hidden, hidden)
-    drawn = (jax.random.uniform(k, shape, dtype, -1.0, 1.0) / fan**0.5 for k, shape, fan in zip(keys, shapes, fans, strict=True))
-    return Params(*drawn)
+    weights = (jax.random.uniform(k, shape, dtype, -1.0, 1.0) / fan**0.5 for k, shape, fan in zip(keys, shapes, fans, strict=True))
+    return Params(*weights)
 
 
 def encode(params: Params, x: Float[Array, "*n D"], mlp: Any, dim: Any) -> Float[Array, "*n d"]:

@@ -1,6 +1,4 @@
-r"""Claims on the spectral contrastive loss of linear encoders: its minimum, and which bits its gradient flow selects.
-
-Gradient flow of the spectral contrastive loss of a linear encoder, from a random and from an aligned start.
+"""The spectral contrastive loss of linear encoders: its minimum, and which bits its flow from a random or aligned start selects.
 
 "Measured" is the flow of the loss by automatic differentiation, over the distribution of views. The factors' law enters by its two
 moments: 1/2 and 1/3 for uniform ones, 1 and 1 where nothing shrinks.
@@ -27,17 +25,17 @@ TIMES = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 400.0)
 class Spectral:
     """A linear encoder: ``dim`` of ``width`` outputs, ``relevant`` of ``inputs`` bits kept, moments of the factors."""
 
-    relevant: jd.Swept = 3.0
-    dim: jd.Swept = 3.0
+    relevant: jd.Swept = jd.field(3.0, at_least=1)
+    dim: jd.Swept = jd.field(3.0, at_least=1)
     mean: jd.Swept = 0.5
-    second: jd.Swept = 1 / 3
+    second: jd.Swept = jd.field(1 / 3, at_most=1)
     inputs: int = 8
     width: int = 8
 
     def __post_init__(self) -> None:
-        jd.require(self, 1 <= self.relevant <= self.inputs, "relevant is from 1 to inputs", "relevant", "inputs")
-        jd.require(self, 1 <= self.dim <= self.width, "dim is from 1 to width", "dim", "width")
-        jd.require(self, 0 < self.mean**2 <= self.second <= 1, "second is from mean squared to 1", "mean", "second")
+        jd.require(self, self.relevant <= self.inputs, "relevant is at most inputs", "relevant", "inputs")
+        jd.require(self, self.dim <= self.width, "dim is at most width", "dim", "width")
+        jd.require(self, 0 < self.mean**2 <= self.second, "second is from mean squared, which is not 0", "mean", "second")
 
 
 def loss(w: Float[Array, "d D"], plus: Float[Array, " D"], both: Float[Array, " D"]) -> Float[Array, ""]:
@@ -48,17 +46,19 @@ def loss(w: Float[Array, "d D"], plus: Float[Array, " D"], both: Float[Array, " 
 
 def trial(s: Spectral, key: PRNGKeyArray) -> jd.Observables:
     """The loss and the energy of irrelevant bits at the end from a random start; the path of an aligned one."""
+    # both starts
     plus, both = theory.correlations(s.inputs, s.relevant, s.mean, s.second)
     ts, rows = jnp.asarray(TIMES, jnp.float64), jnp.arange(s.width)[:, None]
     random = 0.3 * sampling.normal(key, (s.width, s.inputs)) * (rows < s.dim)
     size = 0.01 * (1 + jnp.arange(min(s.width, s.inputs), dtype=jnp.float64))
     aligned = jnp.zeros((s.width, s.inputs), jnp.float64).at[jnp.arange(size.size), jnp.arange(size.size)].set(jnp.sqrt(size))
     both_starts = jnp.stack([random, aligned])
-    kept = jnp.arange(s.inputs) < s.relevant
+    relevant = jnp.arange(s.inputs) < s.relevant
 
     def total(w: Float[Array, "two d D"], plus: Array, both: Array) -> Float[Array, ""]:
         return loss(w[0], plus, both) + loss(w[1], plus, both)
 
+    # the flow
     path = flow.gradient_flow(total, both_starts, ts, plus, both, rtol=1e-10, atol=1e-12, max_steps=40_000)
     last, diagonal = path.ys[-1, 0], path.ys[:, 1, jnp.arange(size.size), jnp.arange(size.size)] ** 2
     energy = jnp.sum(last**2 * both, 0)
@@ -70,7 +70,7 @@ def trial(s: Spectral, key: PRNGKeyArray) -> jd.Observables:
         measured={
             "least": loss(last, plus, both),
             "path": jd.named(diagonal, "time coordinate"),
-            "irrelevant": jnp.sum(jnp.where(kept, 0, energy)) / jnp.sum(energy),
+            "irrelevant": jnp.sum(jnp.where(relevant, 0, energy)) / jnp.sum(energy),
         },
         recorded={
             "unlearned": loss(random, plus, both),
@@ -95,17 +95,12 @@ def judge_selection(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("share of irrelevant bits in the energy of outputs at t = 400", ds.measured_irrelevant, 1e-8)]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves."""
-    start = ds.start.broadcast_like(ds.predicted_path).transpose(*ds.predicted_path.dims)
-    return ds.assign(predicted_least=ds.unlearned, predicted_path=start)
+# Nothing moves.
+STILL = jd.swap(predicted_least="unlearned", predicted_path="start")
 
 
-def alike(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all bits are worth the same, and grow like relevant ones."""
-    first = ds.predicted_path.isel(coordinate=0, drop=True).broadcast_like(ds.predicted_path)
-    least = -ds.dim.broadcast_like(ds.predicted_least)
-    return ds.assign(predicted_least=least, predicted_path=first.transpose(*ds.predicted_path.dims))
+# All bits are worth the same, and grow like relevant ones.
+ALIKE = jd.swap(predicted_least=lambda ds: -ds.dim, predicted_path=lambda ds: ds.predicted_path.isel(coordinate=0))
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -131,7 +126,7 @@ STUDY = jd.Study(
     source="arXiv:2202.14037, analysis of the spectral loss; minimum and logistic derived",
     plot=plot,
     caption="Left: squared weights of a flow that starts aligned (points) and the logistic (lines), one line a coordinate. Right: "
-    "loss at the end of the flow from a random start against the minimum; one point a run.",
+    "loss at the end of the flow from a random start against the minimum; one point per run.",
 )
 SETUP = (
     "In the gradient flow of the spectral contrastive loss of a linear encoder of the hypercube (3 relevant bits of 8, from a "
@@ -145,7 +140,7 @@ CLAIMS = (
         r"$\mu = (E\tau)^2/E\tau^2 = 3/4$; from a start aligned with the coordinates, every squared weight follows the logistic "
         r"$\dot p = 8(c_+ p - c^2 p^2)$ to $10^{-6}$.",
         controls={"coordinates exchanged": jd.rolled(measured_path="coordinate")},
-        rivals={"nothing moves": still, "all bits are worth the same": alike},
+        rivals={"nothing moves": STILL, "all bits are worth the same": ALIKE},
     ),
     STUDY.claim(
         id="hyper.spectral_selects",
