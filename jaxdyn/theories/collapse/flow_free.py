@@ -1,6 +1,4 @@
-"""Claims on the unconstrained-features model: where gradient flow and gradient descent end, and what room a simplex needs.
-
-The unconstrained-features model from a random start, by gradient flow or by gradient descent, to its end.
+"""The unconstrained-features model from a random start: where gradient flow and descent end, and what room a simplex needs.
 
 "Measured" is the model's own loss, by automatic differentiation. Both numbers of classes and all dimensions share a program by
 masks. Features move K m times as fast as the mean of the loss would have it, so that a feature's rate does not depend on their
@@ -44,21 +42,19 @@ class Unconstrained:
         each, most, width: features a class, largest numbers of classes and dimensions.
     """
 
-    classes: jd.Swept = 3.0
-    dim: jd.Swept = 12.0
-    decay: jd.Swept = 0.01
-    imbalance: jd.Swept = 1.0
-    lr: jd.Swept = 0.5
-    steps: jd.Swept = 6000.0
+    classes: jd.Swept = jd.field(3.0, at_least=2)
+    dim: jd.Swept = jd.field(12.0, at_least=1)
+    decay: jd.Swept = jd.field(0.01, above=0)
+    imbalance: jd.Swept = jd.field(1.0, above=0)
+    lr: jd.Swept = jd.field(0.5, above=0)
+    steps: jd.Swept = jd.field(6000.0, above=0)
     each: int = 4
     most: int = 10
     width: int = 12
 
     def __post_init__(self) -> None:
-        jd.require(self, 2 <= self.classes <= self.most, "classes is from 2 to most", "classes", "most")
-        jd.require(self, 1 <= self.dim <= self.width, "dim is from 1 to width", "dim", "width")
-        for name in ("decay", "imbalance", "lr", "steps"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
+        jd.require(self, self.classes <= self.most, "classes is at most most", "classes", "most")
+        jd.require(self, self.dim <= self.width, "dim is at most width", "dim", "width")
 
 
 def gaps(logits: Float[Array, "K m K"], used: Array) -> tuple[Array, Array]:
@@ -77,7 +73,8 @@ def lengths(p: model.Free, used: Array) -> tuple[Array, Array]:
 
 
 def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
-    """Measures along the flow and at the end of gradient descent, beside the minimum."""
+    """Measures along the flow and at the end of gradient descent, next to the minimum."""
+    # classes in use, and the start
     index, used = jnp.arange(s.most), jnp.arange(s.most) < s.classes
     heavy = jnp.where(index < s.classes / 2, s.imbalance, 1.0) * used
     weight, k = heavy / jnp.sum(heavy), jnp.asarray(s.classes, jnp.float64)
@@ -89,11 +86,13 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     def loss(p: model.Free, weight: Array, used: Array, decay: Array) -> Array:
         return model.loss(p, weight, used, decay)
 
+    # the flow
     args = (weight, used, jnp.asarray(s.decay, jnp.float64))
     path = flow.gradient_flow(
         loss, start, jnp.asarray(TIMES, jnp.float64), *args, rate=rate, rtol=1e-7, atol=1e-9, max_steps=40_000
     )
 
+    # descent
     def step(p: model.Free) -> model.Free:
         g = jax.grad(loss)(p, *args)
         return jax.tree.map(lambda x, d, r: x - s.lr * r * d, p, g, rate)
@@ -107,6 +106,7 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
         ends = {"gap_low": low, "gap_high": high, "size_low": least, "size_high": most}
         return m._asdict() | ends | {"objective": loss(p, *args)}
 
+    # what is measured along and at the end of both
     watched, ended = jax.vmap(look)(path.ys), look(last)
     both = {"cosines": minimum.cosine(k), "gaps": minimum.gap(k, s.decay), "sizes": minimum.size(k, s.decay)}
     predicted = {name: jd.named(jnp.stack([value, value]), "end") for name, value in both.items()} | {
@@ -117,6 +117,7 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
         pairs = {"cosines": ("low", "high"), "gaps": ("gap_low", "gap_high"), "sizes": ("size_low", "size_high")}
         return {name: jnp.stack([o[low], o[high]]) for name, (low, high) in pairs.items()}
 
+    # ends of both
     flowed, descended = ends({n: v[-1] for n, v in watched.items()}), ends(ended)
     measured = {n: jd.named(v, "end") for n, v in flowed.items()} | {"objective": watched["objective"][-1]}
     predicted |= {f"{n}_descent": predicted[n] for n in (*both, "objective")}
@@ -172,25 +173,15 @@ def judge_crosses(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves."""
-    return started(ds, "")
-
-
-def still_descent(ds: xr.Dataset) -> xr.Dataset:
-    """The same for gradient descent."""
-    return started(ds, "_descent")
-
-
-def started(ds: xr.Dataset, how: str) -> xr.Dataset:
-    """The start in the place of the end."""
+def started(how: str) -> Callable[[xr.Dataset], xr.Dataset]:
+    """Nothing moves: the start in the place of the end of the flow ("") or of descent ("_descent")."""
     names = ("cosines", "gaps", "sizes", "within", "dual", "objective")
-    return ds.assign({f"measured_{n}{how}": ds[f"start_{n}"] for n in names})
+    return jd.swap(**{f"measured_{n}{how}": f"start_{n}" for n in names})
 
 
 def other(cosine: float, how: str) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: another angle between class means."""
-    return lambda ds: ds.assign({f"predicted_cosines{how}": xr.full_like(ds[f"predicted_cosines{how}"], cosine)})
+    """Another angle between class means."""
+    return jd.swap(**{f"predicted_cosines{how}": cosine})
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -240,7 +231,7 @@ CLAIMS = (
         statement=f"At t = 3000 of the gradient flow of {MODEL}, {END}",
         judge=judge,
         controls=BREACHES,
-        rivals={"nothing moves": still, "class means are orthogonal once centred": other(0.0, "")},
+        rivals={"nothing moves": started(""), "class means are orthogonal once centred": other(0.0, "")},
     ),
     STUDY.claim(
         id="collapse.descent",
@@ -248,7 +239,7 @@ CLAIMS = (
         evidence="network",
         judge=judge_descent,
         controls=BREACHES,
-        rivals={"nothing moves": still_descent, "class means are orthogonal once centred": other(0.0, "_descent")},
+        rivals={"nothing moves": started("_descent"), "class means are orthogonal once centred": other(0.0, "_descent")},
     ),
     STUDY.claim(
         id="collapse.narrow",
@@ -262,7 +253,7 @@ CLAIMS = (
         judge=judge_crosses,
         assumes=(jd.below("threshold", 1.0),),
         controls={"12 dimensions": {"dim": 12.0}},
-        rivals={"nothing moves": still},
+        rivals={"nothing moves": started("")},
         found={"largest cosine of two class means, less 0": (0.0, 1e-4), "least cosine of two class means, less -1": (0.0, 1e-4)},
     ),
 )

@@ -37,6 +37,7 @@ def measure(
     h: Float[Array, "n d"], y: Int[Array, " n"], w: Float[Array, "K d"], logits: Float[Array, "n K"], used: Bool[Array, " K"]
 ) -> Collapse:
     """All of them; features of classes out of use do not count."""
+    # class means
     k = used.size
     mu = means(h, y, k)
     live = used[y].astype(h.dtype)
@@ -45,6 +46,7 @@ def measure(
     def centred(rows: Float[Array, "K d"]) -> Float[Array, "K d"]:
         return jnp.where(used[:, None], rows - jnp.sum(jnp.where(used[:, None], rows, 0), 0) / count, 0)
 
+    # the simplex, and features within classes
     m, v = centred(mu), centred(w)
     length = jnp.sqrt(jnp.sum(m * m, -1))
     pairs = used[:, None] & used & ~jnp.eye(k, dtype=bool)
@@ -52,6 +54,7 @@ def measure(
     inside = jnp.sum(live * jnp.sum((h - mu[y]) ** 2, -1)) / jnp.sum(live)
     average = jnp.sum(length) / count
     deviation = jnp.sqrt(jnp.sum(jnp.where(used, (length - average) ** 2, 0)) / count)
+    # classifier and nearest class mean
     unit_m, unit_v = (x / jnp.maximum(jnp.sqrt(jnp.sum(x * x)), 1e-30) for x in (m, v))
     away = jnp.where(used, jnp.sum((h[:, None] - mu) ** 2, -1), jnp.inf)
     same = jnp.argmin(away, -1) == jnp.argmax(jnp.where(used, logits, -jnp.inf), -1)

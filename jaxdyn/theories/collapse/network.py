@@ -1,6 +1,4 @@
-"""Claims on the collapse of a perceptron's last hidden layer, trained on digits long after it fits them.
-
-A perceptron trained on digits long after it fits them; how far its last hidden layer has collapsed along training.
+"""A perceptron trained on digits long after it fits them: how far its last hidden layer has collapsed along training.
 
 Full-batch gradient descent with momentum and weight decay. Images of classes out of use have weight zero, so that any number of
 classes shares a program; imbalance enters as the weights of images in the loss.
@@ -45,23 +43,15 @@ class Perceptron:
         each, hidden: images a class, units of both hidden layers.
     """
 
-    classes: jd.Swept = 10.0
-    imbalance: jd.Swept = 1.0
-    lr: jd.Swept = 0.05
-    decay: jd.Swept = 5e-3
-    every: jd.Swept = 250.0
-    records: int = 8
-    each: int = 15
-    hidden: int = 64
+    classes: jd.Swept = jd.field(10.0, at_least=2, at_most=digits.CLASSES)
+    imbalance: jd.Swept = jd.field(1.0, above=0)
+    lr: jd.Swept = jd.field(0.05, above=0)
+    decay: jd.Swept = jd.field(5e-3, at_least=0)
+    every: jd.Swept = jd.field(250.0, above=0)
+    records: int = jd.field(8, at_least=1)
+    each: int = jd.field(15, at_least=2, at_most=170)
+    hidden: int = jd.field(64, at_least=1)
     dtype: str = "float32"
-
-    def __post_init__(self) -> None:
-        jd.require(self, 2 <= self.classes <= digits.CLASSES, f"classes is from 2 to {digits.CLASSES}", "classes")
-        jd.require(self, 2 <= self.each <= 170, "each is from 2 to 170", "each")
-        for name in ("imbalance", "lr", "every"):
-            jd.require(self, getattr(self, name) > 0, f"{name} is positive", name)
-        jd.require(self, self.decay >= 0, "decay is not negative", "decay")
-        jd.require(self, self.records >= 1 and self.hidden >= 1, "both are at least 1", "records", "hidden")
 
 
 def features(params: Layers, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
@@ -71,7 +61,7 @@ def features(params: Layers, x: Float[Array, "n d"]) -> Float[Array, "n f"]:
     return x
 
 
-def drawn(s: Perceptron, key: PRNGKeyArray) -> tuple[Array, Array]:
+def sample_images(s: Perceptron, key: PRNGKeyArray) -> tuple[Array, Array]:
     """So many images of every class, and their labels."""
     x, y = digits.load()
     places = np.argsort(y, kind="stable")
@@ -84,8 +74,9 @@ def drawn(s: Perceptron, key: PRNGKeyArray) -> tuple[Array, Array]:
 
 def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
     """Measures of collapse of the last hidden layer along training."""
+    # images, weights of classes and network
     k_data, k_init = jax.random.split(key)
-    x, y = drawn(s, k_data)
+    x, y = sample_images(s, k_data)
     index = jnp.arange(digits.CLASSES)
     used = index < s.classes
     weight = jnp.where(used, jnp.where(index < s.classes / 2, s.imbalance, 1.0), 0.0)[y]
@@ -104,6 +95,7 @@ def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
     def loss(params: Layers) -> Float[Array, ""]:
         return -jnp.sum(weight * jnp.take_along_axis(jax.nn.log_softmax(logits(params)), y[:, None], -1)[:, 0])
 
+    # training
     decayed = optax.stateless(lambda g, p: jax.tree.map(lambda a, w: (a + s.decay * w).astype(a.dtype), g, p))
     tx = optax.chain(decayed, optax.sgd(s.lr, momentum=0.9))
     step = train.make_step(loss, tx)
@@ -117,6 +109,7 @@ def trial(s: Perceptron, key: PRNGKeyArray) -> jd.Observables:
 
     every = jnp.round(s.every).astype(jnp.int32)
     last, curves = train.record(step, train.init(tx, start), observe, samples=s.records, every=every)
+    # collapse along training
     names = {name: jd.named(curve, "step") for name, curve in curves.items()}
     cosine = minimum.cosine(s.classes)
     return jd.observables(
@@ -155,17 +148,12 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     return checks
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: nothing moves."""
-    names = ("measured_within", "measured_dual")
-    first = {n: ds[n].isel(step=0, drop=True).broadcast_like(ds[n]).transpose(*ds[n].dims) for n in names}
-    return ds.assign(first | {"measured_cosines": ds.start_cosines})
+# Nothing moves.
+STILL = jd.initial("step", "measured_within", "measured_dual", measured_cosines="start_cosines")
 
 
-def collapsed(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the hidden layer collapses like free features."""
-    zero = {n: xr.zeros_like(ds[n]) for n in ("measured_within", "measured_dual")}
-    return ds.assign(zero | {"measured_cosines": ds.predicted_cosines.transpose(*ds.measured_cosines.dims)})
+# The hidden layer collapses like free features.
+COLLAPSED = jd.swap(measured_within=0.0, measured_dual=0.0, measured_cosines="predicted_cosines")
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -212,7 +200,7 @@ CLAIMS = (
         expected="measured",
         judge=judge,
         controls={"numbers of classes exchanged": jd.rolled(measured_within="classes", measured_cosines="classes")},
-        rivals={"nothing moves": still, "collapse like that of free features": collapsed},
+        rivals={"nothing moves": STILL, "collapse like that of free features": COLLAPSED},
         found={
             f"{WITHIN}, K = 3": (0.03, 0.06),
             f"{WITHIN}, K = 10": (0.15, 0.25),

@@ -1,24 +1,19 @@
-"""The judge of the perceptron, on made-up curves.
-
-A short training of the perceptron on digits.
-"""
+"""A short training of the perceptron on digits, and its judge on made-up curves."""
 
 import jax
 import numpy as np
-import pytest
 import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.data import digits
-from jaxdyn.errors import UsageError
 from jaxdyn.theories.collapse import network
-from jaxdyn.theories.collapse.network import Perceptron, drawn, trial
+from jaxdyn.theories.collapse.network import Perceptron, sample_images, trial
 from tests.theories.galore.helpers import passed
 
 
 def test_images_belong_to_their_labels():
     s = Perceptron(each=5)
-    x, y = drawn(s, jax.random.key(0))
+    x, y = sample_images(s, jax.random.key(0))
     images, labels = digits.load()
     for row, label in zip(np.asarray(x), np.asarray(y), strict=True):
         places = np.flatnonzero((images == row).all(1))
@@ -31,14 +26,6 @@ def test_short_runs():
     assert float(ds.right.isel(step=-1).min()) == 1
     assert (ds.measured_within.isel(step=-1) < ds.measured_within.isel(step=0)).all()
     np.testing.assert_allclose(ds.predicted_cosines.sel(classes=3.0), -0.5)
-
-
-@pytest.mark.parametrize(
-    "wrong", [{"classes": 1.0}, {"each": 171}, {"lr": 0.0}, {"decay": -1.0}, {"records": 0}, {"imbalance": 0.0}]
-)
-def test_wrong_settings_are_refused(wrong):
-    with pytest.raises(UsageError, match="not allowed"):
-        Perceptron(**wrong)
 
 
 DIFFER = ("measured_within", "measured_dual", "measured_cosines")
@@ -57,5 +44,5 @@ def test_collapse_and_nothing():
     ten = xr.where(ds.classes == 10, 1.0, 0.0)
     ds = ds.assign({n: ds[n] + (0.3 * ten * (ds[n] * 0 + 1)).transpose(*ds[n].dims) for n in DIFFER})
     assert passed(network.judge(ds)) == [True] * 7
-    assert passed(network.judge(network.still(ds)))[1::2] == [False] * 3
-    assert passed(network.judge(network.collapsed(ds)))[1:] == [True, False] * 3
+    assert passed(network.judge(network.STILL(ds)))[1::2] == [False] * 3
+    assert passed(network.judge(network.COLLAPSED(ds)))[1:] == [True, False] * 3
