@@ -3,8 +3,8 @@
 import numpy as np
 import xarray as xr
 
-from jaxdyn.theories.sink.language import POLICIES, places
 import jaxdyn as jd
+from jaxdyn.theories.sink.language import POLICIES, places
 from jaxdyn.theories.stream import text
 from tests.theories.galore.helpers import passed
 

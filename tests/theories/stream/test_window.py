@@ -1,7 +1,4 @@
-"""Judges of caches in networks with and without a sink, on made-up divergences.
-
-What a network lacks in the Bigram-Backcopy task, and short runs.
-"""
+"""What a network lacks in the Bigram-Backcopy task, short runs, and judges on made-up divergences."""
 
 import jax
 import jax.numpy as jnp
