@@ -33,20 +33,17 @@ class Quadratic:
     ``bend`` makes A depend on W, ``flip`` changes the sign of the pair's second part.
     """
 
-    step: jd.Swept = 0.5
+    step: jd.Swept = jd.field(0.5, above=0)
     bend: jd.Swept = 0.0
     flip: jd.Swept = 0.0
     kind: str = "random"
-    rows: int = 5
-    cols: int = 4
-    terms: int = 3
-    every: int = 3  # steps between two samples
+    rows: int = jd.field(5, at_least=2)
+    cols: int = jd.field(4, at_least=2)
+    terms: int = jd.field(3, at_least=1)
+    every: int = jd.field(3, at_least=1)  # steps between two samples
 
     def __post_init__(self) -> None:
-        jd.require(self, self.step > 0, "step is positive", "step")
         jd.require(self, self.kind in ("random", "entries", "pair"), "kind is random, entries or pair", "kind")
-        jd.require(self, min(self.rows, self.cols) >= 2, "both are at least 2", "rows", "cols")
-        jd.require(self, self.terms >= 1 and self.every >= 1, "both are at least 1", "terms", "every")
 
 
 def _wishart(key: PRNGKeyArray, count: int, size: int) -> Float[Array, "N d d"]:

@@ -1,4 +1,4 @@
-r"""Claims on descent within subspaces: fixed ones stall, switching ones converge; and what inputs of low rank do."""
+"""Descent within subspaces, judged: fixed ones stall, switching ones converge; and what inputs of low rank do."""
 
 from __future__ import annotations
 
@@ -144,7 +144,8 @@ CLAIMS = (
         controls={"$A$ not of this form": {"free": 0.1}},
         rivals={"the null space has dimension mn - N'": jd.swap(predicted_null_dimensions="entries_less_span")},
         plot=plot_span,
-        caption=r"Singular value $N' + 1$ of the gradient, the largest along descent, over the first at the start, one count a run "
+        caption=r"Singular value $N' + 1$ of the gradient, the largest along descent, over the first at the start, one count "
+        r"per run "
         r"(below $10^{-18}$ counted there).",
     ),
 )

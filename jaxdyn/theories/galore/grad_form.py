@@ -1,4 +1,4 @@
-r"""Claims on the form of gradients: exact for reversible networks with squared errors, of first order for the softmax.
+"""The form of gradients: exact for reversible networks with squared errors, of first order for the softmax.
 
 Gradients of trained chains of layers against their form, and of the cross-entropy at small logits.
 """
@@ -33,30 +33,20 @@ class Chain:
     """A chain of layers, trained by gradient descent on random targets."""
 
     layer: jd.Code = jd.code(*model.LAYERS)
-    lr: jd.Swept = 0.01
-    depth: int = 3
-    width: int = 6
-    steps: int = 100
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.depth >= 2, "depth is at least 2", "depth")
-        jd.require(self, self.width >= 2 and self.steps >= 1, "width is at least 2, steps at least 1", "width", "steps")
+    lr: jd.Swept = jd.field(0.01, above=0)
+    depth: int = jd.field(3, at_least=2)
+    width: int = jd.field(6, at_least=2)
+    steps: int = jd.field(100, at_least=1)
 
 
 @jd.setting
 class Logits:
     """A random ReLU chain whose logits have the standard deviation ``size`` times ``amplify``."""
 
-    size: jd.Swept = 0.01
-    amplify: jd.Swept = 1.0
-    depth: int = 3
-    classes: int = 10
-
-    def __post_init__(self) -> None:
-        jd.require(self, self.size > 0, "size is positive", "size")
-        jd.require(self, self.amplify > 0, "amplify is positive", "amplify")
-        jd.require(self, self.depth >= 2 and self.classes >= 2, "both are at least 2", "depth", "classes")
+    size: jd.Swept = jd.field(0.01, above=0)
+    amplify: jd.Swept = jd.field(1.0, above=0)
+    depth: int = jd.field(3, at_least=2)
+    classes: int = jd.field(10, at_least=2)
 
 
 def chain_trial(s: Chain, key: PRNGKeyArray) -> jd.Observables:
@@ -199,7 +189,7 @@ CLAIMS = (
         rivals={"the gradient does not feel the weights: targets alone": jd.swap(predicted_gradient="targets_alone")},
         plot=plot_chain,
         caption="Left: entries of all layers' gradients, form against differentiation, 8 seeds. Right: relative error of every "
-        "layer's gradient by the number of layers, one point a layer and run (below 1e-18 drawn there); dashed: the bound.",
+        "layer's gradient by the number of layers, one point per layer and run (below 1e-18 shown there); dashed: the bound.",
     ),
     LOGITS.claim(
         id="galore.grad_form_softmax",
@@ -211,7 +201,7 @@ CLAIMS = (
         controls={"logits 1000 times as large": {"amplify": 1000.0}},
         rivals={
             "the gradient does not feel the weights": jd.swap(predicted_linear="gradient"),
-            "without the factor 1/K": lambda ds: ds.assign(predicted_linear=ds.predicted_linear * 10),
+            "without the factor 1/K": jd.scaled(predicted_linear=10.0),
         },
         plot=plot_logits,
         caption=r"Left: what the linear term with the best $\gamma$ leaves, relative to that term, against the logits' standard "

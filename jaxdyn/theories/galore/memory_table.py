@@ -1,7 +1,4 @@
-r"""Claim on memory: the published table against bytes counted from shapes.
-
-The published memory table beside ours.
-"""
+"""The published table of memory next to bytes counted from shapes."""
 
 from __future__ import annotations
 
@@ -76,11 +73,11 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def equal_methods(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: every method needs what full training needs."""
-    full = ds.sel(algorithm="full", drop=True)
-    like = {f"predicted_{n}": ds[f"predicted_{n}"] for n in ("total", "weights")}
-    return ds.assign({name: full[name].broadcast_like(value).transpose(*value.dims) for name, value in like.items()})
+# Every method needs what full training needs.
+EQUAL_METHODS = jd.swap(
+    predicted_total=lambda ds: ds.predicted_total.sel(algorithm="full", drop=True),
+    predicted_weights=lambda ds: ds.predicted_weights.sel(algorithm="full", drop=True),
+)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -112,7 +109,7 @@ CLAIMS = (
         judge=judge,
         controls={"columns of the published table moved by one model": jd.rolled(measured_total="model", measured_weights="model")},
         rivals={
-            "every method needs what full training needs": equal_methods,
+            "every method needs what full training needs": EQUAL_METHODS,
             "LoRA's embeddings counted once": jd.swap(predicted_total="once_total", predicted_weights="once_weights"),
         },
         plot=plot,

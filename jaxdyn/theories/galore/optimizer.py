@@ -1,7 +1,4 @@
-r"""Claims on networks trained by GaLore's optimizer: its full-rank limit, its twin in optax, and noise that it takes for signal.
-
-Networks trained by GaLore's optimizer beside what its theory says of special cases.
-"""
+"""Networks trained by GaLore's optimizer: its full-rank limit, its twin in optax, and noise that it takes for signal."""
 
 from __future__ import annotations
 
@@ -38,40 +35,37 @@ LEAKY = model.LAYERS.index("leaky")  # no unit dies, so that gradients have full
 class FullRank:
     """A network of leaky ReLUs trained by GaLore of ``rank`` of ``width`` dimensions."""
 
-    lr: jd.Swept = 0.01
-    rank: int = 6
+    lr: jd.Swept = jd.field(0.01, above=0)
+    rank: int = jd.field(6, at_least=1)
     width: int = 6
     depth: int = 3
     steps: int = 40
     every: int = 5
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, 1 <= self.rank <= self.width, "rank is at least 1 and at most width", "rank", "width")
+        jd.require(self, self.rank <= self.width, "rank is at most width", "rank", "width")
 
 
 @jd.setting
 class Sides:
     """A network of leaky ReLUs trained by GaLore without moments, on either side; bases are found every so many steps."""
 
-    lr: jd.Swept = 0.01
-    every: jd.Swept = 1.0
-    rank: int = 2
+    lr: jd.Swept = jd.field(0.01, above=0)
+    every: jd.Swept = jd.field(1.0, at_least=1)
+    rank: int = jd.field(2, at_least=1)
     width: int = 6
     depth: int = 3
     steps: int = 40
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.every >= 1, "every is at least 1", "every")
-        jd.require(self, 1 <= self.rank <= self.width, "rank is at least 1 and at most width", "rank", "width")
+        jd.require(self, self.rank <= self.width, "rank is at most width", "rank", "width")
 
 
 @jd.setting
 class Agreement:
     """A ReLU network trained by two implementations, in float32; ``side`` is ours."""
 
-    lr: jd.Swept = 0.01
+    lr: jd.Swept = jd.field(0.01, above=0)
     side: str = "long"
     rank: int = 2
     width: int = 6
@@ -79,7 +73,6 @@ class Agreement:
     periods: int = 4
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
         jd.require(self, self.side in ("short", "long"), "side is short or long", "side")
 
 
@@ -87,10 +80,10 @@ class Agreement:
 class Noisy:
     """Rows of which one has a target and ``noisy`` ones nothing but noise, and a basis of ``rank`` dimensions on the left."""
 
-    lr: jd.Swept = 1e-3
-    noise: jd.Swept = 5.0
-    noisy: jd.Swept = 1.0
-    rank: int = 1
+    lr: jd.Swept = jd.field(1e-3, above=0)
+    noise: jd.Swept = jd.field(5.0, at_least=0)
+    noisy: jd.Swept = jd.field(1.0, at_least=0)
+    rank: int = jd.field(1, at_least=1)
     rows: int = 2
     finder: str = "svd"
     size: int = 20
@@ -98,11 +91,9 @@ class Noisy:
     steps: int = 10_000
 
     def __post_init__(self) -> None:
-        jd.require(self, self.lr > 0, "lr is positive", "lr")
-        jd.require(self, self.noise >= 0, "noise is at least 0", "noise")
         jd.require(self, self.finder in ("svd", "orthonormal"), "finder is svd or orthonormal", "finder")
-        jd.require(self, 1 <= self.rank <= self.rows, "rank is at least 1 and at most rows", "rank", "rows")
-        jd.require(self, 0 <= self.noisy < self.rows, "noisy is at least 0 and less than rows", "noisy", "rows")
+        jd.require(self, self.rank <= self.rows, "rank is at most rows", "rank", "rows")
+        jd.require(self, self.noisy < self.rows, "noisy is below rows", "noisy", "rows")
 
 
 def _data(key: PRNGKeyArray, width: int, dtype: str) -> tuple[Array, Array]:
@@ -117,6 +108,7 @@ def _trained(tx: optax.GradientTransformation, loss: object, start: PyTree, step
 
 def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
     """Changes of the weights by SGD and GaLore-SGD, and by Adam in the basis of the first gradient and GaLore-Adam."""
+    # network and data
     k_w, k_data = jax.random.split(key)
     x, y = _data(k_data, s.width, "float64")
     w, zero = model.init(k_w, s.depth, s.width), jnp.zeros((s.depth, s.width), jnp.float64)
@@ -128,10 +120,12 @@ def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
     def moved(tx: optax.GradientTransformation) -> Array:
         return _trained(optax.chain(tx, optax.scale(-s.lr)), loss, {"w": w}, s.steps)["w"] - w
 
+    # Adam in the basis of the first gradient
     q = jnp.swapaxes(linalg.svd(jax.grad(loss)({"w": w})["w"])[2], 1, 2)  # square: the columns are projected
     back = jnp.swapaxes(q, 1, 2)
     turned = optax.chain(adam_direction(), optax.scale(-s.lr))
     rotated = _trained(turned, lambda params: loss({"w": params["v"] @ back}), {"v": w @ q}, s.steps)["v"] @ back - w
+    # GaLore with all directions
     axes = "place row col"
     measured = {
         "sgd": moved(galore(optax.identity(), subspace, every=s.every, scale=1.0)),
@@ -147,6 +141,7 @@ def full_rank_trial(s: FullRank, key: PRNGKeyArray) -> jd.Observables:
 
 def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
     """Changes of the weights with bases on the left and on the right, and by descent along the nearest matrix of that rank."""
+    # network and data
     k_w, k_data = jax.random.split(key)
     x, y = _data(k_data, s.width, "float64")
     w, zero = model.init(k_w, s.depth, s.width), jnp.zeros((s.depth, s.width), jnp.float64)
@@ -162,6 +157,7 @@ def sides_trial(s: Sides, key: PRNGKeyArray) -> jd.Observables:
         f = factorised(g, s.rank)
         return f.b @ f.a
 
+    # projected on either side, and the nearest matrix of that rank
     axes, sides = "side place row col", ("left", "right")
     low = [moved(galore(optax.identity(), Subspace(rank=s.rank, side=side), every=every, scale=1.0)) for side in sides]
     truncated = moved(optax.stateless(lambda g, _: jax.tree.map(nearest, g)))
@@ -203,6 +199,7 @@ def agreement_trial(s: Agreement, key: PRNGKeyArray) -> jd.Observables:
 
 def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
     """How much of the first row's distance from its target is left after training."""
+    # rows of which one has a target
     k_target, k_noise, k_basis = jax.random.split(key, 3)
     target = jax.random.normal(k_target, (s.size,), jnp.float64)
     target = target / jnp.linalg.norm(target)
@@ -212,9 +209,10 @@ def noisy_trial(s: Noisy, key: PRNGKeyArray) -> jd.Observables:
     )
 
     def batch(i: Int[Array, ""]) -> Array:
-        drawn = jax.random.normal(jax.random.fold_in(k_noise, i), (s.rows - 1, s.size), jnp.float64)
-        return jnp.where(jnp.arange(s.rows - 1)[:, None] < s.noisy, s.noise, 0.0) * drawn
+        noise = jax.random.normal(jax.random.fold_in(k_noise, i), (s.rows - 1, s.size), jnp.float64)
+        return jnp.where(jnp.arange(s.rows - 1)[:, None] < s.noisy, s.noise, 0.0) * noise
 
+    # training next to the formula
     step = train.make_step(lambda params, xi: model.row_loss(params["w"], target, xi), tx, batch)
     start = train.init(tx, {"w": jnp.zeros((s.rows, s.size), jnp.float64)})
 
@@ -268,7 +266,7 @@ def judge_noise(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_rank(ds: xr.Dataset) -> list[jd.Check]:
-    """What is left of the distance at every sample, less its formula, by rank and number of rows of noise."""
+    """What is left of the distance at every sample, minus its formula, by rank and number of rows of noise."""
     miss = ds.measured_left - ds.predicted_left
     return [jd.mean_within("distance left less its prediction", miss, over="seed", low=-0.01, high=0.01)]
 

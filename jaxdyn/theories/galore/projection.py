@@ -37,16 +37,14 @@ class Fixed:
     ``step`` is the step size as a share of :math:`2 / (\kappa + \lambda_{max})`.
     """
 
-    step: jd.Swept = 0.5
+    step: jd.Swept = jd.field(0.5, above=0)
     size: int = 8
-    rank: int = 3
-    terms: int = 3
-    steps: int = 60
+    rank: int = jd.field(3, at_least=1)
+    terms: int = jd.field(3, at_least=1)
+    steps: int = jd.field(60, at_least=3)
 
     def __post_init__(self) -> None:
-        jd.require(self, self.step > 0, "step is positive", "step")
-        jd.require(self, 1 <= self.rank < self.size, "rank is at least 1 and below size", "rank", "size")
-        jd.require(self, self.terms >= 1 and self.steps >= 3, "terms is at least 1, steps at least 3", "terms", "steps")
+        jd.require(self, self.rank < self.size, "rank is below size", "rank", "size")
 
 
 @jd.setting
@@ -56,17 +54,15 @@ class Switching:
     ``step`` is the learning rate times the largest eigenvalue of S.
     """
 
-    every: jd.Swept = 20.0
-    step: jd.Swept = 1.0
+    every: jd.Swept = jd.field(20.0, at_least=0)
+    step: jd.Swept = jd.field(1.0, above=0)
     size: int = 10
-    rank: int = 4
+    rank: int = jd.field(4, at_least=1)
     terms: int = 4
     steps: int = 600
 
     def __post_init__(self) -> None:
-        jd.require(self, self.every >= 0, "every is at least 0", "every")
-        jd.require(self, self.step > 0, "step is positive", "step")
-        jd.require(self, 1 <= self.rank < self.size, "rank is at least 1 and below size", "rank", "size")
+        jd.require(self, self.rank < self.size, "rank is below size", "rank", "size")
 
 
 @jd.setting
@@ -78,15 +74,16 @@ class Span:
 
     free: jd.Swept = 0.0
     size: int = 8
-    span: int = 3
+    span: int = jd.field(3, at_least=1)
     steps: int = 40
 
     def __post_init__(self) -> None:
-        jd.require(self, 1 <= self.span < self.size, "span is at least 1 and below size", "span", "size")
+        jd.require(self, self.span < self.size, "span is below size", "span", "size")
 
 
 def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
     """Norms of the projected gradient along descent, and where the full gradient ends."""
+    # coefficients and subspaces
     k_b, k_c, k_g, k_p, k_q = jax.random.split(key, 5)
     b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
@@ -102,6 +99,7 @@ def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
         full = -jax.grad(model.linear_loss)(w, g, b, c)
         return jnp.linalg.norm(p.T @ full @ q), full
 
+    # norms along descent, and its end
     _, (norms, path) = train.record(step, jnp.zeros_like(g), observe, samples=s.steps, every=1)
     small = norms[:-1] < 1e-9 * norms[0]  # below, rounding errors
     ratios = jnp.where(small, 0, norms[1:] / jnp.where(small, 1, norms[:-1]))
@@ -129,6 +127,7 @@ def fixed_trial(s: Fixed, key: PRNGKeyArray) -> jd.Observables:
 
 def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
     """Norm of the gradient and rank of the accumulated update along training by the optimizer."""
+    # coefficients and optimizer
     k_b, k_c, k_g = jax.random.split(key, 3)
     b, c = positive(k_b, s.terms, s.size), positive(k_c, s.terms, s.size)
     g = jax.random.normal(k_g, (s.size, s.size), jnp.float64)
@@ -144,6 +143,7 @@ def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
         rank = jnp.sum(values > 1e-9 * values[0])
         return jnp.linalg.norm(jax.grad(loss)(state.params)["w"]), rank.astype(jnp.float64)
 
+    # training, and how many subspaces it has used
     step = train.make_step(loss, tx)
     start = train.init(tx, {"w": jnp.zeros_like(g)})
     last, (norms, ranks) = train.record(step, start, observe, samples=60, every=s.steps // 60)
@@ -163,12 +163,14 @@ def switching_trial(s: Switching, key: PRNGKeyArray) -> jd.Observables:
 
 def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     """Singular values of the gradient along descent, and its part in the null space of S."""
+    # inputs that span few dimensions
     k_f, k_mix, k_a, k_b, k_free = jax.random.split(key, 5)
     count = 2 * s.span
     inputs = jax.random.normal(k_mix, (count, s.span), jnp.float64) @ jax.random.normal(k_f, (s.span, s.size), jnp.float64)
     a = jax.random.normal(k_a, (count, s.size), jnp.float64)
     b, c = positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs) / s.size
     g = jnp.einsum("im,in->mn", a, inputs) / count + s.free * jax.random.normal(k_free, (s.size, s.size), jnp.float64)
+    # the null space of S
     modes = decay.modes(b, c)
     null = modes.values < 1e-9 * modes.values[-1]
     inside = jnp.where(null, jnp.einsum("kmn,mn->k", modes.matrices, g), 0)
@@ -177,6 +179,7 @@ def span_trial(s: Span, key: PRNGKeyArray) -> jd.Observables:
     def negative(w: Array) -> Array:
         return -jax.grad(model.linear_loss)(w, g, b, c)
 
+    # descent
     last, path = train.record(lambda w: w + eta * negative(w), jnp.zeros_like(g), negative, samples=s.steps, every=1)
     values = linalg.singular_values(path)
     return jd.observables(

@@ -1,4 +1,4 @@
-r"""Claims on gradient descent on quadratics, the reduced form of GaLore's theory: how the gradient's stable rank falls."""
+"""How the gradient's stable rank falls in descent on quadratics, the reduced form of GaLore's theory."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS"]
 
-SMALL = 1e-5  # of the gradient at the start: below, rounding errors (1e-16 of it) are no longer small beside the gradient
-LATE = 1e-3  # of the part that decays, relative to the part that is kept, from which a bound should be tight
+SMALL = 1e-5  # of the gradient at the start: below, rounding errors (1e-16 of it) are no longer small compared with the gradient
+LATE = 1e-3  # of the part that decays, relative to the part that stays, from which a bound should be tight
 
 
 def judge_exact(ds: xr.Dataset) -> list[jd.Check]:
@@ -47,9 +47,8 @@ def judge_rank_one(ds: xr.Dataset) -> list[jd.Check]:
     return [jd.at_most("rate of the stable rank: relative error", jd.relative_error(ds, "second_order"), 0.02)]
 
 
-def as_at_start(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: the stable rank stays at its start."""
-    return ds.assign(predicted_bound=ds.rank_start.broadcast_like(ds.predicted_bound).transpose(*ds.predicted_bound.dims))
+# The stable rank stays at its start.
+AS_AT_START = jd.swap(predicted_bound="rank_start")
 
 
 def plot_exact(ds: xr.Dataset, fig: Figure) -> None:
@@ -117,7 +116,7 @@ BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
     form="corrected",
     judge=judge_bound,
     controls={r"step sizes above $2 / (\lambda_2 + \lambda_{max})$ that still converge": {"step": 1.14, "kind": "entries"}},
-    rivals={"nothing moves: the stable rank of the start": as_at_start},
+    rivals={"nothing moves: the stable rank of the start": AS_AT_START},
     plot=plot_bound,
     caption="Stable rank of the gradient along gradient descent and the bound, medians and central 90% of the runs, for three "
     "kinds of problems: Wishart matrices, an eigenvalue for every entry, and pairs of 2 × 2 matrices near the counterexample.",
@@ -179,6 +178,7 @@ CLAIMS = (
         controls={"a lowest eigenvector of rank 2": {"kind": "pair", "every": 1, "step": 0.4}},
         rivals={"nothing moves": jd.swap(predicted_second_order=0.0), "exponent t": jd.scaled(predicted_second_order=0.5)},
         plot=plot_rate,
-        caption="Slope of the logarithm of the stable rank's distance from 1 over steps, against its prediction; one point a run.",
+        caption="Slope of the logarithm of the stable rank's distance from 1 over steps, against its prediction; one "
+        "point per run.",
     ),
 )

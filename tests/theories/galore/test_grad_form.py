@@ -1,7 +1,4 @@
-"""The judge of the softmax form, on made-up remainders.
-
-Short runs of the trials on the form of gradients.
-"""
+"""Short runs of the trials on the form of gradients, and the judge of the softmax form on made-up remainders."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""The judge of the memory table, on the table itself.
-
-The table of memory: totals against the formulas of the paper's table, by hand.
-"""
+"""Totals of memory against the formulas of the paper's table, by hand, and the judge on the table itself."""
 
 import numpy as np
 import pytest

@@ -1,7 +1,4 @@
-"""The judge of the noise that is taken for signal, on made-up runs.
-
-Short runs of the trials on networks trained by GaLore.
-"""
+"""Short runs of networks trained by GaLore, and the judge of noise that is taken for signal on made-up runs."""
 
 import numpy as np
 import pytest

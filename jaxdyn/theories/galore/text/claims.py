@@ -1,4 +1,4 @@
-r"""Claims on a LLaMA-style decoder trained on a text: perplexities by method, ablations, 8-bit moments, ranks of gradients.
+"""A LLaMA-style decoder trained on a text, judged: perplexities by method, ablations, 8-bit moments, ranks of gradients.
 
 The paper's sizes (60M to 7B, 1.3B tokens and more) are out of reach of a verdict in seconds; here are 0.06M weights. What the size
 decides is therefore measured, and not held against the paper.
@@ -78,6 +78,7 @@ def ratios(ds: xr.Dataset, against: str = "full") -> xr.DataArray:
 def judge_order(ds: xr.Dataset) -> list[jd.Check]:
     """Ratios of perplexities over the published ones of the 60M model, and GaLore against Adam with the same two rates."""
     jd.need(ds, optimizer=METHODS)
+    # ratios over the published ones, and over Adam with the same two rates
     paper = tuned(ds).predicted_perplexity
     paper = paper / paper.sel(optimizer="full", drop=True)
     over, same = ratios(ds) / paper, ratios(ds, "scaled")
@@ -151,27 +152,22 @@ def judge_ranks(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unlearnt(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
+def unlearned(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
     """Runs with one of these values of a field keep the perplexity of their start."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        start = np.exp(ds.loss.isel(step=0).sel(part="test", drop=True))
-        changed = ds.measured_perplexity.where(~ds[field].isin(values), start)
-        return ds.assign(measured_perplexity=changed.transpose(*ds.measured_perplexity.dims))
+    def changed(ds: xr.Dataset) -> xr.DataArray:
+        start = np.exp(ds.loss.isel(step=0, drop=True).sel(part="test", drop=True))
+        return ds.measured_perplexity.where(~ds[field].isin(values), start)
 
-    return breach
-
-
-def unstructured(ds: xr.Dataset) -> xr.Dataset:
-    """Gradients of independent Gaussian entries."""
-    noise = ds.noise_rank + 0 * ds.measured_stable_rank
-    return ds.assign(measured_stable_rank=noise.transpose(*ds.measured_stable_rank.dims))
+    return jd.swap(measured_perplexity=changed)
 
 
-def still(ds: xr.Dataset) -> xr.Dataset:
-    """Gradients keep the ranks of the start."""
-    start = ds.measured_stable_rank.isel(step=0, drop=True) + 0 * ds.measured_stable_rank
-    return ds.assign(measured_stable_rank=start.transpose(*ds.measured_stable_rank.dims))
+# Gradients of independent Gaussian entries.
+UNSTRUCTURED = jd.swap(measured_stable_rank=lambda ds: ds.noise_rank + 0 * ds.measured_stable_rank)
+
+
+# Gradients keep the ranks of the start.
+STILL = jd.swap(measured_stable_rank=lambda ds: ds.measured_stable_rank.isel(step=0, drop=True) + 0 * ds.measured_stable_rank)
 
 
 def plot_order(ds: xr.Dataset, fig: Figure) -> None:
@@ -182,7 +178,7 @@ def plot_order(ds: xr.Dataset, fig: Figure) -> None:
     place = np.arange(len(names))
     for i, name in enumerate(names):
         values = over.sel(optimizer=name).values
-        ax.plot(values, np.full(values.size, i), "o", ms=4, color=plotting.COLORS["measured"], label="a seed" if i == 0 else None)
+        ax.plot(values, np.full(values.size, i), "o", ms=4, color=plotting.COLORS["measured"], label="one seed" if i == 0 else None)
     ax.plot(
         paper.sel(optimizer=names) / paper.sel(optimizer="full"), place, "x", color=plotting.COLORS["theory"], label="paper, 60M"
     )
@@ -243,12 +239,13 @@ CLAIMS = (
         expected="measured",
         judge=judge_order,
         rivals={
-            "only full Adam learns": unlearnt("optimizer", *METHODS[1:]),
-            "only Adam of full rank learns": unlearnt("optimizer", *METHODS[2:]),
+            "only full Adam learns": unlearned("optimizer", *METHODS[1:]),
+            "only Adam of full rank learns": unlearned("optimizer", *METHODS[2:]),
         },
         found=FOUND_ORDER,
         plot=plot_order,
-        caption="Test perplexity of each method at its best rate over that of full Adam: a dot a seed, and the published ratios "
+        caption="Test perplexity of each method at its best rate over that of full Adam: one dot per seed, and the published "
+        "ratios "
         "for 60M weights (crosses).",
     ),
     STUDY.claim(
@@ -260,10 +257,10 @@ CLAIMS = (
         expected="measured",
         judge=judge_ablation,
         rivals={
-            "without refreshed bases nothing is learnt": unlearnt("every", 0.0),
-            "with T = 10 nothing is learnt": unlearnt("every", 10.0),
-            "with rank 2 nothing is learnt": unlearnt("rank", 2.0),
-            "with alpha 1 nothing is learnt": unlearnt("alpha", 1.0),
+            "without refreshed bases nothing is learnt": unlearned("every", 0.0),
+            "with T = 10 nothing is learnt": unlearned("every", 10.0),
+            "with rank 2 nothing is learnt": unlearned("rank", 2.0),
+            "with alpha 1 nothing is learnt": unlearned("alpha", 1.0),
         },
         found=FOUND_ABLATION,
         plot=plot_ablation,
@@ -279,7 +276,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_eight_bit,
         controls={"bytes with equal steps": jd.Control({"moments": "linear"}, diverges=True)},
-        rivals={"with 8-bit moments nothing is learnt": unlearnt("moments", "8bit")},
+        rivals={"with 8-bit moments nothing is learnt": unlearned("moments", "8bit")},
         found=FOUND_BITS,
         plot=plot_bits,
         caption="Validation perplexity along training with moments in float32 and in 8-bit blocks (median and central 90% of the "
@@ -296,8 +293,8 @@ CLAIMS = (
         paper=PAPER.replace(optimizer=["full", "galore"]),
         expected="measured",
         judge=judge_ranks,
-        controls={"gradients of independent Gaussian entries": unstructured},
-        rivals={"training moves nothing: ranks of the start": still},
+        controls={"gradients of independent Gaussian entries": UNSTRUCTURED},
+        rivals={"training moves nothing: ranks of the start": STILL},
         found=FOUND_RANKS,
         plot=plot_ranks,
         caption="Stable ranks of the gradients of all matrices over those of Gaussian matrices of their shapes, along training "

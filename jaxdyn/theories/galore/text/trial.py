@@ -144,6 +144,7 @@ def rounded(kind: jd.Code) -> optax.GradientTransformation:
         )
 
     def update(gradient: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
+        # Adam rounds nothing; its moments are rounded after the step
         updates, state = adam.update(gradient, state, params)
         mu, nu = jax.lax.switch(kind.index, [lambda m: m, both(dynamic), both(linear)], (state.mu, state.nu))
         return updates, state._replace(mu=mu, nu=nu)
@@ -172,6 +173,7 @@ def _scaled(s: Pretraining, updates: dict[str, Array]) -> dict[str, Array]:
 
 def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTransformation]:
     """The four kinds of optimizers with their rates, by the names of :data:`KINDS`."""
+    # rates
     shape = pretraining.schedule(s.steps)
     merged = s.steps // MERGES
 
@@ -183,6 +185,7 @@ def optimizers(s: Pretraining, key: PRNGKeyArray) -> dict[str, optax.GradientTra
         warm = jnp.minimum(1, (count % merged + 1) / (merged // 10))
         return rate(count) * jnp.where((s.optimizer == "relora") & (count >= merged), warm, 1)
 
+    # bases and factors
     adam = rounded(s.moments)
     factors = optax.chain(adam_direction(), optax.scale_by_learning_rate(again))
     rank = jnp.where(s.optimizer == "galore_quarter", s.rank / 4, s.rank)

@@ -1,0 +1,117 @@
+"""Descent where inputs lack dimensions: the part of the gradient that no weight feels stays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import jax
+import jax.numpy as jnp
+import xarray as xr
+from jaxtyping import Array, PRNGKeyArray
+
+import jaxdyn as jd
+from jaxdyn import linalg, metrics, plotting, train
+from jaxdyn.theories.galore import model
+from jaxdyn.theories.galore.dynamics import decay, varying
+from jaxdyn.theories.galore.projection import positive
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CLAIMS", "Free", "judge", "trial"]
+
+
+@jd.setting
+class Free:
+    r"""Parametric gradients :math:`A - \frac1N\sum_i B_i W f_i f_i^\top` with any A, and inputs that span ``span`` dimensions.
+
+    ``leak`` adds as much of random inputs that span all dimensions.
+    """
+
+    leak: jd.Swept = jd.field(0.0, at_least=0)
+    size: int = 8
+    span: int = jd.field(3, at_least=1)
+    steps: int = 800
+
+    def __post_init__(self) -> None:
+        """Refuse inputs that span all dimensions."""
+        jd.require(self, self.span < self.size, "span is below size", "span", "size")
+
+
+def trial(s: Free, key: PRNGKeyArray) -> jd.Observables:
+    """The gradient at the end of descent, and the part of A that no weight feels."""
+    # inputs and coefficients
+    k_f, k_mix, k_a, k_b, k_leak = jax.random.split(key, 5)
+    count = 2 * s.size
+    frame = linalg.qr(jax.random.normal(k_f, (s.size, s.span), jnp.float64))[0]
+    mixed = linalg.qr(jax.random.normal(k_mix, (count, s.span), jnp.float64))[0]
+    within = mixed * jnp.linspace(1, 2, s.span, dtype=jnp.float64) @ frame.T
+    inputs = within + s.leak * jax.random.normal(k_leak, (count, s.size), jnp.float64)
+    a = jax.random.normal(k_a, (s.size, s.size), jnp.float64)
+    b, c = positive(k_b, count, s.size), jnp.einsum("ij,ik->ijk", inputs, inputs)
+    eta = 1 / decay.modes(b, c).values[-1]
+
+    def negative(w: Array) -> Array:
+        return -jax.grad(model.linear_loss)(w, a, b, c)
+
+    # the end of descent, and the part that stays
+    last = jax.lax.fori_loop(0, s.steps, lambda _, w: w + eta * negative(w), jnp.zeros_like(a))
+    end, left = negative(last), varying.remainder(a, within, s.span)
+    rank = metrics.stable_rank(end)
+    return jd.observables(
+        predicted={"end": jd.named(left, "row col"), "rank": jnp.full((), s.size - s.span, jnp.float64)},
+        measured={"end": jd.named(end, "row col"), "rank": rank},
+        recorded={"none": jd.named(jnp.zeros_like(a), "row col"), "start": jd.named(a, "row col"), "left": jnp.linalg.norm(end)},
+        status=train.finite_status(end),
+    )
+
+
+def judge(ds: xr.Dataset) -> list[jd.Check]:
+    """The gradient at the end against the part of A that no weight feels, and its stable rank."""
+    return [
+        jd.at_most("gradient at the end: relative error", jd.relative_error(ds, "end", "row col"), 1e-6),
+        jd.at_most("stable rank at the end over n - N'", ds.measured_rank / ds.predicted_rank, 1.0),
+    ]
+
+
+def plot(ds: xr.Dataset, fig: Figure) -> None:
+    """Entries of the gradient at the end, and its stable rank."""
+    left, right = fig.subplots(1, 2)
+    one = ds.isel(seed=slice(0, 16))
+    plotting.scatter(left, one.predicted_end, one.measured_end, label="entries of the gradient", color="measured")
+    left.set(xlabel=r"$A(I - \Pi)$", ylabel="end of descent")
+    right.hist(ds.measured_rank.values.ravel(), bins=24, color=plotting.COLORS["measured"])
+    right.axvline(float(ds.predicted_rank.max()), color=plotting.COLORS["theory"], linestyle="--", label="$n - N'$")
+    right.set(xlabel="stable rank at the end", ylabel="runs")
+    right.legend()
+
+
+CLAIMS = (
+    jd.Study(
+        trial=trial,
+        quick=jd.grid(Free),
+        paper=jd.grid(Free, span=[2, 3, 5]),
+        seeds=128,
+        paper_seeds=512,
+        evidence="reduced",
+        bounds="derived",
+        source="arXiv:2403.03507, corollary to lemma 3.4, for A that is not of the parametric form; where it ends: derived",
+    ).claim(
+        id="galore.parallel_part",
+        statement=r"In the reduced dynamics of gradient descent on $A - \frac1N\sum_i B_i W f_i f_i^\top$ with positive definite "
+        r"$B_i$, any $A$ and inputs that span $N' < n$ dimensions, the gradient does not vanish: it ends at $A(I - \Pi)$, $\Pi$ "
+        r"the projection on the inputs' span, and its stable rank is at most $n - N'$.",
+        judge=judge,
+        controls={
+            "inputs that span all dimensions": {"leak": 0.5},
+            "stable rank taken from singular values made equal": jd.swap(measured_rank=lambda ds: 0 * ds.measured_rank + 8.0),
+        },
+        rivals={
+            "the gradient vanishes": jd.swap(predicted_end="none"),
+            "nothing moves": jd.swap(predicted_end="start"),
+        },
+        plot=plot,
+        caption=r"Left: entries of the gradient at the end of descent against $A(I - \Pi)$, 16 runs. Right: its stable rank; "
+        r"dashed: $n - N'$.",
+    ),
+)
