@@ -57,6 +57,7 @@ def formula(m: Model) -> tuple[int, int, int]:
 def trial(s: Counts, key: PRNGKeyArray) -> jd.Observables:
     """Weights and bytes by model; nothing is allocated."""
     del key
+    # counted from arrays, and by the formulas
     shapes = {name: built(m, s) for name, m in MODELS.items()}
     policy = cache.Policy(kind="dense", size=CONTEXT)
     weights = [count(jax.eval_shape(lambda shape=shape: init(shape, jax.random.key(0)))) for shape in shapes.values()]
