@@ -69,9 +69,9 @@ def _pair(s: Quadratic, key: PRNGKeyArray) -> tuple[Array, Array, Array]:
     same = jnp.stack([jnp.stack([numbers[0], numbers[1]]), jnp.stack([numbers[1], numbers[2]])])
     both = jnp.stack([same, same * jnp.asarray([[1.0, -1.0], [-1.0, 1.0]])])
     lowest = decay.modes(both, both).matrices[0]
-    lowest = lowest / lowest[0, 0]  # diag(1, -x), and beside it diag(-x, -1), of a larger eigenvalue
-    beside = jnp.diag(jnp.stack([lowest[1, 1], -jnp.ones((), jnp.float64)]))
-    g = lowest + part * jnp.where(s.flip > 0.5, -1.0, 1.0) * beside
+    lowest = lowest / lowest[0, 0]  # diag(1, -x), and next to it diag(-x, -1), of a larger eigenvalue
+    higher = jnp.diag(jnp.stack([lowest[1, 1], -jnp.ones((), jnp.float64)]))
+    g = lowest + part * jnp.where(s.flip > 0.5, -1.0, 1.0) * higher
     left, right = (linalg.qr(jax.random.normal(k, (2, 2), jnp.float64))[0] for k in (k_left, k_right))
     return left @ both @ left.T, right @ both @ right.T, left @ g @ right.T
 

@@ -12,7 +12,7 @@ import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.text import pretraining
 from jaxdyn.theories.mobile import model
-from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, unlearned
+from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, untrained
 
 __all__ = ["CLAIMS", "Depth", "judge", "optimum", "trial"]
 
@@ -147,7 +147,7 @@ CLAIMS = (
         judge=judge,
         rivals={
             "depth makes no difference": equal("shape", "1x48"),
-            "only the shallowest learns": unlearned("shape", "3x32", "6x24"),
+            "only the shallowest learns": untrained("shape", "3x32", "6x24"),
         },
         found=FOUND,
         plot=plot,

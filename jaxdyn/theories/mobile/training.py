@@ -19,7 +19,7 @@ import jaxdyn as jd
 from jaxdyn import text, train
 from jaxdyn.text import pretraining
 
-__all__ = ["MARGIN", "RATES", "Training", "equal", "learned", "margin", "trained", "tuned", "unlearned"]
+__all__ = ["MARGIN", "RATES", "Training", "equal", "learned", "margin", "trained", "tuned", "untrained"]
 
 RATES = [4e-3, 8e-3]
 LEVEL = 0.95  # of each interval: four seeds
@@ -106,7 +106,7 @@ def margin(name: str, difference: xr.DataArray, *, low: float | None = None, hig
     return jd.mean_within(name, difference, over="seed", low=low, high=high, level=LEVEL)
 
 
-def unlearned(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
+def untrained(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
     """Networks with one of these values of a field keep the losses of their start."""
 
     def curve(ds: xr.Dataset) -> xr.DataArray:

@@ -16,7 +16,7 @@ import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.text import language, pretraining
 from jaxdyn.theories.mobile import model
-from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, unlearned
+from jaxdyn.theories.mobile.training import MARGIN, RATES, Training, equal, learned, margin, trained, tuned, untrained
 
 __all__ = ["CLAIMS", "LABELS", "Variants", "judge_gqa", "judge_ls", "judge_tie", "trial"]
 
@@ -200,7 +200,7 @@ CLAIMS = (
         judge=judge_tie,
         rivals={
             "the read-out makes no difference": equal("variant", "base"),
-            "only the untied network learns": unlearned("variant", "base"),
+            "only the untied network learns": untrained("variant", "base"),
         },
         found=FOUND_TIE,
     ),
@@ -215,7 +215,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_gqa,
         rivals={
-            "networks that share keys learn nothing": unlearned("variant", "half", "one"),
+            "networks that share keys learn nothing": untrained("variant", "half", "one"),
             "keys and values for every head": jd.swap(predicted_bytes="every_head"),
         },
         found=FOUND_GQA,
@@ -233,7 +233,7 @@ CLAIMS = (
         judge=judge_ls,
         rivals={
             "blocks that are used again add nothing": equal("variant", "base"),
-            "networks that use blocks again learn nothing": unlearned("variant", "twice", "again"),
+            "networks that use blocks again learn nothing": untrained("variant", "twice", "again"),
         },
         found=FOUND_LS,
     ),

@@ -37,7 +37,7 @@ class Cost:
         jd.require(self, self.kind in cache.KINDS, f"kind is one of {', '.join(cache.KINDS)}", "kind")
 
 
-def held(s: Cost, name: str, length: int) -> int:
+def bytes_of(s: Cost, name: str, length: int) -> int:
     """Bytes of the keys and values after a text, from the shapes of what the scan carries; nothing is allocated."""
     layers, heads, groups, entries, dtype = NETWORKS[name]
     shape = Decoder(vocabulary=8, width=heads * entries, layers=layers, heads=heads, groups=groups, hidden=8, dtype=dtype)
@@ -61,7 +61,7 @@ def trial(s: Cost, key: PRNGKeyArray) -> jd.Observables:
     sizes = [(2 * n * g * e * s.size * jnp.dtype(t).itemsize, 2 * n * h * e * s.size * 4) for n, h, g, e, t in NETWORKS.values()]
     return jd.observables(
         predicted={"bytes": table([[exact] * len(LENGTHS) for exact, _ in sizes])},
-        measured={"bytes": table([[held(s, name, length) for length in LENGTHS] for name in NETWORKS])},
+        measured={"bytes": table([[bytes_of(s, name, length) for length in LENGTHS] for name in NETWORKS])},
         recorded={
             "keys_alone": table([[exact // 2] * len(LENGTHS) for exact, _ in sizes]),
             "every_head": table([[wide] * len(LENGTHS) for _, wide in sizes]),

@@ -8,7 +8,7 @@ import jaxdyn as jd
 from jaxdyn import nn
 from jaxdyn.errors import UsageError
 from jaxdyn.text import pretraining
-from jaxdyn.theories.mobile.training import Training, equal, learned, margin, trained, tuned, unlearned
+from jaxdyn.theories.mobile.training import Training, equal, learned, margin, trained, tuned, untrained
 from tests.theories.mobile.helpers import runs
 
 SMALL = {"batch": 2, "length": 8, "steps": 20, "records": 2, "windows": 3}
@@ -60,7 +60,7 @@ def test_differences_have_intervals():
 
 def test_rivals_replace_losses_and_curves():
     ds = runs("variant", ["a", "b"], [2.0, 2.5])
-    still, same = unlearned("variant", "b")(ds), equal("variant", "a")(ds)
+    still, same = untrained("variant", "b")(ds), equal("variant", "a")(ds)
     np.testing.assert_allclose(still.measured_loss.sel(variant="b"), 5.5)
     np.testing.assert_array_equal(still.measured_loss.sel(variant="a"), ds.measured_loss.sel(variant="a"))
     np.testing.assert_array_equal(same.measured_loss.sel(variant="b"), ds.measured_loss.sel(variant="a"))

@@ -112,25 +112,27 @@ def judge_cosines(ds: xr.Dataset) -> list[jd.Check]:
     return checks
 
 
-def replaced(mode: str, head_mode: str, predictor: str) -> Callable[[xr.Dataset], xr.Dataset]:
+def replaced(mode: str, head_mode: str, predictor: str, **more: Callable) -> Callable[[xr.Dataset], xr.Dataset]:
     """Each token's own units and heads, and those foreseen, do and name what another mode does and names."""
 
-    def breach(ds: xr.Dataset) -> xr.Dataset:
-        units, heads, recall = ds.measured_units, ds.measured_heads, ds.measured_recall
-        like = static(ds) if mode == "static" else units.sel(mode=mode, drop=True)
-        new = {
-            "units": xr.where(units["mode"].isin(["own", "same", "previous"]), like, units),
-            "heads": xr.where(heads.head_mode == "own", heads.sel(head_mode=head_mode, drop=True), heads),
-            "recall": xr.where(recall.predictor.isin(["same", "previous"]), recall.sel(predictor=predictor, drop=True), recall),
-        }
-        return ds.assign({f"measured_{name}": x.transpose(*ds[f"measured_{name}"].dims) for name, x in new.items()})
+    def units(ds: xr.Dataset) -> xr.DataArray:
+        losses = ds.measured_units
+        like = static(ds) if mode == "static" else losses.sel(mode=mode, drop=True)
+        return xr.where(losses["mode"].isin(["own", "same", "previous"]), like, losses)
 
-    return breach
+    def heads(ds: xr.Dataset) -> xr.DataArray:
+        losses = ds.measured_heads
+        return xr.where(losses.head_mode == "own", losses.sel(head_mode=head_mode, drop=True), losses)
+
+    def recall(ds: xr.Dataset) -> xr.DataArray:
+        shares = ds.measured_recall
+        return xr.where(shares.predictor.isin(["same", "previous"]), shares.sel(predictor=predictor, drop=True), shares)
+
+    return jd.swap(measured_units=units, measured_heads=heads, measured_recall=recall, **more)
 
 
-def unchanging(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: all tokens of a text use the same units."""
-    return replaced("static", "mean", "frequency")(ds).assign(measured_union=0 * ds.measured_union + 1)
+# All tokens of a text use the same units.
+UNCHANGING = replaced("static", "mean", "frequency", measured_union=lambda ds: 0 * ds.measured_union + 1)
 
 
 def plot_units(ds: xr.Dataset, fig: Figure) -> None:
@@ -210,7 +212,7 @@ CLAIMS = (
         bounds=jd.looked(at="0:8", confirmed="7102000:7102008"),
         judge=judge_contextual,
         controls={"units of another token": replaced("other", "other", "shuffled")},
-        rivals={"all tokens use the same units": unchanging},
+        rivals={"all tokens use the same units": UNCHANGING},
         plot=plot_units,
         caption="Loss more than that of the whole network, over the share of the units (left, all heads) or heads (right, all "
         "units) that run, by how they are chosen; means over the runs.",

@@ -152,7 +152,7 @@ def judge_ranks(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def unlearned(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
+def untrained(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
     """Runs with one of these values of a field keep the perplexity of their start."""
 
     def changed(ds: xr.Dataset) -> xr.DataArray:
@@ -239,8 +239,8 @@ CLAIMS = (
         expected="measured",
         judge=judge_order,
         rivals={
-            "only full Adam learns": unlearned("optimizer", *METHODS[1:]),
-            "only Adam of full rank learns": unlearned("optimizer", *METHODS[2:]),
+            "only full Adam learns": untrained("optimizer", *METHODS[1:]),
+            "only Adam of full rank learns": untrained("optimizer", *METHODS[2:]),
         },
         found=FOUND_ORDER,
         plot=plot_order,
@@ -257,10 +257,10 @@ CLAIMS = (
         expected="measured",
         judge=judge_ablation,
         rivals={
-            "without refreshed bases nothing is learnt": unlearned("every", 0.0),
-            "with T = 10 nothing is learnt": unlearned("every", 10.0),
-            "with rank 2 nothing is learnt": unlearned("rank", 2.0),
-            "with alpha 1 nothing is learnt": unlearned("alpha", 1.0),
+            "without refreshed bases nothing is learnt": untrained("every", 0.0),
+            "with T = 10 nothing is learnt": untrained("every", 10.0),
+            "with rank 2 nothing is learnt": untrained("rank", 2.0),
+            "with alpha 1 nothing is learnt": untrained("alpha", 1.0),
         },
         found=FOUND_ABLATION,
         plot=plot_ablation,
@@ -276,7 +276,7 @@ CLAIMS = (
         expected="measured",
         judge=judge_eight_bit,
         controls={"bytes with equal steps": jd.Control({"moments": "linear"}, diverges=True)},
-        rivals={"with 8-bit moments nothing is learnt": unlearned("moments", "8bit")},
+        rivals={"with 8-bit moments nothing is learnt": untrained("moments", "8bit")},
         found=FOUND_BITS,
         plot=plot_bits,
         caption="Validation perplexity along training with moments in float32 and in 8-bit blocks (median and central 90% of the "

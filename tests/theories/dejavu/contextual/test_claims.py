@@ -59,7 +59,7 @@ def test_own_units_against_static_ones():
     assert SOURCES == tuple(RECALL)[:2]
     np.testing.assert_allclose(claims.static(made()), made().measured_units.sel(mode="mean"))
     assert decided(claims.judge_contextual(made())) == [True] * 3
-    assert decided(claims.judge_contextual(claims.unchanging(made()))) == [False] * 3
+    assert decided(claims.judge_contextual(claims.UNCHANGING(made()))) == [False] * 3
     other = claims.replaced("other", "other", "shuffled")(made())
     assert decided(claims.judge_contextual(other))[:2] == [False, False]
     untrained = made().assign(start=made().whole)
