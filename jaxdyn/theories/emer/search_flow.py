@@ -18,7 +18,7 @@ from jaxdyn import sampling
 from jaxdyn.theories.emer import instances, longtime, model
 from jaxdyn.theories.emer.dynamics import search as theory
 
-__all__ = ["FORMS", "SearchFlow", "off_structure", "trial"]
+__all__ = ["FORMS", "SearchFlow", "assumptions", "off_structure", "trial"]
 
 FORMS = ("alone", "joint")  # mu moves alone; mu and nu move
 
@@ -75,6 +75,16 @@ def off_structure(w: Float[Array, "n n"]) -> tuple[Float[Array, ""], Float[Array
     return mu, nu, jnp.sqrt(jnp.mean((w - mu * eye - nu * (1 - eye)) ** 2))
 
 
+def assumptions(law: theory.Law, inside: Any) -> dict[str, Float[Array, ""]]:
+    """By how many edges the demonstrated vertex is below the highest degree and above the mean, and how far it is from the hull."""
+    degree, unit = law.target @ law.a, jnp.sqrt(jnp.asarray(inside, jnp.float64))
+    return {
+        "below_top": (jnp.max(law.a) - degree) * unit,
+        "above_mean": (degree - theory.mean_degree(law, jnp.float64(0))) * unit,
+        "hull_gap": theory.hull_gap(law),
+    }
+
+
 def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
     """mu, nu and the rest of the matrix along the flow, next to the theory's two numbers, their limits and slopes."""
     n, (k_graph, k_start) = s.vertices, jax.random.split(key)
@@ -129,11 +139,7 @@ def trial(s: SearchFlow, key: PRNGKeyArray) -> jd.Observables:
             "rate_rest": off_structure(rates)[2],
             "second_slope": 1 / jnp.max(law.a),
         },
-        assumed={
-            "below_top": (jnp.max(law.a) - law.target @ law.a) * jnp.sqrt(s.inside),
-            "above_mean": (law.target @ law.a - theory.mean_degree(law, jnp.float64(0))) * jnp.sqrt(s.inside),
-            "hull_gap": theory.hull_gap(law),
-        },
+        assumed=assumptions(law, s.inside),
         status=jnp.maximum(status, solved),
         coords={"form": FORMS, "number": ("mu", "nu"), "time": longtime.TIMES},
     )

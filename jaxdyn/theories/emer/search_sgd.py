@@ -18,7 +18,7 @@ import jaxdyn as jd
 from jaxdyn import linalg, train
 from jaxdyn.theories.emer import instances, model
 from jaxdyn.theories.emer.dynamics import search as theory
-from jaxdyn.theories.emer.search_flow import off_structure
+from jaxdyn.theories.emer.search_flow import assumptions, off_structure
 
 __all__ = ["SearchSgd", "trial"]
 
@@ -103,7 +103,6 @@ def trial(s: SearchSgd, key: PRNGKeyArray) -> jd.Observables:
     double = jax.tree.map(lambda x: x.astype(jnp.float64), case._replace(reached=case.reached.astype(jnp.float64)))
     law = theory.law(*double._replace(reached=case.reached), bfs=jnp.bool_(False), free=jnp.where(full, 1.0, 0.0))
     path = theory.solve_short(law, s.span.astype(jnp.float64) * jnp.arange(s.records + 1))
-    root2 = jnp.sqrt(jnp.asarray(s.inside, jnp.float64))
     return jd.observables(
         predicted={"mu": jd.named(path.ys[:, 0], "record"), "nu": jd.named(path.ys[:, 1], "record"), "support": 1.0},
         measured={
@@ -116,10 +115,6 @@ def trial(s: SearchSgd, key: PRNGKeyArray) -> jd.Observables:
             "untrained": expanded(s, jnp.zeros_like(last.params), embed, k_fresh),
             "t": jd.named(s.span * jnp.arange(s.records + 1), "record"),
         },
-        assumed={
-            "below_top": (jnp.max(law.a) - law.target @ law.a) * root2,
-            "above_mean": (law.target @ law.a - theory.mean_degree(law, jnp.float64(0))) * root2,
-            "hull_gap": theory.hull_gap(law),
-        },
+        assumed=assumptions(law, s.inside),
         status=jnp.maximum(train.finite_status(last.params), path.status),
     )

@@ -103,6 +103,13 @@ def table(rows: dict[str, Array]) -> Named:
     return jd.named(jnp.stack([rows[law] for law in LAWS]).astype(jnp.float64), "law shown")
 
 
+def tested(s: Sgd, layer: model.Params, key: PRNGKeyArray, root: Array, task: Array, noise: float) -> Float[Array, " M"]:
+    """Errors of a layer on prompts of one law, by length."""
+    root, task = (x.astype(s.dtype) for x in (root, task))
+    sample = prompts.draw(key, TESTS, max(LENGTHS), root, task=task, noise=noise, tails=s.tails.astype(s.dtype))
+    return model.risks(layer, sample, jnp.asarray(LENGTHS), s.attention == "softmax")
+
+
 def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     """Both blocks along training, the entries that the theory leaves at zero, and errors on prompts of every law."""
     k_basis, k_start, k_data, k_test = jax.random.split(key, 4)
@@ -127,11 +134,7 @@ def trial(s: Sgd, key: PRNGKeyArray) -> jd.Observables:
     losses = jax.vmap(lambda p: model.population_loss(jax.tree.map(lambda x: x.astype(jnp.float64), p), lam, s.length))(path)
     exact, risk, endless, at_training = {}, {}, {}, {}
     for i, (law, (root, task, noise)) in enumerate(tests(s, vectors, values).items()):
-        low = [x.astype(s.dtype) for x in (root, task)]
-        sample = prompts.draw(
-            jax.random.fold_in(k_test, i), TESTS, max(LENGTHS), low[0], task=low[1], noise=noise, tails=s.tails.astype(s.dtype)
-        )
-        risk[law] = model.risks(mean, sample, jnp.asarray(LENGTHS), s.attention == "softmax")
+        risk[law] = tested(s, mean, jax.random.fold_in(k_test, i), root, task, noise)
         laws = root @ root.T, task @ task.T, noise**2
         exact[law], endless[law] = (
             jnp.stack([merged.risk(p, laws[0], m, laws[1], laws[2]) for m in LENGTHS]) for p in (limit, linalg.inv(lam))

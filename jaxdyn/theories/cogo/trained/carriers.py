@@ -10,8 +10,7 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, trial
-from jaxdyn.theories.cogo.trained.orders import early
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, early, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

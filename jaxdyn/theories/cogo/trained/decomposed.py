@@ -6,6 +6,7 @@ import math
 
 import jax
 import jax.numpy as jnp
+import xarray as xr
 from jaxtyping import Array, Complex, Float, Int, PRNGKeyArray
 
 import jaxdyn as jd
@@ -15,7 +16,20 @@ from jaxdyn.theories.cogo.classify import COLUMNS, Classes, Nodes
 from jaxdyn.theories.cogo.dynamics import carriers, solutions, spectrum
 from jaxdyn.theories.cogo.training import Training, train
 
-__all__ = ["CONVERGED", "DECAYS", "PAPER", "QUICK", "SEEDS", "SMALL_DECAYS", "ablation", "anatomy", "late", "others", "trial"]
+__all__ = [
+    "CONVERGED",
+    "DECAYS",
+    "PAPER",
+    "QUICK",
+    "SEEDS",
+    "SMALL_DECAYS",
+    "ablation",
+    "anatomy",
+    "early",
+    "late",
+    "others",
+    "trial",
+]
 
 SEEDS = 10  # twice as many as published: means are judged by their intervals
 DECAYS = (1e-5, 5e-5, 1e-4, 2e-4, 5e-4)  # of the published sweep
@@ -86,19 +100,21 @@ def late(curves: dict[str, Float[Array, " t"]], s: Training) -> dict[str, Float[
     return {name: jnp.mean(x[-count:].astype(jnp.float64)) for name, x in (("diagonal", curves["diagonal"]), ("loss", loss))}
 
 
+def watch(w: Float[Array, "3 d q"], group: Abelian, active: float) -> dict[str, Array]:
+    """Records along training: numbers of frequencies of order 4 and 6, and every frequency's order and squared norm."""
+    now = classify.nodes(w, group, active)
+    fours, sixes = (jnp.sum(now.order == o) for o in (4, 6))
+    each = {"order": now.order.astype(jnp.float32), "energy": classify.energies(now).astype(jnp.float32)}
+    return {"fours": fours, "sixes": sixes, **each}
+
+
 def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
     """Train a network and take it apart."""
     group, (k_train, k_random) = parse(s.group), jax.random.split(key)
     active = classify.ACTIVE if group.order <= LARGEST else classify.active_threshold(group)
 
-    def watch(w: Float[Array, "3 d q"]) -> dict[str, Array]:
-        now = classify.nodes(w, group, active)
-        fours, sixes = (jnp.sum(now.order == o) for o in (4, 6))
-        each = {"order": now.order.astype(jnp.float32), "energy": classify.energies(now).astype(jnp.float32)}
-        return {"fours": fours, "sixes": sixes, **each}
-
     # the trained network, and the construction at every frequency
-    run = train(s, k_train, watch)
+    run = train(s, k_train, lambda w: watch(w, group, active))
     w, decay = run.w.astype(jnp.float64), jnp.asarray(s.decay, jnp.float64)
     nodes = classify.nodes(w, group, active)
     c, random = with_chance(k_random, nodes, group)
@@ -149,3 +165,9 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
         },
         coords={"column": COLUMNS, "part": ("re", "im"), "epoch": range(0, s.epochs + 1, s.every)},
     )
+
+
+def early(ds: xr.Dataset) -> xr.Dataset:
+    """A control: the orders after a tenth of the epochs, when decay has not done its work."""
+    fours, sixes = (ds[f"curve_{name}"].isel(epoch=ds.sizes["epoch"] // 10, drop=True) for name in ("fours", "sixes"))
+    return ds.assign(measured_orders=(fours + sixes) / (ds.predicted_diagonal / 2), measured_n6=sixes)

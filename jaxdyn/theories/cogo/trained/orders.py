@@ -17,12 +17,12 @@ from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import published
 from jaxdyn.theories.cogo.classify import COLUMNS, NAMES
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, trial
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, early, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "angles", "early", "fold"]
+__all__ = ["CLAIMS", "angles", "fold"]
 
 MANY = 24  # runs whose standard errors are about those of the published five, or smaller
 CELL = "{}: points from the published cell"
@@ -176,12 +176,6 @@ def equal_epochs(ds: xr.Dataset) -> xr.DataArray:
 
 FREE_SIXES = jd.swap(predicted_column=free_sixes)
 EQUAL_EPOCHS = jd.swap(curve_fours=equal_epochs)
-
-
-def early(ds: xr.Dataset) -> xr.Dataset:
-    """A control: the orders after a tenth of the epochs, when decay has not done its work."""
-    fours, sixes = (ds[f"curve_{name}"].isel(epoch=ds.sizes["epoch"] // 10, drop=True) for name in ("fours", "sixes"))
-    return ds.assign(measured_orders=(fours + sixes) / (ds.predicted_diagonal / 2), measured_n6=sixes)
 
 
 def plot_orders(ds: xr.Dataset, fig: Figure) -> None:

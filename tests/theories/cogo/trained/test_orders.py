@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn.theories.cogo import classify, published
-from jaxdyn.theories.cogo.trained import orders
+from jaxdyn.theories.cogo.trained import decomposed, orders
 from tests.theories.cogo.oracle import passes, runs
 
 
@@ -19,7 +19,9 @@ def test_judge_of_orders():
     assert passes(orders.judge_orders, good)
     assert not passes(orders.judge_orders, good.assign(predicted_orders=1.1 * good.predicted_orders))
     rise = xr.DataArray(np.linspace(0, 1, 20), dims="epoch")
-    early = orders.early(good.assign(curve_fours=5 * rise, curve_sixes=6 * rise, predicted_diagonal=22 + 0 * good.measured_orders))
+    early = decomposed.early(
+        good.assign(curve_fours=5 * rise, curve_sixes=6 * rise, predicted_diagonal=22 + 0 * good.measured_orders)
+    )
     np.testing.assert_allclose(early.measured_orders, 2 / 19, rtol=1e-12)
     np.testing.assert_allclose(early.measured_n6, 12 / 19, rtol=1e-12)
     assert not passes(orders.judge_orders, early)
