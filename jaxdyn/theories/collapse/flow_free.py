@@ -72,6 +72,12 @@ def lengths(p: model.Free, used: Array) -> tuple[Array, Array]:
     return jnp.min(jnp.where(used, squares, jnp.inf)), jnp.max(jnp.where(used, squares, -jnp.inf))
 
 
+def ends(observed: dict[str, Array]) -> dict[str, Array]:
+    """Smallest and largest cosine, gap and size, each pair as one array."""
+    pairs = {"cosines": ("low", "high"), "gaps": ("gap_low", "gap_high"), "sizes": ("size_low", "size_high")}
+    return {name: jnp.stack([observed[low], observed[high]]) for name, (low, high) in pairs.items()}
+
+
 def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     """Measures along the flow and at the end of gradient descent, next to the minimum."""
     # classes in use, and the start
@@ -83,18 +89,15 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     rate = model.Free(jnp.float64(1), k * s.each)
     labels = jnp.repeat(index, s.each)
 
-    def loss(p: model.Free, weight: Array, used: Array, decay: Array) -> Array:
-        return model.loss(p, weight, used, decay)
-
     # the flow
     args = (weight, used, jnp.asarray(s.decay, jnp.float64))
     path = flow.gradient_flow(
-        loss, start, jnp.asarray(TIMES, jnp.float64), *args, rate=rate, rtol=1e-7, atol=1e-9, max_steps=40_000
+        model.loss, start, jnp.asarray(TIMES, jnp.float64), *args, rate=rate, rtol=1e-7, atol=1e-9, max_steps=40_000
     )
 
     # descent
     def step(p: model.Free) -> model.Free:
-        g = jax.grad(loss)(p, *args)
+        g = jax.grad(model.loss)(p, *args)
         return jax.tree.map(lambda x, d, r: x - s.lr * r * d, p, g, rate)
 
     last = jax.lax.fori_loop(0, jnp.round(s.steps).astype(jnp.int32), lambda _, p: step(p), start)
@@ -103,8 +106,8 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
         z = model.logits(p, used)
         m = measures.measure(p.h.reshape(-1, s.width), labels, p.w, z.reshape(-1, s.most), used)
         (low, high), (least, most) = gaps(z, used), lengths(p, used)
-        ends = {"gap_low": low, "gap_high": high, "size_low": least, "size_high": most}
-        return m._asdict() | ends | {"objective": loss(p, *args)}
+        extremes = {"gap_low": low, "gap_high": high, "size_low": least, "size_high": most}
+        return m._asdict() | extremes | {"objective": model.loss(p, *args)}
 
     # what is measured along and at the end of both
     watched, ended = jax.vmap(look)(path.ys), look(last)
@@ -112,10 +115,6 @@ def trial(s: Unconstrained, key: PRNGKeyArray) -> jd.Observables:
     predicted = {name: jd.named(jnp.stack([value, value]), "end") for name, value in both.items()} | {
         "objective": minimum.least(k, s.decay),
     }
-
-    def ends(o: dict[str, Array]) -> dict[str, Array]:
-        pairs = {"cosines": ("low", "high"), "gaps": ("gap_low", "gap_high"), "sizes": ("size_low", "size_high")}
-        return {name: jnp.stack([o[low], o[high]]) for name, (low, high) in pairs.items()}
 
     # ends of both
     flowed, descended = ends({n: v[-1] for n, v in watched.items()}), ends(ended)

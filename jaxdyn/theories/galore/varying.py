@@ -63,6 +63,13 @@ def _unit(x: Float[Array, "N d d"]) -> Float[Array, "N d d"]:
     return x / linalg.eigvalsh(x)[:, -1][:, None, None]
 
 
+def height(s: Varying, line: Float[Array, "n n"], e: Float[Array, "N n n"], w: Float[Array, "n n"]) -> Float[Array, " N"]:
+    """The coefficients b_i or c_i at W, with directions e of the waves and a line along which the steep ones fall."""
+    wave = 0.5 * (1 + jnp.sin(2 * jnp.einsum("ijk,jk->i", e, w)))
+    ramp = 1 - jnp.clip(jnp.vdot(line, w) - (1 - WIDTH), 0, WIDTH)
+    return s.offset + s.lip * jnp.where(s.kind == "steep", ramp, wave)
+
+
 def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     """Ratios of successive norms of the projected gradient, and the bounds on them."""
     # coefficients and subspaces
@@ -75,13 +82,9 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     directions = jax.random.normal(k_e, (2, s.terms, n, n), jnp.float64)
     waves = directions / jnp.linalg.norm(directions, axis=(2, 3), keepdims=True)
 
-    def height(w: Array, e: Float[Array, "N n n"]) -> Float[Array, " N"]:
-        wave = 0.5 * (1 + jnp.sin(2 * jnp.einsum("ijk,jk->i", e, w)))
-        ramp = 1 - jnp.clip(jnp.vdot(line, w) - (1 - WIDTH), 0, WIDTH)
-        return s.offset + s.lip * jnp.where(steep, ramp, wave)
-
     def parts(w: Array) -> tuple[Array, Array]:
-        return height(w, waves[0])[:, None, None] * b0, height(w, waves[1])[:, None, None] * c0
+        b, c = (height(s, line, e, w)[:, None, None] for e in waves)
+        return b * b0, c * c0
 
     def form(w: Array) -> Array:
         b, c = parts(w)
@@ -95,8 +98,7 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
     first = jax.random.normal(k_a, (n, n), jnp.float64)
     wanted = jnp.where(steep, 0.02 * line, 0.3 * first / jnp.linalg.norm(first))
     a0 = wanted + form(start) - s.lip_a * jnp.tanh(start)
-    largest = jnp.square(s.lip + s.offset)  # at least lambda_max of S, and so of its projection
-    eta = s.step / largest
+    eta = s.step / jnp.square(s.lip + s.offset)  # which is at least lambda_max of S, and so of its projection
 
     # descent within the subspaces
     def step(w: Array) -> Array:
@@ -104,13 +106,13 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
 
     def observe(w: Array) -> tuple[Array, ...]:
         b, c = parts(w)
-        heights = jnp.maximum(jnp.max(height(w, waves[0])), jnp.max(height(w, waves[1])))
+        heights = jnp.maximum(jnp.max(height(s, line, waves[0], w)), jnp.max(height(s, line, waves[1], w)))
         return jnp.linalg.norm(p.T @ gradient(w) @ q), varying.kappa(b, c, p, q), jnp.linalg.norm(w), heights
 
     _, (norms, kappas, sizes, heights) = train.record(step, start, observe, samples=STEPS, every=1)
     # the bounds on each step
-    lipschitz = (s.lip_a, s.lip, s.lip)
-    bounds = varying.factors(eta, kappas[:-1], tuple(jnp.asarray(x) for x in lipschitz), jnp.ones(()))
+    lipschitz = tuple(jnp.asarray(x) for x in (s.lip_a, s.lip, s.lip))
+    bounds = varying.factors(eta, kappas[:-1], lipschitz, jnp.ones(()))
     inside = (norms[:-1] > 1e-9 * norms[0]) & (sizes[1:] < 1)  # above rounding errors, and W below D
     ratios = jnp.where(inside, norms[1:] / jnp.where(inside, norms[:-1], 1), 0)
     return jd.observables(
