@@ -1,4 +1,4 @@
-"""Table 1: generator against Python sets, training against the whole network, score against plain loops, judges on made-up scores."""
+"""Table 1: generator against Python sets, training against the whole network, score against plain loops, judges on given scores."""
 
 import jax
 import jax.numpy as jnp
