@@ -95,7 +95,8 @@ def setting(cls: type[T]) -> type[T]:
     """Class decorator: a frozen keyword-only dataclass, registered as a pytree of its swept fields.
 
     ``__post_init__`` sees Python numbers in their ranges and switches at a known name only: flattening and unflattening never run
-    ``__init__``, so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``. A subclass keeps the ranges.
+    ``__init__``, so tracers and placeholders pass through ``vmap``, ``tree_map`` and ``eval_shape``. A subclass
+    keeps the ranges, and its parent's ``__post_init__`` where it has none of its own.
 
     Raises:
         UsageError: if a field has no default or one outside its range, a field's name is one that the engine uses itself, a
@@ -106,7 +107,7 @@ def setting(cls: type[T]) -> type[T]:
 
 def _registered(cls: Any) -> Any:
     """The decorated class; attributes that the engine reads are added to it."""
-    own_check = cls.__dict__.get("__post_init__")
+    own_check = getattr(cls, "__post_init__", None)  # its own, else its parent's
 
     def post_init(self: Any) -> None:
         for name, names in cls.code_names.items():

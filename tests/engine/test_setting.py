@@ -288,3 +288,27 @@ def test_any_value_is_coerced_or_refused_by_a_usage_error(value):
             assert name in str(error)
         else:
             assert type(held) in (float, int, str) and coerce(Strict, name, held) == held
+
+
+@jd.setting
+class Parent:
+    """Two numbers and a relation between them."""
+
+    width: int = 4
+    depth: int = 2
+
+    def __post_init__(self):
+        jd.require(self, self.depth <= self.width, "depth is at most width", "depth", "width")
+
+
+@jd.setting
+class Child(Parent):
+    """One field more, no check of its own."""
+
+    kind: jd.Code = jd.code("a", "b")
+
+
+def test_a_subclass_without_a_check_of_its_own_keeps_its_parents():
+    assert bool(Child(kind="b").kind == "b")
+    with pytest.raises(jd.UsageError, match="depth is at most width"):
+        Child(depth=5)
