@@ -81,10 +81,10 @@ _loaded: dict[Path, Source] = {}  # of a user's own, by file or folder
 
 
 def shipped(names: Collection[str] | None = None) -> Iterator[Source]:
-    """The theories below ``jaxdyn.theories`` in alphabetical order; all, or those of these names."""
+    """The theories below ``jaxdyn.theories`` in alphabetical order; all, or those of these names (others are no theory here)."""
     theories = importlib.import_module("jaxdyn.theories")
-    found = (info.name for info in pkgutil.iter_modules(theories.__path__)) if names is None else names
-    for name in sorted(found):
+    found = {info.name for info in pkgutil.iter_modules(theories.__path__)}
+    for name in sorted(found if names is None else found & set(names)):
         module = importlib.import_module(f"jaxdyn.theories.{name}")
         yield Source(name, module, str(module.__file__))
 

@@ -239,7 +239,7 @@ def test_a_run_that_is_not_ok_is_not_outside(claim):
 def test_observables_take_assumed_scalars_only():
     found = jd.observables(measured={"z": 1.0}, assumed={"overlap": 0.3})
     assert float(found.assumed["overlap"].value) == 0.3
-    with pytest.raises(jd.UsageError, match="one number a run"):
+    with pytest.raises(jd.UsageError, match="one number per run"):
         jd.observables(measured={"z": 1.0}, assumed={"overlap": jd.named(np.ones(2), "pair").value})
 
 

@@ -181,3 +181,8 @@ def test_stored_results_lie_in_the_theorys_folder(own):
     library.load(own)
     assert library.folder("homemade") == own and library.recorded("homemade", "maps") == own / "recorded" / "maps"
     assert library.folder("unheard") is None is library.recorded("unheard", "maps")
+
+
+def test_names_that_are_no_theory_are_passed_over():
+    """A user's own prefix, as workers ask for it."""
+    assert [source.name for source in library.shipped({"lyu", "solver"})] == ["lyu"]
