@@ -8,9 +8,6 @@ import jaxdyn
 
 PACKAGE, TESTS = Path(jaxdyn.__file__).parent, Path(__file__).parent
 MODULES = sorted(p.relative_to(PACKAGE) for p in PACKAGE.rglob("*.py") if p.name not in ("__init__.py", "__main__.py"))
-ELSEWHERE = {  # module -> the test file that is its own
-    "theories/joma/nonlinear/mixture.py": "theories/joma/nonlinear/test_mixture_point.py",
-}
 EVERY = {  # modules of this name share a test file
     "maps.py": "theories/test_maps.py",
     "published.py": "theories/test_published.py",
@@ -19,7 +16,7 @@ EVERY = {  # modules of this name share a test file
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_every_module_has_its_test_file(module):
-    places = [module.with_name(f"test_{module.name}"), Path(ELSEWHERE.get(module.as_posix(), ""))]
+    places = [module.with_name(f"test_{module.name}")]
     places += [Path(EVERY[module.name])] if module.name in EVERY else []
     places += [module.parent.with_name(f"test_{module.parent.name}.py")] if len(module.parts) > 1 else []
     verdicts = (TESTS / "theories" / "test_verdicts.py").read_text()

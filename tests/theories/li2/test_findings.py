@@ -7,8 +7,8 @@ import numpy as np
 from jaxdyn.theories.li2 import findings
 from jaxdyn.theories.li2.grokking import phase
 from jaxdyn.theories.li2.interaction import diversity, repulsion_raw
-from tests.theories.li2.grokking.test_phase import planted
-from tests.theories.li2.interaction import test_diversity
+from tests.theories.li2 import test_interaction
+from tests.theories.li2.test_grokking import planted
 
 TABLES = {name: getattr(findings, name) for name in findings.__all__}
 
@@ -40,7 +40,7 @@ def test_a_higher_threshold_needs_more_pairs_and_a_larger_group_a_smaller_share(
 
 def test_names_are_those_of_the_checks():
     muon, rates = diversity.CLAIMS
-    by_rate = test_diversity.rated(rates=tuple(rates.quick.axes["lr"]))
-    for claim, ds in ((muon, test_diversity.held()), (rates, by_rate), (phase.CLAIMS[0], planted())):
+    by_rate = test_interaction.rated(rates=tuple(rates.quick.axes["lr"]))
+    for claim, ds in ((muon, test_interaction.held()), (rates, by_rate), (phase.CLAIMS[0], planted())):
         assert list(claim.found) == [check.name for check in claim.judge(ds) if not check.gate], claim.id
     assert next(c for c in repulsion_raw.CLAIMS if c.found).found is findings.SIMILAR

@@ -1,0 +1,188 @@
+"""Scan & Snap's chapter on scanning."""
+
+import jax
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import jaxdyn as jd
+from jaxdyn.data import classes
+from jaxdyn.data.classes import Vocabulary
+from jaxdyn.theories.snap import population, published
+from jaxdyn.theories.snap.scan import overlap, theorem3_gain, thm2_common
+from tests.theories.snap.helpers import both_ways, passes
+
+# The overlap of the synthetic data against NumPy's singular values.
+
+
+@pytest.mark.parametrize(("k", "weight"), [(2, 1.0), (6, 0.3), (20, 0.01)])
+def test_overlap_is_the_largest_singular_value(x64, k, weight):
+    v = Vocabulary(k)
+    p = np.asarray(jax.jit(lambda: classes.laws(v, classes.law(v, weight)))())
+    f = p / np.linalg.norm(p, axis=1, keepdims=True)
+    expected = k * np.linalg.norm(f @ f.T - np.eye(k), 2)
+    run = jax.jit(overlap.overlap_trial)(overlap.Overlap(number=float(k), weight=weight), jax.random.key(0))
+    assert float(run.measured["overlap"].value) == pytest.approx(expected, rel=1e-12)
+    assert float(run.predicted["overlap"].value) == pytest.approx(expected, rel=1e-12)
+
+
+def test_parts_of_classes_are_refused():
+    with pytest.raises(jd.UsageError, match="number=2.5 is not allowed: number is a whole number"):
+        overlap.Overlap(number=2.5)
+
+
+# The flow on random laws: its relative gains.
+
+
+def test_gains_are_those_of_the_attention(laws_flow_runs):
+    ds = laws_flow_runs["alone"]
+    assert (ds.status == 0).all()
+    attention = (ds.p_own * np.exp(ds.z_own)).isel(save=slice(1, None)).rename(save="time")
+    gain = (attention.isel(distinct=-1) / attention.isel(distinct=slice(-1))) ** 2 - 1
+    gain = gain.rename(distinct="other").transpose(*ds.measured_gain.dims)
+    np.testing.assert_allclose(ds.measured_gain, gain, rtol=1e-9, atol=1e-12)
+    start = (ds.p_own.isel(distinct=-1) / ds.p_own.isel(distinct=slice(-1))) ** 2 - 1
+    start = start.rename(distinct="other")
+    left = 1 - (gain - start) / (ds.predicted_gain - start)
+    end = {"time": -1}
+    np.testing.assert_allclose(
+        ds.measured_shortfall.isel(end).sel(ratio=0.1), left.isel(end).sel(ratio=0.1).transpose("seed", "class", "other"), rtol=1e-6
+    )
+
+
+# The judges of Theorem 3, on the reduced dynamics and on the network's own flow.
+
+CLAIMS = {c.id: c for c in theorem3_gain.CLAIMS}
+
+
+@pytest.mark.parametrize(
+    ("judge", "wrong", "name"),
+    [
+        (theorem3_gain.judge_gain, ("leak", "tilt"), "gain"),
+        (theorem3_gain.judge_tight, ("leak",), None),
+        (theorem3_gain.judge_monotone, ("descent",), None),
+    ],
+)
+def test_judges_of_the_reduced_dynamics(law_runs, judge, wrong, name):
+    assert passes(judge, law_runs["main"], "derived")
+    for breach in wrong:
+        assert not passes(judge, law_runs[breach], "derived"), breach
+    for distorted in both_ways(law_runs["main"], name) if name else []:
+        assert not passes(judge, distorted, "derived")
+
+
+def test_other_pairs_and_tokens_do_not_follow_the_theorem(law_runs):
+    main = law_runs["main"].sel(form="derived")
+    assert not passes(theorem3_gain.judge_gain, theorem3_gain.WITH_COMMON(main))
+    assert not passes(theorem3_gain.judge_gain, law_runs["main"], "squared")
+    weakest = theorem3_gain.WEAKEST(main)
+    assert not passes(theorem3_gain.judge_tight, weakest)
+    assert not passes(theorem3_gain.judge_monotone, weakest)
+
+
+def test_the_published_residuals(flow_runs):
+    ds = flow_runs["main"]
+    np.testing.assert_allclose(ds.top, 0.2, atol=1e-9)
+    residual = population.residual(ds).isel(other=0, seed=0)
+    np.testing.assert_allclose(residual, [published.RESIDUALS[r] for r in ds.ratio.values], atol=2e-3)
+
+
+@pytest.mark.slow  # a verification runs the same trial, at its full size
+def test_judges_of_the_flow(laws_flow_runs):
+    ds = laws_flow_runs["alone"]
+    inside, slow = ds.sel(ratio=[100.0, 1000.0]), ds.sel(ratio=[0.1])
+    assert passes(theorem3_gain.judge_shortfall, inside) and not passes(theorem3_gain.judge_shortfall, slow)
+    for other in ("EXACT_GAIN", "NO_GROWTH", "COMPLETE"):
+        assert not passes(theorem3_gain.judge_shortfall, getattr(theorem3_gain, other)(inside)), other
+    assert passes(theorem3_gain.judge_plateau, inside)
+    for other in ("SAME_TIMES", "BY_RATIO"):
+        assert not passes(theorem3_gain.judge_plateau, getattr(theorem3_gain, other)(inside)), other
+    with pytest.raises(jd.Inconclusive, match="at least 2 values of ratio"):
+        theorem3_gain.judge_plateau(slow)
+    assert passes(theorem3_gain.judge_monotone_flow, ds)
+    for other in ("WEAKEST_FLOW", "FALLING", "STILL"):
+        assert not passes(theorem3_gain.judge_monotone_flow, getattr(theorem3_gain, other)(ds)), other
+
+
+def test_gains_and_bounds_by_ratio(laws_flow_runs):
+    ds = laws_flow_runs["alone"]
+    grown = [c.value for c in theorem3_gain.judge_ratio(ds)]
+    assert grown[0] < 0.3 and 0.9 < grown[1] < grown[2] < 1
+    assert not any(c.passed for c in theorem3_gain.judge_ratio(theorem3_gain.STAYS(ds)))
+    slow = theorem3_gain.judge_ratio(theorem3_gain.FIRST_ORDER(ds))[0]
+    assert slow.passed is False and slow.value < 0  # more than all of the growth would be missing
+    lower = [c.value for c in theorem3_gain.judge_flow_bounds(ds)[::2]]
+    assert lower[0] < 0.5 and lower[1] > 0.9
+
+
+@pytest.mark.parametrize("claim", ["snap.rel_gain", "snap.bounds"])
+def test_figures_of_the_reduced_dynamics_draw(law_runs, claim):
+    fig = Figure()
+    CLAIMS[claim].plot(law_runs["main"], fig)
+    assert fig.axes
+
+
+def test_figure_of_the_flow_draws(laws_flow_runs):
+    fig = Figure()
+    CLAIMS["snap.theorem3"].plot(laws_flow_runs["alone"], fig)
+    assert fig.axes
+
+
+# The judges of Theorem 2, on the reduced dynamics and on the network's own flow.
+
+THM2_COMMON_CLAIMS = {c.id: c for c in thm2_common.CLAIMS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("judge", "wrong", "name"),
+    [(thm2_common.judge_up, (), "rise"), (thm2_common.judge_fall, ("unequal",), "fall")],
+)
+def test_thm2_common_judges_of_the_flow(laws_flow_runs, judge, wrong, name):
+    main = laws_flow_runs["main"]
+    assert passes(judge, main)
+    for breach in wrong:
+        assert not passes(judge, laws_flow_runs[breach]), breach
+    for other in (thm2_common.DESCENT, thm2_common.STILL):
+        assert not passes(judge, other(main))
+    for distorted in both_ways(main, name):
+        assert not passes(judge, distorted)
+    assert not passes(thm2_common.judge_fall, thm2_common.ALL_RISE(main))
+
+
+def test_judge_of_unequal_common_tokens(laws_flow_runs):
+    assert passes(thm2_common.judge_some, laws_flow_runs["unequal"].sel(ratio=[0.1]))
+    assert not passes(thm2_common.judge_some, laws_flow_runs["main"])
+
+
+def test_judge_of_the_reduced_dynamics(law_runs):
+    assert passes(thm2_common.judge_down, law_runs["main"], "derived")
+    for breach in ("unequal", "table", "descent"):
+        assert not passes(thm2_common.judge_down, law_runs[breach], "derived"), breach
+
+
+def test_distinct_tokens_gain_by_the_pressure_times_f_squared(law_runs):
+    main = law_runs["main"]
+    np.testing.assert_allclose(main.measured_rise, main.predicted_rise, rtol=1e-9)
+    assert (main.z_own.diff("save") > 0).all()
+
+
+def test_the_table_of_unequal_common_tokens(law_runs):
+    assert passes(thm2_common.judge_unequal, law_runs["table"].isel(per_query=[0]), "derived")
+    assert not passes(thm2_common.judge_unequal, law_runs["main"].isel(per_query=[0]), "derived")
+    z = law_runs["table"].z.isel(eta_z=0).isel({"per_query": 0, "seed": 0, "class": 0, "save": -1}).values
+    np.testing.assert_allclose(z[[0, 1, 4]], [0.0045, -0.1448, 0.1402], atol=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("claim", "runs", "kind"),
+    [
+        ("snap.common_down", "law_runs", "main"),
+        ("snap.distinct_up", "laws_flow_runs", "main"),
+        ("snap.unequal_commons", "law_runs", "table"),
+    ],
+)
+def test_figures_draw(request, claim, runs, kind):
+    fig = Figure()
+    THM2_COMMON_CLAIMS[claim].plot(request.getfixturevalue(runs)[kind], fig)
+    assert fig.axes
