@@ -1,4 +1,4 @@
-"""The tests mirror the package: every module has its tests in a file of its own, or together with its folder's."""
+"""The tests mirror the package: a module has its tests in a file of its own, or together with those of its folder."""
 
 from pathlib import Path
 
@@ -22,3 +22,8 @@ def test_every_module_has_its_test_file(module):
     verdicts = (TESTS / "theories" / "test_verdicts.py").read_text()
     asked = module.parts[0] == "theories" and f'"{module.parts[1]}.{module.stem}"' in verdicts  # a topic that needs no more
     assert asked or any((TESTS / place).is_file() for place in places)
+
+
+def test_files_are_few_enough_to_be_read():
+    roots = [TESTS.parent / name for name in ("jaxdyn", "tests", "experiments", "benchmarks")]
+    assert sum(1 for root in roots for _ in root.rglob("*.py")) <= 1150

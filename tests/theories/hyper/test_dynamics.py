@@ -94,7 +94,7 @@ def test_minimum_against_descent(encoder, least):
         return -2 * np.sum(w * w * plus) + np.sum(((w * both) @ w.T) ** 2)
 
     start = np.random.default_rng(0).normal(size=encoder * 6)
-    assert scipy.optimize.optimize.minimize(loss, start, tol=1e-12).fun == pytest.approx(least, abs=1e-6)
+    assert scipy.optimize.minimize(loss, start, tol=1e-12).fun == pytest.approx(least, abs=1e-6)
 
 
 def test_logistic_obeys_its_equation():

@@ -194,7 +194,7 @@ def test_start_fills_the_stated_range(x64):
     flat = np.concatenate([np.ravel(a) for a in start(jax.random.key(0), v, 2.0, "float32")])
     edge = 2 / np.sqrt(v.size)
     assert flat.dtype == np.float32 and np.abs(flat).max() < edge
-    assert scipy.stats.stats.kstest(flat, "uniform", (-edge, 2 * edge)).pvalue > 1e-3
+    assert scipy.stats.kstest(flat, "uniform", (-edge, 2 * edge)).pvalue > 1e-3
     assert not np.any(start(jax.random.key(0), v, 0.0, "float32").y)
 
 
@@ -205,8 +205,8 @@ def test_attention_numbers_and_sums(x64):
     e = np.asarray(jax.jit(classes.laws, static_argnums=0)(v, p)) * np.exp(np.asarray(whole.z)[v.query])
     c = np.take_along_axis(e / e.sum(1, keepdims=True), v.support, 1)
     np.testing.assert_allclose(jax.jit(sampled.attention, static_argnums=1)(params, v, p), c, rtol=1e-12)
-    own = scipy.stats.stats.entropy(c[:, 10:], axis=1).mean()
-    expected = [own, scipy.stats.stats.entropy(c, axis=1).mean(), c[:, :10].sum(1).mean(), c[0, -1]]
+    own = scipy.stats.entropy(c[:, 10:], axis=1).mean()
+    expected = [own, scipy.stats.entropy(c, axis=1).mean(), c[:, :10].sum(1).mean(), c[0, -1]]
     np.testing.assert_allclose(jax.jit(syn.numbers, static_argnums=1)(c, 10), expected, rtol=1e-12)
     for ours, theirs in zip(
         jax.jit(sampled.sums, static_argnums=1)(params, v), (whole.y.sum(1)[: v.contextual], whole.z.sum(1)), strict=True
@@ -335,9 +335,9 @@ def test_errors_of_both_sides_are_joined():
 def test_interval_of_one_cell_is_that_of_a_t_test_with_unequal_variances():
     ds = made_up_fig6(seeds=16).isel(num_last=[1], lr=[0], ratio=[1])
     own, sd = ds.measured_entropy.values.ravel(), float(ds.published_sd[..., 0].squeeze())
-    other = scipy.stats.stats.norm.ppf((np.arange(10) + 0.5) / 10)
+    other = scipy.stats.norm.ppf((np.arange(10) + 0.5) / 10)
     other = float(ds.predicted_entropy[..., 0].squeeze()) + sd * (other - other.mean()) / other.std(ddof=1)
-    expected = scipy.stats.stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.997)
+    expected = scipy.stats.ttest_ind(own, other, equal_var=False).confidence_interval(0.997)
     check = fig6_lr_effect.judge_fig6(ds)[0]
     np.testing.assert_allclose(check.interval, expected, rtol=1e-6)
 

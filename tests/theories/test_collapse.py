@@ -1,0 +1,170 @@
+"""Neural collapse: network, equations and judges."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import scipy.optimize
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn.data import digits
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.collapse import measures, model, network
+from jaxdyn.theories.collapse.dynamics import minimum
+from jaxdyn.theories.collapse.flow_free import Unconstrained, trial
+from jaxdyn.theories.collapse.network import Perceptron, sample_images
+from jaxdyn.theories.collapse.network import trial as network_trial
+from tests.theories.galore.helpers import passed
+
+# The closed form against a search over all weights.
+
+
+@pytest.mark.parametrize(("classes", "decay"), [(3, 0.05), (5, 0.1), (4, 0.3)])
+def test_against_descent(classes, decay):
+    def loss(flat):
+        w, h = flat.reshape(2, classes, classes)
+        z = h @ w.T
+        ce = np.mean(np.log(np.exp(z).sum(-1)) - np.diag(z))
+        return ce + decay / 2 * (w**2).sum() + decay / 2 * (h**2).sum()
+
+    start = np.random.default_rng(0).normal(size=2 * classes**2)
+    best = scipy.optimize.minimize(loss, start, tol=1e-12)
+    with jax.enable_x64(True):
+        least, gap, size = (float(f(classes, decay)) for f in (minimum.least, minimum.gap, minimum.size))
+        cosine = float(minimum.cosine(classes))
+    assert best.fun == pytest.approx(least, abs=1e-8)
+    w, h = best.x.reshape(2, classes, classes)
+    z = h @ w.T
+    np.testing.assert_allclose((np.diag(z)[:, None] - z)[~np.eye(classes, dtype=bool)], gap, atol=1e-3)
+    np.testing.assert_allclose((h**2).sum(-1), size, atol=1e-3)
+    if size > 0:
+        cos = (h @ h.T / size)[~np.eye(classes, dtype=bool)]
+        np.testing.assert_allclose(cos, cosine, atol=1e-3)
+    else:
+        assert decay > 1 / classes
+
+
+# The loss of the unconstrained-features model against loops.
+
+
+def test_loss_against_loops():
+    rng = np.random.default_rng(0)
+    w, h, weight = rng.normal(size=(4, 3)), rng.normal(size=(4, 2, 3)), np.array([0.5, 0.3, 0.2, 0.0])
+    used = np.arange(4) < 3
+    w[3] = h[3] = 0
+    total = 0.05 / 2 * (w**2).sum()
+    for k in range(3):
+        for i in range(2):
+            z = w[:3] @ h[k, i]
+            ce = np.log(np.exp(z).sum()) - z[k]
+            total += weight[k] / 2 * (ce + 3 * 0.05 / 2 * (h[k, i] ** 2).sum())
+    with jax.enable_x64(True):
+        p = model.Free(jnp.asarray(w), jnp.asarray(h))
+        assert float(model.loss(p, jnp.asarray(weight), jnp.asarray(used), 0.05)) == pytest.approx(total, rel=1e-12)
+        assert model.logits(p, jnp.asarray(used)).shape == (4, 2, 4)
+
+
+# The flow and the descent of free features.
+
+SMALL = {"most": 4, "width": 5, "dim": 5.0, "each": 2, "decay": 0.05, "steps": 2000.0}
+
+
+@pytest.mark.slow
+def test_balanced_classes_reach_the_minimum():
+    ds = jd.sweep(trial, jd.grid(Unconstrained, classes=[3.0, 4.0], **SMALL), 2)
+    for name in ("cosines", "gaps", "sizes", "objective"):
+        np.testing.assert_allclose(
+            ds[f"measured_{name}"], ds[f"predicted_{name}"].broadcast_like(ds[f"measured_{name}"]), atol=1e-3
+        )
+    assert float(ds.measured_within.max()) < 1e-4 < float(ds.start_within.min())
+    np.testing.assert_allclose(ds.measured_gaps_descent, ds.measured_gaps, atol=1e-3)
+
+
+@pytest.mark.parametrize("wrong", [{"classes": 11.0}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Unconstrained(**wrong)
+
+
+# Measures of collapse on a simplex that is written down, and on noise.
+
+SIMPLEX = np.eye(4) - 1 / 4
+
+
+measure = jax.jit(measures.measure)  # as one program: by itself every operation would be compiled
+
+
+def test_a_collapsed_simplex():
+    y, w = np.repeat(np.arange(4), 5), SIMPLEX.astype(np.float32)
+    h = 3 * w[y] + 7
+    m = measure(h, y, w, h @ w.T, np.ones(4, bool))
+    np.testing.assert_allclose([m.low, m.high], -1 / 3, atol=1e-5)
+    np.testing.assert_allclose([m.within, m.spread, m.dual], 0, atol=1e-5)
+    assert m.nearest == 1
+
+
+def test_noise_against_loops():
+    rng = np.random.default_rng(0)
+    y, h, w = np.repeat(np.arange(5), 6), rng.normal(size=(30, 7)), rng.normal(size=(5, 7))
+    used = np.arange(5) < 4
+    m = measure(h, y, w, h @ w.T, used)
+    mu = np.array([h[y == k].mean(0) for k in range(4)])
+    live = y < 4
+    centred = mu - mu.mean(0)
+    size = np.linalg.norm(centred, axis=1)
+    inside = np.mean(((h - np.vstack([mu, mu[:1]])[y]) ** 2).sum(-1)[live])
+    assert float(m.within) == pytest.approx(inside / np.mean(size**2), rel=1e-5)
+    cos = (centred @ centred.T / np.outer(size, size))[~np.eye(4, dtype=bool)]
+    np.testing.assert_allclose([m.low, m.high], [cos.min(), cos.max()], rtol=1e-4)
+    assert float(m.spread) == pytest.approx(size.std() / size.mean(), rel=1e-4)
+    v = w[:4] - w[:4].mean(0)
+    dual = np.linalg.norm(centred / np.linalg.norm(centred) - v / np.linalg.norm(v))
+    assert float(m.dual) == pytest.approx(dual, rel=1e-4)
+    near = np.argmin(((h[:, None] - mu) ** 2).sum(-1), -1) == np.argmax((h @ w.T)[:, :4], -1)
+    assert float(m.nearest) == pytest.approx(near[live].mean())
+
+
+def test_means_of_classes_without_features():
+    mu = measures.means(jnp.ones((3, 2)), jnp.array([0, 0, 2]), 4)
+    np.testing.assert_array_equal(mu, [[1, 1], [0, 0], [1, 1], [0, 0]])
+
+
+# A short training of the perceptron on digits, and its judge on made-up curves.
+
+
+def test_images_belong_to_their_labels():
+    s = Perceptron(each=5)
+    x, y = sample_images(s, jax.random.key(0))
+    images, labels = digits.load()
+    for row, label in zip(np.asarray(x), np.asarray(y), strict=True):
+        places = np.flatnonzero((images == row).all(1))
+        assert label in labels[places]
+    assert len(np.unique(np.asarray(x), axis=0)) == 50
+
+
+def test_short_runs():
+    ds = jd.sweep(network_trial, jd.grid(Perceptron, classes=[3.0, 10.0], every=100.0, records=2, each=5, hidden=32), 2)
+    assert float(ds.right.isel(step=-1).min()) == 1
+    assert (ds.measured_within.isel(step=-1) < ds.measured_within.isel(step=0)).all()
+    np.testing.assert_allclose(ds.predicted_cosines.sel(classes=3.0), -0.5)
+
+
+DIFFER = ("measured_within", "measured_dual", "measured_cosines")
+
+
+def test_collapse_and_nothing():
+    noise = 0.001 * np.random.default_rng(0).normal(size=(2, 4, 2))
+    ends = {"measured_within": (2.0, 0.04), "measured_dual": (1.4, 0.18), "right": (0.1, 1.0)}
+    ds = {n: (("classes", "seed", "step"), np.array(v) + (0 if n == "right" else noise)) for n, v in ends.items()}
+    ds["right"] = ("classes", "seed", "step"), np.broadcast_to([0.1, 1.0], (2, 4, 2))
+    cosine = np.array([-0.5, -1 / 9])[:, None, None]
+    dims = ("classes", "seed", "end")
+    ds |= {"predicted_cosines": (dims, cosine + 0 * noise), "measured_cosines": (dims, cosine + noise)}
+    ds |= {"start_cosines": (dims, cosine + 0.5 + noise), "status": (("classes", "seed"), np.zeros((2, 4)))}
+    ds = xr.Dataset(ds, coords={"classes": [3.0, 10.0]})
+    ten = xr.where(ds.classes == 10, 1.0, 0.0)
+    ds = ds.assign({n: ds[n] + (0.3 * ten * (ds[n] * 0 + 1)).transpose(*ds[n].dims) for n in DIFFER})
+    assert passed(network.judge(ds)) == [True] * 7
+    assert passed(network.judge(network.STILL(ds)))[1::2] == [False] * 3
+    assert passed(network.judge(network.COLLAPSED(ds)))[1:] == [True, False] * 3

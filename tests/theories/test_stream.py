@@ -1,0 +1,249 @@
+"""StreamingLLM: network, equations and judges."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import xarray as xr
+
+import jaxdyn as jd
+from jaxdyn.data import backcopy
+from jaxdyn.errors import UsageError
+from jaxdyn.theories.sink.language import EDGES, POLICIES, places
+from jaxdyn.theories.stream import text, window
+from jaxdyn.theories.stream.cost import Cost, bytes_of
+from jaxdyn.theories.stream.equivalence import Stream
+from jaxdyn.theories.stream.lost_sink import Lost, trial
+from jaxdyn.theories.stream.window import POLICIES as WINDOW_POLICIES
+from jaxdyn.theories.stream.window import SPARE, Streamed, lacking, sample_texts, started, trained
+from jaxdyn.theories.stream.window import trial as window_trial
+from tests.theories.galore.helpers import passed
+
+# Bytes of caches by hand.
+
+
+def test_by_hand():
+    assert bytes_of(Cost(), "9 heads share 3, float32", 64) == 2 * 30 * 3 * 64 * 32 * 4
+    assert bytes_of(Cost(kind="dense"), "8 heads share 2, bfloat16", 256) == 2 * 4 * 2 * 64 * 256 * 2
+
+
+@pytest.mark.parametrize("wrong", [{"kind": "lru"}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Cost(**wrong)
+
+
+# Settings of streaming caches; the caches themselves are tested in tests/nn/cache.
+
+
+@pytest.mark.parametrize("wrong", [{"sinks": 6.0}, {"layers": 3.0}])
+def test_equivalence_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Stream(**wrong)
+
+
+# Weights before and after a key has left, on a few runs.
+
+
+def test_growth():
+    ds = jd.sweep(trial, jd.grid(Lost, mass=[0.5, 0.9], attention=["softmax", "zero_sink"]), 3)
+    soft, sink = (ds.measured_weights.sel(attention=name) for name in ("softmax", "zero_sink"))
+    np.testing.assert_allclose(soft.sel(mass=0.9), 10, rtol=1e-12)
+    assert float(sink.sel(mass=0.9).max()) < 10
+
+
+# Judges of caches in a language model, on made-up cross-entropies.
+
+
+def made(**more):
+    """Three runs whose policies lose nothing but what is given, in nats or as a function of the position."""
+    rng = np.random.default_rng(0)
+    x = np.asarray(places(32, "float32"))
+    base = 2 + 0.1 * rng.normal(size=(3, 1, 7)) + np.zeros((3, len(POLICIES), 7))
+    for i, name in enumerate(POLICIES):
+        base[:, i] += (
+            {"dense": 1.0, "absolute": 0.1}.get(name, 0) + more.get(name.replace(" ", "_"), 0) + 1e-3 * rng.normal(size=(3, 7))
+        )
+    return xr.Dataset(
+        {
+            "measured_loss": (("seed", "policy", "stretch"), base),
+            "measured_sink": (("seed", "step"), np.zeros((3, 2))),
+            "validation": (("seed", "step"), np.tile([5.5, 2.0], (3, 1))),
+            "place": (("seed", "stretch"), np.tile(x, (3, 1))),
+        },
+        coords={"policy": list(POLICIES)},
+    )
+
+
+def decided(checks):
+    return passed([c for c in checks if not c.gate])
+
+
+def test_a_window_without_a_sink():
+    assert decided(text.judge_window(made())) == [True, True]
+    assert decided(text.judge_window(made(window=0.05))) == [False, False]
+    assert decided(text.judge_window(text.broken("window")(made()))) == [False, False]
+    assert decided(text.judge_window(text.read_by("dense", instead=("window",))(made()))) == [False, False]
+    sink = made()
+    sink["measured_sink"] = sink.measured_sink + 0.1
+    assert [c.passed for c in text.judge_window(sink) if c.gate] == [True, False]
+
+
+def test_streaming_against_recomputation():
+    assert decided(text.judge_recomputed(made())) == [True, True]
+    assert decided(text.judge_recomputed(text.read_by("absolute")(made()))) == [False, False]
+    assert decided(text.judge_level(made())) == [True]
+    growing = 0.05 * np.log10(np.asarray(places(32, "float32")))
+    assert decided(text.judge_level(made(**{"1_sink": growing}))) == [False]
+
+
+def test_dense_caches_and_positions():
+    assert decided(text.judge_dense(made())) == decided(text.judge_positions(made())) == [True]
+    assert decided(text.judge_dense(text.ALIKE(made()))) == decided(text.judge_positions(text.ALIKE(made()))) == [False]
+    assert decided(text.judge_positions(jd.swap(measured_loss=text.exchanged)(made()))) == [False]
+    assert float(text.mean_ratio(made(), "dense", "dense").max()) == 1
+
+
+def test_more_first_tokens():
+    assert decided(text.judge_count(made())) == [True] * 3
+    assert decided(text.judge_count(jd.swap(measured_loss=text.helped)(made()))) == [False] * 3
+    assert decided(text.judge_count(text.read_by("dense", instead=text.MORE)(made()))) == [False] * 3
+
+
+# What a network lacks in the Bigram-Backcopy task, short runs, and judges on made-up divergences.
+
+SMALL = {"vocabulary": 9, "triggers": 3, "length": 14, "keys": 10, "width": 8, "hidden": 8, "batch": 8, "steps": 40, "streams": 2}
+
+
+def test_a_network_that_knows_the_law_lacks_nothing(x64):
+    law = backcopy.law(jax.random.key(0), 7, 2, dtype="float64")
+    tokens = backcopy.draw(jax.random.key(1), law, 200)
+    copied = jax.nn.one_hot(tokens[:-1], 7, dtype="float64")
+    pi = jnp.where(law.triggers[tokens[1:]][:, None], copied, law.chain[tokens[1:]])
+    logits = jnp.log(jnp.maximum(jnp.concatenate([pi[:1], pi]), 1e-300))
+    np.testing.assert_allclose(lacking(law, tokens, logits), 0, atol=1e-12)
+    uniform = lacking(law, tokens, jnp.zeros_like(logits))
+    np.testing.assert_allclose(uniform[1:], np.log(7) - backcopy.entropies(law)[tokens[1:]], rtol=1e-9)
+    other = lacking(law, tokens, 0.1 * logits)
+    assert float(jnp.min(other[1:])) >= 0 and float(jnp.max(other)) > 0.1
+    assert float(other[0]) == 0
+
+
+def test_fronts_are_cut_off():
+    law = backcopy.law(jax.random.key(0), 9, 2)
+    whole, cut = (np.asarray(sample_texts(law, n, jax.random.key(1), 5, 20)) for n in (0, SPARE))
+    assert whole.shape == cut.shape == (5, 20) and (whole[:, 0] == 0).all() and (cut > 0).all()
+    np.testing.assert_array_equal(whole[:, SPARE:], cut[:, :-SPARE])
+
+
+def test_shares_of_what_is_lost():
+    ds = jd.sweep(window_trial, jd.grid(Streamed, **SMALL), 2)
+    late = (ds.measured_lacks * xr.DataArray(np.diff(EDGES), dims="stretch")).isel(stretch=slice(2, None)).sum("stretch")
+    lost = {name: late.sel(policy=name) - late.sel(policy="1 sink") for name in ("replaced", "window")}
+    np.testing.assert_allclose(ds.measured_share.squeeze(), (lost["replaced"] / lost["window"]).squeeze(), rtol=0.02)
+    np.testing.assert_array_equal(ds.predicted_share.isel(seed=0).squeeze(), [1, 0])
+
+
+def test_short_runs():
+    ds = jd.sweep(window_trial, jd.grid(Streamed, decay=[0.0, 0.1], **SMALL), 2)
+    assert ds.sizes["policy"] == len(WINDOW_POLICIES) and ds.sizes["stretch"] == 7
+    assert bool((ds.measured_lacks > 0).all()) and bool((ds.status == 0).all())
+    first = ds.measured_lacks.isel(stretch=0)
+    np.testing.assert_allclose(first.sel(policy="window"), first.sel(policy="dense"), rtol=1e-4, err_msg="nothing has left yet")
+    assert np.ptp(ds.measured_lacks.isel(stretch=-1).values, axis=-1).min() > 1e-6
+    assert bool((ds.idle > 0).all()) and bool((ds.idle < 1).all())
+    np.testing.assert_allclose(ds.place.values[0, 0], [5, 15, 30, 60, 120, 240, 410])
+
+
+@pytest.mark.parametrize("wrong", [{"triggers": 32}, {"keys": 33}])
+def test_window_wrong_settings_are_refused(wrong):
+    with pytest.raises(UsageError, match="not allowed"):
+        Streamed(**wrong)
+
+
+def test_embeddings_start_with_entries_of_size_one_and_training_reads_other_sequences_by_another_key():
+    s = Streamed(**SMALL)
+    law = backcopy.law(jax.random.key(0), 9, 3)
+    first = started(s, jax.random.key(1))
+    assert float(jnp.std(first["embed"])) == pytest.approx(1, rel=0.2)
+    params, same, other = (trained(s, law, jax.random.key(1), jax.random.key(n)) for n in (2, 2, 3))
+    np.testing.assert_array_equal(params["embed"], same["embed"])
+    assert float(jnp.max(jnp.abs(params["embed"] - other["embed"]))) > 1e-3
+    assert float(jnp.max(jnp.abs(params["embed"] - first["embed"]))) > 1e-2
+
+
+def test_one_unit_is_the_default_and_many_are_another_program():
+    assert Streamed().shape.hidden == 1 and Streamed(hidden=64).shape.hidden == 64
+    assert {"hidden", "steps"} <= set(Streamed.static_fields) and "lr" in Streamed.swept_fields
+
+
+def window_made(idle=0.4, **more):
+    """Six runs whose policies lack nothing more than the network itself but what is given, in nats."""
+    rng = np.random.default_rng(0)
+    lacks = np.full((6, len(WINDOW_POLICIES), 7), 0.003) + 1e-5 * rng.normal(size=(6, len(WINDOW_POLICIES), 7))
+    for i, name in enumerate(WINDOW_POLICIES):
+        lacks[:, i, 1:] += {"dense": 1.0}.get(name, 0) * np.linspace(0.5, 1, 6) + more.get(name.replace(" ", "_"), 0)
+    scalars = {"idle": idle, "idle_lacks": 0.01, "entropy": 2.0}
+    ds = {name: ("seed", np.full(6, value) * (1 + 0.01 * rng.normal(size=6))) for name, value in scalars.items()}
+    ds |= {"measured_lacks": (("seed", "policy", "stretch"), lacks)}
+    ds |= {"place": (("seed", "stretch"), np.tile(np.asarray(places(24, "float32")), (6, 1)))}
+    return xr.Dataset(ds, coords={"policy": list(WINDOW_POLICIES)})
+
+
+def test_ratios_are_of_perplexities_after_two_lengths():
+    ds = window_made(window=np.log(2))
+    np.testing.assert_allclose(window.ratio(ds, "window", "1 sink"), 2, rtol=1e-4)
+    np.testing.assert_allclose(window.ratio(ds, "replaced", "1 sink"), 1, rtol=1e-4)
+    first = ds.copy(deep=True)
+    first.measured_lacks[:, :, :2] = 99
+    np.testing.assert_array_equal(window.ratio(first, "window", "1 sink"), window.ratio(ds, "window", "1 sink"))
+
+
+def worlds(without=0.0, **more):
+    """Networks with token 0, and the same without, of which a window loses ``without`` nats; enough for a share."""
+    parts = [xr.concat([one] * 3, "seed") for one in (window_made(**more), window_made(idle=0.05, window=without))]
+    return xr.concat(parts, "cut").assign_coords(cut=[0, window.CUT])
+
+
+def test_windows_that_break_and_windows_that_hold():
+    assert decided(window.judge_breaks(worlds(window=0.7))) == [True, True]
+    assert decided(window.judge_breaks(worlds())) == [False, True]
+    assert decided(window.judge_breaks(worlds(without=0.7, window=0.7))) == [True, False]
+    assert decided(window.judge_breaks(window.ALIKE(worlds(window=0.7)))) == [False, True]
+    assert decided(window.judge_breaks(window.BROKEN(worlds()))) == [True, False]
+    assert decided(window.judge_breaks(window.EXCHANGED(worlds(window=0.7)))) == [False, False]
+    assert [c.passed for c in window.judge_breaks(worlds(idle=0.1)) if c.gate] == [True, False, True, True]
+    assert decided(window.judge_holds(window_made())) == [True]
+    assert decided(window.judge_holds(window.BROKEN(window_made()))) == [False]
+    assert decided(window.judge_holds(window.read_by("dense")(window_made()))) == [False]
+
+
+def test_a_sink_that_emerges():
+    ds = window_made().assign(copying=("seed", np.full(6, 0.02)))
+    assert decided(window.judge_emerges(ds)) == [True]
+    assert decided(window.judge_emerges(window.UNIFORM(ds))) == [False]
+    assert decided(window.judge_emerges(window_made(idle=0.1).assign(copying=ds.copying))) == [False]
+
+
+def test_the_token_and_its_place():
+    ds = xr.concat([window_made(window=0.7)] * 3, "seed").assign(measured_share=("seed", np.full(18, 0.97)), predicted_share=1.0)
+    assert decided(window.judge_token(ds)) == [True]
+    assert decided(window.judge_token(ds.assign(predicted_share=0.0))) == [False]
+    assert decided(window.judge_token(window.PLACED(ds))) == [False]
+    assert decided(window.judge_token(window.BOTH_COUNT(ds.assign(predicted_share=xr.ones_like(ds.measured_share))))) == [False]
+    assert [c.passed for c in window.judge_token(ds.assign(measured_lacks=0 * ds.measured_lacks)) if c.gate][-1] is False
+
+
+def test_runs_that_are_not_judged_count_neither_way():
+    left_out = xr.DataArray(np.arange(18) < 2, dims="seed")
+    ds = xr.concat([window_made(window=0.7)] * 3, "seed").assign(measured_share=("seed", np.full(18, 0.97)), predicted_share=1.0)
+    ds = ds.assign(measured_share=ds.measured_share.where(~left_out))
+    token = window.judge_token(ds)[-1]
+    broken = worlds(window=0.7)
+    breaks = window.judge_breaks(broken.assign(measured_lacks=broken.measured_lacks.where(~left_out)))
+    assert [c.value for c in (token, *breaks) if "share of runs" in c.name] == [1.0, 1.0]
+
+
+def test_perplexity_that_stays_and_perplexity_that_grows():
+    assert decided(window.judge_stable(window_made())) == [True]
+    assert decided(window.judge_stable(window.read_by("dense")(window_made()))) == [False]
