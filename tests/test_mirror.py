@@ -18,7 +18,7 @@ EVERY = {  # modules of this name share a test file
 def test_every_module_has_its_test_file(module):
     places = [module.with_name(f"test_{module.name}")]
     places += [Path(EVERY[module.name])] if module.name in EVERY else []
-    places += [module.parent.with_name(f"test_{module.parent.name}.py")] if len(module.parts) > 1 else []
+    places += [folder.with_name(f"test_{folder.name}.py") for folder in module.parents if folder.name]
     verdicts = (TESTS / "theories" / "test_verdicts.py").read_text()
     asked = module.parts[0] == "theories" and f'"{module.parts[1]}.{module.stem}"' in verdicts  # a topic that needs no more
     assert asked or any((TESTS / place).is_file() for place in places)

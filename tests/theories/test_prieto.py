@@ -286,7 +286,7 @@ def test_stablemax_counts_its_own_zeros():
     }
     assert missed(orthogonal_stablemax.judge_stable, jd.swap(stable_zeros=0.0)(ds)) == {"share of zeros in float16 at the end"}
     nothing = missed(orthogonal_stablemax.judge_stable, jd.swap(predicted_test=0.0)(ds))
-    assert nothing == {"predicted less measured accuracy on unseen pairs"}
+    assert nothing == {"predicted minus measured accuracy on unseen pairs"}
     assert "<svg" in render(orthogonal_stablemax.plot, ds)
 
 

@@ -51,7 +51,7 @@ def test_branches_are_in_their_order(x64):
     np.testing.assert_array_equal(branches.learned, [1, 1, 0, 0, 0, 0, 1])
     np.testing.assert_array_equal(branches.random, [0, 0, 0, 0, 1, 1, 0])
     np.testing.assert_allclose(branches.decay, [5e-4] * 6 + [0.0], rtol=1e-6)
-    alone = plan(Ungrok(fewer=(0.1, 0.3), beside=False))
+    alone = plan(Ungrok(fewer=(0.1, 0.3), others=False))
     np.testing.assert_allclose(alone.share, [0.1, 0.3, 0.1], rtol=1e-6)
     np.testing.assert_array_equal([alone.learned, alone.random], [[1, 1, 1], [0, 0, 0]])
     np.testing.assert_allclose(alone.decay, [5e-4, 5e-4, 0.0], rtol=1e-6)
@@ -64,7 +64,7 @@ def test_continued_networks_start_where_the_first_training_ended():
     np.testing.assert_allclose(ds.curve.isel(epoch=-1), ds.measured_continued)
     assert ds.sizes["epoch"] == SAMPLES + 1 and bool((ds.fitted > 0.9).all())
     assert bool((ds.memory.sel(left=0.3) > ds.memory.sel(left=0.8)).all())
-    grid = jd.grid(Ungrok, group="7", hidden=32, epochs=200, many=0.8, fewer=(0.3, 0.8), beside=False)
+    grid = jd.grid(Ungrok, group="7", hidden=32, epochs=200, many=0.8, fewer=(0.3, 0.8), others=False)
     alone = jd.sweep(trial, grid, seeds=2)
     np.testing.assert_allclose(alone.curve, ds.curve, atol=0.03)
     assert "memory" not in alone and "scratch" not in alone

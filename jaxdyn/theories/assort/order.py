@@ -250,7 +250,7 @@ def judge_order(ds: xr.Dataset) -> list[jd.Check]:
         shares.append(jd.mean_within(f"right solutions, {LABELS[kind]}", end.sel(kind=kind), over="seed", level=LEVEL, **bound))
 
     def ahead(values: xr.DataArray, when: str, kind: str) -> jd.Check:
-        name = f"{when}, random m less {LABELS[kind]}"
+        name = f"{when}, random m minus {LABELS[kind]}"
         return jd.mean_within(name, values.sel(kind="random") - values.sel(kind=kind), over="seed", low=AHEAD, level=LEVEL)
 
     differences = [ahead(x, when, k) for x, when in ((end, "at the end"), (along, "along training")) for k in OTHERS]
@@ -352,14 +352,14 @@ CLAIMS = (
             "right solutions, curriculum": (0.8, 1.0),
             "right solutions, random m": (0.65, 0.95),
             "right solutions, random m, codes permuted": (0.4, 0.75),
-            "at the end, random m less trace as text": (-0.35, 0.0),
-            "at the end, random m less all replaced": (-0.35, -0.05),
-            "at the end, random m less curriculum": (-0.3, 0.05),
-            "at the end, random m less random m, codes permuted": (0.05, 0.5),
-            "along training, random m less trace as text": (-0.45, -0.05),
-            "along training, random m less all replaced": (-0.45, -0.15),
-            "along training, random m less curriculum": (-0.25, 0.1),
-            "along training, random m less random m, codes permuted": (0.05, 0.35),
+            "at the end, random m minus trace as text": (-0.35, 0.0),
+            "at the end, random m minus all replaced": (-0.35, -0.05),
+            "at the end, random m minus curriculum": (-0.3, 0.05),
+            "at the end, random m minus random m, codes permuted": (0.05, 0.5),
+            "along training, random m minus trace as text": (-0.45, -0.05),
+            "along training, random m minus all replaced": (-0.45, -0.15),
+            "along training, random m minus curriculum": (-0.25, 0.1),
+            "along training, random m minus random m, codes permuted": (0.05, 0.35),
         },
     ),
     STUDY.claim(

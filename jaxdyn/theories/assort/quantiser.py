@@ -149,7 +149,7 @@ def judge_quantiser(ds: xr.Dataset) -> list[jd.Check]:
     scale = abs(ds.predicted_gradient).max()
     return [
         jd.at_most("codes that are not the nearest, by brute force", (error(ds, "code") > 0).sum("vector"), 0),
-        jd.at_most("distance less the smallest one", error(ds, "distance"), EXACT),
+        jd.at_most("distance minus the smallest one", error(ds, "distance"), EXACT),
         jd.at_most("codes that change when quantised again", (error(ds, "again") > 0).sum("vector"), 0),
         jd.at_most("gradient at x against finite differences at q(x)", error(ds, "gradient") / scale, 1e-7),
         jd.at_most("gradient of the commitment: absolute error", error(ds, "commitment"), EXACT),

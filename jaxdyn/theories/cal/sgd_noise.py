@@ -199,8 +199,8 @@ def judge_covariance(ds: xr.Dataset) -> list[jd.Check]:
     row, col = (xr.DataArray(i, dims="entry") for i in np.triu_indices(ds.sizes["row"]))
     squares = (miss**2 - error**2).mean(["row", "col"], skipna=False)
     return [
-        jd.mean_within("entries of S less the law", miss.isel(row=row, col=col), over="seed", low=-ENTRY, high=ENTRY),
-        jd.rms_within("entries of S less the law, root mean square over problems", squares, over="seed", high=SINGLE),
+        jd.mean_within("entries of S minus the law", miss.isel(row=row, col=col), over="seed", low=-ENTRY, high=ENTRY),
+        jd.rms_within("entries of S minus the law, root mean square over problems", squares, over="seed", high=SINGLE),
     ]
 
 

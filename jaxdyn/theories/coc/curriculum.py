@@ -37,8 +37,8 @@ def judge_curriculum(ds: xr.Dataset) -> list[jd.Check]:
 
     return [
         jd.gate("Coconut's networks that learned the task", flags.sum("seed"), at_least=2),
-        *(check(f"accuracy of Coconut less that of {name}", gap, AHEAD) for name, gap in ahead.items()),
-        *(check(f"accuracy of {name} less that of no_curriculum", gap, LEAST) for name, gap in order.items()),
+        *(check(f"accuracy of Coconut minus that of {name}", gap, AHEAD) for name, gap in ahead.items()),
+        *(check(f"accuracy of {name} minus that of no_curriculum", gap, LEAST) for name, gap in order.items()),
     ]
 
 
@@ -97,6 +97,6 @@ CLAIMS = (
         expected="measured",
         judge=judge_curriculum,
         controls={"Coconut and training without the curriculum exchanged": EXCHANGED},
-        found={"accuracy of Coconut less that of no_curriculum": (0.3, 0.55)},
+        found={"accuracy of Coconut minus that of no_curriculum": (0.3, 0.55)},
     ),
 )

@@ -99,7 +99,7 @@ def judge_forced(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, recipe=("coconut", "cot"))
     gate, flags = able(ds.sel(recipe="coconut", drop=True))
     gap = among_learners(ds.measured_fall.sel(recipe="coconut") - ds.measured_fall.sel(recipe="cot"), flags)
-    name = "fall of entropy among {}, Coconut less chains of text (nats)"
+    name = "fall of entropy among {}, Coconut minus chains of text (nats)"
     return [gate, *(jd.mean_within(name.format(a), gap.sel(among=a), over="seed", low=LEAST, level=0.975) for a in AMONG)]
 
 
@@ -213,7 +213,7 @@ CLAIMS = (
     STUDY.claim(
         id="coc.parallelism",
         statement=f"In {SETUP}: does thought 1 keep more nodes in view than thought 2? The value of a node is its share of the "
-        "next token's probability. Judged is the entropy of values at thought 1 less that at thought 2, among the nodes at their "
+        "next token's probability. Judged is the entropy of values at thought 1 minus that at thought 2, among the nodes at their "
         f"distance and among all names: its mean over networks that learned the task (accuracy at least {LEARNED}), and the mean "
         "of each network's Student t over 256 graphs, with 95% intervals. (Of eight networks the t among nodes at their distance "
         "was between 1.5 and 18.5, that among all names between -15 and 7.)",
@@ -233,7 +233,7 @@ CLAIMS = (
         id="coc.parallelism_forced",
         statement=f"In {SETUP}: is the fall of entropy from thought 1 to thought 2 the work of training with thoughts? From the "
         "same starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in "
-        "networks trained by Coconut, less that in these, mean over the starts from which Coconut learned the task (accuracy at "
+        "networks trained by Coconut minus that in these, mean over the starts from which Coconut learned the task (accuracy at "
         f"least {LEARNED}), with 95% intervals.",
         expected="measured",
         judge=judge_forced,
@@ -241,8 +241,8 @@ CLAIMS = (
         paper=jd.grid(Training, recipe=["coconut", "cot"]),
         rivals={"thoughts change nothing": FLAT},
         found={
-            f"fall of entropy among {AMONG[0]}, Coconut less chains of text (nats)": (-0.05, 0.4),
-            f"fall of entropy among {AMONG[1]}, Coconut less chains of text (nats)": (-0.3, 0.6),
+            f"fall of entropy among {AMONG[0]}, Coconut minus chains of text (nats)": (-0.05, 0.4),
+            f"fall of entropy among {AMONG[1]}, Coconut minus chains of text (nats)": (-0.3, 0.6),
         },
         plot=plot_entropy,
         caption="Entropy of the values that thoughts give to nodes, hidden states being fed to both. A line is a run.",

@@ -146,10 +146,10 @@ def checks(ds: xr.Dataset, how: str) -> list[jd.Check]:
     return [
         jd.at_most("scatter within classes over that between them", ds[f"measured_within{how}"], SETTLED),
         jd.at_most("cosines of centred class means, all pairs, against -1/(K - 1)", error["cosines"], SETTLED),
-        jd.at_most("right logit less every other one, against ln(1/decay - K + 1)", error["gaps"], SETTLED),
+        jd.at_most("right logit minus every other one, against ln(1/decay - K + 1)", error["gaps"], SETTLED),
         jd.at_most("squared lengths of class means and rows of W, against (1 - 1/K) ln(1/decay - K + 1)", error["sizes"], SETTLED),
         jd.at_most("distance of classifier and class means, each over its norm", ds[f"measured_dual{how}"], SETTLED),
-        jd.at_most("loss less its minimum", error["objective"], SETTLED),
+        jd.at_most("loss minus its minimum", error["objective"], SETTLED),
     ]
 
 
@@ -167,8 +167,8 @@ def judge_crosses(ds: xr.Dataset) -> list[jd.Check]:
     """Cosines where the simplex has no room: least and largest of all pairs."""
     ends = ds.measured_cosines
     return [
-        jd.at_most("largest cosine of two class means, less 0", abs(ends.sel(end="largest")), SETTLED),
-        jd.at_most("least cosine of two class means, less -1", abs(ends.sel(end="least") + 1), SETTLED),
+        jd.at_most("largest cosine of two class means minus 0", abs(ends.sel(end="largest")), SETTLED),
+        jd.at_most("least cosine of two class means minus -1", abs(ends.sel(end="least") + 1), SETTLED),
     ]
 
 
@@ -253,6 +253,6 @@ CLAIMS = (
         assumes=(jd.below("threshold", 1.0),),
         controls={"12 dimensions": {"dim": 12.0}},
         rivals={"nothing moves": started("")},
-        found={"largest cosine of two class means, less 0": (0.0, 1e-4), "least cosine of two class means, less -1": (0.0, 1e-4)},
+        found={"largest cosine of two class means minus 0": (0.0, 1e-4), "least cosine of two class means minus -1": (0.0, 1e-4)},
     ),
 )

@@ -58,9 +58,9 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, worst=(0.0, 1.0))
     short = ds.predicted_bound - ds.measured_bound
     return [
-        jd.at_most("cosine beside the formula", abs(ds.measured_cosine - ds.predicted_cosine), 1e-12),
-        jd.at_most("bound less the cosine", short, 1e-12),
-        jd.at_most("cosine less the bound at its angle", -short.sel(worst=1.0), 1e-12),
+        jd.at_most("cosine minus the formula", abs(ds.measured_cosine - ds.predicted_cosine), 1e-12),
+        jd.at_most("bound minus the cosine", short, 1e-12),
+        jd.at_most("cosine minus the bound at its angle", -short.sel(worst=1.0), 1e-12),
     ]
 
 

@@ -28,7 +28,7 @@ __all__ = [
     "Layer",
     "Params",
     "Part",
-    "Seen",
+    "Activity",
     "Signs",
     "forward",
     "foreseen",
@@ -82,7 +82,7 @@ class Part(NamedTuple):
     heads: Int[Array, "*p"]
 
 
-class Seen(NamedTuple):
+class Activity(NamedTuple):
     """What every token shows in every layer: streams before both halves, their changes, units, norms of heads' outputs, z."""
 
     streams: Float[Array, "L two T d"]
@@ -154,14 +154,14 @@ def forward(
     tokens: Int[Array, " T"],
     heads: int,
     chosen: tuple[Part, Signs, PRNGKeyArray] | None = None,
-) -> tuple[Float[Array, "T V"], Seen]:
+) -> tuple[Float[Array, "T V"], Activity]:
     """Logits after each token of one text, and what the layers show; ``chosen`` runs a part of the network."""
     x = params.embed[tokens] + params.position[: tokens.size]
     layers, hidden = params.layers.shift.shape
     mask = attention.causal_mask(tokens.size)
     noise = None if chosen is None else jax.random.uniform(chosen[2], (layers, tokens.size, hidden), x.dtype)
 
-    def one(state: tuple[Array, Array], layer: tuple) -> tuple[tuple[Array, Array], Seen]:
+    def one(state: tuple[Array, Array], layer: tuple) -> tuple[tuple[Array, Array], Activity]:
         x, before = state
         w, signs, luck = layer
         # heads
@@ -180,7 +180,7 @@ def forward(
         if chosen is not None:
             used = jnp.where(top(_units(chosen[0], signs, luck, driven, z, before), chosen[0].units), units, 0)
         second = used @ w.outer
-        seen = Seen(jnp.stack([x, middle]), jnp.stack([change, second]), units, norms, z, before)
+        seen = Activity(jnp.stack([x, middle]), jnp.stack([change, second]), units, norms, z, before)
         return (middle + second, z), seen
 
     (x, _), seen = jax.lax.scan(

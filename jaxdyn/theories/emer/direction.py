@@ -163,7 +163,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 def judge_sgd(ds: xr.Dataset) -> list[jd.Check]:
     """Both numbers along SGD against the theory's."""
     error = (ds.measured_sgd - ds.predicted_sgd) / (1 + abs(ds.predicted_sgd))
-    return [jd.mean_within("both numbers of SGD less the theory's, over 1 + their size", error, over="seed", low=-0.03, high=0.03)]
+    return [jd.mean_within("both numbers of SGD minus the theory's, over 1 + their size", error, over="seed", low=-0.03, high=0.03)]
 
 
 def first_proportion(ds: xr.Dataset) -> xr.DataArray:

@@ -20,7 +20,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     offset = abs(ds.measured_late - ds.predicted_late) / ds.predicted_slope
     return [
         jd.at_most("dmu/dln t over the last decade, against the law, relative", jd.relative_error(ds, "slope"), 0.002),
-        jd.at_most("mu at t = 1e12 less its leading term, over the slope", offset, 0.005),
+        jd.at_most("mu at t = 1e12 minus its leading term, over the slope", offset, 0.005),
     ]
 
 

@@ -20,7 +20,7 @@ __all__ = ["CLAIMS"]
 def judge_fixed(ds: xr.Dataset) -> list[jd.Check]:
     """The worst ratio of successive norms, the late one, and where the gradient ends."""
     return [
-        jd.at_most("largest ratio of successive norms, less its bound", ds.measured_worst_ratio - ds.predicted_worst_ratio, 1e-9),
+        jd.at_most("largest ratio of successive norms, minus its bound", ds.measured_worst_ratio - ds.predicted_worst_ratio, 1e-9),
         jd.at_most("full gradient at the end: relative error", jd.relative_error(ds, "end", "row col"), 1e-6),
     ]
 
@@ -41,7 +41,7 @@ def judge_span(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("singular value N' + 1 at all steps, over the first at the start", ds.beyond, 1e-12),
         jd.at_most("part of the gradient in the null space of S", ds.in_null, 1e-10),
         jd.at_most(
-            "dimension of the null space less m (n - N')", abs(ds.measured_null_dimensions - ds.predicted_null_dimensions), 0
+            "dimension of the null space minus m (n - N')", abs(ds.measured_null_dimensions - ds.predicted_null_dimensions), 0
         ),
     ]
 

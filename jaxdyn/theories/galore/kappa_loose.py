@@ -54,7 +54,7 @@ def trial(s: Spread, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-BOUND, TIGHT = "kappa over the smallest eigenvalue, less 1", "smallest eigenvalue over kappa, less 1, one term"
+BOUND, TIGHT = "kappa over the smallest eigenvalue minus 1", "smallest eigenvalue over kappa minus 1, one term"
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:

@@ -259,7 +259,7 @@ def judge_noise(ds: xr.Dataset) -> list[jd.Check]:
     plateau = (left**2 / law**2).sel(finder="orthonormal").isel(time=slice(ds.sizes["time"] // 2, None)).mean("time")
     return [
         jd.mean_within("distance left with singular vectors", end.sel(finder="svd"), over="seed", low=0.9),
-        jd.mean_within("the same, less its prediction", miss, over="seed", low=-NEAR, high=NEAR),
+        jd.mean_within("the same, minus its prediction", miss, over="seed", low=-NEAR, high=NEAR),
         jd.mean_within("distance left with random directions", end.sel(finder="orthonormal"), over="seed", high=0.35),
         jd.mean_within("its square over its prediction, mean over the second half", plateau, over="seed", low=0.88, high=1.12),
     ]
@@ -268,7 +268,7 @@ def judge_noise(ds: xr.Dataset) -> list[jd.Check]:
 def judge_rank(ds: xr.Dataset) -> list[jd.Check]:
     """What is left of the distance at every sample, minus its formula, by rank and number of rows of noise."""
     miss = ds.measured_left - ds.predicted_left
-    return [jd.mean_within("distance left less its prediction", miss, over="seed", low=-0.01, high=0.01)]
+    return [jd.mean_within("distance left minus its prediction", miss, over="seed", low=-0.01, high=0.01)]
 
 
 def plot_changes(ds: xr.Dataset, fig: Figure) -> None:

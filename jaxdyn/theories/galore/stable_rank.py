@@ -32,8 +32,8 @@ def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL)
     loose = (ds.predicted_bound / ds.measured_bound - 1).where((ds.remaining > SMALL) & (ds.delta < LATE))
     return [
-        jd.at_most("stable rank less its bound", excess, 1e-9),
-        jd.at_most("bound over stable rank, less 1, once all else has decayed to 0.1%", loose, 0.01),
+        jd.at_most("stable rank minus its bound", excess, 1e-9),
+        jd.at_most("bound over stable rank minus 1, once all else has decayed to 0.1%", loose, 0.01),
     ]
 
 
@@ -163,7 +163,7 @@ CLAIMS = (
         rivals={"nothing moves": jd.swap(predicted_first_order=0.0), "exponent 2t": jd.scaled(predicted_first_order=2.0)},
         plot=plot_rate,
         caption="Slope of the logarithm of the stable rank's distance from its limit over steps, against its prediction; one point "
-        "a run.",
+        "per run.",
     ),
     STUDY.claim(
         id="galore.rank1",

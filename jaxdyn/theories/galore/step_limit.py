@@ -25,14 +25,14 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     excess = (ds.measured_bound - ds.predicted_bound).where(ds.remaining > SMALL).max("time")
     beyond, name = excess.sel(step=SHARES[-1]), "steps 14% over the limit"
     return [
-        jd.at_most("stable rank less its bound, steps below the limit", excess.sel(step=[s for s in SHARES if s < 1]), 1e-9),
+        jd.at_most("stable rank minus its bound, steps below the limit", excess.sel(step=[s for s in SHARES if s < 1]), 1e-9),
         jd.share_within(
             f"share of runs with a stable rank above its bound by .005, {name}",
             (beyond > 0.005).where(beyond.notnull()),
             over="seed",
             low=0.9,
         ),
-        jd.mean_within(f"stable rank less its bound, mean over runs, {name}", beyond, over="seed", low=0.3),
+        jd.mean_within(f"stable rank minus its bound, mean over runs, {name}", beyond, over="seed", low=0.3),
     ]
 
 

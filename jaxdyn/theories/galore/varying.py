@@ -135,7 +135,7 @@ def trial(s: Varying, key: PRNGKeyArray) -> jd.Observables:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Growth of the projected gradient's norm in every step against its bound; and how much room the steep case leaves."""
     excess = (ds.measured_shrink - ds.predicted_shrink).where(ds.inside > 0).max("time")
-    checks = [jd.at_most("relative growth of |R| over the step size, less its bound", excess, 1e-9)]
+    checks = [jd.at_most("relative growth of |R| over the step size, minus its bound", excess, 1e-9)]
     if "kind" in ds.dims and "steep" in ds.kind.values:
         room = -excess.sel(kind="steep")
         checks.append(jd.at_most("room below the bound in the steepest step of steep coefficients, in units of L_B L_C", room, 0.5))

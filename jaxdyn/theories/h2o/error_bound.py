@@ -68,7 +68,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, opposed=(0.0, 1.0))
     ratio = ds.measured_bound / ds.predicted_bound
     return [
-        jd.at_most("size of the error beside the equality: relative error", jd.relative_error(ds, "error"), 1e-11),
+        jd.at_most("size of the error by the equality: relative error", jd.relative_error(ds, "error"), 1e-11),
         jd.at_most("error over its bound", ratio, 1 + 1e-12),
         jd.at_least("error over its bound, opposed values of one size", ratio.sel(opposed=1.0), 1 - 1e-11),
     ]

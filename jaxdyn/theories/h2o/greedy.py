@@ -116,7 +116,7 @@ def judge_kept(ds: xr.Dataset) -> list[jd.Check]:
 def judge_share(ds: xr.Dataset) -> list[jd.Check]:
     """The share of the optimum that additions reach, at least and on the hardest instance."""
     return [
-        jd.at_least("share of the optimum less the guarantee", ds.measured_share - ds.predicted_share, -1e-12),
+        jd.at_least("share of the optimum minus the guarantee", ds.measured_share - ds.predicted_share, -1e-12),
         jd.at_most("the same on the hardest instance, absolutely", abs(ds.measured_hardest - ds.predicted_hardest), 1e-6),
     ]
 

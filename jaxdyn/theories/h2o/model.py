@@ -23,7 +23,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.nn import Decoder, attention
 from jaxdyn.nn.decoder import embedded, heads, merged, read, rms_norm, turned
 
-__all__ = ["POLICIES", "Plan", "Seen", "decode", "plans", "received"]
+__all__ = ["POLICIES", "Plan", "Eviction", "decode", "plans", "received"]
 
 POLICIES = ("full", "recent", "random", "streaming", "sum", "mean", "decay", "anti", "oracle")
 
@@ -37,7 +37,7 @@ class Plan(NamedTuple):
     sinks: Int[Array, "*p"]
 
 
-class Seen(NamedTuple):
+class Eviction(NamedTuple):
     """What a plan does to one layer's heads, at every query.
 
     ``lost`` is the weight that full attention gives to the keys that are gone, ``error`` the size of the change of the output and
@@ -67,7 +67,7 @@ def received(b: Float[Array, "*b T T"]) -> Float[Array, "*b T"]:
     return jnp.sum(b, -2)
 
 
-def keep(
+def attend(
     plan: Plan, scores: Float[Array, "h T T"], given: Float[Array, "h T"], luck: Float[Array, "T h T"], decay: float
 ) -> tuple[Float[Array, "h T T"], Bool[Array, "h T T"]]:
     """Attention weights under a plan, and which keys each query still had."""
@@ -105,7 +105,7 @@ def decode(
     given: Float[Array, "layers h T"],
     key: PRNGKeyArray,
     decay: float = 0.9,
-) -> tuple[Float[Array, "T V"], Seen]:
+) -> tuple[Float[Array, "T V"], Eviction]:
     """Logits after each token under one plan, and what it does to attention.
 
     Args:
@@ -128,18 +128,18 @@ def decode(
     x = embedded(shape, params, tokens, at)
     luck = jax.random.uniform(key, (shape.layers, at.size, shape.heads, at.size), x.dtype)
 
-    def one(x: Array, part: tuple[dict[str, Array], Array, Array]) -> tuple[Array, Seen]:
+    def one(x: Array, part: tuple[dict[str, Array], Array, Array]) -> tuple[Array, Eviction]:
         w, scores_given, noise = part
         q, k, v = heads(shape, x, w)
         scores = jnp.einsum("nhe,mhe->hnm", turned(shape, q), turned(shape, k)) * q.shape[-1] ** -0.5
-        b, kept = keep(plan, scores, scores_given, noise, decay)
+        b, kept = attend(plan, scores, scores_given, noise, decay)
         # next to attention to the whole text
         dense = attention.weights(scores, "softmax", causal)
         out, whole = (jnp.einsum("hnm,mhf->nhf", weights, v) for weights in (b, dense))
         lost = jnp.maximum(1 - jnp.sum(jnp.where(kept, dense, 0), -1), 0)
         largest = jax.lax.cummax(jnp.linalg.norm(v, axis=-1), axis=0).T  # [h, T]
         error = jnp.linalg.norm(whole - out, axis=-1).T
-        return merged(shape, x, out, w), Seen(kept, lost, error, 2 * lost * largest)
+        return merged(shape, x, out, w), Eviction(kept, lost, error, 2 * lost * largest)
 
     x, seen = jax.lax.scan(one, x, (params["blocks"], given, luck))
     return read(shape, params, rms_norm(x, params["norm"], shape.epsilon)), seen

@@ -85,7 +85,7 @@ def trial(s: Spectral, key: PRNGKeyArray) -> jd.Observables:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """The loss at the end and the aligned path."""
     return [
-        jd.at_most("loss at t = 400 less the minimum", abs(ds.measured_least - ds.predicted_least), 1e-8),
+        jd.at_most("loss at t = 400 minus the minimum", abs(ds.measured_least - ds.predicted_least), 1e-8),
         jd.at_most("squared weights along the aligned flow, against the logistic", abs(ds.measured_path - ds.predicted_path), 1e-6),
     ]
 

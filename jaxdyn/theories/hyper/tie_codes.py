@@ -109,9 +109,9 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     over = [d for d in ds.measured_mean.dims]
     difference = ds.measured_other - ds.measured_mean
     return [
-        jd.at_most("loss of g with blocks exchanged less that of f, every batch", abs(ds.measured_tie - ds.predicted_tie), 1e-6),
-        jd.mean_within("loss of g less that of f on the same batches", difference, over=over, low=-0.003, high=0.003),
-        jd.mean_within("loss of f less its closed form", ds.measured_mean - ds.predicted_mean, over=over, low=-0.003, high=0.003),
+        jd.at_most("loss of g with blocks exchanged minus that of f, every batch", abs(ds.measured_tie - ds.predicted_tie), 1e-6),
+        jd.mean_within("loss of g minus that of f on the same batches", difference, over=over, low=-0.003, high=0.003),
+        jd.mean_within("loss of f minus its closed form", ds.measured_mean - ds.predicted_mean, over=over, low=-0.003, high=0.003),
         jd.mean_within("downstream accuracy of f", ds.measured_relevant, over=over, low=0.98),
         jd.mean_within("downstream accuracy of g", ds.measured_irrelevant, over=over, low=0.47, high=0.53),
     ]

@@ -189,7 +189,7 @@ def judge_linear(ds: xr.Dataset) -> list[jd.Check]:
     end = ds.measured_accuracy.isel(step=-1)
     return [
         jd.mean_within(
-            "loss less that of the relevant bits", ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01
+            "loss minus that of the relevant bits", ds.measured_final - ds.predicted_final, over=over, low=-0.01, high=0.01
         ),
         jd.mean_within("downstream accuracy", end, over=over, low=0.99),
     ]
@@ -214,8 +214,8 @@ def judge_mlp(ds: xr.Dataset) -> list[jd.Check]:
     end = ds.isel(step=-1)
     loss, right = (end[n].sel(encoder="mlp") - end[n].sel(encoder="linear") for n in ("measured_loss", "measured_accuracy"))
     return [
-        jd.mean_within("loss of the MLP less that of the linear encoder", loss, over=runs(ds), high=-0.1),
-        jd.mean_within("accuracy of the MLP less that of the linear encoder", right, over=runs(ds), high=-0.01),
+        jd.mean_within("loss of the MLP minus that of the linear encoder", loss, over=runs(ds), high=-0.1),
+        jd.mean_within("accuracy of the MLP minus that of the linear encoder", right, over=runs(ds), high=-0.01),
     ]
 
 
@@ -245,7 +245,7 @@ def judge_bound(ds: xr.Dataset) -> list[jd.Check]:
     half = stats.bonferroni_t(above.size, BATCHES, LEVEL) * ds.error.isel(step=-1)
     ratio = ds.measured_least / ds.predicted_least
     return [
-        jd.interval_within("loss less the bound, every run", above, (above - half, above + half), low=-0.01),
+        jd.interval_within("loss minus the bound, every run", above, (above - half, above + half), low=-0.01),
         jd.mean_within("loss / the bound", ratio, over=runs(ds), low=1.0, high=1.02),
     ]
 

@@ -242,7 +242,7 @@ def make_plot_risk(laws: tuple[str, ...]) -> object:
 
 SETUP = (
     r"linear attention with merged keys and queries, trained by SGD on fresh prompts in all entries of its two matrices (3 inputs, "
-    r"$\Lambda$ with eigenvalues 2, 1.2, 0.72 and random eigenvectors, 20 examples, 64 prompts a step)"
+    r"$\Lambda$ with eigenvalues 2, 1.2, 0.72 and random eigenvectors, 20 examples, 64 prompts per step)"
 )
 STUDY = jd.Study(
     trial=trial,

@@ -67,8 +67,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Losses against the table, and the entropy of a row."""
     gap, entropy = ds.measured_loss - ds.predicted_loss, ds.measured_entropy - ds.predicted_entropy
     return [
-        jd.mean_within("losses less those of the table", gap, over="seed", low=-0.01, high=0.01),
-        jd.mean_within("entropy of a row less its exact mean", entropy, over="seed", low=-0.01, high=0.01),
+        jd.mean_within("losses minus those of the table", gap, over="seed", low=-0.01, high=0.01),
+        jd.mean_within("entropy of a row minus its exact mean", entropy, over="seed", low=-0.01, high=0.01),
     ]
 
 

@@ -174,7 +174,7 @@ def judge_phases(ds: xr.Dataset) -> list[jd.Check]:
             over="seed",
             high=0.65,
         ),
-        jd.mean_within("its logarithm, less that of the divergence from uniform then", ratio, over="seed", high=0.0),
+        jd.mean_within("its logarithm, minus that of the divergence from uniform then", ratio, over="seed", high=0.0),
         jd.mean_within("share of the gap between both predictors that is left", excess(ds), over="seed", high=2 / 3),
     ]
 

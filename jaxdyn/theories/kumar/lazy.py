@@ -248,7 +248,7 @@ CLAIMS = (
         quick=jd.grid(Regression, alpha=LIMIT, centred=1.0),
         paper=jd.grid(Regression, alpha=LIMIT, centred=1.0, dimension=50, nodes=500, samples=500, tests=2000, every=200),
         bounds=jd.looked(at="0:12", confirmed="5000:5012"),
-        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$ less its first output, trained by "
+        statement=r"A network $\frac{\alpha}{N}\sum_i (h_i + \frac{\epsilon}{2}h_i^2)$ minus its first output, trained by "
         r"gradient descent (rate over $\alpha^2$) on a square, is kernel regression with the tangent kernel of its first weights "
         r"in the limit of large $\alpha$: after 4000 steps its test loss and the movement of its weights differ relatively from "
         r"those of gradient descent with that kernel, and its kernel from the first one, by amounts that fall like $1/\alpha$ "

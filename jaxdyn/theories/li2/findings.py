@@ -31,8 +31,8 @@ PHASE: Found = {  # seeds 0:4 and 31000000:31000004
     "power of M in p_50 beyond the theory's after 800 epochs, mean": (0.28, 0.4),
     "power of M in p_50 beyond the theory's after 800 epochs, three largest orders, mean": (0.41, 0.71),
     "ln p_50 after four times the epochs, change, mean": (-0.38, 0.3),
-    "ln p_50/p_c of 5x5 less that of a cyclic group, mean": (-0.13, 0.22),
-    "ln p_50/p_c of D12 less that of a cyclic group, mean": (-0.19, 0.12),
+    "ln p_50/p_c of 5x5 minus that of a cyclic group, mean": (-0.13, 0.22),
+    "ln p_50/p_c of D12 minus that of a cyclic group, mean": (-0.19, 0.12),
 }
 SIMILAR: Found = {
     "share of the most similar pairs that repel, at the end": (0.817, 0.944),

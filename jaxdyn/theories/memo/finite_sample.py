@@ -59,8 +59,10 @@ def trial(s: Points, key: PRNGKeyArray) -> jd.Observables:
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Values at the points, and the number of weights."""
     return [
-        jd.at_most("value of the network less that of the point, every point", abs(ds.measured_values - ds.predicted_values), 1e-6),
-        jd.at_most("number of weights less 2n + d", abs(ds.measured_weights - ds.predicted_weights), 0.0),
+        jd.at_most(
+            "value of the network minus that of the point, every point", abs(ds.measured_values - ds.predicted_values), 1e-6
+        ),
+        jd.at_most("number of weights minus 2n + d", abs(ds.measured_weights - ds.predicted_weights), 0.0),
     ]
 
 
@@ -82,7 +84,7 @@ CLAIMS = (
         source="arXiv:1611.03530, Theorem 1 (finite-sample expressivity)",
         plot=plot,
         caption="Largest difference between the constructed network and its points against their number, in float64; one point "
-        "a run.",
+        "per run.",
     ).claim(
         id="memo.finite_sample",
         statement="A network with one hidden layer of ReLUs and 2n + d weights, written down, not trained, takes n random "

@@ -87,9 +87,9 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Counts to the unit, and published ones to a unit of their last digit."""
     published = abs(ds.measured_published - ds.predicted_published) / ds.rounding
     return [
-        jd.at_most("weights beside the formula", abs(ds.measured_weights - ds.predicted_weights), 0),
-        jd.at_most("bytes of keys and values beside the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0),
-        jd.at_most("published counts less ours, in units of their last digit", published, 1),
+        jd.at_most("weights minus the formula", abs(ds.measured_weights - ds.predicted_weights), 0),
+        jd.at_most("bytes of keys and values minus the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0),
+        jd.at_most("published counts minus ours, in units of their last digit", published, 1),
     ]
 
 

@@ -82,8 +82,8 @@ def trial(s: Depth, key: PRNGKeyArray) -> jd.Observables:
 SHAPES = ["1x48", "3x32", "6x24"]
 FOUND = {  # intervals of seeds 0:4 and 7102000:7102004, from the lowest to the highest end
     "layers of the best shape": (1.0, 1.0),
-    "loss, 3x32 less 1x48": (0.07, 0.45),
-    "loss, 6x24 less 1x48": (0.16, 0.5),
+    "loss, 3x32 minus 1x48": (0.07, 0.45),
+    "loss, 6x24 minus 1x48": (0.16, 0.5),
 }
 
 
@@ -105,7 +105,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
             "weights over those asked for", ds["count"] / ds["count"].sel(shape=shapes[0], drop=True), at_least=0.99, at_most=1.01
         ),
         jd.within("layers of the best shape", optimum(ds), 2, 100),
-        *(margin(f"loss, {s} less {shapes[0]}", best.sel(shape=s) - first, high=-MARGIN) for s in shapes[1:]),
+        *(margin(f"loss, {s} minus {shapes[0]}", best.sel(shape=s) - first, high=-MARGIN) for s in shapes[1:]),
     ]
 
 
@@ -141,7 +141,7 @@ CLAIMS = (
         id="mobile.depth",
         statement="Which depth does best at equal numbers of weights? Decoders of 33 thousand weights with tied read-out, of "
         "one layer (width 48), three (32) or six (24), trained for 120 steps of 128 bytes on the Python interpreter's manual, "
-        "each at the better of two rates: layers of the best by validation loss, and test losses of deeper ones less that of one. "
+        "each at the better of two rates: layers of the best by validation loss, and test losses of deeper ones minus that of one. "
         "So short a training prefers one layer, in two sets of four runs.",
         expected="measured",
         judge=judge,

@@ -98,7 +98,7 @@ def learned(ds: xr.Dataset) -> jd.Check:
     """Gate: every network, at its own rate, lowers its loss by a nat."""
     best = tuned(ds)
     start = best.curve.isel(step=0, drop=True).sel(part="test", drop=True)
-    return jd.gate("loss at the start less that at the end", start - best.measured_loss, at_least=1.0)
+    return jd.gate("loss at the start minus that at the end", start - best.measured_loss, at_least=1.0)
 
 
 def margin(name: str, difference: xr.DataArray, *, low: float | None = None, high: float | None = None) -> jd.Check:

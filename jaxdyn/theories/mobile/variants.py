@@ -92,16 +92,16 @@ LABELS = {
 }
 
 # these three: intervals of seeds 0:4, 7102000:7102004 and 7103000:7103004, from the lowest to the highest end
-FOUND_TIE = {"loss, tied less untied": (-0.21, 0.29)}
+FOUND_TIE = {"loss, tied minus untied": (-0.21, 0.29)}
 FOUND_GQA = {
-    "bytes of keys and values beside the formula": (0.0, 0.0),
-    "loss, two heads share less base": (-0.21, 0.32),
-    "loss, all heads share less base": (-0.3, 0.28),
+    "bytes of keys and values minus the formula": (0.0, 0.0),
+    "loss, two heads share minus base": (-0.21, 0.32),
+    "loss, all heads share minus base": (-0.3, 0.28),
 }
 FOUND_LS = {
-    "loss, twice in a row less base": (-0.09, 0.44),
-    "loss, twice in a row less all once more": (-0.37, 0.28),
-    "loss, twice in a row less blocks of their own": (-0.22, 0.34),
+    "loss, twice in a row minus base": (-0.09, 0.44),
+    "loss, twice in a row minus all once more": (-0.37, 0.28),
+    "loss, twice in a row minus blocks of their own": (-0.22, 0.34),
 }
 
 
@@ -118,8 +118,8 @@ def judge_tie(ds: xr.Dataset) -> list[jd.Check]:
     count = ds.weights.sel(variant="untied", drop=True) - ds.weights.sel(variant="base", drop=True)
     return [
         learned(ds),
-        jd.gate("weights, untied less tied", count, at_least=0, at_most=0),
-        margin("loss, tied less untied", tied - untied, high=-MARGIN),
+        jd.gate("weights, untied minus tied", count, at_least=0, at_most=0),
+        margin("loss, tied minus untied", tied - untied, high=-MARGIN),
     ]
 
 
@@ -128,9 +128,9 @@ def judge_gqa(ds: xr.Dataset) -> list[jd.Check]:
     base, half, one = losses(ds, "base", "half", "one")
     return [
         learned(ds),
-        jd.at_most("bytes of keys and values beside the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0),
-        margin("loss, two heads share less base", half - base, high=0.05),
-        margin("loss, all heads share less base", one - base, high=0.05),
+        jd.at_most("bytes of keys and values minus the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0),
+        margin("loss, two heads share minus base", half - base, high=0.05),
+        margin("loss, all heads share minus base", one - base, high=0.05),
     ]
 
 
@@ -139,9 +139,9 @@ def judge_ls(ds: xr.Dataset) -> list[jd.Check]:
     base, twice, again, deep = losses(ds, "base", "twice", "again", "deep")
     return [
         learned(ds),
-        margin("loss, twice in a row less base", twice - base, high=-MARGIN),
-        margin("loss, twice in a row less all once more", twice - again, high=-MARGIN),
-        margin("loss, twice in a row less blocks of their own", twice - deep, low=MARGIN),
+        margin("loss, twice in a row minus base", twice - base, high=-MARGIN),
+        margin("loss, twice in a row minus all once more", twice - again, high=-MARGIN),
+        margin("loss, twice in a row minus blocks of their own", twice - deep, low=MARGIN),
     ]
 
 

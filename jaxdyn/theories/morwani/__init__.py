@@ -7,8 +7,8 @@ __all__ = ["THEORY"]
 THEORY = jd.Theory(
     title="Largest margins on groups",
     about=(
-        "Which networks of squares classify sums modulo a prime with the largest margin: those that use every frequency, in "
-        "equal shares. A small penalty on the cubes of the nodes' norms leads training there."
+        "Which two-layer networks with quadratic activation classify sums modulo a prime with the largest margin: those that use "
+        "every frequency, in equal shares. A small penalty on the cubes of the nodes' norms leads training there."
     ),
     papers=(
         jd.Paper(

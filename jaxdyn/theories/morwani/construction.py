@@ -110,7 +110,8 @@ CLAIMS = (
     STUDY.claim(
         id="morwani.construction",
         bounds="derived",
-        statement="For addition modulo a prime p (5, 11 and 23 at small scale), the network of squares with eight nodes of each of "
+        statement="For addition modulo a prime p (5, 11 and 23 at small scale), the two-layer network with quadratic activation "
+        "that has eight nodes of each of "
         r"the $(p-1)/2$ frequencies, all of equal norm, has the margin $\sqrt{2/27}\,/\,\sqrt p\,(p-1)$ over the cube of its "
         r"$(2,3)$-norm. Networks whose weights differ from it by random perturbations of relative size $10^{-4}$ to $10^{-1}$ "
         "have a smaller one. This evaluates a construction; nothing is trained.",

@@ -111,10 +111,10 @@ CLAIMS = (
     STUDY.claim(
         id="power.steep",
         bounds=jd.looked(at="0:12", confirmed="4000:4012"),
-        statement="The fewer pairs a network of squares is trained on, the longer it takes to generalise, and far more than in "
-        "proportion: with weight decay, from 1.8 down to 1.1 times the critical share, the epochs until the test accuracy is .95 "
-        "grow on average at least like the inverse third power of the share, for division of nonzero residues modulo 23 and for "
-        "products in $S_4$; from 1.2 down to 1.1 times it, at least like the inverse 1.5th power.",
+        statement="The fewer pairs a two-layer network with quadratic activation is trained on, the longer it takes to generalise, "
+        "and far more than in proportion: with weight decay, from 1.8 down to 1.1 times the critical share, the epochs until the "
+        "test accuracy is .95 grow on average at least like the inverse third power of the share, for division of nonzero residues "
+        "modulo 23 and for products in $S_4$; from 1.2 down to 1.1 times it, at least like the inverse 1.5th power.",
         judge=judge,
         controls={"epochs of the shares in reverse order": reverse},
         rivals={"the same time for all shares": times(0.0), "the same number of samples": times(-1.0)},
@@ -122,8 +122,8 @@ CLAIMS = (
     STUDY.claim(
         id="power.percent",
         expected="measured",
-        statement="How many more epochs a network of squares needs to generalise for each percent of all pairs that it is trained "
-        "on less, from 1.2 down to 1.1 times the critical share.",
+        statement="How many more epochs a two-layer network with quadratic activation needs to generalise for each percent of all "
+        "pairs that it is trained on less, from 1.2 down to 1.1 times the critical share.",
         judge=judge_percent,
         found={
             "growth of the epochs for each percent of the pairs of 22 less, mean": (0.03, 0.15),

@@ -50,7 +50,7 @@ def judge_precision(ds: xr.Dataset) -> list[jd.Check]:
         lost = (exact.measured_zeros - own.measured_zeros).sel(bits=SINGLE, drop=True)
         worse = (late.sel(precision=kind, drop=True) - late.sel(precision="float64", drop=True)).max("record")
         checks += [
-            jd.mean_within(f"share of zeros in float32, training in float64 less {kind}", lost, over="seed", low=0.1),
+            jd.mean_within(f"share of zeros in float32, training in float64 minus {kind}", lost, over="seed", low=0.1),
             jd.mean_within(f"log10 of the loss, {kind} over float64, largest in the second half", worse, over="seed", low=0.5),
         ]
     return checks
@@ -150,7 +150,8 @@ CLAIMS = (
         id="prieto.precision",
         quick=jd.grid(Arithmetic, precision=["float64", "float32", "float16"]),
         paper=PAPER,
-        statement=f"What a cross-entropy in float32 or float16 does to training, beside one in float64: {SETUP}. How many fewer "
+        statement=f"What a cross-entropy in float32 or float16 does to training, compared with one in float64: {SETUP}. How many "
+        f"fewer "
         "losses are zero in float32 at the end, and how far the loss rises above that of training in float64 once losses round to "
         "zero: Adam, with its epsilon of $10^{-25}$, enlarges what is left of the gradient. Unseen pairs are not learned in any of "
         "the three within these steps, so whether rounding prevents generalisation is not decided here.",
@@ -165,9 +166,9 @@ CLAIMS = (
         },
         found={
             "accuracy on unseen pairs, every precision": (0.0, 0.05),
-            "share of zeros in float32, training in float64 less float32": (0.3, 0.8),
+            "share of zeros in float32, training in float64 minus float32": (0.3, 0.8),
             "log10 of the loss, float32 over float64, largest in the second half": (3.0, 8.0),
-            "share of zeros in float32, training in float64 less float16": (0.3, 0.9),
+            "share of zeros in float32, training in float64 minus float16": (0.3, 0.9),
             "log10 of the loss, float16 over float64, largest in the second half": (3.0, 8.0),
         },
     ),

@@ -40,7 +40,7 @@ def judge_stable(ds: xr.Dataset) -> list[jd.Check]:
     left = ds.predicted_test - ds.measured_test
     return [
         jd.gate("accuracy on training pairs", ds.train_curve.isel(record=-1), at_least=1.0),
-        jd.mean_within("predicted less measured accuracy on unseen pairs", left, over="seed", low=0.9),
+        jd.mean_within("predicted minus measured accuracy on unseen pairs", left, over="seed", low=0.9),
         jd.mean_within("share of zeros in float16 at the end", zeros.sel(bits=HALF, drop=True), over="seed", low=0.1),
         jd.mean_within("share of zeros in float32 at the end", zeros.sel(bits=SINGLE, drop=True), over="seed", high=0.05),
     ]
@@ -103,7 +103,7 @@ CLAIMS = (
             "StableMax is never zero": jd.swap(stable_zeros=0.0),
         },
         found={
-            "predicted less measured accuracy on unseen pairs": (0.97, 1.0),
+            "predicted minus measured accuracy on unseen pairs": (0.97, 1.0),
             "share of zeros in float16 at the end": (0.3, 0.7),
             "share of zeros in float32 at the end": (0.0, 0.01),
         },

@@ -24,7 +24,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     wrong = [xr.where(mean.token == "target", 1 - mean, mean) for mean in (ds.measured_mean, ds.predicted_mean)]
     name = "mean probability not to hit the target, and of a wrong token, / law"
     return [
-        jd.mean_within("mean probability of a target less its law", target, over="seed", low=-TARGET, high=TARGET),
+        jd.mean_within("mean probability of a target minus its law", target, over="seed", low=-TARGET, high=TARGET),
         jd.mean_within(name, wrong[0] / wrong[1], over="seed", low=1 - WRONG, high=1 + WRONG),
         jd.at_most("row given its visits, relative error", jd.relative_error(ds, "row"), 1e-12),
     ]

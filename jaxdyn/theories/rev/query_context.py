@@ -29,7 +29,7 @@ def judge_shares(ds: xr.Dataset) -> list[jd.Check]:
     miss = (share - ds.predicted_share).sel(target="direct")  # of the two shares, which are 1 together
     both = total.mean(("record", "index"))
     return [
-        jd.mean_within("mean share of the direct target less the predicted one", miss, over="seed", low=-SHARE, high=SHARE),
+        jd.mean_within("mean share of the direct target minus the predicted one", miss, over="seed", low=-SHARE, high=SHARE),
         jd.mean_within("both targets together, mean", both, over="seed", low=0.9, high=1.0),
     ]
 

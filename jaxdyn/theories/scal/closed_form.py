@@ -27,8 +27,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
 def judge_parabola(ds: xr.Dataset) -> list[jd.Check]:
     """Slope of the vertices, and how far they lie from the best sizes."""
     return [
-        jd.at_most("slope of the vertices less a", abs(ds.measured_slope - ds.predicted_slope), 1e-9),
-        jd.at_most("shift of a vertex less its closed form", abs(ds.measured_shift - ds.predicted_shift), 1e-9),
+        jd.at_most("slope of the vertices minus a", abs(ds.measured_slope - ds.predicted_slope), 1e-9),
+        jd.at_most("shift of a vertex minus its closed form", abs(ds.measured_shift - ds.predicted_shift), 1e-9),
     ]
 
 

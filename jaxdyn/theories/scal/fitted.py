@@ -155,7 +155,7 @@ def judge_recover(ds: xr.Dataset) -> list[jd.Check]:
     projected = abs(ds.projected - ds.predicted_parameters) / ds.predicted_parameters
     return [
         jd.at_most("parameters by L-BFGS against the law's, relative", jd.relative_error(ds, "parameters"), 1e-3),
-        jd.at_most("exponent a by L-BFGS less the law's", error(ds), 1e-4),
+        jd.at_most("exponent a by L-BFGS minus the law's", error(ds), 1e-4),
         jd.at_most("parameters by variable projection against the law's, relative", projected, 1e-3),
     ]
 
@@ -169,7 +169,7 @@ def judge_trap(ds: xr.Dataset) -> list[jd.Check]:
         jd.share_within(
             "share of laws whose exponent is off by more than 0.005, default tolerances", trapped, over=over(trapped), low=0.5
         ),
-        jd.at_most("exponent less the law's, strict tolerances", wrong.sel(stops="strict"), 1e-3),
+        jd.at_most("exponent minus the law's, strict tolerances", wrong.sel(stops="strict"), 1e-3),
     ]
 
 

@@ -57,8 +57,8 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     outside = np.maximum(ds.low - ds.measured_exponent, ds.measured_exponent - ds.high).sel(source=[DIGITS, PRINTED])
     size = ds["size"]
     return [
-        jd.at_most("exponent less the printed 0.46, all digits", error.sel(source=DIGITS), 0.005),
-        jd.at_least("exponent less the printed 0.46, printed parameters", error.sel(source=PRINTED), 0.005),
+        jd.at_most("exponent minus the printed 0.46, all digits", error.sel(source=DIGITS), 0.005),
+        jd.at_least("exponent minus the printed 0.46, printed parameters", error.sel(source=PRINTED), 0.005),
         jd.at_least("best size by all digits over that by printed ones", size.sel(source=DIGITS) / size.sel(source=PRINTED), 1.2),
         jd.at_least("distance of the exponent from its printed range", outside, 0.001),
     ]

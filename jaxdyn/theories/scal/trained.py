@@ -197,10 +197,10 @@ FOUND = {  # seeds 0:4 and 4000:4004, with room
     "exponent of the best size, minimum over curves": (0.4, 0.75),
     "exponent of the best size, isoFLOP parabolas": (0.45, 0.8),
     "exponent of the best size, parametric fit": (0.45, 0.65),
-    "exponent, minimum over curves less parametric fit": (-0.15, 0.25),
-    "exponent, isoFLOP parabolas less parametric fit": (-0.15, 0.3),
+    "exponent, minimum over curves minus parametric fit": (-0.15, 0.25),
+    "exponent, isoFLOP parabolas minus parametric fit": (-0.15, 0.3),
     "loss at the largest budget by a fit to the others, relative error": (0.0, 0.02),
-    "loss before the rate falls less after, same tokens, mean over models": (0.004, 0.036),
+    "loss before the rate falls minus after, same tokens, mean over models": (0.004, 0.036),
 }
 
 
@@ -251,15 +251,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     start = tuned(ds).start.sel(part="test", drop=True)
     end = tuned(ds).measured_loss.sel(part="test", drop=True).isel(budget=-1, drop=True)
     return [
-        jd.gate("loss at the start less that at the largest budget", start - end, at_least=1.0),
+        jd.gate("loss at the start minus that at the largest budget", start - end, at_least=1.0),
         *(check(f"exponent of the best size, {name}", a[i], of_seeds[:, i], 0.3, 0.7) for i, name in enumerate(APPROACHES)),
         *(
-            check(f"exponent, {APPROACHES[i]} less parametric fit", a[i] - a[2], of_seeds[:, i] - of_seeds[:, 2], -0.3, 0.3)
+            check(f"exponent, {APPROACHES[i]} minus parametric fit", a[i] - a[2], of_seeds[:, i] - of_seeds[:, 2], -0.3, 0.3)
             for i in range(2)
         ),
         jd.at_most("loss at the largest budget by a fit to the others, relative error", float(best.held_out), 0.02),
         jd.mean_within(
-            "loss before the rate falls less after, same tokens, mean over models", late, over="seed", low=0.002, level=0.95
+            "loss before the rate falls minus after, same tokens, mean over models", late, over="seed", low=0.002, level=0.95
         ),
     ]
 

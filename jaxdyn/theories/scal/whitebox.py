@@ -110,9 +110,9 @@ def trial(s: Whitebox, key: PRNGKeyArray) -> jd.Observables:
 
 POWERS = (1.2, 1.5, 2.0)
 FOUND = {  # no run differs from another: there is no noise
-    "exponent of the additive fit less 1/(1+p), p = 1.2": (-0.0071, -0.006),
-    "exponent of the additive fit less 1/(1+p), p = 1.5": (-0.0331, -0.031),
-    "exponent of the additive fit less 1/(1+p), p = 2": (-0.0503, -0.0482),
+    "exponent of the additive fit minus 1/(1+p), p = 1.2": (-0.0071, -0.006),
+    "exponent of the additive fit minus 1/(1+p), p = 1.5": (-0.0331, -0.031),
+    "exponent of the additive fit minus 1/(1+p), p = 2": (-0.0503, -0.0482),
     "E of the additive fit, whose law has 0": (0.0, 0.1),
 }
 
@@ -123,7 +123,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     error = abs(ds.measured_exponent - ds.predicted_exponent)
     return [
         jd.at_most("loss against its law, relative, all sizes and times", jd.relative_error(ds, "loss"), 1e-9),
-        *(jd.at_most(f"exponent less 1/(1+p), {name}", error.sel(approach=name), 0.01) for name in APPROACHES[:2]),
+        *(jd.at_most(f"exponent minus 1/(1+p), {name}", error.sel(approach=name), 0.01) for name in APPROACHES[:2]),
     ]
 
 
@@ -132,7 +132,7 @@ def judge_fit(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, p=POWERS)
     change = (ds.measured_exponent - ds.predicted_exponent).sel(approach=APPROACHES[2])
     return [
-        *(jd.within(f"exponent of the additive fit less 1/(1+p), p = {p:g}", change.sel(p=p), -0.06, -0.005) for p in POWERS),
+        *(jd.within(f"exponent of the additive fit minus 1/(1+p), p = {p:g}", change.sel(p=p), -0.06, -0.005) for p in POWERS),
         jd.at_least("E of the additive fit, whose law has 0", ds.parameters.sel(parameter="E"), 1e-3),
     ]
 

@@ -28,7 +28,7 @@ def trained(ds: xr.Dataset) -> list[jd.Check]:
     end = ds.isel(step=-1)
     return [
         jd.gate("cross-entropy at triggers, mean over runs", end.copy_loss.mean("seed"), at_most=0.3),
-        jd.gate("cross-entropy elsewhere less its floor, mean over runs", end.excess.mean("seed"), at_most=0.2),
+        jd.gate("cross-entropy elsewhere minus its floor, mean over runs", end.excess.mean("seed"), at_most=0.2),
     ]
 
 

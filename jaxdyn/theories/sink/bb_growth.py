@@ -64,8 +64,8 @@ def judge_needed(ds: xr.Dataset) -> list[jd.Check]:
     more = end.measured_idle.sel(triggers=3.0) - end.measured_idle.sel(triggers=0.0)
     less = end.measured_drain.sel(triggers=0.0) - end.measured_drain.sel(triggers=3.0)
     return [
-        jd.mean_within("weight on token 0 at idle queries, with triggers less without", more, over="seed", low=0.1),
-        jd.mean_within("size of its value over others, without triggers less with", less, over="seed", low=0.2),
+        jd.mean_within("weight on token 0 at idle queries, with triggers minus without", more, over="seed", low=0.1),
+        jd.mean_within("size of its value over others, without triggers minus with", less, over="seed", low=0.2),
     ]
 
 
@@ -157,8 +157,8 @@ CLAIMS = (
         paper_seeds=64,
         controls={"worlds exchanged": jd.rolled(measured_idle="triggers", measured_drain="triggers")},
         found={
-            "weight on token 0 at idle queries, with triggers less without": (0.15, 0.5),
-            "size of its value over others, without triggers less with": (0.4, 1.2),
+            "weight on token 0 at idle queries, with triggers minus without": (0.15, 0.5),
+            "size of its value over others, without triggers minus with": (0.4, 1.2),
         },
     ),
 )

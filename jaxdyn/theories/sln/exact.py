@@ -177,7 +177,7 @@ def judge_failures(ds: xr.Dataset) -> list[jd.Check]:
 def judge_labels(ds: xr.Dataset) -> list[jd.Check]:
     """All embeddings, with other labels."""
     error = abs(ds.measured_success - ds.predicted_success)
-    return [jd.at_most("probability less that with other labels, absolutely", error, 1e-9)]
+    return [jd.at_most("probability minus that with other labels, absolutely", error, 1e-9)]
 
 
 def shares(ds: xr.Dataset, pairs: str) -> xr.DataArray:

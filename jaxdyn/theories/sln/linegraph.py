@@ -91,12 +91,12 @@ def judge_line(ds: xr.Dataset) -> list[jd.Check]:
 def judge_resistance(ds: xr.Dataset) -> list[jd.Check]:
     """Squared distances against resistances."""
     error = abs(ds.measured_resistance - ds.predicted_resistance)
-    return [room(ds), jd.at_most("squared distance less resistance, absolutely", error, EXACT)]
+    return [room(ds), jd.at_most("squared distance minus resistance, absolutely", error, EXACT)]
 
 
 def judge_along(ds: xr.Dataset) -> list[jd.Check]:
     """Squared distances against the sum along the path."""
-    return [room(ds), jd.at_most("squared distance less sum, absolutely", abs(ds.measured_along - ds.predicted_along), EXACT)]
+    return [room(ds), jd.at_most("squared distance minus sum, absolutely", abs(ds.measured_along - ds.predicted_along), EXACT)]
 
 
 def plot_resistance(ds: xr.Dataset, fig: Figure) -> None:

@@ -333,7 +333,7 @@ def judge_embedding(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.mean_within("matched correlation, mean over graphs", rho, over=over, low=0.9),
         jd.share_within("graphs above the 99% quantile of permutations", rho > limit, over=over, low=0.9),
-        jd.mean_within("matched correlation less that before training", rho - before.isel(quantity=0), over=over, low=0.05),
+        jd.mean_within("matched correlation minus that before training", rho - before.isel(quantity=0), over=over, low=0.05),
         jd.mean_within("share of weights on the slower half of modes", share, over=over, low=0.6),
     ]
 
@@ -422,7 +422,7 @@ CLAIMS = (
         id="sln.embedding_corr",
         statement="Do the embeddings of edges after the first layer follow the spectrum of the line graph? Matched correlation of "
         "their 3 leading principal components with the 5 slowest modes, on 24 graphs of 6 vertices with leading eigenvalues apart "
-        f"by 0.02 at least, beside 200 permutations of edges and the network before training. ({NETWORK}.)",
+        f"by 0.02 at least, compared with 200 permutations of edges and the network before training. ({NETWORK}.)",
         expected="measured",
         judge=judge_embedding,
         controls={"edges permuted": jd.swap(embedding=permuted)},
@@ -430,7 +430,7 @@ CLAIMS = (
         found={
             "matched correlation, mean over graphs": (0.75, 0.87),
             "graphs above the 99% quantile of permutations": (0.3, 0.75),
-            "matched correlation less that before training": (-0.02, 0.1),
+            "matched correlation minus that before training": (-0.02, 0.1),
             "share of weights on the slower half of modes": (0.75, 0.87),
         },
         plot=plot_embedding,

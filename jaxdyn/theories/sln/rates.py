@@ -122,12 +122,12 @@ FOUND = {  # intervals of seeds 0:4
     "random walk, 10 vertices": (0.985, 1.0),
     "random walk, 20 vertices": (0.965, 0.99),
     "random walk, 30 vertices": (0.955, 0.98),
-    "random walk less normalised, 10 vertices": (0.05, 0.12),
-    "random walk less normalised, 20 vertices": (0.30, 0.38),
-    "random walk less normalised, 30 vertices": (0.45, 0.53),
-    "weights less no weights, 10 vertices": (0.08, 0.19),
-    "weights less no weights, 20 vertices": (0.09, 0.19),
-    "weights less no weights, 30 vertices": (0.06, 0.15),
+    "random walk minus normalised, 10 vertices": (0.05, 0.12),
+    "random walk minus normalised, 20 vertices": (0.30, 0.38),
+    "random walk minus normalised, 30 vertices": (0.45, 0.53),
+    "weights minus no weights, 10 vertices": (0.08, 0.19),
+    "weights minus no weights, 20 vertices": (0.09, 0.19),
+    "weights minus no weights, 30 vertices": (0.06, 0.15),
 }
 
 
@@ -173,8 +173,8 @@ def judge_scaling(ds: xr.Dataset) -> list[jd.Check]:
         best, normal, literal = (counted(ds, ds.far).sel(embedding=e, nodes=n, drop=True) for e in (BEST, NORMAL, "sym, 1, 4"))
         checks += [
             jd.mean_within(f"random walk, {n:.0f} vertices", best, over=OVER, low=0.95),
-            jd.mean_within(f"random walk less normalised, {n:.0f} vertices", best - normal, over=OVER, low=0.02),
-            jd.mean_within(f"weights less no weights, {n:.0f} vertices", normal - literal, over=OVER, low=0.02),
+            jd.mean_within(f"random walk minus normalised, {n:.0f} vertices", best - normal, over=OVER, low=0.02),
+            jd.mean_within(f"weights minus no weights, {n:.0f} vertices", normal - literal, over=OVER, low=0.02),
         ]
     return checks
 

@@ -72,7 +72,7 @@ def trial(s: Cost, key: PRNGKeyArray) -> jd.Observables:
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Bytes of keys and values, exactly, for texts of all lengths."""
-    return [jd.at_most("bytes beside the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0)]
+    return [jd.at_most("bytes minus the formula", abs(ds.measured_bytes - ds.predicted_bytes), 0)]
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:

@@ -102,7 +102,7 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",  # rounding errors in double precision
     source="arXiv:2309.17453, section 3.2; the pairwise form: derived",
-    caption="Logits of decoding token by token against the prediction, one point a token and word; 8 runs a cell.",
+    caption="Logits of decoding token by token against the prediction, one point per token and word; 8 runs per cell.",
 )
 
 CLAIMS = (

@@ -249,7 +249,7 @@ def judge_emerges(ds: xr.Dataset) -> list[jd.Check]:
     """Weight on token 0 where nothing is to be copied, minus that at triggers."""
     return [
         *trained_gates(ds),
-        jd.mean_within("weight on the first token, idle less at triggers", ds.idle - ds.copying, over="seed", low=SINK),
+        jd.mean_within("weight on the first token, idle minus at triggers", ds.idle - ds.copying, over="seed", low=SINK),
     ]
 
 

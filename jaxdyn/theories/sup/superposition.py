@@ -38,7 +38,7 @@ def judge_steps(ds: xr.Dataset) -> list[jd.Check]:
     early = ds.measured_margin.where(ds.thoughts < ds.predicted_steps)
     return [
         jd.gate("largest distance of a target", ds.predicted_steps.max(), at_least=8),
-        jd.at_most("thoughts needed less the distance, absolutely", abs(ds.measured_steps - ds.predicted_steps), 0),
+        jd.at_most("thoughts needed minus the distance, absolutely", abs(ds.measured_steps - ds.predicted_steps), 0),
         jd.at_most("margin after fewer thoughts, absolutely", abs(early), EXACT),
     ]
 

@@ -48,7 +48,7 @@ def judge_apart(ds: xr.Dataset) -> list[jd.Check]:
     last = among_learners(ds.measured_apart.sel(order=ORDERS[-1]), flags)
     return [
         gate,
-        *(jd.at_most(f"nearer less unreachable, thought {i}", last.sel(thought=i), PASSED) for i in ds.thought.values.tolist()),
+        *(jd.at_most(f"nearer minus unreachable, thought {i}", last.sel(thought=i), PASSED) for i in ds.thought.values.tolist()),
     ]
 
 
@@ -61,9 +61,9 @@ def judge_walks(ds: xr.Dataset) -> list[jd.Check]:
     least = bonferroni_z(ds.sizes["seed"], 0.998)
     return [
         gate,
-        jd.at_least("inner product with thought 1, less unreachable nodes", product.sel(**with_it, early=1), HELD),
-        jd.at_least("t of inner product with thought 2, less nodes one step away", t.sel(**with_it, early=2), least),
-        jd.mean_within("inner product with thought 2, as drawn less with the shortcut", lower, over="seed", low=LOWER, level=0.95),
+        jd.at_least("inner product with thought 1 minus unreachable nodes", product.sel(**with_it, early=1), HELD),
+        jd.at_least("t of inner product with thought 2 minus nodes one step away", t.sel(**with_it, early=2), least),
+        jd.mean_within("inner product with thought 2, as drawn minus with the shortcut", lower, over="seed", low=LOWER, level=0.95),
     ]
 
 
@@ -78,7 +78,7 @@ def judge_accuracy(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("Coconut's networks that learned the task", flags.sum("seed"), at_least=2),
         *(
-            jd.mean_within(f"accuracy of Coconut less that of {name}", gap, over="seed", low=AHEAD, level=LEVEL)
+            jd.mean_within(f"accuracy of Coconut minus that of {name}", gap, over="seed", low=AHEAD, level=LEVEL)
             for name, gap in rest.items()
         ),
     ]
@@ -169,8 +169,8 @@ CLAIMS = (
         "last layer at step $i$ so ordered by edges: from node $i-1$ of the path to node $i$, from nodes at distance $i-1$, from "
         "nodes within $i-1$ steps, from all others? Judged is Student's t over 256 graphs, the lowest of all networks that "
         f"learned the task (accuracy at least {LEARNED}). In three sets of four starts it is at least 2.8 for five of the six "
-        "differences of nodes and 1.5 to 5.1 for the last, nodes within two steps less all others; of edges it is at least 20, "
-        "but for the edge of the path less the frontier, where it is 0.7 to 5.9.",
+        "differences of nodes and 1.5 to 5.1 for the last, nodes within two steps minus all others; of edges it is at least 20, "
+        "but for the edge of the path minus the frontier, where it is 0.7 to 5.9.",
         expected="measured",
         judge=judge_frontier,
         controls={
@@ -207,7 +207,7 @@ CLAIMS = (
         statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance "
         f"$i$, or that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to "
         "a node two steps away, this node is one step away, and a walk of two edges ends there. Judged are networks that learned "
-        f"the task (accuracy at least {LEARNED}): whether thought 1 then holds it (inner product less that with unreachable "
+        f"the task (accuracy at least {LEARNED}): whether thought 1 then holds it (inner product minus that with unreachable "
         "nodes), whether thought 2 has a larger inner product with it than with the other nodes one step away, as if by walks "
         "(Student's t over 256 graphs; the lowest of four starts is 4.1, of four others 4.0), and how much smaller this is than "
         "without the edge (mean over networks, with its 95% interval: 0.42 and 0.21 in the two sets, the second undecided).",
@@ -215,9 +215,9 @@ CLAIMS = (
         judge=judge_walks,
         rivals={"the shortcut is not read": UNREAD, "breadth-first search": BY_DISTANCE},
         found={
-            "inner product with thought 1, less unreachable nodes": (1.5, 4.5),
-            "t of inner product with thought 2, less nodes one step away": (0, 12),
-            "inner product with thought 2, as drawn less with the shortcut": (0, 0.8),
+            "inner product with thought 1 minus unreachable nodes": (1.5, 4.5),
+            "t of inner product with thought 2 minus nodes one step away": (0, 12),
+            "inner product with thought 2, as drawn minus with the shortcut": (0, 0.8),
         },
         plot=plot_walks,
         caption="Inner product of thoughts 1 and 2 with a node two steps from the root, minus the mean over unreachable nodes, in "
@@ -235,7 +235,7 @@ CLAIMS = (
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),
         rivals={"all methods end alike": ALIKE},
-        found={"accuracy of Coconut less that of cot": (-0.1, 0.4)},
+        found={"accuracy of Coconut minus that of cot": (-0.1, 0.4)},
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "
         "candidates.",

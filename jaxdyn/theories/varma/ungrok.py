@@ -61,7 +61,7 @@ class Ungrok:
         hidden: nodes.
         epochs: of the first training, and of every branch; a multiple of the number of records.
         fewer: shares of the branches, rising; the first ones of the pairs of the first training.
-        beside: whether others are trained from the start, on true and on random labels.
+        others: whether others are trained from the start, on true and on random labels.
     """
 
     lr: jd.Swept = jd.field(0.01, above=0)
@@ -71,7 +71,7 @@ class Ungrok:
     hidden: int = jd.field(128, at_least=1)
     epochs: int = jd.field(800, at_least=1)
     fewer: tuple[float, ...] = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5)
-    beside: bool = True
+    others: bool = True
 
     def __post_init__(self) -> None:
         """Refuse shares that do not rise, or leave no pair to train or test on, and epochs that are no multiple of the records."""
@@ -94,7 +94,7 @@ class Branch(NamedTuple):
 
 def plan(s: Ungrok) -> Branch:
     """Continued; from the start; from the start on random labels; then continued on the smallest share without decay."""
-    count, kinds = len(s.fewer), 3 if s.beside else 1
+    count, kinds = len(s.fewer), 3 if s.others else 1
     share = jnp.asarray((*s.fewer * kinds, s.fewer[0]), jnp.float32)
     place = jnp.arange(len(share))
     last = place == kinds * count
@@ -153,7 +153,7 @@ def trial(s: Ungrok, key: PRNGKeyArray) -> jd.Observables:
     return jd.observables(
         measured={"continued": jd.named(curves["test"][continued, -1], "left"), "kept": curves["test"][-1, -1]},
         recorded={
-            **(others if s.beside else {}),
+            **(others if s.others else {}),
             "general": first["efficiency"][-1],
             "learned": first["test"][-1],
             "fitted": jnp.min(curves["train"][:, -1]),
@@ -311,9 +311,10 @@ CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement="A network of squares that has learned addition modulo 23 from 0.7 of the pairs, and is trained further on 0.1 "
-        "of them with weight decay, loses what it learned: its test accuracy, 1 before, falls to at most .1 on average, while it "
-        "still fits its pairs. Without weight decay, or on half of the pairs, it keeps a test accuracy of at least .95.",
+        statement="A two-layer network with quadratic activation that has learned addition modulo 23 from 0.7 of the pairs, and is "
+        "trained further on 0.1 of them with weight decay, loses what it learned: its test accuracy, 1 before, falls to at most .1 "
+        "on average, while it still fits its pairs. Without weight decay, or on half of the pairs, it keeps a test accuracy of at "
+        "least .95.",
         judge=judge_ungrok,
         controls={"shares in reverse order": reverse("measured_continued")},
         rivals={
@@ -325,9 +326,10 @@ CLAIMS = (
     STUDY.claim(
         id="varma.efficiency",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement="In networks of squares that memorise random labels, the mean margin over the cube of the norm of all weights "
-        "after a fixed number of epochs with weight decay falls like a power of the number of pairs between -1.6 and -1.2, faster "
-        "than its inverse. It equals that of a network that has learned addition modulo 23 at between 0.30 and 0.36 of all pairs.",
+        statement="In two-layer networks with quadratic activation that memorise random labels, the mean margin over the cube of "
+        "the norm of all weights after a fixed number of epochs with weight decay falls like a power of the number of pairs "
+        "between -1.6 and -1.2, faster than its inverse. It equals that of a network that has learned addition modulo 23 at "
+        "between 0.30 and 0.36 of all pairs.",
         judge=judge_efficiency,
         controls={"shares in reverse order": reverse("memory")},
         rivals={
@@ -338,8 +340,8 @@ CLAIMS = (
     STUDY.claim(
         id="varma.crossing",
         expected="measured",
-        statement="The share of pairs at which memorising is as efficient as generalising, beside the share from which networks "
-        "of squares that have generalised keep it for 800 epochs, and the share from which others generalise within 800 epochs "
+        statement="The share of pairs at which memorising is as efficient as generalising, compared with the share from which such "
+        "networks that have generalised keep it for 800 epochs, and the share from which others generalise within 800 epochs "
         "from the start.",
         judge=judge_crossing,
         found={
@@ -351,12 +353,13 @@ CLAIMS = (
     STUDY.claim(
         id="varma.semi",
         expected="measured",
-        statement="Do networks keep part of what they know? A network of squares that has learned addition modulo 23 and is "
-        "trained further with weight decay for 4000 epochs on 0.25, 0.275 or 0.3 of the pairs: test accuracy at the end, and what "
-        "it loses over the last quarter on 0.275. (Semi-grokking: it stays between that of chance and 1.)",
+        statement="Do networks keep part of what they know? A two-layer network with quadratic activation that has learned "
+        "addition modulo 23 and is trained further with weight decay for 4000 epochs on 0.25, 0.275 or 0.3 of the pairs: test "
+        "accuracy at the end, and what it loses over the last quarter on 0.275. (Semi-grokking: it stays between that of chance "
+        "and 1.)",
         judge=judge_semi,
-        quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), beside=False),
-        paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), beside=False),
+        quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), others=False),
+        paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), others=False),
         found={
             "test accuracy at the end, fewest pairs, mean": (0.0, 0.5),
             "test accuracy at the end, pairs in between, mean": (0.65, 1.02),

@@ -242,11 +242,11 @@ CLAIMS = (
     STUDY.claim(
         id="xu.rise",
         statement="The published detector watches the logarithm of the ratio of the second to the third eigenvalue, and fires when "
-        "it has risen by 1 within 25 epochs. In networks of squares (128 nodes) that learn addition modulo 23 from half of the "
-        "pairs with weight decay, when does it fire, how long before the test accuracy is .95 (in networks in which it is in the "
-        "end), and in how many networks without decay, which never generalise? At the published sizes (the study: modulo 71, 2048 "
-        "nodes, 15 runs) it fires at epoch 173 or 174 in every run with decay, as published, but 44 epochs after the test accuracy "
-        "is .95, and in two without.",
+        "it has risen by 1 within 25 epochs. In two-layer networks with quadratic activation (128 nodes) that learn addition "
+        "modulo 23 from half of the pairs with weight decay, when does it fire, how long before the test accuracy is .95 (in "
+        "networks in which it is in the end), and in how many networks without decay, which never generalise? At the published "
+        "sizes (the study: modulo 71, 2048 nodes, 15 runs) it fires at epoch 173 or 174 in every run with decay, as published, but "
+        "44 epochs after the test accuracy is .95, and in two without.",
         expected="measured",
         judge=judge_rise,
         controls={"updates with and without decay exchanged": exchanged},
@@ -262,10 +262,10 @@ CLAIMS = (
         id="xu.late",
         quick=GRID.replace(share=0.8),
         paper=PAPER_GRID.replace(share=0.8),
-        statement="On 0.8 of the pairs, beyond the paper's shares, the gap is no early sign: most networks of squares (128 nodes, "
-        "modulo 23) with weight decay show it, but generalise first (in most, and on average at least 20 epochs before it opens), "
-        "and they generalise without weight decay too. (Modulo 71 with 2048 nodes it is there from the first window on, with decay "
-        "and without: the study is refuted.)",
+        statement="On 0.8 of the pairs, beyond the paper's shares, the gap is no early sign: most two-layer networks with "
+        "quadratic activation (128 nodes, modulo 23) with weight decay show it, but generalise first (in most, and on average at "
+        "least 20 epochs before it opens), and they generalise without weight decay too. (Modulo 71 with 2048 nodes it is there "
+        "from the first window on, with decay and without: the study is refuted.)",
         judge=judge_late,
         controls={"half of the pairs": jd.Control({"share": 0.5}, every_seed=True)},
         rivals={

@@ -148,8 +148,8 @@ def test_judges_read_the_end_and_the_course():
     assert checks["right solutions with the trace as text, in all runs"].passed
     for kind in ("text", "all", "curriculum", "permuted"):
         gap = SHARES["random"] - SHARES[kind]
-        assert checks[f"at the end, random m less {LABELS[kind]}"].value == pytest.approx(gap)
-        assert checks[f"along training, random m less {LABELS[kind]}"].value == pytest.approx(0.75 * gap)  # half, then all of it
+        assert checks[f"at the end, random m minus {LABELS[kind]}"].value == pytest.approx(gap)
+        assert checks[f"along training, random m minus {LABELS[kind]}"].value == pytest.approx(0.75 * gap)  # half, then all of it
     for kind in ("solution", "all", "curriculum", "random", "permuted"):
         assert checks[f"right solutions, {LABELS[kind]}"].value == pytest.approx(SHARES[kind])
     used = {c.name: c.value for c in judge_used(made_up())}

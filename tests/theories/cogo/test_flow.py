@@ -129,4 +129,4 @@ def test_judge_of_relaxation_tells_half_the_goal_and_five_per_cent_of_the_rate()
     for rival in (claims.STILL, claims.toward(0.0), claims.toward(0.5), claims.faster(1.05), claims.faster(0.95)):
         assert any(c.passed is False for c in claims.judge_relax(rival(ds)))
     names = [c.name for c in claims.judge_relax(claims.faster(0.95)(ds)) if c.passed is False]
-    assert names == ["rate / lambda less the predicted one, largest width"]
+    assert names == ["rate / lambda minus the predicted one, largest width"]

@@ -157,7 +157,7 @@ def test_a_formula_with_the_depth_of_another_tree_is_noticed(tokens):
 
 def test_sampler_alone_rejects_a_tenth_and_the_misread_constant(tokens):
     ds = tokens.sel(skew=[0.0])
-    sampled = lambda d: {c.name: c.passed for c in claims.judge_conditional(d)}["sampled less formula, root mean square"]  # noqa: E731
+    sampled = lambda d: {c.name: c.passed for c in claims.judge_conditional(d)}["sampled minus formula, root mean square"]  # noqa: E731
     assert sampled(ds) is True
     assert sampled(ds.assign(predicted_sampled=1.1 * ds.predicted_sampled)) is False
     assert sampled(ds.assign(predicted_sampled=ds.misread_sampled)) is False

@@ -53,7 +53,7 @@ def test_the_gate_asks_for_a_nat():
 
 def test_differences_have_intervals():
     ds = tuned(runs("variant", ["a", "b"], [2.0, 2.5]))
-    found = margin("b less a", ds.measured_loss.sel(variant="b") - ds.measured_loss.sel(variant="a"), high=0)
+    found = margin("b minus a", ds.measured_loss.sel(variant="b") - ds.measured_loss.sel(variant="a"), high=0)
     np.testing.assert_allclose(found.value, 0.5)
     assert found.passed is False
 

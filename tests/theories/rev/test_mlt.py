@@ -308,8 +308,8 @@ def synthetic(train=0.01, validation=5.0, learned=11.0, wins=0.8, excess=1.2):
             "measured_excess": (both, excess + small),
             "predicted_excess": (both, np.zeros((4, 2))),
             "learned_excess": (both, learned + small),
-            "dealt_wins": (both, 0.5 + small),
-            "dealt_excess": (both, small),
+            "reassigned_wins": (both, 0.5 + small),
+            "reassigned_excess": (both, small),
         },
         {"seed": seeds, "read": list(logits.READS), "group": list(trial.GROUPS)},
     )

@@ -193,8 +193,8 @@ def judge_decouple(ds: xr.Dataset) -> list[jd.Check]:
     widest = ds.auto_ratio.sel(width=float(ds.width.max()))
     return [
         jd.mean_within("slope of the off-diagonal ratio over width", slope, over="seed", low=-0.6, high=-0.4),
-        jd.mean_within("its square over the exact mean, less 1", square, over="seed", low=-0.1, high=0.1, level=0.99),
-        jd.mean_within("diagonal of J J* / q over kappa, less 1", diagonal, over="seed", low=-0.05, high=0.05),
+        jd.mean_within("its square over the exact mean minus 1", square, over="seed", low=-0.1, high=0.1, level=0.99),
+        jd.mean_within("diagonal of J J* / q over kappa minus 1", diagonal, over="seed", low=-0.05, high=0.05),
         jd.mean_within("off-diagonal ratio of r_p,k',-k',k at the largest width", widest, over="seed", low=AUTO),
     ]
 
@@ -225,8 +225,8 @@ def judge_relax(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.mean_within("root mean square distance from the exponentials, largest width", worst, over="seed", high=0.05),
         jd.at_most("distance of any potential, largest width", each, 0.12),
-        jd.mean_within("rate / lambda less the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
-        jd.mean_within("r_kkk at the end less the predicted ones, largest width", end, over="seed", low=-0.12, high=0.12),
+        jd.mean_within("rate / lambda minus the predicted one, largest width", rate, over="seed", low=-0.03, high=0.03, level=0.99),
+        jd.mean_within("r_kkk at the end minus the predicted ones, largest width", end, over="seed", low=-0.12, high=0.12),
         jd.mean_within("slope of the root mean square distance over width", slope, over="seed", low=-0.65, high=-0.35),
     ]
 

@@ -93,9 +93,9 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     slope = stats.loglog_slope(late.five_energy, late.five_loss, "step")
     best = ds.measured_left.min(ds.status.dims)
     return [
-        jd.at_most("least order, less 6 or 4", abs(ds.measured_order - ds.predicted_order), 0.0),
-        jd.at_most("predicted share left by fewer nodes less the share left", ds.predicted_left - ds.measured_left, 1e-9),
-        jd.at_most("least share left by fewer nodes less the predicted one", best - ds.predicted_left, 1e-3),
+        jd.at_most("least order minus 6 or 4", abs(ds.measured_order - ds.predicted_order), 0.0),
+        jd.at_most("predicted share left by fewer nodes minus the share left", ds.predicted_left - ds.measured_left, 1e-9),
+        jd.at_most("least share left by fewer nodes minus the predicted one", best - ds.predicted_left, 1e-3),
         jd.within("slope of what five nodes leave over their squared norm", slope, -3.1, -2.9),
     ]
 

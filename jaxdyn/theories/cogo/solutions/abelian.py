@@ -154,7 +154,7 @@ def judge_abelian(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.at_most("loss", chosen.loss, ZERO),
         jd.at_most("pairs whose largest output is not their sum", chosen.wrong, 0.0),
-        jd.at_most("loss without real blocks less 1/d for each of them", abs(ds.measured_omitted - ds.predicted_omitted), 1e-12),
+        jd.at_most("loss without real blocks minus 1/d for each of them", abs(ds.measured_omitted - ds.predicted_omitted), 1e-12),
     ]
 
 
@@ -165,7 +165,7 @@ def judge_sufficient(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("F6: distance from all four sets", six, 1e-12),
         jd.at_most("loss of both", ds.loss.sel(net=["F6", "F4/6"]), ZERO),
         jd.at_most("F4/6: distance from the other sets", mixed.sel(set=["R_g", "R_c", "R_*"]), 1e-12),
-        jd.at_most("F4/6: distance from R_n less 1/sqrt 2", abs(ds.measured_hidden - ds.predicted_hidden), 1e-12),
+        jd.at_most("F4/6: distance from R_n minus 1/sqrt 2", abs(ds.measured_hidden - ds.predicted_hidden), 1e-12),
     ]
 
 

@@ -48,11 +48,11 @@ def trial(s: Carriers, key: PRNGKeyArray) -> jd.Observables:
         pairs = len(group.pairs)
         count = jnp.arange(1, pairs + 1)
 
-        def made(carriers: Int[Array, ""], group: Abelian = group, pairs: int = pairs) -> tuple[Array, Array]:
+        def energy_and_loss(carriers: Int[Array, ""], group: Abelian = group, pairs: int = pairs) -> tuple[Array, Array]:
             x = solutions.f46(group, solutions.first(group, carriers), n.nu[:pairs], n.xi[:pairs], n.phases[:pairs])
             return semiring.energy(x), model.fit(semiring.weights(x, group), group).loss
 
-        energy, loss = jax.vmap(made)(count)
+        energy, loss = jax.vmap(energy_and_loss)(count)
         energies.append(energy)
         losses.append(loss)
         least.append(1.0 + jnp.argmin(energy).astype(jnp.float64))
@@ -89,7 +89,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("loss", ds.loss, at_most=ZERO),
         jd.at_most("Fourier norm squared against E(n6)", jd.relative_error(ds, "energy"), 1e-12),
         jd.at_most("n6* against the stationary point of the nets' norms", jd.relative_error(ds, "stationary"), 1e-10),
-        jd.at_most("number of carriers of least norm less n6*", abs(ds.least - ds.predicted_stationary), 1.0),
+        jd.at_most("number of carriers of least norm minus n6*", abs(ds.least - ds.predicted_stationary), 1.0),
     ]
 
 

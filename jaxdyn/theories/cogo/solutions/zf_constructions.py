@@ -134,7 +134,7 @@ MEMORISED = jd.swap(
 
 def judge_alone(ds: xr.Dataset) -> list[jd.Check]:
     """The loss of blocks of order 4 at all frequencies."""
-    return [jd.at_most("loss of order 4 alone, less the stated one", abs(ds.measured_alone - ds.predicted_alone), 1e-10)]
+    return [jd.at_most("loss of order 4 alone, minus the stated one", abs(ds.measured_alone - ds.predicted_alone), 1e-10)]
 
 
 def plot_losses(ds: xr.Dataset, fig: Figure) -> None:
@@ -213,7 +213,7 @@ CLAIMS = (
         id="cogo.zF4_naive",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, blocks of order 4, $z_{\nu=i} * z_\xi * y_k$, at all frequencies are a "
         r"solution of zero loss, since each of them solves its own pair of frequencies up to a mean.",
-        source="nobody's; the composed solution of arXiv:2410.01779 has a block of order 6 beside them",
+        source="nobody's; the composed solution of arXiv:2410.01779 has a block of order 6 as well",
         form="naive",
         counterpart="derived",
         expected="refuted",

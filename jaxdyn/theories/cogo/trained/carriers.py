@@ -146,9 +146,9 @@ CLAIMS = (
     STUDY.claim(
         id="cogo.one_o6",
         bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
-        statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 need order-6 groups beside order-4 ones: "
-        r"without the c-entries of order-6 nodes at order-4 frequencies k the loss rises by $2|m_k|^2/d$ for each of these, within "
-        r"8% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
+        statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 need order-6 groups in addition to order-4 "
+        r"ones: without the c-entries of order-6 nodes at order-4 frequencies k the loss rises by $2|m_k|^2/d$ for each of these, "
+        r"within 8% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
         judge=judge_one,
         controls={"entries of order-4 nodes removed": jd.swap(measured_rise="rise_four")},
         rivals={"order-4 groups need no others": jd.swap(predicted_rise=0.0)},

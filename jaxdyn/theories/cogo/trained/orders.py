@@ -38,7 +38,7 @@ def judge_orders(ds: xr.Dataset) -> list[jd.Check]:
     """Mean over seeds of the share of frequencies with four or six nodes."""
     gap = ds.measured_orders - ds.predicted_orders
     return [
-        jd.mean_within("share with four or six nodes less the predicted one", gap, over="seed", low=-0.05, high=0.05),
+        jd.mean_within("share with four or six nodes minus the predicted one", gap, over="seed", low=-0.05, high=0.05),
         jd.at_most("the same in each run", abs(gap), 0.1),
     ]
 
@@ -74,7 +74,7 @@ def judge_named(ds: xr.Dataset) -> list[jd.Check]:
     """The share of factorable frequencies that are one of the three known constructions."""
     named = ds.measured_column.isel(column=slice(3)).sum("column", min_count=3) / 100
     gap = (named - ds.predicted_orders).sel(decay=ds.decay >= 1e-4).mean("decay", skipna=False)
-    return [jd.mean_within("share that is a known construction less the predicted one", gap, over="seed", low=-0.1, high=0.1)]
+    return [jd.mean_within("share that is a known construction minus the predicted one", gap, over="seed", low=-0.1, high=0.1)]
 
 
 def share_at(ds: xr.Dataset, epochs: list[float]) -> xr.DataArray:

@@ -60,8 +60,8 @@ def judge_contextual(ds: xr.Dataset) -> list[jd.Check]:
     quarter, union = (own - ds.whole).sel(share=0.25), ds.measured_union.sel(share=0.1)
     return [
         *trained(ds),
-        jd.at_least("loss, static units less each token's own, every run", static(ds) - own, LEAST),
-        jd.mean_within("loss, a quarter of the units, each token's own, less the whole", quarter, over="seed", high=0.03),
+        jd.at_least("loss, static units minus each token's own, every run", static(ds) - own, LEAST),
+        jd.mean_within("loss, a quarter of the units, each token's own, minus the whole", quarter, over="seed", high=0.03),
         jd.mean_within("units in use over a text over those of a token, a tenth", union, over="seed", low=4),
     ]
 
@@ -71,9 +71,9 @@ def judge_heads(ds: xr.Dataset) -> list[jd.Check]:
     jd.need(ds, head_mode=("own", "mean", "random"), head_share=HEAD_SHARES)
     heads = {str(mode): ds.measured_heads.sel(head_mode=mode, drop=True) for mode in ds.head_mode.values}
     gaps = {
-        "static heads less each token's own": heads["mean"] - heads["own"],
-        "random heads less each token's own": heads["random"] - heads["own"],
-        "each token's own heads less the whole": heads["own"] - ds.whole,
+        "static heads minus each token's own": heads["mean"] - heads["own"],
+        "random heads minus each token's own": heads["random"] - heads["own"],
+        "each token's own heads minus the whole": heads["own"] - ds.whole,
     }
     return [
         *trained(ds)[:1],
@@ -94,15 +94,15 @@ def judge_predictor(ds: xr.Dataset) -> list[jd.Check]:
         more = recall.sel(predictor=source, drop=True) - recall.sel(predictor="frequency", drop=True)
         saved = static(ds) - units.sel(mode=source, drop=True)
         checks += [
-            jd.mean_within(f"recall, foreseen from the {source} MLP less the most frequent", more, over="seed", low=0.1),
-            jd.at_least(f"loss, static units less those foreseen from the {source} MLP, every run", saved, LEAST),
+            jd.mean_within(f"recall, foreseen from the {source} MLP minus the most frequent", more, over="seed", low=0.1),
+            jd.at_least(f"loss, static units minus those foreseen from the {source} MLP, every run", saved, LEAST),
         ]
     return checks
 
 
 def judge_cosines(ds: xr.Dataset) -> list[jd.Check]:
     """Cosines of streams before and after each half of a block, the room above their bound, and where there is none."""
-    checks = [*trained(ds), jd.at_least("cosine less its bound, every token with one", ds.measured_room, -1e-5)]
+    checks = [*trained(ds), jd.at_least("cosine minus its bound, every token with one", ds.measured_room, -1e-5)]
     for half, layer in PLACES:
         name, one = f"{NAMES[half]} {layer + 1}", ds.sel(half=half).isel(layer=layer)
         checks += [
@@ -184,15 +184,15 @@ STUDY = jd.Study(
     source="arXiv:2310.17157, sections 3 and 4; sizes and bounds ours",
 )
 FOUND_HEADS = {  # intervals of seeds 0:8
-    "loss, static heads less each token's own, 50%": (-0.03, 0.13),
-    "loss, static heads less each token's own, 25%": (-0.04, 0.2),
-    "loss, random heads less each token's own, 50%": (0.01, 0.14),
-    "loss, random heads less each token's own, 25%": (-0.01, 0.19),
-    "loss, each token's own heads less the whole, 50%": (0.01, 0.07),
-    "loss, each token's own heads less the whole, 25%": (0.06, 0.17),
+    "loss, static heads minus each token's own, 50%": (-0.03, 0.13),
+    "loss, static heads minus each token's own, 25%": (-0.04, 0.2),
+    "loss, random heads minus each token's own, 50%": (0.01, 0.14),
+    "loss, random heads minus each token's own, 25%": (-0.01, 0.19),
+    "loss, each token's own heads minus the whole, 50%": (0.01, 0.07),
+    "loss, each token's own heads minus the whole, 25%": (0.06, 0.17),
 }
 FOUND_COSINES = {  # intervals of seeds 0:8
-    "cosine less its bound, every token with one": (-1e-5, 1e-3),
+    "cosine minus its bound, every token with one": (-1e-5, 1e-3),
     "cosine across attention 1": (0.83, 0.89),
     "cosine across MLP 1": (0.43, 0.58),
     "cosine across attention 2": (0.94, 0.99),

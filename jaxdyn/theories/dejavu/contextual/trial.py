@@ -78,7 +78,7 @@ def sloped(logits: Float[Array, "*b f"], labels: Float[Array, "*#b f"]) -> Float
     return jax.lax.stop_gradient(jax.nn.sigmoid(logits) - labels) * logits
 
 
-def fit(s: Parts, key: PRNGKeyArray, seen: model.Seen) -> Fit:
+def fit(s: Parts, key: PRNGKeyArray, seen: model.Activity) -> Fit:
     """Predictors of the largest units, from the text behind ``seen`` [b, L, T, …]."""
     rank, (k_low, k_high) = s.width // 4, jax.random.split(key)
     flat = jax.tree.map(lambda x: jnp.moveaxis(x, 1, 0).reshape(s.layers, -1, x.shape[-1]), (seen.inputs, seen.before, seen.units))
@@ -101,7 +101,7 @@ def fit(s: Parts, key: PRNGKeyArray, seen: model.Seen) -> Fit:
     return jax.lax.fori_loop(0, s.fits, lambda _, state: step(state), train.init(tx, start)).params
 
 
-def signs(s: Parts, seen: model.Seen, fitted: Fit) -> model.Signs:
+def signs(s: Parts, seen: model.Activity, fitted: Fit) -> model.Signs:
     """Averages over the text behind ``seen`` [b, L, T, …], and predictors, for every share."""
     frequency = jnp.mean(largest(s, seen.units).astype(s.dtype), (1, 3))
     each = (len(SHARES), s.layers)
@@ -117,7 +117,7 @@ def parts(s: Parts) -> tuple[model.Part, Int[Array, " p"]]:
     return model.Part(mode, unit, head), share
 
 
-def recall(s: Parts, seen: model.Seen, one: model.Signs) -> Float[Array, "source_and_more share"]:
+def recall(s: Parts, seen: model.Activity, one: model.Signs) -> Float[Array, "source_and_more share"]:
     """Share of each token's largest units that a prediction names: predictors by source, a shuffled one, the most frequent."""
     true = largest(s, seen.units)  # [share, b, L, T, f]
 
@@ -134,7 +134,7 @@ def recall(s: Parts, seen: model.Seen, one: model.Signs) -> Float[Array, "source
     return jax.vmap(each, (0, 0, 0), 1)(one, true, counts(s))
 
 
-def streams(seen: model.Seen) -> dict[str, Array]:
+def streams(seen: model.Activity) -> dict[str, Array]:
     r"""Cosines between streams and the next ones, and their bound :math:`\sqrt{1 - \rho^2}` where there is one.
 
     All [L, half], means over tokens; the half 0 is attention, 1 is the MLP.
@@ -182,7 +182,7 @@ def trial(s: Parts, key: PRNGKeyArray) -> jd.Observables:
     def batch(key: PRNGKeyArray, count: int) -> Int[Array, "b T1"]:
         return pretraining.sample(key, stream, count, s.length)
 
-    def apply(params: model.Params, tokens: Int[Array, "b T1"]) -> tuple[Array, model.Seen]:
+    def apply(params: model.Params, tokens: Int[Array, "b T1"]) -> tuple[Array, model.Activity]:
         return jax.vmap(lambda row: model.forward(params, row[:-1], s.heads))(tokens)
 
     def loss(params: model.Params, tokens: Int[Array, "b T1"]) -> Array:

@@ -48,7 +48,7 @@ def add(value: Value, n: int, k: int) -> Bool[Array, " n"]:
 
 
 def evict(value: Callable[[Array, Array], Array], n: int, k: int) -> Bool[Array, "n n"]:
-    """The set after each token, in one pass with at most one eviction a step; ``value`` may also depend on the step."""
+    """The set after each token, in one pass with at most one eviction per step; ``value`` may also depend on the step."""
     one = jnp.eye(n, dtype=bool)
 
     def step(chosen: Array, i: Array) -> tuple[Array, Array]:

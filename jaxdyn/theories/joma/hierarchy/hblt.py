@@ -246,7 +246,7 @@ def _sampler_check(ds: xr.Dataset, name: str, high: float) -> jd.Check:
     """Distance of sampled means from the formula at every height, root mean square over trees, sampling error taken out."""
     squares = (ds[f"measured_{name}"] - ds[f"predicted_{name}"]) ** 2 - ds[f"error_{name}"] ** 2
     trees = [d for d in squares.dims if d not in ("seed", "height")]  # those of one seed share their random numbers
-    words = f"{name.replace('_', ' ')} less formula, root mean square"
+    words = f"{name.replace('_', ' ')} minus formula, root mean square"
     return jd.rms_within(words, squares.mean(trees, skipna=False), over="seed", high=high)
 
 

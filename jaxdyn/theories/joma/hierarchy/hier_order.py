@@ -277,7 +277,7 @@ def judge_time(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("share of pairs that arrive", ds.reached, at_least=0.98),
         jd.mean_within("arrival over the prediction, every tree and height", unpadded(ratio), over="seed", low=0.95, high=1.05),
         jd.mean_within(
-            "arrival over that at H = 1, less the prediction", unpadded(measured - predicted), over="seed", low=-0.02, high=0.02
+            "arrival over that at H = 1, minus the prediction", unpadded(measured - predicted), over="seed", low=-0.02, high=0.02
         ),
         jd.within("arrival over the prediction, mean over heights of every run", ratio.mean("height"), 0.94, 1.06),
     ]

@@ -163,8 +163,8 @@ def _ranks(v: Float[Array, "t m k"], rate: Float[Array, "t m k"]) -> dict:
     return {"srank_v": jd.named(metrics.stable_rank(v), "time"), "srank_rate": jd.named(metrics.stable_rank(rate), "time")}
 
 
-RETURN = "logarithm of the factor by which srank(gradient) returns, learned less fixed attention"
-END = "srank(gradient) at the end, learned less fixed attention"
+RETURN = "logarithm of the factor by which srank(gradient) returns, learned minus fixed attention"
+END = "srank(gradient) at the end, learned minus fixed attention"
 
 
 def fall(rank: xr.DataArray) -> xr.DataArray:

@@ -1,4 +1,4 @@
-"""The mixture of Theorem 3 as a setting, and samples of it; shared by the claims on the field and on the paths."""
+"""The setting with the mixture of Theorem 3, and samples of it; shared by the claims on the field and on the paths."""
 
 from __future__ import annotations
 

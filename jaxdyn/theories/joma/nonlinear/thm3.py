@@ -77,7 +77,7 @@ def judge_field(ds: xr.Dataset) -> list[jd.Check]:
     total = (weight * ds.predicted_size**2).sum("seed", min_count=1)
     ratio = (weight * ds.predicted_size * ds.measured_size).sum("seed", min_count=1) / total
     ends = stats.bonferroni_z(max(int(ratio.count()), 1), LEVEL) / np.sqrt(total)
-    words = "coordinates less the theory, over the size of the field"
+    words = "coordinates minus the theory, over the size of the field"
     return [
         jd.interval_within(words, miss, (miss - half, miss + half), low=-COORDINATE, high=COORDINATE),
         jd.interval_within("size of the field / theory", ratio, (ratio - ends, ratio + ends), low=1 - SIZE, high=1 + SIZE),

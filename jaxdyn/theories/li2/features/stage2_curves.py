@@ -318,7 +318,7 @@ UNTIL_WHEN = jd.Study(
     id="li2.stage2_until",
     statement=r"In such networks on $Z_{23}$, until what training time, epochs times rate, do ever more nodes turn to the irrep in "
     r"which the flow of the node alone ends, and how does that depend on the number of nodes K, from 32 to 256, and on the rate, "
-    r"from 0.4 to 1.2, beside the time at which the flow's own outputs are half of the targets?",
+    r"from 0.4 to 1.2, compared with the time at which the flow's own outputs are half of the targets?",
     expected="measured",
     rivals={
         "outputs are sums over nodes: inverse in K": goes_as("hidden", -1.0),

@@ -198,7 +198,7 @@ def judge_complex(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("final test accuracy", ds.test_accuracy.isel(epoch=-1), at_least=KNOWN),
         jd.mean_within("ln of epochs with real weights over those with complex ones, few pairs, mean", few, over="seed", low=0.2),
-        jd.mean_within("the same less that on many pairs, mean", few - many, over="seed", low=0.1),
+        jd.mean_within("the same minus that on many pairs, mean", few - many, over="seed", low=0.1),
     ]
 
 
@@ -218,7 +218,7 @@ def judge_purity(ds: xr.Dataset) -> list[jd.Check]:
     pure = ds.measured_purity
     return [
         jd.mean_within("purity of nodes at the end, mean", pure, over="seed", low=0.3),
-        jd.mean_within("the same less that at the start, mean", pure - ds.random_purity, over="seed", low=0.1),
+        jd.mean_within("the same minus that at the start, mean", pure - ds.random_purity, over="seed", low=0.1),
     ]
 
 
@@ -231,7 +231,7 @@ def judge_start(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
         jd.mean_within("ln of epochs from the normal start over those from V = 0, no block, mean", flat, over="seed", low=0.05),
-        jd.mean_within("final test accuracy from V = 0 less that from the normal start, a block", deep, over="seed", low=0.1),
+        jd.mean_within("final test accuracy from V = 0 minus that from the normal start, a block", deep, over="seed", low=0.1),
     ]
 
 

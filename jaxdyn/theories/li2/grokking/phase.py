@@ -116,7 +116,7 @@ def judge_phase(ds: xr.Dataset) -> list[jd.Check]:
     whole = np.log(shares[places[-1]] / theory)
     for name in others:
         apart = whole.sel(group=name, drop=True) - whole.sel(group=_like(ds, cyclic, name), drop=True)
-        words = f"ln p_50/p_c of {name} less that of a cyclic group, mean"
+        words = f"ln p_50/p_c of {name} minus that of a cyclic group, mean"
         checks.append(jd.mean_within(words, apart, over="seed", low=-0.25, high=0.25))
     return checks
 

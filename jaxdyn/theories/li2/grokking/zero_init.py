@@ -29,7 +29,7 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("final test accuracy", ds.accuracy.isel(epoch=-1), at_least=KNOWN),
         jd.mean_within("ln of the epochs from the normal start over zero's, few pairs, mean", ratio, over="seed", low=0.05),
         jd.mean_within(
-            "epochs gained on few pairs less three times those on many, mean", gained - 3 * little, over="seed", low=0.0
+            "epochs gained on few pairs minus three times those on many, mean", gained - 3 * little, over="seed", low=0.0
         ),
     ]
 

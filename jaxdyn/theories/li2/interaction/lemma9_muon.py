@@ -115,7 +115,10 @@ def judge_column(ds: xr.Dataset) -> list[jd.Check]:
     measured, predicted = ds.measured_error, ds.predicted_error
     checks = [
         jd.within(
-            f"power of v {part} in the error, less the predicted one", _slope(measured, part) - _slope(predicted, part), -0.05, 0.05
+            f"power of v {part} in the error, minus the predicted one",
+            _slope(measured, part) - _slope(predicted, part),
+            -0.05,
+            0.05,
         )
         for part in ("along", "across")
     ]
@@ -169,7 +172,7 @@ STUDY = jd.Study(
 
 COLUMN = STUDY.claim(
     id="li2.lemma9",
-    statement=r"An expansion: beside orthonormal columns Q, the polar factor turns a column v into "
+    statement=r"An expansion: next to orthonormal columns Q, the polar factor turns a column v into "
     r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\parallel\|^2)$: the part of v that others span is "
     r"suppressed. The error is $\|v_\parallel\|^2 / 2(1 + \|v_\perp\|)^2$ to leading order.",
     source="corrected from arXiv:2509.21519, Lemma 9",
@@ -201,7 +204,7 @@ CLAIMS = (
     COLUMN,
     COLUMN.as_printed(
         id="li2.lemma9_as_printed",
-        statement=r"As printed: beside orthonormal columns Q, the polar factor turns a column v into "
+        statement=r"As printed: next to orthonormal columns Q, the polar factor turns a column v into "
         r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$.",
         printed=r"Lemma 9: $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$",
         source="arXiv:2509.21519, Lemma 9, as printed",

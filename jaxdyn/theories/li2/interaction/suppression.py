@@ -122,8 +122,8 @@ CLAIMS = (
     ).claim(
         id="li2.muon_suppression",
         statement=r"In networks of 24 nodes on $Z_{41}$ that Muon trains ($\sigma = x^2$), by what factor does the polar factor of "
-        r"the gradient shrink a node's part in irreps that other nodes hold, beside its part in irreps that none holds? Theorem 8 "
-        r"supposes one half.",
+        r"the gradient shrink a node's part in irreps that other nodes hold, compared with its part in irreps that none holds? "
+        r"Theorem 8 supposes one half.",
         judge=judge,
         expected="measured",
         rivals={"Theorem 8: held features are halved": jd.swap(measured_gain=halved)},

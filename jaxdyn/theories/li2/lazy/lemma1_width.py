@@ -130,7 +130,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     stretch = np.log(ds.hidden.isel(width=-1) / ds.hidden.isel(width=0))
     return [
         jd.within("power of K in the ratio", stats.loglog_slope(ds.hidden, ds.measured_ratio, "width"), -2.1, -1.9),
-        jd.within("power between the ends, less the predicted one", (measured - predicted) / stretch, -0.1, 0.1),
+        jd.within("power between the ends, minus the predicted one", (measured - predicted) / stretch, -0.1, 0.1),
         jd.within(
             "ratio at the largest width over the predicted one", (ds.measured_ratio / ds.predicted_ratio).isel(width=-1), 0.95, 1.05
         ),

@@ -106,7 +106,7 @@ def judge_eta(ds: xr.Dataset) -> list[jd.Check]:
         measured, predicted = ds[f"measured_{end}"], ds[f"predicted_{end}"]
         off = _slope(measured, end) - _slope(predicted, end)
         checks += [
-            jd.within(f"slope at the {words} eta, less the predicted one", off, -0.05, 0.05),
+            jd.within(f"slope at the {words} eta, minus the predicted one", off, -0.05, 0.05),
             jd.within(f"size at the {words} eta over the predicted one", measured / predicted, 0.95, 1.05),
         ]
     ends = np.maximum(ds.norm.isel(eta_values=0), ds.norm.isel(eta_values=-1))
@@ -120,7 +120,7 @@ def judge_beta(ds: xr.Dataset) -> list[jd.Check]:
     measured, predicted = (_slope(size, "beta") for size in sizes)
     return [
         jd.at_most("relative error of G_F", jd.relative_error(ds, "scaled", "sample node"), 1e-7),
-        jd.within("power of beta, less the predicted one", measured - predicted, -0.02, 0.02),
+        jd.within("power of beta, minus the predicted one", measured - predicted, -0.02, 0.02),
         jd.within("power of beta, targets in the span", measured.where(ds.nodes >= ds.span), -2.02, -1.98),
     ]
 

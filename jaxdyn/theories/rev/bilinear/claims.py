@@ -56,7 +56,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     ends = again.quantile(tail, "resample", skipna=False), again.quantile(1 - tail, "resample", skipna=False)
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
-        jd.within(f"exponent of the floor less that of a run, d >= {WIDE}", wide, 0.0, SLACK),
+        jd.within(f"exponent of the floor minus that of a run, d >= {WIDE}", wide, 0.0, SLACK),
         jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-2.0, high=-0.4, runs=seeds),
     ]
 
@@ -68,7 +68,7 @@ def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
         jd.gate("loss at the event, relative error", miss.where(ds.measured_end.notnull()), at_most=1e-6),
         jd.at_least("reverse loss at the event minus its bound", above, 0.0),
         jd.mean_within(
-            "the same, less ln 2 and the rise by the law, mean",
+            "the same minus ln 2 and the rise by the law, mean",
             above - np.log(2) - ds.predicted_rise,
             over="seed",
             low=-NEAR,

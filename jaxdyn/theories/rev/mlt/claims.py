@@ -52,7 +52,7 @@ def judge_rank(ds: xr.Dataset) -> list[jd.Check]:
     wins, excess = ((ds[f"measured_{n}"] - ds[f"predicted_{n}"]).sel(read="asked") for n in ("wins", "excess"))
     return [
         jd.gate("NLL of training sequences at the end", known(ds), at_most=LEARNED),
-        jd.mean_within("share of its kind that the right answer beats, less 1/2, mean", wins, over="seed", low=CHANCE),
+        jd.mean_within("share of its kind that the right answer beats minus 1/2, mean", wins, over="seed", low=CHANCE),
         jd.mean_within("z of the right answer among its kind, mean", excess.clip(-CAP, CAP), over="seed", low=CHANCE, high=EXCESS),
     ]
 
@@ -90,7 +90,7 @@ def plot_rank(ds: xr.Dataset, fig: Figure) -> None:
     """Rank and z-score of the right answer among those of its kind, one point per run, also with reassigned answers."""
     for ax, name, label in zip(fig.subplots(1, 2), ("wins", "excess"), ("share of its kind beaten", "z-score"), strict=True):
         rng = np.linspace(-0.2, 0.2, ds.sizes["seed"])
-        for i, (prefix, color) in enumerate((("measured", "measured"), ("dealt", "control"))):
+        for i, (prefix, color) in enumerate((("measured", "measured"), ("reassigned", "control"))):
             values = ds[f"{prefix}_{name}"].sel(read="asked").transpose("seed", ...).values.reshape(len(rng), -1)
             ax.plot(i + rng, values, "o", color=plotting.COLORS[color])
         ax.axhline(0.5 if name == "wins" else 0, linestyle="--", color=plotting.COLORS["theory"])
@@ -215,7 +215,7 @@ CLAIMS = (
         id="rev.mlt_cot_rank",
         statement=r"Asked $A \leadsto C$ of a triple of which it knows $A \to B$ and $B \to C$, how does a GPT-2 style "
         rf"transformer with tied embeddings {SMALL} rank the right answer among the C of all such triples? Share of the others "
-        r"that it beats, less 1/2, and z-score.",
+        r"that it beats minus 1/2, and z-score.",
         source=f"derived; {SOURCE}, section 5 reports the mean NLL",
         quick=reversal.quick.replace(task="cot"),
         paper=PAPER.replace(task="cot"),
@@ -225,7 +225,7 @@ CLAIMS = (
         controls={"what training asks": asked_before},
         rivals=COMPLETE,
         found={
-            "share of its kind that the right answer beats, less 1/2, mean": (0.0, 0.33),
+            "share of its kind that the right answer beats minus 1/2, mean": (0.0, 0.33),
             "z of the right answer among its kind, mean": (0.1, 1.1),
         },
         plot=plot_rank,

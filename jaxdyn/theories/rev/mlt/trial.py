@@ -135,8 +135,8 @@ def trial(s: Deep, key: PRNGKeyArray) -> jd.Observables:
         z = logits.diagonal_z(maps)
         recorded |= {
             "learned_excess": jd.named(excess[1], "read"),
-            "dealt_wins": jd.named(anew[0], "read"),
-            "dealt_excess": jd.named(anew[1], "read"),
+            "reassigned_wins": jd.named(anew[0], "read"),
+            "reassigned_excess": jd.named(anew[1], "read"),
             "logits": jd.named(maps, "read map given answer"),
             "z": jd.named(z, "read map given"),
             "forward": jd.named(facts.forward, "held"),

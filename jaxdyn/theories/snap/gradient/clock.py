@@ -121,7 +121,7 @@ def judge_one_sample(ds: xr.Dataset) -> list[jd.Check]:
     miss = ds.measured_hit - ds.predicted_hit
     return [
         jd.at_most("clock of a row given its visits, relative error", jd.relative_error(ds, "advantage", "step class"), 1e-10),
-        jd.mean_within("mean probability of the next token less its law", miss, over="seed", low=-HIT, high=HIT),
+        jd.mean_within("mean probability of the next token minus its law", miss, over="seed", low=-HIT, high=HIT),
         jd.mean_within("1 - mean probability / law, later half", left, over="seed", low=1 - MISS, high=1 + MISS),
     ]
 

@@ -220,7 +220,7 @@ CLAIMS = (
         r"attention's equation as it is printed, without $1/K$ ($\rho = 1$).",
         form="printed",
         printed=r"Theorem 2: $\dot z_m = \eta_Z\gamma(t)\sum_{n\in\psi^{-1}(m)} \text{diag}(f_n)(f_nf_n^\top - I)"
-        r"\sum_{n'\ne n}\beta_{nn'}f_{n'}$, for one sample a step",
+        r"\sum_{n'\ne n}\beta_{nn'}f_{n'}$, for one sample per step",
     ),
     memory,
     study.claim(

@@ -35,7 +35,7 @@ def judge_fig5(ds: xr.Dataset) -> list[jd.Check]:
         if int(gap.count("seed").min()) < 2:
             continue
         width = FAR if (row.optimizer, row.momentum) == ("sgd", 0.9) else NEAR
-        words = f"{row.name}: mean after all steps less the reference"
+        words = f"{row.name}: mean after all steps minus the reference"
         checks.append(jd.mean_within(words, gap, over="seed", low=-width, high=width, level=LEVEL))
     if not checks:
         raise jd.Inconclusive("no cell has the optimizer, momentum, ratio and tokens of a reference run")

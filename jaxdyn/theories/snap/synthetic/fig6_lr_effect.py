@@ -63,7 +63,7 @@ def judge_fig6(ds: xr.Dataset) -> list[jd.Check]:
     if 2.0 in ds.ratio and ds.sizes["ratio"] > 1 and bool((ds.num_last >= 3).any()):
         means = [side.mean("lr", skipna=False).where(ds.num_last >= 3, drop=True) for side in (measured, table)]
         margins = along(*(side.drop_sel(ratio=2.0) - side.sel(ratio=2.0) for side in means))
-        words = "other ratios less ratio 2, mean over rates, in the table's direction, 3 or more queries"
+        words = "other ratios minus ratio 2, mean over rates, in the table's direction, 3 or more queries"
         checks.append(jd.mean_within(words, margins, over="seed", low=0.0))
     return checks
 
@@ -93,7 +93,7 @@ def judge_fast(ds: xr.Dataset) -> list[jd.Check]:
         for name, change in steps.items()
     ]
     excess = per_fold(ds, "lr") - per_fold(ds, "ratio")
-    words = "fall per e-fold of the law's argument, by both rates less by rate of Y alone (the law: none)"
+    words = "fall per e-fold of the law's argument, by both rates minus by rate of Y alone (the law: none)"
     return [*checks, jd.mean_within(words, excess, over="seed", low=-0.1, high=0.1)]
 
 
@@ -241,7 +241,7 @@ CLAIMS = (
             "3 queries, both rates larger: change": (0.05, 0.14),
             "3 queries, rate of Y alone, ratio 2 to 5: change": (0.058, 0.076),
             "3 queries, rate of Y alone, ratio 5 to 10: change": (-0.067, 0.052),
-            "fall per e-fold of the law's argument, by both rates less by rate of Y alone (the law: none)": (0.84, 1.255),
+            "fall per e-fold of the law's argument, by both rates minus by rate of Y alone (the law: none)": (0.84, 1.255),
         },
         plot=plot_lr_effect,
         caption=CAPTION,

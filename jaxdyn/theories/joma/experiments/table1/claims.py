@@ -38,17 +38,17 @@ def _gain(ds: xr.Dataset, layer: int) -> xr.DataArray:
 
 def judge_upper(ds: xr.Dataset) -> list[jd.Check]:
     """In every configuration the trained score at s = 1 is above the baseline."""
-    return [jd.mean_within("s = 1: trained score less baseline", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
+    return [jd.mean_within("s = 1: trained score minus baseline", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
 
 
 def judge_labels(ds: xr.Dataset) -> list[jd.Check]:
     """Gain at s = 1 of the tree's latents, minus that of permuted latents."""
-    return [jd.mean_within("s = 1: gain less that of permuted latents", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
+    return [jd.mean_within("s = 1: gain minus that of permuted latents", _gain(ds, 1), over="seed", low=DIGIT, level=LEVEL)]
 
 
 def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
     """Gain of the score at s = 0."""
-    return [jd.mean_within("s = 0: trained score less untrained", _gain(ds, 0), over="seed", low=DIGIT, level=LEVEL)]
+    return [jd.mean_within("s = 0: trained score minus untrained", _gain(ds, 0), over="seed", low=DIGIT, level=LEVEL)]
 
 
 def reported(ds: xr.Dataset, layer: int) -> xr.DataArray:
@@ -76,7 +76,9 @@ def judge_start(ds: xr.Dataset) -> list[jd.Check]:
     before = ds.predicted_score.sel(layer=0)
     jd.need(ds, seed=5)
     excess = before - reported(ds, 0)
-    return [jd.mean_within("s = 0: untrained score less the published one", excess, over="seed", low=-0.05, high=0.05, level=LEVEL)]
+    return [
+        jd.mean_within("s = 0: untrained score minus the published one", excess, over="seed", low=-0.05, high=0.05, level=LEVEL)
+    ]
 
 
 # Permuted latents in place of the tree's.
@@ -143,7 +145,7 @@ CLAIMS = (
         judge=judge_labels,
         form="labels",
         expected="measured",
-        found={"s = 1: gain less that of permuted latents": (-0.0414, 0.033)},
+        found={"s = 1: gain minus that of permuted latents": (-0.0414, 0.033)},
         controls={"permuted latents": jd.swap(measured_score="predicted_score")},
         rivals=STILL,
     ),
@@ -154,7 +156,7 @@ CLAIMS = (
         judge=judge_lower,
         form="untrained",
         expected="measured",
-        found={"s = 0: trained score less untrained": (-0.0076, 0.0024)},
+        found={"s = 0: trained score minus untrained": (-0.0076, 0.0024)},
         controls=NO_TRAINING,
         rivals=STILL,
     ),
