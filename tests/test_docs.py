@@ -30,7 +30,7 @@ def test_commands_of_the_documents_are_commands():
     commands = [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("jaxdyn ")]
     assert len(commands) >= 10
     for words in commands:
-        cli._parser().parse_args(words)
+        cli.build_parser().parse_args(words)
 
 
 def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """The tests mirror the package: a module has its tests in a file of its own, or together with those of its folder."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,18 @@ def test_every_module_has_its_test_file(module):
 def test_files_are_few_enough_to_be_read():
     roots = [TESTS.parent / name for name in ("jaxdyn", "tests", "experiments", "benchmarks")]
     assert sum(1 for root in roots for _ in root.rglob("*.py")) <= 1150
+
+
+def private_names(file):
+    """Private names of the package that a test file imports or asks a module for."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    froms = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and (n.module or "").startswith("jaxdyn")]
+    modules = {alias.asname or alias.name for n in froms for alias in n.names if alias.name.islower()}
+    asked = [n for n in ast.walk(tree) if isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id in modules]
+    names = [alias.name for n in froms for alias in n.names] + [n.attr for n in asked]
+    return [f"{file.relative_to(TESTS)}: {name}" for name in names if re.match(r"_(?!_|repr_)", name)]
+
+
+def test_tests_ask_the_public_names():
+    """What a test needs is public: a private name of the package may change without a word."""
+    assert [name for file in sorted(TESTS.rglob("*.py")) for name in private_names(file)] == []

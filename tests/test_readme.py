@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.cli.main import _parser
+from jaxdyn.cli.main import build_parser
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.report.catalogue import catalogue, with_table
@@ -28,7 +28,7 @@ def test_every_command_parses():
     commands = re.findall(r"^jaxdyn (?:list|verify|new|report)\b.*?(?=  #|$)", README, re.M)
     assert len(commands) >= 6
     for command in commands:
-        _parser().parse_args(shlex.split(command)[1:])
+        build_parser().parse_args(shlex.split(command)[1:])
 
 
 def test_links_lead_somewhere():

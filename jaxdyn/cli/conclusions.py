@@ -31,7 +31,7 @@ JUDGING = ("matplotlib", "pandas", "scipy", "xarray")
 
 
 @functools.cache
-def _sources() -> str:
+def theory_sources() -> str:
     """Hash of what judges and draws: the whole package, since a judge may use any of it, and the libraries' versions."""
     digest = hashlib.sha256(repr((versions(), [version(name) for name in JUDGING])).encode())
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -43,7 +43,7 @@ def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: 
     """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
-    digest = hashlib.sha256(repr((_sources(), task.claim.id, task.by, task.narrowed, task.recorded, drawn)).encode())
+    digest = hashlib.sha256(repr((theory_sources(), task.claim.id, task.by, task.narrowed, task.recorded, drawn)).encode())
     for name, ds in {"": data, **controls}.items():
         for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
             values = variable.values

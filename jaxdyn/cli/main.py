@@ -50,7 +50,7 @@ def _help_texts(text: str) -> dict[str, Any]:
     return {"help": text, "description": text}
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
@@ -140,7 +140,7 @@ def _whole(text: str, name: str, least: int) -> int:
     return number
 
 
-def _seeds(text: str | None) -> int | range | None:
+def parse_seeds(text: str | None) -> int | range | None:
     if text is None:
         return None
     if ":" in text:
@@ -152,7 +152,7 @@ def _seeds(text: str | None) -> int | range | None:
     return _whole(text, "--seeds", 1)
 
 
-def _sets(items: Sequence[str]) -> dict[str, Any]:
+def parse_sets(items: Sequence[str]) -> dict[str, Any]:
     """``FIELD=V1,V2`` as a list (an axis), ``FIELD=V`` as one value; the setting converts types."""
     fields: dict[str, Any] = {}
     for item in items:
@@ -241,7 +241,7 @@ def _new(args: argparse.Namespace) -> int:
 def _completion(args: argparse.Namespace) -> int:
     import shtab
 
-    parser = _parser()
+    parser = build_parser()
     for action in (a for command in _commands(parser) for a in command._actions):
         kind = {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY}.get(str(action.metavar))
         if kind is not None:
@@ -266,9 +266,9 @@ def _verify(args: argparse.Namespace) -> int:
         whole, code = outputs.verify_command(
             args.patterns,
             scale=args.scale,
-            seeds=_seeds(args.seeds),
+            seeds=parse_seeds(args.seeds),
             fresh=None if args.fresh is None else _whole(args.fresh, "--fresh", 0),
-            sets=_sets(args.sets),
+            sets=parse_sets(args.sets),
             by=[f for f in args.by.split(",") if f],
             out=Path(args.out),
             report=Path(args.report) if args.report else None,
@@ -293,8 +293,8 @@ def _map(args: argparse.Namespace) -> int:
             over=args.over,
             cells=_whole(args.cells, "--cells", 1),
             scale=args.scale,
-            seeds=_seeds(args.seeds),
-            sets=_sets(args.sets),
+            seeds=parse_seeds(args.seeds),
+            sets=parse_sets(args.sets),
             out=Path(args.out or f"map-{args.claim}"),
             workers=None if args.workers is None else _whole(args.workers, "--workers", 1),
             cluster=args.cluster,
@@ -312,7 +312,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     debug = False
     try:
-        args = _parser().parse_args(argv)
+        args = build_parser().parse_args(argv)
         debug = getattr(args, "debug", False)
         return COMMANDS[args.command](args)
     except UsageError as error:

@@ -23,7 +23,7 @@ def worker_count(workers: int | None, programs: int) -> int:
     return max(1, min(workers or (os.cpu_count() or 1 if jax.default_backend() == "cpu" else 1), programs))
 
 
-def _worker_setup(workers: int) -> None:
+def worker_setup(workers: int) -> None:
     # XLA's threads, read when JAX first meets the processor: with one per core in every worker they compete for the cores
     os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
     gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects, which the default thresholds would scan all the time
@@ -42,7 +42,7 @@ def executor(workers: int, cluster: str | None) -> Iterator[cf.Executor | None]:
         yield None
         return
     context = multiprocessing.get_context("spawn")
-    pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=_worker_setup, initargs=(workers,))
+    pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers,))
     try:
         yield pool
         pool.shutdown()

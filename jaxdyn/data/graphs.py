@@ -44,14 +44,14 @@ def connected(vertices: int) -> tuple[np.ndarray, ...]:
     if not 1 <= vertices <= ATLAS + 1:
         raise UsageError(f"vertices={vertices} is not allowed: it is between 1 and {ATLAS + 1}")
     if vertices > ATLAS:
-        return _extended(connected(vertices - 1))
+        return extended(connected(vertices - 1))
     import networkx as nx
 
     atlas = (g for g in nx.graph_atlas_g() if len(g) == vertices and nx.is_connected(g))
     return tuple(nx.to_numpy_array(g, dtype=bool) for g in atlas)
 
 
-def _extended(smaller: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+def extended(smaller: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """One of each class of graphs with one vertex more, by invariants and then tests of isomorphism."""
     import networkx as nx
 
@@ -62,14 +62,14 @@ def _extended(smaller: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
         each = np.zeros((len(subsets), n + 1, n + 1), bool)
         each[:, :n, :n] = old
         each[:, n, :n] = each[:, :n, n] = subsets
-        for graph, signature in zip(each, _signatures(each), strict=True):
+        for graph, signature in zip(each, signatures(each), strict=True):
             same = classes.setdefault(signature, [])
             if not any(nx.is_isomorphic(nx.from_numpy_array(graph), nx.from_numpy_array(other)) for other in same):
                 same.append(graph)
     return tuple(graph for same in classes.values() for graph in same)
 
 
-def _signatures(graphs: np.ndarray) -> list[bytes]:
+def signatures(graphs: np.ndarray) -> list[bytes]:
     """Walks between neighbours and closed walks of every length, as sorted rows: equal for isomorphic graphs."""
     power, rows, a = np.eye(graphs.shape[1], dtype=np.int64), [], graphs.astype(np.int64)
     for _ in range(graphs.shape[1]):

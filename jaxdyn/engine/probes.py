@@ -36,7 +36,7 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
 
 
 @functools.cache
-def _shipped() -> dict[str, dict[str, Any]]:
+def shipped_probes() -> dict[str, dict[str, Any]]:
     """Traced for one CPU; an accelerator may want another executor."""
     return _read(SHIPPED) if jax.default_backend() == "cpu" else {}
 
@@ -58,7 +58,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
     for program in programs:
         name = program.identity()
         if name not in cached:
-            if (facts := _shipped().get(shipped_key(program))) is not None:
+            if (facts := shipped_probes().get(shipped_key(program))) is not None:
                 result[program] = facts
                 continue
             try:

@@ -80,14 +80,14 @@ def _run_one(program: Program) -> Callable[[Any, Any], Observables]:
     return one
 
 
-def _subjaxprs(jaxpr: Any) -> Iterator[Any]:
+def subjaxprs(jaxpr: Any) -> Iterator[Any]:
     yield jaxpr
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
             for sub in value if isinstance(value, tuple | list) else (value,):
                 inner = getattr(sub, "jaxpr", sub)
                 if hasattr(inner, "eqns"):
-                    yield from _subjaxprs(inner)
+                    yield from subjaxprs(inner)
 
 
 def _bytes(variables: Any) -> int:
@@ -118,7 +118,7 @@ def probe(program: Program) -> dict[str, Any]:
         arrays = _swept_arrays(program, [_any_cell(program)])
         swept = {k: jax.ShapeDtypeStruct((), v.dtype) for k, v in arrays.items()}
         jaxpr = jax.make_jaxpr(one)(swept, jax.ShapeDtypeStruct((), jnp.uint32)).jaxpr
-    inner = list(_subjaxprs(jaxpr))
+    inner = list(subjaxprs(jaxpr))
     largest = max(max((_bytes(e.outvars) for e in j.eqns), default=0) for j in inner)
     adaptive = any(_is_adaptive(e) for j in inner for e in j.eqns)
     products = max(LIGHT, DRAW * _drawn_in_loops(inner))
@@ -126,7 +126,7 @@ def probe(program: Program) -> dict[str, Any]:
     return {
         "bytes": 2 * _bytes(jaxpr.outvars) + 4 * largest,
         "executor": "map" if on_cpu and (adaptive or _most_work(inner) > products) else "vmap",
-        "group": max(FEWEST, STEP_BYTES // step) if on_cpu and (step := _step_bytes(inner)) else 0,
+        "group": max(FEWEST, STEP_BYTES // step) if on_cpu and (step := step_bytes(inner)) else 0,
         "heavy": bool(_most_work(_in_loops(inner)) > products),
     }
 
@@ -139,7 +139,7 @@ def _most_work(jaxprs: list[Any]) -> int:
 def _loops(jaxprs: list[Any]) -> list[list[Any]]:
     """The bodies of each loop, but for short ones: over the layers of a network, say."""
     loops = [e for j in jaxprs for e in j.eqns if e.primitive.name in ("scan", "while") and e.params.get("length", SHORT) >= SHORT]
-    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in _subjaxprs(j.jaxpr)] for e in loops]
+    return [[s for name, j in e.params.items() if name in ("jaxpr", "body_jaxpr") for s in subjaxprs(j.jaxpr)] for e in loops]
 
 
 def _in_loops(jaxprs: list[Any]) -> list[Any]:
@@ -147,7 +147,7 @@ def _in_loops(jaxprs: list[Any]) -> list[Any]:
     return [body for bodies in _loops(jaxprs) for body in bodies]
 
 
-def _step_bytes(jaxprs: list[Any]) -> int:
+def step_bytes(jaxprs: list[Any]) -> int:
     """All values that one step of the largest loop computes."""
     return max((sum(_bytes(e.outvars) for body in bodies for e in body.eqns) for bodies in _loops(jaxprs)), default=0)
 
@@ -210,8 +210,8 @@ def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruc
     return {k: jax.ShapeDtypeStruct(axes, v.dtype) for k, v in _swept_arrays(program, [_any_cell(program)]).items()}
 
 
-def _built(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
-    return jax.jit(block).lower(*args).compile(compiler_options=_known_options(program.compiler))
+def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
+    return jax.jit(block).lower(*args).compile(compiler_options=known_options(program.compiler))
 
 
 @remembered
@@ -223,7 +223,8 @@ def _compiled(program: Program, n_cells: int, n_seeds: int, group: int) -> tuple
     pad = (-(n_seeds if axis == "seeds" else n_cells)) % devices
     n_cells, n_seeds = n_cells + (pad if axis == "cells" else 0), n_seeds + (pad if axis == "seeds" else 0)
     cells = _swept_shapes(program, n_cells), jax.ShapeDtypeStruct((n_cells,), jnp.uint32)
-    return _built(program, _block(program, axis, group), cells, jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)), n_cells, n_seeds
+    seeds = jax.ShapeDtypeStruct((n_seeds,), jnp.uint32)
+    return compile_block(program, _block(program, axis, group), cells, seeds), n_cells, n_seeds
 
 
 @remembered
@@ -236,16 +237,16 @@ def _traced(program: Program) -> tuple[Callable[[Any, Any], Observables], Any]:
 
 @remembered
 @functools.lru_cache(maxsize=64)
-def _compiled_map(program: Program, room: int) -> Any:
+def compiled_map(program: Program, room: int) -> Any:
     """The program of all chunks under ``map`` that have at most ``room`` runs."""
     devices, (one, shapes) = jax.local_device_count(), _traced(program)
     block = _sharded(sequential.make_block(one, shapes, room), P("runs"), P("runs"))
     seeds, counts = jax.ShapeDtypeStruct((devices, room), jnp.uint32), jax.ShapeDtypeStruct((devices, 2), jnp.int32)
-    return _built(program, block, _swept_shapes(program, devices, room), seeds, counts)
+    return compile_block(program, block, _swept_shapes(program, devices, room), seeds, counts)
 
 
 @functools.cache
-def _known_options(compiler: str) -> Any:
+def known_options(compiler: str) -> Any:
     """XLA's options for a way of compiling, without those that this version of JAX does not have."""
     options = {}
     for name, value in COMPILERS[compiler].items():
@@ -286,7 +287,7 @@ def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
 def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     """The same under ``map``."""
     room = max(chunk.runs, sequential.room_for(_traced(chunk.program)[1], MAP_RUNS))
-    compiled, seeds = _compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
+    compiled, seeds = compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
     swept = _swept_arrays(chunk.program, chunk.cells)
     share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
     return lambda: sequential.gather(jax.device_get(compiled(*share)), share[-1], len(seeds))

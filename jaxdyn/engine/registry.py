@@ -186,7 +186,7 @@ def _entry(claim: Claim) -> dict[str, Any]:
     }
 
 
-def _entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
+def make_entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
     return [_entry(claim) for claim in _collect(sources).values()]
 
 
@@ -203,7 +203,7 @@ def _engine_files() -> list[Path]:
     return [PACKAGE / "engine" / f"{name}.py" for name in DECIDES]
 
 
-def _theories_key() -> str:
+def theories_key() -> str:
     theories = importlib.import_module("jaxdyn.theories")
 
     folders = [Path(path) for path in theories.__path__]
@@ -220,7 +220,7 @@ def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, An
         known: list[dict[str, Any]] = json.loads(file.read_text())
         return known
     except (OSError, ValueError):
-        entries = _entries(sources)
+        entries = make_entries(sources)
     from jaxdyn.engine.store import atomic_write
 
     try:
@@ -233,7 +233,7 @@ def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, An
 
 
 def _of_theories() -> list[dict[str, Any]]:
-    key = _theories_key()
+    key = theories_key()
     try:
         shipped = json.loads(SHIPPED.read_text(encoding="utf-8"))
         if shipped["sources"] == key:
@@ -274,7 +274,7 @@ def write_shipped(target: Path = SHIPPED) -> int:
     """Write the catalogue that is shipped with the package; returns the number of claims."""
     from jaxdyn.engine.store import atomic_write
 
-    entries = _entries(library.shipped())
+    entries = make_entries(library.shipped())
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)  # one claim per line, to be compared
-    atomic_write(target, f'{{"sources": "{_theories_key()}", "claims": [\n{lines}\n]}}\n')
+    atomic_write(target, f'{{"sources": "{theories_key()}", "claims": [\n{lines}\n]}}\n')
     return len(entries)

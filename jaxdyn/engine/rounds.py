@@ -80,7 +80,7 @@ class Rounds:
             return [judged_cell(self.claim, data, values) for data, values in cells]
         share = -(-len(cells) // self.workers)
         shares = [cells[i : i + share] for i in range(0, len(cells), share)]
-        futures = [self.pool.submit(_judge_share, self.claim.id, self.load, part) for part in shares]
+        futures = [self.pool.submit(judge_share, self.claim.id, self.load, part) for part in shares]
         answers = [future.result() for future in futures]
         self.cpu_seconds += sum(seconds for _, seconds in answers)
         return [entry for entries, _ in answers for entry in entries]
@@ -100,7 +100,7 @@ def _claim(claim_id: str, load: tuple[str, ...]) -> Claim:
     return registry.select([claim_id], load)[0]
 
 
-def _judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
+def judge_share(claim_id: str, load: tuple[str, ...], cells: list[tuple[xr.Dataset, Values]]) -> tuple[list[Entry], float]:
     """In a worker: the entries of some cells, and the processor's seconds that they took."""
     cpu_start = time.process_time()
     claim = _claim(claim_id, load)

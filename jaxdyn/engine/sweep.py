@@ -124,7 +124,7 @@ def plan(
             wanted.setdefault((Program(trial, setting, static, executor), request.seeds), {})[swept] = None
     facts_by_program = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
-    for (program, seeds), cells in _once(wanted).items():
+    for (program, seeds), cells in each_once(wanted).items():
         facts = facts_by_program[program]
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
         chosen = facts["executor"] if executor == "auto" else executor
@@ -132,8 +132,8 @@ def plan(
         mapped = program.executor == "map"
         most = min(MAP_RUNS, runs_within(LONGEST, program)) if mapped else max(1, memory // max(1, facts["bytes"]))
         most = min(most, chunk)
-        seed_parts = _split(seeds, max(1, most))
-        cell_parts = _split(cells, max(1, most // len(seed_parts[0])))
+        seed_parts = split_items(seeds, max(1, most))
+        cell_parts = split_items(cells, max(1, most // len(seed_parts[0])))
         job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
         group = 0 if mapped else facts["group"]
@@ -141,7 +141,7 @@ def plan(
     return list(jobs.values())
 
 
-def _once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
+def each_once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dict[tuple[Program, tuple[int, ...]], list[Any]]:
     """The requested runs without cells that are requested with a larger set of seeds as well."""
     groups: dict[Program, list[tuple[int, ...]]] = {}
     for program, seeds in wanted:
@@ -155,7 +155,7 @@ def _once(wanted: dict[tuple[Program, tuple[int, ...]], dict[Any, None]]) -> dic
     return left
 
 
-def _split(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
+def split_items(items: Sequence[T], most: int) -> list[tuple[T, ...]]:
     """Consecutive parts of equal size, none larger than ``most``; the last is filled up by repeating its last item."""
     count = -(-len(items) // most)
     size = -(-len(items) // count)

@@ -46,7 +46,7 @@ class ProgramTimes(NamedTuple):
 
 
 @functools.cache
-def _measured() -> dict[str, ProgramTimes]:
+def measured_costs() -> dict[str, ProgramTimes]:
     """What programs cost on this machine."""
     try:
         read = json.loads(_file().read_text()).items()
@@ -56,7 +56,7 @@ def _measured() -> dict[str, ProgramTimes]:
 
 
 @functools.cache
-def _shipped() -> tuple[float, dict[str, Times]]:
+def shipped_costs() -> tuple[float, dict[str, Times]]:
     """Calibration of the reference machine, and what programs cost there in its own seconds."""
     try:
         shipped = json.loads(REFERENCE.read_text())
@@ -67,21 +67,21 @@ def _shipped() -> tuple[float, dict[str, Times]]:
 
 
 @functools.cache
-def _reference() -> dict[str, Times]:
+def reference_costs() -> dict[str, Times]:
     """What programs cost on the reference machine, in seconds of this one."""
-    calibration, programs = _shipped()
+    calibration, programs = shipped_costs()
     slower = calibrate() / calibration if programs else 1.0
     return {name: (slower * a, slower * b) for name, (a, b) in programs.items()}
 
 
 def runs_within(seconds: float, program: Program) -> int:
     """How many runs of a program take that long on the reference machine, at least 1; the same on every machine."""
-    programs = _shipped()[1]
-    _, per_run = programs.get(program_name(program)) or _alike(program, programs) or (COMPILE, RUN)
+    programs = shipped_costs()[1]
+    _, per_run = programs.get(program_name(program)) or cost_alike(program, programs) or (COMPILE, RUN)
     return max(1, int(seconds / max(per_run, 1e-9)))
 
 
-def _alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
+def cost_alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
     """From the program of the same trial with the fewest other fields: a run costs in proportion to the sizes in these fields.
 
     A rough estimate, too low where the cost grows faster than a size: enough to tell minutes from days.
@@ -92,7 +92,7 @@ def _alike(program: Program, costs: Mapping[str, Times]) -> Times | None:
         trial, _, text = name.partition(" ")
         if trial == program.trial.title and (other := _fields(text)) is not None:
             changed = [field for field in own if other.get(field) != own[field]]
-            larger = math.prod(_size(own[f]) / _size(other.get(f)) for f in changed if f not in NO_SIZES)
+            larger = math.prod(value_size(own[f]) / value_size(other.get(f)) for f in changed if f not in NO_SIZES)
             candidates.append((len(changed), larger, times))
     if not candidates:
         return None
@@ -108,10 +108,10 @@ def _fields(text: str) -> dict[str, Any] | None:
         return None
 
 
-def _size(value: Any) -> float:
+def value_size(value: Any) -> float:
     """A whole number as itself, a group by its pairs, several as their sum, names by how many there are; anything else is 1."""
     if isinstance(value, tuple):
-        return sum(map(_size, value)) or 1.0
+        return sum(map(value_size, value)) or 1.0
     if isinstance(value, str):
         return max(float(value), 1.0) ** 2 if value.isdecimal() else 1.0
     return float(value) if isinstance(value, int) and value > 1 else 1.0
@@ -145,26 +145,27 @@ def expected(job: Job) -> float:
     runs = sum(c.runs for c in job.chunks if c not in job.done)
     if runs == 0:
         return 0.0
-    times = _measured().get(program_name(job.program))
+    times = measured_costs().get(program_name(job.program))
     if times is not None:
         compile_seconds, per_run = times.compile_seconds, times.run_seconds
         if times.compiled == _compiled(job):
             compile_seconds = TRACING * compile_seconds if times.again is None else times.again
     else:
-        costs = {**_reference(), **{n: (m.compile_seconds, m.run_seconds) for n, m in _measured().items()}}
-        compile_seconds, per_run = _reference().get(program_name(job.program)) or _alike(job.program, costs) or (COMPILE, RUN)
+        costs = {**reference_costs(), **{n: (m.compile_seconds, m.run_seconds) for n, m in measured_costs().items()}}
+        known = reference_costs().get(program_name(job.program))
+        compile_seconds, per_run = known or cost_alike(job.program, costs) or (COMPILE, RUN)
     return compile_seconds + per_run * runs
 
 
 def guessed(job: Job) -> bool:
     """Whether a program with runs left to do was never timed at its size, here or on the reference machine."""
     left = any(c not in job.done for c in job.chunks)
-    return left and program_name(job.program) not in _measured() and program_name(job.program) not in _reference()
+    return left and program_name(job.program) not in measured_costs() and program_name(job.program) not in reference_costs()
 
 
 def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
     """Keep what the programs of this call cost."""
-    times = dict(_measured())
+    times = dict(measured_costs())
     for job in jobs:
         cost = costs.get(job.program)
         if isinstance(cost, dict) and cost["runs"]:
@@ -175,4 +176,4 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
     with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
         atomic_write(_file(), json.dumps(times))
-    _measured.cache_clear()
+    measured_costs.cache_clear()

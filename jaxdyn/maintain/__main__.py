@@ -12,7 +12,7 @@ from jaxdyn.errors import UsageError
 __all__ = ["main"]
 
 
-def _parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m jaxdyn.maintain", description="Write the files of jaxdyn that are generated, never edited by hand."
     )
@@ -91,7 +91,7 @@ TASKS = {"docs": _docs, "shipped": _shipped, "costs": _costs, "studies": _studie
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one task; returns the exit code."""
-    args = _parser().parse_args(argv)
+    args = build_parser().parse_args(argv)
     try:
         return TASKS[args.task](args)
     except UsageError as error:

@@ -129,14 +129,14 @@ def _look(handle: Any) -> tuple[str, ...]:
 def _find_place(ax: Axes) -> bool:
     """Move a legend where it covers no data of its panel; False if there is no such place."""
     legend: Any = ax.get_legend()
-    xy = _drawn(ax)
+    xy = points_drawn(ax)
     frame = ax.bbox
-    if not _covers(legend, xy) and _inside(legend, frame):
+    if not covers(legend, xy) and _inside(legend, frame):
         return True
     for place in PLACES:
         legend.set_loc(place)
         legend.set_bbox_to_anchor((0, 0, 1, 1), ax.transAxes)
-        if not _covers(legend, xy) and _inside(legend, frame):
+        if not covers(legend, xy) and _inside(legend, frame):
             return True
     return False
 
@@ -145,7 +145,7 @@ def _extent(legend: Legend) -> Bbox:
     return legend.get_window_extent().expanded(1.0, 1.0).padded(1.0)
 
 
-def _covers(legend: Legend, xy: np.ndarray) -> bool:
+def covers(legend: Legend, xy: np.ndarray) -> bool:
     box = _extent(legend)
     inside = (xy[:, 0] > box.x0) & (xy[:, 0] < box.x1) & (xy[:, 1] > box.y0) & (xy[:, 1] < box.y1)
     return bool(inside.any())
@@ -156,7 +156,7 @@ def _inside(legend: Legend, frame: Bbox) -> bool:
     return box.width <= frame.width + 2 and box.height <= frame.height + 2
 
 
-def _drawn(ax: Axes) -> np.ndarray:
+def points_drawn(ax: Axes) -> np.ndarray:
     """Points on everything that a panel draws, in pixels."""
     pieces = [np.empty((0, 2))]
     for line in ax.lines:

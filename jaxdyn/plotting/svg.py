@@ -98,7 +98,7 @@ def _shorten(node: ElementTree.Element, glyph_use: bool) -> None:
     if node.tag == "image":
         node.set("href", _quantised(node.attrib["href"]))
     if (d := node.attrib.get("d")) is not None:
-        node.set("d", _path(d, 2 if "id" in node.attrib and places else places))
+        node.set("d", compact_path(d, 2 if "id" in node.attrib and places else places))
     if (style := node.attrib.get("style")) is not None:
         node.set("style", re.sub(r"\s*([:;])\s*", r"\1", _round(style.strip(), 3)))
     transform = node.attrib.get("transform")
@@ -122,7 +122,7 @@ def _number(value: float) -> str:
     return "0" if text in ("-0", "") else re.sub(r"^(-?)0\.", r"\1.", text)
 
 
-def _path(d: str, places: int) -> str:
+def compact_path(d: str, places: int) -> str:
     """A path with rounded coordinates; long lines by their steps, whose errors do not add up."""
     if places != 1 or re.search("[^MLz\\d\\s.e-]", d):
         return re.sub(r" *([A-Za-z]) *", r"\1", " ".join(_round(d, places).split()))

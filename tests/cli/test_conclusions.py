@@ -81,10 +81,10 @@ def test_the_basis_follows_the_sources(task, ds, tmp_path, monkeypatch):
     found = []
     for text in ("x = 1\n", "x = 2\n"):
         (tmp_path / "judge.py").write_text(text)
-        conclusions._sources.cache_clear()
+        conclusions.theory_sources.cache_clear()
         found.append(basis(task, ds, {}))
     monkeypatch.undo()
-    conclusions._sources.cache_clear()
+    conclusions.theory_sources.cache_clear()
     assert len({*found, basis(task, ds, {})}) == 3
 
 

@@ -61,5 +61,5 @@ def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(mo
     monkeypatch.setattr(pool.os, "cpu_count", lambda: 8)
     monkeypatch.setattr(pool.os, "dup2", lambda *ends: done.append(ends))
     monkeypatch.setattr(pool.signal, "signal", lambda *what: done.append(what))
-    pool._worker_setup(3)
+    pool.worker_setup(3)
     assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), (pool.signal.SIGINT, pool.signal.SIG_IGN)]

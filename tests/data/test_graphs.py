@@ -18,9 +18,9 @@ def test_counts_of_connected_graphs(vertices, count):
 
 
 def test_graphs_from_smaller_ones_are_those_of_the_atlas():
-    ours, atlas = graphs._extended(graphs.connected(5)), graphs.connected(6)
+    ours, atlas = graphs.extended(graphs.connected(5)), graphs.connected(6)
     assert len(ours) == len(atlas) == 112
-    assert sorted(graphs._signatures(np.stack(ours))) == sorted(graphs._signatures(np.stack(atlas)))
+    assert sorted(graphs.signatures(np.stack(ours))) == sorted(graphs.signatures(np.stack(atlas)))
 
 
 @pytest.mark.slow

@@ -31,14 +31,14 @@ from jaxdyn.engine import program
 from jaxdyn.engine.reference import load_file
 
 toys, cases, out = load_file(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3]
-texts, built = {}, program._built
+texts, built = {}, program.compile_block
 
 def noted(*args):
     compiled = built(*args)
     texts[name] = compiled.as_text()
     return compiled
 
-program._built = noted
+program.compile_block = noted
 for name, (trial, cls, fields, seeds, executor) in cases.items():
     grid = jd.grid(getattr(toys, cls), **fields)
     jd.sweep(getattr(toys, trial), grid, seeds, executor=executor).to_netcdf(f"{out}/{name}.nc", engine="h5netcdf")

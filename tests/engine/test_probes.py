@@ -62,9 +62,9 @@ def test_a_trial_that_raises_is_not_remembered(toys, programs, tmp_path):
 def shipped(tmp_path, monkeypatch):
     """An empty shipped file."""
     monkeypatch.setattr(probes, "SHIPPED", tmp_path / "shipped.json")
-    probes._shipped.cache_clear()
+    probes.shipped_probes.cache_clear()
     yield tmp_path / "shipped.json"
-    probes._shipped.cache_clear()
+    probes.shipped_probes.cache_clear()
 
 
 def test_shipped_programs_are_not_traced(toys, programs, shipped):
@@ -72,7 +72,7 @@ def test_shipped_programs_are_not_traced(toys, programs, shipped):
     assert write_probes(programs[:2], shipped) == 2
     (shipped.parent / "probes.json").unlink()  # a new machine
     probe.cache_clear()
-    probes._shipped.cache_clear()
+    probes.shipped_probes.cache_clear()
     toys.TRACES.clear()
     assert facts_of(programs[:2]) == {p: first[p] for p in programs[:2]} and toys.TRACES == []
     assert facts_of(programs)[programs[2]] == first[programs[2]]

@@ -18,19 +18,19 @@ from jaxdyn.engine.setting import split
 
 @pytest.fixture(autouse=True)
 def forget():
-    program._known_options.cache_clear()
+    program.known_options.cache_clear()
     yield
-    program._known_options.cache_clear()
+    program.known_options.cache_clear()
 
 
 def test_the_level_of_optimization_is_known_everywhere():
-    assert program._known_options("full") == {}
-    assert program._known_options("quick")["xla_backend_optimization_level"] == 1
+    assert program.known_options("full") == {}
+    assert program.known_options("quick")["xla_backend_optimization_level"] == 1
 
 
 def test_an_option_that_is_gone_is_left_out(monkeypatch):
     monkeypatch.setitem(program.COMPILERS, "light", {"xla_backend_optimization_level": 1, "xla_no_such_option": True})
-    assert program._known_options("light") == {"xla_backend_optimization_level": 1}
+    assert program.known_options("light") == {"xla_backend_optimization_level": 1}
 
 
 @pytest.mark.parametrize("executor", ["map", "vmap"])
@@ -81,8 +81,8 @@ def test_groups_are_as_large_as_what_their_largest_loop_computes_allows(toys):
     def loop(x):
         return jax.lax.fori_loop(0, 1000, lambda _, x: x + 1, x)  # 8 bytes for the counter, 800 for x
 
-    inner = list(program._subjaxprs(jax.make_jaxpr(loop)(jnp.zeros(100)).jaxpr))
-    assert program._step_bytes(inner) == pytest.approx(100 * jnp.zeros(1).dtype.itemsize, abs=16)
+    inner = list(program.subjaxprs(jax.make_jaxpr(loop)(jnp.zeros(100)).jaxpr))
+    assert program.step_bytes(inner) == pytest.approx(100 * jnp.zeros(1).dtype.itemsize, abs=16)
 
 
 def test_a_plan_hands_groups_to_chunks_under_vmap(toys, monkeypatch):

@@ -13,14 +13,14 @@ from tests.engine.conftest import TOYS
 
 
 def test_the_catalogue_is_the_same_when_it_was_cached():
-    fresh = json.loads(json.dumps(registry._entries(library.shipped())))
+    fresh = json.loads(json.dumps(registry.make_entries(library.shipped())))
     for _ in range(2):
         assert json.loads(json.dumps(registry.catalogue())) == fresh
 
 
 def test_a_shipped_catalogue_is_used_while_no_source_has_changed(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "SHIPPED", tmp_path / "catalogue.json")
-    registry.SHIPPED.write_text(json.dumps({"sources": registry._theories_key(), "claims": [{"id": "a.b"}]}))
+    registry.SHIPPED.write_text(json.dumps({"sources": registry.theories_key(), "claims": [{"id": "a.b"}]}))
     assert registry.catalogue() == [{"id": "a.b"}]
     registry.SHIPPED.write_text(json.dumps({"sources": "others", "claims": [{"id": "a.b"}]}))
     assert len(registry.catalogue()) > 200

@@ -24,7 +24,7 @@ class Workers(cf.ProcessPoolExecutor):
         return future
 
     def shares(self):
-        return [args for function, args in self.asked if function is rounds_module._judge_share]
+        return [args for function, args in self.asked if function is rounds_module.judge_share]
 
     def chunks(self):
         return [args[0] for _, args in self.asked if isinstance(args[0], Chunk)]

@@ -47,12 +47,12 @@ def test_chunks_of_all_shapes_share_one_program(toys, monkeypatch):
     static = split(toys.Toy())[0]
     described = Program(ref_to(toys.decay), ref_to(toys.Toy), static, "map")
     cells = tuple(split(toys.Toy(lr=lr))[1] for lr in (0.01, 0.02, 0.03))
-    program._compiled_map.cache_clear()
+    program.compiled_map.cache_clear()
     chunks = [Chunk(described, cells, (4, 5)), Chunk(described, cells[1:2], (3, 4, 5)), Chunk(described, cells, (5,))]
     both, few, last = (program.run_chunk(chunk).arrays["measured_x"] for chunk in chunks)
-    assert program._compiled_map.cache_info().currsize == 1
+    assert program.compiled_map.cache_info().currsize == 1
     np.testing.assert_array_equal(few[1:, 0], both[:, 1])
     np.testing.assert_array_equal(last[0], both[1])
     more = program.run_chunk(Chunk(described, cells, (1, 2, 3, 4)))  # 12 runs: more than there was room for
     np.testing.assert_array_equal(more.arrays["measured_x"][3], both[0])
-    assert program._compiled_map.cache_info().currsize == 2
+    assert program.compiled_map.cache_info().currsize == 2

@@ -221,7 +221,7 @@ def test_a_memory_budget_splits_into_equal_chunks(toys, chunks_run, few_runs, de
 @settings(deadline=None, max_examples=100)
 @given(st.lists(st.integers(), min_size=1, max_size=30, unique=True), st.integers(1, 40))
 def test_split_covers_all_in_order_with_one_size(items, most):
-    parts = sweep_module._split(items, most)
+    parts = sweep_module.split_items(items, most)
     assert len({len(p) for p in parts}) == 1 and len(parts[0]) <= most
     flat = [i for p in parts for i in p]
     assert flat[: len(items)] == items and set(flat[len(items) :]) <= {items[-1]}
@@ -236,7 +236,7 @@ def test_a_cell_is_planned_once_with_the_most_of_its_seeds():
         ("p", (7, 8)): dict.fromkeys("bc"),
         ("q", (0, 1)): dict.fromkeys("b"),
     }
-    assert sweep_module._once(wanted) == {
+    assert sweep_module.each_once(wanted) == {
         ("p", (0, 1)): ["a"],
         ("p", (0, 1, 2)): ["b"],
         ("p", (2, 0, 1, 3)): ["c"],

@@ -11,12 +11,12 @@ from tests.engine.conftest import TOYS
 
 def again(task, claim):
     """The task of the claim that its own command plans, as the command line reads it."""
-    args = cli._parser().parse_args(shlex.split(task.command)[1:])
+    args = cli.build_parser().parse_args(shlex.split(task.command)[1:])
     fresh = None if args.fresh is None else int(args.fresh)
     by = [field for field in args.by.split(",") if field]
-    options = {"scale": args.scale, "seeds": cli._seeds(args.seeds), "fresh": fresh, "by": by, "load": args.load}
+    options = {"scale": args.scale, "seeds": cli.parse_seeds(args.seeds), "fresh": fresh, "by": by, "load": args.load}
     assert args.patterns == [claim.id]
-    return make_plan([claim], overrides=cli._sets(args.sets), **options).tasks[0]
+    return make_plan([claim], overrides=cli.parse_sets(args.sets), **options).tasks[0]
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def new_machine(tmp_path, monkeypatch):
 
 
 def forget():
-    for cached in (timings._measured, timings._shipped, timings._reference):
+    for cached in (timings.measured_costs, timings.shipped_costs, timings.reference_costs):
         cached.cache_clear()
 
 
@@ -69,9 +69,9 @@ def test_the_program_most_alike_is_taken(new_machine, monkeypatch):
     new_machine.write_text(json.dumps({"calibration_seconds": 0.01, "programs": programs}))
     monkeypatch.setattr(timings, "calibrate", lambda: 0.01)
     forget()
-    costs = timings._reference()
-    assert timings._alike(program, costs) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
-    assert timings._alike(Program(ref_to(len), ref_to(len), ()), costs) is None
+    costs = timings.reference_costs()
+    assert timings.cost_alike(program, costs) == (2.0, pytest.approx(4 * 0.5)), "one field of size fewer; records cost nothing"
+    assert timings.cost_alike(Program(ref_to(len), ref_to(len), ()), costs) is None
 
 
 def test_chunks_of_long_runs_are_short_on_every_machine(new_machine, toys, monkeypatch):
@@ -88,7 +88,7 @@ def test_chunks_of_long_runs_are_short_on_every_machine(new_machine, toys, monke
 
 def test_sizes():
     sizes = {"23": 529.0, "S4": 1.0, ("5", "S3", "8"): 90.0, (64, 128): 192.0, (): 1.0, 7: 7.0, 0: 1.0, 0.5: 1.0, None: 1.0}
-    assert {value: timings._size(value) for value in sizes} == sizes
+    assert {value: timings.value_size(value) for value in sizes} == sizes
 
 
 def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
@@ -97,7 +97,7 @@ def test_what_this_machine_has_met_goes_first(new_machine, toys, monkeypatch):
     first = make_plan([toys.CLAIMS[0]]).seconds()
     assert first < 100.0
     jd.verify(toys.CLAIMS[0])
-    (met,) = timings._measured().values()
+    (met,) = timings.measured_costs().values()
     assert met.again is not None and make_plan([toys.CLAIMS[0]]).seconds() == pytest.approx(met.again + 32 * met.run_seconds)
     more = make_plan([toys.CLAIMS[0]], seeds=64).seconds()
     assert more > met.compile_seconds, "another shape is compiled anew"
@@ -114,7 +114,7 @@ def test_the_shipped_costs_know_the_programs_of_every_theory(monkeypatch):
     """Estimates on a new machine are honest: at least nine programs of ten were measured."""
     monkeypatch.undo()
     forget()
-    measured = timings._reference()
+    measured = timings.reference_costs()
     trials = {name.split(" ")[0] for name in measured}
     claims = all_claims().values()
     programs = {Program(ref_to(c.trial), ref_to(c.quick.setting), split(cell)[0]) for c in claims for cell in c.quick.cells()}

@@ -246,34 +246,34 @@ def test_seeds_that_the_command_line_cannot_say_are_not_said_wrongly(toys):
 
 def test_expected_seconds_come_from_earlier_calls(toys, tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
     claim = toys.CLAIMS[0]
     before = verify_module.make_plan([claim]).seconds()
     jd.verify(claim)
     after = verify_module.make_plan([claim]).seconds()
     assert before == pytest.approx(timings.COMPILE + 32 * timings.RUN) and 0 < after < before
     (tmp_path / "timings.json").write_text("[broken")
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
     assert verify_module.make_plan([claim]).seconds() == before
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
 
 
 @pytest.mark.parametrize("content", ["[]", '"word"', '{"a": 1}', "null"])
 def test_an_odd_timings_file_costs_the_estimate_only(toys, tmp_path, monkeypatch, content):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
     (tmp_path / "timings.json").write_text(content)
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
     assert jd.verify(toys.CLAIMS[0]).verdict == "upheld"
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
 
 
 def test_a_cache_that_cannot_be_written_costs_nothing_else(toys, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "file" / "cache"))
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
     assert jd.verify(toys.CLAIMS[0]).verdict == "upheld"
     assert [e["id"] for e in registry.catalogue([TOYS])][0] == "toy.decay"
-    timings._measured.cache_clear()
+    timings.measured_costs.cache_clear()
 
 
 # Registry -------------------------------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     assert len(catalogue["claims"]) == claims == len(registry.catalogue()) and catalogue["claims"] == registry.catalogue()
     monkeypatch.setattr(probes, "SHIPPED", tmp_path / "probes.json")
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path / "cache"))
-    probes._shipped.cache_clear()
+    probes.shipped_probes.cache_clear()
     facts = probes.facts_of(theory_programs(["lyu"]))
-    probes._shipped.cache_clear()
+    probes.shipped_probes.cache_clear()
     assert facts == {program: probe(program) for program in theory_programs(["lyu"])} and len(facts) == programs
     assert not (tmp_path / "cache" / "probes.json").exists(), "nothing was left to trace"

@@ -5,7 +5,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from jaxdyn.plotting import describe, finish
-from jaxdyn.plotting.finish import _covers, _drawn
+from jaxdyn.plotting.finish import covers, points_drawn
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def legends(fig):
 
 def covered(fig):
     fig.draw_without_rendering()
-    return [_covers(legend, _drawn(ax)) for legend in legends(fig) for ax in fig.axes]
+    return [covers(legend, points_drawn(ax)) for legend in legends(fig) for ax in fig.axes]
 
 
 def test_a_legend_goes_to_a_free_corner(fig):
