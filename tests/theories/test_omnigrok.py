@@ -8,6 +8,7 @@ import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.theories.omnigrok import model
+from jaxdyn.theories.omnigrok import shell as shell_topic
 from jaxdyn.theories.omnigrok.delay import judge
 from jaxdyn.theories.omnigrok.dynamics import shell
 from jaxdyn.theories.omnigrok.students import SPHERES, Student, trial
@@ -99,8 +100,8 @@ def test_teacher_labels_both_sets(x64):
 # The judge of the delay on data that follow the law.
 
 
-def passed(ds):
-    return all(c.passed for c in judge(ds))
+def passed(ds, of=judge):
+    return all(c.passed for c in of(ds))
 
 
 def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
@@ -117,10 +118,10 @@ def test_judge_holds_on_lawful_data_and_rejects_others(lawful):
 
 
 def test_shell_judge_holds_on_lawful_data_and_rejects_others(lawful):
-    assert passed(lawful)
+    assert passed(lawful, shell_topic.judge)
     for factor in (0.8, 1.25):
-        assert not passed(jd.scaled(predicted_edge=factor)(lawful))
-    assert not passed(jd.swap(sphere_test=0.02)(lawful))
+        assert not passed(jd.scaled(predicted_edge=factor)(lawful), shell_topic.judge)
+    assert not passed(jd.swap(sphere_test=0.02)(lawful), shell_topic.judge)
 
 
 # Students on spheres and with decay, and what their setting refuses.
