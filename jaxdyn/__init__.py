@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
+    from jaxdyn.engine.sources import reads, reads_variable
     from jaxdyn.engine.study import Study
     from jaxdyn.engine.sweep import sweep
     from jaxdyn.engine.theory import AtlasMap, Paper, Theory
@@ -71,6 +72,7 @@ _HOMES = {
     "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),
+    "engine.sources": ("reads", "reads_variable"),
     "engine.study": ("Study",),
     "engine.sweep": ("sweep",),
     "engine.theory": ("AtlasMap", "Paper", "Theory"),
@@ -111,6 +113,8 @@ __all__ = [
     "named",
     "need",
     "observables",
+    "reads",
+    "reads_variable",
     "relative_error",
     "require",
     "rms_within",

@@ -60,14 +60,16 @@ def save_conclusion(folder: Path, claim_id: str, basis_hash: str | None, conclus
     """Write a conclusion, unless it is an error: failed claims are tried again."""
     if basis_hash is None or conclusion.decision.failure is not None:
         return
-    with contextlib.suppress(TypeError, StoreError):  # an unusual value in a check, a full disk: it will be drawn again
+    with contextlib.suppress(
+        TypeError, ValueError, RecursionError, StoreError
+    ):  # an unusual value in a check, a full disk: it will be drawn again
         content = json.dumps([basis_hash, dataclasses.asdict(conclusion)])
         atomic_write(_file(folder, claim_id), f"{_checksum(content)}\n{content}")
 
 
 def load_conclusion(folder: Path, claim_id: str, basis_hash: str | None) -> Conclusion | None:
     """The stored conclusion, if it was drawn from the same data and sources."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         checksum, _, content = _file(folder, claim_id).read_text().partition("\n")
         if checksum == _checksum(content):
             drawn_from, saved = json.loads(content)

@@ -19,6 +19,7 @@ from concurrent.futures import BrokenExecutor
 from pathlib import Path
 from typing import Any, NoReturn
 
+from jaxdyn.cli import streams
 from jaxdyn.cli.formatting import plural
 from jaxdyn.errors import UsageError
 
@@ -311,10 +312,14 @@ COMMANDS = {"list": _list, "show": _show, "verify": _verify, "map": _map, "new":
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     debug = False
+    streams.prepare()
     try:
         args = build_parser().parse_args(argv)
         debug = getattr(args, "debug", False)
-        return COMMANDS[args.command](args)
+        with streams.obeyed():
+            code = COMMANDS[args.command](args)
+        sys.stdout.flush()
+        return code
     except UsageError as error:
         if debug:
             traceback.print_exc()
@@ -325,11 +330,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"jaxdyn: {sentence}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("jaxdyn: interrupted; run the same command to resume", file=sys.stderr)
+        print(streams.INTERRUPTED, file=sys.stderr)
         return 130
-    except BrokenPipeError:
-        sys.stderr.close()
+    except BrokenPipeError:  # the reader has seen enough
+        streams.closed(BrokenPipeError())
         return 1
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        said = streams.closed(error) if error.filename is None else f"jaxdyn: {error.filename}: {error.strerror or error}"
+        print(said, file=sys.stderr)
+        return 2
 
 
 if __name__ == "__main__":

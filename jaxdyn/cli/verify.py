@@ -22,6 +22,8 @@ from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
@@ -39,9 +41,9 @@ RESULT, FIGURES = "result.json", "figures.json"
 def draw(claim: Claim, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a failing plot must not lose the verdict."""
     try:
-        return plotting.render(claim.plot, data)
-    except Exception as error:
-        return f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>"
+        return text(plotting.render(claim.plot, data))
+    except RAISED as error:
+        return text(f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>")
 
 
 def _conclude_and_draw(
@@ -125,6 +127,8 @@ def verify_command(
         plan = make_plan(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load, store=folder.resolve())
         count = worker_count(workers, len(plan.jobs))
         _say(terminal.announcement(plan, count))
+        if (warning := plan.warning()) is not None:
+            _say(warning)
         results: dict[str, Verified] = {}
         same = _same_figures(claims)
         with Progress("verifying") as progress, contextlib.suppress(_Stop), executor(count, cluster) as pool:
@@ -168,6 +172,10 @@ def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
+def _is_entry(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("id"), str)
+
+
 def rebuild(folder: Path, target: Path) -> None:
     """Write the report from the stored results of a verification.
 
@@ -176,8 +184,9 @@ def rebuild(folder: Path, target: Path) -> None:
     """
     try:
         whole, figures = (json.loads((folder / name).read_text()) for name in (RESULT, FIGURES))
-        if not (isinstance(whole, dict) and isinstance(whole.get("claims"), list) and isinstance(figures, dict)):
+        claims = whole.get("claims") if isinstance(whole, dict) else None
+        if not (isinstance(claims, list) and isinstance(figures, dict) and all(map(_is_entry, claims))):
             raise ValueError
     except (OSError, ValueError):
         raise UsageError(f"{folder} holds no results of `jaxdyn verify`; give the folder that was its --out") from None
-    report.write(target, whole, figures)
+    report.write(target, whole, {str(name): str(figure) for name, figure in figures.items()})

@@ -8,6 +8,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+import os
+import platform
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import Any
@@ -15,9 +17,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from jaxdyn.engine.reference import Ref, source_hash
+from jaxdyn.engine.reference import Ref
+from jaxdyn.engine.sources import doubts, source_hash
 
-__all__ = ["Chunk", "Job", "Program", "Result", "versions"]
+__all__ = ["UNSEEN", "Chunk", "Job", "Program", "Result", "flags", "versions"]
+
+
+UNSEEN = "unseen-"  # in the names of shards that only the call that wrote them uses
 
 
 @functools.cache
@@ -26,24 +32,38 @@ def versions() -> dict[str, str]:
     return {p: version(p) for p in ("jax", "jaxlib", "diffrax", "optax", "numpy")}
 
 
+def flags() -> tuple[str, ...]:
+    """Python's version, and the switches of XLA and JAX that can change a run's bits."""
+    names = ("jax_default_prng_impl", "jax_threefry_partitionable", "jax_numpy_dtype_promotion")
+    return platform.python_version(), os.environ.get("XLA_FLAGS", ""), *(f"{name}={jax.config.values.get(name)}" for name in names)
+
+
 @dataclass(frozen=True)
 class Program:
     """What is compiled: a trial, its static fields, and how it is executed (``vmap`` or ``map`` over runs)."""
 
     trial: Ref
     setting: Ref
-    static: tuple[tuple[str, Any], ...]
+    static: tuple[tuple[str, Any], ...] = field(compare=False)
     executor: str = "auto"
     compiler: str = "full"  # how hard XLA tries: full, quick or light
+    values: str = field(default="", compare=False)  # what the trial's names held where it was planned, as a hash
+    label: str = field(init=False, repr=False)  # stands for the static fields in comparisons: to Python, 1 and True are equal
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "label", repr(self.static))
 
     def identity(self) -> str:
         """Hash of all that can change a run's bits, except the chunk's shape: sources, static fields, versions, device.
 
         Taken where the sweep is planned and carried by every chunk, so that workers on other devices write where the planner looks.
+        Shards of a trial that may read what is not seen are marked, and are not used by another call.
         """
         device = (jax.default_backend(), jax.local_device_count())
-        facts = [str(self.trial), source_hash(self.trial), repr(self.static), self.executor, self.compiler, versions(), device]
-        return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+        sources = [source_hash(self.trial), source_hash(self.setting)]
+        facts = [str(self.trial), *sources, self.label, self.executor, self.compiler, versions(), flags(), device]
+        digest = hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:20]
+        return f"{UNSEEN}{digest}" if doubts(self.trial) or doubts(self.setting) else digest
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,10 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-__all__ = ["Failure", "shown_path", "source_file"]
+__all__ = ["RAISED", "Failure", "installed", "shown_path", "source_file"]
 
 PACKAGE = Path(__file__).parents[1]
+RAISED = (Exception, SystemExit)  # what people's code may raise; an interruption is the person's own
 
 
 @dataclass(frozen=True)
@@ -115,6 +116,11 @@ def _library(file: Path) -> tuple[str, str] | None:
         if file.is_relative_to(root):
             return root, file.relative_to(root).parts[0]
     return None
+
+
+def installed(file: Path) -> bool:
+    """Whether a file or folder belongs to an installed package or to Python itself."""
+    return any(file.is_relative_to(root) for root in _roots())
 
 
 @functools.cache

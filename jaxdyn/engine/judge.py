@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from jaxdyn.engine.jsonable import finite
 from jaxdyn.errors import Inconclusive, UsageError
 
 if TYPE_CHECKING:
@@ -61,10 +62,53 @@ class Check:
     gate: bool = False
     needed: int | None = None
 
+    def __post_init__(self) -> None:
+        """Python's own numbers and truth values.
+
+        Raises:
+            UsageError: a value, bound or interval that is no number.
+        """
+        if not isinstance(self.name, str):
+            raise UsageError(f"a check is called {self.name!r:.60}: its name is a word")
+        object.__setattr__(self, "value", _number(self, "value", self.value))
+        object.__setattr__(self, "bound", _numbers(self, "bound", self.bound))
+        if self.interval is not None:
+            object.__setattr__(self, "interval", _numbers(self, "interval", self.interval))
+        if hasattr(self.passed, "dtype"):
+            object.__setattr__(self, "passed", _truth(self.passed))
+        if not isinstance(self.passed, bool | None):
+            raise UsageError(f"check {self.name!r}: passed={self.passed!r:.60} is not allowed: it is True, False or None")
+        if not isinstance(self.worst, dict):
+            raise UsageError(f"check {self.name!r}: worst={self.worst!r:.60} is not allowed: it is a dict of coordinates")
+        object.__setattr__(self, "worst", finite(self.worst))
+
     def __str__(self) -> str:
         interval = "" if self.interval is None else f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
         needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
         return f"{self.name}: {self.value:.4g}{interval}, bound {bound_text(self.bound)}{needed}"
+
+
+def _number(check: Check, name: str, value: Any) -> float:
+    """A number of a check as Python's own; 0-dimensional arrays are numbers, too."""
+    if isinstance(value, float | int) and not isinstance(value, bool):
+        return float(value) if isinstance(value, np.generic) else value
+    try:
+        if isinstance(value, str | bool | None) or np.size(value) != 1 or np.iscomplexobj(value):
+            raise TypeError
+        return float(np.asarray(value).reshape(()))
+    except (TypeError, ValueError):
+        raise UsageError(f"check {check.name!r}: {name}={value!r:.60} is not allowed: it is a number") from None
+
+
+def _numbers(check: Check, name: str, value: Any) -> Any:
+    """A number, or a pair of them."""
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return tuple(_number(check, name, end) for end in value)
+    return _number(check, name, value)
+
+
+def _truth(value: Any) -> Any:
+    return bool(value) if np.size(value) == 1 and np.asarray(value).dtype == bool else value
 
 
 def all_passed(checks: Iterable[Check]) -> bool | None:

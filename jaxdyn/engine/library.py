@@ -10,11 +10,13 @@ import importlib
 import importlib.util
 import pkgutil
 import sys
+import warnings
 from collections.abc import Collection, Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jaxdyn.engine.failure import RAISED
 from jaxdyn.engine.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
@@ -97,7 +99,12 @@ def points() -> Iterable[EntryPoint]:
 def installed() -> Iterator[Source]:
     """The modules and packages of installed entry points."""
     for point in points():
-        module = point.load()
+        try:
+            module = point.load()
+        except RAISED as error:  # a broken package must not make all others useless
+            said = f"{type(error).__name__}: {error}"
+            warnings.warn(f"the claims of {point.value} are left out: it cannot be imported ({said})", stacklevel=2)
+            continue
         yield Source(point.value, module, str(getattr(module, "__file__", None) or point.value))
 
 
@@ -136,7 +143,7 @@ def _imported(name: str, shown: str) -> Any:
         return importlib.import_module(name)
     except SyntaxError as error:
         raise UsageError(f"{error.filename or shown}, line {error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         raise UsageError(f"{shown} cannot be imported: {type(error).__name__}: {error}") from error
 
 
@@ -153,8 +160,8 @@ def topics(source: Source) -> Iterator[Topic]:
         name = _module_of(f"{source.module.__name__}.{topic}")
         if name is None:
             raise UsageError(f"topic {topic!r} is not allowed: {source.name} has no module of that name")
-        own = source.module.__name__ in {other.module.__name__ for other in _loaded.values()}
-        module = _imported(name, f"{source.name}.{topic}") if own else importlib.import_module(name)
+        shipped_ = name.partition(".")[0] == "jaxdyn"
+        module = importlib.import_module(name) if shipped_ else _imported(name, f"{source.name}.{topic}")
         yield Topic(f"{source.name}.{topic}", topic, module, str(module.__file__))
 
 

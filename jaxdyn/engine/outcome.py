@@ -11,7 +11,8 @@ import xarray as xr
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import provenance
-from jaxdyn.engine.decision import Decision, Outcome, teeth
+from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
+from jaxdyn.engine.failure import RAISED
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.judge import Check, bound_text
 from jaxdyn.engine.registry import home, topic
@@ -227,5 +228,9 @@ def _entry(verified: Verified) -> dict[str, Any]:
 
 
 def entry(verified: Verified) -> dict[str, Any]:
-    """The entry of one claim, in JSON types."""
-    return dict(finite(_entry(verified)))
+    """The entry of one claim, in JSON types; of a claim whose outcome cannot be written, an error in one sentence."""
+    try:
+        return dict(finite(_entry(verified)))
+    except RAISED as error:
+        decision = error_decision(error, verified.claim.judge)
+        return dict(finite(_entry(dataclasses.replace(verified, conclusion=Conclusion(decision)))))

@@ -16,21 +16,22 @@ import jax
 
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Program
+from jaxdyn.engine.failure import RAISED
 from jaxdyn.engine.program import probe
-from jaxdyn.engine.reference import source_hash
+from jaxdyn.engine.sources import source_hash
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.errors import UsageError
 
 __all__ = ["SHIPPED", "facts_of", "shipped_key"]
 
-FACTS = {"bytes", "executor", "group", "heavy"}
+FACTS = {"bytes": int, "executor": str, "group": int, "heavy": bool}
 SHIPPED = Path(__file__).with_name("probes.json")
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
     try:
         read = json.loads(file.read_text()).items()
-        return {name: facts for name, facts in read if facts.keys() == FACTS}
+        return {name: facts for name, facts in read if {n: type(value) for n, value in facts.items()} == FACTS}
     except (OSError, ValueError, AttributeError):
         return {}
 
@@ -63,7 +64,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
                 continue
             try:
                 cached[name], new = probe(program), True
-            except Exception:
+            except RAISED:
                 result[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
                 continue
         result[program] = cached[name]

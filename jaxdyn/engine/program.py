@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -23,6 +24,7 @@ from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
 from jaxdyn.engine.claim import Observables
+from jaxdyn.engine.live import fixed_values
 from jaxdyn.engine.reference import remembered, resolve
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.engine.store import write_shard
@@ -46,7 +48,22 @@ COMPILERS: dict[str, dict[str, Any]] = {
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
 
-__all__ = ["COMPILERS", "MAP_RUNS", "probe", "run_chunk", "use_compilation_cache"]
+__all__ = ["COMPILERS", "MAP_RUNS", "check_device", "probe", "run_chunk", "use_compilation_cache"]
+
+
+def check_device() -> None:
+    """Refuse to plan for a device that is not there.
+
+    Raises:
+        UsageError: JAX finds no device of the kind that ``JAX_PLATFORMS`` asks for.
+    """
+    try:
+        jax.devices()
+    except (RuntimeError, AssertionError) as error:  # the latter for a plugin that is not installed
+        asked, reason = os.environ.get("JAX_PLATFORMS", ""), (str(error).splitlines() or ["not installed"])[0]
+        raise UsageError(
+            f"JAX_PLATFORMS={asked} is not allowed: JAX finds no such device ({reason}); cpu is always there"
+        ) from None
 
 
 def use_compilation_cache() -> None:
@@ -293,6 +310,13 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     return lambda: sequential.gather(jax.device_get(compiled(*share)), share[-1], len(seeds))
 
 
+def _same_values(program: Program) -> None:
+    """Refuse a trial whose names hold other values here than where the sweep was planned: a worker imports the module anew."""
+    if program.values and fixed_values(resolve(program.trial)) != program.values:
+        where = "where the sweep was planned than in this worker, which imports the module anew"
+        raise UsageError(f"{program.trial.title}: a name that it uses holds another value {where}; make it a field of the setting")
+
+
 def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     """Run one chunk: with a store, write its shard and return only what it cost; without one, return the arrays.
 
@@ -300,6 +324,7 @@ def run_chunk(chunk: Chunk) -> Result | dict[str, Any]:
     are looked up for each chunk, since JAX loads the one for factorisations with the first program that has any.
     """
     use_compilation_cache()
+    _same_values(chunk.program)
     with jax.enable_x64(True):
         start, cpu_start = time.perf_counter(), time.process_time()
         with jax.default_matmul_precision("highest"):

@@ -1,25 +1,21 @@
-"""References to functions and classes that travel to other processes, and the hash of the sources behind them."""
+"""References to functions and classes that travel to other processes."""
 
 from __future__ import annotations
 
-import ast
 import functools
 import hashlib
 import importlib
 import importlib.util
-import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import CodeType
 from typing import Any
 
+from jaxdyn.engine.failure import RAISED
 from jaxdyn.errors import UsageError
 
-__all__ = ["Ref", "load_file", "ref_to", "remembered", "resolve", "source_hash"]
-
-PACKAGE = Path(__file__).parents[1]
+__all__ = ["Ref", "at_hand", "forget", "load_file", "ref_to", "remembered", "resolve"]
 
 
 @dataclass(frozen=True)
@@ -50,6 +46,12 @@ def remembered(function: Any) -> Any:
     return function
 
 
+def forget() -> None:
+    """Clear all that is remembered by Ref."""
+    for function in _caches:
+        function.cache_clear()
+
+
 def load_file(path: str | Path) -> Any:
     """Import a user's own file as a module (once per path and content).
 
@@ -75,7 +77,7 @@ def load_file(path: str | Path) -> Any:
     except SyntaxError as error:
         del sys.modules[name]
         raise UsageError(f"{error.filename or path}, line {error.lineno}: {error.msg}") from None
-    except (Exception, SystemExit) as error:
+    except RAISED as error:
         del sys.modules[name]
         raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:
@@ -99,10 +101,14 @@ def ref_to(thing: Callable[..., Any]) -> Ref:
     own_file = own_file or (path is not None and Path(path).resolve().parent in _folders)
     ref = Ref(thing.__module__, thing.__qualname__, str(Path(path).resolve()) if own_file and path else None)
     if _local.get(ref, thing) is not thing:
-        for function in _caches:
-            function.cache_clear()
+        forget()
     _local[ref] = thing
     return ref
+
+
+def at_hand(ref: Ref) -> Any:
+    """The object behind a reference if this process has met it, else None."""
+    return _local.get(ref)
 
 
 def resolve(ref: Ref) -> Any:
@@ -112,126 +118,3 @@ def resolve(ref: Ref) -> Any:
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
     _local[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
     return _local[ref]
-
-
-@functools.cache
-def _relevant(source: bytes, qualname: str | None, package: str) -> tuple[str, frozenset[str]]:
-    """What of a module counts, without comments, and the names of the modules that it imports.
-
-    Args:
-        source: of the module.
-        qualname: of a function in it, of which alone the module is read; None: all of it counts.
-        package: of the module.
-    """
-    body = ast.parse(source).body
-    statements = body if qualname is None else _behind(body, qualname)
-    return "\n".join(map(ast.unparse, statements)), frozenset(_imports(statements, package))
-
-
-def _behind(body: list[ast.stmt], qualname: str) -> list[ast.stmt]:
-    """The top-level statements of a module on which a function of it can depend.
-
-    In a module with a list of claims these are what the function names, directly or not, all classes, and statements that define no
-    name: so a new judge, figure or statement makes no run anew. Of other modules it is everything.
-    """
-    names = [_defined(statement) for statement in body]
-    used = [{node.id for node in ast.walk(s) if isinstance(node, ast.Name)} for s in body]
-    if not any("CLAIMS" in own for own in names) or any({"globals", "exec", "eval"} & own for own in used):
-        return body
-    chosen = {i for i, s in enumerate(body) if not names[i] or isinstance(s, ast.ClassDef)}
-    wanted, met = {qualname.split(".")[0]}, set[str]()
-    while True:
-        chosen |= {i for i, own in enumerate(names) if own & wanted}
-        met |= wanted
-        wanted = set().union(*(used[i] for i in chosen)) - met
-        if not wanted:
-            return [body[i] for i in sorted(chosen)]
-
-
-def _defined(statement: ast.stmt) -> set[str]:
-    """The names that a plain definition, assignment or import binds; none for other statements."""
-    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return {statement.name}
-    if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(a.asname or a.name).split(".")[0] for a in statement.names}
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
-
-
-def _imports(statements: list[ast.stmt], package: str) -> set[str]:
-    """Names of the modules that statements import, at any depth."""
-    modules = set()
-    for node in (node for statement in statements for node in ast.walk(statement)):
-        if isinstance(node, ast.Import):
-            modules |= {a.name for a in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            base = node.module or ""
-            if node.level:
-                base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
-            modules |= {base, *(f"{base}.{a.name}" for a in node.names)}
-    return modules
-
-
-def _module_file(name: str, start: Path, package: str) -> Path | None:
-    """The source of a module that belongs to jaxdyn, to the trial's own package, or to the folder of the trial's file."""
-    parts = name.split(".")
-    if parts[0] == "jaxdyn":
-        root = PACKAGE.parent
-    elif package and parts[0] == package.split(".")[0]:
-        root = start.parents[len(package.split("."))]
-    else:
-        root = start.parent
-    path = root.joinpath(*parts)
-    return next((p for p in (path.with_suffix(".py"), path / "__init__.py") if p.is_file()), None)
-
-
-def _counts(name: str) -> bool:
-    """Whether a run's numbers can depend on this module: not the lists of claims, nor what only judges and figures use."""
-    parts = name.split(".")
-    lists = len(parts) <= 3 and parts[:2] == ["jaxdyn", "theories"] or parts[-1] == "claims"
-    figures = parts[:2] == ["jaxdyn", "plotting"]
-    return not (lists or figures) and name not in ("jaxdyn", "jaxdyn.engine", "jaxdyn.stats", "jaxdyn.errors")
-
-
-def _own_source(thing: Any) -> str:
-    """The source of something that came from no file; where there is none at all, its compiled code."""
-    try:
-        return inspect.getsource(thing)
-    except (OSError, TypeError):
-        return repr(_code_facts(thing.__code__))
-
-
-def _code_facts(code: CodeType) -> tuple[Any, ...]:
-    constants = tuple(_code_facts(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts)
-    return code.co_code, code.co_names, constants
-
-
-@remembered
-@functools.cache
-def source_hash(ref: Ref) -> str:
-    """SHA-256 over the sources behind a trial.
-
-    What of its module it depends on, what that imports (directly or not) from jaxdyn, from its own package or from its own folder,
-    and the runner.
-    """
-    start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
-    if not start.is_file():
-        return hashlib.sha256(_own_source(resolve(ref)).encode()).hexdigest()
-    runners = [PACKAGE / "engine" / name for name in ("program.py", "setting.py")]
-    home = "" if ref.path else ref.module.rpartition(".")[0]
-    digest = hashlib.sha256(b"".join(file.read_bytes() for file in runners))
-    seen: dict[Path, str] = {}
-    todo = [(start, ref.module)]
-    while todo:
-        file, name = todo.pop()
-        if file in seen:
-            continue
-        package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        seen[file], imports = _relevant(file.read_bytes(), ref.qualname if file == start else None, package)
-        names = [name for name in sorted(imports) if name and _counts(name)]
-        targets = [(name, _module_file(name, start, home)) for name in names]
-        todo += [(target, imported) for imported, target in targets if target is not None and target.parent.name != "engine"]
-    for file in sorted(seen):
-        digest.update(file.name.encode() + seen[file].encode())
-    return digest.hexdigest()

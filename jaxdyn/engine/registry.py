@@ -218,6 +218,8 @@ def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, An
     file = cache_dir() / f"catalogue-{kind}-{key}.json"
     try:
         known: list[dict[str, Any]] = json.loads(file.read_text())
+        if not (isinstance(known, list) and all(isinstance(entry, dict) and "home" in entry for entry in known)):
+            raise ValueError
         return known
     except (OSError, ValueError):
         entries = make_entries(sources)

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Judge
+from jaxdyn.engine.failure import RAISED
 from jaxdyn.engine.judge import Check, all_passed
 from jaxdyn.errors import Inconclusive, UsageError
 
@@ -50,7 +51,7 @@ def rejects(judge: Judge, ds: xr.Dataset) -> bool:
         return all_passed(judged(judge, ds)) is False
     except Inconclusive:
         return False
-    except Exception:
+    except RAISED:
         return True
 
 
@@ -87,7 +88,7 @@ def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
     """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
     try:
         return all_passed(judged(judge, _with(ds, **{name: ds[name].values * np.nan}))) is not True
-    except Exception:
+    except RAISED:
         return True
 
 

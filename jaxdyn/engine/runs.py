@@ -54,7 +54,7 @@ class Runs:
     @staticmethod
     def program_key(program: Program) -> tuple[Any, ...]:
         """What distinguishes the runs of different programs, however they are executed."""
-        return program.trial, program.setting, program.static
+        return program.trial, program.setting, program.label
 
     @classmethod
     def key(cls, request: Request, cell: Any) -> tuple[Any, ...]:

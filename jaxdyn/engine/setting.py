@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar, dataclass_transform
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
@@ -116,6 +117,8 @@ def _registered(cls: Any) -> Any:
                 object.__setattr__(self, name, Code.of(coerce(cls, name, value), names))
         for name, allowed in cls.ranges.items():
             allowed.refuse(name, getattr(self, name))
+        for name in cls.static_fields:
+            _refuse_objects(cls, name, getattr(self, name))
         if own_check is not None:
             own_check(self)
 
@@ -150,6 +153,17 @@ def _registered(cls: Any) -> Any:
     return cls
 
 
+def _refuse_objects(cls: Any, name: str, value: Any) -> None:
+    """Refuse a static value that other processes and stored results could not name."""
+    if isinstance(value, tuple):
+        for part in value:
+            _refuse_objects(cls, name, part)
+    elif not isinstance(value, bool | int | float | str | None):
+        allowed = "a fixed field holds a number, a word, true or false, None, or a tuple of these"
+        cure = "name a function by a word, and choose it in the trial" if callable(value) else "give what it is made of"
+        raise UsageError(f"{cls.__name__}.{name}={value!r:.80} is not allowed: {allowed} ({cure})")
+
+
 def _check_range(cls: Any, name: str, allowed: Range) -> None:
     """Refuse a range of a field that is not a number, and a default outside its own range."""
     if not _numeric(cls.hints[name]):
@@ -181,7 +195,7 @@ def split(setting_: Any) -> tuple[tuple[tuple[str, Any], ...], tuple[Any, ...]]:
 
 def columns(cls: type[Any], static: Sequence[tuple[str, Any]], cells: Sequence[Sequence[Any]]) -> dict[str, np.ndarray[Any, Any]]:
     """One array for each swept field, of the values that :func:`split` gave, in the setting's own precision."""
-    dtype = np.dtype(dict(static).get("dtype", "float64"))
+    dtype = jnp.dtype(dict(static).get("dtype", "float64"))
     found = {}
     for i, name in enumerate(cls.swept_fields):
         names = cls.code_names.get(name)
@@ -260,7 +274,7 @@ def _of_type(hint: Any, value: Any) -> Any:
     if hint is float or hint == Swept:
         if isinstance(value, bool):
             raise ValueError
-        number = float(value)
+        number = float(value) + 0.0  # -0.0 is 0.0: as a label it could not be told from it
         if not math.isfinite(number):
             raise ValueError
         return number
@@ -297,13 +311,37 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
 
 
 def _fits_dtype(cell: Any) -> None:
-    """Refuse a number that the setting's own precision turns into infinity."""
-    dtype = getattr(cell, "dtype", "float64")
-    largest = float(np.finfo(dtype).max)
+    """Refuse a number that the setting's own precision turns into infinity or into zero."""
+    dtype = _precision(cell)
+    facts = jnp.finfo(dtype)
+    smallest, largest = float(facts.tiny), float(facts.max)
     for name in type(cell).swept_fields:
         value = getattr(cell, name)
-        if isinstance(value, float) and abs(value) > largest:
-            raise UsageError(f"{name}={value!r} is not allowed: {dtype} holds numbers up to {largest:.2g}")
+        if isinstance(value, float) and value and not smallest <= abs(value) <= largest:
+            span = f"from {smallest:.2g} to {largest:.2g}"
+            raise UsageError(f"{name}={value!r} is not allowed: {dtype} holds numbers of size {span}, and 0")
+
+
+def _labels_differ(axes: Mapping[str, tuple[Any, ...]], cells: Sequence[Any]) -> None:
+    """Refuse two values of an axis that are one number in the setting's own precision."""
+    for dtype in {_precision(cell) for cell in cells}:
+        for name in (n for n in axes if n in type(cells[0]).swept_fields and n not in type(cells[0]).code_names):
+            held = np.asarray(axes[name], dtype).astype(float)
+            first = set(np.unique(held, return_index=True)[1].tolist())
+            if again := [value for i, value in enumerate(axes[name]) if i not in first]:
+                raise UsageError(f"{name}={again[0]!r} is not allowed: another value of this axis is the same number in {dtype}")
+
+
+def _precision(setting_: Any) -> np.dtype[Any]:
+    """The dtype of the swept numbers: the static field ``dtype`` where there is one, else float64."""
+    name = getattr(setting_, "dtype", "float64")
+    try:
+        dtype = jnp.dtype(name)
+        if jnp.issubdtype(dtype, jnp.floating):
+            return dtype
+    except TypeError:
+        pass
+    raise UsageError(f"dtype={name!r} is not allowed: it is float64, float32, bfloat16 or float16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,6 +374,7 @@ class Grid:
             raise UsageError(str(error)) from error
         for cell in cells:
             _fits_dtype(cell)
+        _labels_differ(self.axes, cells)
         return cells
 
     def replace(self, **fields: Any) -> Grid:

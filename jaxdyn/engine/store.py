@@ -13,6 +13,7 @@ import io
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 import xarray as xr
 from filelock import FileLock, Timeout
 
-from jaxdyn.engine.chunk import Chunk, Result
+from jaxdyn.engine.chunk import UNSEEN, Chunk, Result
 from jaxdyn.errors import StoreError
 
 __all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "stored_runs", "write_shard"]
@@ -84,6 +85,8 @@ def open_folder(path: Path, purpose: str) -> Iterator[Path]:
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
         for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
             leftover.unlink(missing_ok=True)
+        for shards in path.glob(f"shards/{UNSEEN}*"):
+            shutil.rmtree(shards, ignore_errors=True)
         yield path
 
 

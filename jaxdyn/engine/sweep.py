@@ -13,6 +13,7 @@ import dataclasses
 import math
 import operator
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
@@ -21,13 +22,15 @@ import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Job, Program, Result
-from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.failure import RAISED, Failure
 from jaxdyn.engine.probes import facts_of
-from jaxdyn.engine.program import MAP_RUNS, run_chunk
+from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid, split
-from jaxdyn.engine.timings import runs_within
+from jaxdyn.engine.sources import renew, warning
+from jaxdyn.engine.timings import expected, runs_within
+from jaxdyn.engine.watch import Watch
 from jaxdyn.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -84,6 +87,8 @@ def sweep(
 
     def run(store: Path | None) -> xr.Dataset:
         jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
+        if store is not None and (unseen := warning([ref_to(trial)])) is not None:
+            warnings.warn(unseen, stacklevel=3)
         runs = load_stored(jobs)
         costs = execute(jobs, runs, cluster, progress)
         for cost in costs.values():
@@ -116,12 +121,14 @@ def plan(
         memory: bytes that one chunk may need.
         chunk: the largest number of runs in a chunk.
     """
+    check_device()
     wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
+        values = renew(trial)
         for cell in request.grid.cells():
             static, swept = split(cell)
-            wanted.setdefault((Program(trial, setting, static, executor), request.seeds), {})[swept] = None
+            wanted.setdefault((Program(trial, setting, static, executor, values=values), request.seeds), {})[swept] = None
     facts_by_program = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in each_once(wanted).items():
@@ -180,7 +187,7 @@ def seed_tuple(seeds: Any) -> tuple[int, ...]:
         chosen = tuple(range(count)) if hasattr(seeds, "__index__") else tuple(operator.index(s) for s in seeds)
         if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
             raise ValueError
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         shown = repr(seeds)
         raise UsageError(f"seeds={shown if len(shown) < 60 else shown[:57] + '...'} is not allowed: it is {allowed}") from None
     return chosen
@@ -241,7 +248,7 @@ def execute(
     for job in jobs:
         settle(job)
     todo = [item for job in jobs if left[job.program] for item in _starts(job, left[job.program], job.program in compiled)]
-    for job, chunk, outcome in _outcomes(todo, pool, at_once, meanwhile):
+    for job, chunk, outcome in _watched(_outcomes, progress, todo, pool, at_once, meanwhile):
         if isinstance(costs.get(job.program), Failure):
             continue  # ignore the remaining chunks of a failed program
         if isinstance(outcome, Failure):
@@ -257,6 +264,16 @@ def execute(
         if meanwhile is not None:
             meanwhile()
     return costs
+
+
+def _watched(outcomes: Callable[..., Iterator[T]], progress: Progress | None, *args: Any) -> Iterator[T]:
+    """The outcomes; a bar that can speak says when one takes long."""
+    say = getattr(progress, "say", None)
+    if say is None:
+        yield from outcomes(*args, lambda jobs: None)
+        return
+    with Watch(say) as watch:
+        yield from outcomes(*args, lambda jobs: watch.on([j.program.trial.title for j in jobs], max(map(expected, jobs))))
 
 
 def _take_in(runs: Runs, job: Job, chunk: Chunk, outcome: Result | dict[str, Any]) -> dict[str, Any]:
@@ -287,13 +304,13 @@ def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
         return run_chunk(chunk)
     except StoreError:
         raise
-    except Exception as error:
+    except RAISED as error:
         return Failure.of(error, _trial(chunk))
 
 
 def _trial(chunk: Chunk) -> Any:
     """The trial of a chunk; None where its own file is what raised."""
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(*RAISED):
         return resolve(chunk.program.trial)
     return None
 
@@ -307,21 +324,33 @@ def _starts(job: Job, chunks: Sequence[Chunk], compiled: bool) -> list[Todo]:
 
 
 def _outcomes(
-    todo: list[Todo], pool: cf.Executor | None, at_once: int | None, meanwhile: Callable[[], None] | None
+    todo: list[Todo],
+    pool: cf.Executor | None,
+    at_once: int | None,
+    meanwhile: Callable[[], None] | None,
+    running: Callable[[list[Job]], None],
 ) -> Iterator[tuple[Job, Chunk, Result | dict[str, Any] | Failure]]:
-    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped."""
+    """``(job, chunk, outcome)`` as chunks finish; after a failure the program's other chunks are dropped.
+
+    ``running`` is told what is run whenever that has changed.
+    """
     queue: collections.deque[Todo] = collections.deque(todo)
     waiting: dict[Any, Todo] = {}
+    changed = True
     while queue or waiting:
         if pool is None:
             job, chunk, rest = queue.popleft()
+            running([job])
             finished = [(job, chunk, rest, _attempt(chunk))]
         else:
             while queue and (at_once is None or len(waiting) < at_once):
                 item = queue.popleft()
                 waiting[pool.submit(_attempt, item[1])] = item
+            if changed:
+                running([job for job, *_ in waiting.values()])
             done = wait_for_first(waiting, None if meanwhile is None else PATIENCE)
             finished = [(*waiting.pop(future), _outcome_of(future)) for future in done]
+            changed = bool(finished)
         for job, chunk, rest, outcome in finished:
             yield job, chunk, outcome
             if isinstance(outcome, Failure):
@@ -338,7 +367,7 @@ def _outcome_of(future: Any) -> Any:
         return future.result()
     except (StoreError, cf.BrokenExecutor):
         raise
-    except Exception as error:
+    except RAISED as error:
         return Failure.of(error)
 
 

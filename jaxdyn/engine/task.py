@@ -11,6 +11,7 @@ from jaxdyn.engine import timings
 from jaxdyn.engine.chunk import Job
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.runs import Request, Runs
+from jaxdyn.engine.sources import warning
 
 __all__ = ["Plan", "Task"]
 
@@ -88,6 +89,10 @@ class Plan:
     def guessed(self) -> int:
         """Number of programs that were never timed at their size, so that their expected seconds are a guess."""
         return sum(map(timings.guessed, self.jobs))
+
+    def warning(self) -> str | None:
+        """Why stored runs are not used; see :func:`jaxdyn.engine.sources.warning`."""
+        return warning(dict.fromkeys(job.program.trial for job in self.jobs))
 
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""

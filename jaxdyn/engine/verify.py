@@ -5,6 +5,7 @@ from __future__ import annotations
 import concurrent.futures as cf
 import contextlib
 import dataclasses
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,7 +17,7 @@ from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import error_decision
-from jaxdyn.engine.failure import Failure
+from jaxdyn.engine.failure import RAISED, Failure
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
@@ -113,6 +114,8 @@ def verify_many(
     folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), "verify")
     with folder as store:
         whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
+        if store is not None and (unseen := whole_plan.warning()) is not None:
+            warnings.warn(unseen, stacklevel=2)
         title = next(iter(chosen)) if len(chosen) == 1 else f"{len(chosen)} claims"
         with Progress(title) as progress:
             return run_plan(whole_plan, cluster, progress)
@@ -297,7 +300,7 @@ def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
         return future.result()
     except cf.BrokenExecutor:
         raise
-    except Exception as error:
+    except RAISED as error:
         return Conclusion(error_decision(error))
 
 
@@ -307,7 +310,7 @@ def _outcome(
     """The conclusion (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
-    except Exception as error:
+    except RAISED as error:
         return Conclusion(error_decision(error, task.claim.trial)), None, {}
     about = {"claim": task.claim.id, "statement": task.claim.statement, "source": task.claim.source, "scale": task.scale}
     data.attrs |= about

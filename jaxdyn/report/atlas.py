@@ -82,7 +82,7 @@ def read_map(stored: AtlasMap) -> dict[str, Any] | None:
     try:
         content: dict[str, Any] = json.loads((folder / f"{stored.name}.json").read_text()) if folder is not None else {}
         content["figure"] = zlib.decompress(base64.b64decode(content["figure"])).decode()
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError, zlib.error):
         return None
     return content
 

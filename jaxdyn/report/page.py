@@ -20,6 +20,7 @@ from markupsafe import Markup
 
 from jaxdyn.engine import library
 from jaxdyn.engine.contract import EVIDENCE
+from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.report import atlas, formatting, mathml, studies
 from jaxdyn.report.chapters import by_chapter
@@ -52,7 +53,7 @@ def write(path: str | Path, payload: Mapping[str, Any], figures: Mapping[str, st
 
 def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
     """The whole report as HTML; arguments as for :func:`write`."""
-    claims = payload.get("claims") or []
+    claims = [_showable(claim) for claim in payload.get("claims") or []]
     theories = list(dict.fromkeys(_theory(c) for c in claims))
     stored = Figures(figures)
     sections = [_section(t, [c for c in claims if _theory(c) == t], stored) for t in theories]
@@ -74,6 +75,18 @@ def page(payload: Mapping[str, Any], figures: Mapping[str, str]) -> str:
             stored=stored,
         )
     )
+
+
+def _showable(claim: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The claim's entry, or an error in one sentence where it cannot be shown: the others' page must not be lost."""
+    try:
+        _row(claim)
+        section(claim, Figures({}))
+        return claim
+    except Exception as error:
+        kept = {name: claim.get(name) for name in ("id", "theory", "expected", "topic")}
+        reason = f"its entry cannot be shown ({type(error).__name__}: {error})"
+        return {**kept, "statement": text(str(claim.get("statement") or "")), "verdict": "error", "message": reason}
 
 
 def _maps(claims: Sequence[Mapping[str, Any]], figures: Figures) -> list[dict[str, Any]]:

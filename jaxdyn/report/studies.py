@@ -112,7 +112,8 @@ def read_study(claim_id: str) -> dict[str, Any] | None:
         study = json.loads(file.read_text()) if file is not None else None
     except (OSError, ValueError):
         return None
-    return study if isinstance(study, dict) and {"claim", "environment"} <= study.keys() else None
+    whole = isinstance(study, dict) and all(isinstance(study.get(part), dict) for part in ("claim", "environment"))
+    return study if whole else None
 
 
 def figure(study: Mapping[str, Any]) -> str | None:

@@ -110,7 +110,7 @@ def test_a_damaged_file_counts_as_none(tmp_path, at):
 
 def test_errors_and_odd_values_are_not_kept(tmp_path):
     save_conclusion(tmp_path, "a.claim", "these data", Conclusion(error_decision(ValueError("no")), None, None))
-    odd = dataclasses.replace(DECISION, checks=[Check("odd", 1.0, 2.0, True, {"where": object()})])
+    odd = dataclasses.replace(DECISION, resolution={"scale": {"x": object()}, "mix": {}})
     save_conclusion(tmp_path, "b.claim", "these data", Conclusion(odd))
     assert not list(tmp_path.rglob("*.json"))
 

@@ -139,3 +139,78 @@ def test_a_closed_pipe_is_no_crash():
     with subprocess.Popen(words, **PIPES, env=os.environ | {"PYTHONUNBUFFERED": "1"}) as process:
         process.stdout.close()
         assert "Traceback" not in process.stderr.read()
+
+
+OWN = """
+import threading
+import jax.numpy as jnp
+import jaxdyn as jd
+
+LOOP = {}
+LOOP["itself"] = LOOP
+
+class Mute:
+    def __str__(self):
+        raise RuntimeError("no words")
+    __repr__ = __str__
+
+@jd.setting
+class Toy:
+    lr: jd.Swept = 0.5
+
+def trial(s, key):
+    return jd.observables(predicted={"x": s.lr}, measured={"x": s.lr})
+
+def judge(ds):
+    return [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)]
+
+def bad_trial(s, key):
+    exit(0)
+
+def bad_judge(ds):
+    RESULT
+
+def off(ds):
+    return ds.assign(measured_x=2 * ds.measured_x)
+
+def ends(*args):
+    raise SystemExit(0)
+
+COMMON = {"source": "nobody's", "evidence": "algebra", "bounds": "derived", "seeds": 2, "quick": jd.grid(Toy, lr=[0.25, 0.5])}
+GOOD = {"statement": "Equal.", "trial": trial, "judge": judge, "controls": {"off": off}}
+CLAIMS = [jd.Claim(id="mine.good", **GOOD, **COMMON), jd.Claim(id="mine.bad", **{**GOOD, CHANGED}, **COMMON)]
+"""
+ENDED = "SystemExit: 0"
+WRITTEN = {  # what a user's claim does, or gives -> its verdict, and how its message begins
+    "ends in the trial": ('"trial": bad_trial', "", "error", ENDED),
+    "ends in the judge": ('"judge": ends', "", "error", ENDED),
+    "ends in a control": ('"controls": {"off": ends}', "", "error", ENDED),
+    "ends in a rival": ('"rivals": {"ended": ends}', "", "error", ENDED),
+    "ends in the figure": ('"plot": ends', "", "upheld", None),
+    "half a pair of surrogates": ('"statement": chr(0xd800)', "", "upheld", None),
+    "an object as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": Mute()})', "refuted", None),
+    "a lock as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {1: threading.Lock()})', "refuted", None),
+    "a circle as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": LOOP})', "refuted", None),
+    "a word as a value": ('"judge": bad_judge', 'jd.Check("x", "1.0", 2.0, False)', "error", "UsageError: check 'x': value='1.0'"),
+    "an array as a value": (
+        '"judge": bad_judge',
+        'jd.Check("x", ds.measured_x, 2.0, False)',
+        "error",
+        "UsageError: check 'x': value=",
+    ),
+    "a truth value of an array": ('"judge": bad_judge', 'jd.Check("x", jnp.ones(1), 2.0, jnp.zeros(1) > 1)', "refuted", None),
+    "a verdict in words": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, "no")', "error", "UsageError: check 'x': passed='no'"),
+    "a number as a name": ('"judge": bad_judge', "jd.Check(1, 1.0, 2.0, False)", "error", "UsageError: a check is called 1"),
+}
+
+
+@pytest.mark.parametrize("kind", WRITTEN)
+def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind):
+    changed, result, verdict, words = WRITTEN[kind]
+    Path("mine.py").write_text(OWN.replace("CHANGED", changed).replace("RESULT", f"return [{result}]" if result else "pass"))
+    code, out, err = jaxdyn("verify", "mine", "--load", "mine.py", "--json", "--workers", "1")
+    good, bad = json.loads(out)["claims"]
+    assert (good["verdict"], bad["verdict"], code) == ("upheld", verdict, int(verdict != "upheld"))
+    assert words is None or bad["message"].startswith(words), bad["message"]
+    assert "Traceback" not in err and "mine.bad" in Path("report/index.html").read_text(encoding="utf-8")
+    assert jaxdyn("report", "report")[0] == 0

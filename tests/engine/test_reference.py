@@ -1,4 +1,4 @@
-"""Functions of users' files and notebooks: found again, run anew when they change, hashed with all they import."""
+"""Functions of users' files and notebooks: found again, run anew when they change."""
 
 import itertools
 import linecache
@@ -8,7 +8,7 @@ import types
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.reference import Ref, load_file, ref_to, source_hash
+from jaxdyn.engine.reference import load_file, ref_to
 
 NOTEBOOK = """
 import jaxdyn as jd
@@ -61,74 +61,6 @@ def test_a_trial_without_source_is_run_and_run_anew_when_it_changes(monkeypatch,
         grid = jd.grid(module.Cell)
         assert jd.sweep(module.trial, grid).measured_x.item() == factor
         assert jd.sweep(module.trial, grid, out=tmp_path / "out").measured_x.item() == factor
-
-
-def test_source_hash_follows_own_helpers(tmp_path, monkeypatch):
-    """A helper beside the trial's file decides its numbers as much as the file itself."""
-    (tmp_path / "own_trial.py").write_text("from own_helper import factor\ndef trial(s, key): ...\n")
-    helper = tmp_path / "own_helper.py"
-    hashes = set()
-    for text in ("factor = 1\n", "factor = 2\n"):
-        helper.write_text(text)
-        source_hash.cache_clear()
-        hashes.add(source_hash(Ref("jaxdyn_user_own_trial_0", "trial", str(tmp_path / "own_trial.py"))))
-    assert len(hashes) == 2
-
-
-TOPIC = """
-import jaxdyn as jd
-from helper_of_trial import factor
-from helper_of_judge import bound
-
-class Setting:
-    width = 3
-
-SIZE = 2
-
-def sizes():  # a comment
-    return SIZE
-
-def trial(s, key):
-    return factor * sizes()
-
-def judge(ds):
-    return bound
-
-CLAIMS = (judge,)
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "same"),
-    [
-        ("return bound", "return bound + 1", True),
-        ("CLAIMS = (judge,)", "CLAIMS = (judge, 1)", True),
-        ("# a comment", "# another", True),
-        ("SIZE = 2", "SIZE = 3", False),
-        ("width = 3", "width = 4", False),
-        ("factor * sizes()", "factor + sizes()", False),
-        ("CLAIMS", "OTHERS", False),  # a module without claims counts whole
-    ],
-)
-def test_source_hash_of_a_topic_leaves_out_judges_and_claims(tmp_path, old, new, same):
-    """They stand in the trial's own file; runs that are stored stay valid when only these change."""
-    file, hashes = tmp_path / "topic.py", []
-    for text in (TOPIC, TOPIC.replace(old, new)):
-        file.write_text(text)
-        source_hash.cache_clear()
-        hashes.append(source_hash(Ref("jaxdyn_user_topic_0", "trial", str(file))))
-    assert (hashes[0] == hashes[1]) is same
-
-
-def test_source_hash_of_a_topic_follows_what_its_trial_imports_alone(tmp_path):
-    (tmp_path / "topic.py").write_text(TOPIC)
-    for helper, same in (("helper_of_trial", False), ("helper_of_judge", True)):
-        hashes = []
-        for text in ("factor = bound = 1\n", "factor = bound = 2\n"):
-            (tmp_path / f"{helper}.py").write_text(text)
-            source_hash.cache_clear()
-            hashes.append(source_hash(Ref("jaxdyn_user_topic_0", "trial", str(tmp_path / "topic.py"))))
-        assert (hashes[0] == hashes[1]) is same
 
 
 def test_a_trial_imported_from_a_helper_can_be_found_by_workers(tmp_path):

@@ -1,6 +1,8 @@
 """Settings as pytrees, coercion of values, grids."""
 
 import inspect
+import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +13,7 @@ from hypothesis import strategies as st
 
 import jaxdyn as jd
 from jaxdyn.engine.setting import coerce, columns, field_table, join, split
+from jaxdyn.errors import UsageError
 
 FINITE = st.floats(1e-6, 1e6)
 
@@ -312,3 +315,52 @@ def test_a_subclass_without_a_check_of_its_own_keeps_its_parents():
     assert bool(Child(kind="b").kind == "b")
     with pytest.raises(jd.UsageError, match="depth is at most width"):
         Child(depth=5)
+
+
+@jd.setting
+class Single:
+    """Numbers in single precision, and a fixed field of any kind."""
+
+    lr: jd.Swept = 0.1
+    dtype: str = "float32"
+    kind: Any = None
+
+
+@pytest.mark.parametrize("value", [1e-50, 1e39, -1e-39])
+def test_a_number_that_its_precision_cannot_hold_is_refused(value):
+    with pytest.raises(UsageError, match=r"float32 holds numbers of size from 1.2e-38 to 3.4e\+38, and 0"):
+        jd.grid(Single, lr=[0.1, value]).cells()
+    assert len(jd.grid(Single, lr=[0.1, value], dtype="float64").cells()) == 2
+
+
+def test_two_labels_of_one_number_are_refused():
+    with pytest.raises(UsageError, match="another value of this axis is the same number in float32"):
+        jd.grid(Single, lr=[0.1, 0.1000000001]).cells()
+
+
+def test_minus_zero_is_zero():
+    (cell,) = jd.grid(Single, lr=[-0.0]).cells()
+    assert math.copysign(1, cell.lr) == 1
+    with pytest.raises(UsageError, match="the values of an axis must differ"):
+        jd.grid(Single, lr=[0.0, -0.0])
+
+
+@pytest.mark.parametrize("dtype", ["float33", "int32", "complex64", ""])
+def test_a_precision_that_is_none_is_refused(dtype):
+    with pytest.raises(UsageError, match=f"dtype='{dtype}' is not allowed: it is float64, float32, bfloat16 or float16"):
+        jd.grid(Single, dtype=dtype).cells()
+
+
+@pytest.mark.parametrize("value", [jax.nn.relu, np.tanh, object(), np.zeros(2), [1], {}, ("a", print)], ids=str)
+def test_objects_are_no_values_of_a_fixed_field(value):
+    with pytest.raises(UsageError, match=r"Single.kind=.* is not allowed: a fixed field holds a number, a word"):
+        Single(kind=value)
+
+
+def test_a_function_as_a_default_is_refused_when_the_grid_is_made():
+    @jd.setting
+    class Net:
+        act: Any = jax.nn.relu
+
+    with pytest.raises(UsageError, match="Net.act=.*name a function by a word, and choose it in the trial"):
+        jd.grid(Net)

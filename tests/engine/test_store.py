@@ -15,7 +15,8 @@ import jaxdyn as jd
 from jaxdyn.engine import store
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine import verify as verify_module
-from jaxdyn.engine.reference import load_file, ref_to, source_hash
+from jaxdyn.engine.reference import load_file, ref_to
+from jaxdyn.engine.sources import source_hash
 from jaxdyn.errors import StoreError
 from tests.engine.conftest import SEEDS
 

@@ -1,0 +1,44 @@
+"""Programs that take much longer than expected, or have no end, are named while they run."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+__all__ = ["Watch"]
+
+LEAST, LONGER = 60.0, 5.0  # seconds, and multiples of what was expected, after which a program is said to take long
+
+
+class Watch:
+    """A context manager that says when nothing has finished for much longer than expected, and again after twice the time."""
+
+    def __init__(self, say: Callable[[str], None], least: float = LEAST) -> None:
+        """``say`` takes the sentence; nothing is said within the first ``least`` seconds."""
+        self._say, self._least = say, least
+        self._names: Sequence[str] = ()
+        self._since, self._expected, self._limit = time.monotonic(), 0.0, math.inf
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+
+    def on(self, names: Sequence[str], expected: float) -> None:
+        """Something has finished, or begins: these programs are run now, and take about so many seconds at most."""
+        self._names, self._expected = names, expected
+        self._since, self._limit = time.monotonic(), max(self._least, LONGER * expected)
+
+    def _look(self) -> None:
+        while not self._ended.wait(min(1.0, self._least)):
+            elapsed = time.monotonic() - self._since
+            if elapsed > self._limit:
+                self._limit = 2 * elapsed
+                names = ", ".join(dict.fromkeys(self._names))
+                self._say(f"still running: {names}; {elapsed:.0f} s, about {self._expected:.0f} s expected (Ctrl-C stops)")

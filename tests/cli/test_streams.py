@@ -1,0 +1,115 @@
+"""The command line where its streams are closed, full or without letters, and where a program does not end."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+CLAIM = """
+import jax
+import jax.numpy as jnp
+import jaxdyn as jd
+
+@jd.setting
+class Toy:
+    lr: jd.Swept = 0.5
+
+def trial(s, key):
+    x = jax.lax.while_loop(lambda c: c[0] < 1.0, lambda c: (c[0] + s.lr, c[1] / 2), (jnp.float64(0), jnp.float64(1)))
+    return jd.observables(predicted={"x": x[1]}, measured={"x": x[1]})
+
+def judge(ds):
+    return [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)]
+
+CLAIMS = [jd.Claim(
+    id="mine.halved", statement="Halved λ times.", source="nobody's", evidence="algebra", trial=trial, bounds="derived",
+    quick=jd.grid(Toy, lr=[0.25, 0.5]), seeds=2, judge=judge, controls={"off": lambda ds: ds.assign(measured_x=2 * ds.measured_x)},
+)]
+"""
+VERIFY = [sys.executable, "-m", "jaxdyn", "verify", "--load", "claims.py", "mine"]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "claims.py").write_text(CLAIM)
+    return tmp_path
+
+
+def shell(folder, command, **variables):
+    env = {**os.environ, **variables}
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=env, capture_output=True, text=True, errors="replace", timeout=120
+    )
+
+
+SHOW = f"{sys.executable} -m jaxdyn show --load claims.py mine.halved"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_letters_that_an_encoding_lacks_are_shown_as_their_codes(folder, encoding):
+    done = shell(folder, SHOW, PYTHONIOENCODING=encoding)
+    assert done.returncode == 0, done.stderr
+    assert r"Halved \u03bb times." in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("redirection", "words"),
+    [
+        (">&-", "jaxdyn: cannot write to standard output: it is closed"),
+        ("> /dev/full", "jaxdyn: cannot write to standard output: No space left on device"),
+    ],
+)
+def test_output_that_cannot_be_written_is_one_sentence(folder, redirection, words):
+    done = shell(folder, f"{SHOW} {redirection}")
+    assert (done.returncode, done.stderr.strip()) == (2, words)
+
+
+def test_a_closed_standard_error_does_not_land_in_the_output(folder):
+    done = shell(folder, f"{SHOW} --json 2>&-")
+    assert done.returncode == 0 and done.stdout.startswith("{")
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly(folder):
+    done = shell(folder, f"{sys.executable} -m jaxdyn list | head -1")
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers):
+    """One sentence, exit code 130, no process left behind; and the folder is free again."""
+    options = ["--workers", str(workers), "--set", "lr=0,0.5"]
+    process = subprocess.Popen([*VERIFY, *options], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    line = process.stderr.readline()
+    assert line.startswith("1 claim: 1 program"), line
+    time.sleep(8)  # compiled by then, and running
+    start = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+    said = process.communicate(timeout=20)[1]
+    assert time.monotonic() - start < 2, "a second, and time for the system"
+    assert process.returncode == 130 and "jaxdyn: interrupted; run the same command to resume" in said, said
+    with pytest.raises(ProcessLookupError):
+        time.sleep(1)
+        os.killpg(process.pid, 0)
+    again = subprocess.run([*VERIFY, "--workers", "1"], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "words"),
+    [
+        ({"JAX_PLATFORMS": "cuda"}, "jaxdyn: JAX_PLATFORMS=cuda is not allowed: JAX finds no such device"),
+        ({"JAX_PLATFORMS": "abacus"}, "jaxdyn: JAX_PLATFORMS=abacus is not allowed: JAX finds no such device"),
+    ],
+)
+def test_a_device_that_is_not_there_is_one_sentence(folder, variables, words):
+    done = subprocess.run(VERIFY, cwd=folder, env={**os.environ, **variables}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and done.stderr.strip().startswith(words) and done.stderr.count("\n") == 1, done.stderr
+
+
+@pytest.mark.parametrize("seeds", [f"--seeds {10**20}", f"--seeds 0:{10**20}", f"--fresh {10**20}"])
+def test_seeds_beyond_all_numbers_are_one_sentence(folder, seeds):
+    done = subprocess.run([*VERIFY, *seeds.split()], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and "is not allowed" in done.stderr and done.stderr.count("\n") == 1, done.stderr
