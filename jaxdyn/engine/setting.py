@@ -119,6 +119,7 @@ def _registered(cls: Any) -> Any:
             allowed.refuse(name, getattr(self, name))
         for name in cls.static_fields:
             _refuse_objects(cls, name, getattr(self, name))
+            object.__setattr__(self, name, coerce(cls, name, getattr(self, name)))
         if own_check is not None:
             own_check(self)
 
@@ -141,6 +142,9 @@ def _registered(cls: Any) -> Any:
     cls.ranges = {**getattr(cls, "ranges", {}), **own_ranges}
     for name, allowed in cls.ranges.items():
         _check_range(cls, name, allowed)
+    for name in (n for n in cls.swept_fields if n not in cls.code_names):
+        if isinstance(default := getattr(cls, name, 0.0), float) and not math.isfinite(default):
+            raise UsageError(f"{cls.__name__}.{name}={default} is not allowed: {name} is a finite number")
 
     def flatten_with_keys(self: Any) -> tuple[list[Any], tuple[Any, ...]]:
         children = [(jax.tree_util.GetAttrKey(n), getattr(self, n)) for n in cls.swept_fields]
