@@ -1,10 +1,19 @@
-"""The errors a user may meet; each carries one plain sentence."""
+"""The errors a user may meet, each with one plain sentence, and the checks of single values that raise them.
+
+The checks treat Python, NumPy and JAX numbers alike: a scalar of any of these libraries is a number, a bool is none. What is traced
+(inside ``jit``, ``vmap`` or ``grad``) has no value yet: it passes where ``traced`` allows it, if its dtype and shape fit.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
+import sys
 from typing import Any
 
-__all__ = ["Inconclusive", "StoreError", "UsageError", "require"]
+__all__ = ["Inconclusive", "StoreError", "UsageError", "flag", "is_traced", "number", "require", "shown", "whole"]
+
+LONGEST = 60  # characters of a value in a message
 
 
 class UsageError(ValueError):
@@ -34,3 +43,117 @@ def require(setting: Any, condition: bool, allowed: str, *names: str) -> None:
     if not condition:
         values = ", ".join(f"{name}={getattr(setting, name)}" for name in names)
         raise UsageError(f"{values} {'is' if len(names) == 1 else 'are'} not allowed: {allowed}")
+
+
+def is_traced(value: Any) -> bool:
+    """Whether a value is known only when its program runs, so that it can be compared with nothing."""
+    jax = sys.modules.get("jax")  # not imported here: the command line shows its help without it
+    return jax is not None and isinstance(value, jax.core.Tracer)
+
+
+def whole(name: str, value: Any, *, least: float = -math.inf, most: float = math.inf, traced: bool = False) -> Any:
+    """A whole number as Python's int: of Python, NumPy or JAX, or an array without axes; no bool, and no float either.
+
+    Args:
+        name: of the value, for the message.
+        value: the value.
+        least: the smallest that is allowed.
+        most: the largest that is allowed.
+        traced: whether it may be traced; then it is returned as it is.
+
+    Raises:
+        UsageError: for anything else: ``name=value is not allowed: name is a whole number, at least 1``; ``: name is at least 1``.
+    """
+    if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iu":
+        return value
+    found = None if is_traced(value) else _index(value)
+    bounds = _bounds(least, most)
+    if found is None:
+        raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a whole number{', ' * bool(bounds)}{bounds}")
+    if not least <= found <= most:
+        raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
+    return found
+
+
+def number(
+    name: str,
+    value: Any,
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    above: float = -math.inf,
+    below: float = math.inf,
+    traced: bool = False,
+) -> Any:
+    """A finite real number as Python's float: of Python, NumPy or JAX, or an array without axes; no bool.
+
+    Args:
+        name: of the value, for the message.
+        value: the value.
+        least: the smallest that is allowed.
+        most: the largest that is allowed.
+        above: it is larger than this.
+        below: it is smaller than this.
+        traced: whether it may be traced; then it is returned as it is.
+
+    Raises:
+        UsageError: for anything else, NaN and infinity among it, in the words of :func:`whole`.
+    """
+    if traced and is_traced(value) and value.ndim == 0 and _kind(value) in "iufV":
+        return value
+    found = math.nan
+    if not is_traced(value) and not isinstance(value, bool | str | bytes) and getattr(value, "ndim", 0) == 0:
+        try:
+            found = float(value) if _kind(value) in "iufV" else math.nan
+        except (TypeError, ValueError, OverflowError):
+            found = math.nan
+    bounds = _bounds(least, most, above, below)
+    if not math.isfinite(found):
+        raise UsageError(f"{name}={shown(value)} is not allowed: {name} is a finite number{', ' * bool(bounds)}{bounds}")
+    if not (least <= found <= most and above < found < below):
+        raise UsageError(f"{name}={shown(value)} is not allowed: {name} is {bounds}")
+    return found
+
+
+def flag(name: str, value: Any) -> bool:
+    """A truth value as Python's bool: of Python or NumPy; no number, and no word.
+
+    Raises:
+        UsageError: for anything else.
+    """
+    if not isinstance(value, bool) and not (_kind(value) == "b" and getattr(value, "ndim", 1) == 0 and not is_traced(value)):
+        raise UsageError(f"{name}={shown(value)} is not allowed: {name} is True or False")
+    return bool(value)
+
+
+def shown(value: Any) -> str:
+    """A value in a message: itself on one line, cut if it is long, or the dtype and shape of what is traced or has axes."""
+    if is_traced(value) or getattr(value, "ndim", 0) != 0:
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    try:
+        text = " ".join(str(value).split())
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def _index(value: Any) -> int | None:
+    """Python's int of a whole number without axes, else None."""
+    if isinstance(value, bool) or getattr(value, "ndim", 0) != 0:
+        return None
+    try:
+        return operator.index(value.item() if _kind(value) in "iu" and hasattr(value, "item") else value)
+    except TypeError:
+        return None
+
+
+def _kind(value: Any) -> str:
+    """The letter of NumPy's for the dtype; Python's own numbers are their own kind, V stands for narrow floats such as bfloat16."""
+    return str(getattr(getattr(value, "dtype", None), "kind", "i" if isinstance(value, int) else "f"))
+
+
+def _bounds(least: float, most: float, above: float = -math.inf, below: float = math.inf) -> str:
+    """The bounds in words."""
+    lower = f"at least {least}" if least > -math.inf else f"above {above}" if above > -math.inf else ""
+    upper = f"at most {most}" if most < math.inf else f"below {below}" if below < math.inf else ""
+    return " and ".join(filter(None, (lower, upper)))

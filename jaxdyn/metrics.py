@@ -1,4 +1,4 @@
-"""Numbers that describe an array, for use inside trials (jax.numpy; every dtype stays as it is).
+"""Numbers that describe an array, for use inside trials (jax.numpy; every dtype of floats stays as it is, others become floats).
 
 On CPU, XLA's ``jnp.max`` and ``jnp.min`` over an axis silently drop NaN (openxla/xla issue 21461): none is used here to
 find out whether something is finite, and neither should they be in a trial (``train.finite_status`` is for that).
@@ -6,6 +6,7 @@ find out whether something is finite, and neither should they be in a trial (``t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax.scipy.special import entr
-from jaxtyping import Array, Float, Int, PyTree
+from jaxtyping import Array, Bool, Float, Inexact, Int, PyTree
 
 from jaxdyn import linalg
+from jaxdyn.errors import UsageError, number, shown, whole
 
 __all__ = ["entropy", "normalized_correlation", "relative_norm_error", "stable_rank", "top_eigenvalue"]
 
@@ -23,16 +25,24 @@ __all__ = ["entropy", "normalized_correlation", "relative_norm_error", "stable_r
 def entropy(p: Float[Array, " *shape"], axis: int = -1) -> Float[Array, " *rest"]:
     r"""Shannon entropy in nats, :math:`H(p) = -\sum_i p_i \ln p_i` with :math:`0 \ln 0 = 0`.
 
-    ``-inf`` where an entry is negative; ``p`` is not normalised here.
+    ``-inf`` where an entry is negative or infinite; ``p`` is not normalised here.
+
+    Raises:
+        UsageError: for complex numbers, and without an entry along the axis.
     """
-    return jnp.sum(entr(p), axis)
+    return jnp.sum(entr(_along("p", p, axis)), axis)
 
 
 def stable_rank(m: Float[Array, "*rest r c"]) -> Float[Array, " *rest"]:
-    r"""Stable rank :math:`\|M\|_F^2 / \|M\|_2^2`, from 1 to the rank; NaN for the zero matrix.
+    r"""Stable rank :math:`\|M\|_F^2 / \|M\|_2^2`, from 1 to the rank; NaN for the zero matrix, and where an entry is not finite.
 
     Source: Rudelson and Vershynin, arXiv:math/0503442, section 1 ("numerical rank").
+
+    Raises:
+        UsageError: for an array that is not of matrices, and for matrices without entries.
     """
+    if not all(jnp.shape(m)[-2:]):
+        raise UsageError(f"m={shown(m)} is not allowed: a matrix has entries")
     s = linalg.singular_values(m)
     return jnp.sum(jnp.square(s / s[..., :1]), -1)
 
@@ -40,16 +50,41 @@ def stable_rank(m: Float[Array, "*rest r c"]) -> Float[Array, " *rest"]:
 def normalized_correlation(a: Float[Array, " *left"], b: Float[Array, " *right"], axis: int = -1) -> Float[Array, " *rest"]:
     r"""Pearson correlation along ``axis``: :math:`\langle a', b'\rangle / (\|a'\| \|b'\|)`, :math:`x' = x - \bar x`.
 
-    NaN where one of the two is constant. The two broadcast against each other.
+    NaN where one of the two is constant or not finite. The two broadcast against each other.
+
+    Raises:
+        UsageError: for complex numbers, for shapes that do not broadcast, and without an entry along the axis.
     """
+    a, b = (_along(name, x, axis) for name, x in (("a", a), ("b", b)))
+    _refuse_other_shapes(a, b)
+    constant = _constant(a, axis) | _constant(b, axis)
     a = a - jnp.mean(a, axis, keepdims=True)
     b = b - jnp.mean(b, axis, keepdims=True)
-    return jnp.sum(a * b, axis) / (jnp.linalg.norm(a, axis=axis) * jnp.linalg.norm(b, axis=axis))
+    a, b = (x * _power(x, -_exponent(x, axis)) for x in (a, b))  # their squares then neither overflow nor vanish
+    found = jnp.sum(a * b, axis) / (jnp.linalg.norm(a, axis=axis) * jnp.linalg.norm(b, axis=axis))
+    return jnp.where(jnp.squeeze(constant, axis), jnp.nan, found)
 
 
 def relative_norm_error(a: PyTree, b: PyTree) -> Float[Array, ""]:
-    r"""Relative distance :math:`\|a - b\|_2 / \|b\|_2` of two trees, all leaves taken as one vector; ``b`` is the reference."""
-    return optax.tree.norm(optax.tree.sub(a, b)) / optax.tree.norm(b)
+    r"""Relative distance :math:`\|a - b\|_2 / \|b\|_2` of two trees, all leaves taken as one vector; ``b`` is the reference.
+
+    Infinite, or NaN, if the reference is zero.
+
+    Raises:
+        UsageError: for trees of other structures or shapes, or without a number.
+    """
+    structures: list[Any] = [jax.tree.structure(tree) for tree in (a, b)]
+    if structures[0] != structures[1]:
+        raise UsageError(f"two trees are compared leaf by leaf, got {structures[0]} and {structures[1]}")
+    leaves = [[jnp.asarray(x) for x in jax.tree.leaves(tree)] for tree in (a, b)]
+    for x, y in zip(*leaves, strict=True):
+        if x.shape != y.shape:
+            raise UsageError(f"two trees are compared leaf by leaf, got leaves {shown(x)} and {shown(y)}")
+    if not sum(x.size for x in leaves[0]):
+        raise UsageError("two trees without a number cannot be compared")
+    pairs = [(x.astype(dtype), y.astype(dtype)) for x, y in zip(*leaves, strict=True) if (dtype := _float(x, y))]
+    (error, far), (size, near) = _norm([x - y for x, y in pairs]), _norm([y for _, y in pairs])
+    return jnp.ldexp(error / size, far - near)
 
 
 def top_eigenvalue(
@@ -67,15 +102,76 @@ def top_eigenvalue(
     Args:
         hvp: ``v -> H v`` on trees, e.g. ``lambda v: jax.jvp(jax.grad(loss), (params,), (v,))[1]``.
         v0: the start, a tree that is not orthogonal to the eigenvector (random).
-        iters: number of iterations; may be traced.
-        shift: :math:`c`.
+        iters: number of iterations, one or more; may be traced.
+        shift: :math:`c`; may be traced.
+
+    Raises:
+        UsageError: if the number of iterations is below 1, the shift no finite number, and the operator's result no such tree.
     """
+    iters = whole("iters", iters, least=1, most=2**31 - 1, traced=True)
+    shift = number("shift", shift, traced=True)
 
     def unit(v: PyTree) -> PyTree:
         return optax.tree.scale(1 / optax.tree.norm(v), v)
 
     def iterate(_: Int[Array, ""], v: PyTree) -> PyTree:
-        return unit(jax.tree.map(lambda hx, x: hx + shift * x, hvp(v), v))
+        moved = jax.tree.map(lambda hx, x: hx + shift * x, hvp(v), v)
+        still = optax.tree.norm(moved) == 0  # v is an eigenvector already, of the eigenvalue -c
+        return jax.tree.map(lambda new, old: jnp.where(still, old, new).astype(old.dtype), unit(moved), v)
 
-    v = jax.lax.fori_loop(0, iters, iterate, unit(v0))
-    return optax.tree.vdot(v, hvp(v))
+    v = unit(v0)
+    if jax.tree.map(jnp.shape, v) != jax.tree.map(jnp.shape, jax.eval_shape(hvp, v)):
+        raise UsageError("hvp= is not allowed: it gives a tree like the one that it takes")
+    v = jax.lax.fori_loop(0, iters, iterate, v)
+    return jnp.real(optax.tree.vdot(v, hvp(v)))
+
+
+def _along(name: str, x: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
+    """Real floats with an entry along an axis."""
+    x, axis = jnp.asarray(x), whole("axis", axis)
+    if not -x.ndim <= axis < x.ndim or not x.shape[axis]:
+        raise UsageError(f"{name}={shown(x)} is not allowed: it has entries along axis {axis}")
+    if jnp.iscomplexobj(x):
+        raise UsageError(f"{name}={shown(x)} is not allowed: it is real")
+    return x.astype(_float(x))
+
+
+def _float(*arrays: Array) -> Any:
+    """The dtype of floats that holds them: their own, if they have one."""
+    dtype = jnp.result_type(*arrays)
+    return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(dtype, float)
+
+
+def _refuse_other_shapes(a: Array, b: Array) -> None:
+    """Refuse shapes that do not broadcast."""
+    try:
+        jnp.broadcast_shapes(a.shape, b.shape)
+    except ValueError as error:
+        raise UsageError(f"a={shown(a)}, b={shown(b)} are not allowed: their shapes broadcast against each other") from error
+
+
+def _constant(x: Float[Array, "*shape"], axis: int) -> Bool[Array, "*shape"]:
+    """Where all entries along an axis are equal: minus their mean, they would be its rounding."""
+    return jnp.all(x == jax.lax.slice_in_dim(x, 0, 1, axis=axis), axis, keepdims=True)
+
+
+def _exponent(x: Inexact[Array, "*shape"], axis: int | None = None) -> Int[Array, "*shape"]:
+    """The power of two above all entries along an axis, but for the largest and smallest that the dtype has.
+
+    Where ``max`` drops NaN, the entries still have it.
+    """
+    size = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=axis is not None))
+    widest = int(jnp.finfo(x.dtype).maxexp) - 4
+    return jnp.clip(jnp.frexp(size)[1], -widest, widest)
+
+
+def _power(x: Inexact[Array, "*shape"], exponent: Int[Array, "*rest"]) -> Float[Array, "*rest"]:
+    """The power of two in the dtype of x: products with it are exact."""
+    return jnp.ldexp(jnp.ones((), jnp.finfo(x.dtype).dtype), exponent)
+
+
+def _norm(leaves: list[Array]) -> tuple[Float[Array, ""], Int[Array, ""]]:
+    """The norm of all leaves as one vector: a number, and the power of two that it is times."""
+    leaves = [x for x in leaves if x.size]
+    largest = functools.reduce(jnp.maximum, map(_exponent, leaves))
+    return optax.tree.norm([x * _power(x, -largest) for x in leaves]), largest

@@ -14,13 +14,34 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jaxdyn.errors import UsageError, shown, whole
+
 __all__ = ["normal"]
 
 TURNS = 4  # of the loop; one of a single turn would be dissolved
 
 
 def normal(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """The numbers of ``jax.random.normal`` in float64."""
+    """The numbers of ``jax.random.normal`` in float64.
+
+    Raises:
+        UsageError: outside ``jax.enable_x64(True)``, for a shape that is no tuple of whole numbers, and for keys other than one.
+    """
+    if jax.dtypes.canonicalize_dtype(float) != jnp.float64:
+        raise UsageError("normal numbers are in float64, which is not allowed here: call this inside jax.enable_x64(True)")
+    if not isinstance(shape, tuple | list):
+        raise UsageError(f"shape={shown(shape)} is not allowed: it is a tuple of whole numbers")
+    shape = tuple(whole("an entry of shape", n, least=0) for n in shape)
+    if not _is_key(key):
+        raise UsageError(f"key={shown(key)} is not allowed: it is one key of jax.random.key, and jax.vmap takes many")
     size, low = math.prod(shape), np.nextafter(-1.0, 0.0)
     u = jnp.pad(jax.random.uniform(key, (size,), jnp.float64, low, 1.0), (0, -size % TURNS)).reshape(TURNS, -1)
     return jax.lax.map(lambda row: math.sqrt(2) * jax.lax.erf_inv(row), u).ravel()[:size].reshape(shape)
+
+
+def _is_key(key: PRNGKeyArray) -> bool:
+    """Whether this is one key, typed or raw."""
+    dtype = getattr(key, "dtype", None)
+    if dtype is None:
+        return False
+    return key.ndim == (0 if jnp.issubdtype(dtype, jax.dtypes.prng_key) else 1) and (key.ndim == 0 or dtype == jnp.uint32)

@@ -1,7 +1,8 @@
 """Statistics over runs, for judges and figures (NumPy, SciPy, xarray; deterministic).
 
 Runs that are not ok are NaN and are left out, never counted as numbers. What cannot be decided on the data at hand raises
-``Inconclusive``. Plain arrays are taken to have the named dimension as their last axis.
+``Inconclusive``. Plain arrays are taken to have the named dimension as their last axis. Values are real numbers, or truth values as
+0 and 1; anything else is refused, as are arrays without the dimension.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
     "bonferroni_t",
@@ -27,22 +28,28 @@ __all__ = [
     "wilson",
 ]
 
+MOST = 2**53  # tests at once: a float counts no further
+
 
 def loglog_slope(x: Any, y: Any, dim: str, least: int = 3) -> xr.DataArray:
     r"""Least-squares slope of :math:`\ln y` over :math:`\ln x` along ``dim``: the order of a quantity in a step size.
 
-    Points where either is NaN or not positive are left out; a run with fewer than ``least`` points left, two or more, is NaN.
+    Points where either is NaN or not positive are left out; a run with fewer than ``least`` points left, two or more, is NaN, and
+    so is one whose points all have the same x.
 
     Raises:
         Inconclusive: if no run has as many points.
+        UsageError: if ``least`` is below 2, or the two have different lengths.
     """
-    x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
+    least = whole("least", least, least=2)
+    x, y = _pair(x, y, dim)
     good = (x > 0) & (y > 0) & np.isfinite(x) & np.isfinite(y)
     if y.size == 0 or int(good.sum(dim).max()) < least:
         raise Inconclusive(f"a slope along {dim} needs at least {least} points with positive values")
+    apart = x.where(good, np.inf).min(dim) < x.where(good, -np.inf).max(dim)  # otherwise the slope of rounding
     lx, ly = np.log(x.where(good)), np.log(y.where(good))
     lx, ly = lx - lx.mean(dim), ly - ly.mean(dim)
-    return ((lx * ly).sum(dim) / (lx * lx).sum(dim)).where(good.sum(dim) >= least)
+    return ((lx * ly).sum(dim) / (lx * lx).sum(dim)).where((good.sum(dim) >= least) & apart)
 
 
 def slope_interval(x: Any, y: Any, dim: str, level: float = 0.95) -> tuple[float, float, float]:
@@ -64,10 +71,17 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
     With the defaults ``2 * fine - coarse``. Source: Richardson 1911; Hairer, Nørsett, Wanner, Solving ODEs I, section II.4.
 
     Raises:
-        UsageError: unless ``ratio > 1`` and ``order > 0``.
+        UsageError: unless ``ratio > 1`` and ``order > 0``, and for two plain arrays of different shapes.
     """
-    if not (ratio > 1 and order > 0):
-        raise UsageError(f"ratio={ratio}, order={order} is not allowed: ratio is above 1, order above 0")
+    ratio, order = number("ratio", ratio, above=1), number("order", order, above=0)
+    coarse, fine = (np.asarray(y) if isinstance(y, list | tuple) else y for y in (coarse, fine))
+    if any(np.asarray(y).dtype.kind not in "biufc" for y in (coarse, fine)):
+        raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: they are numbers")
+    plain = [np.shape(y) for y in (coarse, fine) if not isinstance(y, xr.DataArray) and np.ndim(y)]
+    if len(set(plain)) > 1:
+        raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: arrays without names have one shape")
+    if order * np.log(ratio) > np.log(np.finfo(float).max):
+        raise UsageError(f"ratio={ratio}, order={order} are not allowed: ratio to the power of order is a float")
     factor = ratio**order
     return (factor * fine - coarse) / (factor - 1)
 
@@ -77,16 +91,23 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
 
     Raises:
         Inconclusive: if ``n`` is 0.
+        UsageError: unless both are whole numbers, successes at most n.
     """
+    n = whole("n", n, least=0)
+    successes = whole("successes", successes, least=0, most=n)
     if n == 0:
         raise Inconclusive("a proportion needs at least one run")
-    interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(_level(level), method="wilson")
+    interval = scipy.stats.binomtest(successes, n).proportion_ci(_level(level), method="wilson")
     return float(interval.low), float(interval.high)
 
 
 def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
-    """Mean over ``dim`` and its Student t interval ``(mean, low, high)``; NaN bounds where fewer than two runs are ok."""
-    values = _labelled(values, dim)
+    """Mean over ``dim`` and its Student t interval ``(mean, low, high)``; NaN bounds where fewer than two runs are ok.
+
+    Raises:
+        UsageError: if the level is not between 0 and 1.
+    """
+    values = _along(_labelled(values, dim), dim)
     n = values.count(dim)
     quantile = xr.apply_ufunc(lambda m: scipy.stats.t.ppf(0.5 + _level(level) / 2, np.where(m > 1, m - 1, np.nan)), n)
     mean = values.mean(dim)
@@ -99,14 +120,19 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
     r"""Bootstrap interval of the mean along ``axis`` (scipy), ``(low, high)``; the same draws for the same seed.
 
     Percentiles, expanded for few runs: with :math:`\Phi(-\sqrt{n/(n-1)}\, t_{n-1})` in each tail, since plain ones are too
-    narrow (8 runs: 90% instead of 95%). A run with any NaN is left out whole.
+    narrow (8 runs: 90% instead of 95%). A run with any NaN or infinity is left out whole.
 
     Source: Hesterberg 2015, What teachers should know about the bootstrap, section 5.3 (expanded percentile interval).
 
     Raises:
         Inconclusive: with fewer than eight runs, whose percentiles are their extremes.
+        UsageError: for an axis that is not there, fewer than 100 draws (``n``), a negative seed, and a level not between 0 and 1.
     """
-    values = np.moveaxis(np.asarray(values, float), axis, 0)
+    values, n, seed = _real(values), whole("n", n, least=100), whole("seed", seed, least=0)
+    if not values.ndim:
+        raise UsageError(f"values={values} are not allowed: an array of runs has an axis")
+    axis = whole("axis", axis, least=-values.ndim, most=values.ndim - 1)
+    values = np.moveaxis(values, axis, 0)
     values = values[np.isfinite(values).all(axis=tuple(range(1, values.ndim)))]
     if len(values) < 8:
         raise Inconclusive("a bootstrap interval needs at least eight runs")
@@ -120,8 +146,12 @@ def bootstrap_interval(values: Any, axis: int = 0, level: float = 0.95, n: int =
 
 
 def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
-    """Spearman's rank correlation along ``dim``; NaN where a side is constant or fewer than three pairs are ok."""
-    x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
+    """Spearman's rank correlation along ``dim``; NaN where a side is constant or fewer than three pairs are finite.
+
+    Raises:
+        UsageError: if the two have different lengths.
+    """
+    x, y = _pair(x, y, dim)
     return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]])
 
 
@@ -133,8 +163,7 @@ def bonferroni_z(count: int, level: float = 0.95) -> float:
     Raises:
         UsageError: if ``count`` is below 1 or the level not between 0 and 1.
     """
-    if count < 1:
-        raise UsageError(f"count={count} is not allowed: it is the number of tests, at least 1")
+    count = whole("count", count, least=1, most=MOST)
     return float(scipy.stats.norm.isf((1 - _level(level)) / (2 * count)))
 
 
@@ -145,18 +174,17 @@ def bonferroni_t(count: int, runs: Any, level: float = 0.95) -> Any:
 
     Args:
         count: number of tests, ``m``.
-        runs: number of runs ``n`` behind each mean, one or an array; infinite below two.
+        runs: number of runs ``n`` behind each mean, one or an array; infinite below two, and where it is NaN.
         level: probability that all true statements pass together.
 
     Raises:
         UsageError: if ``count`` is below 1 or the level not between 0 and 1.
     """
-    if count < 1:
-        raise UsageError(f"count={count} is not allowed: it is the number of tests, at least 1")
-    tail = (1 - _level(level)) / (2 * count)
+    tail = (1 - _level(level)) / (2 * whole("count", count, least=1, most=MOST))
 
     def quantile(n: Any) -> Any:
-        return np.where(np.asarray(n) > 1, -scipy.special.stdtrit(np.maximum(np.asarray(n, float) - 1, 1), tail), np.inf)
+        n = _real(n)
+        return np.where(n > 1, -scipy.special.stdtrit(np.maximum(n - 1, 1), tail), np.inf)
 
     return xr.apply_ufunc(quantile, runs) if isinstance(runs, xr.DataArray) else quantile(runs)[()]
 
@@ -170,10 +198,19 @@ def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.Da
         values: one side, a run along ``dim``.
         dim: the axis of its runs.
         error: standard error of the other side's mean, published, say.
-        count: from how many runs that is.
+        count: from how many runs that is, two or more.
+
+    Raises:
+        UsageError: for a negative error, and fewer than two runs.
     """
+    count = whole("count", count, least=2)
+    values, error = _along(_labelled(values, dim), dim), error if isinstance(error, xr.DataArray) else _real(error)[()]
+    if np.any(_real(error) < 0):
+        raise UsageError(f"error={shown(error)} is not allowed: a standard error is at least 0")
     n = values.count(dim)
     ours, theirs = values.var(dim, ddof=1) / n, error**2
+    if np.ndim(error) and not isinstance(error, xr.DataArray) and error.shape != ours.shape:
+        raise UsageError(f"error={shown(error)} is not allowed: there is one, or one for each of {ours.size} means")
     return np.sqrt(ours + theirs), (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (count - 1))
 
 
@@ -194,14 +231,45 @@ def _centred_ranks(values: np.ndarray, good: np.ndarray) -> np.ndarray:
     return np.where(good, ranks - (good.sum(-1, keepdims=True) + 1) / 2, 0.0)
 
 
+def _pair(x: Any, y: Any, dim: str) -> tuple[xr.DataArray, xr.DataArray]:
+    """Two arrays with the same dimensions, ``dim`` among them."""
+    try:
+        x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
+    except xr.AlignmentError as error:
+        raise UsageError(f"x={shown(x)}, y={shown(y)} are not allowed: dimensions of one name have one length") from error
+    return _along(x, dim), _along(y, dim)
+
+
+def _along(x: xr.DataArray, dim: str) -> xr.DataArray:
+    if dim not in x.dims:
+        raise UsageError(f"an array without the dimension {dim} is not allowed: it has {', '.join(map(str, x.dims)) or 'none'}")
+    return x
+
+
 def _labelled(x: Any, dim: str) -> xr.DataArray:
     if isinstance(x, xr.DataArray):
-        return x.astype(float)
-    x = np.asarray(x, float)
-    return xr.DataArray(x, dims=[*(f"axis_{i}" for i in range(x.ndim - 1)), dim][-x.ndim or 1 :])
+        return x.copy(data=_real(x))
+    x = _real(x)
+    return xr.DataArray(x, dims=[*(f"axis_{i}" for i in range(x.ndim - 1)), dim][-x.ndim or 2 :])
+
+
+def _real(values: Any) -> np.ndarray[Any, Any]:
+    """Real numbers as float64; what a masked array hides is NaN.
+
+    Raises:
+        UsageError: for complex numbers, texts, dates, objects, and lists of unequal lengths.
+    """
+    hidden = np.ma.getmaskarray(values) if isinstance(values, np.ma.MaskedArray) else False
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "biufV":  # V: bfloat16, and records
+            raise TypeError
+        return np.where(hidden, np.nan, array.astype(float)) if np.any(hidden) else array.astype(float)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"values={shown(values)} are not allowed: they are real numbers, an array of floats or integers"
+        ) from error
 
 
 def _level(level: float) -> float:
-    if not 0 < level < 1:
-        raise UsageError(f"level={level} is not allowed: it lies between 0 and 1")
-    return level
+    return number("level", level, above=0, below=1)

@@ -17,10 +17,12 @@ import optax
 from jaxtyping import Array, Int, PyTree
 
 from jaxdyn.engine.setting import Code
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, is_traced, shown, whole
 from jaxdyn.status import DIVERGED, OK
 
 __all__ = ["State", "descend", "finite_status", "init", "make_step", "record", "segments", "switched"]
+
+MOST = 2**31 - 1  # steps: they are counted in 32 bits
 
 
 class State(NamedTuple):
@@ -57,15 +59,17 @@ def make_step(
             The step is the same if the loss is a mean over that axis; what a part needs may fit the cache where all does not.
 
     Raises:
-        UsageError: if the data cannot be cut into equal parts (when the step is made).
+        UsageError: if ``parts`` is below 1, or the data cannot be cut into equal parts (when the step is made).
     """
+    parts = whole("parts", parts, least=1)
 
     def slope(params: PyTree, *inputs: Any) -> PyTree:
         return jax.grad(loss)(params, *inputs)
 
     def mean_slope(params: PyTree, *inputs: Any) -> PyTree:
-        if parts < 1 or any(not x.ndim or len(x) % parts for x in jax.tree.leaves(inputs)):
-            raise UsageError(f"parts={parts} is not allowed: it is at least 1 and divides the length of all data")
+        lengths = [jnp.shape(x)[:1] for x in jax.tree.leaves(inputs)]
+        if not lengths or any(not length or not length[0] or length[0] % parts for length in lengths):
+            raise UsageError(f"parts={parts} is not allowed: it divides the length of all data, and there is some")
         cut = jax.tree.map(lambda x: x.reshape(parts, -1, *x.shape[1:]), inputs)
 
         def add(total: PyTree, part: Any) -> tuple[PyTree, None]:
@@ -98,10 +102,11 @@ def record(
         The last state, and the observations stacked along a leading axis of length ``samples + 1``.
 
     Raises:
-        UsageError: if ``samples`` is negative.
+        UsageError: unless ``samples`` is a whole number of 0 or more, and ``every`` one of 1 or more (below 1 a traced one makes no
+            step).
     """
-    if samples < 0:
-        raise UsageError(f"samples={samples} is not allowed: it is 0 or more observations after the first")
+    samples = whole("samples", samples, least=0)
+    every = whole("every", every, least=1, most=MOST // max(samples, 1), traced=True)
     counts = jnp.full(samples + 1, every, jnp.int32).at[0].set(0)
 
     def advance(state: Any, count: Int[Array, ""]) -> tuple[Any, Any]:
@@ -121,15 +126,15 @@ def segments(step: Callable[..., State], state: State, *, until: int, every: int
     Args:
         step: ``step(state, *data) -> state``, from :func:`make_step`.
         state: the start; its ``step`` says how many steps were made already.
-        until: total number of steps at the end.
+        until: total number of steps at the end; nothing is yielded if they were made already.
         every: steps in a segment (the last may be shorter).
         data: arrays handed to every step; better here than in a closure, whose arrays become constants of the program.
 
     Raises:
-        UsageError: if ``every`` is not positive.
+        UsageError: unless ``every`` is a whole number of 1 or more, and ``until`` and the state's ``step`` are ones of 0 or more.
     """
-    if every < 1:
-        raise UsageError(f"every={every} is not allowed: a segment has at least one step")
+    every, until = whole("every", every, least=1), whole("until", until, least=0, most=MOST)
+    whole("step", getattr(state, "step", None), least=0, most=MOST)
     return _segments(step, jax.tree.map(jnp.copy, state), until, every, data)
 
 
@@ -161,8 +166,12 @@ def switched(choice: Code, txs: Mapping[str, optax.GradientTransformation]) -> o
     over the switch every run computes all updates and keeps its own.
 
     Raises:
-        UsageError: if the switch's names are not those of the optimizers.
+        UsageError: if the switch's names are not those of the optimizers, or a known switch stands at none of them.
     """
+    if not isinstance(choice, Code):
+        raise UsageError(f"choice={shown(choice)} is not allowed: it is a switch, declared by jd.code")
+    if not is_traced(choice.index):
+        whole("choice", choice.index, least=0, most=len(choice.names) - 1)
     if set(txs) != set(choice.names):
         raise UsageError(f"the optimizers are {', '.join(txs) or 'none'}, the switch has {', '.join(choice.names)}")
 

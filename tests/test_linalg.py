@@ -9,9 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import jaxdyn
 from jaxdyn import linalg
+from jaxdyn.errors import UsageError
 
 MANY = """
 import jax, jax.numpy as jnp
@@ -97,3 +100,83 @@ def test_dense_for_many_weights_and_twice_differentiated(x64):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
     size = lambda p: lambda w: jnp.sum(jax.grad(lambda w: loss(p, x[0], w))(w) ** 2)  # noqa: E731
     np.testing.assert_allclose(jax.grad(size(linalg.dense))(w[0]), jax.grad(size(jnp.matmul))(w[0]), rtol=1e-11, atol=1e-13)
+
+
+SQUARE = ("eigh", "eigvalsh", "inv", "solve")
+ONE = {  # each function of a matrix alone
+    "eigh": linalg.eigh,
+    "eigvalsh": linalg.eigvalsh,
+    "svd": linalg.svd,
+    "singular_values": linalg.singular_values,
+    "qr": linalg.qr,
+    "inv": linalg.inv,
+    "solve": lambda a: linalg.solve(a, a),
+    "lstsq": lambda a: linalg.lstsq(a, a, 1e-6),
+}
+PROGRAMS = {name: jax.jit(f) for name, f in ONE.items()}
+SOME = settings(deadline=None, max_examples=40, derandomize=True)
+
+
+@SOME
+@given(
+    st.sampled_from(["eigh", "eigvalsh", "svd", "singular_values", "lstsq"]),
+    st.integers(0, 8),
+    st.sampled_from([np.nan, np.inf, -np.inf]),
+)
+def test_a_matrix_that_is_not_finite_has_no_numbers(name, place, spoiled):
+    """LAPACK leaves some of them: eigenvalues NaN and 1 of a matrix with a NaN, a least-squares solution of zeros with infinity."""
+    a = np.eye(3, dtype=np.float32)
+    a[place // 3, place % 3] = spoiled
+    both = PROGRAMS[name](np.stack([a, np.eye(3, dtype=np.float32)]))
+    for x in jax.tree.leaves(both):
+        assert np.isnan(x[0]).all() and np.isfinite(x[1]).all()
+
+
+@pytest.mark.parametrize("name", ["qr", "inv", "solve"])
+def test_nan_is_not_lost(name):
+    for place in range(9):
+        a = np.eye(3, dtype=np.float32)
+        a[place // 3, place % 3] = np.nan
+        assert np.isnan(jax.tree.leaves(PROGRAMS[name](a))[-1]).any()
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_whole_numbers_and_narrow_floats_are_calculated_with(name):
+    """As float32; the results of bfloat16 and float16 are rounded to them."""
+    a = np.asarray([[4, 1, 0], [1, 3, 1], [0, 1, 2]])
+    exact = PROGRAMS[name](a.astype(np.float32))
+    for dtype in ("int32", "bfloat16", "float16"):
+        found = PROGRAMS[name](jnp.asarray(a, dtype))
+        for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(exact), strict=True):
+            assert x.dtype == ("float32" if dtype == "int32" else dtype)
+            np.testing.assert_array_equal(np.asarray(x, np.float32), np.asarray(y.astype(x.dtype), np.float32))
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_shapes_that_are_no_matrices_are_refused(name):
+    for a in (np.float32(1), np.ones(3), *((np.ones((2, 3)), np.ones((5, 3, 2))) if name in SQUARE else ())):
+        with pytest.raises(UsageError, match="^a=.* is not allowed: it is a (square )?matrix, or an array of them$"):
+            ONE[name](a)
+    empty = PROGRAMS[name](np.ones((0, 0), np.float32))
+    assert sum(x.size for x in jax.tree.leaves(empty)) == 0
+
+
+@pytest.mark.parametrize("call", [linalg.solve, lambda a, b: linalg.lstsq(a, b, 0.0)])
+def test_right_sides_that_are_not_one_for_each_matrix_are_refused(call):
+    for a, b in (((2, 2), (3,)), ((2, 2), ()), ((2, 2), (3, 2, 1)), ((3, 2, 2), (2, 1)), ((3, 2, 2), (2, 2)), ((3, 2, 2), (4, 2))):
+        with pytest.raises(UsageError, match=r"^b=.* is not allowed with a=.*: it has a vector or a matrix of 2 rows for each$"):
+            call(np.ones(a), np.ones(b))
+
+
+@pytest.mark.parametrize("rcond", [np.nan, -1.0, 2, True, None, "1"])
+def test_a_share_of_the_largest_singular_value_is_between_0_and_1(rcond):
+    with pytest.raises(UsageError, match=f"rcond={rcond} is not allowed: rcond is .*at least 0 and at most 1"):
+        linalg.lstsq(np.eye(2), np.eye(2), rcond)
+
+
+def test_a_layer_is_a_matrix_of_floats():
+    x, w = np.ones((2, 3), np.float32), np.ones((3, 4), np.float32)
+    for a, b in ((x, w.T), (x, w[0]), (x, w[None]), (x > 0, w > 0), (x.astype(np.int8), w.astype(np.int8)), (np.float32(1), w)):
+        with pytest.raises(UsageError, match="are not allowed: w is a matrix of floats with a row for each entry of x's last axis"):
+            linalg.dense(a, b)
+    np.testing.assert_array_equal(linalg.dense(x.astype(np.int8), w), x @ w)

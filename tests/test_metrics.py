@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn import metrics
+from jaxdyn.errors import UsageError
 
 SEEDS = st.integers(0, 2**32 - 1)
 SOME = settings(deadline=None, max_examples=15)
@@ -127,3 +128,82 @@ def test_dtypes_stay_and_transforms_agree(dtype):
         assert together.dtype == dtype
         for a, value in zip(m, together, strict=True):
             np.testing.assert_allclose(f(a), value, rtol=100 * np.finfo(dtype).eps)
+
+
+@SOME
+@given(SEEDS, st.integers(-40, 37), st.integers(-40, 37))
+def test_sizes_at_the_ends_of_a_dtype_neither_overflow_nor_vanish(seed, one, two):
+    """In float32, whose squares end at 1e38: as in float64, where the numbers are in the middle."""
+    a, b = np.random.default_rng(seed).normal(size=(2, 5))
+    low, high = jnp.asarray(10.0**one * a, "float32"), jnp.asarray(10.0**two * b, "float32")
+    wide = [np.asarray(x, np.float64) for x in (low, high)]
+    if min(one, two) > -36:  # smaller ones are flushed to zero
+        np.testing.assert_allclose(normalized_correlation(low, high), np.corrcoef(*wide)[0, 1], atol=1e-5)
+    if one == two and one > -36:
+        expected = np.linalg.norm(wide[0] - wide[1]) / np.linalg.norm(wide[1])
+        np.testing.assert_allclose(relative_norm_error(low, high), expected, rtol=1e-5)
+
+
+@SOME
+@given(st.floats(-1e3, 1e3), st.integers(1, 9), st.sampled_from(["float32", "float64"]))
+def test_no_correlation_with_a_constant_whatever_its_rounding(value, n, dtype):
+    other = jnp.arange(float(n), dtype=dtype)
+    for pair in ((jnp.full(n, value, dtype), other), (other, jnp.full(n, value, dtype))):
+        assert np.isnan(metrics.normalized_correlation(*pair))
+
+
+def test_whole_numbers_and_truth_values_are_calculated_as_floats():
+    a, b = np.asarray([3, 200, 7], np.uint8), np.asarray([5, 100, 9], np.uint8)
+    wide = np.linalg.norm(a.astype(float) - b) / np.linalg.norm(b.astype(float))
+    assert float(metrics.relative_norm_error(a, b)) == pytest.approx(wide, rel=1e-12)
+    assert float(metrics.relative_norm_error({"x": np.asarray([True])}, {"x": np.asarray([True])})) == 0
+    assert float(metrics.normalized_correlation(a, b)) == pytest.approx(np.corrcoef(a, b)[0, 1], rel=1e-12)
+    assert float(metrics.entropy([False, True])) == 0 and float(metrics.stable_rank(np.eye(3, dtype=int))) == 3
+    c = np.asarray([1 + 1j, 2.0]), np.asarray([1.0, 2j])
+    assert float(metrics.relative_norm_error(*c)) == pytest.approx(np.linalg.norm(c[0] - c[1]) / np.linalg.norm(c[1]))
+
+
+@pytest.mark.parametrize("spoiled", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_not_lost(spoiled):
+    m = np.asarray([[1.0, spoiled], [2.0, 3.0]])
+    assert np.isnan(metrics.stable_rank(m)) and np.isnan(metrics.normalized_correlation(m[0], m[1]))
+    assert np.isnan(metrics.relative_norm_error(m[1], m[0])) and not np.isfinite(metrics.relative_norm_error(m[0], m[1]))
+    assert not np.isfinite(metrics.entropy(m[0]))
+
+
+ONES = np.ones(3)
+REFUSED = {
+    "p=float64[2,0] is not allowed: it has entries along axis -1": lambda: metrics.entropy(np.zeros((2, 0))),
+    "p=0.5 is not allowed: it has entries along axis -1": lambda: metrics.entropy(0.5),
+    "p=float64[3] is not allowed: it has entries along axis 1": lambda: metrics.entropy(ONES, axis=1),
+    "p=complex128[1] is not allowed: it is real": lambda: metrics.entropy(np.asarray([1j])),
+    "axis=True is not allowed: axis is a whole number": lambda: metrics.entropy(ONES, axis=True),
+    "m=float64[0,3] is not allowed: a matrix has entries": lambda: metrics.stable_rank(np.zeros((0, 3))),
+    "a=float64[3] is not allowed: it is a matrix, or an array of them": lambda: metrics.stable_rank(ONES),
+    "a=complex128[3] is not allowed: it is real": lambda: metrics.normalized_correlation(1j * ONES, ONES),
+    "b=float64[0] is not allowed: it has entries along axis -1": lambda: metrics.normalized_correlation(ONES, ONES[:0]),
+    "a=float64[3], b=float64[2] are not allowed: their shapes": lambda: metrics.normalized_correlation(ONES, ONES[:2]),
+    "leaf by leaf, got leaves float64[3] and float64[3,1]": lambda: metrics.relative_norm_error(ONES, ONES[:, None]),
+    "leaf by leaf, got PyTreeDef({'a': *})": lambda: metrics.relative_norm_error({"a": 1.0}, {"b": 1.0}),
+    "two trees without a number": lambda: metrics.relative_norm_error({"a": ONES[:0]}, {"a": ONES[:0]}),
+    "iters=0 is not allowed: iters is at least 1": lambda: metrics.top_eigenvalue(lambda v: v, ONES, 0),
+    "iters=2.5 is not allowed: iters is a whole number": lambda: metrics.top_eigenvalue(lambda v: v, ONES, 2.5),
+    "shift=nan is not allowed: shift is a finite number": lambda: metrics.top_eigenvalue(lambda v: v, ONES, 2, np.nan),
+    "hvp= is not allowed": lambda: metrics.top_eigenvalue(lambda v: v[:2], ONES, 2),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_has_no_such_number_is_refused_in_one_sentence(words):
+    with pytest.raises(UsageError) as error:
+        REFUSED[words]()
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_top_eigenvalue_of_nothing_and_of_hermitian_operators():
+    assert float(metrics.top_eigenvalue(lambda v: 0 * v, jnp.ones(3), 5)) == 0
+    h = jnp.asarray([[2, 1j], [-1j, 2]])
+    top = metrics.top_eigenvalue(lambda v: h @ v, jnp.asarray([1, 0.5j]), 60, 1.0)
+    assert top.dtype == jnp.float64 and float(top) == pytest.approx(3, rel=1e-12)
+    narrow = metrics.top_eigenvalue(lambda v: 3 * v, jnp.ones(2, "float32"), np.int64(4), np.float64(1))
+    assert narrow.dtype == jnp.float32 and float(narrow) == pytest.approx(3, rel=1e-6)

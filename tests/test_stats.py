@@ -174,7 +174,7 @@ def test_levels_lie_between_0_and_1(level):
         lambda: stats.bootstrap_interval(np.arange(8.0), level=level),
     ]
     for call in calls:
-        with pytest.raises(UsageError, match="between 0 and 1"):
+        with pytest.raises(UsageError, match="level is above 0 and below 1$"):
             call()
 
 
@@ -201,3 +201,107 @@ def test_spearman_with_ties_and_gaps_is_scipys_run_by_run(seed, n):
             assert np.isnan(rho)
         else:
             np.testing.assert_allclose(rho, scipy.stats.spearmanr(left[good], right[good]).statistic, atol=1e-12)
+
+
+@SOME
+@given(st.floats(1e-6, 1e6), st.integers(3, 9), SEEDS)
+def test_no_slope_over_one_x_whatever_its_rounding(x, n, seed):
+    y = np.exp(np.random.default_rng(seed).normal(size=n))
+    assert np.isnan(stats.loglog_slope(np.full(n, x), y, "eta"))
+    both = np.stack([np.full(n, x), x * np.arange(1, n + 1)])
+    assert np.isnan(stats.loglog_slope(both, np.stack([y, y]), "eta")).values.tolist() == [True, False]
+
+
+def test_what_a_masked_array_hides_is_left_out():
+    y = np.ma.array([1.0, 999.0, 3.0], mask=[False, True, False])
+    mean, low, high = stats.mean_interval(y, "run")
+    assert (float(mean), float(low), float(high)) == tuple(float(v) for v in stats.mean_interval([1.0, np.nan, 3.0], "run"))
+
+
+@SOME
+@given(st.sampled_from(["int8", "uint8", "int64", "float16", "float32", "bool"]), SEEDS)
+def test_values_of_any_dtype_are_those_of_float64(dtype, seed):
+    values = np.random.default_rng(seed).integers(0, 2 if dtype == "bool" else 100, size=(2, 8)).astype(dtype)
+    wide = values.astype(float)
+    for f in (
+        lambda v: stats.mean_interval(v, "run"),
+        lambda v: stats.spearman(v[0], v[1], "run"),
+        lambda v: stats.bootstrap_interval(v[0], n=100),
+        lambda v: stats.richardson(v[0], v[1], 2, 1),
+        lambda v: stats.welch(v[0], "run", 0.1, 5),
+    ):
+        np.testing.assert_array_equal(np.asarray(f(values)), np.asarray(f(wide)))
+
+
+RUNS, LABELLED = np.arange(1.0, 10), xr.DataArray([1.0, 2, 3], dims="seed")
+NOT_REAL = [RUNS + 1j, RUNS.astype(str), RUNS.astype("datetime64[s]"), [[1], [1, 2]], {"a": 1}, None, RUNS.astype(object)]
+
+
+@pytest.mark.parametrize("values", NOT_REAL, ids=lambda x: str(getattr(x, "dtype", type(x).__name__)))
+def test_values_that_are_no_real_numbers_are_refused(values):
+    calls = [
+        lambda: stats.loglog_slope(values, RUNS, "run"),
+        lambda: stats.loglog_slope(RUNS, values, "run"),
+        lambda: stats.mean_interval(values, "run"),
+        lambda: stats.bootstrap_interval(values),
+        lambda: stats.spearman(RUNS, values, "run"),
+        lambda: stats.bonferroni_t(2, values),
+        lambda: stats.welch(values, "run", 0.1, 3),
+        lambda: stats.welch(LABELLED, "seed", values, 3),
+    ]
+    for call in calls:
+        with pytest.raises(UsageError, match="^values=.* are not allowed: they are real numbers, an array of floats or integers$"):
+            call()
+
+
+REFUSED = {
+    "least=1 is not allowed: least is at least 2": lambda: stats.loglog_slope(RUNS, RUNS, "run", 1),
+    "least=nan is not allowed: least is a whole number": lambda: stats.loglog_slope(RUNS, RUNS, "run", np.nan),
+    "x=float64[9], y=float64[8] are not allowed: dimensions of one name": lambda: stats.loglog_slope(RUNS, RUNS[1:], "run"),
+    "x=float64[9], y=float64[2] are not allowed: dimensions": lambda: stats.spearman(RUNS, RUNS[:2], "run"),
+    "an array without the dimension run is not allowed: it has seed": lambda: stats.mean_interval(LABELLED, "run"),
+    "an array without the dimension run is not allowed: it has none": lambda: stats.mean_interval(1.0, "run"),
+    "without the dimension eta is not allowed: it has seed": lambda: stats.loglog_slope(LABELLED, LABELLED, "eta"),
+    "without the dimension eta is not allowed: it has none": lambda: stats.spearman(1.0, 2.0, "eta"),
+    "without the dimension token is not allowed: it has seed": lambda: stats.welch(LABELLED, "token", 0.1, 3),
+    "level=float64[2] is not allowed": lambda: stats.mean_interval(RUNS, "run", np.asarray([0.9, 0.95])),
+    "level=nan is not allowed: level is a finite number": lambda: stats.wilson(1, 2, np.nan),
+    "level=0.9 is not allowed: level is a finite number": lambda: stats.bonferroni_z(3, "0.9"),
+    "ratio=inf is not allowed: ratio is a finite number, above 1": lambda: stats.richardson(1.0, 1.0, np.inf),
+    "ratio=float64[2] is not allowed": lambda: stats.richardson(1.0, 1.0, np.asarray([2.0, 3.0])),
+    "order=True is not allowed": lambda: stats.richardson(1.0, 1.0, 2.0, True),
+    "order=5000.0 are not allowed: ratio to the power of order is a float": lambda: stats.richardson(1.0, 1.0, 2.0, 5000),
+    "coarse=float64[3], fine=float64[3,1] are not allowed": lambda: stats.richardson(np.ones(3), np.ones((3, 1))),
+    "coarse=a, fine=b are not allowed: they are numbers": lambda: stats.richardson("a", "b"),
+    "successes=2.7 is not allowed: successes is a whole number": lambda: stats.wilson(2.7, 4),
+    "successes=5 is not allowed: successes is at least 0 and at most 4": lambda: stats.wilson(5, 4),
+    "successes=True is not allowed": lambda: stats.wilson(True, 4),
+    "n=4.5 is not allowed: n is a whole number": lambda: stats.wilson(2, 4.5),
+    "n=-4 is not allowed: n is at least 0": lambda: stats.wilson(0, -4),
+    "axis=3 is not allowed: axis is at least -1 and at most 0": lambda: stats.bootstrap_interval(RUNS, 3),
+    "values=1.0 are not allowed: an array of runs has an axis": lambda: stats.bootstrap_interval(1.0),
+    "n=1 is not allowed: n is at least 100": lambda: stats.bootstrap_interval(RUNS, n=1),
+    "seed=None is not allowed: seed is a whole number": lambda: stats.bootstrap_interval(RUNS, seed=None),
+    "count=2.5 is not allowed: count is a whole number": lambda: stats.bonferroni_z(2.5),
+    "count=nan is not allowed: count is a whole number": lambda: stats.bonferroni_t(np.nan, 8),
+    "count=True is not allowed: count is a whole number": lambda: stats.bonferroni_z(True),
+    "count=1000": lambda: stats.bonferroni_z(10**400),
+    "count=1 is not allowed: count is at least 2": lambda: stats.welch(LABELLED, "seed", 0.1, 1),
+    "error=-0.1 is not allowed: a standard error is at least 0": lambda: stats.welch(LABELLED, "seed", -0.1, 3),
+    "error=float64[2] is not allowed: there is one, or one for each of 1 means": lambda: stats.welch(
+        LABELLED, "seed", [0.1, 0.2], 3
+    ),
+}
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_what_has_no_such_statistic_is_refused_in_one_sentence(words):
+    with pytest.raises(UsageError) as error:
+        REFUSED[words]()
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_numbers_of_any_library_are_counts():
+    assert stats.wilson(np.int64(2), xr.DataArray(4)) == stats.wilson(2, 4)
+    assert stats.bonferroni_z(np.int8(3), np.float32(0.5)) == stats.bonferroni_z(3, 0.5)
+    assert stats.bonferroni_t(np.asarray(3), [8, np.nan, 1]).tolist() == [stats.bonferroni_t(3, 8), np.inf, np.inf]

@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn import train
 from jaxdyn.engine.setting import Code
@@ -161,8 +163,104 @@ def test_segments_are_the_unbroken_run_to_the_bit(x64, dtype):
         jax.tree.map(np.testing.assert_array_equal, state, whole)
     assert int(first.step) == 0 and np.all(np.isfinite(first.params["w"]))  # not donated
     assert list(train.segments(step, whole, until=100, every=10, data=inputs)) == []
-    with pytest.raises(UsageError, match="at least one step"):
+    with pytest.raises(UsageError, match="every=0 is not allowed: every is at least 1"):
         train.segments(step, first, until=10, every=0)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_in_parts_is_the_run_at_once(name, x64):
+    """Segments of any length that end and resume anywhere, and records: the same bits, with the batches of each step."""
+    index, inputs = jnp.int32(NAMES.index(name)), tuple(jnp.asarray(a) for a in data())
+
+    def batch(i, whole):
+        rows = jax.random.choice(jax.random.fold_in(jax.random.key(0), i), 12, (4,))
+        return tuple(a[rows] for a in whole)
+
+    tx = switched(index, 0.1)
+    step, first = train.make_step(loss, tx, batch), train.init(tx, start())
+    record = jax.jit(lambda s, n: train.record(lambda s: step(s, inputs), s, lambda s: s.params, samples=2, every=n))
+    *_, last = train.segments(step, first, until=12, every=12, data=(inputs,))
+    whole = record(first, 6)
+
+    @settings(deadline=None, max_examples=6, derandomize=True)
+    @given(st.lists(st.integers(1, 12), min_size=1, max_size=4), st.integers(1, 11))
+    def check(lengths, half):
+        state = first
+        for until in sorted({*lengths, 12}):
+            *_, state = train.segments(step, state, until=until, every=lengths[0], data=(inputs,))
+            state = jax.device_get(state)  # a checkpoint
+        jax.tree.map(np.testing.assert_array_equal, state, last)
+        middle, one = record(first, half)
+        end, other = record(middle, half)
+        jax.tree.map(lambda a, b: np.testing.assert_array_equal(a[-1], b[0]), one, other)
+        if half == 3:
+            jax.tree.map(np.testing.assert_array_equal, end, whole[0])
+
+    check()
+    middle, one = record(first, 3)
+    end, other = record(middle, 3)
+    jax.tree.map(np.testing.assert_array_equal, end, whole[0])
+    jax.tree.map(lambda a, b, c: np.testing.assert_array_equal([a[2], b[2]], c[1:]), one, other, whole[1])
+
+
+WRONG_STEPS = [0.9, True, np.float64(2), "2", None, np.asarray([1, 1, 1]), 0, -1, np.int64(0), jnp.asarray(0)]
+
+
+@pytest.mark.parametrize("every", WRONG_STEPS, ids=repr)
+def test_what_is_no_number_of_steps_is_refused(every):
+    tx = optax.sgd(0.1)
+    step, first = train.make_step(lambda p: jnp.sum(p**2), tx), train.init(tx, jnp.ones(2))
+    for call in (
+        lambda: train.record(step, first, lambda s: s.step, samples=2, every=every),
+        lambda: train.segments(step, first, until=4, every=every),
+        lambda: train.make_step(lambda p, x: jnp.sum(p * x), tx, parts=every),
+    ):
+        with pytest.raises(UsageError, match="^(every|parts)=.* is not allowed: (every|parts) is .*at least 1"):
+            call()
+
+
+def test_counts_of_a_run_are_checked():
+    tx = optax.sgd(0.1)
+    step, first = train.make_step(lambda p: jnp.sum(p**2), tx), train.init(tx, jnp.ones(2))
+    record = lambda **more: train.record(step, first, lambda s: s.step, **({"samples": 2, "every": 1} | more))  # noqa: E731
+    assert record(samples=np.int64(2), every=np.int32(3))[1].tolist() == [0, 3, 6]
+    for samples in (True, 2.0, -1, np.float32(1), None):
+        with pytest.raises(UsageError, match=f"samples={samples} is not allowed: samples is "):
+            record(samples=samples)
+    with pytest.raises(UsageError, match="every=1073741824 is not allowed: every is at least 1 and at most 1073741823"):
+        record(every=2**30)  # 2^31 steps, counted in 32 bits
+    with pytest.raises(UsageError, match=r"every=float32\[\] is not allowed: every is a whole number"):
+        jax.jit(lambda every: record(every=every))(2.0)
+    for until in (4.5, True, -1, 2**31):
+        with pytest.raises(UsageError, match=f"until={until} is not allowed: until is "):
+            train.segments(step, first, until=until, every=1)
+    for wrong in (
+        first._replace(step=jnp.float32(1)),
+        first._replace(step=jnp.zeros(2, int)),
+        first._replace(step=-1),
+        first.params,
+    ):
+        with pytest.raises(UsageError, match="step=.* is not allowed: step is "):
+            train.segments(step, wrong, until=4, every=1)
+    assert [int(s.step) for s in train.segments(step, first, until=np.int64(3), every=np.int16(2))] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    "wrong", [(np.ones((4, 3)), 0.5), (np.ones((0, 3)),), (), (np.ones(3),)], ids=["float", "empty", "none", "odd"]
+)
+def test_data_that_cannot_be_cut_are_refused(wrong):
+    tx = optax.sgd(0.1)
+    step = train.make_step(lambda p, *x: jnp.sum(p), tx, parts=2)
+    with pytest.raises(UsageError, match="parts=2 is not allowed: it divides the length of all data, and there is some"):
+        step(train.init(tx, jnp.ones(3)), *wrong)
+
+
+def test_a_switch_stands_at_one_of_its_names():
+    for index in (3, -1, True, 1.0):
+        with pytest.raises(UsageError, match=f"choice={index} is not allowed: choice is .*at least 0 and at most 2"):
+            train.switched(Code(index, NAMES), optimizers(0.1))
+    with pytest.raises(UsageError, match="choice=gd is not allowed: it is a switch"):
+        train.switched("gd", optimizers(0.1))
 
 
 def test_segments_give_their_memory_away(x64):

@@ -31,7 +31,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 from jaxtyping import Array, Bool, Float, Int
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown
 
 __all__ = ["KINDS", "alibi", "angles", "attend", "causal_mask", "rotate", "slopes", "turn", "weights"]
 
@@ -56,16 +56,18 @@ def weights(
     Args:
         scores: the scores.
         kind: one of :data:`KINDS`.
-        mask: which keys a query sees; None: all.
+        mask: which keys a query sees, True or False; None: all. A term of the scores (0 and -inf) is no mask, but a bias.
         sink: the logit of the sink of every query, for ``sink_bias`` alone.
 
     Raises:
-        UsageError: if the kind is none of :data:`KINDS`, or a sink is missing or of no use.
+        UsageError: if the kind is none of :data:`KINDS`, a sink is missing or of no use, or a mask is not of truth values.
     """
     if kind not in KINDS:
         raise UsageError(f"attention={kind!r} is not allowed: it is one of {', '.join(KINDS)}")
     if (kind == "sink_bias") != (sink is not None):
         raise UsageError(f"attention={kind!r}: the logit of a sink goes with sink_bias, and with no other kind")
+    if mask is not None and mask.dtype != bool:
+        raise UsageError(f"mask={shown(mask)} is not allowed: it is True where a query sees a key, and False elsewhere")
     s = scores.astype(jnp.promote_types(scores.dtype, jnp.float32))
     if kind == "softmax":
         b = _softmax(s, mask)

@@ -23,12 +23,28 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
-from jaxdyn.errors import UsageError, require
+from jaxdyn.errors import UsageError, is_traced, require
 from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
+from jaxdyn.nn.shape import settle
+from jaxdyn.nn.tokens import checked, rows
 from jaxdyn.nn.transformer import Network
 
-__all__ = ["LLAMA", "OBSERVED", "Decoder", "apply", "decoder", "expanded", "init", "llama", "parts", "trunk"]
+__all__ = [
+    "LLAMA",
+    "OBSERVED",
+    "Decoder",
+    "apply",
+    "blocks_of",
+    "decoder",
+    "expanded",
+    "init",
+    "llama",
+    "parts",
+    "placed",
+    "text_of",
+    "trunk",
+]
 
 OBSERVED = {
     "attention": "attention weights, [depth, b, h, n, n]",
@@ -67,8 +83,9 @@ class Decoder:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "width", "layers", "heads", "hidden", "key_heads", "repeats"):
-            require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        sizes = dict.fromkeys(("vocabulary", "width", "layers", "heads", "hidden", "groups", "repeats"), 1) | {"length": 0}
+        numbers = {"epsilon": {"least": 0}, "base": {"above": 0}, "std": {"least": 0}}
+        settle(self, sizes, numbers, ("tied", "sink_token", "scan"))
         require(self, self.order in ORDERS, f"order is one of {', '.join(ORDERS)}", "order")
         require(self, self.width % self.heads == 0, "width is a multiple of heads", "width", "heads")
         require(self, self.attention in attention.KINDS, f"attention is one of {', '.join(attention.KINDS)}", "attention")
@@ -123,7 +140,7 @@ def llama(name: str, *, vocabulary: int = 32_000, **more: Any) -> Decoder:
     Raises:
         UsageError: for a name that is none of :data:`LLAMA`.
     """
-    if name not in LLAMA:
+    if name not in tuple(LLAMA):
         raise UsageError(f"llama={name!r} is not allowed: it is one of {', '.join(LLAMA)}")
     width, hidden, heads, layers = LLAMA[name]
     return Decoder(**{"vocabulary": vocabulary, "width": width, "hidden": hidden, "heads": heads, "layers": layers} | more)
@@ -171,11 +188,55 @@ def read(shape: Decoder, params: PyTree, x: Float[Array, "*rest d"]) -> Float[Ar
 def embedded(
     shape: Decoder, params: PyTree, tokens: Int[Array, "*rest n"], positions: Int[Array, " n"]
 ) -> Float[Array, "*rest n d"]:
-    """The residual stream before the first block; token number ``vocabulary`` is the sink token."""
-    x = params["embed"][jnp.minimum(tokens, shape.vocabulary - 1) if shape.sink_token else tokens]
+    """The residual stream before the first block; token number ``vocabulary`` is the sink token.
+
+    NaN where a traced token is none of the vocabulary, or a traced position none of the learned ones.
+
+    Raises:
+        UsageError: for a known token or position outside, and for weights of another vocabulary or length.
+    """
+    _sized("embed", params["embed"], shape.vocabulary, "vocabulary")
+    tokens = checked(tokens, shape.vocabulary + shape.sink_token)
+    x = rows(params["embed"], tokens)
     if shape.sink_token:
         x = jnp.where((tokens == shape.vocabulary)[..., None], params["sink_token"], x)
-    return x + params["position"][positions] if shape.position == "learned" else x
+    return x + placed(shape, params, positions) if shape.position == "learned" else x
+
+
+def placed(shape: Decoder, params: PyTree, positions: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
+    """Learned positions; NaN where a traced one is beyond them.
+
+    Raises:
+        UsageError: for a known position beyond them.
+    """
+    _sized("position", params["position"], shape.length, "length")
+    return rows(params["position"], checked(positions, shape.length, name="positions", of="length"))
+
+
+def blocks_of(shape: Decoder, params: PyTree) -> dict[str, Array]:
+    """The weights of the blocks.
+
+    Raises:
+        UsageError: if they are of another number of layers, of which JAX would read the last one again and again.
+    """
+    for name, w in params["blocks"].items():
+        _sized(name, w, shape.layers, "layers")
+    return params["blocks"]
+
+
+def _sized(name: str, w: Array, count: int, of: str) -> None:
+    if w.shape[0] != count:
+        raise UsageError(f"these weights are of another network: {name} has {w.shape[0]} rows, {of}={count}")
+
+
+def text_of(shape: Decoder, tokens: Any, *, axes: int | None = None, least: int = 1) -> Int[Array, "*b n"]:
+    """Tokens of a text, in which the sink token is none: a traced one is read as NaN.
+
+    Raises:
+        UsageError: for other dtypes and shapes, and for known numbers outside the vocabulary (:func:`jaxdyn.nn.tokens.checked`).
+    """
+    tokens = checked(tokens, shape.vocabulary, axes=axes, least=least)
+    return jnp.where(tokens == shape.vocabulary, -1, tokens) if shape.sink_token and is_traced(tokens) else tokens
 
 
 def with_sink(shape: Decoder, tokens: Int[Array, "*b n"]) -> Int[Array, "*b m"]:
@@ -195,22 +256,24 @@ def trunk(
 ) -> Any:
     """The last residual stream after its norm, [b, n, d], instead of logits.
 
-    What is observed has the sink token, too: as its first token, one more than n.
+    What is observed has the sink token, too: as its first token, one more than n. A traced token that is none of the vocabulary
+    makes its sequence NaN.
 
     Raises:
-        UsageError: for a name that is none of :data:`OBSERVED`.
+        UsageError: for a name that is none of :data:`OBSERVED`, for tokens that are no array of token numbers, and for weights of
+            another network.
     """
     del key  # there is no dropout
     if unknown := set(observe) - set(OBSERVED):
         raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVED)}")
     x = _entered(shape, params, tokens)
-    step = functools.partial(_block, shape, tuple(observe))
+    step, blocks = functools.partial(_block, shape, tuple(observe)), blocks_of(shape, params)
     if shape.scan:
-        x, seen = jax.lax.scan(step, x, expanded(shape, params["blocks"]))
+        x, seen = jax.lax.scan(step, x, expanded(shape, blocks))
     else:
         each = []
         for layer in shape.walk:
-            x, one = step(x, jax.tree.map(lambda w, i=layer: w[i], params["blocks"]))
+            x, one = step(x, jax.tree.map(lambda w, i=layer: w[i], blocks))
             each.append(one)
         seen = jax.tree.map(lambda *a: jnp.stack(a), *each)
     x = without_sink(shape, rms_norm(x, params["norm"], shape.epsilon))
@@ -219,7 +282,7 @@ def trunk(
 
 def _entered(shape: Decoder, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b m d"]:
     """The residual stream of whole sequences before the first block, with the sink token."""
-    tokens = with_sink(shape, tokens)
+    tokens = with_sink(shape, text_of(shape, tokens))
     n = tokens.shape[-1]
     if shape.position == "learned" and n > shape.length:
         raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")

@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from jaxdyn.errors import UsageError, shown
+
 __all__ = ["mean_cosine", "unit_gram_error"]
 
 ROWS = 1024  # rows of the Gram matrix held at once
@@ -36,13 +38,29 @@ def mean_cosine(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
     r"""Mean absolute cosine over pairs of distinct rows.
 
     For random directions it is :math:`\Gamma(d/2) / (\sqrt\pi\,\Gamma((d+1)/2)) \approx \sqrt{2/(\pi d)}`.
-    Source: the orthogonality figure of arXiv:2310.00535 (appendix); it shows absolute cosines.
+    NaN if a row has one. Source: the orthogonality figure of arXiv:2310.00535 (appendix); it shows absolute cosines.
+
+    Raises:
+        UsageError: unless the vectors are the rows of a real matrix, two or more.
     """
+    vectors = _matrix(vectors, 2)
     n = vectors.shape[0]
     return _over_gram(unit(vectors), 1) / n / (n - 1)  # one after the other: the product of two may not fit in 32 bits
 
 
 def unit_gram_error(vectors: Float[Array, "n d"]) -> Float[Array, ""]:
-    r"""Frobenius norm of :math:`\hat U \hat U^\top - I` for rows of length one; zero if and only if they are orthonormal."""
-    u = unit(vectors)
+    r"""Frobenius norm of :math:`\hat U \hat U^\top - I` for rows of length one; zero if and only if they are orthonormal.
+
+    Raises:
+        UsageError: unless the vectors are the rows of a real matrix, one or more.
+    """
+    u = unit(_matrix(vectors, 1))
     return jnp.sqrt(_over_gram(u, 2) + jnp.sum(jnp.square(1 - jnp.sum(jnp.square(u), 1))))
+
+
+def _matrix(vectors: Float[Array, "n d"], least: int) -> Float[Array, "n d"]:
+    """A real matrix of so many rows or more."""
+    vectors = jnp.asarray(vectors)
+    if vectors.ndim != 2 or vectors.shape[0] < least or jnp.iscomplexobj(vectors):
+        raise UsageError(f"vectors={shown(vectors)} is not allowed: it is a real matrix with {least} rows or more")
+    return vectors

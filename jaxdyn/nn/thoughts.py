@@ -22,9 +22,22 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn import errors
+from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn import attention
-from jaxdyn.nn.decoder import Decoder, embedded, heads, merged, rms_norm, turned, with_sink, without_sink
+from jaxdyn.nn.decoder import (
+    Decoder,
+    blocks_of,
+    embedded,
+    heads,
+    merged,
+    placed,
+    rms_norm,
+    text_of,
+    turned,
+    with_sink,
+    without_sink,
+)
 
 __all__ = ["Feed", "Memory", "aside", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
 
@@ -48,9 +61,14 @@ def forward(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> Float[
 
 
 def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[Memory]:
-    """What every layer remembers of the first inputs of a sequence, given without positions; the last layer ends there."""
+    """What every layer remembers of the first inputs of a sequence, given without positions; the last layer ends there.
+
+    Raises:
+        UsageError: if there are more inputs than learned positions.
+    """
+    fits(shape, x.shape[-2])
     at, past = jnp.arange(x.shape[-2], dtype=jnp.int32), []
-    x = x + params["position"][at] if shape.position == "learned" else x
+    x = _positioned(shape, params, x, at)
     for number, w in enumerate(_blocks(shape, params), 1):
         query, own = _read(shape, w, x, at)
         past.append(own)
@@ -60,7 +78,8 @@ def remember(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"]) -> list[
 
 
 def room(past: list[Memory], places: int) -> list[Memory]:
-    """Empty places for what follows the prompt."""
+    """Empty places for what follows the prompt, one or more."""
+    places = errors.whole("places", places, least=1)
     return jax.tree.map(lambda old: jnp.zeros((*old.shape[:-2], places, old.shape[-1]), old.dtype), past)
 
 
@@ -69,18 +88,32 @@ def step(
 ) -> tuple[Float[Array, "*b n d"], list[Memory]]:
     """Hidden states for n inputs that follow one another, and the memory with them.
 
+    Inputs in parts give what they give at once. Hidden states are NaN if a traced slot is so far that the inputs have no places or
+    no learned positions.
+
     Args:
         shape: of the network.
         params: its weights.
         past: what is remembered of the prompt; it does not change.
         recent: what is remembered of the places after it, from :func:`room`.
         x: embeddings or thoughts, without positions.
-        slot: number of the first one's place after the prompt; what stood there and in the next ones is overwritten.
+        slot: number of the first one's place after the prompt; what stood there and in the next ones is overwritten, and the places
+            before it have been filled.
+
+    Raises:
+        UsageError: if the inputs have no places or no learned positions, and for a memory of another network.
     """
-    length, places = past[0].key.shape[-2], recent[0].key.shape[-2]
-    at = length + slot + jnp.arange(x.shape[-2], dtype=jnp.int32)
+    length, places, count = _length(shape, past), _length(shape, recent), x.shape[-2]
+    if count > places:
+        raise UsageError(f"x={shown(x)} is not allowed: there are {places} places after the prompt")
+    slot = errors.whole("slot", slot, least=0, most=places - count, traced=True)
+    fits(shape, length + count + (0 if is_traced(slot) else slot))
+    at = length + slot + jnp.arange(count, dtype=jnp.int32)
     keys = jnp.arange(length + places, dtype=jnp.int32)
-    x = x + params["position"][at] if shape.position == "learned" else x
+    if is_traced(slot):
+        end = places if shape.position != "learned" else min(places, shape.length - length)
+        x = jnp.where((slot >= 0) & (slot + count <= end), x, jnp.nan)
+    x = _positioned(shape, params, x, at)
     after = []
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
         query, own = _read(shape, w, x, at)
@@ -103,13 +136,21 @@ def aside(
         past: what is remembered of the prompt.
         recent: what is remembered of the c places after it, as :func:`step` left it.
         x: embeddings, without positions.
+
+    Raises:
+        UsageError: unless there is an input for every place, for too few learned positions, and for a memory of another network.
     """
-    length, count = past[0].key.shape[-2], x.shape[-2]
+    length, count = _length(shape, past), x.shape[-2]
+    if _length(shape, recent) != count:
+        raise UsageError(
+            f"x={shown(x)} is not allowed: it has one input for each of {_length(shape, recent)} places after the prompt"
+        )
+    fits(shape, length + count + 1)
     number = jnp.arange(count, dtype=jnp.int32)
     at = length + 1 + number
     keys = jnp.concatenate([jnp.arange(length, dtype=jnp.int32), length + number, at])
     seen = jnp.concatenate([jnp.ones((count, length), bool), jnp.tri(count, dtype=bool), jnp.eye(count, dtype=bool)], -1)
-    x = x + params["position"][at] if shape.position == "learned" else x
+    x = _positioned(shape, params, x, at)
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
         query, own = _read(shape, w, x, at)
         x = _block(shape, w, x, query, at, [old, memory, own], keys, seen)
@@ -129,9 +170,10 @@ def think(
         feed: ``feed(hidden, c)``, what is the next input when c thoughts were read; by default the hidden state itself.
 
     Raises:
-        UsageError: if there are more places than learned positions.
+        UsageError: if there are more places than learned positions, for a prompt that is none of tokens, and for a count below 0.
     """
-    tokens = with_sink(shape, tokens)
+    count = errors.whole("count", count, least=0)
+    tokens = with_sink(shape, text_of(shape, tokens))
     fits(shape, tokens.shape[-1] + count)
     x = entered(shape, params, tokens)
     past = remember(shape, params, x[..., :-1, :])
@@ -158,9 +200,10 @@ def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float
 
 def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
     """What :func:`think` gives, with everything computed again for every thought: the published loop, for comparison."""
-    at = jnp.arange(tokens.shape[-1] + shape.sink_token + count, dtype=jnp.int32)
-    places = params["position"][at] if shape.position == "learned" else jnp.zeros((at.size, shape.width), shape.dtype)
-    tokens = with_sink(shape, tokens)
+    tokens = with_sink(shape, text_of(shape, tokens))
+    at = jnp.arange(tokens.shape[-1] + errors.whole("count", count, least=0), dtype=jnp.int32)
+    fits(shape, at.size)
+    places = _positioned(shape, params, jnp.zeros((at.size, shape.width), shape.dtype), at)
     x, hidden = embedded(shape, params, tokens, at[: tokens.shape[-1]]), []
     for c in range(count + 1):
         hidden.append(without_sink(shape, forward(shape, params, x))[..., -1, :])
@@ -171,7 +214,21 @@ def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int
 
 def _blocks(shape: Decoder, params: PyTree) -> list[dict[str, Array]]:
     """The weights of every depth."""
-    return [jax.tree.map(lambda w, i=i: w[i], params["blocks"]) for i in shape.walk]
+    return [jax.tree.map(lambda w, i=i: w[i], blocks_of(shape, params)) for i in shape.walk]
+
+
+def _positioned(shape: Decoder, params: PyTree, x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> Float[Array, "*b n d"]:
+    """Inputs with their positions, if these are learned."""
+    return x + placed(shape, params, at) if shape.position == "learned" else x
+
+
+def _length(shape: Decoder, memory: list[Memory]) -> int:
+    """Places of a memory, if it has the layers and heads of this network."""
+    sizes = {(len(memory), *part.shape[-3:-2], *part.shape[-1:]) for layer in memory for part in layer}
+    if sizes != {(shape.depth, shape.key_heads, shape.entries)}:
+        needed = f"{shape.depth} layers of {shape.key_heads} heads of {shape.entries} numbers"
+        raise UsageError(f"this memory is not allowed: it is of another network, this one remembers {needed}")
+    return memory[0].key.shape[-2]
 
 
 def _read(shape: Decoder, w: dict[str, Array], x: Float[Array, "*b n d"], at: Int[Array, " n"]) -> tuple[Array, Memory]:

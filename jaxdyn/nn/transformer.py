@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from flax.errors import ScopeParamNotFoundError, ScopeParamShapeError
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
@@ -26,6 +27,7 @@ from jaxdyn.nn import attention
 from jaxdyn.nn.observe import mean_cosine
 from jaxdyn.nn.shape import Shape
 from jaxdyn.nn.start import rules
+from jaxdyn.nn.tokens import checked, rows
 
 __all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]
 
@@ -46,7 +48,7 @@ class Network(NamedTuple):
     ``init(key) -> params``. ``apply(params, tokens, *, key=None, observe=())``: logits [b, n, V] of integer tokens [b, n]; with a
     key dropout is on; with names from :data:`OBSERVABLES` in ``observe``, a pair of the logits and a dict of what was asked for.
     ``trunk`` is ``apply`` without the read-out: it returns the last residual stream [b, n, d] instead of logits, for losses that
-    never hold all logits.
+    never hold all logits. Known tokens that are none of the vocabulary are refused, a traced one makes its sequence NaN.
     """
 
     shape: Shape
@@ -88,14 +90,13 @@ def _apply(
     unknown = set(observe) - set(OBSERVABLES)
     if unknown:
         raise UsageError(f"cannot observe {', '.join(sorted(unknown))}: it is among {', '.join(OBSERVABLES)}")
-    out, seen = module.apply(
-        {"params": params},
-        tokens,
-        read=read,
-        drop=key is not None,
-        observe=tuple(observe),
-        rngs=None if key is None else {"dropout": key},
-    )
+    tokens = checked(tokens, module.shape.vocabulary, least=1)
+    random = None if key is None else {"dropout": key}
+    _refuse_other_layers(module.shape, params)
+    try:
+        out, seen = module.apply({"params": params}, tokens, read=read, drop=key is not None, observe=tuple(observe), rngs=random)
+    except (ScopeParamNotFoundError, ScopeParamShapeError) as error:
+        raise UsageError(f"these weights are of another network: {str(error).partition(' (http')[0]}") from error
     if not observe:
         return out
     found = {name: seen[name] for name in observe if name in seen}
@@ -106,6 +107,15 @@ def _apply(
         written = jax.lax.map(mean_cosine, still["blocks"]["outer"])
         found["cosine"] = jnp.concatenate([mean_cosine(still["embed"])[None], written])
     return out, found
+
+
+def _refuse_other_layers(shape: Shape, params: PyTree) -> None:
+    """Refuse stacks of another number of layers."""
+    counts = {leaf.shape[0] for leaf in jax.tree.leaves(params["blocks"])}
+    if counts != {shape.layers}:
+        raise UsageError(
+            f"these weights are of another network: they have {', '.join(map(str, counts))} layers, layers={shape.layers}"
+        )
 
 
 def sinusoidal(n: int, width: int, dtype: str) -> Float[Array, "n d"]:
@@ -210,7 +220,7 @@ class Transformer(nn.Module):
         """Logits (``read``) or the last residual stream, and what is observed."""
         s, start = self.shape, rules(self.shape)
         embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)
-        x = embed[tokens] * s.scale
+        x = rows(embed, tokens) * s.scale
         n = tokens.shape[-1]
         if s.position == "sinusoidal":
             x = x + sinusoidal(n, s.width, s.dtype)

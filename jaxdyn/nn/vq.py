@@ -25,8 +25,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, number, require, shown, whole
 from jaxdyn.linalg import dense
+from jaxdyn.nn.shape import settle
+from jaxdyn.nn.tokens import checked, rows
 
 __all__ = [
     "Averages",
@@ -65,9 +67,19 @@ def penalties(x: Float[Array, "*n d"], e: Float[Array, "*n d"]) -> tuple[Float[A
 
 
 def perplexity(codes: Int[Array, "*n"], count: int, dtype: str = "float32") -> Float[Array, ""]:
-    """The exponential of the entropy of the shares of codes: how many of the ``count`` codes are in use."""
+    """The exponential of the entropy of the shares of codes: how many of the ``count`` codes are in use.
+
+    NaN if a traced code is none of them.
+
+    Raises:
+        UsageError: without a code, and for a known one outside.
+    """
+    codes = checked(codes, whole("count", count, least=1), name="codes", of="count")
+    if not codes.size:
+        raise UsageError("codes are not allowed to be empty: their shares would be 0/0")
     share = jnp.zeros(count, dtype).at[codes.ravel()].add(1.0) / codes.size
-    return jnp.exp(-jnp.sum(jax.scipy.special.xlogy(share, share)))
+    inside = jnp.all((codes >= 0) & (codes < count))
+    return jnp.where(inside, jnp.exp(-jnp.sum(jax.scipy.special.xlogy(share, share))), jnp.nan)
 
 
 class Averages(NamedTuple):
@@ -91,12 +103,26 @@ def averaged(
        \quad e_k = m_k / N_k
 
     A code that nothing was assigned to keeps its vector: where its average size is below :data:`LEAST`, nothing decays any more,
-    since 0/0 would follow.
+    since 0/0 would follow. A traced code outside the codebook is given to none.
+
+    Raises:
+        UsageError: for a known code outside the codebook, one code too many or too few, and a decay outside [0, 1].
     """
+    codes = checked(codes, averages.size.shape[0], name="codes", of="K", axes=1)
+    if x.shape != (codes.size, averages.total.shape[1]):
+        raise UsageError(
+            f"x={shown(x)} is not allowed: it has one vector of {averages.total.shape[1]} numbers for each of {codes.size} codes"
+        )
+    decay = number("decay", decay, least=0, most=1, traced=True)
     kept = jnp.where(averages.size < LEAST, 1.0, decay)
-    size = kept * averages.size + (1 - decay) * jnp.zeros_like(averages.size).at[codes].add(1.0)
-    total = kept[:, None] * averages.total + (1 - decay) * jnp.zeros_like(averages.total).at[codes].add(x)
+    size = kept * averages.size + (1 - decay) * _counted(averages.size, codes, 1.0)
+    total = kept[:, None] * averages.total + (1 - decay) * _counted(averages.total, codes, x)
     return Averages(size, total), total / size[:, None]
+
+
+def _counted(like: Float[Array, "K *d"], codes: Int[Array, " n"], x: float | Float[Array, "n *d"]) -> Float[Array, "K *d"]:
+    """The sum of what each code was given."""
+    return jnp.zeros_like(like).at[codes].add(x, mode="drop", wrap_negative_indices=False)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -112,8 +138,7 @@ class Chunks:
     dtype: str = "float32"
 
     def __post_init__(self) -> None:
-        for name in ("vocabulary", "length", "rate", "codes", "width", "hidden"):
-            require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
+        settle(self, dict.fromkeys(("vocabulary", "length", "rate", "codes", "width", "hidden"), 1), {})
         require(self, self.length % self.rate == 0, "length is a multiple of rate", "length", "rate")
 
     @property
@@ -153,23 +178,41 @@ def init(shape: Chunks, key: PRNGKeyArray) -> Params:
 
 
 def encode(shape: Chunks, params: Params, chunk: Int[Array, "*b L"]) -> Float[Array, "*b c d"]:
-    """The vectors of a chunk before they are quantised."""
+    """The vectors of a chunk before they are quantised; NaN where a traced token is none of the vocabulary.
+
+    Raises:
+        UsageError: for chunks of another length, and known tokens outside the vocabulary.
+    """
+    chunk = _chunk(shape, chunk)
     parts = chunk.reshape(*chunk.shape[:-1], shape.per_chunk, shape.rate)
-    x = params.embed[jnp.arange(shape.rate, dtype=jnp.int32), parts]
+    place = jnp.arange(shape.rate, dtype=jnp.int32)
+    x = jnp.asarray(params.embed).at[place, parts].get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
     return dense(jax.nn.relu(dense(x.reshape(*parts.shape[:-1], -1), params.inner)), params.outer)
 
 
 def decode(
     shape: Chunks, params: Params, e: Float[Array, "*b c d"], prompt: Int[Array, "*b p"] | None = None
 ) -> Float[Array, "*b L V"]:
-    """Logits of the chunk's tokens, with the prompt's mean embedding if there is one."""
+    """Logits of the chunk's tokens, with the prompt's mean embedding if there is one.
+
+    Raises:
+        UsageError: for another number of codes, an empty prompt, and known tokens outside the vocabulary.
+    """
+    if e.shape[-2:] != (shape.per_chunk, shape.width):
+        raise UsageError(f"e={shown(e)} is not allowed: a chunk has {shape.per_chunk} codes of {shape.width} numbers")
     y = dense(e.reshape(*e.shape[:-2], -1), params.back)
-    y = y if prompt is None else y + jnp.mean(params.prompt[prompt], -2)
+    y = y if prompt is None else y + jnp.mean(rows(params.prompt, checked(prompt, shape.vocabulary, name="prompt", least=1)), -2)
     return dense(jax.nn.relu(y), params.head).reshape(*e.shape[:-2], shape.length, shape.vocabulary)
 
 
 def spread(shape: Chunks, params: Params, chunks: Int[Array, "K L"]) -> Params:
-    """The same weights, with the first vectors that the encoder makes of these chunks for a codebook: all codes start in use."""
+    """The same weights, with the first vectors that the encoder makes of these chunks for a codebook: all codes start in use.
+
+    Raises:
+        UsageError: unless there are as many chunks as codes.
+    """
+    if chunks.shape[0] != shape.codes:
+        raise UsageError(f"chunks={shown(chunks)} are not allowed: there is one for each of {shape.codes} codes")
     return params._replace(codebook=encode(shape, params, chunks)[:, 0])
 
 
@@ -181,10 +224,23 @@ def loss(
     beta: float | Float[Array, ""] = 0.25,
     moving: float | Float[Array, ""] = 1.0,
 ) -> Float[Array, ""]:
-    """Cross-entropy of the chunk's tokens, ``moving`` times the codebook's penalty, and ``beta`` times the encoder's."""
+    """Cross-entropy of the chunk's tokens, ``moving`` times the codebook's penalty, and ``beta`` times the encoder's.
+
+    Raises:
+        UsageError: as of :func:`encode` and :func:`decode`.
+    """
+    chunk = _chunk(shape, chunk)
     x = encode(shape, params, chunk)
     e = params.codebook[nearest(x, params.codebook)]
     table = jax.nn.log_softmax(decode(shape, params, straight(x, e), prompt))
     entropy = -jnp.mean(jnp.take_along_axis(table, chunk[..., None], -1))
     book, commitment = penalties(x, e)
     return entropy + moving * jnp.mean(book) + beta * jnp.mean(commitment)
+
+
+def _chunk(shape: Chunks, chunk: Int[Array, "*b L"]) -> Int[Array, "*b L"]:
+    """Tokens of the vocabulary, as many as a chunk has."""
+    chunk = checked(chunk, shape.vocabulary, name="chunk")
+    if chunk.shape[-1] != shape.length:
+        raise UsageError(f"chunk={shown(chunk)} is not allowed: its last axis has length={shape.length} tokens")
+    return chunk

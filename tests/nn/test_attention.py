@@ -219,3 +219,11 @@ def test_alibi_is_a_slope_of_every_head_times_the_distance():
 def test_rotate_refuses_an_odd_number_of_entries():
     with pytest.raises(UsageError, match="rotary positions need an even number of entries per head, got 3"):
         rotate(jnp.zeros((2, 1, 3)))
+
+
+@pytest.mark.parametrize("kind", ["softmax", "exp", "relu", "zero_sink"])
+def test_a_mask_that_is_no_truth_value_is_refused(kind):
+    """A term of 0 and -inf would be taken for its opposite: -inf is not zero."""
+    for mask in (jnp.where(causal_mask(3), 0, -jnp.inf), 2 * jnp.eye(3, dtype=int)):
+        with pytest.raises(UsageError, match=r"mask=.*\[3,3\] is not allowed: it is True where a query sees a key"):
+            attention.weights(jnp.zeros((3, 3)), kind, mask)

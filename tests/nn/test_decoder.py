@@ -9,7 +9,7 @@ import pytest
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import count
-from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, parts, trunk
+from jaxdyn.nn.decoder import LLAMA, Decoder, apply, decoder, init, llama, parts, placed, trunk
 from jaxdyn.text import language
 from tests.nn import plain_decoder
 from tests.nn.drawn import weights
@@ -177,12 +177,74 @@ def test_it_serves_as_a_language_model():
     assert np.isfinite(jax.jit(lambda p: language.evaluate(net, p, t, 3).loss)(params))
 
 
+def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x64):
+    for change, wrong in (({}, 11), ({}, -1), ({"sink_token": True}, 11)):
+        shape = dataclasses.replace(SMALL, layers=1, **change)
+        params, t = weights(shape), tokens()
+        t[1, 3] = wrong
+        for call in (decoder(shape).apply, decoder(shape).trunk, lambda p, t, s=shape: parts(s)[0](p, t)):
+            with pytest.raises(UsageError, match=f"{wrong} in tokens is not allowed: it is a number from 0 to 10"):
+                call(params, t)
+    logits = np.asarray(apply(dataclasses.replace(SMALL, layers=1), weights(dataclasses.replace(SMALL, layers=1)), t % 12))
+    assert np.isnan(logits[1]).all() and np.isfinite(logits[0]).all()
+    sunk = dataclasses.replace(SMALL, layers=1, sink_token=True)  # number 11 would be read as the sink token a second time
+    assert np.isnan(apply(sunk, weights(sunk), t % 12)).all((1, 2)).tolist() == [False, True]
+    for t in (tokens() * 1.0, tokens() > 3, tokens()[:, :0], np.int64(3)):
+        with pytest.raises(UsageError, match="tokens=.* is not allowed"):
+            decoder(SMALL).apply(weights(SMALL), t)
+
+
+@pytest.mark.parametrize(("position", "words"), [(9, "9 in positions"), (-1, "-1 in positions")])
+def test_positions_beyond_the_learned_ones_are_refused_or_nan(position, words, x64):
+    shape = dataclasses.replace(SMALL, position="learned", length=9)
+    params = weights(shape)
+    with pytest.raises(UsageError, match=f"{words} is not allowed: it is a number from 0 to 8 \\(length=9\\)"):
+        placed(shape, params, np.asarray([0, position]))
+    out = jax.jit(lambda at: placed(shape, params, at))(np.asarray([0, position]))
+    assert np.isnan(out).all(-1).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"vocabulary": 20}, "embed has 11 rows, vocabulary=20"),
+        ({"layers": 4}, "has 3 rows, layers=4"),
+        ({"layers": 2, "scan": False}, "has 3 rows, layers=2"),
+        ({"length": 12}, "position has 9 rows, length=12"),
+    ],
+)
+def test_weights_of_another_network_are_refused(change, words, x64):
+    shape = dataclasses.replace(SMALL, position="learned", length=9)
+    with pytest.raises(UsageError, match=f"these weights are of another network: .*{words}"):
+        decoder(dataclasses.replace(shape, **change)).apply(weights(shape), tokens())
+
+
+def test_numpys_sizes_are_those_of_python():
+    """Otherwise a float32 network would have float64 numbers in 64-bit mode, and a program of its own."""
+    sizes = {
+        "width": np.int64(12),
+        "layers": np.asarray(3),
+        "epsilon": np.float32(0.5),
+        "scan": np.bool_(False),
+        "dtype": np.float32,
+    }
+    shape = dataclasses.replace(SMALL, **sizes)
+    assert shape == dataclasses.replace(SMALL, width=12, layers=3, epsilon=0.5, scan=False, dtype="float32")
+    assert [type(getattr(shape, name)) for name in sizes] == [int, int, float, bool, str]
+
+
 WRONG_KINDS = [{"attention": "cosine"}, {"position": "polar"}, {"position": "learned"}]
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [*WRONG_KINDS, {"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}, {"repeats": 0}, {"order": "random"}],
+    [
+        *WRONG_KINDS,
+        *({"heads": 5}, {"heads": 4}, {"groups": 2}, {"layers": 0}, {"groups": 0}, {"repeats": 0}, {"order": "random"}),
+        *({"width": 12.0}, {"layers": True}, {"heads": np.int64(0)}, {"groups": 1.0}, {"vocabulary": "11"}, {"length": -1}),
+        *({"std": np.nan}, {"epsilon": -1.0}, {"base": 0.0}, {"base": np.inf}, {"tied": "no"}, {"scan": 1}, {"sink_token": None}),
+        *({"dtype": "float31"}, {"dtype": "int32"}, {"dtype": None}, {"dtype": "float8_e4m3fn"}),
+    ],
 )
 def test_wrong_shapes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
@@ -192,6 +254,8 @@ def test_wrong_shapes_are_refused(wrong):
 def test_wrong_names_are_refused(x64):
     with pytest.raises(UsageError, match="llama='2M'"):
         llama("2M")
+    with pytest.raises(UsageError, match=r"llama=\[\] is not allowed: it is one of 9M"):
+        llama([])
     with pytest.raises(UsageError, match="cannot observe hidden"):
         decoder(SMALL).apply(weights(SMALL), tokens(), observe=("hidden",))
     assert set(LLAMA) >= {"60M", "7B"}

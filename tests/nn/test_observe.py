@@ -4,6 +4,7 @@ import jax
 import numpy as np
 import pytest
 
+from jaxdyn.errors import UsageError
 from jaxdyn.nn import observe
 
 
@@ -61,3 +62,18 @@ def test_random_directions_have_the_published_mean(x64):
     """Gamma(d/2) / (sqrt(pi) Gamma((d+1)/2)) at d = 512 is 0.03528; 400 vectors have 79 800 pairs, hence 1%."""
     x = np.random.default_rng(1).normal(size=(400, 512))
     assert mean_cosine(x) == pytest.approx(0.03528, rel=0.01)
+
+
+@pytest.mark.parametrize("call", [observe.mean_cosine, observe.unit_gram_error])
+def test_what_is_no_real_matrix_is_refused_and_nan_is_not_lost(call):
+    for x in (np.ones(3), np.ones((0, 3)), np.asarray([[1, 1j], [1j, 1]]), np.ones((2, 2, 2))):
+        with pytest.raises(UsageError, match="vectors=.* is not allowed: it is a real matrix with [12] rows or more"):
+            call(x)
+    for spoiled in (np.nan, np.inf):
+        assert np.isnan(call(np.asarray([[1, spoiled], [1, 2]], np.float32)))
+    np.testing.assert_allclose(call(np.asarray([[2, 0], [3, 0]])), call(np.asarray([[2.0, 0], [3, 0]], np.float32)))
+
+
+def test_one_row_has_no_pair():
+    with pytest.raises(UsageError, match=r"vectors=float32\[1,3\] is not allowed: it is a real matrix with 2 rows or more"):
+        observe.mean_cosine(np.ones((1, 3), np.float32))

@@ -1,5 +1,6 @@
 """What a Shape refuses, and in which words."""
 
+import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
@@ -25,6 +26,17 @@ GOOD = {"vocabulary": 10, "width": 8, "hidden": 12}
         ({"start": "zero"}, "start is one of encoder, gpt2, fan_in"),
         ({"dropout": 1.0}, "dropout=1.0 is not allowed: dropout is at least 0 and below 1"),
         ({"dropout": -0.1}, "dropout is at least 0 and below 1"),
+        ({"dropout": True}, "dropout=True is not allowed: dropout is a finite number, at least 0 and below 1"),
+        ({"dropout": float("nan")}, "dropout=nan is not allowed: dropout is a finite number, at least 0 and below 1"),
+        ({"layers": True}, "layers=True is not allowed: layers is a whole number, at least 1"),
+        ({"layers": 2.0}, "layers=2.0 is not allowed: layers is a whole number, at least 1"),
+        ({"hidden": None}, "hidden=None is not allowed: hidden is a whole number, at least 1"),
+        ({"outputs": 2.5}, "outputs=2.5 is not allowed: outputs is a whole number, at least 1"),
+        ({"length": 2.5, "position": "learned"}, "length=2.5 is not allowed: length is a whole number, at least 0"),
+        ({"scale": float("inf")}, "scale=inf is not allowed: scale is a finite number"),
+        ({"causal": "no"}, "causal=no is not allowed: causal is True or False"),
+        ({"dtype": "float31"}, "dtype=float31 is not allowed: dtype is one of float32, float64, bfloat16, float16"),
+        ({"drops": "mlp"}, "drops=mlp is not allowed: drops are among embedding, attention, residual, mlp"),
         ({"drops": ("embedding", "head")}, "drops are among embedding, attention, residual, mlp"),
         ({"position": "learned"}, "length=0 is not allowed: learned positions need length"),
         ({"tied": True, "outputs": 3}, "outputs=3, vocabulary=10 are not allowed: a tied read-out has one output for each token"),
@@ -43,3 +55,9 @@ def test_bad_choices_are_refused_in_one_sentence(bad, words):
 def test_shapes_are_hashable_and_know_their_logits():
     assert Shape(**GOOD) == Shape(**GOOD) and hash(Shape(**GOOD)) == hash(Shape(**GOOD))
     assert Shape(**GOOD).logits == 10 and Shape(**GOOD, outputs=3).logits == 3
+
+
+def test_numpys_numbers_and_lists_become_pythons_own():
+    other = Shape(vocabulary=np.int64(10), width=np.int32(8), hidden=12, scale=np.float64(2), drops=["mlp"], tied=np.bool_(True))
+    plain = Shape(**GOOD, scale=2.0, drops=("mlp",), tied=True)
+    assert other == plain and hash(other) == hash(plain) and repr(other) == repr(plain)

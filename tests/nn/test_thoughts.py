@@ -6,6 +6,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import thoughts
@@ -97,3 +99,91 @@ def test_too_few_positions_are_refused(x64):
     shape = KINDS["learned"]
     with pytest.raises(UsageError, match="12 positions"):
         thoughts.think(shape, weights(shape), TOKENS, 8)
+
+
+IN_PARTS = {name: dataclasses.replace(shape, layers=1) for name, shape in KINDS.items() if name not in ("used again", "sink bias")}
+
+
+@pytest.mark.parametrize("kind", IN_PARTS)
+def test_inputs_in_parts_are_the_inputs_at_once(kind, x64):
+    shape = IN_PARTS[kind]
+    params, x = weights(shape, 5), np.random.default_rng(3).normal(size=(2, 4, 8))
+    past = jax.jit(lambda p: thoughts.remember(shape, p, np.random.default_rng(4).normal(size=(2, 3, 8))))(params)
+    step = jax.jit(lambda recent, x, slot: thoughts.step(shape, params, past, recent, x, slot))
+    empty = thoughts.room(past, 5)
+    whole, end = step(empty, x, 0)
+
+    @settings(deadline=None, max_examples=4, derandomize=True)
+    @given(st.permutations([1, 1, 2]))
+    def check(lengths):
+        recent, found, slot = empty, [], 0
+        for length in lengths:
+            hidden, recent = step(recent, x[:, slot : slot + length], slot)
+            found.append(hidden)
+            slot += length
+        np.testing.assert_allclose(np.concatenate(found, 1), whole, rtol=1e-12, atol=1e-12)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), recent, end)
+
+    check()
+    late = step(empty, x[:, :2], 4)[0]  # traced: two inputs have no two places from the last one on
+    assert np.isnan(late).all() and np.isnan(step(empty, x[:, :2], -1)[0]).all()
+
+
+def memory(shape, prompt=3, places=2):
+    past = thoughts.remember(shape, weights(shape), np.ones((1, prompt, 8), np.float32))
+    return past, thoughts.room(past, places)
+
+
+def test_what_has_no_place_is_refused():
+    shape = dataclasses.replace(SMALL, dtype="float32", layers=1)
+    params, (past, recent), x = weights(shape), memory(shape), np.ones((1, 3, 8), np.float32)
+    for slot, words in (
+        (2, "at most 1"),
+        (-1, "at least 0"),
+        (1.0, "whole number"),
+        (True, "whole number"),
+        (np.int64(9), "at most 1"),
+    ):
+        with pytest.raises(UsageError, match=f"slot={slot} is not allowed: slot is .*{words}"):
+            thoughts.step(shape, params, past, recent, x[:, :1], slot)
+    with pytest.raises(UsageError, match=r"x=float32\[1,3,8\] is not allowed: there are 2 places after the prompt"):
+        thoughts.step(shape, params, past, recent, x, 0)
+    with pytest.raises(UsageError, match=r"x=float32\[1,3,8\] is not allowed: it has one input for each of 2 places"):
+        thoughts.aside(shape, params, past, recent, x)
+    for places in (0, -1, 2.0, True):
+        with pytest.raises(UsageError, match=f"places={places} is not allowed"):
+            thoughts.room(past, places)
+    for other in (past[:0], past * 2, [thoughts.Memory(m.key[:, :2], m.value[:, :2]) for m in past]):
+        with pytest.raises(UsageError, match="this one remembers 1 layers of 4 heads of 2 numbers"):
+            thoughts.step(shape, params, other, recent, x[:, :1], 0)
+
+
+def test_learned_positions_end_for_all(x64):
+    shape = dataclasses.replace(KINDS["learned"], layers=1, length=4)
+    params, (past, recent), x = weights(shape), memory(shape, prompt=3), np.ones((1, 2, 8))
+    for call in (
+        lambda: thoughts.remember(shape, params, np.ones((1, 5, 8))),
+        lambda: thoughts.step(shape, params, past, recent, x, 0),
+        lambda: thoughts.step(shape, params, past, recent, x[:, :1], 1),
+        lambda: thoughts.aside(shape, params, past, recent, x),
+        lambda: thoughts.whole(shape, params, TOKENS, 1),
+    ):
+        with pytest.raises(UsageError, match="learned 4 positions"):
+            call()
+    step = jax.jit(lambda slot: thoughts.step(shape, params, past, recent, x[:, :1], slot)[0])
+    assert np.isfinite(step(0)).all() and np.isnan(step(1)).all()
+
+
+@pytest.mark.parametrize("call", [thoughts.think, thoughts.whole])
+def test_prompts_and_counts_are_checked(call):
+    shape = dataclasses.replace(SMALL, dtype="float32", layers=1)
+    params = weights(shape)
+    for count in (-1, True, 2.0, None, np.asarray([1])):
+        with pytest.raises(UsageError, match="count=.* is not allowed: count is "):
+            call(shape, params, TOKENS, count)
+    for tokens in (TOKENS + 3, -TOKENS, TOKENS * 1.0, TOKENS > 2, TOKENS[:, :0], 3):
+        with pytest.raises(UsageError, match="tokens.*is not allowed"):
+            call(shape, params, tokens, 1)
+    more = dataclasses.replace(shape, layers=2)
+    with pytest.raises(UsageError, match="these weights are of another network: .* has 1 rows, layers=2"):
+        call(more, params, TOKENS, 1)

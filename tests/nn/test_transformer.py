@@ -157,6 +157,41 @@ def test_learned_positions_end():
         jax.eval_shape(net.apply, params, TOKENS)
 
 
+@pytest.mark.parametrize("call", ["apply", "trunk"])
+def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x64, call):
+    net, params = built(dataclasses.replace(CHOICES["bare"], layers=1))
+    run = getattr(net, call)
+    for wrong, words in (
+        (TOKENS + 3, "11 in tokens is not allowed: it is a number from 0 to 10"),
+        (TOKENS - 5, "-5 in tokens is not allowed"),
+        (TOKENS * 1.0, r"tokens=float64\[2,6\] is not allowed: it is an array of whole numbers"),
+        (TOKENS > 3, r"tokens=bool\[2,6\] is not allowed: it is an array of whole numbers"),
+        (TOKENS[:, :0], "its last axis has a length of 1 or more"),
+        (TOKENS[0, 0], "it has one axis or more"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            run(params, wrong)
+    wrong = np.stack([TOKENS[0], np.where(np.arange(6) == 2, 11, TOKENS[0])])
+    assert np.isnan(jax.jit(run)(params, wrong)).all((1, 2)).tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"layers": 3}, "they have 3 layers, layers=2"),
+        ({"vocabulary": 12}, r"embed.*\(12, 8\)"),
+        ({"hidden": 5}, r"inner.*\(8, 5\)"),
+        ({"tied": True}, "head"),
+    ],
+)
+def test_weights_of_another_network_are_refused(x64, change, words):
+    s = CHOICES["rotary"]
+    _, params = built(dataclasses.replace(s, **change))
+    with pytest.raises(UsageError, match=f"^these weights are of another network: .*{words}") as error:
+        network(s).apply(params, TOKENS)
+    assert "\n" not in str(error.value) and "http" not in str(error.value)
+
+
 def test_uniform_attention_of_35_tokens_has_the_known_mean_entropy(x64):
     net, params = built(encoder_lm(11, width=8, hidden=4, dtype="float64"))
     for name in ("qkv", "qkv_bias"):

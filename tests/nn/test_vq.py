@@ -114,7 +114,43 @@ def test_a_codebook_that_moves_as_averages_has_no_gradient():
     assert float(jnp.abs(averages.codebook).max()) == 0 < float(jnp.abs(descent.codebook).max())
 
 
-@pytest.mark.parametrize("wrong", [{"rate": 3}, {"codes": 0}, {"width": 0}])
+def test_numbers_that_are_no_tokens_or_codes_are_refused():
+    params, chunk = init(SHAPE, jax.random.key(0)), np.zeros((1, 4), int)
+    book = vq.started(params.codebook)
+    for call, words in (
+        (lambda: vq.encode(SHAPE, params, chunk + 5), "5 in chunk is not allowed: it is a number from 0 to 4"),
+        (lambda: vq.loss(SHAPE, params, chunk - 1), "-1 in chunk is not allowed"),
+        (lambda: vq.loss(SHAPE, params, chunk * 1.0), "chunk=.* is not allowed: it is an array of whole numbers"),
+        (lambda: vq.loss(SHAPE, params, chunk[:, :2]), r"chunk=.*\[1,2\] is not allowed: its last axis has length=4 tokens"),
+        (lambda: vq.loss(SHAPE, params, chunk, chunk + 9), "9 in prompt is not allowed"),
+        (lambda: vq.loss(SHAPE, params, chunk, chunk[:, :0]), "prompt=.* is not allowed: its last axis has a length of 1 or more"),
+        (lambda: vq.decode(SHAPE, params, jnp.zeros((1, 3, 8))), "a chunk has 2 codes of 8 numbers"),
+        (lambda: vq.spread(SHAPE, params, chunk), "there is one for each of 6 codes"),
+        (lambda: vq.perplexity(chunk + 4, 4), r"4 in codes is not allowed: it is a number from 0 to 3 \(count=4\)"),
+        (lambda: vq.perplexity(chunk - 1, 4), "-1 in codes is not allowed"),
+        (lambda: vq.perplexity(chunk[:0], 4), "codes are not allowed to be empty"),
+        (lambda: vq.perplexity(chunk, True), "count=True is not allowed"),
+        (lambda: vq.averaged(book, jnp.zeros((1, 8)), np.asarray([6]), 0.9), "6 in codes is not allowed"),
+        (lambda: vq.averaged(book, jnp.zeros((2, 8)), np.asarray([1]), 0.9), r"x=float32\[2,8\] is not allowed"),
+        (lambda: vq.averaged(book, jnp.zeros((1, 8)), np.asarray([1]), np.float64(2)), "decay=2.0 is not allowed"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            call()
+
+
+def test_traced_numbers_outside_are_nan_or_given_to_no_code():
+    params, chunk = init(SHAPE, jax.random.key(0)), np.asarray([[0, 1, 2, 9], [0, -1, 2, 3], [0, 1, 2, 3]])
+    x = jax.jit(lambda c: vq.encode(SHAPE, params, c))(chunk)
+    assert np.isnan(x).all(-1).tolist() == [[False, True], [True, False], [False, False]]
+    used = jax.jit(lambda c: vq.perplexity(c, 4))
+    assert np.isnan(used(jnp.asarray([0, 4]))) and np.isnan(used(jnp.asarray([0, -1]))) and float(used(jnp.asarray([0, 1]))) == 2
+    sizes = jax.jit(lambda c: vq.averaged(vq.started(jnp.ones((3, 2))), jnp.ones((3, 2)), c, 0.5)[0].size)
+    np.testing.assert_allclose(sizes(jnp.asarray([0, -1, 3])), [1.0, 0.5, 0.5])
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"rate": 3}, {"codes": 0}, {"width": 0}, {"rate": True}, {"codes": 2.5}, {"hidden": "8"}, {"dtype": "q"}]
+)
 def test_wrong_sizes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         dataclasses.replace(SHAPE, **wrong)

@@ -2,13 +2,14 @@
 
 from jaxdyn.nn.cache.decode import decode, losses, step
 from jaxdyn.nn.cache.policy import KINDS, Policy, victim
-from jaxdyn.nn.cache.state import Bytes, Layer, State, attend, bytes_held, start
+from jaxdyn.nn.cache.state import Bytes, Layer, Owner, State, attend, bytes_held, start
 from jaxdyn.nn.cache.whole import global_scores, prefill, recompute
 
 __all__ = [
     "KINDS",
     "Bytes",
     "Layer",
+    "Owner",
     "Policy",
     "State",
     "attend",

@@ -23,12 +23,14 @@ Letters: g heads of keys and values, L places of the cache.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError, require
+from jaxdyn.errors import UsageError, is_traced, number, require, whole
 
 __all__ = ["KINDS", "SCORES", "Policy", "victim"]
 
@@ -36,12 +38,13 @@ KINDS = ("dense", "window", "streaming", "h2o", "anti_h2o", "random", "oracle_gl
 SCORES = ("sum", "mean", "decay")
 SCORED = ("h2o", "anti_h2o")
 BLIND = ("dense", "window", "streaming")  # they do not look at attention
+STATIC, TRACED = ("kind", "size", "positions", "score"), ("sinks", "recent", "decay")
 
 
-@jax.tree_util.register_dataclass
+@jax.tree_util.register_pytree_with_keys_class
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Policy:
-    """A policy; ``sinks``, ``recent`` and ``decay`` may be traced.
+    """A policy; ``sinks``, ``recent`` and ``decay`` may be traced. Traced values are not checked: they are used as they are.
 
     Args:
         kind: one of :data:`KINDS`.
@@ -54,10 +57,10 @@ class Policy:
         decay: of the score "decay".
     """
 
-    kind: str = dataclasses.field(metadata={"static": True})
-    size: int = dataclasses.field(metadata={"static": True})
-    positions: str = dataclasses.field(default="cache", metadata={"static": True})
-    score: str = dataclasses.field(default="sum", metadata={"static": True})
+    kind: str
+    size: int
+    positions: str = "cache"
+    score: str = "sum"
     sinks: int | Int[Array, ""] = 0
     recent: int | Int[Array, ""] = 1
     decay: float | Float[Array, ""] = 0.9
@@ -65,13 +68,32 @@ class Policy:
     def __post_init__(self) -> None:
         for name, allowed in (("kind", KINDS), ("positions", ("cache", "absolute")), ("score", SCORES)):
             require(self, getattr(self, name) in allowed, f"{name} is one of {', '.join(allowed)}", name)
-        require(self, self.size >= 2, "size is at least 2", "size")
-        if isinstance(self.sinks, int):
-            require(self, 0 <= self.sinks < self.size, "sinks is at least 0 and below size", "sinks", "size")
-        if isinstance(self.recent, int):
-            require(self, 1 <= self.recent <= self.size, "recent is between 1 and size", "recent", "size")
-        if isinstance(self.decay, float):
-            require(self, 0 <= self.decay <= 1, "decay is between 0 and 1", "decay")
+        size = whole("size", self.size, least=2)
+        values = {
+            "size": size,
+            "sinks": whole("sinks", self.sinks, least=0, traced=True),
+            "recent": whole("recent", self.recent, least=1, traced=True),
+            "decay": number("decay", self.decay, least=0, most=1, traced=True),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        if not is_traced(self.sinks):
+            require(self, self.sinks < size, "sinks is at least 0 and below size", "sinks", "size")
+        if not is_traced(self.recent):
+            require(self, self.recent <= size, "recent is between 1 and size", "recent", "size")
+
+    def tree_flatten_with_keys(self) -> tuple[tuple[tuple[Any, Any], ...], tuple[Any, ...]]:
+        """The traced numbers are the children."""
+        children = tuple((jax.tree_util.GetAttrKey(name), getattr(self, name)) for name in TRACED)
+        return children, tuple(getattr(self, name) for name in STATIC)
+
+    @classmethod
+    def tree_unflatten(cls, static: tuple[Any, ...], children: Iterable[Any]) -> Policy:
+        """The inverse, without any check: JAX puts placeholders, and policies of a batch, where numbers are."""
+        policy = object.__new__(cls)
+        for name, value in (*zip(STATIC, static, strict=True), *zip(TRACED, children, strict=True)):
+            object.__setattr__(policy, name, value)
+        return policy
 
 
 def victim(

@@ -12,17 +12,19 @@ Letters: h heads, g heads of keys and values of e numbers, L places.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import dataclasses
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from jaxdyn.errors import UsageError, shown
 from jaxdyn.nn import attention
-from jaxdyn.nn.cache.policy import BLIND, SCORED, Policy, victim
+from jaxdyn.nn.cache.policy import BLIND, SCORED, STATIC, TRACED, Policy, victim
 from jaxdyn.nn.decoder import Decoder, turned
 
-__all__ = ["Bytes", "Layer", "Plan", "State", "attend", "bytes_held", "planned", "start", "stays"]
+__all__ = ["Bytes", "Layer", "Owner", "Plan", "State", "attend", "bytes_held", "fits", "fitting", "planned", "start", "stays"]
 
 
 class Layer(NamedTuple):
@@ -35,11 +37,21 @@ class Layer(NamedTuple):
     score: Float[Array, "*layers g L"]
 
 
+@jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True)
+class Owner:
+    """Whose cache it is: the network and the static part of the policy, which say how to read the arrays. It has none itself."""
+
+    shape: Decoder
+    policy: tuple[Any, ...]
+
+
 class State(NamedTuple):
-    """All layers of one stream, and how many tokens it has had."""
+    """All layers of one stream, how many tokens it has had, and whose it is."""
 
     layers: Layer
     time: Int[Array, ""]
+    owner: Owner
 
 
 class Plan(NamedTuple):
@@ -64,7 +76,50 @@ def start(shape: Decoder, policy: Policy) -> State:
     key = jnp.zeros((*places, shape.entries), shape.dtype)
     born = jnp.full(places, -1, jnp.int32)
     score = jnp.zeros(places, jnp.promote_types(shape.dtype, jnp.float32))
-    return State(Layer(key, jnp.zeros_like(key), born, jnp.zeros(places, jnp.int32), score), jnp.zeros((), jnp.int32))
+    layers = Layer(key, jnp.zeros_like(key), born, jnp.zeros(places, jnp.int32), score)
+    return State(layers, jnp.zeros((), jnp.int32), _owner(shape, policy))
+
+
+def fits(shape: Decoder, policy: Policy, count: int) -> None:
+    """Raises UsageError if tokens are more than a dense cache has places or learned positions last, and for a batch of policies."""
+    for name in TRACED:
+        if jnp.ndim(getattr(policy, name)):
+            raise UsageError(f"{name}={shown(getattr(policy, name))} is not allowed: a policy has one number; jax.vmap takes many")
+    if policy.kind == "dense" and count > policy.size:
+        raise UsageError(f"size={policy.size} is not allowed: a dense cache has a place for each of {count} tokens")
+    reach = count if policy.positions == "absolute" else min(count, policy.size)
+    if shape.position == "learned" and reach > shape.length:
+        raise UsageError(f"this network has learned {shape.length} positions (length), the policy uses {reach}")
+
+
+def fitting(shape: Decoder, policy: Policy, state: State) -> State:
+    """The state, if it is one stream's of this network and this policy, whose traced numbers may be others than before.
+
+    Raises:
+        UsageError: for another network or policy, and other shapes or dtypes.
+    """
+    if not isinstance(state, State):
+        raise UsageError(f"state={shown(state)} is not allowed: it is what start, step, decode or losses gave")
+    wanted = _owner(shape, policy)
+    if state.owner.policy != wanted.policy:
+        pairs = zip(STATIC, state.owner.policy, wanted.policy, strict=True)
+        changed = ", ".join(f"{name}={old}, not {new}" for name, old, new in pairs if old != new)
+        raise UsageError(f"this state is not allowed: it was made by another policy, with {changed}")
+    if state.owner != wanted:
+        raise UsageError("this state is not allowed: it was made by another network than shape says")
+    expected = jax.eval_shape(lambda: start(shape, policy))
+    for name, array, like in (*zip(Layer._fields, state.layers, expected.layers, strict=True), ("time", state.time, expected.time)):
+        given, needed = (f"{x.dtype}[{','.join(map(str, x.shape))}]" if hasattr(x, "dtype") else shown(x) for x in (array, like))
+        if given != needed:
+            raise UsageError(
+                f"this state is not allowed: its {name} is {given}, a stream's is {needed}; jax.vmap takes many streams"
+            )
+    return state
+
+
+def _owner(shape: Decoder, policy: Policy) -> Owner:
+    """Layers in a loop or written out leave the same cache."""
+    return Owner(dataclasses.replace(shape, scan=True), tuple(getattr(policy, name) for name in STATIC))
 
 
 def bytes_held(shape: Decoder, policy: Policy) -> Bytes:

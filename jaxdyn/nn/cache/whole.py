@@ -16,18 +16,21 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, whole
 from jaxdyn.nn import attention
 from jaxdyn.nn.cache.policy import BLIND, Policy
+from jaxdyn.nn.cache.state import fits
 from jaxdyn.nn.decoder import (
     Decoder,
     apply,
+    blocks_of,
     embedded,
     expanded,
     heads,
     merged,
     read,
     rms_norm,
+    text_of,
     trunk,
     turned,
     with_sink,
@@ -43,11 +46,13 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     Memory grows with the square of T.
 
     Raises:
-        UsageError: for a policy that looks at attention.
+        UsageError: for a policy that looks at attention, tokens that are no array of token numbers, and more of them than a dense
+            cache or learned positions have room for.
     """
     if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
-    tokens = with_sink(shape, tokens)
+    tokens = with_sink(shape, text_of(shape, tokens))
+    fits(shape, policy, tokens.shape[-1])
     at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
     sinks = policy.sinks if policy.kind == "streaming" else 0
     first, seen = at < sinks, attention.causal_mask(at.size)
@@ -64,7 +69,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
         out = jnp.einsum("...hnm,...mhf->...nhf", b.astype(v.dtype), v, preferred_element_type=b.dtype).astype(v.dtype)
         return merged(shape, x, out, w), None
 
-    x, _ = jax.lax.scan(one, x, expanded(shape, params["blocks"]))
+    x, _ = jax.lax.scan(one, x, expanded(shape, blocks_of(shape, params)))
     return read(shape, params, without_sink(shape, rms_norm(x, params["norm"], shape.epsilon)))
 
 
@@ -95,9 +100,13 @@ def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"
     """Logits of a window whose last ``size`` tokens are encoded from scratch at every step, at positions from 0 on.
 
     A sink token is the first of them in every window.
+
+    Raises:
+        UsageError: for tokens that are no text, and a size that leaves no room for one.
     """
+    tokens = jnp.asarray(text_of(shape, tokens, axes=1))
     length = tokens.shape[0]
-    size = min(size - shape.sink_token, length)
+    size = min(whole("size", size, least=1 + shape.sink_token) - shape.sink_token, length)
 
     def one(i: Int[Array, ""]) -> Float[Array, " V"]:
         first = jnp.maximum(i - size + 1, 0)
@@ -111,7 +120,11 @@ def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> F
     """Attention that each token gets in the whole text, from all queries, for ``oracle_global``. Not causal.
 
     The first is the sink token, if there is one.
+
+    Raises:
+        UsageError: for tokens that are no text, and more of them than learned positions.
     """
+    tokens = text_of(shape, tokens, axes=1)
     _, seen = apply(shape, params, tokens[None], observe=("attention",))
     received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
     return jnp.sum(received.reshape(shape.depth, shape.key_heads, -1, received.shape[-1]), 2)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.cache import Policy, decode, global_scores, prefill, recompute
+from jaxdyn.nn.cache import Policy, decode, global_scores, losses, prefill, recompute
 from tests.nn.cache.helpers import SMALL, apply, params_of, text
 
 CASES = {
@@ -77,3 +77,69 @@ def test_global_scores_are_column_sums_over_all_queries(x64):
 def test_policies_that_look_at_attention_are_refused(x64):
     with pytest.raises(UsageError, match="kind='h2o' is not allowed"):
         prefill(SMALL, params_of(SMALL), Policy(kind="h2o", size=4), text())
+
+
+def test_more_tokens_than_a_dense_cache_or_learned_positions_hold_are_refused():
+    shape = dataclasses.replace(SMALL, dtype="float32")
+    learned = dataclasses.replace(shape, position="learned", length=8)
+    for network, policy, words in (
+        (shape, Policy(kind="dense", size=11), "a dense cache has a place for each of 12 tokens"),
+        (learned, Policy(kind="window", size=10), "learned 8 positions"),
+        (learned, Policy(kind="window", size=4, positions="absolute"), "learned 8 positions"),
+    ):
+        for call in (prefill, decode):
+            with pytest.raises(UsageError, match=words):
+                call(network, params_of(network), policy, text(12))
+
+
+def test_a_window_without_room_for_a_token_is_refused():
+    shape = dataclasses.replace(SMALL, dtype="float32")
+    params = params_of(shape)
+    for size, words in (
+        (0, "size is at least 1"),
+        (np.int64(-3), "size is at least 1"),
+        (True, "a whole number"),
+        (4.0, "a whole number"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            recompute(shape, params, size, text(5))
+    token = dataclasses.replace(shape, sink_token=True)
+    with pytest.raises(UsageError, match="size=1 is not allowed: size is at least 2"):
+        recompute(token, params_of(token), 1, text(5))
+
+
+TEXTS = {
+    "17 in tokens is not allowed: it is a number from 0 to 10": [1, 17],
+    "-1 in tokens is not allowed: it is a number from 0 to 10": [-1, 3],
+    r"tokens=float64\[2\] is not allowed": [1.5, 2.0],
+    r"tokens=bool\[2\] is not allowed": [True, False],
+    r"tokens=float64\[0\] is not allowed": [],
+    "a length of 1 or more": np.zeros(0, np.int32),
+}
+
+
+@pytest.mark.parametrize("words", TEXTS)
+def test_what_is_no_text_is_refused_by_all(words):
+    shape, policy = dataclasses.replace(SMALL, dtype="float32"), Policy(kind="dense", size=4)
+    params, tokens = params_of(shape), np.asarray(TEXTS[words])
+    for call in (
+        lambda: prefill(shape, params, policy, tokens),
+        lambda: recompute(shape, params, 3, tokens),
+        lambda: global_scores(shape, params, tokens),
+        lambda: decode(shape, params, policy, tokens),
+    ):
+        with pytest.raises(UsageError, match=words):
+            call()
+    for call in (lambda: recompute(shape, params, 3, text(4)[None]), lambda: decode(shape, params, policy, text(4)[None])):
+        with pytest.raises(UsageError, match=r"tokens=int64\[1,4\] is not allowed: it has one axis, and jax.vmap adds others"):
+            call()
+    with pytest.raises(UsageError, match=r"tokens=int64\[1\] is not allowed: its last axis has a length of 2 or more"):
+        losses(shape, params, policy, text(1))
+
+
+def test_what_depends_on_a_traced_number_that_is_no_token_is_nan(x64):
+    shape, policy = dataclasses.replace(SMALL, layers=1), Policy(kind="streaming", size=4, sinks=3)  # which keeps it
+    params, wrong = params_of(shape), np.stack([[1, 2, 3, 4, 5, 6], [1, 2, 11, 4, 5, 6], [1, 2, -1, 4, 5, 6]])
+    logits, nats = jax.jit(jax.vmap(lambda t: (decode(shape, params, policy, t)[1], losses(shape, params, policy, t)[1])))(wrong)
+    assert np.isnan(logits).all(-1).tolist() == [[False] * 6, *([[False] * 2 + [True] * 4] * 2)]
+    assert np.isnan(nats).tolist() == [[False] * 5, *([[False] + [True] * 4] * 2)]  # as a target, too
