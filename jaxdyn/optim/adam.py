@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, number
 from jaxdyn.optim.blocks import Blocks, decode, encode
+from jaxdyn.optim.trees import check_shape, flat
 
-__all__ = ["Moments", "adam_direction"]
+__all__ = ["Moments", "adam_direction", "moments_of"]
 
 
 class Moments(NamedTuple):
@@ -36,40 +36,53 @@ def adam_direction(
 ) -> optax.GradientTransformation:
     """Adam without its rate: updates point uphill, as those of ``optax.scale_by_adam``.
 
+    The count of steps stays at the last number of int32, as optax's does; the corrections are 1 long before. A gradient that is
+    not finite stays in the moments: its entry's updates are NaN from there on, with ``stored="8bit"`` those of its whole block.
+
     Args:
         b1: decay of the first moment.
         b2: decay of the second.
-        eps: the number added to the root.
+        eps: the number added to the root; with 0, an entry whose gradients were all zero is NaN.
         epsilon: "raw" or "corrected", the root to which it is added.
         stored: the moments' dtype: the parameter's, float32, or blocks of one byte per number (:mod:`jaxdyn.optim.blocks`).
-            They are calculated in float32 at least.
+            They are calculated in float32 at least. Stored in bfloat16, a second moment no longer falls if ``b2`` is above
+            0.998; in float16 (``b2`` = 0.999), those of gradients below 0.005 are zero, and of gradients above 8,000 infinite.
 
     Raises:
-        UsageError: for another name.
+        UsageError: for another name or a number outside its range; when used, for leaves that are no floating-point arrays, or
+            for gradients of another structure or shape than the parameters.
     """
     if epsilon not in ("raw", "corrected") or stored not in ("parameter", "float32", "8bit"):
         raise UsageError(f"epsilon={epsilon!r}, stored={stored!r} is not allowed: raw or corrected; parameter, float32 or 8bit")
+    number("b1", b1, least=0, below=1, traced=True)
+    number("b2", b2, least=0, below=1, traced=True)
+    number("eps", eps, least=0, traced=True)
 
     def store(x: Array, dtype: Any, signed: bool) -> Array | Blocks:
-        if stored == "8bit":
-            return encode(x, signed)
-        return x.astype(dtype if stored == "parameter" else jnp.float32)
+        return encode(x, signed) if stored == "8bit" else x.astype(dtype)
 
     def init(params: PyTree) -> Moments:
-        mu, nu = (jax.tree.map(lambda p, s=s: store(jnp.zeros(p.shape, p.dtype), p.dtype, s), params) for s in (True, False))
+        leaves, treedef = flat(params)
+        kinds = [p.dtype if stored == "parameter" else jnp.float32 for p in leaves]
+        mu, nu = (
+            treedef.unflatten([store(jnp.zeros(p.shape, d), d, signed) for p, d in zip(leaves, kinds, strict=True)])
+            for signed in (True, False)
+        )
         return Moments(jnp.zeros((), jnp.int32), mu, nu)
 
     def update(gradient: PyTree, state: Moments, params: PyTree | None = None) -> tuple[PyTree, Moments]:
         del params
-        leaves, treedef = jax.tree.flatten(gradient)
-        k = state.count + 1
+        leaves, treedef, *old = flat(gradient, state.mu, state.nu)
+        k = optax.safe_increment(state.count)
         moments, updates = [], []
-        for g, m, v in zip(leaves, treedef.flatten_up_to(state.mu), treedef.flatten_up_to(state.nu), strict=True):
+        for g, first, second in zip(leaves, *old, strict=True):
+            check_shape(first.shape, g.shape)
             r = g.astype(jnp.promote_types(g.dtype, jnp.float32))
-            m = b1 * decode(m).astype(r.dtype) + (1 - b1) * r
-            v = b2 * decode(v).astype(r.dtype) + (1 - b2) * jnp.square(r)
+            before = decode(first), decode(second)
+            m = b1 * before[0].astype(r.dtype) + (1 - b1) * r
+            v = b2 * before[1].astype(r.dtype) + (1 - b2) * jnp.square(r)
             updates.append(_direction(m, v, k.astype(r.dtype)).astype(g.dtype))
-            moments.append((store(m, g.dtype, True), store(v, g.dtype, False)))
+            moments.append((store(m, before[0].dtype, True), store(v, before[1].dtype, False)))
         mu, nu = (treedef.unflatten([pair[i] for pair in moments]) for i in (0, 1))
         return treedef.unflatten(updates), Moments(k, mu, nu)
 
@@ -78,3 +91,18 @@ def adam_direction(
         return second / first * m / (jnp.sqrt(v) + eps * (1 if epsilon == "raw" else second))
 
     return optax.GradientTransformation(init, update)
+
+
+def moments_of(state: PyTree, names: tuple[str, ...]) -> dict[str, PyTree]:
+    """Those moments of an optimizer's state that it has, by name.
+
+    Raises:
+        UsageError: if it has several of one name.
+    """
+    try:
+        named = {name: optax.tree.get(state, name) for name in names}
+    except KeyError:
+        raise UsageError(
+            f"an inner state with several moments called {' or '.join(names)} is not allowed: one optimizer at most"
+        ) from None
+    return {name: tree for name, tree in named.items() if tree is not None}

@@ -7,18 +7,23 @@ columns.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PyTree
 
 from jaxdyn.errors import UsageError
 
 __all__ = ["EXCLUDED", "Dims", "Matrix", "as_matrices", "as_parameter", "hidden_matrices", "matrix_shape", "specs"]
 
-EXCLUDED = ("embed", "head", "norm", "position", "bias", "gain", "shift")
+EXCLUDED = frozenset(
+    "embed embedder embedding embeddings unembed unembedding head norm norms normalization layernorm rmsnorm batchnorm groupnorm "
+    "position positions positional bias biases gain gains shift shifts".split()
+)
 
 
 class Matrix(NamedTuple):
@@ -35,36 +40,47 @@ Dims = Callable[[PyTree], PyTree] | PyTree
 def hidden_matrices(params: PyTree) -> PyTree:
     """The last two axes of every parameter that has two, but None for embeddings, read-outs, norms, positions and biases.
 
-    They are recognised by their names (:data:`EXCLUDED`). Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are
-    projected.
+    They are recognised by whole words of their path, which are those of :data:`EXCLUDED`: ``lm_head``, ``LayerNorm_0`` and
+    ``norm1`` have one, ``enormous``, ``heads`` and ``MultiHeadDotProductAttention_0`` ("multi head" is one word) have none. Other
+    names need a tree of their own. Source: arXiv:2403.03507, section 5: attention and MLP matrices alone are projected.
     """
 
     def spec(path: tuple[Any, ...], x: Any) -> Matrix | None:
-        # a read-out is called head; heads of an attention are none
-        names = [str(getattr(part, "key", getattr(part, "name", ""))).lower() for part in path]
-        excluded = any(word in name for name in names for word in EXCLUDED if not (word == "head" and "heads" in name))
-        return None if excluded or x.ndim < 2 else Matrix()
+        words = {word for part in path for word in _words(str(getattr(part, "key", getattr(part, "name", ""))))}
+        return None if x.ndim < 2 or words & EXCLUDED else Matrix()
 
     return jax.tree_util.tree_map_with_path(spec, params)
 
 
+def _words(name: str) -> list[str]:
+    """The words of a name in lower case, without numbers: those of LayerNorm_0 and layer_norm are layer and norm."""
+    joined = re.sub(r"multi[_-]?head", "multihead", name, flags=re.IGNORECASE)
+    return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", joined)]
+
+
 def specs(dims: Dims, params: PyTree) -> list[Matrix | None]:
-    """The specification of every leaf of the parameters, in their order.
+    """The specification of every leaf of the parameters, in their order; None for a leaf without numbers.
 
     Raises:
-        UsageError: for axes that a parameter does not have, or that are named twice.
+        UsageError: for a tree that is not like the parameters, for axes that a parameter does not have, or that are named twice.
     """
     tree = dims(params) if callable(dims) else dims
     leaves, treedef = jax.tree.flatten(params)
-    given = [tree] * len(leaves) if isinstance(tree, Matrix) else treedef.flatten_up_to(tree)
+    try:
+        given = [tree] * len(leaves) if isinstance(tree, Matrix) else treedef.flatten_up_to(tree)
+    except ValueError:
+        raise UsageError("dims is not allowed: it is a tree like the parameters, with a Matrix or None at each leaf") from None
     for spec, leaf in zip(given, leaves, strict=True):
         if spec is not None:
             _order(spec, leaf.ndim)
-    return given
+    return [None if leaf.size == 0 else spec for spec, leaf in zip(given, leaves, strict=True)]
 
 
 def _order(spec: Matrix, ndim: int) -> tuple[tuple[int, ...], int]:
     """Order of all axes, batches first, then rows, then columns; and how many batches there are."""
+    named = isinstance(spec, Matrix) and all(isinstance(axes, tuple) for axes in spec)
+    if not named or any(isinstance(axis, bool) or not isinstance(axis, int | np.integer) for axis in spec.rows + spec.cols):
+        raise UsageError(f"{spec} is not allowed: a leaf of dims is None or a Matrix, whose rows and columns are tuples of axes")
     if any(not -ndim <= axis < ndim for axis in spec.rows + spec.cols):
         raise UsageError(f"{spec} is not allowed for a parameter with {ndim} axes")
     rows, cols = tuple(a % ndim for a in spec.rows), tuple(a % ndim for a in spec.cols)

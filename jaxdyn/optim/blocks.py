@@ -1,7 +1,8 @@
 r"""Optimizer states in one byte per number: in blocks of 256, each number is the nearest of 256 codes times the largest.
 
 The codes are spaced by magnitude: :math:`10^{i-6}` times the midpoints of :math:`2^i` equal cells of [0.1, 1], i = 0…6, of either
-sign, and 0 and 1; codes for numbers that are never negative have :math:`2^{i+1}` cells.
+sign, and 0 and 1; codes for numbers that are never negative have :math:`2^{i+1}` cells. No code is left for what is not a number:
+one NaN or infinity makes its whole block NaN.
 Source: arXiv:2110.02861 (8-bit optimizers), section 2 and its released code ("dynamic" data type).
 """
 
@@ -47,13 +48,16 @@ class Blocks:
 
 
 def encode(x: Float[Array, "..."], signed: bool = True, small: int = SMALL) -> Blocks | Float[Array, "..."]:
-    """The array in blocks; one with fewer than ``small`` numbers as float32."""
+    """The array in blocks; one with fewer than ``small`` numbers as float32. A block with a number that is not finite is NaN."""
     x = x.astype(jnp.float32)
     if x.size < small:
         return x
     blocks = jnp.pad(x.ravel(), (0, -x.size % BLOCK)).reshape(-1, BLOCK)
-    largest = jnp.max(jnp.abs(blocks), 1)
+    # of the bits, whose order is that of the numbers: XLA's maximum passes over NaN on CPUs (JAX 0.10, openxla/xla#21461)
+    bits = jnp.max(jax.lax.bitcast_convert_type(jnp.abs(blocks), jnp.int32), 1)
+    largest = jax.lax.bitcast_convert_type(bits, jnp.float32)
     relative = blocks / jnp.where(largest > 0, largest, 1)[:, None]
+    largest = jnp.where(jnp.isfinite(largest), largest, jnp.nan)
     return Blocks(_nearest(relative.ravel()[: x.size], signed), largest, x.shape, signed)
 
 

@@ -19,10 +19,13 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, number
 from jaxdyn.optim.axes import Dims, as_parameter, hidden_matrices, specs
 from jaxdyn.optim.galore import Projected, project
+from jaxdyn.optim.periodic import following
+from jaxdyn.optim.sizes import norm
 from jaxdyn.optim.subspace import Subspace, lift
+from jaxdyn.optim.trees import flat
 
 __all__ = ["GROWTH", "LimitedState", "apollo", "fira", "limited"]
 
@@ -41,9 +44,9 @@ class LimitedState(NamedTuple):
 
 def limited(x: Float[Array, "*batch m n"], last: Float[Array, " *batch"], growth: float) -> tuple[Array, Array]:
     r"""The matrices scaled down to norms of at most ``growth`` times the last, and their norms; a last norm of 0 limits nothing."""
-    norm = jnp.linalg.norm(x.astype(last.dtype), axis=(-2, -1))
-    cut = jnp.where((last > 0) & (norm > growth * last), growth * last / norm, 1)
-    return x * cut[..., None, None].astype(x.dtype), norm * cut
+    size = norm(x.astype(last.dtype), (-2, -1))[..., 0, 0]
+    cut = jnp.where((last > 0) & (size > growth * last), growth * last / size, 1)
+    return x * cut[..., None, None].astype(x.dtype), size * cut
 
 
 def fira(
@@ -61,7 +64,7 @@ def fira(
     ``growth`` limits the norm of the part outside the basis from step to step.
 
     Raises:
-        UsageError: for bases on both sides, where the factors have no column.
+        UsageError: for bases on both sides, where the factors have no column; for numbers outside their range.
     """
     if subspace.side == "full":
         raise UsageError("side='full' is not allowed: a factor belongs to a column along the side that is not projected")
@@ -90,7 +93,7 @@ def apollo(
     :math:`\sqrt{128}`.
 
     Raises:
-        UsageError: for bases on both sides, where the factors have no column.
+        UsageError: for bases on both sides, where the factors have no column; for numbers outside their range.
     """
     if subspace.side == "full":
         raise UsageError("side='full' is not allowed: a factor belongs to a column along the side that is not projected")
@@ -100,11 +103,12 @@ def apollo(
 
 
 def _ratio(part: Projected, n: Array, tensor: bool) -> Array:
-    """Norms of N over norms of R, of columns along the free side or of whole matrices; 0 where R is."""
+    """Norms of N over norms of R, of columns along the free side or of whole matrices; 0 where R is, NaN where one is."""
     assert part.basis is not None
     axis: int | tuple[int, int] = (-2, -1) if tensor else -2 if part.basis.left is not None else -1
-    over = jnp.linalg.norm(part.low, axis=axis, keepdims=True)
-    return jnp.where(over > 0, jnp.linalg.norm(n, axis=axis, keepdims=True) / jnp.where(over > 0, over, 1), 0)
+    over = norm(part.low, axis)
+    size = norm(n, axis)
+    return jnp.where(over == 0, 0 * size, size / jnp.where(over == 0, 1, over))
 
 
 def _scaled(
@@ -120,6 +124,8 @@ def _scaled(
     inside: bool,
 ) -> optax.GradientTransformation:
     """The limited direction, and (``inside``) in addition the inner update within the basis."""
+    number("scale", scale, least=0, traced=True)
+    number("growth", growth, above=0, traced=True)
     start, step = project(subspace, every=every, dims=dims, key=key)
 
     def init(params: PyTree) -> LimitedState:
@@ -133,24 +139,22 @@ def _scaled(
 
     def update(gradient: PyTree, state: LimitedState, params: PyTree | None = None) -> tuple[PyTree, LimitedState]:
         del params
-        leaves, treedef = jax.tree.flatten(gradient)
-        clocks = jax.tree.map(lambda _: None, gradient)
+        leaves, treedef, last_norms = flat(gradient, state.norms)
+        clocks = treedef.unflatten([None] * len(leaves))
         bases, _, projected, _ = step(gradient, state.count, state.bases, clocks)
         parts = treedef.flatten_up_to(projected)
         low, inner_state = inner.update(treedef.unflatten([p.low for p in parts]), state.inner, None)
         out, norms = [], []
-        columns = zip(
-            specs(dims, gradient), leaves, parts, treedef.flatten_up_to(low), treedef.flatten_up_to(state.norms), strict=True
-        )
+        columns = zip(specs(dims, gradient), leaves, parts, treedef.flatten_up_to(low), last_norms, strict=True)
         for spec, g, part, n, last in columns:
             if spec is None:
                 out.append(n)
                 norms.append(None)
                 continue
-            change, norm = limited(direction(part, n), last, growth)
+            change, size = limited(direction(part, n), last, growth)
             change = change + lift(part.basis, n) if inside else change
             out.append(as_parameter(spec, (scale * change).astype(g.dtype), g.shape))
-            norms.append(norm)
-        return treedef.unflatten(out), LimitedState(state.count + 1, bases, inner_state, treedef.unflatten(norms))
+            norms.append(size)
+        return treedef.unflatten(out), LimitedState(following(state.count, every), bases, inner_state, treedef.unflatten(norms))
 
     return optax.GradientTransformation(init, update)

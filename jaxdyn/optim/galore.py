@@ -18,14 +18,17 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Bool, Int, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, number, whole
+from jaxdyn.optim.adam import moments_of
 from jaxdyn.optim.axes import Dims, as_matrices, as_parameter, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import Blocks, decode, encode
-from jaxdyn.optim.periodic import when
+from jaxdyn.optim.periodic import LARGEST, following, period, when
 from jaxdyn.optim.subspace import Basis, Subspace, find, lift, low_shape, lower, overlap, zeros
+from jaxdyn.optim.trees import flat
 
-__all__ = ["Clock", "GaloreState", "Lazy", "Projected", "galore", "golore", "project"]
+__all__ = ["Clock", "GaloreState", "Lazy", "MOMENTS", "Projected", "galore", "golore", "project"]
 
+MOMENTS = ("keep", "reset", "rotate")
 FIRST, SECOND = ("mu", "trace"), ("nu",)  # names of the moments in the states of optax's transformations
 
 
@@ -41,10 +44,10 @@ class Lazy(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """A leaf's own period: steps between two refreshes, the step of the next one, similar bases in a row, and refreshes made."""
+    """A leaf's own period: steps between two refreshes, steps until the next one, similar bases in a row, and refreshes made."""
 
     period: Int[Array, ""]
-    next: Int[Array, ""]
+    left: Int[Array, ""]
     similar: Int[Array, ""]
     refreshes: Int[Array, ""]
 
@@ -70,7 +73,11 @@ def golore(subspace: Subspace, at: int) -> Callable[..., Basis]:
     """Bases from the gradient before step ``at``, random ones from there on, where gradients are mostly noise.
 
     Source: arXiv:2410.11289 (GoLore), algorithm 2. Give it to :func:`galore` as its ``finder``.
+
+    Raises:
+        UsageError: for a step that is no whole number.
     """
+    at = whole("at", at, least=0, most=LARGEST, traced=True)
     random = Subspace(rank=subspace.rank, side=subspace.side, finder="orthonormal", dtype=subspace.dtype)
 
     def finder(g: Array, old: Basis, key: PRNGKeyArray, count: Int[Array, ""]) -> Basis:
@@ -93,7 +100,7 @@ def project(
 
     Args:
         subspace: how gradients are projected.
-        every: steps between two refreshes; may be traced. None: the first basis stays.
+        every: steps between two refreshes; may be traced (less than 1 is then 1). None: the first basis stays.
         dims: which leaves are matrices, and how.
         key: of random bases.
         finder: ``(matrices, old basis, key, count) -> basis`` in place of the subspace's own; traced values that it needs are
@@ -105,14 +112,15 @@ def project(
         ``step(gradient, count, bases, clocks) -> (bases, clocks, projected, due)``.
 
     Raises:
-        UsageError: for a period below 1, or a lazy one without period.
+        UsageError: for a period that is no whole number of steps, or a lazy one without period; when used, for leaves that are no
+            floating-point arrays, or for gradients of another structure or shape than the parameters.
     """
-    _check_period(every, lazy)
+    every = _checked(every, lazy)
     find_basis = finder or (lambda g, old, key, count: find(subspace, g, old, key))
     bound = find_basis if isinstance(find_basis, jax.tree_util.Partial) else jax.tree_util.Partial(find_basis)
 
     def start(params: PyTree) -> tuple[PyTree, PyTree, PyTree]:
-        leaves, treedef = jax.tree.flatten(params)
+        leaves, treedef = flat(params)
         bases, low = [], []
         for spec, leaf in zip(specs(dims, params), leaves, strict=True):
             shape = None if spec is None else matrix_shape(spec, leaf.shape)
@@ -123,45 +131,50 @@ def project(
         return tuple(treedef.unflatten(x) for x in (bases, clocks, low))
 
     def step(gradient: PyTree, count: Array, bases: PyTree, clocks: PyTree) -> tuple[PyTree, PyTree, PyTree, PyTree]:
-        leaves, treedef = jax.tree.flatten(gradient)
+        leaves, treedef, *old_states = flat(gradient, bases, clocks)
         root = jax.random.key(0) if key is None else key
         parts = []
-        columns = zip(specs(dims, gradient), leaves, treedef.flatten_up_to(bases), treedef.flatten_up_to(clocks), strict=True)
-        for i, (spec, g, old, clock) in enumerate(columns):
+        for i, (spec, g, old, clock) in enumerate(zip(specs(dims, gradient), leaves, *old_states, strict=True)):
             if spec is None:
                 parts.append((None, None, Projected(g, g, None), None))
                 continue
             matrices, due = as_matrices(spec, g), _is_due(every, count, clock)
+            if jax.tree.map(jnp.shape, old) != jax.tree.map(jnp.shape, zeros(subspace, matrices.shape, g.dtype)):
+                raise UsageError(f"a gradient of shape {g.shape} is not allowed: its basis is that of a parameter of another shape")
             fresh = jax.random.fold_in(jax.random.fold_in(root, i), count)
             basis = when(due, lambda finder, *a: finder(*a), old, bound, matrices, old, fresh, count)
-            ticked = clock if lazy is None else _tick(lazy, clock, due, count, overlap(old, basis))
+            ticked = clock if lazy is None else _tick(lazy, clock, due, overlap(old, basis))
             parts.append((basis, ticked, Projected(matrices, lower(basis, matrices), basis), due))
         return tuple(treedef.unflatten(x) for x in zip(*parts, strict=True))
 
     return start, step
 
 
-def _check_period(every: int | Int[Array, ""] | None, lazy: Lazy | None) -> None:
-    if isinstance(every, int) and every < 1:
-        raise UsageError(f"every={every} is not allowed: a basis stays for at least one step")
-    if every is None and lazy is not None:
-        raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
+def _checked(every: int | Int[Array, ""] | None, lazy: Lazy | None) -> Any:
+    """The period."""
+    if lazy is not None:
+        number("threshold", lazy.threshold, least=0, traced=True)
+        whole("streak", lazy.streak, least=1, traced=True)
+        if every is None:
+            raise UsageError("lazy is not allowed without a period: every=None keeps the first basis")
+    return period(every, none=True)
 
 
 def _is_due(every: int | Int[Array, ""] | None, count: Int[Array, ""], clock: Clock | None) -> Bool[Array, ""]:
     """Whether a leaf's basis is found in this step."""
     if clock is not None:
-        return count >= clock.next
+        return clock.left <= 0
     return count == 0 if every is None else count % every == 0
 
 
-def _tick(lazy: Lazy, clock: Clock, due: Array, count: Array, likeness: Array) -> Clock:
+def _tick(lazy: Lazy, clock: Clock, due: Array, likeness: Array) -> Clock:
     """The clock after a step; the first basis is like none before it."""
     similar = jnp.where(likeness >= lazy.threshold, clock.similar + 1, 0)
     longer = similar >= lazy.streak
-    period = jnp.where(longer, 2 * clock.period, clock.period)
-    new = Clock(period, count + period, jnp.where(longer, 0, similar), clock.refreshes + 1)
-    return Clock(*(jnp.where(due, n, o).astype(jnp.int32) for n, o in zip(new, clock, strict=True)))
+    steps = jnp.where(longer & (clock.period < LARGEST), 2 * clock.period, clock.period)
+    new = Clock(steps, steps - 1, jnp.where(longer, 0, similar), optax.safe_increment(clock.refreshes))
+    waiting = clock._replace(left=clock.left - 1)
+    return Clock(*(jnp.where(due, n, o).astype(jnp.int32) for n, o in zip(new, waiting, strict=True)))
 
 
 def galore(
@@ -183,7 +196,8 @@ def galore(
     Args:
         inner: e.g. :func:`jaxdyn.optim.adam.adam_direction`, ``optax.scale_by_lion()``, ``optax.sgd(lr)``.
         subspace: rank, side and finder of the bases.
-        every: T. It may be traced, and steps be vmapped: bases are found once every T steps (:mod:`jaxdyn.optim.periodic`).
+        every: T. It may be traced (less than 1 is then 1), and steps be vmapped: bases are found once every T steps
+            (:mod:`jaxdyn.optim.periodic`).
         scale: :math:`\alpha`.
         moments: of the inner state, when a basis is found: "keep" (as published), "reset" (zero; the count of Adam's correction
             continues), or "rotate": :math:`M \leftarrow P_{new}^\top P_{old} M`, and with squared entries for the second moment.
@@ -193,10 +207,11 @@ def galore(
         lazy: Q-GaLore's longer periods.
 
     Raises:
-        UsageError: for other moments, or to rotate a state in which there are none.
+        UsageError: for other moments, or to rotate a state in which there are none; and those of :func:`project`.
     """
-    if moments not in ("keep", "reset", "rotate"):
-        raise UsageError(f"moments={moments!r} is not allowed: keep, reset or rotate")
+    number("scale", scale, least=0, traced=True)
+    if moments not in MOMENTS:
+        raise UsageError(f"moments={moments!r} is not allowed: it is one of {', '.join(MOMENTS)}")
     start, step = project(subspace, every=every, dims=dims, key=key, finder=finder, lazy=lazy)
 
     def init(params: PyTree) -> GaloreState:
@@ -205,7 +220,7 @@ def galore(
 
     def update(gradient: PyTree, state: GaloreState, params: PyTree | None = None) -> tuple[PyTree, GaloreState]:
         del params
-        leaves, treedef = jax.tree.flatten(gradient)
+        leaves, treedef = flat(gradient)
         bases, clocks, projected, due = step(gradient, state.count, state.bases, state.clocks)
         parts, inner_state = treedef.flatten_up_to(projected), state.inner
         if moments != "keep":
@@ -214,15 +229,14 @@ def galore(
         out = []
         for spec, g, part, n in zip(specs(dims, gradient), leaves, parts, treedef.flatten_up_to(low), strict=True):
             out.append(n if spec is None else as_parameter(spec, (scale * lift(part.basis, n)).astype(g.dtype), g.shape))
-        return treedef.unflatten(out), GaloreState(state.count + 1, bases, clocks, inner_state)
+        return treedef.unflatten(out), GaloreState(following(state.count, every), bases, clocks, inner_state)
 
     return optax.GradientTransformation(init, update)
 
 
 def _carried(how: str, inner: PyTree, treedef: Any, old: PyTree, new: PyTree, due: PyTree) -> PyTree:
     """The inner state with its moments brought into the new bases."""
-    named = {name: optax.tree.get(inner, name) for name in FIRST + SECOND}
-    named = {name: tree for name, tree in named.items() if tree is not None}
+    named = moments_of(inner, FIRST + SECOND)
     if not named:
         raise UsageError(f"moments={how!r} is not allowed: the inner state has none of {', '.join(FIRST + SECOND)}")
     columns = [treedef.flatten_up_to(tree) for tree in (old, new, due)]

@@ -16,6 +16,8 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float, PyTree
 
+from jaxdyn.errors import UsageError
+
 __all__ = ["Layers", "State", "layerwise"]
 
 
@@ -44,9 +46,14 @@ def layerwise(net: Layers, tx: optax.GradientTransformation) -> tuple[Callable[.
 
     Returns:
         ``start(rest, stack) -> State`` and ``step(state, *data) -> (state, loss)``.
+
+    Raises:
+        UsageError: for a stack without layers, or of unequally many (by ``start``).
     """
 
     def start(rest: PyTree, stack: PyTree) -> State:
+        if len({x.shape[:1] for x in jax.tree.leaves(stack)} - {(), (0,)}) != 1 or not all(x.size for x in jax.tree.leaves(stack)):
+            raise UsageError("this stack of layers is not allowed: all its weights have the same leading axis, one layer or more")
         return State(rest, stack, tx.init(rest), jax.vmap(tx.init)(stack))
 
     def step(state: State, *data: Any) -> tuple[State, Float[Array, ""]]:

@@ -26,10 +26,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import PyTree
 
-from jaxdyn.errors import require
+from jaxdyn.errors import require, whole
 from jaxdyn.optim.axes import Dims, Matrix, hidden_matrices, matrix_shape, specs
 from jaxdyn.optim.blocks import BLOCK, SMALL
 from jaxdyn.optim.subspace import SIDES, Subspace, low_shape, sides
+from jaxdyn.optim.trees import check_dtype
 
 __all__ = ["METHODS", "Bytes", "Plan", "account", "compiled_bytes", "estimate", "nbytes"]
 
@@ -75,8 +76,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         require(self, self.method in METHODS, f"method is one of {', '.join(METHODS)}", "method")
-        require(self, self.rank >= 1, "rank is at least 1", "rank")
         require(self, self.side in SIDES, f"side is one of {', '.join(SIDES)}", "side")
+        object.__setattr__(self, "rank", whole("rank", self.rank, least=1))
+        check_dtype("moments", None if self.moments == "8bit" else self.moments)
+        check_dtype("bases", self.bases)
 
 
 def estimate(params: PyTree, plan: Plan, dims: Dims = hidden_matrices) -> Bytes:

@@ -13,11 +13,11 @@ import jax
 import optax
 from jaxtyping import Array, PRNGKeyArray, PyTree
 
-from jaxdyn.errors import UsageError, require
+from jaxdyn.errors import UsageError, number, require, whole
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.axes import Dims, hidden_matrices
 from jaxdyn.optim.fira import apollo, fira
-from jaxdyn.optim.galore import Lazy, galore, golore
+from jaxdyn.optim.galore import MOMENTS, Lazy, galore, golore
 from jaxdyn.optim.lora import lora, low_rank, relora, spectral_start
 from jaxdyn.optim.subspace import Subspace
 
@@ -36,13 +36,13 @@ class Options:
     """The options of all methods; each method reads those that it has.
 
     Args:
-        rank: of bases and factors.
+        rank: of bases and factors; at most the smaller side of a matrix is used.
         every: steps between two bases or, for ReLoRA, two merges; None: the first basis stays (ReLoRA needs a number).
         scale: GaLore's and Fira's factor alpha.
         side: which side is projected.
         finder: how bases are found.
         moments: what becomes of the moments when a basis is found.
-        alpha: LoRA's factor is alpha / rank.
+        alpha: LoRA's factor is alpha over the rank that is used.
         switch: step from which GoLore's bases are random.
         stored: how Adam's moments are stored.
         b1, b2, eps: of Adam.
@@ -62,8 +62,13 @@ class Options:
     eps: float = 1e-6
 
     def __post_init__(self) -> None:
-        require(self, self.rank >= 1, "rank is at least 1", "rank")
-        require(self, self.every is None or self.every >= 1, "every is at least 1, or None", "every")
+        for name, least in (("rank", 1), ("every", 1), ("switch", 0)):
+            if name != "every" or self.every is not None:
+                object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        number("scale", self.scale, least=0, traced=True)
+        number("alpha", self.alpha, above=0, traced=True)
+        require(self, self.moments in MOMENTS, f"moments is one of {', '.join(MOMENTS)}", "moments")
+        _ = self.subspace, self.adam  # what they refuse is refused here
 
     @property
     def subspace(self) -> Subspace:
@@ -81,12 +86,29 @@ Builder = Callable[[Options, Any, dict[str, Any]], optax.GradientTransformation]
 
 def _uphill(make: Callable[[Options, dict[str, Any]], optax.GradientTransformation]) -> Builder:
     """A method that gives a direction: the rate comes after it."""
-    return lambda o, lr, places: optax.chain(make(o, places), optax.scale_by_learning_rate(lr))
+    return lambda o, lr, places: optax.chain(make(o, places), _rate(lr))
 
 
 def _factors(o: Options, lr: Any) -> optax.GradientTransformation:
     """Adam with its rate, for methods that train factors."""
-    return optax.chain(o.adam, optax.scale_by_learning_rate(lr))
+    return optax.chain(o.adam, _rate(lr))
+
+
+def _rate(lr: Any) -> optax.GradientTransformation:
+    """The rate; updates keep their dtype, whatever that of an array or of a schedule's value."""
+
+    def schedule(count: Array) -> Any:
+        value = lr(count)
+        number("lr(count)", value, traced=True)
+        return value
+
+    rate = optax.scale_by_learning_rate(schedule if callable(lr) else lr)
+
+    def update(updates: PyTree, state: Any, params: PyTree | None = None) -> tuple[PyTree, Any]:
+        scaled, state = rate.update(updates, state, params)
+        return jax.tree.map(lambda old, new: new.astype(old.dtype), updates, scaled), state
+
+    return optax.GradientTransformation(rate.init, update)
 
 
 def _galore(o: Options, places: dict[str, Any], **more: Any) -> optax.GradientTransformation:
@@ -119,7 +141,7 @@ METHODS: dict[str, Builder] = {
     "apollo_mini": _uphill(lambda o, places: _apollo(o, places, 1, 128**0.5, True)),
     "lora": lambda o, lr, places: lora(_factors(o, lr), o.rank, alpha=o.alpha, **places),
     "relora": _relora,
-    "low_rank": lambda o, lr, places: low_rank(_factors(o, lr), o.rank, dims=places["dims"]),
+    "low_rank": lambda o, lr, places: low_rank(_factors(o, lr), o.rank, **places),
 }
 
 
@@ -135,16 +157,18 @@ def method(
 
     Args:
         name: the method.
-        lr: learning rate of all leaves.
+        lr: learning rate of all leaves: a number that is at least 0, or a schedule.
         options: what the methods share.
         dims: which leaves are matrices, and how.
         key: of random bases and of LoRA's factors.
 
     Raises:
-        UsageError: for an unknown name, or ReLoRA without a period.
+        UsageError: for an unknown name, a rate that is neither, or ReLoRA without a period; when used, as the methods.
     """
-    if name not in METHODS:
+    if not isinstance(name, str) or name not in METHODS:
         raise UsageError(f"method={name} is not allowed: it is one of {', '.join(METHODS)}")
+    if not callable(lr):
+        number("lr", lr, least=0, traced=True)
     start = (lambda params: spectral_start(params, options.rank, dims)) if name == "low_rank" else (lambda params: params)
     places = {"dims": dims, "key": jax.random.key(0) if key is None else key}
     return Method(start, METHODS[name](options, lr, places))

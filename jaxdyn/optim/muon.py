@@ -3,12 +3,14 @@ r"""Muon as the code of Li2 runs it: momentum, orthogonalised; decay apart from 
 .. math:: B_{t+1} = \beta B_t + (1 - \beta) G_t, \qquad W_{t+1} = (1 - \gamma\lambda) W_t - \gamma\, O(B_{t+1})
 
 with rate gamma and decay lambda. O is the polar factor, or the authors' five quintic steps towards it. There is no Nesterov step,
-no correction of the momentum's start and no scaling by the matrix's sides, which is where optax's Muon differs.
+no correction of the momentum's start and no scaling by the matrix's sides, which is where optax's Muon differs. Leading axes are
+those of a batch of matrices. All is calculated in float32 at least; a gradient that is not finite makes its whole matrix NaN.
 Source: K. Jordan 2024; arXiv:2509.21519 and its code.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 import jax
@@ -17,6 +19,9 @@ import optax
 from jaxtyping import Array, Float, PyTree
 
 from jaxdyn import linalg
+from jaxdyn.errors import UsageError, number
+from jaxdyn.optim.sizes import norm
+from jaxdyn.optim.trees import check_shape, flat
 
 __all__ = ["NEWTON_SCHULZ", "Orthogonal", "muon", "newton_schulz", "polar"]
 
@@ -27,10 +32,11 @@ Orthogonal = Literal["newton_schulz", "polar"]
 def polar(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
     r"""The polar factor :math:`UV^\top` of :math:`G = U \Sigma V^\top`: what Muon aims at.
 
-    :math:`\langle UV^\top, G \rangle = \sum_i \sigma_i`, the nuclear norm (Lemma 2): the step never points uphill.
+    :math:`\langle UV^\top, G \rangle = \sum_i \sigma_i`, the nuclear norm (Lemma 2): the step never points uphill. That of a zero
+    matrix is zero; other matrices without full rank have any factor that completes the one on their range.
     """
-    u, _, vt = linalg.svd(g)
-    return u @ vt
+    u, _, vt = linalg.svd(g.astype(jnp.promote_types(g.dtype, jnp.float32)))
+    return (u @ jnp.where(jnp.any(g != 0), vt, 0)).astype(g.dtype)
 
 
 def newton_schulz(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
@@ -39,13 +45,14 @@ def newton_schulz(g: Float[Array, "r c"]) -> Float[Array, "r c"]:
     Not the polar factor: singular values end between 0.6 and 1.2, those far below the norm lower. Source: the paper's code.
     The products are those of the shorter side: :math:`(XX^\top)X = X(X^\top X)`.
     """
-    x = g / (jnp.linalg.norm(g) + 1e-7)
+    x = g.astype(jnp.promote_types(g.dtype, jnp.float32))
+    x = x / (norm(x) + 1e-7)
     tall = g.shape[0] > g.shape[1]
     x = x.T if tall else x
     for a, b, c in NEWTON_SCHULZ:
         gram = x @ x.T
         x = a * x + (b * gram + c * gram @ gram) @ x
-    return x.T if tall else x
+    return (x.T if tall else x).astype(g.dtype)
 
 
 class State(NamedTuple):
@@ -57,15 +64,46 @@ class State(NamedTuple):
 def muon(
     lr: Float[Array, ""], decay: Float[Array, ""] | float = 0.0, beta: float = 0.99, orthogonal: Orthogonal = "newton_schulz"
 ) -> optax.GradientTransformation:
-    """The transformation, for matrices; its updates are to be added."""
-    turn = {"newton_schulz": newton_schulz, "polar": polar}[orthogonal]
+    """The transformation, for matrices and batches of them; its updates are to be added.
+
+    Raises:
+        UsageError: for an unknown name or a number outside its range; when used, for leaves with fewer than two axes, for gradients
+            of another structure or shape than the parameters, or without the parameters.
+    """
+    turns = {"newton_schulz": newton_schulz, "polar": polar}
+    if orthogonal not in turns:
+        raise UsageError(f"orthogonal={orthogonal!r} is not allowed: it is {' or '.join(turns)}")
+    number("lr", lr, least=0, traced=True)
+    number("decay", decay, least=0, traced=True)
+    number("beta", beta, least=0, below=1, traced=True)
 
     def start(params: PyTree) -> State:
-        return State(jax.tree.map(jnp.zeros_like, params))
+        leaves, treedef = flat(params)
+        for x in leaves:
+            if x.ndim < 2:
+                raise UsageError(
+                    f"a leaf of shape {x.shape} is not allowed: Muon is for matrices; give the others to another optimizer, "
+                    "e.g. by optax.partition"
+                )
+        return State(treedef.unflatten([jnp.zeros_like(x) for x in leaves]))
 
-    def update(gradient: PyTree, state: State, params: PyTree) -> tuple[PyTree, State]:
-        momentum = jax.tree.map(lambda m, g: beta * m + (1 - beta) * g, state.momentum, gradient)
-        updates = jax.tree.map(lambda m, w: (-lr * (turn(m) + decay * w)).astype(w.dtype), momentum, params)
-        return updates, State(momentum)
+    def update(gradient: PyTree, state: State, params: PyTree | None = None) -> tuple[PyTree, State]:
+        if params is None:
+            raise UsageError("a step without the parameters is not allowed: Muon decays them")
+        leaves, treedef, *trees = flat(gradient, state.momentum, params)
+        momenta, updates = [], []
+        for g, m, w in zip(leaves, *trees, strict=True):
+            check_shape(m.shape, g.shape)
+            wide = jnp.promote_types(m.dtype, jnp.float32)
+            momenta.append((beta * m.astype(wide) + (1 - beta) * g).astype(m.dtype))
+            updates.append((-lr * (_each(turns[orthogonal], momenta[-1]) + decay * w)).astype(w.dtype))
+        return treedef.unflatten(updates), State(treedef.unflatten(momenta))
 
     return optax.GradientTransformation(start, update)
+
+
+def _each(turn: Callable[..., Array], x: Float[Array, "*batch r c"]) -> Float[Array, "*batch r c"]:
+    """The turned matrices of a batch; one without numbers as it is."""
+    for _ in range(x.ndim - 2):
+        turn = jax.vmap(turn)
+    return turn(x) if x.size else x

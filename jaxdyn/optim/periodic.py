@@ -11,10 +11,15 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from jax.custom_batching import custom_vmap
-from jaxtyping import Array, Bool, PyTree
+from jaxtyping import Array, Bool, Int, PyTree
 
-__all__ = ["when"]
+from jaxdyn.errors import whole
+
+__all__ = ["LARGEST", "following", "period", "when"]
+
+LARGEST = 2**30  # of periods: int32 counts twice as far
 
 
 def when(due: Bool[Array, ""], work: Callable[..., PyTree], old: PyTree, *args: PyTree) -> PyTree:
@@ -46,3 +51,27 @@ def when(due: Bool[Array, ""], work: Callable[..., PyTree], old: PyTree, *args: 
         return when(anywhere, each, batched_old, due, old, args), jax.tree.map(lambda _: True, old)
 
     return run(due, old, args)
+
+
+def period(every: int | Int[Array, ""] | None, *, none: bool = False) -> Any:
+    """A number of steps between two occasions: Python's int, or a traced one, which is taken for 1 if it is less.
+
+    Raises:
+        UsageError: for anything else; None is returned if it is allowed.
+    """
+    if every is None and none:
+        return None
+    every = whole("every", every, least=1, most=LARGEST, traced=True)
+    return every if isinstance(every, int) else jnp.maximum(every, 1)
+
+
+def following(count: Int[Array, ""], every: int | Int[Array, ""] | None) -> Int[Array, ""]:
+    """The number of the next step of int32, for what is done whenever ``count % every`` is 0.
+
+    After the last number it falls back by whole periods, to 2^30 or more, so that the work goes on; without a period it stays.
+    """
+    if every is None:
+        return optax.safe_increment(count)
+    steps = jnp.maximum(jnp.asarray(every, jnp.int32), 1)
+    back = steps * (LARGEST // steps)
+    return optax.safe_increment(jnp.where(count == jnp.iinfo(jnp.int32).max, count - back, count))

@@ -17,7 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from jaxdyn import linalg
-from jaxdyn.errors import require
+from jaxdyn.errors import require, whole
+from jaxdyn.optim.sizes import binade
+from jaxdyn.optim.trees import check_dtype
 
 __all__ = ["FINDERS", "SIDES", "Basis", "Subspace", "find", "lift", "low_shape", "lower", "overlap", "sides", "signed", "zeros"]
 
@@ -51,10 +53,11 @@ class Subspace:
     dtype: str | None = None
 
     def __post_init__(self) -> None:
-        require(self, self.rank >= 1, "rank is at least 1", "rank")
+        for name, least in (("rank", 1), ("oversample", 0), ("power", 0)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
+        check_dtype("dtype", self.dtype)
         require(self, self.side in SIDES, f"side is one of {', '.join(SIDES)}", "side")
         require(self, self.finder in FINDERS, f"finder is one of {', '.join(FINDERS)}", "finder")
-        require(self, self.oversample >= 0 and self.power >= 0, "both are at least 0", "oversample", "power")
         require(self, self.finder != "iteration" or self.power >= 1, "subspace iteration has at least one round", "power")
 
 
@@ -162,6 +165,7 @@ def _iterate(a: Float[Array, "m n"], p: Float[Array, "m r"], rounds: int) -> Flo
 
     Source: Golub and Van Loan, Matrix Computations, section 8.2.4.
     """
+    a = a / binade(a)  # the square of a tiny or huge one would be zero or infinite
     for _ in range(rounds):
         p, upper = linalg.qr(a @ (a.T @ p))
         p = jnp.where(jnp.diagonal(upper) < 0, -p, p)
@@ -174,6 +178,7 @@ def _randomized(a: Float[Array, "m n"], r: int, s: Subspace, key: PRNGKeyArray) 
     Source: Halko, Martinsson, Tropp, arXiv:0909.4061, algorithms 4.4 and 5.1; the power steps are orthonormalised.
     """
     columns = min(r + s.oversample, *a.shape)
+    a = a / binade(a)
     q = linalg.qr(a @ jax.random.normal(key, (a.shape[1], columns), a.dtype))[0]
     for _ in range(s.power):
         q = linalg.qr(a @ linalg.qr(a.T @ q)[0])[0]

@@ -7,7 +7,7 @@ import optax
 import pytest
 
 from jaxdyn.errors import UsageError
-from jaxdyn.optim.adam import adam_direction
+from jaxdyn.optim.adam import adam_direction, moments_of
 from jaxdyn.optim.blocks import Blocks
 
 
@@ -55,6 +55,61 @@ def test_states_of_one_byte_follow_those_of_four():
     assert isinstance(state.mu["w"], Blocks) and state.mu["w"].signed and not state.nu["w"].signed
     error = float(jnp.linalg.norm(packed[-1]["w"] - plain[-1]["w"]) / jnp.linalg.norm(plain[-1]["w"]))
     assert error < 0.05
+
+
+@pytest.mark.parametrize("stored", ["parameter", "float32", "8bit"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_gradient_that_is_not_finite_stays_as_in_optax(stored, bad):
+    given = gradients(jnp.float32, (64, 80), 3)
+    given[1]["w"] = given[1]["w"].at[2, 3].set(bad)
+    ours, state = runs(adam_direction(epsilon="corrected", stored=stored), given)
+    theirs, _ = runs(optax.scale_by_adam(eps=1e-6), given)
+    assert np.isfinite(ours[0]["w"]).all()
+    for mine, other in zip(ours[1:], theirs[1:], strict=True):
+        nan = np.isnan(other["w"])
+        assert nan.sum() == 1 and np.isnan(mine["w"])[nan].all()
+    marked = np.isnan(ours[2]["w"]).ravel()
+    block = np.arange(marked.size) // 256 == (2 * 80 + 3) // 256  # 8 bits: the block's numbers have lost their scale
+    np.testing.assert_array_equal(marked, block if stored == "8bit" else nan.ravel())
+    if stored == "8bit":
+        assert np.isnan(state.mu["w"].largest).sum() == 1 == np.isnan(state.nu["w"].largest).sum()
+
+
+def test_the_count_stays_at_its_last_number_as_optaxs_does():
+    given = gradients(jnp.float32, count=3)
+    ours, theirs = adam_direction(epsilon="corrected"), optax.scale_by_adam(eps=1e-6)
+    late = [tx.init(given[0])._replace(count=jnp.int32(2**31 - 3)) for tx in (ours, theirs)]
+    for g in given:
+        (mine, late[0]), (other, late[1]) = (tx.update(g, s) for tx, s in zip((ours, theirs), late, strict=True))
+        np.testing.assert_allclose(mine["w"], other["w"], rtol=1e-6)
+    assert late[0].count == late[1].count == 2**31 - 1
+
+
+@pytest.mark.parametrize(("weights", "gradient"), [("float32", "bfloat16"), ("bfloat16", "float32"), ("float16", "float32")])
+def test_moments_keep_the_parameters_dtype_whatever_the_gradients(weights, gradient):
+    tx = adam_direction()
+    state = tx.init(gradients(weights)[0])
+    updates, after = tx.update(gradients(gradient)[0], state)
+    assert jax.tree.map(jnp.result_type, after) == jax.tree.map(jnp.result_type, state)
+    assert updates["w"].dtype == gradient
+
+
+def test_wrong_numbers_and_trees_are_refused():
+    for wrong in ({"b1": 1.0}, {"b2": -0.1}, {"b1": np.nan}, {"eps": -1.0}, {"eps": True}, {"eps": jnp.float32(jnp.nan)}):
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            adam_direction(**wrong)
+    tx = adam_direction()
+    for leaf in (jnp.arange(3), jnp.ones(3, jnp.complex64), 1.0):
+        with pytest.raises(UsageError, match=r"\['w'\] is of type"):
+            tx.init({"w": leaf})
+    state = tx.init({"w": jnp.ones(1)})
+    with pytest.raises(UsageError, match="is that of a parameter of shape"):
+        tx.update({"w": jnp.ones(3)}, state)  # would be broadcast
+    with pytest.raises(UsageError, match="a tree unlike"):
+        tx.update({"v": jnp.ones(1)}, state)
+    twice = optax.chain(optax.scale_by_adam(), optax.scale_by_adam()).init({"w": jnp.ones(1)})
+    with pytest.raises(UsageError, match="several moments"):
+        moments_of(twice, ("mu", "nu"))
 
 
 def test_unknown_names_are_refused():

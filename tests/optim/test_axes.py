@@ -1,5 +1,10 @@
 """Matrices of parameters: shapes, the way back, and which leaves are matrices by default."""
 
+import functools
+from typing import NamedTuple
+
+import flax
+import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -39,6 +44,71 @@ def test_only_hidden_matrices_by_default():
     assert chosen == {"blocks/q", "blocks/heads_out"}
 
 
+@pytest.mark.parametrize(
+    ("path", "matrix"),
+    [
+        ("MultiHeadDotProductAttention_0/query/kernel", True),
+        ("multi_head_attention/kernel", True),
+        ("heads/kernel", True),
+        ("enormous", True),
+        ("biased/w", True),
+        ("again/w", True),
+        ("composition/w", True),
+        ("shifted/w", True),
+        ("headline/w", True),
+        ("normal_w", True),
+        ("LayerNorm_0/scale", False),
+        ("RMSNorm/scale", False),
+        ("input_layernorm/weight", False),
+        ("attn_norm", False),
+        ("norm2/gain", False),
+        ("lm_head/kernel", False),
+        ("LMHead_0/kernel", False),
+        ("head", False),
+        ("Embed_0/embedding", False),
+        ("embed_tokens/weight", False),
+        ("position_embeddings", False),
+        ("qkv_bias", False),
+    ],
+)
+def test_names_count_by_whole_words_of_the_path(path, matrix):
+    tree = functools.reduce(lambda inner, name: {name: inner}, reversed(path.split("/")), jnp.zeros((4, 4)))
+    for params in (tree, {path: jnp.zeros((4, 4))}, [tree], flax.core.freeze(tree)):
+        assert specs(hidden_matrices, params) == [Matrix() if matrix else None]
+
+
+class Layer(NamedTuple):
+    """Weights whose path has attributes."""
+
+    normal: jax.Array
+    norm: jax.Array
+
+
+def test_paths_have_keys_attributes_and_places():
+    layer = Layer(jnp.zeros((3, 3)), jnp.zeros((3, 3)))
+    assert specs(hidden_matrices, {"blocks": [layer, (layer,)]}) == [Matrix(), None] * 2
+
+
+def test_a_flax_network_has_its_kernels_but_not_its_embeddings():
+    class Network(nn.Module):
+        @nn.compact
+        def __call__(self, tokens):
+            x = nn.Embed(7, 8)(tokens)
+            x = nn.MultiHeadDotProductAttention(2)(nn.LayerNorm()(x))
+            return nn.Dense(7, name="head")(nn.Dense(8)(x))
+
+    params = jax.eval_shape(Network().init, jax.random.key(0), jnp.zeros((1, 3), jnp.int32))["params"]
+    named, _ = jax.tree_util.tree_flatten_with_path(hidden_matrices(params), is_leaf=lambda x: isinstance(x, Matrix))
+    chosen = {jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in named}
+    attention = {f"MultiHeadDotProductAttention_0/{name}/kernel" for name in ("query", "key", "value", "out")}
+    assert chosen == attention | {"Dense_0/kernel"}
+
+
+def test_a_leaf_without_numbers_is_no_matrix():
+    params = {"a": jnp.zeros((3, 0)), "b": jnp.zeros((0, 3, 4)), "c": jnp.zeros((1, 1))}
+    assert specs(hidden_matrices, params) == specs(Matrix(), params) == [None, None, Matrix()]
+
+
 def test_specifications_are_checked():
     params = {"a": jnp.zeros((3, 4)), "b": jnp.zeros(3)}
     assert specs({"a": Matrix(), "b": None}, params) == [Matrix(), None]
@@ -46,3 +116,8 @@ def test_specifications_are_checked():
     for wrong in (Matrix((2,), (1,)), Matrix((0,), (0,)), Matrix((), (1,))):
         with pytest.raises(UsageError, match="is not allowed"):
             specs({"a": wrong, "b": None}, params)
+    for wrong in (Matrix(0, 1), Matrix((0.0,), (1,)), Matrix((False,), (1,)), ((0,), (1,)), "rows"):
+        with pytest.raises(UsageError, match="a leaf of dims is None or a Matrix"):
+            specs({"a": wrong, "b": None}, params)
+    with pytest.raises(UsageError, match="a tree like the parameters"):
+        specs({"a": Matrix()}, params)

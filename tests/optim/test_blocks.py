@@ -58,6 +58,18 @@ def test_small_arrays_stay_and_zeros_are_zeros():
     assert decode(x) is x
 
 
+@settings(deadline=None, max_examples=20, derandomize=True)
+@given(st.sampled_from([np.nan, np.inf, -np.inf]), st.integers(0, SMALL + 99), st.booleans())
+def test_a_number_that_is_not_finite_makes_its_block_nan_and_no_other(bad, place, signed):
+    x = np.abs(np.random.default_rng(0).normal(size=SMALL + 100)).astype(np.float32)
+    good = np.asarray(DECODE(ENCODE(x, signed)))
+    x[place] = bad
+    back = np.asarray(DECODE(ENCODE(x, signed)))
+    own = np.arange(x.size) // BLOCK == place // BLOCK
+    assert np.isnan(back[own]).all()
+    np.testing.assert_array_equal(back[~own], good[~own])
+
+
 def test_states_pass_through_transformations():
     x = jnp.ones((3, SMALL))
     packed = jax.jit(jax.vmap(encode))(x)

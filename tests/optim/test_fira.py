@@ -74,6 +74,22 @@ def test_full_rank_fira_is_galore_and_zero_gradients_move_nothing(x64):
         np.testing.assert_array_equal(steps(tx, [jnp.zeros((4, 6))] * 3)[0][-1], np.zeros((4, 6)))
 
 
+@pytest.mark.parametrize("scale", [1e-30, 1e30])
+def test_tiny_and_huge_gradients_are_scaled_by_norms_that_exist(scale):
+    """The direction of SGD: N is R, so that all factors are 1 and the update is the gradient."""
+    g = [jnp.asarray(np.asarray(x) * scale, jnp.float32) for x in given((4, 6), 1)]
+    for make in (fira, apollo):
+        (update,), _ = steps(make(optax.identity(), Subspace(rank=2), scale=1.0), g)
+        np.testing.assert_allclose(update, g[0], rtol=1e-4)
+
+
+def test_wrong_numbers_are_refused():
+    for make in (fira, apollo):
+        for wrong in ({"scale": np.nan}, {"scale": -1.0}, {"growth": 0}, {"growth": np.inf}, {"every": 0}, {"every": np.int64(0)}):
+            with pytest.raises(UsageError, match=next(iter(wrong))):
+                make(adam_direction(), Subspace(rank=2), **wrong)
+
+
 def test_batches_and_plain_leaves():
     params = {"w": jnp.ones((2, 4, 6)) * jnp.arange(1.0, 7.0), "embed": jnp.ones((3, 4))}
     tx = fira(optax.scale_by_adam(), Subspace(rank=2))

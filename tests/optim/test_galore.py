@@ -252,10 +252,50 @@ def test_lazy_periods_double_while_bases_stay_alike():
     assert train(random, params, 20, observe=lambda s: s.clocks["w"])[1].refreshes[-1] == 10
 
 
+@pytest.mark.parametrize("every", [0, np.int64(0), jnp.int32(0), np.array(0), -1, 0.5, 4.0, True, np.True_, np.nan, "4", 2**31])
+def test_periods_that_are_no_whole_number_are_refused(every):
+    with pytest.raises(UsageError, match="every=.* is not allowed: every is (a whole number, )?at (least|most)"):
+        galore(adam_direction(), Subspace(rank=2), every=every)
+    if not (np.ndim(every) == 0 and np.asarray(every).dtype.kind == "i" and every == 0):
+        with pytest.raises(UsageError, match="at=.* is not allowed: at is (a whole number, )?at (least|most)"):
+            golore(Subspace(rank=2), every)
+
+
+def test_numpys_and_jaxs_whole_numbers_are_periods_and_a_traced_one_below_1_is_1():
+    params = {"w": weights(4, 6, dtype=np.float32)}
+
+    def path(every):
+        return train(galore(adam_direction(), Subspace(rank=2), every=every), params, 5)[0]["w"]
+
+    for every in (np.int64(2), np.array(2), jnp.int32(2)):
+        np.testing.assert_array_equal(path(every), path(2))
+    np.testing.assert_allclose(jax.jit(path)(0), path(1), rtol=1e-5)
+
+
+@pytest.mark.parametrize("lazy", [None, Lazy(2.0, 1)])
+def test_refreshes_go_on_after_the_last_number_of_the_count(lazy):
+    tx = galore(optax.identity(), Subspace(rank=2), every=3, lazy=lazy)
+    g = [weights(4, 6, dtype=np.float32, seed=k) for k in range(8)]
+    state, update, made = tx.init({"w": g[0]})._replace(count=jnp.int32(2**31 - 5)), jax.jit(tx.update), []
+    for k in range(8):  # steps 2^31 - 5, ...; 2^31 is 2 more than a multiple of 3
+        before = state.bases["w"].left
+        _, state = update({"w": g[k]}, state)
+        made.append(bool(jnp.any(state.bases["w"].left != before)))
+        assert state.count > 2**30 - 3
+    assert made == [
+        lazy is not None or (2**31 - 5 + k) % 3 == 0 if k == 0 else (k if lazy else 2**31 - 5 + k) % 3 == 0 for k in range(8)
+    ]
+
+
 def test_wrong_use_is_refused():
     s = Subspace(rank=2)
-    with pytest.raises(UsageError, match="every=0"):
-        galore(adam_direction(), s, every=0)
+    for wrong in ({"scale": np.nan}, {"scale": jnp.float32(jnp.inf)}, {"scale": True}, {"lazy": Lazy(streak=0)}):
+        with pytest.raises(UsageError, match="is not allowed"):
+            galore(adam_direction(), s, **wrong)
+    plain = galore(optax.identity(), s)
+    for other in (jnp.ones((5, 4)), jnp.ones((2, 3, 4))):
+        with pytest.raises(UsageError, match="a parameter of another shape"):
+            plain.update({"w": other}, plain.init({"w": jnp.ones((3, 4))}))
     with pytest.raises(UsageError, match="moments='turn'"):
         galore(adam_direction(), s, moments="turn")
     with pytest.raises(UsageError, match="lazy is not allowed"):

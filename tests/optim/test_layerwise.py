@@ -8,6 +8,7 @@ import numpy as np
 import optax
 import pytest
 
+from jaxdyn.errors import UsageError
 from jaxdyn.nn.decoder import Decoder, apply, init, parts
 from jaxdyn.optim.adam import adam_direction
 from jaxdyn.optim.galore import galore
@@ -72,6 +73,13 @@ def test_the_steps_are_those_of_an_update_after_backpropagation(name, tied, x64)
         assert float(found) == pytest.approx(float(expected), abs=1e-10)
     for ours, theirs in zip(jax.tree.leaves((state.rest, state.stack)), jax.tree.leaves(apart(params)), strict=True):
         np.testing.assert_allclose(ours, theirs, atol=1e-9)
+
+
+def test_a_stack_has_layers_and_equally_many():
+    start, _ = layerwise(network(SMALL), optax.sgd(0.1))
+    for stack in ({}, {"w": jnp.ones((0, 2))}, {"w": jnp.ones(())}, {"w": jnp.ones((2, 3)), "v": jnp.ones((3, 3))}):
+        with pytest.raises(UsageError, match="stack of layers"):
+            start({}, stack)
 
 
 def test_the_gradients_of_most_layers_need_no_memory():

@@ -109,8 +109,78 @@ def test_the_spectral_start_has_the_rank_the_size_and_the_directions(x64):
     np.testing.assert_allclose(jnp.swapaxes(f.b, 1, 2) @ f.b, f.a @ jnp.swapaxes(f.a, 1, 2), atol=1e-12)  # balanced
 
 
-def test_wrong_ranks_are_refused():
-    with pytest.raises(UsageError, match="rank=0"):
-        lora(optax.adam(1e-3), 0)
-    with pytest.raises(UsageError, match="prune"):
-        relora(optax.adam(1e-3), 2, every=3, prune=2.0)
+@pytest.mark.parametrize("rank", [2, 4, 16])
+@pytest.mark.parametrize("shape", [(4, 6), (6, 4), (3, 1)])
+def test_the_factor_is_alpha_over_the_rank_that_is_used(rank, shape, x64):
+    g, tx = {"w": start(shape)["w"]}, lora(optax.sgd(1.0), rank, alpha=32.0)
+    first = tx.init(g).factors["w"]
+    updates, state = tx.update(g, tx.init(g), g)
+    factor = 32 / min(rank, *shape)
+    np.testing.assert_allclose(state.factors["w"].b, -factor * g["w"] @ first.a.T, rtol=1e-12)
+    np.testing.assert_allclose(updates["w"], -(factor**2) * g["w"] @ first.a.T @ first.a, rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-20, 1e15])
+def test_low_rank_starts_from_weights_of_any_size(scale):
+    params = {"w": jnp.asarray(start((2, 5, 7))["w"] * scale, jnp.float32)}
+    low = spectral_start(params, 2)
+    np.testing.assert_allclose(np.linalg.norm(np.float64(low["w"])), np.linalg.norm(np.float64(params["w"])), rtol=1e-5)
+
+
+def test_zero_weights_are_trained_at_low_rank():
+    """Both factors of zero would be zero, and their gradients, too."""
+    target = start((2, 5, 7))["w"] / 5
+    params = {"w": jnp.zeros((2, 5, 7)), "v": jnp.asarray(target[:, 0])}
+    dims = {"w": Matrix(), "v": None}
+    tx = low_rank(optax.adam(0.02), 2, dims=dims, key=KEY)
+    params = spectral_start(params, 2, dims)
+    assert not params["w"].any()
+    state = tx.init(params)
+
+    @jax.jit
+    def step(params, state):
+        gradient = jax.grad(lambda p: jnp.sum(jnp.square(p["w"] - target)) + 0 * jnp.sum(p["v"]))(params)
+        updates, state = tx.update(gradient, state, params)
+        return optax.apply_updates(params, updates), state
+
+    for _ in range(300):
+        params, state = step(params, state)
+    for w, goal in zip(params["w"], target, strict=True):
+        rest = np.linalg.svd(goal, compute_uv=False)[2:]
+        assert np.linalg.matrix_rank(w, tol=1e-4) == 2
+        np.testing.assert_allclose(np.linalg.norm(w - goal), np.linalg.norm(rest), rtol=0.02)
+
+
+def test_a_merge_does_not_hide_moments_that_are_nan():
+    params = {"w": start((6, 8))["w"].astype(jnp.float32)}
+    tx = relora(optax.scale_by_adam(), 2, every=2)
+    state = tx.init(params)
+    for k in range(3):
+        g = params["w"].at[1, 2].set(jnp.nan) if k == 0 else params["w"]
+        _, state = tx.update({"w": g}, state, params)
+    assert np.isnan(state.inner.mu["w"].b).any() and np.isnan(state.inner.mu["w"].a).any()
+
+
+@pytest.mark.parametrize("rank", [0, -1, 2.5, 2.0, True, np.int64(0), None, "2", jnp.float32(2)])
+def test_wrong_ranks_are_refused(rank):
+    for make in (lora, low_rank, lambda tx, r: relora(tx, r, every=2), lambda tx, r: spectral_start({"w": jnp.ones((3, 3))}, r)):
+        with pytest.raises(UsageError, match="rank=.* is not allowed: rank is (a whole number, )?at least 1"):
+            make(optax.adam(1e-3), rank)
+
+
+def test_wrong_numbers_and_gradients_are_refused():
+    wrong = [
+        {"prune": 2.0},
+        {"prune": np.nan},
+        {"alpha": 0.0},
+        {"alpha": np.inf},
+        {"every": 0},
+        {"every": np.int64(0)},
+        {"every": 1.5},
+    ]
+    for one in wrong:
+        with pytest.raises(UsageError, match=next(iter(one))):
+            relora(optax.adam(1e-3), 2, **{"every": 3, **one})
+    tx = lora(optax.adam(1e-3), np.int64(2))
+    with pytest.raises(UsageError, match="is that of a parameter of shape"):
+        tx.update({"w": jnp.ones((3, 5))}, tx.init({"w": jnp.ones((3, 4))}))

@@ -123,7 +123,8 @@ def test_the_compiler_accounts_for_a_step():
 
 
 def test_wrong_plans_are_refused():
-    for wrong in ({"method": "sgd"}, {"rank": 0}, {"side": "top"}):
+    more = ({"rank": True}, {"rank": 2.0}, {"moments": "8-bit"}, {"moments": "int32"}, {"bases": "floot"})
+    for wrong in ({"method": "sgd"}, {"rank": 0}, {"side": "top"}, *more):
         with pytest.raises(UsageError, match="not allowed"):
             Plan(**wrong)
 

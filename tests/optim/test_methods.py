@@ -1,10 +1,15 @@
 """All methods under one interface: they train, share one step, and are swept over rates in one program."""
 
+import dataclasses
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.errors import UsageError
 from jaxdyn.optim.methods import METHODS, Options, method
@@ -63,5 +68,247 @@ def test_wrong_methods_are_refused():
         method("sgd", 0.1, Options())
     with pytest.raises(UsageError, match="every=None"):
         method("relora", 0.1, Options(every=None))
-    with pytest.raises(UsageError, match="rank=0"):
-        Options(rank=0)
+    for name in (["full"], None, "Full", 3):
+        with pytest.raises(UsageError, match="method="):
+            method(name, 0.1, Options())
+    with pytest.raises(UsageError, match="lazy is not allowed without a period"):
+        method("q_galore", 0.1, Options(every=None))
+
+
+@pytest.mark.parametrize(
+    ("field", "values"),
+    {
+        "rank": (0, -1, 2.5, 2.0, True, np.int64(0), None, "2"),
+        "every": (0, np.int64(0), jnp.int32(0), 0.5, 2.0, True, "2"),
+        "switch": (-1, 0.5, True),
+        "scale": (np.nan, jnp.float32(jnp.nan), np.inf, -1.0, True, "1", np.ones(2)),
+        "alpha": (0.0, np.nan, True),
+        "b1": (1.0, np.nan, -0.1),
+        "b2": (1.0, True),
+        "eps": (-1e-8, np.nan),
+        "side": ("top", 1),
+        "finder": ("guess",),
+        "moments": ("turn", True),
+        "stored": ("4bit", None),
+    }.items(),
+)
+def test_every_option_is_checked(field, values):
+    for value in values:
+        with pytest.raises(UsageError, match=rf"{field}.* (is|are) not allowed") as caught:
+            Options(**{field: value})
+        assert "\n" not in str(caught.value)
+
+
+def test_numpys_and_jaxs_numbers_are_options():
+    assert Options(rank=np.int64(3), every=np.array(2), switch=jnp.int32(1)) == Options(rank=3, every=2, switch=1)
+    Options(scale=np.float32(0.5), alpha=jnp.float32(8), b1=np.float64(0.9), eps=0)
+
+
+@pytest.mark.parametrize("name", ["full", "lora"])
+def test_rates_are_numbers_arrays_or_schedules_and_updates_keep_their_dtype(name, x64):
+    params = {"w": jnp.asarray(TARGET, jnp.bfloat16), "norm": jnp.ones((2, 12), jnp.float32)}
+    updates = {}
+    for kind, lr in {
+        "number": 0.25,
+        "numpy": np.float64(0.25),
+        "array": jnp.float32(0.25),
+        "zero axes": np.array(0.25),
+        "schedule": lambda count: 0.25,
+        "array of a schedule": lambda count: jnp.float64(0.25),
+    }.items():
+        tx = method(name, lr, OPTIONS).tx
+        updates[kind], _ = tx.update(params, tx.init(params), params)
+        assert kinds(updates[kind]) == kinds(params)
+        jax.tree.map(np.testing.assert_array_equal, updates[kind], updates["number"])
+    for lr in (np.nan, -0.1, True, "fast", None, jnp.ones(12), np.ones(1), jnp.float32(jnp.inf), 1j):
+        with pytest.raises(UsageError, match="lr"):
+            method(name, lr, OPTIONS)
+    tx = method(name, lambda count: jnp.ones(12), OPTIONS).tx
+    with pytest.raises(UsageError, match="lr.count.=float64.12. is not allowed"):
+        tx.update(params, tx.init(params), params)
+
+
+# Any gradient: leaves of 0 to 4 axes, sides of 0 and 1, four dtypes; zero, tiny, huge, NaN and infinite.
+
+SHAPES = {
+    "scalar": ((), "float32"),
+    "vector": ((5,), "bfloat16"),
+    "empty": ((0, 4), "float32"),
+    "row": ((1, 6), "float16"),
+    "column": ((6, 1), "float64"),
+    "wide": ((4, 7), "float32"),
+    "tall": ((7, 4), "bfloat16"),
+    "half": ((3, 5), "float16"),
+    "double": ((5, 3), "float64"),
+    "stack": ((2, 3, 5), "float32"),
+    "deep": ((2, 1, 3, 4), "bfloat16"),
+}
+STEPS = 4
+OPTIONS = Options(rank=3, every=2, scale=0.5, alpha=6.0, switch=3)
+SIZES = {
+    "zero": lambda dtype: 0.0,
+    "tiny": lambda dtype: 4 * float(jnp.finfo(dtype).smallest_subnormal),
+    "one": lambda dtype: 1.0,
+    "huge": lambda dtype: float(jnp.finfo(dtype).max) ** 0.45,
+}
+
+
+def weights(seed):
+    rng = np.random.default_rng(seed)
+    return {name: jnp.asarray(rng.normal(0, 0.1, shape), dtype) for name, (shape, dtype) in SHAPES.items()}
+
+
+@functools.cache
+def program(name, options=OPTIONS):
+    """Start, and the steps from one number to another along given gradients, with all updates."""
+    tx = method(name, 0.1, options)
+
+    @jax.jit
+    def run(params, state, gradients, start, stop):
+        def step(i, carry):
+            params, state, updates = carry
+            new, state = tx.tx.update(jax.tree.map(lambda g: g[i], gradients), state, params)
+            updates = jax.tree.map(lambda all_, one: all_.at[i].set(one), updates, new)
+            return optax.apply_updates(params, new), state, updates
+
+        return jax.lax.fori_loop(start, stop, step, (params, state, jax.tree.map(jnp.zeros_like, gradients)))
+
+    return jax.jit(lambda p: (lambda start: (start, tx.tx.init(start)))(tx.start(p))), run
+
+
+@st.composite
+def gradients(draw, bad):
+    """Gradients of all steps, and where one of them is not finite: leaf, step and entry."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    sizes = {name: SIZES[draw(st.sampled_from(sorted(SIZES)))](dtype) for name, (_, dtype) in SHAPES.items()}
+    tree = {
+        name: (rng.normal(size=(STEPS, *shape)) * sizes[name]).astype(jnp.dtype(dtype)) for name, (shape, dtype) in SHAPES.items()
+    }
+    if not bad:
+        return tree, None
+    name = draw(st.sampled_from([name for name, (shape, _) in SHAPES.items() if 0 not in shape]))
+    place = (draw(st.integers(0, STEPS - 1)), *(draw(st.integers(0, n - 1)) for n in SHAPES[name][0]))
+    tree[name][place] = draw(st.sampled_from([np.nan, np.inf, -np.inf]))
+    return tree, (name, place)
+
+
+def kinds(tree):
+    return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.data())
+def test_finite_gradients_give_finite_steps_in_parts_as_at_once(name, data):
+    with jax.enable_x64(True):
+        tree, _ = data.draw(gradients(bad=False))
+        start, run = program(name)
+        params, state = start(weights(0))
+        at_once = run(params, state, tree, 0, STEPS)
+        assert kinds(at_once) == kinds((params, state, tree))
+        for x in jax.tree.leaves((at_once[0], at_once[2])):
+            assert np.isfinite(np.asarray(x, np.float64)).all()
+        cut = data.draw(st.integers(0, STEPS))
+        first = jax.device_get(run(params, state, tree, 0, cut))  # through the host, as a stored state
+        second = run(*first[:2], tree, cut, STEPS)
+        jax.tree.map(np.testing.assert_array_equal, second[:2], at_once[:2])
+
+
+@pytest.mark.parametrize("name", METHODS)
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(st.data())
+def test_a_gradient_that_is_not_finite_stays_visible_in_its_leaf_alone(name, data):
+    with jax.enable_x64(True):
+        tree, (leaf, (at, *entry)) = data.draw(gradients(bad=True))
+        start, run = program(name)
+        params, _, updates = jax.device_get(run(*start(weights(0)), tree, 0, STEPS))
+    for k, (moved, new) in {k: (updates[k].astype(np.float64), params[k].astype(np.float64)) for k in SHAPES}.items():
+        if k == leaf:  # from its step on, at its entry
+            assert np.isfinite(moved[:at]).all()
+            assert not np.isfinite(moved[at:, *entry]).any() and not np.isfinite(new[tuple(entry)])
+        else:
+            assert np.isfinite(moved).all() and np.isfinite(new).all()
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_jit_changes_nothing(name):
+    params = {"w": jnp.asarray(TARGET[0]), "bias": jnp.asarray(TARGET[0, 0])}
+    tx = method(name, lambda count: 0.1 / (count + 1), OPTIONS)
+    with jax.disable_jit():
+        params = tx.start(params)
+        state = tx.tx.init(params)
+        plain = tx.tx.update(params, state, params)
+    compiled = jax.jit(tx.tx.update)(params, jax.jit(tx.tx.init)(params), params)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5), compiled, plain)
+
+
+def counted(state, change):
+    """The state with its counts changed."""
+    named = lambda path: getattr(path[-1], "name", "") == "count"  # noqa: E731
+    return jax.tree_util.tree_map_with_path(lambda path, x: change(x) if named(path) else x, state)
+
+
+def checked(count):
+    assert count >= 2**30
+    return count
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_steps_go_on_after_the_last_number_of_the_counts(name):
+    params = {"w": jnp.asarray(TARGET[0]), "bias": jnp.asarray(TARGET[0, 0])}
+    tx = method(name, 0.1, OPTIONS)
+    start, update, paths = tx.start(params), jax.jit(tx.tx.update), {}
+    for first in (2**31 - 3, 2**30 + 1):  # of equal phase
+        state = counted(tx.tx.init(start), lambda count, first=first: jnp.int32(first))
+        now, paths[first] = start, []
+        for _ in range(5):
+            updates, state = update(now, state, now)
+            now = optax.apply_updates(now, updates)
+            paths[first].append(now["w"])
+            counted(state, checked)
+    late, early = (np.stack(path) for path in paths.values())
+    assert np.isfinite(late).all()
+    if name in ("full", "galore", "q_galore", "fira", "lora", "low_rank"):  # the others draw by the count
+        np.testing.assert_allclose(late, early, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow  # a program for each tree
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(st.data())
+def test_any_leaf_and_any_options(data):
+    """Shapes of 0 to 4 axes, dtypes and options of all kinds: finite steps of the same structure, and NaN where a gradient is."""
+    name = data.draw(st.sampled_from(sorted(METHODS)))
+    sides = ("short", "long", "left", "right") + (("full",) if name not in ("fira", "apollo", "apollo_mini") else ())
+    options = Options(
+        rank=data.draw(st.integers(1, 9)),
+        every=data.draw(st.integers(1, 3)),
+        side=data.draw(st.sampled_from(sides)),
+        finder=data.draw(st.sampled_from(("svd", "randomized", "iteration", "orthonormal", "gaussian"))),
+        moments=data.draw(st.sampled_from(("keep", "reset", "rotate"))),
+        stored=data.draw(st.sampled_from(("parameter", "float32", "8bit"))),
+        switch=data.draw(st.integers(0, 3)),
+    )
+    shape = tuple(data.draw(st.lists(st.sampled_from([0, 1, 2, 3, 5]), max_size=4)))
+    shape = data.draw(st.sampled_from([shape, (64, 80)]))  # the latter has blocks
+    options = dataclasses.replace(options, stored="float32") if name == "relora" and 0 not in shape else options
+    dtype = data.draw(st.sampled_from(["float32", "float64", "bfloat16", "float16"]))
+    held = dtype if options.stored == "parameter" or dtype == "float16" else "float32"  # what the moments can hold
+    size = SIZES[data.draw(st.sampled_from(sorted(SIZES)))](held)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**16)))
+    with jax.enable_x64(True):
+        g = [{"w": jnp.asarray(rng.normal(size=shape) * size, dtype)} for _ in range(3)]
+        chosen = method(name, 0.1, options)
+        params = chosen.start({"w": jnp.asarray(rng.normal(0, data.draw(st.sampled_from([0, 0.1])), shape), dtype)})
+        state, update = chosen.tx.init(params), jax.jit(chosen.tx.update)
+        for k in range(3):
+            updates, after = update(g[k], state, params)
+            assert kinds((updates, after)) == kinds((params, state))
+            params, state = optax.apply_updates(params, updates), after
+            assert np.isfinite(updates["w"].astype(jnp.float64)).all()
+        if 0 not in shape:
+            place = tuple(data.draw(st.integers(0, n - 1)) for n in shape)
+            bad = {"w": g[0]["w"].at[place].set(data.draw(st.sampled_from([jnp.nan, jnp.inf])))}
+            updates, state = update(bad, state, params)
+            assert not np.isfinite(updates["w"][place])
+            updates, _ = update(g[0], state, params)
+            assert options.moments == "reset" or not np.isfinite(updates["w"][place])

@@ -4,9 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+import optax.contrib
 import pytest
 import scipy.linalg
 
+from jaxdyn.errors import UsageError
 from jaxdyn.optim.muon import NEWTON_SCHULZ, muon, newton_schulz, polar
 
 
@@ -41,3 +43,77 @@ def test_steps_are_momentum_turned_and_decay_apart(orthogonal, turn, x64):
         momentum = beta * momentum + (1 - beta) * g
         w = (1 - lr * decay) * w - lr * np.asarray(turn(jnp.asarray(momentum)))
         np.testing.assert_allclose(params["w"], w, atol=1e-12)
+
+
+def one_step(gradient, params=None, **more):
+    tx = muon(0.1, beta=0.0, **more)
+    params = gradient if params is None else params
+    return tx.update(gradient, tx.init(params), params)[0]
+
+
+@pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5), (1, 4)])
+def test_optaxs_muon_with_these_coefficients_is_ours(shape, x64):
+    gradients = np.random.default_rng(0).normal(size=(4, *shape))
+    theirs = optax.contrib.scale_by_muon(ns_coeffs=NEWTON_SCHULZ, beta=0.9, nesterov=False)
+    ours, params = muon(0.1, beta=0.9), jnp.zeros(shape)
+    states = [tx.init(params) for tx in (ours, theirs)]
+    for g in gradients:
+        (mine, states[0]), (other, states[1]) = (
+            tx.update(jnp.asarray(g), s, params) for tx, s in zip((ours, theirs), states, strict=True)
+        )
+        np.testing.assert_allclose(mine, -0.1 * other, atol=1e-5)  # numbers added to the norm: 1e-7 and 1e-8
+
+
+@pytest.mark.parametrize("orthogonal", ["polar", "newton_schulz"])
+def test_leading_axes_are_batches_and_sides_may_be_0_or_1(orthogonal):
+    g = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4, 6)), jnp.float32)
+    together = one_step({"w": g}, orthogonal=orthogonal)["w"]
+    single = jnp.stack([jnp.stack([one_step({"w": w}, orthogonal=orthogonal)["w"] for w in row]) for row in g])
+    np.testing.assert_allclose(together, single, atol=1e-6)
+    for shape in ((0, 3), (3, 0), (2, 0, 3), (1, 1), (1, 5), (5, 1)):
+        turned = one_step({"w": jnp.ones(shape)}, orthogonal=orthogonal)["w"]
+        assert turned.shape == shape and np.isfinite(turned).all()
+
+
+@pytest.mark.parametrize("orthogonal", ["polar", "newton_schulz"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_every_dtype_turns_by_the_same_and_keeps_its_own(orthogonal, dtype, x64):
+    g = 20 * np.random.default_rng(0).normal(size=(20, 18))  # the square of its norm is beyond float16
+    wide = one_step({"w": jnp.asarray(g)}, orthogonal=orthogonal)["w"]
+    turned = one_step({"w": jnp.asarray(g, dtype)}, orthogonal=orthogonal)["w"]
+    assert turned.dtype == dtype
+    np.testing.assert_allclose(turned.astype(jnp.float64), wide, atol=3 * float(jnp.finfo(dtype).eps) + 1e-5)
+
+
+@pytest.mark.parametrize("orthogonal", ["polar", "newton_schulz"])
+def test_zero_huge_tiny_and_nan_gradients(orthogonal):
+    g = jnp.asarray(np.random.default_rng(0).normal(size=(4, 6)), jnp.float32)
+    plain = one_step({"w": g}, orthogonal=orthogonal)["w"]
+    np.testing.assert_array_equal(one_step({"w": 0 * g}, orthogonal=orthogonal)["w"], 0 * g)
+    np.testing.assert_allclose(one_step({"w": 1e30 * g}, orthogonal=orthogonal)["w"], plain, atol=1e-4)
+    assert np.isfinite(one_step({"w": 1e-30 * g}, orthogonal=orthogonal)["w"]).all()
+    for bad in (jnp.nan, jnp.inf):
+        assert np.isnan(one_step({"w": g.at[1, 2].set(bad)}, orthogonal=orthogonal)["w"]).all()
+
+
+def test_momentum_keeps_its_dtype_whatever_the_gradients():
+    tx, params = muon(0.1), {"w": jnp.ones((3, 4), jnp.bfloat16)}
+    updates, state = tx.update({"w": jnp.ones((3, 4))}, tx.init(params), params)
+    assert updates["w"].dtype == state.momentum["w"].dtype == jnp.bfloat16
+
+
+def test_biases_go_to_another_optimizer_and_wrong_use_is_refused():
+    params = {"w": jnp.ones((3, 4)), "b": jnp.ones(4)}
+    with pytest.raises(UsageError, match=r"a leaf of shape \(4,\) is not allowed: Muon is for matrices"):
+        muon(0.1).init(params)
+    both = optax.partition({"muon": muon(0.1), "sgd": optax.sgd(0.1)}, {"w": "muon", "b": "sgd"})
+    updates, _ = both.update(params, both.init(params), params)
+    np.testing.assert_allclose(updates["b"], -0.1 * params["b"])
+    for wrong in ({"orthogonal": "svd"}, {"lr": np.nan}, {"lr": -1.0}, {"decay": True}, {"beta": 1.0}):
+        with pytest.raises(UsageError, match=f"{next(iter(wrong))}=.* is not allowed"):
+            muon(**{"lr": 0.1, **wrong})
+    tx = muon(0.1)
+    with pytest.raises(UsageError, match="without the parameters"):
+        tx.update({"w": params["w"]}, tx.init({"w": params["w"]}))
+    with pytest.raises(UsageError, match="of a parameter of shape"):
+        tx.update({"w": jnp.ones((1, 4))}, tx.init({"w": params["w"]}), {"w": params["w"]})

@@ -4,8 +4,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from jaxdyn.optim.periodic import when
+from jaxdyn.errors import UsageError
+from jaxdyn.optim.periodic import following, period, when
 
 
 class Counted:
@@ -70,3 +73,32 @@ def test_trees_and_batched_arguments_only():
     np.testing.assert_array_equal(out["a"], np.repeat(np.arange(3.0)[:, None], 2, 1))
     out = jax.vmap(lambda x: when(jnp.array(False), lambda x: {"a": jnp.full(2, x)}, old, x))(x)
     np.testing.assert_array_equal(out["a"], np.zeros((3, 2)))
+
+
+LAST = 2**31 - 1
+FOLLOWING = jax.jit(following)
+
+
+@settings(deadline=None, max_examples=100, derandomize=True)
+@given(st.one_of(st.integers(1, 12), st.integers(1, 2**30)), st.integers(0, 6))
+def test_what_is_periodic_stays_so_after_the_last_number(every, before):
+    count = jnp.int32(LAST - before)
+    for step in range(LAST - before, LAST + 8):
+        assert int(count) % every == step % every and count > 0
+        count = FOLLOWING(count, every)
+    assert count >= 2**30
+
+
+def test_counts_without_a_period_stay_at_the_last_number():
+    assert [int(following(jnp.int32(c), None)) for c in (0, LAST - 1, LAST)] == [1, LAST, LAST]
+    assert int(following(jnp.int32(LAST), 0)) > 0  # a period of 0: never
+
+
+def test_periods_are_whole_numbers_from_1():
+    assert [period(x) for x in (3, np.int64(3), jnp.int32(3))] == [3, 3, 3] and period(None, none=True) is None
+    np.testing.assert_array_equal(jax.jit(jax.vmap(period))(jnp.array([-1, 0, 1, 7])), [1, 1, 1, 7])
+    for wrong in (0, -1, 1.0, True, None, np.int64(0)):
+        with pytest.raises(UsageError, match="every="):
+            period(wrong)
+    with pytest.raises(UsageError, match="every=float32.. is not allowed"):
+        jax.jit(period)(3.0)

@@ -6,6 +6,7 @@ import numpy as np
 import optax
 import pytest
 
+from jaxdyn.errors import UsageError
 from jaxdyn.optim.restart import restarting
 
 
@@ -51,3 +52,21 @@ def test_period_may_be_traced(x64):
     gs = gradients(9)
     np.testing.assert_allclose(jax.jit(path)(gs, jnp.int32(4)), adam(gs, 4), rtol=1e-12)
     assert not np.allclose(adam(gs, 4), adam(gs, 0)), "the period matters"
+
+
+def test_resets_go_on_after_the_last_number_of_the_count():
+    tx, g = restarting(optax.trace(0.5), 3), jnp.ones(2)
+    state, update, sizes = tx.init(g)._replace(count=jnp.int32(2**31 - 2)), jax.jit(tx.update), []
+    for _ in range(7):
+        updates, state = update(g, state, g)
+        sizes.append(float(updates[0]))
+    assert sizes == [1, 1.5, 1.75, 1, 1.5, 1.75, 1]  # 2^31 - 2 is a multiple of 3
+
+
+def test_wrong_use_is_refused():
+    for every in (-1, 2.0, True, np.int64(-1), None, "2", jnp.float32(1)):
+        with pytest.raises(UsageError, match="every="):
+            restarting(optax.sgd(0.1), every)
+    tx = restarting(optax.adam(0.1), np.int64(2))
+    with pytest.raises(UsageError, match="without the parameters"):
+        tx.update(jnp.ones(2), tx.init(jnp.ones(2)))

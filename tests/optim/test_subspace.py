@@ -125,6 +125,19 @@ def test_batches_are_matrices_one_by_one():
         np.testing.assert_allclose(basis.left[i], basis_of(Subspace(rank=2), g[i]).left, atol=1e-5)
 
 
+@pytest.mark.parametrize("finder", ["svd", "randomized", "iteration"])
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e20, 1e30])
+def test_the_basis_does_not_depend_on_the_gradients_size(finder, scale):
+    s, g = Subspace(rank=3, finder=finder), decaying((6, 10))
+    plain, scaled = (basis_of(s, (g * x).astype(np.float32)) for x in (1.0, scale))
+    np.testing.assert_allclose(scaled.left, plain.left, atol=1e-4)
+
+
+def test_ranks_of_numpy_are_hashable_whole_numbers():
+    assert Subspace(rank=np.int64(3)) == Subspace(rank=jnp.int32(3)) == Subspace(rank=3)
+    assert hash(Subspace(rank=np.array(3))) == hash(Subspace(rank=3))
+
+
 def test_overlap_is_of_subspaces():
     q = np.linalg.qr(np.random.default_rng(0).normal(size=(8, 4)))[0]
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(2, 2)))[0]
@@ -142,8 +155,12 @@ def test_gaussian_bases_keep_lengths_on_average():
     assert abs(np.mean(sizes) / 128 - 1) < 0.1
 
 
-@pytest.mark.parametrize("wrong", [{"rank": 0}, {"rank": 2, "side": "top"}, {"rank": 2, "finder": "guess"},
-                                   {"rank": 2, "finder": "iteration", "power": 0}])  # fmt: skip
+RANKS = (0, True, 2.0, 2.5, np.int64(0), None, "2")
+WRONG = ({"side": "top"}, {"finder": "guess"}, {"finder": "iteration", "power": 0}, {"oversample": -1}, {"power": 1.5},
+         {"dtype": "int32"}, {"dtype": "floot"})  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [*({"rank": rank} for rank in RANKS), *({"rank": 2, **more} for more in WRONG)])
 def test_wrong_descriptions_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         Subspace(**wrong)
