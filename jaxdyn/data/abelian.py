@@ -14,13 +14,16 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 
 import numpy as np
 from jaxtyping import Complex, Int
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, whole
 
-__all__ = ["Abelian", "parse"]
+__all__ = ["LIMIT", "Abelian", "parse"]
+
+LIMIT = 4096  # largest order: tables have the square of it entries
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,10 +37,17 @@ class Abelian:
     sizes: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        """Refuse an empty product and factors that are no group of at least two elements."""
-        if not self.sizes or any(isinstance(n, bool) or not isinstance(n, int) or n < 2 for n in self.sizes):
-            shown = "x".join(map(str, self.sizes)) or "nothing"
-            raise UsageError(f"a group is a product of cyclic groups with at least 2 elements each, e.g. 23 or 2x4, got {shown}")
+        """Refuse an empty product, factors that are no group of at least two elements, and too large a group."""
+        try:
+            object.__setattr__(self, "sizes", tuple(whole("order", n, least=2) for n in self.sizes))
+        except UsageError as error:
+            raise UsageError(
+                f"a group is a product of cyclic groups with at least 2 elements each, e.g. 23 or 2x4: {error}"
+            ) from None
+        if not self.sizes:
+            raise UsageError("a group is a product of cyclic groups with at least 2 elements each, e.g. 23 or 2x4, got nothing")
+        if self.order > LIMIT:
+            raise UsageError(f"group {self} is too large: at most {LIMIT} elements are allowed")
 
     def __str__(self) -> str:
         """The name that :func:`parse` reads."""
@@ -93,6 +103,6 @@ def parse(name: str) -> Abelian:
         UsageError: if the name is not of that form.
     """
     parts = name.split("x")
-    if not all(part.isascii() and part.isdigit() for part in parts):
-        raise UsageError(f"group={name!r} is not allowed: a group is named by the orders of its cyclic factors, e.g. 23 or 2x4")
+    if not all(re.fullmatch(r"[0-9]{1,6}", part) for part in parts):
+        raise UsageError(f"group={name!r:.80} is not allowed: a group is named by the orders of its cyclic factors, e.g. 23 or 2x4")
     return Abelian(tuple(map(int, parts)))

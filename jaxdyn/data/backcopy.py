@@ -17,7 +17,8 @@ import jax.numpy as jnp
 from jax.scipy.special import entr
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import number, whole
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["Law", "draw", "due", "entropies", "law"]
 
@@ -34,34 +35,40 @@ def law(
 ) -> Law:
     r"""A random chain, :math:`\pi(\cdot | x) = (1 - s)\,\text{Dirichlet}(\alpha) + s / (V - 1)` over all tokens but 0.
 
-    The triggers are tokens 1, 2, …; they have no weight after token 0.
+    The triggers are tokens 1, 2, …; they have no weight after token 0. Where nothing else has, the others are equally likely.
 
     Args:
         key: of the rows.
-        vocabulary: V.
-        triggers: how many.
-        concentration: alpha, small for rows with few likely tokens.
+        vocabulary: V, at least 2.
+        triggers: how many, so that a token besides 0 and them is left.
+        concentration: alpha, small for rows with few likely tokens; from 1e-6 to 1e6, beyond which float32 has no such rows.
         share: s, of the uniform part.
         dtype: of the probabilities.
 
     Raises:
         UsageError: if no token but 0 and the triggers is left, or a number is out of range.
     """
-    if not 0 <= triggers < vocabulary - 1:
-        raise UsageError(f"triggers={triggers} is not allowed: with {vocabulary} tokens there are 0 to {vocabulary - 2}")
-    if concentration <= 0 or not 0 <= share <= 1:
-        raise UsageError(f"concentration={concentration}, share={share} are not allowed: positive, and between 0 and 1")
+    vocabulary = whole("vocabulary", vocabulary, least=2)
+    triggers = whole("triggers", triggers, least=0, most=vocabulary - 2)
+    concentration, share = number("concentration", concentration, least=1e-6, most=1e6), number("share", share, least=0, most=1)
     rows = jax.random.dirichlet(key, jnp.full((vocabulary - 1,), concentration, dtype), (vocabulary,), dtype)
     rows = (1 - share) * rows + share / (vocabulary - 1)
     chain = jnp.concatenate([jnp.zeros((vocabulary, 1), dtype), rows], 1)
-    number = jnp.arange(vocabulary)
-    is_trigger = (number >= 1) & (number <= triggers)
-    chain = jnp.where((number[:, None] == 0) & is_trigger, 0, chain)
-    return Law(chain / jnp.sum(chain, 1, keepdims=True), is_trigger)
+    place = jnp.arange(vocabulary)
+    is_trigger = (place >= 1) & (place <= triggers)
+    chain = jnp.where((place[:, None] == 0) & is_trigger, 0, chain)
+    total = jnp.sum(chain, 1, keepdims=True)
+    rest = (place > triggers).astype(dtype) / (vocabulary - 1 - triggers)  # all weight of the first row was on the triggers
+    return Law(jnp.where(total > 0, chain / total, rest), is_trigger)
 
 
 def draw(key: PRNGKeyArray, law: Law, length: int) -> Int[Array, " T"]:
-    """One sequence of the task."""
+    """One sequence of the task.
+
+    Raises:
+        UsageError: if ``length`` is no whole number of at least 1.
+    """
+    length = whole("length", length, least=1)
     limits = jnp.cumsum(law.chain, 1)
     numbers = jax.random.uniform(key, (length - 1,), law.chain.dtype)
 
@@ -76,8 +83,12 @@ def draw(key: PRNGKeyArray, law: Law, length: int) -> Int[Array, " T"]:
 
 
 def due(law: Law, tokens: Int[Array, "*b T"]) -> Bool[Array, "*b T"]:
-    """Where the next token is a copy."""
-    return law.triggers[tokens]
+    """Where the next token is a copy.
+
+    Raises:
+        UsageError: if a token is none of 0 to V - 1; a traced one that is beyond counts as the last.
+    """
+    return law.triggers[checked(tokens, law.triggers.shape[-1])]
 
 
 def entropies(law: Law) -> Float[Array, " V"]:

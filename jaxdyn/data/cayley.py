@@ -14,7 +14,7 @@ import re
 import numpy as np
 from jaxtyping import Bool, Int
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown, whole
 
 __all__ = ["LIMIT", "Group", "read", "require_room"]
 
@@ -117,7 +117,12 @@ class Group:
         return np.array([len(self.powers(h)) for h in range(self.order)])
 
     def powers(self, h: int) -> list[int]:
-        """The numbers of e, h, h^2, ... up to the last before e recurs."""
+        """The numbers of e, h, h^2, ... up to the last before e recurs, which in a group it does.
+
+        Raises:
+            UsageError: if there is no element h.
+        """
+        h = whole("h", h, least=0, most=self.order - 1)
         numbers = [self.identity]
         while (following := int(self.table[numbers[-1], h])) != self.identity:
             numbers.append(following)
@@ -214,8 +219,8 @@ def read(path: str | pathlib.Path) -> Group:
     """
     try:
         lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the group table {path} cannot be read: {error}") from error
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or no path at all
+        raise UsageError(f"the group table {shown(path)} cannot be read: {error}") from error
     rows: list[list[int]] = []
     for number, line in enumerate(lines, 1):
         fields = re.split(r"\s*,\s*|\s+", line.partition("#")[0].strip())

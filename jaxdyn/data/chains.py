@@ -18,16 +18,29 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from jaxdyn.errors import whole
+from jaxdyn.nn.tokens import checked
+
 __all__ = ["bigram", "doubly_stochastic", "followers", "sample", "stationary", "transitions", "unigram"]
 
 
 def transitions(key: PRNGKeyArray, tokens: int, dtype: str = "float32") -> Float[Array, "k k"]:
-    """A transition matrix whose rows are uniform on the simplex."""
+    """A transition matrix whose rows are uniform on the simplex.
+
+    Raises:
+        UsageError: if ``tokens`` is no whole number of at least 1.
+    """
+    tokens = whole("tokens", tokens, least=1)
     return jax.random.dirichlet(key, jnp.ones(tokens, dtype), (tokens,), dtype)
 
 
 def doubly_stochastic(matrix: Float[Array, "k k"], rounds: int = 30) -> Float[Array, "k k"]:
-    """The same with rows and columns scaled until both sum to one (Sinkhorn's method): its stationary law is uniform."""
+    """The same with rows and columns scaled until both sum to one (Sinkhorn's method): its stationary law is uniform.
+
+    Raises:
+        UsageError: if ``rounds`` is no whole number of at least 0.
+    """
+    rounds = whole("rounds", rounds, least=0)
 
     def once(_: Int[Array, ""], p: Float[Array, "k k"]) -> Float[Array, "k k"]:
         p = p / jnp.sum(p, 0)
@@ -37,7 +50,12 @@ def doubly_stochastic(matrix: Float[Array, "k k"], rounds: int = 30) -> Float[Ar
 
 
 def stationary(matrix: Float[Array, "k k"], doublings: int = 14) -> Float[Array, " k"]:
-    r""":math:`\pi = \pi P`, the mean row of a high power of P, by squaring."""
+    r""":math:`\pi = \pi P`, the mean row of a high power of P, by squaring.
+
+    Raises:
+        UsageError: if ``doublings`` is no whole number of at least 0.
+    """
+    doublings = whole("doublings", doublings, least=0)
 
     def square(_: Int[Array, ""], p: Float[Array, "k k"]) -> Float[Array, "k k"]:
         p = jnp.sum(p[:, :, None] * p[None], 1)  # not a product of matrices: batched ones of this size are slow on CPU
@@ -47,7 +65,12 @@ def stationary(matrix: Float[Array, "k k"], doublings: int = 14) -> Float[Array,
 
 
 def sample(key: PRNGKeyArray, matrix: Float[Array, "k k"], length: int) -> Int[Array, " T"]:
-    """A sequence from its stationary law on."""
+    """A sequence from its stationary law on.
+
+    Raises:
+        UsageError: if ``length`` is no whole number of at least 1.
+    """
+    length = whole("length", length, least=1)
     u = jax.random.uniform(key, (length,), matrix.dtype)
     limits = jnp.concatenate([stationary(matrix)[None], matrix]).cumsum(1)
 
@@ -59,13 +82,25 @@ def sample(key: PRNGKeyArray, matrix: Float[Array, "k k"], length: int) -> Int[A
 
 
 def unigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Float[Array, "T k"]:
-    """Probabilities of the next token after every token, from counts of tokens."""
+    """Probabilities of the next token after every token, from counts of tokens.
+
+    Raises:
+        UsageError: if a token is none of 0 to ``count`` - 1; a traced one that is none is not counted.
+    """
+    count = whole("count", count, least=1)
+    tokens = checked(tokens, count, of="count")
     seen = jnp.cumsum(jax.nn.one_hot(tokens, count, dtype=dtype), 0)
     return (seen + 1) / (jnp.sum(seen, 1, keepdims=True) + count)
 
 
 def bigram(tokens: Int[Array, " T"], count: int, dtype: str = "float32") -> Float[Array, "T k"]:
-    """Probabilities of the next token after every token, from counts of pairs."""
+    """Probabilities of the next token after every token, from counts of pairs.
+
+    Raises:
+        UsageError: as :func:`unigram`.
+    """
+    count = whole("count", count, least=1)
+    tokens = checked(tokens, count, of="count")
     one = jax.nn.one_hot(tokens, count, dtype=dtype)
     pairs = jnp.cumsum(one[:, :, None] * jnp.roll(one, -1, 0)[:, None, :], 0)  # pairs that begin at or before t
     before = jnp.concatenate([jnp.zeros((1, count, count), dtype), pairs[:-1]])

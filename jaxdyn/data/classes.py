@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, is_traced, number, whole
 
 __all__ = ["Vocabulary", "draw", "law", "laws"]
 
@@ -39,9 +39,7 @@ class Vocabulary:
     def __post_init__(self) -> None:
         """Refuse blocks that hold no class, or a class that has no token."""
         for name, least in (("num_last", 1), ("num_next_per_last", 1), ("common", 0), ("distinct", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise UsageError(f"{name}={value!r} is not allowed: it is a whole number, at least {least}")
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=least))
 
     @property
     def classes(self) -> int:
@@ -81,7 +79,14 @@ def law(
     r"""P(token | class) on a class's support, the same for every class.
 
     Before normalisation each common token weighs ``weight``, and a class's own tokens weigh ``linspace(low, high, D)``.
+
+    Raises:
+        UsageError: if a weight that is not traced is negative, or none is positive.
     """
+    each = [number(name, x, least=0, traced=True) for name, x in (("weight", weight), ("low", low), ("high", high))]
+    counted = (vocabulary.common > 0, True, vocabulary.distinct > 1)
+    if not any(is_traced(x) or x > 0 for x, counts in zip(each, counted, strict=True) if counts):
+        raise UsageError(f"weight={weight}, low={low}, high={high} are not allowed: some token has a positive weight")
     common = jnp.broadcast_to(jnp.asarray(weight, dtype), vocabulary.common)
     weights = jnp.concatenate([common, jnp.linspace(low, high, vocabulary.distinct, dtype=dtype)])
     return weights / jnp.sum(weights)
@@ -100,7 +105,14 @@ def draw(
 
     Positions are compared with the distribution function: no token is looked up, and the counts are all that is kept. The
     uniforms are float32, so probabilities are met to 1e-7.
+
+    Raises:
+        UsageError: if a number is no whole one of at least 1, or the law is that of another number of tokens.
     """
+    sequences, length = whole("sequences", sequences, least=1), whole("length", length, least=1)
+    if on_support.shape != (vocabulary.common + vocabulary.distinct,):
+        size = vocabulary.common + vocabulary.distinct
+        raise UsageError(f"a law of shape {on_support.shape} is not allowed: a class of this vocabulary has {size} tokens")
     k_class, k_token = jax.random.split(key)
     chosen = jax.random.randint(k_class, (sequences,), 0, vocabulary.classes, jnp.int32)
     u = jax.random.uniform(k_token, (sequences, length), jnp.float32)

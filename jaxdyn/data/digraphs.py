@@ -15,12 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError
+from jaxdyn.data.graphs import count_of
+from jaxdyn.errors import whole
 
 __all__ = ["KINDS", "LEAST", "Digraph", "distances", "draw", "within"]
 
 KINDS = ("random", "tree", "cycle", "dense", "no_exit")
-LEAST = 6  # vertices
+LEAST, FEWEST = 6, 9  # vertices, edges
+MOST = 4096  # names, edges or steps: what is reached after each step is a table of steps and names
 
 
 class Digraph(NamedTuple):
@@ -49,24 +51,24 @@ def draw(
 
     Args:
         key: of the graph.
-        kind: number of one of :data:`KINDS`, may be traced.
-        nodes: n, may be traced; a graph has fewer if its edges do not meet them all.
-        names: N, at least n.
-        edges: m.
-        steps: the largest distance of the target.
+        kind: number of one of :data:`KINDS`; may be traced, and is then moved into their range.
+        nodes: n, from 6 to N; may be traced, and is then moved into this range. A graph has fewer if edges do not meet all.
+        names: N, at most 4096.
+        edges: m, from 9 to 4096.
+        steps: the largest distance of the target, from 1 to 4096.
 
     Raises:
-        UsageError: if the sizes do not fit.
+        UsageError: if a number is out of its range.
     """
-    if names < LEAST or edges < 9:
-        raise UsageError(f"names={names}, edges={edges} are not allowed: at least {LEAST} names and 9 edges")
-    if isinstance(nodes, int) and not LEAST <= nodes <= names:
-        raise UsageError(f"nodes={nodes} is not allowed: it is between {LEAST} and names={names}")
+    names, edges = whole("names", names, least=LEAST, most=MOST), whole("edges", edges, least=FEWEST, most=MOST)
+    steps = whole("steps", steps, least=1, most=MOST)
+    nodes = count_of("nodes", nodes, LEAST, names)
+    kind = whole("kind", kind, least=0, most=len(KINDS) - 1, traced=True)
     k_edge, k_name, k_order, k_target = jax.random.split(key, 4)
     u = jax.random.uniform(k_edge, (2, edges), jnp.float32)
-    n = jnp.asarray(nodes, jnp.int32)
+    n = jnp.clip(jnp.asarray(nodes, jnp.int32), LEAST, names)
     each = [_random(u, n), _tree(u, n), _cycle(edges, n), _dense(edges, n), _no_exit(u, n)]
-    plain = jax.lax.select_n(jnp.asarray(kind, jnp.int32), *each)
+    plain = jax.lax.select_n(jnp.clip(jnp.asarray(kind, jnp.int32), 0, len(KINDS) - 1), *each)
     renamed = jax.random.permutation(k_name, names).astype(jnp.int32)
     listed, root = jax.random.permutation(k_order, renamed[plain]), renamed[0]
     reached = within(listed, root, names, steps)  # [c, N]

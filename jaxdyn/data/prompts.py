@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from jaxdyn.errors import UsageError, number, whole
+
 __all__ = ["Prompts", "draw"]
 
 Scalar = float | int | Float[Array, ""]
@@ -49,7 +51,15 @@ def draw(
         noise: :math:`\sigma`, on the examples' labels alone.
         tails: t from 0 to 1: an input is multiplied by :math:`\sqrt{1 \pm t}`, either sign alike. Covariances stay, fourth moments
             grow by :math:`1 + t^2`.
+
+    Raises:
+        UsageError: if a number that is not traced is out of its range, or a root is not square.
     """
+    count, length = whole("count", count, least=1), whole("length", length, least=1)
+    number("noise", noise, least=0, traced=True)
+    number("tails", tails, least=0, most=1, traced=True)
+    if root.ndim != 2 or len({*root.shape, *(() if task is None else task.shape)}) > 1:
+        raise UsageError("the roots of the covariances are not allowed: they are square, and of one size")
     d, (k_draw, k_sign) = root.shape[0], jax.random.split(key)
     z = jax.random.normal(k_draw, (count, (length + 2) * d + length), root.dtype)
     x, w = z[:, : (length + 1) * d].reshape(count, length + 1, d) @ root.T, z[:, (length + 1) * d : (length + 2) * d]

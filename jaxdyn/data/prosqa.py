@@ -27,16 +27,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown, whole
 
-__all__ = ["HOPS", "VARIANTS", "Problem", "draw", "load", "shortcuts", "statistics"]
+__all__ = ["HOPS", "VARIANTS", "Problem", "draw", "fault", "load", "shortcuts", "statistics"]
 
 VARIANTS = ("released", "printed", "balanced")
 NODES = {"released": 28, "printed": 26, "balanced": 28}  # before isolated ones are dropped
-LEAST = 10  # nodes
+LEAST = {"released": 10, "printed": 10, "balanced": 14}  # nodes: below, hardly a graph in ten thousand has such candidates
+MOST = 256  # nodes: the time of a graph grows with the square
+SEEDS = 2**32 - 1  # NumPy takes a larger seed apart into words of 32 bits, and another seed's problems come back
+TRIES = 50_000  # graphs of one problem: at the least number of nodes one in 2,000 is taken
 FAR = 3  # least distance of the target
 LENGTHS = {3: 0.48, 4: 0.52}  # distances of the balanced variant's target: the released shares among these two
 HOPS = (1, 2, 3)
+KEYS = ("idx_to_symbol", "edges", "root", "target", "neg_target")  # of a record; further ones are not read
 
 
 class Problem(NamedTuple):
@@ -53,16 +57,19 @@ class Problem(NamedTuple):
 def draw(seed: int, count: int, variant: str = "released", nodes: int | None = None) -> list[Problem]:
     """Problems of a variant; problem i depends on the seed, i and the number of nodes alone.
 
-    ``nodes``: of a graph before isolated ones are dropped; None: the variant's.
+    Args:
+        seed: 0 to 2**32 - 1.
+        count: of problems.
+        variant: one of :data:`VARIANTS`.
+        nodes: of a graph before isolated ones are dropped, from :data:`LEAST` of the variant to :data:`MOST`; None: the variant's.
 
     Raises:
-        UsageError: for a variant that is none of :data:`VARIANTS`, and fewer than 10 nodes, which have too few such targets.
+        UsageError: for a variant or a number that is not allowed; if no graph of so few nodes was found that has such candidates.
     """
     if variant not in VARIANTS:
         raise UsageError(f"variant={variant!r} is not allowed: it is one of {', '.join(VARIANTS)}")
-    if nodes is not None and nodes < LEAST:
-        raise UsageError(f"nodes={nodes} is not allowed: it is at least {LEAST}, or no target is {FAR} steps away")
-    size = NODES[variant] if nodes is None else nodes
+    seed, count = whole("seed", seed, least=0, most=SEEDS), whole("count", count, least=0, most=SEEDS)
+    size = NODES[variant] if nodes is None else whole("nodes", nodes, least=LEAST[variant], most=MOST)
     return [_one(np.random.default_rng((seed, i)), variant, size) for i in range(count)]
 
 
@@ -70,19 +77,60 @@ def load(path: str | Path) -> list[Problem]:
     """The problems of a released file; the roots of its graphs are nodes 0 and 1.
 
     Raises:
-        UsageError: if there is no such file, or it holds something else.
+        UsageError: if there is no such file, it is no list of records in JSON, or a record is no problem; the sentence has the
+            record's number, counted from 1.
     """
     file = Path(path)
-    if not file.is_file():
-        raise UsageError(f"{file} is not there: give a released file of ProsQA, valid.json or test.json")
     try:
-        return [_read(entry) for entry in json.loads(file.read_text())]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise UsageError(f"{file} is no released file of ProsQA: {error!r}") from error
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise UsageError(f"{file} is not there: give a released file of ProsQA, valid.json or test.json") from None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    try:
+        entries = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{file} is no released file of ProsQA: it is not JSON ({error})") from None
+    if not isinstance(entries, list) or not entries:
+        raise UsageError(f"{file} is no released file of ProsQA: it holds {_kind(entries)}, and not a list of records")
+    return [_read(entry, f"{file} is no released file of ProsQA: record {i}") for i, entry in enumerate(entries, 1)]
+
+
+def fault(problem: Problem) -> str:
+    """What is wrong with a problem, in words; nothing if it is sound.
+
+    Nodes are whole numbers from 0, edges are different and form no cycle, and the root alone leads to the target, the other root
+    alone to the negative.
+    """
+    p = problem
+    ends = {"root": p.root, "other": p.other, "target": p.target, "negative": p.negative}
+    for name, node in ends.items():
+        if not 0 <= node < p.nodes:
+            return f"its {name} is {node}, and its nodes are 0 to {p.nodes - 1}"
+    outside = p.edges[((p.edges < 0) | (p.edges >= p.nodes)).any(1)]
+    if len(outside):
+        return f"it has the edge {outside[0].tolist()}, and its nodes are 0 to {p.nodes - 1}"
+    if len(np.unique(p.edges, axis=0)) < len(p.edges):
+        return "an edge is listed twice"
+    if p.root == p.other:
+        return f"both of its roots are node {p.root}"
+    if _cyclic(p):
+        return "its edges form a cycle"
+    away, far = (_distances(p.edges, root, p.nodes) < p.nodes for root in (p.root, p.other))
+    if not away[p.target] or far[p.target]:
+        return f"its target {p.target} is not below its root {p.root} alone"
+    if not far[p.negative] or away[p.negative]:
+        return f"its negative {p.negative} is not below the other root {p.other} alone"
+    return ""
 
 
 def statistics(problems: list[Problem]) -> dict[str, np.ndarray]:
-    """One number a problem for each property of graphs and candidates by which variants differ."""
+    """One number a problem for each property of graphs and candidates by which variants differ.
+
+    Raises:
+        UsageError: without problems.
+    """
+    _require_some(problems)
     rows = [_properties(p) for p in problems]
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
@@ -92,19 +140,29 @@ def shortcuts(problems: list[Problem]) -> dict[str, float]:
 
     Keys: ``other_h`` a candidate within h steps of the other root is wrong; ``forward_h`` one within h steps of the root is right;
     ``deeper`` the one with the longer longest path to it; ``fewer_parents``; ``larger_number``.
+
+    Raises:
+        UsageError: without problems.
     """
+    _require_some(problems)
     rows = [_votes(p) for p in problems]
     return {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+
+
+def _require_some(problems: list[Problem]) -> None:
+    if not problems:
+        raise UsageError("problems=[] is not allowed: there is at least one problem")
 
 
 def _one(rng: np.random.Generator, variant: str, nodes: int) -> Problem:
     """Graphs until one has candidates; repeated draws come from one generator."""
     length = int(rng.choice(list(LENGTHS), p=list(LENGTHS.values())))
-    while True:
+    for _ in range(TRIES):
         parents, label = _grow(rng, variant, nodes)
         found = _candidates(rng, parents, label, variant, length)
         if found is not None:
             return _tidy(rng, parents, *found, variant)
+    raise UsageError(f"nodes={nodes} is not allowed: of {TRIES} {variant} graphs none has such candidates; take more nodes")
 
 
 def _grow(rng: np.random.Generator, variant: str, nodes: int) -> tuple[list[list[int]], list[int]]:
@@ -169,12 +227,43 @@ def _tidy(rng: np.random.Generator, parents: list[list[int]], root: int, target:
     return Problem(len(kept), number[edges], *new)
 
 
-def _read(entry: dict[str, Any]) -> Problem:
-    root = int(entry["root"])
-    if root not in (0, 1):
-        raise ValueError(f"root {root}")
-    edges = np.array(entry["edges"], int).reshape(-1, 2)
-    return Problem(len(entry["idx_to_symbol"]), edges, root, 1 - root, int(entry["target"]), int(entry["neg_target"]))
+def _read(entry: Any, where: str) -> Problem:
+    """The problem of a record; ``where`` begins the sentence that refuses it."""
+    if not isinstance(entry, dict):
+        raise UsageError(f"{where} is {_kind(entry)}, and not a record")
+    if missing := [key for key in KEYS if key not in entry]:
+        raise UsageError(f"{where} has no {missing[0]}")
+    symbols, edges = entry["idx_to_symbol"], entry["edges"]
+    for key, value in (("idx_to_symbol", symbols), ("edges", edges)):
+        if not isinstance(value, list):
+            raise UsageError(f"{where} has {_kind(value)} for {key}, and not a list")
+    for edge in edges:
+        if not isinstance(edge, list) or len(edge) != 2 or not all(map(_is_node, edge)):
+            raise UsageError(f"{where} has the edge {shown(edge)}, and an edge is two nodes' numbers")
+    for key in ("root", "target", "neg_target"):
+        if not _is_node(entry[key]):
+            raise UsageError(f"{where} has the {key} {shown(entry[key])}, and it is a node's number")
+    if entry["root"] not in (0, 1):
+        raise UsageError(f"{where} has the root {entry['root']}, and a root is 0 or 1")
+    root = entry["root"]
+    table = np.array(edges, int).reshape(-1, 2)
+    problem = Problem(len(symbols), table, root, 1 - root, entry["target"], entry["neg_target"])
+    if reason := fault(problem):
+        raise UsageError(f"{where} is no problem: {reason}")
+    return problem
+
+
+def _is_node(value: Any) -> bool:
+    """Whether a value of JSON can be the number of a node: whole, and not beyond NumPy's integers."""
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
+
+
+def _kind(value: Any) -> str:
+    """A value of JSON in words."""
+    if isinstance(value, list | dict) and not value:
+        return "an empty list" if isinstance(value, list) else "an empty object"
+    names = {list: "a list", dict: "an object", str: "a string", bool: "a truth value", type(None): "null"}
+    return names.get(type(value), "a number")
 
 
 def _edges(parents: list[list[int]]) -> np.ndarray:
@@ -192,6 +281,16 @@ def _distances(edges: np.ndarray, root: int, nodes: int) -> np.ndarray:
         steps += 1
         front = sorted({t for v in front for t in after[v] if away[t] == nodes})
     return away
+
+
+def _cyclic(p: Problem) -> bool:
+    """Whether edges lead from a node back to it: nodes without edges into them are taken away until none is left."""
+    parents, children = np.bincount(p.edges[:, 1], minlength=p.nodes), [p.edges[p.edges[:, 0] == v, 1] for v in range(p.nodes)]
+    free = np.flatnonzero(parents == 0).tolist()
+    for node in free:  # grows while it is read
+        parents[children[node]] -= 1
+        free += [v for v in children[node].tolist() if parents[v] == 0]
+    return len(free) < p.nodes
 
 
 def _properties(p: Problem) -> dict[str, float]:

@@ -22,7 +22,7 @@ from jaxtyping import Array, Int, PRNGKeyArray
 
 from jaxdyn.data import digraphs, prosqa
 from jaxdyn.data.reachability import SPECIAL, token
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, whole
 
 __all__ = ["NAMES", "VOCABULARY", "Packed", "Prompt", "pack", "prompt_length", "render"]
 
@@ -55,9 +55,14 @@ def pack(problems: list[prosqa.Problem], edges: int = 60, hops: int = 6) -> Pack
     """Problems as arrays of one size.
 
     Raises:
-        UsageError: if a problem has more nodes, edges or steps than there is room for.
+        UsageError: without problems; if one is not sound, or has more nodes, edges or steps than there is room for.
     """
+    edges, hops = whole("edges", edges, least=1), whole("hops", hops, least=1)
+    if not problems:
+        raise UsageError("problems=[] is not allowed: there is at least one problem")
     for p in problems:
+        if reason := prosqa.fault(p):
+            raise UsageError(f"a problem is not sound: {reason}")
         if p.nodes > NAMES or len(p.edges) > edges:
             raise UsageError(f"a problem has {p.nodes} nodes and {len(p.edges)} edges; there is room for {NAMES} and {edges}")
     listed = np.full((len(problems), edges, 2), -1, np.int32)

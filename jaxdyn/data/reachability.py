@@ -26,10 +26,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, whole
 
 __all__ = ["SPECIAL", "Problem", "Sizes", "draw", "exchanged", "levels", "redirected", "render", "token"]
 
+MOST = 4096  # nodes: a random order compares every two of them
 SPECIAL = ("<eos>", "|", "[Q]", "[R]", "[A]", "<latent>")
 
 
@@ -41,8 +42,10 @@ class Sizes:
     breadth: int = 2
 
     def __post_init__(self) -> None:
-        require(self, self.hops >= 1, "hops is at least 1", "hops")
-        require(self, self.breadth >= 1, "breadth is at least 1", "breadth")
+        for name in ("hops", "breadth"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1))
+        if self.nodes > MOST:
+            raise UsageError(f"hops={self.hops}, breadth={self.breadth} are not allowed: there are at most {MOST} nodes")
 
     @property
     def nodes(self) -> int:
@@ -76,7 +79,13 @@ class Problem(NamedTuple):
 
 
 def token(names: int, special: str) -> int:
-    """The number of a special token after ``names`` names."""
+    """The number of a special token after ``names`` names.
+
+    Raises:
+        UsageError: for a word that is none of :data:`SPECIAL`.
+    """
+    if special not in SPECIAL:
+        raise UsageError(f"special={special!r} is not allowed: it is one of {', '.join(SPECIAL)}")
     return names + SPECIAL.index(special)
 
 

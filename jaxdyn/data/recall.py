@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, number, whole
 
 __all__ = ["Sizes", "chain", "distance", "draw"]
 
@@ -57,13 +57,16 @@ def chain(key: PRNGKeyArray, sizes: Sizes, concentration: float = 0.1, dtype: st
     """Probabilities of the next filler (columns) after token 0 and after each filler (rows): Dirichlet rows.
 
     Raises:
-        UsageError: without fillers, keys or values, or if the concentration is not positive.
+        UsageError: without fillers, keys or values, or if the concentration is not from 1e-6 to 1e6, as float32 has it.
     """
-    if min(sizes) < 1:
-        raise UsageError(f"sizes={sizes} is not allowed: at least one filler, one key and one value")
-    if concentration <= 0:
-        raise UsageError(f"concentration={concentration} is not allowed: it is positive")
+    _check(sizes)
+    concentration = number("concentration", concentration, least=1e-6, most=1e6)
     return jax.random.dirichlet(key, jnp.full((sizes.fillers,), concentration, dtype), (sizes.fillers + 1,), dtype)
+
+
+def _check(sizes: Sizes) -> None:
+    for name, value in zip(Sizes._fields, sizes, strict=True):
+        whole(name, value, least=1)
 
 
 def draw(
@@ -74,7 +77,17 @@ def draw(
     stating: float | Float[Array, ""] = 0.4,
     asking: float | Float[Array, ""] = 0.25,
 ) -> Int[Array, " T"]:
-    """One sequence; ``stating`` is f, ``asking`` is q, and both may be traced."""
+    """One sequence; ``stating`` is f, ``asking`` is q, and both may be traced.
+
+    Raises:
+        UsageError: if a number that is not traced is out of its range, or the law is that of another number of fillers.
+    """
+    _check(sizes)
+    length = whole("length", length, least=1)
+    number("stating", stating, least=0, most=1, traced=True)
+    number("asking", asking, least=0, most=1, traced=True)
+    if law.shape != (sizes.fillers + 1, sizes.fillers):
+        raise UsageError(f"a law of shape {law.shape} is not allowed: for {sizes.fillers} fillers it has one more row than columns")
     k_order, k_value, k_steps = jax.random.split(key, 3)
     order = jax.random.permutation(k_order, sizes.keys).astype(jnp.int32)
     value = jax.random.randint(k_value, (sizes.keys,), 0, sizes.values, jnp.int32)

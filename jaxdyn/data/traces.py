@@ -17,16 +17,18 @@ Letters: N names, b children, h height, t tokens of a trace.
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int, PRNGKeyArray
 
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, flag, whole
 
 __all__ = ["SPECIAL", "WORDS", "Forest", "Problem", "draw"]
 
+MOST = 2**20  # names
 SPECIAL = ("start", "none", "answer", "end", "begin latent", "end latent")
 WORDS = ("take", ":", "see", "queue", ".")
 
@@ -40,8 +42,11 @@ class Forest:
     sentences: bool = False
 
     def __post_init__(self) -> None:
-        require(self, self.children >= 1, "children is at least 1", "children")
-        require(self, self.height >= 1, "height is at least 1", "height")
+        for name in ("children", "height"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least=1, most=MOST))
+        object.__setattr__(self, "sentences", flag("sentences", self.sentences))
+        if self.children > 1 and self.height * math.log2(self.children) > math.log2(MOST) or self.names > MOST:
+            raise UsageError(f"children={self.children}, height={self.height} are not allowed: there are at most {MOST} names")
 
     @property
     def inner(self) -> int:
@@ -79,11 +84,24 @@ class Forest:
         return self.names + len(SPECIAL) + (len(WORDS) if self.sentences else 0)
 
     def special(self, name: str) -> int:
-        """The number of a special token."""
+        """The number of a special token.
+
+        Raises:
+            UsageError: for a name that is none of :data:`SPECIAL`.
+        """
+        if name not in SPECIAL:
+            raise UsageError(f"name={name!r} is not allowed: it is one of {', '.join(SPECIAL)}")
         return self.names + SPECIAL.index(name)
 
     def word(self, name: str) -> int:
-        """The number of a word of the sentences."""
+        """The number of a word of the sentences.
+
+        Raises:
+            UsageError: for a name that is none of :data:`WORDS`, or if the log has no sentences.
+        """
+        if name not in WORDS or not self.sentences:
+            allowed = f"it is one of {' '.join(WORDS)}" if self.sentences else "a log without sentences has no words"
+            raise UsageError(f"name={name!r} is not allowed: {allowed}")
         return self.names + len(SPECIAL) + WORDS.index(name)
 
 

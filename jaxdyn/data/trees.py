@@ -14,6 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
+from jaxdyn.errors import UsageError, is_traced, number, whole
+
 __all__ = [
     "Tree",
     "cla_heights",
@@ -26,6 +28,9 @@ __all__ = [
     "sample_shallow",
     "symmetric",
 ]
+
+
+DEEPEST = 12  # E: a table of two leaves each has the square of 2**E entries
 
 
 class Tree(NamedTuple):
@@ -48,12 +53,23 @@ class Tree(NamedTuple):
 
 
 def symmetric(rho: float | Float[Array, ""], edges: int, dtype: str = "float64") -> Float[Array, "E 2"]:
-    """The ``flip`` of symmetric channels of polarity ``rho``: P(child = parent) = (1 + rho) / 2 on every edge."""
+    """The ``flip`` of symmetric channels of polarity ``rho``: P(child = parent) = (1 + rho) / 2 on every edge.
+
+    Raises:
+        UsageError: if there are no 0 to 12 edges, or a ``rho`` that is not traced is none of -1 to 1.
+    """
+    edges = whole("edges", edges, least=0, most=DEEPEST)
+    number("rho", rho, least=-1, most=1, traced=True)
     return jnp.full((edges, 2), (1 - jnp.asarray(rho, dtype)) / 2, dtype)
 
 
 def cla_heights(edges: int) -> Int[np.ndarray, "n n"]:
-    """H of every two leaves of a subtree: the edges from either of them up to their closest common ancestor."""
+    """H of every two leaves of a subtree: the edges from either of them up to their closest common ancestor.
+
+    Raises:
+        UsageError: if there are no 0 to 12 edges.
+    """
+    edges = whole("edges", edges, least=0, most=DEEPEST)
     leaf = np.arange(2**edges)
     differing = leaf[:, None] ^ leaf[None, :]
     return np.where(differing > 0, np.frexp(differing)[1], 0)
@@ -71,6 +87,8 @@ def draws(tree: Tree) -> int:
 
 def _split(tree: Tree, u: Float[Array, "N draws"]) -> tuple[Int[Array, " N"], Float[Array, "N S nodes"]]:
     """The class, and the uniforms of the nodes."""
+    if u.ndim != 2 or u.shape[1] != draws(tree):
+        raise UsageError(f"u of shape {u.shape} is not allowed: there are {draws(tree)} uniforms for each sequence")
     label = jnp.sum(u[:, :1] >= jnp.cumsum(tree.prior)[:-1], -1, dtype=jnp.int32)
     return label, u[:, 1:].reshape(len(u), tree.polarity.shape[0], -1)
 
@@ -79,6 +97,9 @@ def grow(tree: Tree, u: Float[Array, "N draws"]) -> tuple[Int[Array, " N"], Bool
     """Classes and leaves from uniforms on [0, 1), :func:`draws` of them a sequence, from the class downwards.
 
     Trees that differ in probabilities only share their noise when they share ``u``.
+
+    Raises:
+        UsageError: if ``u`` has another number of columns.
     """
     label, u = _split(tree, u)
     nodes = u[..., :1] < (1 - tree.polarity.T[label][..., None]) / 2
@@ -97,13 +118,21 @@ def grow_shallow(tree: Tree, u: Float[Array, "N draws"]) -> tuple[Int[Array, " N
 
 
 def sample(tree: Tree, key: PRNGKeyArray, count: int) -> tuple[Int[Array, " N"], Bool[Array, "N S n"]]:
-    """``count`` draws of (class, leaves); uniforms are float32, so probabilities are met to 2e-7."""
-    return grow(tree, jax.random.uniform(key, (count, draws(tree)), jnp.float32))
+    """``count`` draws of (class, leaves); uniforms are float32, so probabilities are met to 2e-7.
+
+    Raises:
+        UsageError: if ``count`` is no whole number of at least 1.
+    """
+    return grow(tree, jax.random.uniform(key, (whole("count", count, least=1), draws(tree)), jnp.float32))
 
 
 def sample_shallow(tree: Tree, key: PRNGKeyArray, count: int) -> tuple[Int[Array, " N"], Bool[Array, "N S n"]]:
-    """``count`` draws of (class, leaves) without latents, see :func:`grow_shallow`."""
-    return grow_shallow(tree, jax.random.uniform(key, (count, draws(tree)), jnp.float32))
+    """``count`` draws of (class, leaves) without latents, see :func:`grow_shallow`.
+
+    Raises:
+        UsageError: if ``count`` is no whole number of at least 1.
+    """
+    return grow_shallow(tree, jax.random.uniform(key, (whole("count", count, least=1), draws(tree)), jnp.float32))
 
 
 def _to_child(belief: Float[Array, "... k 2"], flip: Float[Array, " two"]) -> Float[Array, "... k 2"]:
@@ -132,6 +161,12 @@ def leaf_rate(tree: Tree) -> Float[Array, "S D"]:
     return belief[..., 1].T
 
 
+def _place(name: str, value: int | Int[Array, ""], count: int) -> int | Int[Array, ""]:
+    """A place among so many, checked, or moved into the range where it is traced."""
+    value = whole(name, value, least=0, most=count - 1, traced=True)
+    return jnp.clip(value, 0, count - 1) if is_traced(value) else value
+
+
 def leaf_joint(
     tree: Tree, subtree: int | Int[Array, ""], leaf: int | Int[Array, ""]
 ) -> tuple[Float[Array, ""], Float[Array, "D S n"]]:
@@ -143,10 +178,14 @@ def leaf_joint(
 
     Args:
         tree: the distribution.
-        subtree: of the query m; may be traced.
-        leaf: the query's place in its subtree; may be traced.
+        subtree: of the query m; may be traced, and is then moved into the range.
+        leaf: the query's place in its subtree; may be traced, and is then moved into the range.
+
+    Raises:
+        UsageError: if there is no such subtree or leaf.
     """
     subtrees, edges = tree.polarity.shape[0], tree.flip.shape[0]
+    subtree, leaf = _place("subtree", subtree, subtrees), _place("leaf", leaf, tree.leaves)
     likelihoods = [jnp.ones((subtrees, tree.leaves, 2), tree.flip.dtype).at[subtree, leaf, 0].set(0)]
     messages = []
     for e in reversed(range(edges)):

@@ -7,7 +7,7 @@ import numpy as np
 from jax import lax
 from jaxtyping import Array, Int
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, is_traced, shown, whole
 
 __all__ = ["columns", "window", "windows_in"]
 
@@ -19,10 +19,11 @@ def columns(stream: Int[np.ndarray, " n"], count: int) -> Int[np.ndarray, "count
     ``columns[c]`` is the text of column c.
 
     Raises:
-        UsageError: if ``count`` is below 1, or a column would have fewer than two tokens.
+        UsageError: if the stream is not one row, ``count`` is below 1, or a column would have fewer than two tokens.
     """
-    if count < 1:
-        raise UsageError(f"count={count} is not allowed: it is 1 or more columns")
+    count = whole("count", count, least=1)
+    if np.ndim(stream) != 1:
+        raise UsageError(f"stream={shown(stream)} is not allowed: a stream is one row of tokens")
     length = len(stream) // count
     if length < 2:
         raise UsageError(f"a stream of {len(stream)} tokens is too short for {count} columns: each needs 2 tokens or more")
@@ -36,10 +37,11 @@ def windows_in(columns: Int[np.ndarray | Array, "count total"], length: int) -> 
     (20 columns, windows of 35) it makes 2929 batches an epoch; 2928 of them are full.
 
     Raises:
-        UsageError: if ``length`` is below 1, or the columns are too short for one window.
+        UsageError: if the columns have no two axes, ``length`` is below 1, or the columns are too short for one window.
     """
-    if length < 1:
-        raise UsageError(f"length={length} is not allowed: a window has 1 or more inputs")
+    length = whole("length", length, least=1)
+    if np.ndim(columns) != 2:
+        raise UsageError(f"columns={shown(columns)} is not allowed: columns have two axes, as text.columns makes them")
     total = columns.shape[1]
     if total <= length:
         raise UsageError(f"columns of {total} tokens are too short for a window of {length} inputs and their targets")
@@ -53,14 +55,16 @@ def window(
 
     Args:
         columns: of :func:`columns`.
-        index: 0 to :func:`windows_in` - 1; may be traced, and is then moved inside the columns where it lies outside them.
+        index: 0 to :func:`windows_in` - 1; may be traced: a number below gives the first window, one above the last.
         length: inputs of a window.
 
     Raises:
-        UsageError: as :func:`windows_in`; and if ``index`` is a Python number outside its range.
+        UsageError: as :func:`windows_in`; if ``index`` is no whole number; and if it is not traced and outside its range.
     """
-    count = windows_in(columns, length)
-    if isinstance(index, int | np.integer) and not 0 <= index < count:
-        raise UsageError(f"index={index} is not allowed: the windows of length {length} are numbered 0 to {count - 1}")
+    count, length = windows_in(columns, length), whole("length", length)
+    index = whole("index", index, least=0, most=count - 1, traced=True)
+    if is_traced(index):  # a narrow or a huge number would overflow in the product
+        wide = index if index.dtype.itemsize >= 4 else index.astype(jnp.int32)
+        index = jnp.clip(wide, 0, count - 1)
     tokens = lax.dynamic_slice_in_dim(jnp.asarray(columns), index * length, length + 1, axis=1)
     return tokens[:, :-1], tokens[:, 1:]

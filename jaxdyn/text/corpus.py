@@ -30,7 +30,7 @@ class Corpus:
 
     Raises:
         UsageError: unless each stream is a row of whole numbers within the vocabulary, at least two of them (one to read and one
-            to predict); if the vocabulary is empty, repeats a word, or has an empty one.
+            to predict); if the vocabulary is empty, repeats a word, has an empty one, or what is no string.
     """
 
     name: str
@@ -41,7 +41,10 @@ class Corpus:
 
     def __post_init__(self) -> None:
         """Check the vocabulary and the streams."""
-        if not self.vocabulary or not all(self.vocabulary) or len(set(self.vocabulary)) < len(self.vocabulary):
+        words = self.vocabulary
+        if not isinstance(words, tuple) or not all(isinstance(word, str) for word in words):
+            raise UsageError(f"text {self.name}: a vocabulary is a tuple of words, each a string")
+        if not words or not all(words) or len(set(words)) < len(words):
             raise UsageError(f"text {self.name}: a vocabulary has at least one word, none twice and none empty")
         for part in PARTS:
             object.__setattr__(self, part, self._stream(part))

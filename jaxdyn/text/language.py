@@ -16,12 +16,13 @@ import optax
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import text, train
+from jaxdyn.errors import whole
 from jaxdyn.nn import Network, read_out
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["Evaluation", "cross_entropy", "evaluate", "loss", "make_step"]
 
 
-@jax.custom_vjp
 def cross_entropy(
     x: Float[Array, "N d"], head: Float[Array, "V d"], shift: Float[Array, " V"], targets: Int[Array, " N"]
 ) -> Float[Array, ""]:
@@ -32,7 +33,19 @@ def cross_entropy(
 
     .. math:: \nabla_H L = e^\top \operatorname{diag}(1/(N s)) X - \tfrac1N T^\top X, \qquad
        \nabla_X L = \operatorname{diag}(1/(N s))\, e H - \tfrac1N H_t
+
+    Traced targets are not checked: one beyond the vocabulary counts as its last token.
+
+    Raises:
+        UsageError: if a target that is not traced is none of 0 to V - 1.
     """
+    return _cross_entropy(x, head, shift, checked(targets, head.shape[0], name="targets"))
+
+
+@jax.custom_vjp
+def _cross_entropy(
+    x: Float[Array, "N d"], head: Float[Array, "V d"], shift: Float[Array, " V"], targets: Int[Array, " N"]
+) -> Float[Array, ""]:
     return _forward(x, head, shift, targets)[0]
 
 
@@ -57,13 +70,17 @@ def _backward(residuals: tuple, g: Float[Array, ""]) -> tuple:
     return of_x, of_head[:, :-1], of_head[:, -1], None
 
 
-cross_entropy.defvjp(_forward, _backward)
+_cross_entropy.defvjp(_forward, _backward)
 
 
 def loss(
     net: Network, params: PyTree, inputs: Int[Array, "b n"], targets: Int[Array, "b n"], key: PRNGKeyArray | None = None
 ) -> Float[Array, ""]:
-    """Mean cross-entropy in nats of the next token; with a key dropout is on."""
+    """Mean cross-entropy in nats of the next token; with a key dropout is on.
+
+    Raises:
+        UsageError: as :func:`cross_entropy`.
+    """
     return _loss(params, net.trunk(params, inputs, key=key), targets)
 
 
@@ -80,7 +97,11 @@ def make_step(net: Network, tx: optax.GradientTransformation, length: int) -> Ca
         net: the network.
         tx: the optimizer.
         length: inputs of a window.
+
+    Raises:
+        UsageError: if ``length`` is no whole number of at least 1.
     """
+    length = whole("length", length, least=1)
 
     def batch(i: Int[Array, ""], columns: Int[Array, "b total"], key: PRNGKeyArray) -> tuple:
         inputs, targets = text.window(columns, i % text.windows_in(columns, length), length)
@@ -106,10 +127,15 @@ def evaluate(
         params: its weights.
         columns: of :func:`jaxdyn.text.columns`.
         length: inputs of a window.
-        windows: how many windows are read; all by default, and never more than there are. May be traced.
+        windows: how many windows are read, at least 1; all by default, and never more than there are. May be traced: of none,
+            the means are NaN.
+
+    Raises:
+        UsageError: if a token is not in the vocabulary, a number is out of its range, or the columns are too short.
     """
     available = text.windows_in(columns, length)
-    windows = available if windows is None else jnp.minimum(windows, available)
+    windows = available if windows is None else jnp.minimum(whole("windows", windows, least=1, traced=True), available)
+    columns = checked(columns, read_out(params)[0].shape[0], name="columns")
 
     def add(i: Int[Array, ""], sums: Evaluation) -> Evaluation:
         inputs, targets = text.window(columns, i, length)

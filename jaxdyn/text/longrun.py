@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,11 +21,12 @@ from jaxtyping import Array, Num, PyTree
 from jaxdyn import train
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.store import atomic_write
-from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.errors import StoreError, UsageError, number, whole
 
 __all__ = ["Run", "run"]
 
 MAGIC = b"jaxdyn run 1\n"
+LAST = 2**31 - 1  # step: a state counts in int32
 
 
 class Run(NamedTuple):
@@ -37,7 +38,7 @@ class Run(NamedTuple):
 
 
 def run(
-    path: Path,
+    path: str | Path,
     about: Mapping[str, Any],
     step: Callable[..., train.State],
     start: Callable[[], train.State],
@@ -51,14 +52,15 @@ def run(
 ) -> Run:
     """Train to step ``until``, record before the first step and after each ``every``, and keep state and records in one file.
 
-    An existing file is resumed, and extended if ``until`` is now larger; nothing in it is recomputed.
+    An existing file is resumed, and extended if ``until`` is now larger; nothing in it is recomputed. The records are those of a
+    run that goes to ``until`` at once: one at an end between two multiples of ``every`` is dropped when the run is extended.
 
     Args:
         path: the file; its folder is made.
         about: what identifies the run (settings, digest of the text, ...), in JSON's types; a file of another run is refused.
         step: ``step(state, *data) -> state``, e.g. of :func:`jaxdyn.text.language.make_step`.
         start: the first state; called only for a new run.
-        observe: a dict of arrays; called outside of jit.
+        observe: a dict of arrays, of the same names, shapes and dtypes at all steps; called outside of jit.
         until: total number of steps.
         every: steps between two records.
         data: arrays handed to every step.
@@ -66,27 +68,25 @@ def run(
         progress: a progress bar, updated after each segment.
 
     Raises:
-        StoreError: if the file is damaged, belongs to another run, or cannot be written.
-        UsageError: if ``every`` is not positive.
+        StoreError: if the file is damaged, belongs to another run, or cannot be read or written.
+        UsageError: if a number is out of its range, a record is not as described, or the file has passed ``until`` unrecorded.
     """
-    if every < 1:
-        raise UsageError(f"every={every} is not allowed: there is at least one step between two records")
-    about = json.loads(json.dumps(dict(about) | {"every": every}, default=str))
-    stored = path.exists()
-    if stored:
-        steps, records, state = _load(path, about, start)
-    else:
-        state = start()
-        steps, records = [0], [_host(observe(state))]
+    until, every = whole("until", until, least=0, most=LAST), whole("every", every, least=1, most=LAST)
+    save_seconds = number("save_seconds", save_seconds, least=0)
+    path, about = Path(path), json.loads(json.dumps(dict(about) | {"every": every}, default=_plain))
+    content = _read(path)
+    stored = content is not None
+    steps, records, state = _begun(start, observe) if content is None else _resumed(path, content, about, start, until)
     last = state
     if progress:
         progress.start(until, steps[-1])
     saved = time.monotonic()
-    for last in train.segments(step, state, until=until, every=every, data=data):
+    for last in _segments(step, state, until, every, data):
         if progress:
             progress.advance(int(last.step) - steps[-1], {"compile_seconds": 0.0})
         steps.append(int(last.step))
         records.append(_host(observe(last)))
+        _refuse_other(steps[-1], records[-1], records[0])
         stored = time.monotonic() - saved >= save_seconds
         if stored:
             _save(path, about, steps, records, last)
@@ -97,12 +97,61 @@ def run(
     return Run(np.asarray(steps[:count]), _stack(records[:count]), jax.device_get(last))
 
 
+def _begun(
+    start: Callable[[], train.State], observe: Callable[[train.State], Mapping[str, Array]]
+) -> tuple[list[int], list[dict], train.State]:
+    """Steps, records and state of a new run."""
+    state = start()
+    return [0], [_host(observe(state))], state
+
+
+def _segments(step: Callable[..., train.State], state: train.State, until: int, every: int, data: tuple) -> Iterator[train.State]:
+    """States at the multiples of ``every``, also if the given one is not at one, and at the end."""
+    multiple = -(-int(state.step) // every) * every
+    for end in (min(multiple, until), until):
+        part = train.segments(step, state, until=end, every=every, data=data)
+        for state in part:
+            yield state
+
+
+def _plain(value: Any) -> Any:
+    """What is none of JSON's types: NumPy's numbers as Python's, all else by its text."""
+    return value.item() if isinstance(value, np.generic) else str(value)
+
+
 def _host(record: Mapping[str, Array]) -> dict[str, np.ndarray]:
-    return {name: np.asarray(value) for name, value in jax.device_get(dict(record)).items()}
+    """A record as NumPy arrays."""
+    if not isinstance(record, Mapping):
+        raise UsageError(f"a record of {type(record).__name__} is not allowed: observe gives a dict of arrays")
+    arrays = {}
+    for name, value in jax.device_get(dict(record)).items():
+        key = isinstance(value, jax.Array) and jax.numpy.issubdtype(value.dtype, jax.dtypes.prng_key)
+        arrays[name] = np.asarray(None if key else value)
+        if arrays[name].dtype.kind in "OSU":
+            raise UsageError(f"the record {name} is not allowed: observe gives a dict of arrays of numbers")
+    return arrays
+
+
+def _refuse_other(step: int, record: dict[str, np.ndarray], first: dict[str, np.ndarray]) -> None:
+    """Refuse a record that cannot stand in one array with the first."""
+    for name in sorted({*record, *first}, key=str):
+        found = [f"{r[name].dtype}{list(r[name].shape)}" if name in r else "nothing" for r in (record, first)]
+        if found[0] != found[1]:
+            raise UsageError(f"the record {name} at step {step} is {found[0]}, and the first is {found[1]}: they must be alike")
 
 
 def _stack(records: list[dict[str, np.ndarray]]) -> dict[str, np.ndarray]:
     return {name: np.stack([r[name] for r in records]) for name in records[0]}
+
+
+def _read(path: Path) -> bytes | None:
+    """The content of the file; None if there is none."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def _save(path: Path, about: dict, steps: list[int], records: list[dict], state: PyTree) -> None:
@@ -111,9 +160,20 @@ def _save(path: Path, about: dict, steps: list[int], records: list[dict], state:
     atomic_write(path, MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body)
 
 
-def _load(path: Path, about: dict, start: Callable[[], train.State]) -> tuple[list[int], list[dict], train.State]:
+def _resumed(
+    path: Path, content: bytes, about: dict, start: Callable[[], train.State], until: int
+) -> tuple[list[int], list[dict], train.State]:
+    """Steps, records and state of a file that goes to step ``until``, without a record that such a run does not have."""
+    steps, records, state = _load(path, content, about, start)
+    if until < steps[-1] and until not in steps:
+        raise UsageError(f"until={until} is not allowed: {path} has reached step {steps[-1]}, and has no record at step {until}")
+    if steps[-1] % about["every"] and steps[-1] < until:
+        del steps[-1], records[-1]
+    return steps, records, state
+
+
+def _load(path: Path, content: bytes, about: dict, start: Callable[[], train.State]) -> tuple[list[int], list[dict], train.State]:
     """Steps, records and state of a file."""
-    content = path.read_bytes()
     checksum, body = content[len(MAGIC) : len(MAGIC) + 64], content[len(MAGIC) + 65 :]
     if not content.startswith(MAGIC) or hashlib.sha256(body).hexdigest().encode() != checksum:
         raise StoreError(f"{path} is damaged or not a run file; move it away to start again")
@@ -123,8 +183,16 @@ def _load(path: Path, about: dict, start: Callable[[], train.State]) -> tuple[li
         differ = sorted(k for k in {*stored, *about} if stored.get(k) != about.get(k))
         raise StoreError(f"{path} belongs to another run: it differs in {', '.join(differ)}; choose another output folder")
     tree = serialization.msgpack_restore(packed)
-    template = jax.eval_shape(start)
-    state = serialization.from_state_dict(template, tree["state"])
+    state = _restored(path, jax.eval_shape(start), tree["state"])
     count = len(tree["steps"])
     records = [{name: value[i] for name, value in tree["records"].items()} for i in range(count)]
     return [int(s) for s in tree["steps"]], records, state
+
+
+def _restored(path: Path, template: train.State, state: dict) -> train.State:
+    """The state of a file, refused if its leaves are not those of the template."""
+    expected = serialization.to_state_dict(template)
+    same = jax.tree.structure(expected) == jax.tree.structure(state)
+    if not same or not jax.tree.all(jax.tree.map(lambda x, y: (x.shape, x.dtype) == (y.shape, y.dtype), expected, state)):
+        raise StoreError(f"{path} belongs to another run: its weights or its optimizer are others; choose another output folder")
+    return serialization.from_state_dict(template, state)

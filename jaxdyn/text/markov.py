@@ -25,12 +25,15 @@ from jax import lax
 from jax.scipy.special import entr
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import number, whole
 from jaxdyn.text.corpus import Corpus, split
 
 __all__ = ["LIMIT", "Chain", "Entropies", "Generated", "chain", "entropies", "generate", "sample", "transition"]
 
 LIMIT = 4096  # largest V: the transition matrix is dense
+LAYOUTS = 256  # largest r: a place is a number from 0 to r, whose resolution suffers
+LONGEST = 2**27  # largest length: all places are computed at once, in some 10 GB
+SEEDS = 2**63 - 1  # seeds are int64 in JAX
 
 
 class Chain(NamedTuple):
@@ -79,7 +82,13 @@ def chain(
     """A chain with layouts drawn from the key; see the module for its law. Exponent and memory may be traced.
 
     float64 needs ``jax.enable_x64(True)``, in which trials run.
+
+    Raises:
+        UsageError: if a number that is not traced is out of its range.
     """
+    words, layouts = whole("words", words, least=2, most=LIMIT), whole("layouts", layouts, least=1, most=LAYOUTS)
+    number("exponent", exponent, least=0, most=4, traced=True)
+    number("memory", memory, least=0, most=1, traced=True)
     law = jnp.arange(1, words + 1, dtype=dtype) ** -jnp.asarray(exponent, dtype)
     law = law / jnp.sum(law)
     order = jax.vmap(lambda k: jax.random.permutation(k, words))(jax.random.split(key, layouts)).astype(jnp.int32)
@@ -112,8 +121,13 @@ def sample(chain: Chain, key: PRNGKeyArray, length: int) -> Int[Array, "{length}
 
     All places are computed in parallel, and this is repeated until nothing changes. The first word, and each that is drawn without
     memory, is right from the start; a word whose predecessor is right is right one pass later. The number of passes is thus the
-    length of the longest run of words with memory, about :math:`-\ln(length) / \ln a`, each of them parallel.
+    length of the longest run of words with memory, about :math:`-\ln(length) / \ln a`, each of them parallel; never more than
+    ``length``.
+
+    Raises:
+        UsageError: if ``length`` is out of its range.
     """
+    length = whole("length", length, least=1, most=LONGEST)
     law, memory, order, ends = chain
     k_point, k_layout, k_memory = jax.random.split(key, 3)
     point = jax.random.uniform(k_point, (length,), law.dtype)
@@ -154,16 +168,11 @@ def generate(
     Raises:
         UsageError: if a number is out of its range.
     """
-    if not 2 <= words <= LIMIT:
-        raise UsageError(f"words={words} is not allowed: the text markov has 2 to {LIMIT}")
-    if not 0 <= exponent <= 4:
-        raise UsageError(f"exponent={exponent} is not allowed: it is from 0 (all words equally frequent) to 4")
-    if not 0 <= memory <= 0.99:
-        raise UsageError(f"memory={memory} is not allowed: it is from 0 (no memory) to 0.99")
-    if layouts < 1:
-        raise UsageError(f"layouts={layouts} is not allowed: there is at least 1")
-    if length < 40:
-        raise UsageError(f"length={length} is not allowed: a text has at least 40 tokens")
+    seed = whole("seed", seed, least=-SEEDS - 1, most=SEEDS)
+    words, layouts = whole("words", words, least=2, most=LIMIT), whole("layouts", layouts, least=1, most=LAYOUTS)
+    exponent = number("exponent", exponent, least=0, most=4)  # 0: all words are equally frequent
+    memory = number("memory", memory, least=0, most=0.99)
+    length = whole("length", length, least=40, most=LONGEST)
     with jax.enable_x64(True):
         stream, exact = jax.device_get(
             _draw(jax.random.key(seed), words, jnp.float64(exponent), jnp.float64(memory), layouts, length)

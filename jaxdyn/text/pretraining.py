@@ -19,7 +19,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn import text
 from jaxdyn.engine.ranges import field
 from jaxdyn.engine.setting import setting
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, require, whole
 from jaxdyn.nn import Network
 from jaxdyn.text import language
 
@@ -53,7 +53,9 @@ class TextTraining:
     records: int = field(4, at_least=1)
 
     def __post_init__(self) -> None:
-        """Refuse records that end before the run; note the text."""
+        """Refuse what is no whole number, and records that end before the run; note the text."""
+        for name in ("batch", "length", "steps", "records"):  # their ranges are checked already
+            whole(name, getattr(self, name))
         require(self, self.steps % self.records == 0, "steps is a multiple of records", "steps", "records")
         note_digest(self)
 
@@ -80,20 +82,43 @@ def note_digest(s: Any) -> None:
 
 
 def sample(key: PRNGKeyArray, stream: Int[Array, " total"], count: int, length: int) -> Int[Array, "{count} n1"]:
-    """Sequences of ``length`` inputs that begin at random places of a stream."""
+    """Sequences of ``length`` inputs that begin at random places of a stream.
+
+    Raises:
+        UsageError: if the stream is too short for one, or a number is out of its range.
+    """
+    count, length = whole("count", count, least=1), _length(stream, length)
     start = jax.random.randint(key, (count, 1), 0, stream.size - length)
     return stream[start + jnp.arange(length + 1)]
 
 
 def spaced(stream: Int[np.ndarray, " total"], count: int, length: int) -> Int[np.ndarray, "{count} n1"]:
-    """Sequences of ``length`` inputs at equal distances over a stream, the first at its start and the last at its end."""
+    """Sequences of ``length`` inputs at equal distances over a stream, the first at its start and the last at its end.
+
+    Raises:
+        UsageError: if the stream is too short for one, or a number is out of its range.
+    """
+    count, length = whole("count", count, least=1), _length(stream, length)
     start = np.linspace(0, len(stream) - length - 1, count).astype(int)
     return stream[start[:, None] + np.arange(length + 1)]
 
 
 def held_out(parts: tuple[Int[np.ndarray, " total"], ...], windows: int, batch: int, length: int) -> Int[Array, "part w b n1"]:
-    """Batches of sequences at equal distances over each part."""
+    """Batches of sequences at equal distances over each part.
+
+    Raises:
+        UsageError: as :func:`spaced`.
+    """
+    windows, batch = whole("windows", windows, least=1), whole("batch", batch, least=1)
     return jnp.asarray(np.stack([spaced(part, windows * batch, length).reshape(windows, batch, -1) for part in parts]))
+
+
+def _length(stream: Int[np.ndarray | Array, " total"], length: int) -> int:
+    """The checked number of inputs of a sequence."""
+    length = whole("length", length, least=1)
+    if len(stream) <= length:
+        raise UsageError(f"a text of {len(stream)} tokens is too short for a sequence of {length} inputs and their targets")
+    return length
 
 
 def loss(net: Network, params: PyTree, tokens: Int[Array, "b n1"]) -> Float[Array, ""]:
@@ -108,5 +133,10 @@ def mean_losses(loss: Callable[[Int[Array, "b n1"]], Float[Array, ""]], held: In
 
 
 def schedule(steps: int) -> optax.Schedule:
-    """Shape of the rate, with peak 1: a linear warm-up of a tenth of the steps, then a cosine to a tenth of the peak."""
+    """Shape of the rate, with peak 1: a linear warm-up of a tenth of the steps, then a cosine to a tenth of the peak.
+
+    Raises:
+        UsageError: if ``steps`` is no whole number of at least 1.
+    """
+    steps = whole("steps", steps, least=1)
     return optax.schedules.warmup_cosine_decay_schedule(0.0, 1.0, steps // 10, steps, 0.1)

@@ -22,7 +22,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn import metrics, nn, text, train
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.setting import Swept, setting
-from jaxdyn.errors import require
+from jaxdyn.errors import UsageError, flag, require, whole
 from jaxdyn.optim.restart import restarting
 from jaxdyn.text import language, longrun, pretraining
 
@@ -41,6 +41,7 @@ __all__ = [
 
 EVALUATED = 10  # columns of the validation part, as in the released code
 OPTIMIZERS = {"adam": optax.scale_by_adam, "sgd": optax.identity}
+SEEDS = 2**31 - 1  # JAX makes int32 of a seed
 FREQUENT = 4096  # words whose embeddings are compared: the cost grows with the square
 
 
@@ -98,12 +99,13 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Refuse counts that are not positive and records that end before the run; fill in the digest of a file."""
-        for name in ("columns", "length", "every"):
-            require(self, getattr(self, name) >= 1, f"{name} is at least 1", name)
-        whole = self.steps >= 1 and self.steps % self.every == 0
-        require(self, whole, "steps is a positive multiple of every", "steps", "every")
+        for name in ("columns", "length", "steps", "every"):
+            whole(name, getattr(self, name), least=1)
+        require(self, self.steps % self.every == 0, "steps is a positive multiple of every", "steps", "every")
         for name in ("max_words", "windows"):
-            require(self, getattr(self, name) >= 0, f"{name} is 0 or more", name)
+            whole(name, getattr(self, name), least=0)
+        for name in ("restart", "shuffled"):
+            flag(name, getattr(self, name))
         require(self, self.clip > 0, "clip is positive", "clip")
         require(self, self.optimizer in OPTIMIZERS, f"optimizer is one of {', '.join(OPTIMIZERS)}", "optimizer")
         self.shape(2)
@@ -202,7 +204,13 @@ def build_many(s: Reading, seeds: Sequence[int]) -> Built:
     """The parts of runs with several seeds in one program: every leaf but the count of steps has a leading axis of seeds.
 
     On CPUs this is no faster than one run after another and needs the memory of all; an accelerator is only filled this way.
+
+    Raises:
+        UsageError: if there is no seed, or one is out of its range.
     """
+    seeds = [_seed(seed) for seed in seeds]
+    if not seeds:
+        raise UsageError("seeds=[] is not allowed: there is at least one run")
     keys = jax.vmap(jax.random.key)(jnp.asarray(seeds))
     one = build(s, keys[0])
     text_axis = 0 if s.shuffled else None
@@ -219,6 +227,10 @@ def build_many(s: Reading, seeds: Sequence[int]) -> Built:
     return Built(one.net, step, start._replace(step=start.step[0]), data, observe)
 
 
+def _seed(seed: int) -> int:
+    return whole("seed", seed, least=-SEEDS - 1, most=SEEDS)
+
+
 def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree], dict[str, Array]] | None = None) -> longrun.Run:
     """One run from the host, with a progress bar, in a file of its own: an existing file is resumed, and may be extended.
 
@@ -227,19 +239,30 @@ def long_run(s: Reading, seed: int, path: Path, observe: Callable[[Built, PyTree
         seed: its seed.
         path: the file.
         observe: ``observe(built, params)``, a dict of arrays to record; by default the :class:`Record`.
+
+    Raises:
+        UsageError: if the seed is out of its range.
+        StoreError: as :func:`jaxdyn.text.longrun.run`.
     """
+    seed = _seed(seed)
     built = build(s, jax.random.key(seed))
     record = (lambda state: observe(built, state.params)) if observe else (lambda state: built.observe(state)._asdict())
     return _run(s, built, seed, path, record)
 
 
 def long_runs(s: Reading, seeds: Sequence[int], folder: Path, name: str) -> list[longrun.Run]:
-    """A run for each seed: one after another on CPUs, all at once and in one file on an accelerator."""
+    """A run for each seed: one after another on CPUs, all at once and in one file on an accelerator.
+
+    Raises:
+        UsageError: if a seed is out of its range.
+        StoreError: as :func:`jaxdyn.text.longrun.run`.
+    """
+    seeds = [_seed(seed) for seed in seeds]
     if jax.default_backend() == "cpu" or len(seeds) == 1:
         return [long_run(s, seed, folder / f"{name}_seed{seed}.run") for seed in seeds]
     built = build_many(s, seeds)
     path = folder / f"{name}_seeds{'_'.join(map(str, seeds))}.run"
-    both = _run(s, built, list(seeds), path, lambda state: built.observe(state)._asdict())
+    both = _run(s, built, seeds, path, lambda state: built.observe(state)._asdict())
     return [
         longrun.Run(both.steps, {name: x[:, i] for name, x in both.records.items()}, _one_seed(both.state, i))
         for i in range(len(seeds))
@@ -263,4 +286,4 @@ def _run(s: Reading, built: Built, seed: int | list[int], path: Path, record: Ca
 
 def uniform_entropy(length: int) -> float:
     r"""Mean entropy of uniform causal attention, :math:`\frac1n \sum_{i=1}^n \ln i = \ln(n!)/n`; 2.6325 for 35."""
-    return float(np.mean(np.log(np.arange(1, length + 1))))
+    return float(np.mean(np.log(np.arange(1, whole("length", length, least=1) + 1))))

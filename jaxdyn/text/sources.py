@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown, whole
 from jaxdyn.text import markov
 from jaxdyn.text.corpus import PARTS, Corpus, split
 from jaxdyn.text.subwords import number_subwords
@@ -43,8 +43,8 @@ def read(path: str | os.PathLike, level: str = "words", max_words: int | None = 
         UsageError: if the level or ``max_words`` is not allowed, a file or part is missing, cannot be read, is empty, too short,
             not UTF-8 or binary, or has a line of more than ten million bytes (words only).
     """
-    _check(level, max_words)
-    path = pathlib.Path(os.path.expanduser(path))
+    max_words = _checked(level, max_words)
+    path = _path(path)
     files = _files(path)
     return _corpus(path.resolve().name, [_text(file, level) for file in files], level, max_words)
 
@@ -57,7 +57,7 @@ def topics(level: str = "words", max_words: int | None = None) -> Corpus:
     Raises:
         UsageError: if the level or ``max_words`` is not allowed, or this interpreter came without the manual.
     """
-    _check(level, max_words)
+    max_words = _checked(level, max_words)
     try:
         manual = importlib.import_module("pydoc_data.topics").topics
     except ImportError:
@@ -74,10 +74,10 @@ def load(name: str | os.PathLike, level: str = "words", max_words: int | None = 
     Raises:
         UsageError: as :func:`read`; and for "markov" at another level than words.
     """
-    _check(level, max_words)
-    if name in ("topics", "markov"):
+    max_words = _checked(level, max_words)
+    if isinstance(name, str) and name in ("topics", "markov"):
         return _load(name, level, max_words, ())
-    path = pathlib.Path(os.path.expanduser(name)).absolute()
+    path = _path(name).absolute()
     states = [file.stat() for file in _files(path)]
     return _load(str(path), level, max_words, tuple((s.st_ino, s.st_size, s.st_mtime_ns) for s in states))
 
@@ -94,15 +94,22 @@ def _load(name: str, level: str, max_words: int | None, stamp: tuple) -> Corpus:
     return markov.generate(0, **({} if max_words is None else {"words": max_words})).corpus
 
 
-def _check(level: str, max_words: int | None) -> None:
+def _checked(level: str, max_words: int | None) -> int | None:
+    """The number of words; refused with the level if one of them is not allowed."""
     if level not in LEVELS:
         raise UsageError(f"level={level!r} is not allowed: it is one of {', '.join(LEVELS)}")
     if max_words is None:
-        return
+        return None
     if level == "bytes":
         raise UsageError(f"max_words={max_words!r} is not allowed: it counts words, and level=bytes has none")
-    if isinstance(max_words, bool) or not isinstance(max_words, int) or max_words < 1:
-        raise UsageError(f"max_words={max_words!r} is not allowed: it is a whole number, 1 or more")
+    return whole("max_words", max_words, least=1)
+
+
+def _path(path: str | os.PathLike) -> pathlib.Path:
+    """The path, with the home folder for ~."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str):
+        raise UsageError(f"a text of {shown(path)} is not allowed: give topics, markov, or the path of a text")
+    return pathlib.Path(os.path.expanduser(path))
 
 
 def _kind(path: pathlib.Path) -> str:
@@ -177,7 +184,8 @@ def _longest_line(data: bytes) -> int:
     """The longest line's bytes."""
     if len(data) <= LINE:
         return len(data)  # no line is longer
-    ends = np.flatnonzero(np.frombuffer(data, np.uint8) == ord("\n"))
+    codes = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero((codes == ord("\n")) | (codes == ord("\r")))
     return int(np.diff(ends, prepend=-1, append=len(data)).max()) - 1
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
@@ -14,6 +15,7 @@ UNKNOWN = "<unk>"
 BYTES = tuple(chr(b) if 0x21 <= b < 0x7F else f"\\x{b:02x}" for b in range(256))
 """A printable, distinct name for every byte."""
 
+LINE_END = re.compile(rb"[\r\n]")
 PIECE = 1 << 24  # bytes tokenised at once: a list of words takes some thirty times the memory of their numbers
 RULES = (
     ("'", " '  "),
@@ -46,7 +48,8 @@ def pieces(data: bytes) -> Iterator[tuple[int, bytes]]:
     """The data cut after ends of lines, in pieces of at least ``PIECE`` bytes, each with its place; no character is cut."""
     start = 0
     while start < len(data):
-        stop = data.find(b"\n", start + PIECE - 1) + 1 or len(data)
+        end = LINE_END.search(data, start + PIECE - 1)
+        stop = end.end() if end else len(data)
         yield start, data[start:stop]
         start = stop
 

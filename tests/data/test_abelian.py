@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jaxdyn as jd
-from jaxdyn.data.abelian import Abelian, parse
+from jaxdyn.data.abelian import LIMIT, Abelian, parse
 
 GROUPS = ("2", "5", "8", "2x4", "3x3", "2x3x2")
 
@@ -61,3 +61,20 @@ def test_factors_are_whole_numbers():
     with pytest.raises(jd.UsageError, match="a group is"):
         Abelian((2.0,))
     assert hash(parse("2x3")) == hash(Abelian((2, 3))) and parse("2x3") != parse("3x2")
+
+
+@pytest.mark.parametrize("sizes", [(True,), (1,), (-2,), (np.bool_(True),), ("3",), (None,), (float("nan"),), ()])
+def test_factors_that_are_no_groups_are_refused(sizes):
+    with pytest.raises(jd.UsageError, match="a group is a product of cyclic groups with at least 2 elements each"):
+        Abelian(sizes)
+
+
+def test_factors_of_numpy_and_too_large_groups():
+    assert Abelian((np.int64(2), np.int8(3))) == Abelian((2, 3))
+    assert len(Abelian((LIMIT,)).elements) == LIMIT
+    for name in ("4097", "999999", "64x65", "x".join(["2"] * 13)):
+        with pytest.raises(jd.UsageError, match="is too large: at most 4096 elements are allowed"):
+            parse(name)
+    for name in ("9" * 7, "9" * 5000, "²", "٣"):
+        with pytest.raises(jd.UsageError, match="is not allowed: a group is named by"):
+            parse(name)

@@ -169,3 +169,17 @@ def test_named_file_needs_the_fingerprint_of_its_table(tmp_path):
     path.write_text("1,0\n0,1\n")
     with pytest.raises(UsageError, match=f"ends in its fingerprint, got {name}; the table there now is {read(path)}"):
         parse(name)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800", "x" * 5000])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(UsageError, match="cannot be read"):
+        read(path)
+
+
+@pytest.mark.parametrize("wrong", [-1, 3, True, 1.0, "1", None])
+def test_powers_are_those_of_an_element(wrong):
+    group = Group("three", [[0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    assert group.powers(np.int64(2)) == [0, 2, 1]
+    with pytest.raises(UsageError, match="h=.* is not allowed: h is"):
+        group.powers(wrong)

@@ -4,8 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import chains
+from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 TABLE = {2: (0.5745, 0.5090, 0.479), 3: (1.0048, 0.8850, 0.8175)}  # positions 2 to 100: by tokens, by pairs, P known
 
@@ -58,3 +62,38 @@ def test_losses_are_those_of_the_independent_table(k):
     found = np.asarray(jax.jit(jax.vmap(losses))(jax.random.split(jax.random.key(5), 4000)))
     error = found.std(0) / len(found) ** 0.5
     assert np.all(abs(found.mean(0) - TABLE[k]) < 4 * 2**0.5 * error)  # the table has as many sequences
+
+
+@settings(deadline=None, max_examples=6, derandomize=True)
+@given(tokens=st.sampled_from([1, 2, 9]), length=st.sampled_from([1, 2, 40]), seed=st.integers(0, 2**31 - 1))
+def test_draws_over_the_whole_range(tokens, length, seed):
+    k_law, k_draw = jax.random.split(jax.random.key(seed))
+    with within(60):
+        p = jax.jit(chains.transitions, static_argnums=1)(k_law, tokens)
+        drawn = np.asarray(jax.jit(chains.sample, static_argnums=2)(k_draw, p, length))
+    assert drawn.shape == (length,) and 0 <= drawn.min() and drawn.max() < tokens
+    for law in (chains.unigram, chains.bigram):
+        np.testing.assert_allclose(np.sum(jax.jit(law, static_argnums=1)(drawn, tokens), 1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [-1, True, 2.0, "2", None, float("nan")])
+def test_counts_that_are_refused(wrong):
+    p = jnp.full((3, 3), 1 / 3)
+    for name, call in (
+        ("tokens", lambda: chains.transitions(jax.random.key(0), wrong)),
+        ("length", lambda: chains.sample(jax.random.key(0), p, wrong)),
+        ("rounds", lambda: chains.doubly_stochastic(p, wrong)),
+        ("doublings", lambda: chains.stationary(p, wrong)),
+        ("count", lambda: chains.unigram(jnp.zeros(3, int), wrong)),
+        ("count", lambda: chains.bigram(jnp.zeros(3, int), wrong)),
+    ):
+        with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+            call()
+
+
+@pytest.mark.parametrize("law", [chains.unigram, chains.bigram])
+def test_tokens_beyond_the_count_are_refused(law):
+    """They would be counted nowhere."""
+    for wrong in (3, -1):
+        with pytest.raises(UsageError, match=f"{wrong} in tokens is not allowed: it is a number from 0 to 2"):
+            law(jnp.asarray([0, wrong]), 3)

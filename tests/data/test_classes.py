@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import jaxdyn as jd
 from jaxdyn.data import classes
 from jaxdyn.data.classes import Vocabulary
+from tests.data.limits import within
 
 pytestmark = pytest.mark.usefixtures("x64")
 draw = jax.jit(classes.draw, static_argnums=(1, 3, 4))
@@ -77,5 +78,46 @@ def test_draws_are_the_same_in_a_batch_and_alone():
 
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 0), (1, 1, -1), (1, 1, 1, 0), (True, 1)])
 def test_vocabularies_without_a_class_are_refused(sizes):
-    with pytest.raises(jd.UsageError, match="is not allowed: it is a whole number"):
+    with pytest.raises(jd.UsageError, match="is not allowed: (num_|common|distinct)"):
         Vocabulary(*sizes)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int8, np.array])
+def test_sizes_of_numpy_are_sizes(kind):
+    assert Vocabulary(kind(2), kind(1)) == Vocabulary(2, 1) and type(Vocabulary(kind(2)).num_last) is int
+
+
+@settings(deadline=None, max_examples=6, derandomize=True)
+@given(
+    sizes=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(1, 4)),
+    sequences=st.integers(1, 6),
+    length=st.integers(1, 20),
+    weight=st.floats(0, 1e6),
+)
+def test_draws_over_the_whole_range(sizes, sequences, length, weight):
+    v = Vocabulary(*sizes)
+    with within(60):
+        chosen, counts = draw(jax.random.key(0), v, classes.law(v, weight), sequences, length)
+    assert counts.shape == (sequences, sizes[2] + sizes[3]) and np.all(np.sum(counts, 1) == length) and np.all(counts >= 0)
+    assert np.all((chosen >= 0) & (chosen < v.classes))
+
+
+def test_a_known_weight_may_stand_in_a_traced_program():
+    weight = jnp.float32(0.5)
+    np.testing.assert_allclose(jax.jit(lambda: classes.law(Vocabulary(2), weight))(), classes.law(Vocabulary(2), 0.5))
+
+
+def test_numbers_and_laws_that_do_not_fit_are_refused():
+    v = Vocabulary(2)
+    for wrong in (0, -1, True, 2.0, "2"):
+        for name in ("sequences", "length"):
+            with pytest.raises(jd.UsageError, match=f"{name}=.* is not allowed: {name} is"):
+                classes.draw(jax.random.key(0), v, classes.law(v), **({"sequences": 2, "length": 2} | {name: wrong}))
+    with pytest.raises(jd.UsageError, match=r"a law of shape \(3,\) is not allowed: a class of this vocabulary has 20 tokens"):
+        classes.draw(jax.random.key(0), v, jnp.ones(3), 2, 2)
+    for name in ("weight", "low", "high"):
+        for wrong in (-0.1, float("nan"), float("inf"), True, "1"):
+            with pytest.raises(jd.UsageError, match=f"{name}=.* is not allowed: {name} is"):
+                classes.law(v, **{name: wrong})
+    with pytest.raises(jd.UsageError, match="some token has a positive weight"):
+        classes.law(Vocabulary(1, 1, 0, 1), low=0)

@@ -4,9 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import digraphs
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 NAMES, EDGES, STEPS = 64, 48, 8
 
@@ -64,7 +67,64 @@ def test_the_targets_distance_is_uniform_where_it_can_be():
 
 
 def test_sizes_that_do_not_fit_are_refused():
-    with pytest.raises(UsageError, match="names=5, edges=48 are not allowed"):
+    with pytest.raises(UsageError, match="names=5 is not allowed: names is at least 6"):
         digraphs.draw(jax.random.key(0), 0, 5, names=5, edges=48, steps=2)
-    with pytest.raises(UsageError, match="nodes=70 is not allowed"):
+    with pytest.raises(UsageError, match="nodes=70 is not allowed: nodes is at least 6 and at most 64"):
         digraphs.draw(jax.random.key(0), 0, 70, names=64, edges=48, steps=2)
+
+
+@settings(deadline=None, max_examples=8, derandomize=True)
+@given(
+    names=st.integers(6, 40) | st.just(6),
+    edges=st.integers(9, 60) | st.just(9),
+    steps=st.integers(1, 50) | st.just(1),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_digraphs_over_the_whole_range_are_of_their_kind(names, edges, steps, share, seed):
+    draw = jax.jit(
+        jax.vmap(lambda key, kind, n: digraphs.draw(key, kind, n, names=names, edges=edges, steps=steps), (0, None, None))
+    )
+    nodes = round(6 + share * (names - 6))
+    for kind, word in enumerate(digraphs.KINDS):
+        with within(60):
+            some = jax.tree.map(np.asarray, draw(jax.random.split(jax.random.key(seed), 8), kind, nodes))
+        for edge, root, target, other in zip(*some, strict=True):
+            away, met = digraphs.distances(edge, int(root)), set(edge.ravel().tolist())
+            assert edge.min() >= 0 and edge.max() < names and len(met | {int(root)}) <= nodes and np.all(edge[:, 0] != edge[:, 1])
+            assert int(other) in met and int(other) not in away
+            assert target == root and len(away) == 1 if word == "no_exit" else 1 <= away[int(target)] <= steps
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [{"names": 4096, "edges": 9, "steps": 1}, {"names": 6, "edges": 4096, "steps": 1}, {"names": 6, "edges": 9, "steps": 4096}],
+)
+def test_the_largest_digraphs(sizes):
+    with within(60):
+        g = digraphs.draw(jax.random.key(0), 1, 6, **sizes)
+    assert 1 <= digraphs.distances(g.edges, int(g.root))[int(g.target)] <= sizes["steps"]
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *[("kind", wrong) for wrong in (-1, 5, True, 1.0, "tree", np.int64(9))],
+        *[("nodes", wrong) for wrong in (5, 9, 6.5, True, "6", float("nan"), np.int64(99), jnp.int32(99), np.int64(5))],
+        *[("names", wrong) for wrong in (5, 4097, 8.0, True, 10**20)],
+        *[("edges", wrong) for wrong in (8, 4097, 9.0, True, "9")],
+        *[("steps", wrong) for wrong in (0, -1, 4097, 2.0, True)],
+    ],
+)
+def test_numbers_outside_of_their_range_are_refused(name, wrong):
+    numbers = {"kind": 1, "nodes": 6, "names": 8, "edges": 9, "steps": 2} | {name: wrong}
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+        digraphs.draw(jax.random.key(0), numbers.pop("kind"), numbers.pop("nodes"), **numbers)
+
+
+def test_traced_numbers_outside_are_moved_into_the_range():
+    same = lambda a, b: jax.tree.map(np.testing.assert_array_equal, drawn(jax.random.key(0), *a), drawn(jax.random.key(0), *b))  # noqa: E731
+    same((1, 99), (1, 64))
+    same((1, -3), (1, 6))
+    same((77, 8), (4, 8))
+    same((-1, 8), (0, 8))

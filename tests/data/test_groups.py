@@ -10,6 +10,7 @@ import pytest
 from jaxdyn.data import abelian, groups
 from jaxdyn.data.groups import Group, parse
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 # name: order, class sizes, size of the centre, elements of each order
 FACTS = {
@@ -245,3 +246,40 @@ def test_largest_groups_of_the_families():
         "SL2:7": 336,
         "H10": 1000,
     }
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        groups.cyclic,
+        groups.symmetric,
+        groups.alternating,
+        groups.dihedral,
+        groups.dicyclic,
+        groups.heisenberg,
+        groups.special_linear,
+        groups.projective_linear,
+    ],
+)
+def test_builders_take_whole_numbers_of_any_library_and_nothing_else(build):
+    assert build(np.int64(3)) is build(3)
+    for wrong in (3.0, True, "3", None, float("nan"), -1, 0, 10**18 + 9):  # the last is a prime
+        with within(5), pytest.raises(UsageError, match="not allowed|too large"):
+            build(wrong)
+
+
+def test_affine_maps_take_whole_numbers():
+    assert groups.affine(np.int64(7), 3) is groups.affine(7, 3)
+    for wrong in (3.0, True, None, -3, 0, 10**20):
+        with within(5), pytest.raises(UsageError, match="not allowed|too large"):
+            groups.affine(7, wrong)
+        with within(5), pytest.raises(UsageError, match="not allowed|too large"):
+            groups.affine_generated(wrong, (3,))
+    with pytest.raises(UsageError, match="generators=3.0 is not allowed"):
+        groups.affine_generated(8, (3.0,))
+
+
+@pytest.mark.parametrize("name", [5, None, b"S4", True])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(UsageError, match="is not allowed: a group is named by factors"):
+        parse(name)

@@ -2,8 +2,10 @@
 
 import jax
 import numpy as np
+import pytest
 
 from jaxdyn.data import hypercube
+from jaxdyn.errors import UsageError
 
 
 def test_views_keep_relevant_bits_and_signs():
@@ -29,3 +31,26 @@ def test_labels_depend_on_relevant_bits_alone():
     x[:, 2:] *= -1
     np.testing.assert_array_equal(y, hypercube.labels(jax.random.key(4), x, 2, 5))
     assert y.shape == (5, 40) and 0.2 < y.mean() < 0.8
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "2", float("nan")])
+def test_counts_that_are_refused(wrong):
+    x = hypercube.points(jax.random.key(0), 3, 4)
+    for name, call in (
+        ("count", lambda: hypercube.points(jax.random.key(0), wrong, 4)),
+        ("dims", lambda: hypercube.pair(jax.random.key(0), 3, wrong, 1, True)),
+        ("tasks", lambda: hypercube.labels(jax.random.key(0), x, 2, wrong)),
+    ):
+        with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+            call()
+
+
+@pytest.mark.parametrize("relevant", [-1, 5, True, "2", float("nan")])
+def test_numbers_of_relevant_bits_that_are_refused(relevant):
+    x = hypercube.points(jax.random.key(0), 3, 4)
+    for call in (
+        lambda: hypercube.view(jax.random.key(0), x, relevant, True),
+        lambda: hypercube.labels(jax.random.key(0), x, relevant, 2),
+    ):
+        with pytest.raises(UsageError, match="relevant=.* is not allowed: relevant is"):
+            call()

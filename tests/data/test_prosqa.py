@@ -5,9 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import digraphs, prosqa
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 RELEASED = Path(__file__).resolve().parents[3] / "shared" / "data" / "prosqa"
 needs_files = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released files are not in ../shared/data/prosqa")
@@ -100,5 +103,169 @@ def test_small_graphs():
 def test_an_unknown_variant_and_too_few_nodes_are_refused():
     with pytest.raises(UsageError, match="variant='old' is not allowed"):
         prosqa.draw(0, 1, "old")
-    with pytest.raises(UsageError, match="nodes=5 is not allowed: it is at least 10"):
+    with pytest.raises(UsageError, match="nodes=5 is not allowed: nodes is at least 10"):
         prosqa.draw(0, 1, nodes=5)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(seed=st.integers(0, prosqa.SEEDS), variant=st.sampled_from(prosqa.VARIANTS), data=st.data())
+def test_draws_over_their_whole_range(seed, variant, data):
+    nodes = data.draw(
+        st.integers(prosqa.LEAST[variant], prosqa.MOST) | st.integers(prosqa.LEAST[variant], prosqa.LEAST[variant] + 9)
+    )
+    with within(30):
+        (p,) = prosqa.draw(seed, 1, variant, nodes)
+    assert p.nodes <= nodes and prosqa.fault(p) == "" and prosqa.statistics([p])["length"] >= prosqa.FAR
+
+
+@pytest.mark.parametrize("variant", prosqa.VARIANTS)
+def test_draws_at_the_ends_of_their_range(variant):
+    for nodes in (prosqa.LEAST[variant], prosqa.MOST, np.int64(40)):
+        for seed in (0, prosqa.SEEDS, np.uint32(7)):
+            with within(30):
+                assert all(prosqa.fault(p) == "" for p in prosqa.draw(seed, 1, variant, nodes))
+    assert prosqa.draw(0, 0, variant) == []
+
+
+def test_a_search_that_finds_nothing_ends(monkeypatch):
+    monkeypatch.setattr(prosqa, "TRIES", 20)
+    monkeypatch.setitem(prosqa.LEAST, "balanced", 10)
+    with within(10), pytest.raises(UsageError, match="nodes=10 is not allowed: of 20 balanced graphs none has such candidates"):
+        prosqa.draw(0, 3, "balanced", nodes=10)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *[("seed", wrong) for wrong in (-1, 2**32, 10**20, True, 0.5, "1", None, float("nan"), [1])],
+        *[("count", wrong) for wrong in (-1, True, 1.0, "1", None)],
+        *[("nodes", wrong) for wrong in (9, -1, 257, 10**20, True, 20.0, "20", float("nan"))],
+    ],
+)
+def test_what_is_no_number_of_the_range_is_refused(name, wrong):
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+        prosqa.draw(**({"seed": 0, "count": 1} | {name: wrong}))
+    with pytest.raises(UsageError, match="nodes=13 is not allowed: nodes is at least 14"):
+        prosqa.draw(0, 1, "balanced", 13)
+
+
+def test_no_two_seeds_have_the_same_problems():
+    """NumPy takes a seed of more than 32 bits apart: 5 + 7 * 2**32 and problem 0 would be seed 5 and problem 7."""
+    problems = [p for seed in (0, 1, 2**31, prosqa.SEEDS) for p in prosqa.draw(seed, 3)]
+    assert len({p.edges.tobytes() for p in problems}) == len(problems)
+
+
+GOOD = {"edges": [[0, 2], [2, 3], [1, 4]], "idx_to_symbol": list("abcde"), "root": 0, "target": 3, "neg_target": 4}
+BAD = [
+    ([], "is an empty list, and not a record"),
+    ({}, "has no idx_to_symbol"),
+    (None, "is null, and not a record"),
+    ("a", "is a string, and not a record"),
+    (3, "is a number, and not a record"),
+    *[({key: value for key, value in GOOD.items() if key != name}, f"has no {name}") for name in GOOD],
+    (GOOD | {"idx_to_symbol": {}}, "has an empty object for idx_to_symbol, and not a list"),
+    (GOOD | {"idx_to_symbol": 5}, "has a number for idx_to_symbol"),
+    (GOOD | {"idx_to_symbol": []}, "its root is 0, and its nodes are 0 to -1"),
+    (GOOD | {"edges": {}}, "has an empty object for edges, and not a list"),
+    (GOOD | {"edges": "0 2"}, "has a string for edges"),
+    (GOOD | {"edges": []}, "its target 3 is not below its root 0 alone"),
+    *[
+        (GOOD | {"edges": [*GOOD["edges"], edge]}, "has the edge .*, and an edge is two nodes' numbers")
+        for edge in (
+            [0, 1, 2],
+            [0],
+            [],
+            3,
+            None,
+            "01",
+            {"0": 1},
+            [0, 2.0],
+            [0, 2.5],
+            [0, True],
+            [0, "2"],
+            [0, None],
+            [0, 10**30],
+            [[0], 1],
+        )
+    ],
+    (GOOD | {"edges": [[0, 2, 2], [3, 1, 4]]}, "has the edge .*, and an edge is two nodes' numbers"),
+    (GOOD | {"edges": [*GOOD["edges"], [0, 5]]}, r"it has the edge \[0, 5\], and its nodes are 0 to 4"),
+    (GOOD | {"edges": [*GOOD["edges"], [-1, 2]]}, r"it has the edge \[-1, 2\], and its nodes are 0 to 4"),
+    (GOOD | {"edges": [*GOOD["edges"], [0, 2]]}, "an edge is listed twice"),
+    (GOOD | {"edges": [*GOOD["edges"], [3, 3]]}, "its edges form a cycle"),
+    (GOOD | {"edges": [*GOOD["edges"], [3, 0]]}, "its edges form a cycle"),
+    (GOOD | {"edges": [*GOOD["edges"], [1, 3]]}, "its target 3 is not below its root 0 alone"),
+    (GOOD | {"edges": [*GOOD["edges"], [0, 4]]}, "its negative 4 is not below the other root 1 alone"),
+    (GOOD | {"edges": [[0, 2], [2, 3]]}, "its negative 4 is not below the other root 1 alone"),
+    *[(GOOD | {"root": root}, "has the root .*, and it is a node's number") for root in (0.0, True, "0", None, [0], {}, 10**30)],
+    *[(GOOD | {"root": root}, "has the root .*, and a root is 0 or 1") for root in (2, -1)],
+    *[(GOOD | {"target": target}, "has the target .*, and it is a node's number") for target in (3.0, "3", False)],
+    (GOOD | {"target": 5}, "its target is 5, and its nodes are 0 to 4"),
+    (GOOD | {"neg_target": -1}, "its negative is -1, and its nodes are 0 to 4"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), BAD)
+def test_a_wrong_record_is_refused_by_its_number(tmp_path, record, message):
+    file = tmp_path / "test.json"
+    file.write_text(json.dumps([GOOD, GOOD, record]))
+    with pytest.raises(UsageError, match=f"test.json is no released file of ProsQA: record 3 (is no problem: )?{message}"):
+        prosqa.load(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "it is not JSON"),
+        (b"[", "it is not JSON"),
+        (b"not json", "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
+        (b"[1" + b"0" * 10_000 + b"]", "it is not JSON"),
+        (b"\xef\xbb\xbf[]", "it is not JSON"),
+        (b"\xff\xfe", "cannot be read: .*utf-8"),
+        (b"[]", "it holds an empty list, and not a list of records"),
+        (b"{}", "it holds an empty object, and not a list of records"),
+        (b"null", "it holds null"),
+        (b"3", "it holds a number"),
+        (b"[NaN]", "record 1 is a number"),
+    ],
+)
+def test_a_file_of_something_else_is_refused(tmp_path, content, message):
+    file = tmp_path / "test.json"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        prosqa.load(file)
+
+
+def test_a_path_that_cannot_be_read_is_refused(tmp_path):
+    for path, message in (
+        (tmp_path, "cannot be read: Is a directory"),
+        ("a\0b", "cannot be read"),
+        (tmp_path / "no", "is not there"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            prosqa.load(path)
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.integers(-2, 6) | st.floats() | st.text(max_size=3),
+    lambda v: st.lists(v, max_size=3) | st.dictionaries(st.sampled_from([*GOOD, "x"]), v, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(deadline=None, max_examples=150, derandomize=True)
+@given(key=st.sampled_from([*GOOD, None]), value=ANY)
+def test_any_json_is_a_problem_or_refused_in_one_sentence(tmp_path_factory, key, value):
+    file = tmp_path_factory.getbasetemp() / "any.json"
+    file.write_text(json.dumps([GOOD, value if key is None else GOOD | {key: value}]))
+    try:
+        assert all(prosqa.fault(p) == "" for p in prosqa.load(file))
+    except UsageError as error:
+        assert "record 2" in str(error) and "\n" not in str(error)
+
+
+@pytest.mark.parametrize("of", [prosqa.statistics, prosqa.shortcuts])
+def test_no_problems_have_no_statistics(of):
+    with pytest.raises(UsageError, match=r"problems=\[\] is not allowed"):
+        of([])

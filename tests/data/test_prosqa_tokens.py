@@ -55,3 +55,21 @@ def test_what_has_no_room_is_refused(problems):
         prosqa_tokens.pack(problems, edges=5)
     with pytest.raises(UsageError, match="not within 2 steps"):
         prosqa_tokens.pack(problems, hops=2)
+
+
+def test_what_is_no_sound_problem_is_refused(problems):
+    p = problems[0]
+    for wrong, message in (
+        (p._replace(edges=np.array([[0, 99]])), r"it has the edge \[0, 99\]"),
+        (p._replace(edges=np.array([[-1, -1]])), r"it has the edge \[-1, -1\]"),
+        (p._replace(target=p.negative), "its target .* is not below"),
+        (p._replace(root=-1), "its root is -1"),
+    ):
+        with pytest.raises(UsageError, match=f"a problem is not sound: {message}"):
+            prosqa_tokens.pack([*problems, wrong])
+    with pytest.raises(UsageError, match=r"problems=\[\] is not allowed"):
+        prosqa_tokens.pack([])
+    for wrong in (0, -1, True, 6.0, "6"):
+        for name in ("edges", "hops"):
+            with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+                prosqa_tokens.pack(problems, **{name: wrong})

@@ -5,10 +5,13 @@ import collections
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import digraphs, reachability
 from jaxdyn.data.reachability import Sizes
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 SIZES = Sizes(3, 2)
 draw = jax.jit(reachability.draw, static_argnums=1)  # as one program: by itself every operation would be compiled
@@ -73,3 +76,31 @@ def test_shown_order_and_place_of_the_answer_say_nothing():
 def test_wrong_sizes_are_refused():
     with pytest.raises(UsageError, match="hops is at least 1"):
         Sizes(0, 2)
+
+
+@settings(deadline=None, max_examples=6, derandomize=True)
+@given(hops=st.integers(1, 6), breadth=st.integers(1, 5), seed=st.integers(0, 2**31 - 1))
+def test_draws_over_the_whole_range(hops, breadth, seed):
+    sizes = Sizes(hops, breadth)
+    with within(60):
+        p = draw(jax.random.key(seed), sizes)
+    away = digraphs.distances(p.edges, int(p.roots[0]))
+    assert away[int(p.candidates[0])] == hops and int(p.candidates[1]) not in away
+    assert len(p.edges) == sizes.edges and set(np.asarray(p.edges).ravel().tolist()) <= set(range(sizes.nodes))
+
+
+def test_the_ends_of_the_range():
+    with within(60):
+        p = draw(jax.random.key(0), Sizes(np.int64(1), (reachability.MOST - 2) // 2))
+    assert len(p.edges) == reachability.MOST - 2
+    with pytest.raises(UsageError, match=f"there are at most {reachability.MOST} nodes"):
+        Sizes(2, reachability.MOST)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, 2.5, "2", None, float("nan")])
+def test_sizes_that_are_no_counts_are_refused(wrong):
+    for name in ("hops", "breadth"):
+        with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+            Sizes(**{name: wrong})
+    with pytest.raises(UsageError, match="special=.* is not allowed: it is one of <eos>"):
+        reachability.token(5, "<bos>")

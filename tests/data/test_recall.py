@@ -3,9 +3,12 @@
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import recall
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 SIZES = recall.Sizes(fillers=5, keys=3, values=2)
 
@@ -56,3 +59,46 @@ def test_rates_and_the_chain(drawn):
 def test_wrong_sizes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         recall.chain(jax.random.key(0), **wrong)
+
+
+@settings(deadline=None, max_examples=8, derandomize=True)
+@given(
+    sizes=st.tuples(*[st.integers(1, 5)] * 3),
+    length=st.integers(1, 30),
+    stating=st.floats(0, 1) | st.sampled_from([0.0, 1.0]),
+    asking=st.floats(0, 1) | st.sampled_from([0.0, 1.0]),
+    concentration=st.sampled_from([1e-6, 0.1, 1e6]),
+)
+def test_draws_over_the_whole_range(sizes, length, stating, asking, concentration):
+    sizes = recall.Sizes(*sizes)
+    with within(60):
+        law = recall.chain(jax.random.key(0), sizes, concentration)
+        tokens = np.asarray(recall.draw(jax.random.key(1), sizes, law, length, stating, asking))
+    assert tokens.shape == (length,) and tokens[0] == 0 and np.all(tokens[1:] > 0) and tokens.max() < sizes.vocabulary
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        *[("length", wrong) for wrong in (0, -1, True, 3.0, "3")],
+        *[(name, wrong) for name in ("stating", "asking") for wrong in (-0.1, 1.1, True, float("nan"), "1")],
+    ],
+)
+def test_what_is_no_number_of_the_range_is_refused(name, wrong):
+    law = recall.chain(jax.random.key(0), SIZES)
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+        recall.draw(jax.random.key(0), SIZES, law, **({"length": 5} | {name: wrong}))
+
+
+def test_sizes_and_laws_that_do_not_fit_are_refused():
+    law = recall.chain(jax.random.key(0), SIZES)
+    for wrong in (0, True, 2.0, float("nan")):
+        for name in recall.Sizes._fields:
+            for call in (lambda s: recall.chain(jax.random.key(0), s), lambda s: recall.draw(jax.random.key(0), s, law, 5)):
+                with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+                    call(SIZES._replace(**{name: wrong}))
+    with pytest.raises(UsageError, match=r"a law of shape \(6, 5\) is not allowed: for 4 fillers"):
+        recall.draw(jax.random.key(0), SIZES._replace(fillers=4), law, 5)
+    for wrong in (float("nan"), 1e-7, 1e7, -1, True):
+        with pytest.raises(UsageError, match="concentration=.* is not allowed: concentration is"):
+            recall.chain(jax.random.key(0), SIZES, wrong)

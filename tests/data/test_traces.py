@@ -5,9 +5,12 @@ import collections
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn.data import traces
 from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 SIZES = [(1, 4, False), (1, 8, False), (2, 3, False), (3, 2, False), (1, 4, True), (2, 3, True)]
 
@@ -77,3 +80,41 @@ def test_a_problem_depends_on_its_key_alone():
 def test_wrong_sizes_are_refused(wrong):
     with pytest.raises(UsageError, match="not allowed"):
         traces.Forest(**wrong)
+
+
+@settings(deadline=None, max_examples=6, derandomize=True)
+@given(
+    sizes=st.sampled_from([(1, 1), (1, 30), (2, 1), (2, 5), (7, 2), (30, 1)]),
+    sentences=st.booleans(),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_draws_over_the_whole_range(sizes, sentences, seed):
+    forest = traces.Forest(children=sizes[0], height=sizes[1], sentences=sentences)
+    with within(60):
+        p = jax.jit(traces.draw, static_argnums=1)(jax.random.key(seed), forest)
+    assert p.prompt.shape == (forest.prompt,) and p.trace.shape == (forest.trace,)
+    assert p.target in p.prompt[-3:-1] and p.trace.max() < forest.text and p.prompt.max() < forest.names + len(traces.SPECIAL)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "2", None, float("nan"), 10**20])
+def test_sizes_that_are_no_counts_are_refused(wrong):
+    for name in ("children", "height"):
+        with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+            traces.Forest(**{name: wrong})
+    for sizes in ({"children": 2, "height": 20}, {"children": 10**5, "height": 10**5}, {"height": 2**20}):
+        with within(5), pytest.raises(UsageError, match=r"are not allowed: there are at most 1048576 names"):
+            traces.Forest(**sizes)
+    with pytest.raises(UsageError, match="sentences=1 is not allowed"):
+        traces.Forest(sentences=1)
+    assert traces.Forest(children=np.int64(2), height=np.int64(3)) == traces.Forest(children=2, height=3)
+
+
+def test_tokens_that_a_forest_does_not_have_are_refused():
+    plain, wordy = traces.Forest(), traces.Forest(sentences=True)
+    for call, message in (
+        (lambda: plain.special("stop"), "name='stop' is not allowed: it is one of start"),
+        (lambda: plain.word("take"), "a log without sentences has no words"),
+        (lambda: wordy.word("give"), "name='give' is not allowed: it is one of take"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            call()

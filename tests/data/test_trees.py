@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.data import trees
+from jaxdyn.errors import UsageError
+from tests.data.limits import within
 
 pytestmark = pytest.mark.usefixtures("x64")
 leaf_joint = jax.jit(trees.leaf_joint)  # op by op each of them compiles for seconds
@@ -124,3 +126,48 @@ def test_growing_is_the_same_with_and_without_jit_and_vmap():
         alone = trees.grow(tree, u[1])
     assert np.array_equal(batched[0][1], alone[0])
     assert np.array_equal(batched[1][1], alone[1])
+
+
+@settings(deadline=None, max_examples=8, derandomize=True)
+@given(
+    classes=st.integers(1, 5),
+    subtrees=st.integers(1, 5),
+    edges=st.integers(0, 5),
+    rho=st.floats(-1, 1),
+    seed=st.integers(0, 2**31 - 1),
+)
+def test_draws_over_the_whole_range(classes, subtrees, edges, rho, seed):
+    tree = trees.Tree(jnp.full(classes, 1 / classes), jnp.full((subtrees, classes), 0.3), trees.symmetric(rho, edges, "float32"))
+    with within(60):
+        label, leaves = sample(tree, jax.random.key(seed), 7)
+    assert label.shape == (7,) and leaves.shape == (7, subtrees, 2**edges) and 0 <= label.min() and label.max() < classes
+
+
+@pytest.mark.parametrize("wrong", [-1, 13, 10**20, True, 2.0, "2", None])
+def test_numbers_of_edges_that_are_refused(wrong):
+    for call in (lambda: trees.cla_heights(wrong), lambda: trees.symmetric(0.5, wrong)):
+        with pytest.raises(UsageError, match="edges=.* is not allowed: edges is"):
+            call()
+    assert trees.cla_heights(np.int64(0)).tolist() == [[0]] and len(trees.cla_heights(trees.DEEPEST)) == 4096
+
+
+@pytest.mark.parametrize("rho", [1.5, -2, True, "1", float("nan")])
+def test_polarities_that_are_refused(rho):
+    with pytest.raises(UsageError, match="rho=.* is not allowed: rho is"):
+        trees.symmetric(rho, 2)
+
+
+def test_counts_leaves_and_noise_that_do_not_fit_are_refused():
+    tree = trees.Tree(jnp.ones(1), jnp.ones((2, 1)), trees.symmetric(0.5, 1, "float32"))
+    for wrong in (0, -1, True, 2.0):
+        for draw in (trees.sample, trees.sample_shallow):
+            with pytest.raises(UsageError, match="count=.* is not allowed: count is"):
+                draw(tree, jax.random.key(0), wrong)
+    for columns in (6, 8, 9):
+        with pytest.raises(UsageError, match="there are 7 uniforms for each sequence"):
+            trees.grow(tree, jnp.zeros((3, columns)))
+    for name, places in (("subtree", (2, 0)), ("leaf", (0, 2)), ("leaf", (0, -1)), ("leaf", (0, True))):
+        with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+            trees.leaf_joint(tree, *places)
+    last, beyond = jax.jit(trees.leaf_joint)(tree, 1, 1), jax.jit(trees.leaf_joint)(tree, 9, 9)
+    assert jax.tree.all(jax.tree.map(np.array_equal, last, beyond))

@@ -27,3 +27,19 @@ def test_corpus_refuses_what_is_no_stream():
 def test_split_is_90_5_5_percent():
     assert [len(part) for part in split(np.arange(205))] == [184, 10, 11]
     np.testing.assert_array_equal(np.concatenate(split(np.arange(205))), np.arange(205))
+
+
+def test_corpus_refuses_what_are_no_words():
+    good = np.array([0, 1])
+    for vocabulary in ("ab", ["a", "b"], ("a", 1), (b"a", b"b"), (None, "a")):
+        with pytest.raises(UsageError, match="a vocabulary is a tuple of words, each a string"):
+            text.Corpus("c", good, good, good, vocabulary)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+def test_streams_of_any_whole_numbers_are_one_text(dtype):
+    base = text.Corpus("c", *[np.array([0, 1])] * 3, ("a", "\ud800"))
+    assert text.Corpus("c", *[np.array([0, 1], dtype)] * 3, ("a", "\ud800")).digest == base.digest
+    for wrong in (np.array([True, False]), np.array(["0", "1"])):
+        with pytest.raises(UsageError, match="a stream is one row of whole numbers"):
+            text.Corpus("c", wrong, *[np.array([0, 1])] * 2, ("a", "b"))

@@ -8,6 +8,7 @@ import pytest
 import scipy.special
 
 from jaxdyn import nn, text, train
+from jaxdyn.errors import UsageError
 from jaxdyn.text import language
 
 V, D, N = 11, 4, 7
@@ -141,3 +142,30 @@ def test_training_lowers_the_loss_of_a_text_with_structure():
         train.init(tx, jax.jit(net.init)(jax.random.key(0)))
     )
     assert jax.jit(lambda p: language.evaluate(net, p, columns, 5).loss)(state.params) < 0.2 < np.log(V)
+
+
+def test_tokens_beyond_the_vocabulary_are_refused_outside_jit():
+    net, columns = small()
+    params = jax.jit(net.init)(jax.random.key(0))
+    x, head, shift, targets = drawn(dtype=np.float32)
+    for wrong in (V, -1):
+        with pytest.raises(UsageError, match=f"{wrong} in targets is not allowed: it is a number from 0 to 10"):
+            language.cross_entropy(x, head, shift, np.where(targets == 10, wrong, targets))
+        with pytest.raises(UsageError, match=f"{wrong} in targets is not allowed: it is a number from 0 to 10"):
+            language.loss(net, params, columns[:, :5], np.full((3, 5), wrong))
+        with pytest.raises(UsageError, match=f"{wrong} in columns is not allowed: it is a number from 0 to 10"):
+            language.evaluate(net, params, np.where(columns == 10, wrong, columns), 5)
+    with pytest.raises(UsageError, match="it is an array of whole numbers"):
+        language.cross_entropy(x, head, shift, targets.astype(float))
+    traced = jax.jit(language.cross_entropy)(x, head, shift, np.full(N, V + 5))
+    np.testing.assert_allclose(traced, language.cross_entropy(x, head, shift, np.full(N, V - 1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 1.0, np.int64(0), "3"])
+def test_counts_of_windows_are_whole_numbers(wrong):
+    net, columns = small()
+    params = jax.jit(net.init)(jax.random.key(0))
+    with pytest.raises(UsageError, match="windows=.* is not allowed: windows is"):
+        language.evaluate(net, params, columns, 5, wrong)
+    with pytest.raises(UsageError, match="length=.* is not allowed: length is"):
+        language.make_step(net, optax.sgd(0.1), wrong)

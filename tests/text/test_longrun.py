@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn import train
 from jaxdyn.errors import StoreError, UsageError
@@ -154,3 +156,98 @@ def test_settings_and_paths_can_be_what_a_run_is_about(tmp_path):
     head = (tmp_path / "a.run").read_bytes().split(b"\n")[2]
     assert json.loads(head)["sizes"] == [1, 2]
     go(tmp_path / "a.run", about=about)
+
+
+def counted(state):
+    """A step that takes no time."""
+    return train.State(state.params * 1.5 + state.step, state.opt, state.step + 1)
+
+
+def count(path, until, every, observe=lambda state: {"x": state.params}, about=ABOUT, start=None, **options):
+    zero = train.State(jnp.zeros((), jnp.float32), (), jnp.zeros((), jnp.int32))
+    return longrun.run(path, about, counted, start or (lambda: zero), observe, until=until, every=every, **options)
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(ends=st.lists(st.integers(0, 20), min_size=1, max_size=4), every=st.integers(1, 6), last=st.integers(0, 24))
+def test_in_parts_it_is_what_it_is_at_once(tmp_path_factory, ends, every, last):
+    """Wherever the parts end, also between two records; an end that the file has passed without a record is refused."""
+    folder = tmp_path_factory.mktemp("parts")
+    for end in sorted(ends):
+        count(folder / "parts", end, every)
+    try:
+        parts = count(folder / "parts", last, every)
+    except UsageError as error:
+        assert last < max(ends) and last % every and f"has no record at step {last}" in str(error)
+        return
+    whole = count(folder / "whole", last, every)
+    assert parts.steps.tolist() == whole.steps.tolist() == sorted({*range(0, last + 1, every), last})
+    assert np.array_equal(parts.records["x"], whole.records["x"])
+    assert last < max(ends) or same(parts.state, whole.state)
+
+
+@pytest.mark.parametrize("name", ["until", "every"])
+@pytest.mark.parametrize("wrong", [-1, True, 0.9, 2.0, "4", float("nan"), None, 10**20, np.bool_(True)])
+def test_counts_are_whole_numbers(tmp_path, name, wrong):
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+        count(tmp_path / "a", **({"until": 4, "every": 2} | {name: wrong}))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [-1, True, "4", float("nan"), None])
+def test_the_time_between_saves_is_a_number(tmp_path, wrong):
+    with pytest.raises(UsageError, match="save_seconds=.* is not allowed: save_seconds is"):
+        count(tmp_path / "a", 4, 2, save_seconds=wrong)
+
+
+def test_numbers_of_numpy_are_the_same_run(tmp_path):
+    count(tmp_path / "a", 4, 2, about={"seed": 3, "lr": 0.5, "on": True, "none": float("nan")})
+    about = {"seed": np.int64(3), "lr": np.float32(0.5), "on": np.True_, "none": np.float64("nan")}
+    again = count(str(tmp_path / "a"), np.int64(8), np.int32(2), about=about)
+    assert again.steps.tolist() == [0, 2, 4, 6, 8]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "int4", "complex64", "bool"])
+def test_records_of_any_dtype_go_through_the_file(tmp_path, dtype):
+    def observe(state):
+        return {"a/b": jnp.full((2,), state.params).astype(dtype), "": state.step}
+
+    first = count(tmp_path / "a", 6, 2, observe)
+    again = count(tmp_path / "a", 6, 2, observe)
+    assert first.records["a/b"].dtype == again.records["a/b"].dtype == jnp.dtype(dtype)
+    assert all(first.records[name].tobytes() == again.records[name].tobytes() for name in ("a/b", ""))
+
+
+@pytest.mark.parametrize(
+    ("observe", "message"),
+    [
+        (lambda s: {"x": "word"}, "the record x is not allowed: observe gives a dict of arrays of numbers"),
+        (lambda s: {"x": None}, "the record x is not allowed"),
+        (lambda s: {"x": jax.random.key(0)}, "the record x is not allowed"),
+        (lambda s: [s.params], "a record of list is not allowed: observe gives a dict of arrays"),
+        (lambda s: {f"x{int(s.step)}": s.params}, "the record x0 at step 2 is nothing, and the first is float32"),
+        (
+            lambda s: {"x": np.zeros(int(s.step))},
+            "the record x at step 2 is float64.2., and the first is float64.0.: they must be alike",
+        ),
+        (lambda s: {"x": np.zeros(1, "float32" if s.step else "float64")}, "the record x at step 2 is float32"),
+    ],
+)
+def test_records_that_cannot_be_stored_are_refused(tmp_path, observe, message):
+    with pytest.raises(UsageError, match=message):
+        count(tmp_path / "a", 6, 2, observe)
+
+
+def test_weights_of_another_shape_are_another_run(tmp_path):
+    count(tmp_path / "a", 4, 2)
+    step = jnp.zeros((), jnp.int32)
+    for params in (jnp.zeros(3, jnp.float32), jnp.zeros((), jnp.int32), {"w": jnp.zeros(())}):
+        with pytest.raises(StoreError, match="belongs to another run: its weights or its optimizer are others"):
+            count(tmp_path / "a", 8, 2, start=lambda params=params: train.State(params, (), step))
+
+
+@pytest.mark.parametrize("name", [".", "a\0b", "x" * 300, "file/below"])
+def test_a_path_that_cannot_be_read_is_refused(tmp_path, name):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError):
+        count(tmp_path / name, 4, 2)

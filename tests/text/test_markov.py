@@ -12,6 +12,7 @@ from scipy import stats
 
 from jaxdyn.errors import UsageError
 from jaxdyn.text import markov
+from tests.data.limits import within
 
 pytestmark = pytest.mark.usefixtures("x64")
 WORDS, LENGTH, STRIDE = 12, 200_000, 40  # at memory 0.5 words that are 38 apart depend on one another with weight 4e-12
@@ -158,16 +159,57 @@ def test_generated_corpus():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"words": 1}, "words=1 is not allowed: the text markov has 2 to 4096"),
+        ({"words": 1}, "words=1 is not allowed: words is at least 2 and at most 4096"),
         ({"words": 5000}, "words=5000 is not allowed"),
-        ({"exponent": -0.1}, "exponent=.* is not allowed: it is from 0"),
-        ({"exponent": float("nan")}, "exponent=.* is not allowed: it is from 0"),
-        ({"memory": 1.0}, "memory=.* is not allowed: it is from 0"),
-        ({"memory": -0.1}, "memory=.* is not allowed: it is from 0"),
-        ({"layouts": 0}, "layouts=0 is not allowed: there is at least 1"),
-        ({"length": 39}, "length=39 is not allowed: a text has at least 40 tokens"),
+        ({"exponent": -0.1}, "exponent=-0.1 is not allowed: exponent is at least 0 and at most 4"),
+        ({"exponent": float("nan")}, "exponent=nan is not allowed: exponent is a .*number, at least 0"),
+        ({"memory": 1.0}, "memory=1.0 is not allowed: memory is at least 0 and at most 0.99"),
+        ({"memory": -0.1}, "memory=-0.1 is not allowed: memory is at least 0"),
+        ({"layouts": 0}, "layouts=0 is not allowed: layouts is at least 1"),
+        ({"length": 39}, "length=39 is not allowed: length is at least 40"),
     ],
 )
 def test_numbers_out_of_range(fields, message):
     with pytest.raises(UsageError, match=message):
         markov.generate(**fields)
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        {"words": 2, "layouts": 1, "length": 40, "exponent": 0, "memory": 0},
+        {"words": 2, "layouts": 256, "length": 41, "exponent": 4, "memory": 0.99, "seed": -(2**63)},
+        {"words": 4096, "layouts": 1, "length": 40, "exponent": 4.0, "memory": 0.99, "seed": 2**63 - 1},
+    ],
+)
+def test_the_ends_of_the_ranges(ends):
+    with within(60):
+        made = markov.generate(**ends)
+    assert 0 <= made.entropies.rate <= made.entropies.law <= np.log(ends["words"]) + 1e-12
+
+
+def test_numbers_of_any_library_make_one_text():
+    base = markov.generate(3, words=20, length=100)
+    other = markov.generate(np.int64(3), words=np.int32(20), exponent=np.float32(1), memory=np.float64(0.8), length=np.array(100))
+    assert other.corpus.digest == base.corpus.digest
+
+
+@pytest.mark.parametrize("name", ["seed", "words", "layouts", "length", "exponent", "memory"])
+@pytest.mark.parametrize("wrong", [True, "3", None, [3], float("nan"), float("inf"), 10**20, np.ones(2)])
+def test_what_is_no_number_is_refused(name, wrong):
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed: {name} is"):
+        markov.generate(**{name: wrong})
+
+
+def test_chains_and_streams_refuse_what_they_know():
+    drawn = whole(jax.random.key(0), 5, 1.0, 0.5)[0]
+    for call in (
+        lambda: markov.chain(jax.random.key(0), 1),
+        lambda: markov.chain(jax.random.key(0), 5, -1.0),
+        lambda: markov.chain(jax.random.key(0), 5, 1.0, 1.5),
+        lambda: markov.chain(jax.random.key(0), 5, layouts=0),
+        lambda: sample(drawn, jax.random.key(0), 0),
+        lambda: markov.sample(drawn, jax.random.key(0), 2.0),
+    ):
+        with pytest.raises(UsageError, match="is not allowed"):
+            call()

@@ -84,3 +84,43 @@ def test_files_have_a_digest_and_the_generated_text_can_be_read_while_tracing(tm
     again = TextTraining(text="markov", level="words", vocabulary=30)
     size = jax.jit(lambda x: x + len(again.corpus().train))(0)
     assert again.digest == "" and size > 1000
+
+
+@pytest.mark.parametrize("name", ["batch", "length", "steps", "records"])
+@pytest.mark.parametrize("wrong", [True, 20.5, float("nan"), -1])
+def test_counts_are_whole_numbers(name, wrong):
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed"):
+        TextTraining(**{name: wrong})
+
+
+@pytest.mark.parametrize("length", [9, 10, 99])
+def test_a_stream_that_is_too_short_is_refused(length):
+    """Its last token would be repeated without a word."""
+    stream = np.arange(9)
+    for call in (
+        lambda: sample(jax.random.key(0), jnp.asarray(stream), 2, length),
+        lambda: jax.jit(sample, static_argnums=(2, 3))(jax.random.key(0), jnp.asarray(stream), 2, length),
+        lambda: spaced(stream, 2, length),
+        lambda: held_out((np.arange(200), stream), 1, 2, length),
+    ):
+        with pytest.raises(
+            UsageError, match=f"a text of 9 tokens is too short for a sequence of {length} inputs and their targets"
+        ):
+            call()
+
+
+@pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "2", float("nan")])
+def test_counts_of_sequences_are_whole_numbers(wrong):
+    stream = np.arange(50)
+    for call in (
+        lambda: sample(jax.random.key(0), jnp.asarray(stream), wrong, 4),
+        lambda: sample(jax.random.key(0), jnp.asarray(stream), 4, wrong),
+        lambda: spaced(stream, wrong, 4),
+        lambda: spaced(stream, 4, wrong),
+        lambda: held_out((stream,), wrong, 2, 4),
+        lambda: held_out((stream,), 2, wrong, 4),
+        lambda: schedule(wrong),
+    ):
+        with pytest.raises(UsageError, match="is not allowed"):
+            call()
+    np.testing.assert_array_equal(spaced(stream, np.int64(3), np.int32(4)), spaced(stream, 3, 4))

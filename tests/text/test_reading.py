@@ -46,7 +46,7 @@ def test_epoch_is_a_pass_over_the_text(small):
     [
         ({"steps": 5, "every": 2}, "steps=5, every=2 are not allowed: steps is a positive multiple of every"),
         ({"columns": 0}, "columns is at least 1"),
-        ({"windows": -1}, "windows is 0 or more"),
+        ({"windows": -1}, "windows is at least 0"),
         ({"clip": 0.0}, "clip is positive"),
         ({"width": 0}, "width is at least 1"),
         ({"activation": "tanh"}, "activation is one of relu, gelu, linear"),
@@ -183,3 +183,30 @@ def test_float32_stays_float32(small, x64):
     assert kinds == jax.tree.map(lambda x: x.dtype, built.start), "a step keeps the state's types"
     assert {x.dtype for x in jax.tree.leaves(jax.eval_shape(built.observe, built.start))} == {np.dtype("float32")}
     assert isinstance(built.start, train.State)
+
+
+@pytest.mark.parametrize("name", ["columns", "length", "steps", "every", "max_words", "windows"])
+@pytest.mark.parametrize("wrong", [True, 2.5, float("nan"), -1])
+def test_counts_are_whole_numbers(name, wrong):
+    with pytest.raises(UsageError, match=f"{name}=.* is not allowed"):
+        Reading(**{name: wrong})
+
+
+@pytest.mark.parametrize("seed", [2**31, 10**20, -(2**31) - 1, True, 1.0, "1", float("nan")])
+def test_seeds_that_jax_does_not_tell_apart_are_refused(small, tmp_path, seed):
+    """It makes 32 bits of a seed outside of x64: 2**32 would be the run of seed 0 under another name."""
+    for call in (
+        lambda: reading.long_run(small, seed, tmp_path / "a.run"),
+        lambda: reading.long_runs(small, [0, seed], tmp_path, "b"),
+        lambda: reading.build_many(small, [0, seed]),
+    ):
+        with pytest.raises(UsageError, match="seed=.* is not allowed: seed is"):
+            call()
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(UsageError, match=r"seeds=\[\] is not allowed"):
+        reading.build_many(small, [])
+
+
+def test_entropy_of_no_words_is_refused():
+    with pytest.raises(UsageError, match="length=0 is not allowed"):
+        reading.uniform_entropy(0)

@@ -6,6 +6,8 @@ import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jaxdyn import text
 from jaxdyn.errors import UsageError
@@ -180,7 +182,9 @@ def test_options_out_of_range(reader):
     with pytest.raises(UsageError, match="level='letters' is not allowed: it is one of words, bytes"):
         reader(level="letters")
     for max_words in (0, -1, 2.0, True, "3"):
-        with pytest.raises(UsageError, match=f"max_words={max_words!r} is not allowed: it is a whole number, 1 or more"):
+        with pytest.raises(
+            UsageError, match=f"max_words={max_words} is not allowed: max_words is (at least 1|a whole number, at least 1)"
+        ):
             reader(max_words=max_words)
     with pytest.raises(UsageError, match="max_words=3 is not allowed: it counts words"):
         reader(level="bytes", max_words=3)
@@ -226,3 +230,58 @@ def test_wikitext_has_the_published_sizes():
     start = (WIKITEXT / "train.txt").read_text(encoding="utf-8")[:200_000].rsplit("\n", 1)[0]
     expected = words_line_by_line(start)
     assert spelled(corpus, "train")[: len(expected)] == expected
+
+
+@settings(deadline=None, max_examples=120, derandomize=True)
+@given(
+    data=st.binary(max_size=120)
+    | st.text(max_size=120).map(lambda t: t.encode(errors="surrogatepass"))
+    | st.text("ab \n\r", min_size=40, max_size=90).map(str.encode),
+    level=st.sampled_from(text.LEVELS),
+    max_words=st.sampled_from([None, 1, 5, 20]),
+)
+def test_any_file_is_read_or_refused_in_one_sentence(tmp_path_factory, data, level, max_words):
+    if level == "bpe":
+        pytest.importorskip("sentencepiece")
+    file = tmp_path_factory.getbasetemp() / "any"
+    file.write_bytes(data)
+    try:
+        corpus = text.read(file, level, max_words)
+    except UsageError as error:
+        assert "\n" not in str(error)
+        return
+    parts = [corpus.train, corpus.valid, corpus.test]
+    if level == "bytes":
+        assert bytes(np.concatenate(parts).tolist()) == data.removeprefix("\ufeff".encode())
+    if level == "words" and max_words is None:
+        words = words_line_by_line(data.decode().removeprefix("\ufeff"))
+        assert all(
+            a in (b, "<unk>") for a, b in zip([w for p in parts for w in (corpus.vocabulary[i] for i in p)], words, strict=True)
+        )
+
+
+@pytest.mark.parametrize("reader", [text.read, text.load])
+@pytest.mark.parametrize("path", [None, 5, True, b"a.txt", ["a"], 1.5])
+def test_what_is_no_path_is_refused(reader, path):
+    with pytest.raises(UsageError, match="a text of .* is not allowed: give topics, markov, or the path of a text"):
+        reader(path)
+    for wrong in ("a\ud800", "~no such user/a\0"):
+        with pytest.raises(UsageError, match="cannot be read"):
+            reader(wrong)
+
+
+def test_numbers_of_words_of_any_library(tmp_path):
+    path = folder(tmp_path)
+    assert text.read(path, max_words=np.int64(2)).digest == text.read(path, max_words=2).digest
+    assert text.load(path, max_words=np.int64(2)) is text.load(path, max_words=2)
+    assert text.read(path, max_words=10**20).digest == text.read(path).digest
+
+
+@pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])
+def test_lines_end_as_any_system_ends_them(tmp_path, monkeypatch, end):
+    monkeypatch.setattr(sources, "LINE", 200)
+    monkeypatch.setattr(tokens, "PIECE", 1)
+    (tmp_path / "file").write_bytes(end.join(["one two ." * 20] * 5).encode())
+    plain = tmp_path / "plain"
+    plain.write_bytes("\n".join(["one two ." * 20] * 5).encode())
+    assert text.read(tmp_path / "file").digest == text.read(plain).digest

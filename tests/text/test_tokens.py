@@ -51,7 +51,7 @@ def test_pieces_end_with_lines_and_join_to_the_whole(lines, size):
         streams, words = tokens.number_words([data])
     assert b"".join(piece for _, piece in cut) == data
     assert all(data[start:].startswith(piece) for start, piece in cut)
-    assert all(piece.endswith(b"\n") and len(piece) >= size for _, piece in cut[:-1])
+    assert all(piece.endswith((b"\n", b"\r")) and len(piece) >= size for _, piece in cut[:-1])
     assert [words[i] for i in streams[0]] == words_line_by_line(data.decode())
 
 
@@ -91,3 +91,21 @@ def test_bytes_go_there_and_back(text):
     stream = tokens.number_bytes(text.encode())
     assert stream.dtype == np.int32
     assert bytes(stream.tolist()).decode() == text
+
+
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(data=st.binary(max_size=200))
+def test_every_byte_goes_there_and_back(data):
+    assert bytes(tokens.number_bytes(data).tolist()) == data
+    assert set(tokens.number_bytes(bytes(range(256))).tolist()) == set(range(256))
+
+
+@pytest.mark.parametrize("text", ["", " \n\t\r\u3000", "\ud800 a\udfff", "a\0b \0", "x" * 10**6 + " y", '"' * 1000, "\x85\u2028"])
+def test_texts_at_the_edge_are_split(text):
+    assert split_words(text) == words_line_by_line(text)
+
+
+@pytest.mark.parametrize("part", [b"", b" \n \r\n", b"\r\n\r\n", b"one\r\rtwo\n"])
+def test_parts_without_words_have_none(part):
+    streams, words = tokens.number_words([part, part])
+    assert words == part.decode().split() and all(len(s) == len(words) for s in streams)
