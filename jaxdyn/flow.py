@@ -31,7 +31,7 @@ import numpy as np
 import optimistix
 from jaxtyping import Array, Bool, Float, Int, PyTree, Shaped
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, is_traced, number, shown, whole
 from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
 
 __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_many"]
@@ -39,6 +39,7 @@ __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_m
 Field = Callable[[Any, Any, Any], Any]
 Times = Float[Array | np.ndarray, " T"]
 SOLVERS = ("tsit5", "dopri8", "kvaerno5")
+EVENT = "an event returns one real number that changes sign, e.g. `jnp.abs(y) - 6.0`"
 
 
 class Solution(NamedTuple):
@@ -82,25 +83,34 @@ def solve(
     differentiated in forward mode (``jax.jvp``, ``jax.jacfwd``) with respect to ``y0`` and ``args``.
 
     Args:
-        field: ``field(t, y, args)``, of the structure of ``y``; it may depend on traced values only through ``args``.
+        field: ``field(t, y, args)``, of the structure, shapes and dtype of ``y``; it may depend on traced values only through
+            ``args``.
         y0: the start, float64.
-        ts: the save times, increasing; ``ts[0]`` is the start.
+        ts: the save times, finite and increasing; ``ts[0]`` is the start. Traced ones that are not so end as ``FAILED``.
         args: passed to the field and to the event.
         solver: one of ``SOLVERS``.
         rtol: relative tolerance of a step, at least 1e-14; may be traced, like ``atol``.
         atol: absolute tolerance of a step.
         max_steps: give up (``MAX_STEPS``) after so many steps.
         event: ``event(t, y, args)``, a real number: the solve stops where it changes sign, and ``t_end``, ``y_end`` are that
-            point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen.
+            point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen; one
+            that becomes NaN ends the solve as ``FAILED``.
             Near a blow-up time itself runs out of floats: :math:`\dot v = e^{v^2/2}` is ``DIVERGED`` near v = 8 at t near 1.
 
     Raises:
-        UsageError: a start that is not float64, an unknown solver, an impossible tolerance, save times that do not increase,
-            or an event that is no real number.
+        UsageError: a start that is not float64, a field of another structure, shape or dtype than the state, an unknown solver,
+            an impossible tolerance or number of steps, save times that do not increase, or an event that is no real number.
     """
-    (y0, tree, field), ts = _as_vector(_start(y0), field), _times(ts)
-    term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
-    crossing: Any = None if event is None else lambda t, y, args: _real(event(t, tree(y), args))
+    for name, function in (("field", field), ("event", event)):
+        if not callable(function) and (name == "field" or event is not None):
+            raise UsageError(f"{name}={function!r} is not allowed: it is a function of (t, y, args)")
+    (y0, tree, field), (ts, failed) = _as_vector(_start(y0), field), _times(ts)
+    term, method, max_steps = (
+        diffrax.ODETerm(field),
+        _method(solver, rtol, atol),
+        whole("max_steps", max_steps, least=1, most=2**31 - 1),
+    )
+    crossing: Any = None if event is None else lambda t, y, args: _one_number(event(t, tree(y), args), EVENT)
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
     sol = diffrax.diffeqsolve(
         term,
@@ -120,17 +130,51 @@ def solve(
     track, t_end, y_end = sol.controller_state, sol.ts[0], jax.tree.map(lambda leaf: leaf[0], sol.ys)
     stopped, saved = sol.result == diffrax.RESULTS.event_occurred, track.saved
     if event is not None:
+        failed = failed | (stopped & jnp.isnan(crossing(t_end, y_end, args)))
         t_end, y_end = _locate(crossing, term, method, args, (track.t, track.y), (t_end, y_end), stopped)
         saved = jax.tree.map(lambda leaf: jnp.where(_over(ts <= t_end, leaf), leaf, jnp.inf), saved)
     steps = jnp.asarray(sol.stats["num_steps"], jnp.int32)
     reached = jnp.where(ts <= t_end, ts, jnp.inf)
-    return Solution(reached, jax.vmap(tree)(saved), _status(sol.result), stopped, steps, t_end, tree(y_end))
+    status = jnp.where(failed, jnp.int32(FAILED), _status(sol.result))
+    return Solution(reached, jax.vmap(tree)(saved), status, stopped & (status == OK), steps, t_end, tree(y_end))
 
 
 def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[Float[Array, " n"]], PyTree], Field]:
     """The state as one vector, the way back, and the field of vectors: every further array of a state takes .3 s to compile."""
     vector, tree = jax.flatten_util.ravel_pytree(y0)
-    return vector, tree, lambda t, y, args: jax.flatten_util.ravel_pytree(field(t, tree(y), args))[0]
+
+    def slope(t: Any, y: Any, args: Any) -> Float[Array, " n"]:
+        moved = field(t, tree(y), args)
+        _refuse_other_structure(moved, y0)
+        numbers = jax.tree.map(lambda leaf: leaf if hasattr(leaf, "dtype") else jnp.float64(leaf), moved)
+        return jax.flatten_util.ravel_pytree(numbers)[0]
+
+    return vector, tree, slope
+
+
+def _refuse_other_structure(moved: PyTree, y0: PyTree) -> None:
+    """Refuse what a field returned if it is no tree like the state: as vectors they would be added place by place."""
+    given, wanted = (jax.tree.leaves_with_path(tree) for tree in (moved, y0))
+    structure: Any = jax.tree.structure(moved)
+    own: Any = jax.tree.structure(y0)
+    paths = [", ".join(jax.tree_util.keystr(path) or "one array" for path, _ in leaves) for leaves in (given, wanted)]
+    if structure != own:
+        if paths[0] == paths[1]:
+            paths = [str(tree).removeprefix("PyTreeDef(").removesuffix(")") for tree in (structure, own)]
+        raise UsageError(f"the field returns {paths[0] or 'nothing'}, but the state is {paths[1]}: both need the same structure")
+    for (path, leaf), (_, start) in zip(given, wanted, strict=True):
+        if not _is_number(leaf) or jnp.shape(leaf) != start.shape or getattr(leaf, "dtype", start.dtype) != start.dtype:
+            place, kept = jax.tree_util.keystr(path), f"float64[{','.join(map(str, start.shape))}]"
+            where = f" at {place}" if place else ""
+            raise UsageError(f"the field returns {shown(leaf)}{where}, but the state is {kept}: both need the same shape and dtype")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether a value is a real number or an array of them; truth values are none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.generic | np.ndarray | jax.Array):
+        return False
+    dtype = value.dtype if hasattr(value, "dtype") else jnp.result_type(value)
+    return any(jnp.issubdtype(dtype, kind) for kind in (jnp.floating, jnp.integer))
 
 
 def solve_many(
@@ -167,8 +211,9 @@ def solve_many(
     lengths = {leaf.shape[0] if jnp.ndim(leaf) else None for leaf in jax.tree.leaves((y0, args, stiffness))}
     if len(lengths) != 1 or None in lengths:
         raise UsageError("every array of y0, args and stiffness needs the same leading axis, one entry for each start")
-    if block < 1:
-        raise UsageError(f"block={block} is not allowed: a block has at least one start")
+    if stiffness is not None and not (_is_number(stiffness) and jnp.ndim(stiffness) == 1):
+        raise UsageError(f"stiffness={shown(stiffness)} is not allowed: it is one real number per start")
+    block = whole("block", block, least=1)
 
     def one(row: tuple[PyTree, PyTree]) -> Solution:
         return solve(field, row[0], ts, row[1], **options)
@@ -194,11 +239,22 @@ def gradient_flow(
         options: as in :func:`solve`; an event sees ``event(t, params, (rate, args))``.
     """
 
+    def one_number(theta: PyTree, *rest: Any) -> Float[Array, ""]:
+        return _one_number(loss(theta, *rest), "a loss returns one real number, e.g. `jnp.mean(jnp.square(y - f(params, x)))`")
+
     def field(t: Any, theta: PyTree, packed: Any) -> PyTree:
         rates, rest = packed
-        gradient = jax.grad(loss)(theta, *rest)
+        gradient = jax.grad(one_number)(theta, *rest)
         return jax.tree.map(lambda r, branch: jax.tree.map(lambda g: -r * g, branch), rates, gradient)
 
+    try:
+        jax.tree.broadcast(rate, params)
+    except ValueError:
+        raise UsageError(
+            "rate is not allowed: it is one number, or a prefix of the tree of parameters with a number per branch"
+        ) from None
+    if not all(map(_is_number, jax.tree.leaves(rate))):
+        raise UsageError(f"rate={shown(rate)} is not allowed: rates are real numbers")
     return solve(field, params, ts, (rate, args), **options)
 
 
@@ -213,32 +269,38 @@ def log_time(field: Field) -> Field:
 
 
 def _start(y0: PyTree) -> PyTree:
-    for leaf in jax.tree.leaves(y0):
-        if jnp.result_type(leaf) != jnp.dtype("float64"):
-            raise UsageError(
-                f"an ODE is solved in float64, but its start is {jnp.result_type(leaf)}: "
-                "inside `with jax.enable_x64(True):` make it with dtype=jnp.float64"
-            )
+    for leaf in (leaves := jax.tree.leaves(y0)):
+        array = isinstance(leaf, bool | int | float | complex | np.generic | np.ndarray | jax.Array)
+        kind = jnp.result_type(leaf) if array else type(leaf).__name__
+        if kind != jnp.dtype("float64"):
+            cure = "inside `with jax.enable_x64(True):` make it with dtype=jnp.float64"
+            raise UsageError(f"an ODE is solved in float64, but its start is {kind}: {cure}")
+    if not leaves:
+        raise UsageError(f"y0={shown(y0)} is not allowed: the start of an ODE is a float64 array or a tree of them")
     return jax.tree.map(jnp.asarray, y0)
 
 
-def _times(ts: Times) -> Float[Array, " T"]:
-    if jnp.ndim(ts) != 1 or len(ts) == 0:
-        raise UsageError(f"ts is an array of save times, the start first; got shape {jnp.shape(ts)}")
+def _times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
+    """The save times, and whether they are wrong where only the run can tell, since they are traced."""
+    if isinstance(ts, list | tuple) and all(_is_number(t) and jnp.ndim(t) == 0 for t in ts):
+        ts = jnp.stack(ts) if any(map(is_traced, ts)) else np.asarray(ts)
+    if not _is_number(ts) or jnp.ndim(ts) != 1 or len(ts) == 0:
+        raise UsageError(f"ts is an array of save times, the start first; got {shown(ts)}")
     try:
-        increasing: bool | np.bool_ = np.all(np.diff(np.asarray(ts)) > 0)
+        known = np.asarray(ts)
     except jax.errors.TracerArrayConversionError:
-        increasing = True  # traced times cannot be looked at
-    if not increasing:
-        raise UsageError("the save times ts must increase from one to the next")
-    return jnp.asarray(ts, jnp.float64)
+        times = jnp.asarray(ts, jnp.float64)  # traced
+        return times, ~(jnp.all(jnp.diff(times) > 0) & jnp.all(jnp.isfinite(times)))
+    if not (np.all(np.diff(known) > 0) and np.all(np.isfinite(known))):
+        raise UsageError("the save times ts must be finite and increase from one to the next")
+    return jnp.asarray(ts, jnp.float64), False
 
 
 def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> diffrax.AbstractSolver[Any]:
     if name not in SOLVERS:
         raise UsageError(f"solver={name!r} is not allowed: it is one of {', '.join(SOLVERS)}")
-    if isinstance(rtol, float | int) and not 1e-14 <= rtol < 1:
-        raise UsageError(f"rtol={rtol} is not allowed: float64 carries relative tolerances from 1e-14 up")
+    number("rtol", rtol, least=1e-14, below=1, traced=True)  # float64 carries no smaller one
+    number("atol", atol, least=0, traced=True)
     if name == "kvaerno5":
         # Newton, not the default chord iteration, whose failures shorten steps ninefold at rtol=1e-10 (logistic equation)
         return diffrax.Kvaerno5(scan_kind="lax", root_finder=optimistix.Newton(rtol, atol, norm=_largest))  # type: ignore[arg-type]
@@ -329,9 +391,9 @@ class _Stepper(diffrax.AbstractAdaptiveStepSizeController[_Track, None]):
         return jnp.minimum(end, jnp.min(jnp.where(self.ts > start, self.ts, jnp.inf)))
 
 
-def _real(value: Any) -> Float[Array, ""]:
-    if jnp.shape(value) != () or not jnp.issubdtype(jnp.result_type(value), jnp.floating):
-        raise UsageError("an event returns one real number that changes sign, e.g. `jnp.abs(y) - 6.0`")
+def _one_number(value: Any, refusal: str) -> Float[Array, ""]:
+    if not _is_number(value) or jnp.shape(value) != () or jnp.issubdtype(jnp.result_type(value), jnp.integer):
+        raise UsageError(refusal)
     return value
 
 

@@ -1,6 +1,8 @@
 """flow.py against closed forms, scipy and the mathematics of its promises."""
 
 import functools
+from collections import OrderedDict
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +10,13 @@ import numpy as np
 import pytest
 import scipy.integrate
 import scipy.linalg
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.special import erf
 
 from jaxdyn import flow
 from jaxdyn.errors import UsageError
-from jaxdyn.status import DIVERGED, MAX_STEPS, OK
+from jaxdyn.status import DIVERGED, FAILED, MAX_STEPS, OK
 
 RTOLS = np.array([1e-6, 1e-8, 1e-10, 1e-12])
 S = 1.3  # the teacher's singular value
@@ -234,12 +238,157 @@ def test_transforms_agree_and_derivatives_are_exact(x64):
         ({"y0": 1}, "int"),
         ({"event": lambda t, y, args: y > 1}, "real number"),
         ({"event": lambda t, y, args: jnp.stack([y, y])}, "real number"),
+        ({"event": lambda t, y, args: None}, "real number"),
+        ({"event": 3}, r"event=3 is not allowed: it is a function of \(t, y, args\)"),
+        ({"field": None}, r"field=None is not allowed: it is a function of \(t, y, args\)"),
+        *(
+            ({"y0": y0}, "solved in float64, but its start is")
+            for y0 in (True, np.arange(3), 1j, np.ones(2, complex), "a", object())
+        ),
+        *(({"y0": y0}, "the start of an ODE is a float64 array or a tree of them") for y0 in (None, {}, [])),
+        *(({"solver": name}, "is not allowed: it is one of tsit5") for name in (None, 3, ["tsit5"], "TSIT5")),
+        *(
+            ({"max_steps": n}, "max_steps is at least 1 and at most")
+            for n in (0, -1, np.int64(0), np.array(0), jnp.int32(0), 2**40)
+        ),
+        *(({"max_steps": n}, "max_steps is a whole number") for n in (10.5, True, np.True_, None, "5", np.array([5]))),
+        *(
+            ({"rtol": r}, "rtol is at least 1e-14 and below 1")
+            for r in (0, 1, -1.0, np.float32(1e-16), np.array(1e-16), jnp.array(2.0))
+        ),
+        *(({"rtol": r}, "rtol is a finite number") for r in (np.nan, np.inf, True, "1e-5", None, 1j, np.array([1e-5, 1e-6]))),
+        *(({"atol": a}, "atol is at least 0") for a in (-1.0, np.float32(-1), np.array(-1), jnp.array(-1.0))),
+        *(({"atol": a}, "atol is a finite number") for a in (np.nan, np.inf, True, "1e-5", None, np.array([1e-5, 1e-6]))),
+        *(({"ts": ts}, "array of save times") for ts in (1.0, None, np.zeros((2, 2)), np.array([False, True]), np.array([0, 1j]))),
+        *(({"ts": ts}, "array of save times") for ts in ([], np.array(1.0), np.array(["a", "b"]))),
+        *(
+            ({"ts": ts}, "must be finite and increase")
+            for ts in ([0.0, 0.0], [np.nan], [0.0, np.nan], [0.0, np.inf], [-np.inf, 0.0])
+        ),
+        ({"ts": jnp.array([1.0, 0.0])}, "must be finite and increase"),
     ],
 )
 def test_wrong_input_is_told_in_one_sentence(x64, change, message):
-    arguments = {"y0": jnp.float64(0.5), "ts": np.array([0.0, 1.0])} | change
-    with pytest.raises(UsageError, match=message):
-        flow.solve(lambda t, y, args: -y, arguments.pop("y0"), arguments.pop("ts"), **arguments)
+    arguments = {"field": lambda t, y, args: -y, "y0": jnp.float64(0.5), "ts": np.array([0.0, 1.0])} | change
+    with pytest.raises(UsageError, match=message) as error:
+        flow.solve(**arguments)
+    assert "\n" not in str(error.value)
+
+
+class Pair(NamedTuple):
+    """Two branches of a state."""
+
+    a: np.ndarray
+    b: np.ndarray
+
+
+V, M, NEED = np.zeros(2), np.zeros((2, 3)), "both need the same"
+
+
+@pytest.mark.parametrize(
+    ("start", "moved", "message"),
+    [
+        ({"a": V, "b": V}, {"x": V, "y": V}, f"['x'], ['y'], but the state is ['a'], ['b']: {NEED} structure"),
+        ({"a": V, "b": V}, {"a": V}, f"['a'], but the state is ['a'], ['b']: {NEED} structure"),
+        (OrderedDict(a=V, b=V), OrderedDict(b=V, a=V), f"['b'], ['a'], but the state is ['a'], ['b']: {NEED} structure"),
+        (Pair(V, V), (V, V), f"[0], [1], but the state is .a, .b: {NEED} structure"),
+        ((V, V), [V, V], f"[*, *], but the state is (*, *): {NEED} structure"),
+        ((V, V), np.zeros(4), f"one array, but the state is [0], [1]: {NEED} structure"),
+        (V, None, f"nothing, but the state is one array: {NEED} structure"),
+        (M, M.T, f"float64[3,2], but the state is float64[2,3]: {NEED} shape and dtype"),
+        ({"w": {"u": M}}, {"w": {"u": M.T}}, f"float64[3,2] at ['w']['u'], but the state is float64[2,3]: {NEED} shape and dtype"),
+        (V, -1.0, f"-1.0, but the state is float64[2]: {NEED} shape and dtype"),
+        (V, np.zeros(1), f"float64[1], but the state is float64[2]: {NEED} shape and dtype"),
+        (V, V.astype(np.float32), f"float32[2], but the state is float64[2]: {NEED} shape and dtype"),
+        (V, V.astype(int), f"int64[2], but the state is float64[2]: {NEED} shape and dtype"),
+        (V, V.astype(complex), f"complex128[2], but the state is float64[2]: {NEED} shape and dtype"),
+        (V, V.astype(bool), f"bool[2], but the state is float64[2]: {NEED} shape and dtype"),
+        (V, "none", f"none, but the state is float64[2]: {NEED} shape and dtype"),
+    ],
+)
+def test_a_field_has_the_structure_of_its_state(x64, start, moved, message):
+    """As vectors they would be added place by place: a fine solve of something else."""
+    with pytest.raises(UsageError) as error:
+        flow.solve(lambda t, y, args: moved, start, np.array([0.0, 1.0]))
+    assert str(error.value) == f"the field returns {message}"
+
+
+LEAVES = st.sampled_from([(), (1,), (2,), (0,), (2, 3), (3, 2)])
+BRANCHES = [lambda *x: x, lambda *x: list(x), Pair, lambda x, y: {"a": x, "b": y}, lambda x, y: OrderedDict(b=x, a=y)]
+TREES = st.recursive(
+    LEAVES.map(np.zeros), lambda t: st.builds(lambda make, x, y: make(x, y), st.sampled_from(BRANCHES), t, t), max_leaves=3
+)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(TREES, TREES)
+def test_a_solve_is_refused_where_adding_the_trees_is(start, moved):
+    """JAX's own comparison of trees is the oracle; nothing is compiled."""
+    with jax.enable_x64(True):
+        same = jax.tree.structure(start) == jax.tree.structure(moved)
+        same = same and [x.shape for x in jax.tree.leaves(start)] == [x.shape for x in jax.tree.leaves(moved)]
+        solve = functools.partial(jax.eval_shape, lambda: flow.solve(lambda t, y, args: moved, start, np.array([0.0, 1.0])))
+        if same:
+            assert jax.tree.structure(solve().y_end) == jax.tree.structure(start)
+        else:
+            with pytest.raises(UsageError, match="^the field returns .* need the same"):
+                solve()
+
+
+def test_numbers_of_every_library_are_options(x64):
+    """A state's number may also move by a Python number, and one save time is a solve that rests."""
+    solve = functools.partial(flow.solve, lambda t, y, args: {"x": -y["x"], "rest": 0}, {"x": 1.0, "rest": np.float64(2.0)})
+    sol = solve(np.array([0, 1]), rtol=np.array(1e-9), atol=jnp.float64(1e-12), max_steps=np.int64(90), solver=np.str_("tsit5"))
+    assert sol.status == OK and sol.y_end["rest"] == 2.0
+    np.testing.assert_allclose(sol.y_end["x"], np.exp(-1), rtol=1e-8)
+    assert solve([0, 1], max_steps=jnp.int32(2)).status == MAX_STEPS
+    alone = solve([3.0])
+    assert alone.status == OK and alone.ts == alone.t_end == 3.0 and alone.ys["x"] == alone.y_end["x"] == 1.0
+
+
+def test_traced_times_and_events_that_are_wrong_end_as_failed(x64):
+    """They cannot be looked at before the run: the status says it."""
+    run = jax.jit(jax.vmap(lambda ts: flow.solve(lambda t, y, args: -y, jnp.float64(1.0), ts)))
+    times = np.array([[0, 1, 2], [0, 1, 1], [2, 1, 0], [0, 2, 1], [0, np.nan, 1], [0, 1, np.inf]])
+    assert run(times).status.tolist() == [OK] + [FAILED] * 5
+    sol = jax.jit(
+        jax.vmap(lambda gap: flow.solve(lambda t, y, args: -y, jnp.float64(1.0), [0.0, 1.0], event=lambda t, y, args: y - gap))
+    )(np.array([0.5, 0.1, np.nan]))
+    assert sol.status.tolist() == [OK, OK, FAILED] and sol.event.tolist() == [True, False, False]
+
+
+@functools.cache
+def driven_pendulum():
+    """Compiled: a pendulum with a force that depends on time, until its angle passes a height."""
+
+    def field(t, y, height):
+        return {"angle": y["speed"], "speed": jnp.cos(t) - jnp.sin(y["angle"])}
+
+    return jax.jit(functools.partial(flow.solve, field, event=lambda t, y, height: y["angle"] - height))
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-5, 5), st.floats(0.1, 3), st.floats(0.1, 3), st.floats(1.1, 4))
+def test_a_solve_in_parts_is_the_solve_at_once(angle, speed, start, first, second, height):
+    """Time, state and event: the second part begins where the first one ended, unless the event came before."""
+    middle, end = start + first, start + first + second
+
+    def solve(y0, *ts):
+        return jax.device_get(driven_pendulum()(y0, jnp.array(ts), height))
+
+    with jax.enable_x64(True):
+        y0 = {"angle": jnp.float64(angle), "speed": jnp.float64(speed)}
+        whole, part = solve(y0, start, middle, end), solve(y0, start, (start + middle) / 2, middle)
+        steps = whole.steps + part.steps
+        if not part.event:
+            np.testing.assert_allclose(whole.ys["angle"][1], part.y_end["angle"], atol=1e-6)
+            part = solve(part.y_end, middle, (middle + end) / 2, end)
+    assert whole.status == part.status == OK and whole.event == part.event
+    # a step errs by at most 1e-10 |y| < 1e-9, which grows like exp(t); an event turns it into time
+    bound = 1e-9 * (steps + part.steps) * np.exp(first + second)
+    assert abs(whole.t_end - part.t_end) <= bound / abs(whole.y_end["speed"])
+    for name in y0:
+        np.testing.assert_allclose(whole.y_end[name], part.y_end[name], atol=bound * (1 + 2 / abs(whole.y_end["speed"])))
 
 
 def test_float32_context_is_refused():

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, TunedBounds
+from jaxdyn.engine.observables import Named, Observables, named, observables
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
-from jaxdyn.status import OK
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -33,91 +31,6 @@ Judge: TypeAlias = "Callable[[xr.Dataset], list[Check]]"
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
 Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset]"
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Named:
-    """An array with one name per axis."""
-
-    value: Any
-    dims: tuple[str, ...] = dataclasses.field(metadata={"static": True})
-
-
-def named(value: Any, dims: str = "") -> Named:
-    """``named(z, "step token")``: an array whose axes have names.
-
-    Raises:
-        UsageError: if the number of names is not the number of axes.
-    """
-    names = tuple(dims.split())
-    if len(names) != jnp.ndim(value):
-        raise UsageError(f"an array of shape {jnp.shape(value)} needs {jnp.ndim(value)} axis names, got {dims!r}")
-    return Named(value, names)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Observables:
-    """What one run returns; built by :func:`observables`."""
-
-    predicted: dict[str, Named]
-    measured: dict[str, Named]
-    recorded: dict[str, Named]
-    assumed: dict[str, Named]
-    status: Any
-    coords: tuple[Any, ...] = dataclasses.field(metadata={"static": True})  # ((axis, values), ...): hashable, so static under jit
-
-
-def observables(
-    *,
-    predicted: Mapping[str, Any] | None = None,
-    measured: Mapping[str, Any] | None = None,
-    recorded: Mapping[str, Any] | None = None,
-    assumed: Mapping[str, Any] | None = None,
-    status: Any = OK,
-    coords: Mapping[str, Sequence[Any]] | None = None,
-) -> Observables:
-    """The observables of one run.
-
-    Args:
-        predicted: the theory's quantities, from the theory's own equations. May have one more axis, ``form``.
-        measured: the network's (or the solver's) quantities, under matching names and axes.
-        recorded: further arrays, for figures and reports.
-        assumed: scalars on which the theorem's assumptions are bounds; ``assumed_NAME`` in the Dataset.
-        status: an int from ``jaxdyn.status``. Non-finite predictions or measurements count as diverged by themselves.
-        coords: values of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``.
-
-    Scalars may be given bare; arrays through :func:`named`.
-
-    Raises:
-        UsageError: an array without axis names, or a prediction without a measurement of that name.
-    """
-
-    def wrap(word: str, group: Mapping[str, Any] | None) -> dict[str, Named]:
-        return {name: v if isinstance(v, Named) else named(_scalar(word, name, v)) for name, v in (group or {}).items()}
-
-    predicted_, measured_ = wrap("predicted", predicted), wrap("measured", measured)
-    for name in predicted_:
-        if name not in measured_:
-            raise UsageError(f"predicted {name!r} has no measured {name!r}; measured are: {', '.join(measured_) or 'none'}")
-    if "status" in (recorded or {}):
-        raise UsageError("recorded 'status': the name is taken; give status=... to jd.observables")
-    for name, value in (assumed or {}).items():
-        if jnp.ndim(value):
-            raise UsageError(f"assumed {name!r} has shape {jnp.shape(value)}: an assumption bounds one number per run")
-    fixed = tuple((axis, tuple(np.asarray(values).tolist())) for axis, values in (coords or {}).items())
-    others = wrap("recorded", recorded), wrap("assumed", assumed)
-    return Observables(predicted_, measured_, *others, jnp.asarray(status, jnp.int32), fixed)
-
-
-def _scalar(word: str, name: str, value: Any) -> Any:
-    """Refuse an array without names, which this function can call by its own name."""
-    if axes := jnp.ndim(value):
-        raise UsageError(
-            f'{word} {name!r} has shape {jnp.shape(value)}: name its axes, jd.named({name}, "{" ".join(["axis"] * axes)}")'
-        )
-    return value
 
 
 LEAST_SEEDS = 6  # of a control's runs, if the claim has as many
@@ -201,6 +114,7 @@ class Claim:
     found: Mapping[str, tuple[float, float]] | None = None
 
     def __post_init__(self) -> None:
+        self._check_types()
         if not re.fullmatch(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+", self.id):
             raise UsageError(f"id={self.id!r} is not allowed: it is theory.claim, of letters, digits, underscores and hyphens")
         if self.expected not in ("upheld", "refuted", "measured"):
@@ -212,6 +126,28 @@ class Claim:
         self._check_contract()
         controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
         object.__setattr__(self, "controls", controls)
+
+    def _check_types(self) -> None:
+        """Every part is of its kind, so that nothing fails after the runs."""
+        texts, dicts = ("id", "statement", "source"), ("controls", "rivals")
+        kinds: dict[str, Any] = dict.fromkeys(texts, (str, "a text")) | dict.fromkeys(dicts, (Mapping, "a dict"))
+        kinds |= dict.fromkeys(("form", "counterpart", "caption", "printed"), (str | None, "a text or None"))
+        kinds |= {"quick": (Grid, "a grid, jd.grid(...)"), "paper": (Grid | None, "a grid, jd.grid(...), or None")}
+        for name, (kind, words) in kinds.items():
+            if not isinstance(value := getattr(self, name), kind):
+                raise UsageError(f"{self.id}: {name}={value!r:.60} is not allowed: it is {words}")
+        for name in ("trial", "judge", "plot"):
+            if not (callable(function := getattr(self, name)) or (name == "plot" and function is None)):
+                raise UsageError(f"{self.id}: {name}={function!r:.60} is not allowed: it is a function")
+        for name in ("seeds", "paper_seeds"):
+            count = getattr(self, name)
+            if not (name == "paper_seeds" and count is None) and (
+                not isinstance(count, int) or isinstance(count, bool) or count < 1
+            ):
+                raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
+        for kind in ("controls", "rivals"):
+            if odd := [key for key in getattr(self, kind) if not isinstance(key, str)]:
+                raise UsageError(f"{self.id}: {kind} have names; {odd[0]!r:.60} is none")
 
     def _check_contract(self) -> None:
         """What the claim rests on is stated, and rightly."""

@@ -7,7 +7,7 @@ import math
 import re
 from typing import Any, Literal, TypeAlias, get_args
 
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, number
 
 __all__ = [
     "EVIDENCE",
@@ -52,18 +52,12 @@ class Assumption:
 
 def below(name: str, bound: float) -> Assumption:
     """``assumes=jd.below("overlap", 1.0)``: runs with a larger recorded value are outside, and not judged."""
-    return Assumption(name, high=_number(name, bound))
+    return Assumption(name, high=number(name, bound))
 
 
 def above(name: str, bound: float) -> Assumption:
     """``assumes=jd.above("rate_ratio", 10.0)``: runs with a smaller recorded value are outside, and not judged."""
-    return Assumption(name, low=_number(name, bound))
-
-
-def _number(name: str, bound: float) -> float:
-    if isinstance(bound, bool) or not isinstance(bound, int | float) or not math.isfinite(bound):
-        raise UsageError(f"the bound {bound!r} of {name!r} is not allowed: it is a finite number")
-    return float(bound)
+    return Assumption(name, low=number(name, bound))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,53 +1,9 @@
-"""Observables and claims as they are written down: defaults, what travels through JAX, what is refused."""
+"""Claims as they are written down: defaults, what is refused."""
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.claim import Named, observables
-from jaxdyn.status import DIVERGED, OK
 from tests.engine.handmade import doubled
-
-
-def test_observables_pass_through_jax_with_their_names():
-    """Compiled and over a batch: arrays are traced, axis names, coordinates and the groups' names are not."""
-
-    def trial(x):
-        return observables(
-            predicted={"z": jd.named(jnp.stack([x, 2 * x]), "form")},
-            measured={"z": x},
-            recorded={"kept": x > 1},
-            assumed={"drift": x / 2},
-            status=jnp.where(x > 1, DIVERGED, OK),
-            coords={"form": ("printed", "derived"), "step": np.arange(2)},
-        )
-
-    found = jax.jit(jax.vmap(trial))(jnp.array([1.0, 3.0]))
-    assert found.predicted["z"].dims == ("form",) and found.measured["z"].dims == ()
-    np.testing.assert_array_equal(found.predicted["z"].value, [[1, 2], [3, 6]])
-    np.testing.assert_array_equal(found.assumed["drift"].value, [0.5, 1.5])
-    np.testing.assert_array_equal(found.status, [OK, DIVERGED])
-    assert found.coords == (("form", ("printed", "derived")), ("step", (0, 1)))
-    assert jax.tree.structure(found) == jax.tree.structure(jax.jit(trial)(2.0)), "the batch changes no name"
-
-
-def test_named_counts_the_axes():
-    assert jd.named(np.ones((2, 3)), "step token") == Named(pytest.approx(np.ones((2, 3))), ("step", "token"))
-    assert jd.named(1.0).dims == ()
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"measured": {"z": 1.0}, "recorded": {"status": 1}}, "the name is taken; give status="),
-        ({"measured": {"z": 1.0}, "assumed": {"z": np.ones(2)}}, "an assumption bounds one number per run"),
-    ],
-)
-def test_observables_that_would_clash_are_refused(fields, message):
-    with pytest.raises(jd.UsageError, match=message):
-        observables(**fields)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import xarray as xr
@@ -314,7 +315,13 @@ def test_seeds_looked_at_and_confirmed_on_differ(at, confirmed):
         jd.looked(at=at, confirmed=confirmed)
 
 
-@pytest.mark.parametrize("bound", [math.nan, math.inf, "1", True])
+@pytest.mark.parametrize("bound", [math.nan, math.inf, "1", True, np.float32(np.nan), np.True_, np.ones(1), 1j, None])
 def test_bounds_of_assumptions_are_numbers(bound):
-    with pytest.raises(jd.UsageError, match="a finite number"):
-        jd.below("overlap", bound)
+    for assumption in (jd.below, jd.above):
+        with pytest.raises(jd.UsageError, match="overlap=.* is not allowed: overlap is a finite number"):
+            assumption("overlap", bound)
+
+
+@pytest.mark.parametrize("bound", [2, 2.0, np.int64(2), np.float32(2), np.array(2), jnp.float32(2)])
+def test_bounds_of_assumptions_are_numbers_of_any_library(bound):
+    assert jd.below("overlap", bound) == jd.below("overlap", 2.0) and jd.above("overlap", bound) == jd.above("overlap", 2.0)
