@@ -107,8 +107,7 @@ def _ratio(part: Projected, n: Array, tensor: bool) -> Array:
     assert part.basis is not None
     axis: int | tuple[int, int] = (-2, -1) if tensor else -2 if part.basis.left is not None else -1
     over = norm(part.low, axis)
-    size = norm(n, axis)
-    return jnp.where(over == 0, 0 * size, size / jnp.where(over == 0, 1, over))
+    return norm(n, axis) / jnp.where(over == 0, jnp.inf, over)
 
 
 def _scaled(
