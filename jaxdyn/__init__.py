@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
-    from jaxdyn.engine.claim import Claim, Control, Observables, named, observables
+    from jaxdyn.engine.claim import Claim, Control
     from jaxdyn.engine.contract import above, below, looked
     from jaxdyn.engine.edits import initial, need, rolled, scaled, swap
     from jaxdyn.engine.judge import (
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         share_within,
         within,
     )
+    from jaxdyn.engine.observables import Observables, named, observables
     from jaxdyn.engine.outcome import Verified
     from jaxdyn.engine.ranges import field
     from jaxdyn.engine.setting import Code, Grid, Swept, code, grid, setting
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "engine.verdict_map": ("Map",),
     "engine.edits": ("initial", "need", "rolled", "scaled", "swap"),
-    "engine.claim": ("Claim", "Control", "Observables", "named", "observables"),
+    "engine.claim": ("Claim", "Control"),
     "errors": ("Inconclusive", "UsageError", "require"),
     "engine.contract": ("above", "below", "looked"),
     "engine.judge": (
@@ -69,6 +70,7 @@ _HOMES = {
         "share_within",
         "within",
     ),
+    "engine.observables": ("Observables", "named", "observables"),
     "engine.outcome": ("Verified",),
     "engine.ranges": ("field",),
     "engine.setting": ("Code", "Grid", "Swept", "code", "grid", "setting"),

@@ -20,7 +20,7 @@ import numpy as np
 
 import jaxdyn as jd
 from jaxdyn.cli.main import main
-from jaxdyn.engine import library, probes, timings
+from jaxdyn.engine import probes, timings
 from jaxdyn.engine.reference import load_file
 
 KINDS = ("command", "setting", "claim", "store", "cache")
@@ -380,4 +380,3 @@ def _forget():
     """Read the caches again, as a new process does."""
     for cached in (timings.measured_costs, timings.shipped_costs, timings.reference_costs, probes.shipped_probes):
         cached.cache_clear()
-    library._loaded.clear()

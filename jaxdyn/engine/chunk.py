@@ -70,7 +70,8 @@ class Program:
 class Chunk:
     """A block of runs: ``cells`` (values of the swept fields) x ``seeds``.
 
-    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once under ``vmap``, 0 for no limit.
+    ``store`` is the folder of its shard, if any; ``group``: upper limit on runs at once under ``vmap``, 0 for no limit;
+    ``axes``: names that its observables must not have, since every grid that asks for these runs has them.
     """
 
     program: Program
@@ -79,6 +80,7 @@ class Chunk:
     store: str | None = None
     program_id: str = ""
     group: int = 0
+    axes: tuple[str, ...] = ()
 
     def identity(self) -> str:
         """Content address of the shard: the program, the swept values and the seeds."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import jax
 
 from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, TunedBounds
-from jaxdyn.engine.observables import Named, Observables, named, observables
+from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from jaxdyn.engine.judge import Check
 
-__all__ = ["Breach", "Claim", "Control", "Judge", "Named", "Observables", "Plot", "Rival", "named", "observables"]
+__all__ = ["Breach", "Claim", "Control", "Judge", "Plot", "Rival"]
 
 Judge: TypeAlias = "Callable[[xr.Dataset], list[Check]]"
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"

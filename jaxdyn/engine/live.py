@@ -30,12 +30,12 @@ MUTATORS = {"append", "add", "extend", "insert", "update", "setdefault", "pop", 
 
 def values(function: Callable[..., Any]) -> str:
     """Hash of the values of all names that a function uses, directly or through other functions of people's own; "" without any."""
-    return _digest(_found(function), whole=True)
+    return _digest(_holdings(function), whole=True)
 
 
 def fixed_values(function: Callable[..., Any]) -> str:
     """The same of numbers, words, arrays and tuples alone: lists and dicts may be memories that other code changes."""
-    return _digest(_found(function), whole=False)
+    return _digest(_holdings(function), whole=False)
 
 
 def _digest(found: dict[str, Any], whole: bool) -> str:
@@ -43,7 +43,7 @@ def _digest(found: dict[str, Any], whole: bool) -> str:
     return hashlib.sha256(repr(facts).encode(errors="replace")).hexdigest() if facts else ""
 
 
-def _found(function: Callable[..., Any]) -> dict[str, Any]:
+def _holdings(function: Callable[..., Any]) -> dict[str, Any]:
     """Names with their modules, and what they hold; those that a function assigns itself are left out."""
     found: dict[str, Any] = {}
     assigned: set[str] = set()

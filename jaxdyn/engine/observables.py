@@ -84,7 +84,7 @@ def observables(
         recorded: further arrays, for figures and reports.
         assumed: scalars on which the theorem's assumptions are bounds; ``assumed_NAME`` in the Dataset.
         status: an int from ``jaxdyn.status``. Non-finite predictions or measurements count as diverged by themselves. A traced one
-            is checked for its type and shape only.
+            that is none of its codes counts as a failure of the solver.
         coords: values of axes that are known before the run, e.g. ``{"form": ("printed", "derived"), "step": steps}``: numbers,
             words or truth values, one for each place.
 

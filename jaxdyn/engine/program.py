@@ -23,13 +23,13 @@ from threadpoolctl import ThreadpoolController
 from jaxdyn.engine import sequential
 from jaxdyn.engine.cache import cache_dir
 from jaxdyn.engine.chunk import Chunk, Program, Result
-from jaxdyn.engine.claim import Observables
 from jaxdyn.engine.live import fixed_values
+from jaxdyn.engine.observables import Observables, refuse_clashes
 from jaxdyn.engine.reference import remembered, resolve
 from jaxdyn.engine.setting import columns, join, split
 from jaxdyn.engine.store import write_shard
 from jaxdyn.errors import UsageError
-from jaxdyn.status import DIVERGED, OK
+from jaxdyn.status import DIVERGED, FAILED, NAMES, OK
 
 Numbers: TypeAlias = "np.ndarray[Any, Any]"
 DRAW = 500  # multiply-adds in the time of one random number and its use (CPU, one core)
@@ -280,9 +280,13 @@ def _last_repeated(array: Numbers, size: int) -> Numbers:
 
 
 def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
-    """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged."""
+    """NumPy arrays with their names; a run with a non-finite prediction or measurement is marked as diverged.
+
+    A status that is no code, which only the run can tell where it is traced, counts as a failure of the solver.
+    """
     arrays, dims = {}, {}
     status = np.array(observed.status)[:n_seeds, :n_cells]
+    status = np.where((status >= 0) & (status < len(NAMES)), status, FAILED)
     for prefix in ("predicted", "measured", "recorded", "assumed"):
         for name, item in getattr(observed, prefix).items():
             label = name if prefix == "recorded" else f"{prefix}_{name}"
@@ -293,9 +297,15 @@ def _to_host(observed: Observables, n_seeds: int, n_cells: int) -> Result:
     return Result({**arrays, "status": status.astype(np.int32)}, {**dims, "status": ()}, dict(observed.coords))
 
 
+def _refuse_clashes(compiled: Any, chunk: Chunk) -> None:
+    """Refuse, before the run, observables called like an axis of the grid."""
+    refuse_clashes(jax.tree.unflatten(compiled.out_tree, [None] * compiled.out_tree.num_leaves), chunk.axes)
+
+
 def _ready_vmap(chunk: Chunk) -> Callable[[], Observables]:
     """Compile for a chunk under ``vmap``; calling what is returned runs it."""
     compiled, n_cells, n_seeds = _compiled(chunk.program, len(chunk.cells), len(chunk.seeds), chunk.group)
+    _refuse_clashes(compiled, chunk)
     swept = {k: _last_repeated(v, n_cells) for k, v in _swept_arrays(chunk.program, chunk.cells).items()}
     seeds = _last_repeated(np.asarray(chunk.seeds, np.uint32), n_seeds)
     return lambda: jax.device_get(compiled((swept, np.zeros(n_cells, np.uint32)), seeds))
@@ -305,6 +315,7 @@ def _ready_map(chunk: Chunk) -> Callable[[], Observables]:
     """The same under ``map``."""
     room = max(chunk.runs, sequential.room_for(_traced(chunk.program)[1], MAP_RUNS))
     compiled, seeds = compiled_map(chunk.program, room), np.asarray(chunk.seeds, np.uint32)
+    _refuse_clashes(compiled, chunk)
     swept = _swept_arrays(chunk.program, chunk.cells)
     share = sequential.distribute(swept, seeds, len(chunk.cells), jax.local_device_count(), room)
     return lambda: sequential.gather(jax.device_get(compiled(*share)), share[-1], len(seeds))

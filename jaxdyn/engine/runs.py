@@ -84,6 +84,13 @@ class Runs:
         shape = (*request.grid.shape, len(request.seeds))
         run_dims = (*request.grid.axes, "seed")
         first = places[0][0]
+        for other in {id(place[0]): place[0] for place in places}.values():
+            if other.dims != first.dims:
+                odd = sorted(name for name in {*first.dims, *other.dims} if first.dims.get(name) != other.dims.get(name))
+                raise UsageError(
+                    f"{ref_to(request.trial).title} returns {', '.join(odd)} for some settings only, or with other axes: "
+                    "all cells of a grid have the same observables"
+                )
         variables: dict[str, tuple[tuple[str, ...], Any]] = {}
         common = _common_coords([p[0] for p in places])
         for name, dims in first.dims.items():

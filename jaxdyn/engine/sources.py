@@ -104,7 +104,7 @@ def source_hash(ref: Ref) -> str:
         digest.update(file.name.encode() + text.encode())
         digest.update(repr(sorted(_declared.get(str(file.resolve()), {}).items())).encode())
     digest.update(repr(found.packages).encode())
-    digest.update(_held(ref).encode())
+    digest.update(_current_values(ref).encode())
     return digest.hexdigest()
 
 
@@ -114,7 +114,7 @@ def renew(ref: Ref) -> str:
     Returns:
         The values that workers must find as well, as a hash; "" for a trial of the package.
     """
-    now = _held(ref)
+    now = _current_values(ref)
     if _last.setdefault(ref, now) != now:
         forget()
         _last[ref] = now
@@ -122,7 +122,7 @@ def renew(ref: Ref) -> str:
     return "" if thing is None or _packaged(ref) else live.fixed_values(thing)
 
 
-def _held(ref: Ref) -> str:
+def _current_values(ref: Ref) -> str:
     """What the names behind an object of this process hold; "" for those of the package."""
     thing = at_hand(ref)
     return "" if thing is None or _packaged(ref) else live.values(thing)
@@ -299,7 +299,7 @@ def _place(name: str, start: Path, package: str) -> Path | str | None:
         return _file_in(PACKAGE.parent, parts)
     if package and parts[0] == package.split(".")[0]:
         return _file_in(start.parents[len(package.split("."))], parts)
-    return _file_in(start.parent, parts) or _found(parts[0], tuple(parts))
+    return _file_in(start.parent, parts) or _searched(parts[0], tuple(parts))
 
 
 def _file_in(root: Path, parts: list[str] | tuple[str, ...]) -> Path | None:
@@ -308,7 +308,7 @@ def _file_in(root: Path, parts: list[str] | tuple[str, ...]) -> Path | None:
 
 
 @functools.cache
-def _found(top: str, parts: tuple[str, ...]) -> Path | str | None:
+def _searched(top: str, parts: tuple[str, ...]) -> Path | str | None:
     """The place of a module that Python's own search finds; only its first part is looked for, since that imports nothing."""
     if top in sys.stdlib_module_names:
         return None

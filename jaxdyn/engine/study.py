@@ -8,8 +8,9 @@ from typing import Any, Literal, TypeVar
 
 import jax
 
-from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Observables, Plot, Rival
+from jaxdyn.engine.claim import Breach, Claim, Control, Judge, Plot, Rival
 from jaxdyn.engine.contract import Assumption, Bounds, Evidence
+from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
 

@@ -123,16 +123,19 @@ def plan(
     """
     check_device()
     wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
+    shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
         values = renew(trial)
         for cell in request.grid.cells():
             static, swept = split(cell)
-            wanted.setdefault((Program(trial, setting, static, executor, values=values), request.seeds), {})[swept] = None
+            program = Program(trial, setting, static, executor, values=values)
+            wanted.setdefault((program, request.seeds), {})[swept] = None
+            shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
     facts_by_program = facts_of([program for program, _ in wanted])
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in each_once(wanted).items():
-        facts = facts_by_program[program]
+        facts, axes = facts_by_program[program], tuple(sorted(shared[program]))
         compiler = "full" if not quick else "quick" if facts["heavy"] else "light"
         chosen = facts["executor"] if executor == "auto" else executor
         program = dataclasses.replace(program, executor=chosen, compiler=compiler)
@@ -144,7 +147,7 @@ def plan(
         job = jobs.setdefault(program, Job(program, []))
         folder, program_id = (None, "") if store is None else (str(store), program.identity())
         group = 0 if mapped else facts["group"]
-        job.chunks += [Chunk(program, part, block, folder, program_id, group) for block in seed_parts for part in cell_parts]
+        job.chunks += [Chunk(program, part, block, folder, program_id, group, axes) for block in seed_parts for part in cell_parts]
     return list(jobs.values())
 
 

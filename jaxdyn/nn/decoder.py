@@ -23,11 +23,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 
 from jaxdyn import metrics
-from jaxdyn.errors import UsageError, is_traced, require
+from jaxdyn.errors import UsageError, require
 from jaxdyn.linalg import dense
 from jaxdyn.nn import attention
 from jaxdyn.nn.shape import settle
-from jaxdyn.nn.tokens import checked, rows
+from jaxdyn.nn.tokens import checked
 from jaxdyn.nn.transformer import Network
 
 __all__ = [
@@ -42,7 +42,6 @@ __all__ = [
     "llama",
     "parts",
     "placed",
-    "text_of",
     "trunk",
 ]
 
@@ -190,27 +189,27 @@ def embedded(
 ) -> Float[Array, "*rest n d"]:
     """The residual stream before the first block; token number ``vocabulary`` is the sink token.
 
-    NaN where a traced token is none of the vocabulary, or a traced position none of the learned ones.
+    Traced tokens and positions are read as any index of JAX's (:mod:`jaxdyn.nn.tokens`).
 
     Raises:
         UsageError: for a known token or position outside, and for weights of another vocabulary or length.
     """
     _sized("embed", params["embed"], shape.vocabulary, "vocabulary")
     tokens = checked(tokens, shape.vocabulary + shape.sink_token)
-    x = rows(params["embed"], tokens)
+    x = params["embed"][jnp.where(tokens == shape.vocabulary, 0, tokens) if shape.sink_token else tokens]
     if shape.sink_token:
         x = jnp.where((tokens == shape.vocabulary)[..., None], params["sink_token"], x)
     return x + placed(shape, params, positions) if shape.position == "learned" else x
 
 
 def placed(shape: Decoder, params: PyTree, positions: Int[Array, "*b n"]) -> Float[Array, "*b n d"]:
-    """Learned positions; NaN where a traced one is beyond them.
+    """Learned positions.
 
     Raises:
         UsageError: for a known position beyond them.
     """
     _sized("position", params["position"], shape.length, "length")
-    return rows(params["position"], checked(positions, shape.length, name="positions", of="length"))
+    return params["position"][checked(positions, shape.length, name="positions", of="length")]
 
 
 def blocks_of(shape: Decoder, params: PyTree) -> dict[str, Array]:
@@ -227,16 +226,6 @@ def blocks_of(shape: Decoder, params: PyTree) -> dict[str, Array]:
 def _sized(name: str, w: Array, count: int, of: str) -> None:
     if w.shape[0] != count:
         raise UsageError(f"these weights are of another network: {name} has {w.shape[0]} rows, {of}={count}")
-
-
-def text_of(shape: Decoder, tokens: Any, *, axes: int | None = None, least: int = 1) -> Int[Array, "*b n"]:
-    """Tokens of a text, in which the sink token is none: a traced one is read as NaN.
-
-    Raises:
-        UsageError: for other dtypes and shapes, and for known numbers outside the vocabulary (:func:`jaxdyn.nn.tokens.checked`).
-    """
-    tokens = checked(tokens, shape.vocabulary, axes=axes, least=least)
-    return jnp.where(tokens == shape.vocabulary, -1, tokens) if shape.sink_token and is_traced(tokens) else tokens
 
 
 def with_sink(shape: Decoder, tokens: Int[Array, "*b n"]) -> Int[Array, "*b m"]:
@@ -256,8 +245,8 @@ def trunk(
 ) -> Any:
     """The last residual stream after its norm, [b, n, d], instead of logits.
 
-    What is observed has the sink token, too: as its first token, one more than n. A traced token that is none of the vocabulary
-    makes its sequence NaN.
+    What is observed has the sink token, too: as its first token, one more than n. Of traced tokens only dtype and shape are checked
+    (:mod:`jaxdyn.nn.tokens`).
 
     Raises:
         UsageError: for a name that is none of :data:`OBSERVED`, for tokens that are no array of token numbers, and for weights of
@@ -282,7 +271,7 @@ def trunk(
 
 def _entered(shape: Decoder, params: PyTree, tokens: Int[Array, "b n"]) -> Float[Array, "b m d"]:
     """The residual stream of whole sequences before the first block, with the sink token."""
-    tokens = with_sink(shape, text_of(shape, tokens))
+    tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     n = tokens.shape[-1]
     if shape.position == "learned" and n > shape.length:
         raise UsageError(f"this network has learned {shape.length} positions (length), got {n} tokens")

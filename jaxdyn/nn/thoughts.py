@@ -33,11 +33,11 @@ from jaxdyn.nn.decoder import (
     merged,
     placed,
     rms_norm,
-    text_of,
     turned,
     with_sink,
     without_sink,
 )
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["Feed", "Memory", "aside", "entered", "fits", "forward", "remember", "room", "step", "think", "whole"]
 
@@ -88,8 +88,8 @@ def step(
 ) -> tuple[Float[Array, "*b n d"], list[Memory]]:
     """Hidden states for n inputs that follow one another, and the memory with them.
 
-    Inputs in parts give what they give at once. Hidden states are NaN if a traced slot is so far that the inputs have no places or
-    no learned positions.
+    Inputs in parts give what they give at once. A traced slot is not checked: inputs without places of their own overwrite others
+    (``checkify.index_checks`` of ``jax.experimental`` finds them when the program runs).
 
     Args:
         shape: of the network.
@@ -110,9 +110,6 @@ def step(
     fits(shape, length + count + (0 if is_traced(slot) else slot))
     at = length + slot + jnp.arange(count, dtype=jnp.int32)
     keys = jnp.arange(length + places, dtype=jnp.int32)
-    if is_traced(slot):
-        end = places if shape.position != "learned" else min(places, shape.length - length)
-        x = jnp.where((slot >= 0) & (slot + count <= end), x, jnp.nan)
     x = _positioned(shape, params, x, at)
     after = []
     for w, old, memory in zip(_blocks(shape, params), past, recent, strict=True):
@@ -173,7 +170,7 @@ def think(
         UsageError: if there are more places than learned positions, for a prompt that is none of tokens, and for a count below 0.
     """
     count = errors.whole("count", count, least=0)
-    tokens = with_sink(shape, text_of(shape, tokens))
+    tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     fits(shape, tokens.shape[-1] + count)
     x = entered(shape, params, tokens)
     past = remember(shape, params, x[..., :-1, :])
@@ -200,7 +197,7 @@ def entered(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"]) -> Float
 
 def whole(shape: Decoder, params: PyTree, tokens: Int[Array, "*b n"], count: int) -> Float[Array, "c1 *b d"]:
     """What :func:`think` gives, with everything computed again for every thought: the published loop, for comparison."""
-    tokens = with_sink(shape, text_of(shape, tokens))
+    tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     at = jnp.arange(tokens.shape[-1] + errors.whole("count", count, least=0), dtype=jnp.int32)
     fits(shape, at.size)
     places = _positioned(shape, params, jnp.zeros((at.size, shape.width), shape.dtype), at)

@@ -1,7 +1,8 @@
 """Numbers that index a table: tokens of a vocabulary, positions, codes.
 
-JAX clamps an index beyond an axis and counts a negative one from the end. Here known numbers outside are refused; a traced one, of
-which nothing is known while its program is made, reads a row of NaN, and so does all that depends on it.
+JAX clamps an index beyond an axis and counts a negative one from the end. Here known numbers outside are refused. Of traced ones
+nothing is known while their program is made: those beyond the table read its last row, and are found when the program runs inside
+``checkify.checkify(f, errors=checkify.index_checks)`` of ``jax.experimental``; those below 0 count from the end.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Int
 
 from jaxdyn.errors import UsageError, is_traced, shown
 
-__all__ = ["checked", "rows"]
+__all__ = ["checked"]
 
 
 def checked(
@@ -48,11 +49,6 @@ def checked(
             raise UsageError(f"{outside[0]} in {name} is not allowed: it is a number from 0 to {count - 1} ({of}={count})")
         return numbers.astype(jnp.int32)
     return numbers if numbers.dtype.itemsize >= 4 else numbers.astype(jnp.int32)
-
-
-def rows(table: Float[Array, "n *d"], at: Int[Array, "*b"]) -> Float[Array, "*b *d"]:
-    """The rows of a table at these places; NaN where there is none."""
-    return jnp.asarray(table).at[at].get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
 
 
 def _array(numbers: Any, name: str) -> np.ndarray:

@@ -27,7 +27,7 @@ from jaxdyn.nn import attention
 from jaxdyn.nn.observe import mean_cosine
 from jaxdyn.nn.shape import Shape
 from jaxdyn.nn.start import rules
-from jaxdyn.nn.tokens import checked, rows
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["OBSERVABLES", "Network", "count", "network", "read_out"]
 
@@ -48,7 +48,8 @@ class Network(NamedTuple):
     ``init(key) -> params``. ``apply(params, tokens, *, key=None, observe=())``: logits [b, n, V] of integer tokens [b, n]; with a
     key dropout is on; with names from :data:`OBSERVABLES` in ``observe``, a pair of the logits and a dict of what was asked for.
     ``trunk`` is ``apply`` without the read-out: it returns the last residual stream [b, n, d] instead of logits, for losses that
-    never hold all logits. Known tokens that are none of the vocabulary are refused, a traced one makes its sequence NaN.
+    never hold all logits. Known tokens outside the vocabulary are refused, of traced ones other dtypes
+    and shapes (:mod:`jaxdyn.nn.tokens`).
     """
 
     shape: Shape
@@ -220,7 +221,7 @@ class Transformer(nn.Module):
         """Logits (``read``) or the last residual stream, and what is observed."""
         s, start = self.shape, rules(self.shape)
         embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)
-        x = rows(embed, tokens) * s.scale
+        x = embed[tokens] * s.scale
         n = tokens.shape[-1]
         if s.position == "sinusoidal":
             x = x + sinusoidal(n, s.width, s.dtype)

@@ -28,7 +28,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from jaxdyn.errors import UsageError, number, require, shown, whole
 from jaxdyn.linalg import dense
 from jaxdyn.nn.shape import settle
-from jaxdyn.nn.tokens import checked, rows
+from jaxdyn.nn.tokens import checked
 
 __all__ = [
     "Averages",
@@ -178,15 +178,14 @@ def init(shape: Chunks, key: PRNGKeyArray) -> Params:
 
 
 def encode(shape: Chunks, params: Params, chunk: Int[Array, "*b L"]) -> Float[Array, "*b c d"]:
-    """The vectors of a chunk before they are quantised; NaN where a traced token is none of the vocabulary.
+    """The vectors of a chunk before they are quantised.
 
     Raises:
         UsageError: for chunks of another length, and known tokens outside the vocabulary.
     """
     chunk = _chunk(shape, chunk)
     parts = chunk.reshape(*chunk.shape[:-1], shape.per_chunk, shape.rate)
-    place = jnp.arange(shape.rate, dtype=jnp.int32)
-    x = jnp.asarray(params.embed).at[place, parts].get(mode="fill", fill_value=jnp.nan, wrap_negative_indices=False)
+    x = params.embed[jnp.arange(shape.rate, dtype=jnp.int32), parts]
     return dense(jax.nn.relu(dense(x.reshape(*parts.shape[:-1], -1), params.inner)), params.outer)
 
 
@@ -201,7 +200,7 @@ def decode(
     if e.shape[-2:] != (shape.per_chunk, shape.width):
         raise UsageError(f"e={shown(e)} is not allowed: a chunk has {shape.per_chunk} codes of {shape.width} numbers")
     y = dense(e.reshape(*e.shape[:-2], -1), params.back)
-    y = y if prompt is None else y + jnp.mean(rows(params.prompt, checked(prompt, shape.vocabulary, name="prompt", least=1)), -2)
+    y = y if prompt is None else y + jnp.mean(params.prompt[checked(prompt, shape.vocabulary, name="prompt", least=1)], -2)
     return dense(jax.nn.relu(y), params.head).reshape(*e.shape[:-2], shape.length, shape.vocabulary)
 
 

@@ -15,7 +15,7 @@ from jaxdyn.engine import program as program_module
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import ref_to
 from jaxdyn.engine.setting import columns, join, split
-from jaxdyn.status import DIVERGED, OK
+from jaxdyn.status import DIVERGED, FAILED, OK
 
 EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
@@ -385,3 +385,54 @@ def test_shape_of_a_result_without_store(toys):
     result = program_module.run_chunk(chunk)
     assert result.arrays["measured_x"].shape == (3, 2, 3) and result.dims["measured_x"] == ("entry",)
     assert result.facts["runs"] == 6
+
+
+@jd.setting
+class Plain:
+    """A swept field and a fixed one."""
+
+    a: jd.Swept = 1.0
+    n: int = 3
+
+
+def axis_named_n(s, key):
+    return jd.observables(measured={"z": jd.named(jax.numpy.ones(3) * s.a, "n")})
+
+
+def records_a(s, key):
+    return jd.observables(measured={"z": s.a}, recorded={"a": s.a})
+
+
+def ends_as_a(s, key):
+    return jd.observables(measured={"z": s.a}, status=(s.a * 1.01).astype(jax.numpy.int32))
+
+
+def turned_for_four(s, key):
+    z = jax.numpy.arange(4.0).reshape(2, 2) * s.a
+    return jd.observables(measured={"z": jd.named(z, "i j") if s.n == 3 else jd.named(z.T, "j i")})
+
+
+def more_for_four(s, key):
+    return jd.observables(measured={"z": s.a}, recorded={"x": s.a} if s.n == 4 else {})
+
+
+@pytest.mark.parametrize("executor", ["vmap", "map"])
+@pytest.mark.parametrize(("trial", "axes"), [(axis_named_n, {"n": [3, 4]}), (records_a, {"a": [1.0, 2.0]})])
+def test_names_of_swept_fields_are_refused_before_the_run(trial, axes, executor, tmp_path):
+    for out in (None, tmp_path / "out"):
+        with pytest.raises(jd.UsageError, match="has the name of a field that is swept"):
+            jd.sweep(trial, jd.grid(Plain, **axes), 2, executor=executor, out=out)
+    assert not list(tmp_path.rglob("*.nc"))
+    assert jd.sweep(trial, jd.grid(Plain, **({"a": [1.0, 2.0]} if "n" in axes else {"n": [3, 4]})), 1).sizes
+
+
+def test_a_status_that_is_no_code_is_a_failure():
+    ds = jd.sweep(ends_as_a, jd.grid(Plain, a=[0.0, 4.0, 5.0, 99.0, -3.0]))
+    assert ds.status.values.ravel().tolist() == [0, 4, FAILED, FAILED, FAILED]
+
+
+@pytest.mark.parametrize(("trial", "name"), [(turned_for_four, "measured_z"), (more_for_four, "x")])
+@pytest.mark.parametrize("order", [[3, 4], [4, 3]])
+def test_all_settings_of_a_grid_have_the_same_observables(trial, name, order):
+    with pytest.raises(jd.UsageError, match=f"returns {name} for some settings only, or with other axes"):
+        jd.sweep(trial, jd.grid(Plain, n=order))

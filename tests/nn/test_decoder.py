@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import count
@@ -177,7 +178,7 @@ def test_it_serves_as_a_language_model():
     assert np.isfinite(jax.jit(lambda p: language.evaluate(net, p, t, 3).loss)(params))
 
 
-def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x64):
+def test_known_numbers_that_are_no_tokens_are_refused(x64):
     for change, wrong in (({}, 11), ({}, -1), ({"sink_token": True}, 11)):
         shape = dataclasses.replace(SMALL, layers=1, **change)
         params, t = weights(shape), tokens()
@@ -185,23 +186,27 @@ def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x6
         for call in (decoder(shape).apply, decoder(shape).trunk, lambda p, t, s=shape: parts(s)[0](p, t)):
             with pytest.raises(UsageError, match=f"{wrong} in tokens is not allowed: it is a number from 0 to 10"):
                 call(params, t)
-    logits = np.asarray(apply(dataclasses.replace(SMALL, layers=1), weights(dataclasses.replace(SMALL, layers=1)), t % 12))
-    assert np.isnan(logits[1]).all() and np.isfinite(logits[0]).all()
-    sunk = dataclasses.replace(SMALL, layers=1, sink_token=True)  # number 11 would be read as the sink token a second time
-    assert np.isnan(apply(sunk, weights(sunk), t % 12)).all((1, 2)).tolist() == [False, True]
     for t in (tokens() * 1.0, tokens() > 3, tokens()[:, :0], np.int64(3)):
         with pytest.raises(UsageError, match="tokens=.* is not allowed"):
             decoder(SMALL).apply(weights(SMALL), t)
 
 
+@pytest.mark.parametrize("token", [False, True])
+def test_traced_numbers_beyond_the_vocabulary_read_the_last_embedding_and_are_found_by_checkify(token, x64):
+    shape = dataclasses.replace(SMALL, layers=1, sink_token=token)
+    params, last = weights(shape), np.asarray([[3, 10]])
+    run = jax.jit(checkify.checkify(lambda t: decoder(shape).apply(params, t), errors=checkify.index_checks))
+    fine, expected = run(last)
+    wrong, clamped = run(last + [[0, 2]])
+    assert fine.get() is None and "index 12 is out of bounds" in wrong.get()
+    np.testing.assert_allclose(clamped, expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize(("position", "words"), [(9, "9 in positions"), (-1, "-1 in positions")])
-def test_positions_beyond_the_learned_ones_are_refused_or_nan(position, words, x64):
+def test_positions_beyond_the_learned_ones_are_refused(position, words, x64):
     shape = dataclasses.replace(SMALL, position="learned", length=9)
-    params = weights(shape)
     with pytest.raises(UsageError, match=f"{words} is not allowed: it is a number from 0 to 8 \\(length=9\\)"):
-        placed(shape, params, np.asarray([0, position]))
-    out = jax.jit(lambda at: placed(shape, params, at))(np.asarray([0, position]))
-    assert np.isnan(out).all(-1).tolist() == [False, True]
+        placed(shape, weights(shape), np.asarray([0, position]))
 
 
 @pytest.mark.parametrize(

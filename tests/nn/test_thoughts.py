@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jax.experimental import checkify
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import thoughts
@@ -125,8 +126,6 @@ def test_inputs_in_parts_are_the_inputs_at_once(kind, x64):
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-12), recent, end)
 
     check()
-    late = step(empty, x[:, :2], 4)[0]  # traced: two inputs have no two places from the last one on
-    assert np.isnan(late).all() and np.isnan(step(empty, x[:, :2], -1)[0]).all()
 
 
 def memory(shape, prompt=3, places=2):
@@ -170,8 +169,14 @@ def test_learned_positions_end_for_all(x64):
     ):
         with pytest.raises(UsageError, match="learned 4 positions"):
             call()
-    step = jax.jit(lambda slot: thoughts.step(shape, params, past, recent, x[:, :1], slot)[0])
-    assert np.isfinite(step(0)).all() and np.isnan(step(1)).all()
+
+
+def test_a_traced_slot_without_a_place_is_found_by_checkify(x64):
+    shape = dataclasses.replace(SMALL, layers=1)
+    params, (past, recent), x = weights(shape), memory(shape), np.ones((1, 1, 8))
+    run = checkify.checkify(lambda slot: thoughts.step(shape, params, past, recent, x, slot)[0], errors=checkify.index_checks)
+    errors = [jax.jit(run)(slot)[0].get() for slot in (1, 2)]
+    assert errors[0] is None and "index 2 is out of bounds" in errors[1]
 
 
 @pytest.mark.parametrize("call", [thoughts.think, thoughts.whole])

@@ -1,4 +1,4 @@
-"""Token numbers: what is refused, and the rows that they read."""
+"""Token numbers: what is refused, and how."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.tokens import checked, rows
+from jaxdyn.nn.tokens import checked
 
 DTYPES = ("int8", "uint8", "int16", "int32", "uint32", "int64")
 SOME = settings(deadline=None, max_examples=60, derandomize=True)
@@ -66,17 +66,3 @@ def test_dtypes_and_shapes_of_traced_numbers_are_checked_too():
 
     trace(jnp.asarray([9, 9], jnp.uint8), jnp.zeros(2))
     assert seen == [np.int32]
-
-
-@SOME
-@given(st.lists(st.integers(-3, 6), min_size=1, max_size=4))
-def test_a_row_that_is_not_there_is_nan(at):
-    table = np.arange(8.0, dtype=np.float32).reshape(4, 2)
-    out = np.asarray(rows(table, np.asarray(at)))
-    for row, i in zip(out, at, strict=True):
-        np.testing.assert_array_equal(row, table[i] if 0 <= i < 4 else [np.nan, np.nan])
-
-
-def test_the_gradient_of_rows_is_the_sum_of_what_read_them():
-    slope = jax.grad(lambda t: jnp.sum(rows(t, jnp.asarray([1, 1, 0])) * jnp.asarray([[1.0], [2.0], [4.0]])))(jnp.ones((3, 1)))
-    np.testing.assert_array_equal(slope, [[4], [3], [0]])

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 from jaxdyn.errors import UsageError
 from jaxdyn.nn import OBSERVABLES, Shape, count, encoder_lm, gpt2, network, read_out, tree_network
@@ -158,7 +159,7 @@ def test_learned_positions_end():
 
 
 @pytest.mark.parametrize("call", ["apply", "trunk"])
-def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x64, call):
+def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_found_by_checkify(x64, call):
     net, params = built(dataclasses.replace(CHOICES["bare"], layers=1))
     run = getattr(net, call)
     for wrong, words in (
@@ -171,8 +172,8 @@ def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_are_nan(x6
     ):
         with pytest.raises(UsageError, match=words):
             run(params, wrong)
-    wrong = np.stack([TOKENS[0], np.where(np.arange(6) == 2, 11, TOKENS[0])])
-    assert np.isnan(jax.jit(run)(params, wrong)).all((1, 2)).tolist() == [False, True]
+    looked = jax.jit(checkify.checkify(lambda t: run(params, t), errors=checkify.index_checks))
+    assert looked(TOKENS)[0].get() is None and "index 13 is out of bounds" in looked(np.where(TOKENS == 8, 13, TOKENS))[0].get()
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray, PyTree
 from jaxdyn.errors import UsageError, is_traced, shown
 from jaxdyn.nn.cache.policy import BLIND, Policy
 from jaxdyn.nn.cache.state import Layer, Plan, State, attend, fits, fitting, planned, start
-from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, merged, read, rms_norm, text_of, with_sink
-from jaxdyn.nn.tokens import checked, rows
+from jaxdyn.nn.decoder import Decoder, blocks_of, embedded, heads, merged, read, rms_norm, with_sink
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["decode", "losses", "step"]
 
@@ -41,7 +41,7 @@ def step(
 
     A learned position is the token's number in the cache when it comes (or in the text): later, its keys cannot change it. The sink
     token of a network that has one comes first, as token number ``shape.vocabulary``, and never again; a policy keeps it or not, as
-    any first token. Logits that depend on a traced number that is no token are NaN.
+    any first token. Of a traced token only dtype and shape are checked (:mod:`jaxdyn.nn.tokens`).
 
     Args:
         shape: of the network.
@@ -189,7 +189,7 @@ def decode(
     Raises:
         UsageError: as of :func:`step`, and for a text without a token.
     """
-    tokens = text_of(shape, tokens, axes=1)
+    tokens = checked(tokens, shape.vocabulary, axes=1, least=1)
     return _scan(shape, params, policy, tokens, lambda logits, _: logits, tokens, state, given, key)
 
 
@@ -210,10 +210,10 @@ def losses(
     Raises:
         UsageError: as of :func:`decode`, and for a text of one token.
     """
-    tokens = text_of(shape, tokens, axes=1, least=2)
+    tokens = checked(tokens, shape.vocabulary, axes=1, least=2)
 
     def nats(logits: Float[Array, " V"], target: Int[Array, ""]) -> Float[Array, ""]:
-        return -rows(jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32))), target)
+        return -jax.nn.log_softmax(logits.astype(jnp.promote_types(logits.dtype, jnp.float32)))[target]
 
     return _scan(shape, params, policy, tokens[:-1], nats, tokens[1:], state, given, key)
 

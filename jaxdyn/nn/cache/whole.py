@@ -30,12 +30,12 @@ from jaxdyn.nn.decoder import (
     merged,
     read,
     rms_norm,
-    text_of,
     trunk,
     turned,
     with_sink,
     without_sink,
 )
+from jaxdyn.nn.tokens import checked
 
 __all__ = ["global_scores", "prefill", "recompute"]
 
@@ -51,7 +51,7 @@ def prefill(shape: Decoder, params: PyTree, policy: Policy, tokens: Int[Array, "
     """
     if policy.kind not in BLIND:
         raise UsageError(f"kind={policy.kind!r} is not allowed: what it keeps depends on the attention; decode it token by token")
-    tokens = with_sink(shape, text_of(shape, tokens))
+    tokens = with_sink(shape, checked(tokens, shape.vocabulary, least=1))
     fits(shape, policy, tokens.shape[-1])
     at = jnp.arange(tokens.shape[-1], dtype=jnp.int32)
     sinks = policy.sinks if policy.kind == "streaming" else 0
@@ -104,7 +104,7 @@ def recompute(shape: Decoder, params: PyTree, size: int, tokens: Int[Array, " T"
     Raises:
         UsageError: for tokens that are no text, and a size that leaves no room for one.
     """
-    tokens = jnp.asarray(text_of(shape, tokens, axes=1))
+    tokens = jnp.asarray(checked(tokens, shape.vocabulary, axes=1, least=1))
     length = tokens.shape[0]
     size = min(whole("size", size, least=1 + shape.sink_token) - shape.sink_token, length)
 
@@ -124,7 +124,7 @@ def global_scores(shape: Decoder, params: PyTree, tokens: Int[Array, " T"]) -> F
     Raises:
         UsageError: for tokens that are no text, and more of them than learned positions.
     """
-    tokens = text_of(shape, tokens, axes=1)
+    tokens = checked(tokens, shape.vocabulary, axes=1, least=1)
     _, seen = apply(shape, params, tokens[None], observe=("attention",))
     received = jnp.sum(seen["attention"][:, 0], -2)  # [layers, h, T]
     return jnp.sum(received.reshape(shape.depth, shape.key_heads, -1, received.shape[-1]), 2)

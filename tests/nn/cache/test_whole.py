@@ -5,9 +5,10 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from jax.experimental import checkify
 
 from jaxdyn.errors import UsageError
-from jaxdyn.nn.cache import Policy, decode, global_scores, losses, prefill, recompute
+from jaxdyn.nn.cache import Policy, decode, global_scores, losses, prefill, recompute, start, step
 from tests.nn.cache.helpers import SMALL, apply, params_of, text
 
 CASES = {
@@ -137,9 +138,13 @@ def test_what_is_no_text_is_refused_by_all(words):
         losses(shape, params, policy, text(1))
 
 
-def test_what_depends_on_a_traced_number_that_is_no_token_is_nan(x64):
-    shape, policy = dataclasses.replace(SMALL, layers=1), Policy(kind="streaming", size=4, sinks=3)  # which keeps it
-    params, wrong = params_of(shape), np.stack([[1, 2, 3, 4, 5, 6], [1, 2, 11, 4, 5, 6], [1, 2, -1, 4, 5, 6]])
-    logits, nats = jax.jit(jax.vmap(lambda t: (decode(shape, params, policy, t)[1], losses(shape, params, policy, t)[1])))(wrong)
-    assert np.isnan(logits).all(-1).tolist() == [[False] * 6, *([[False] * 2 + [True] * 4] * 2)]
-    assert np.isnan(nats).tolist() == [[False] * 5, *([[False] + [True] * 4] * 2)]  # as a target, too
+@pytest.mark.parametrize("call", [decode, losses, step])
+def test_traced_numbers_beyond_the_vocabulary_are_found_by_checkify(call):
+    shape, policy = dataclasses.replace(SMALL, layers=1, dtype="float32"), Policy(kind="window", size=3)
+    params, tokens = params_of(shape), text(3)
+    one = lambda t: step(shape, params, policy, start(shape, policy), t[2])  # noqa: E731
+    run = one if call is step else lambda t: call(shape, params, policy, t)
+    looked = jax.jit(checkify.checkify(lambda t: run(t)[1], errors=checkify.index_checks))
+    assert looked(tokens)[0].get() is None
+    tokens[2] = 12
+    assert "index 12 is out of bounds" in looked(tokens)[0].get()

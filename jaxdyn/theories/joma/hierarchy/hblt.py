@@ -16,7 +16,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.data import trees
-from jaxdyn.engine.claim import Named
+from jaxdyn.engine.observables import Named
 from jaxdyn.plotting import COLORS, order, scatter
 from jaxdyn.stats import loglog_slope
 from jaxdyn.theories.joma.dynamics import hblt as theory
