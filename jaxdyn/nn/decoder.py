@@ -196,7 +196,7 @@ def embedded(
     """
     _sized("embed", params["embed"], shape.vocabulary, "vocabulary")
     tokens = checked(tokens, shape.vocabulary + shape.sink_token)
-    x = params["embed"][jnp.where(tokens == shape.vocabulary, 0, tokens) if shape.sink_token else tokens]
+    x = jnp.asarray(params["embed"])[jnp.where(tokens == shape.vocabulary, 0, tokens) if shape.sink_token else tokens]
     if shape.sink_token:
         x = jnp.where((tokens == shape.vocabulary)[..., None], params["sink_token"], x)
     return x + placed(shape, params, positions) if shape.position == "learned" else x
@@ -209,7 +209,7 @@ def placed(shape: Decoder, params: PyTree, positions: Int[Array, "*b n"]) -> Flo
         UsageError: for a known position beyond them.
     """
     _sized("position", params["position"], shape.length, "length")
-    return params["position"][checked(positions, shape.length, name="positions", of="length")]
+    return jnp.asarray(params["position"])[checked(positions, shape.length, name="positions", of="length")]
 
 
 def blocks_of(shape: Decoder, params: PyTree) -> dict[str, Array]:

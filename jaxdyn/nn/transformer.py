@@ -221,7 +221,7 @@ class Transformer(nn.Module):
         """Logits (``read``) or the last residual stream, and what is observed."""
         s, start = self.shape, rules(self.shape)
         embed = self.param("embed", start["embed"], (s.vocabulary, s.width), s.dtype)
-        x = embed[tokens] * s.scale
+        x = jnp.asarray(embed)[tokens] * s.scale
         n = tokens.shape[-1]
         if s.position == "sinusoidal":
             x = x + sinusoidal(n, s.width, s.dtype)

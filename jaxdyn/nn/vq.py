@@ -185,7 +185,7 @@ def encode(shape: Chunks, params: Params, chunk: Int[Array, "*b L"]) -> Float[Ar
     """
     chunk = _chunk(shape, chunk)
     parts = chunk.reshape(*chunk.shape[:-1], shape.per_chunk, shape.rate)
-    x = params.embed[jnp.arange(shape.rate, dtype=jnp.int32), parts]
+    x = jnp.asarray(params.embed)[jnp.arange(shape.rate, dtype=jnp.int32), parts]
     return dense(jax.nn.relu(dense(x.reshape(*parts.shape[:-1], -1), params.inner)), params.outer)
 
 
@@ -200,7 +200,11 @@ def decode(
     if e.shape[-2:] != (shape.per_chunk, shape.width):
         raise UsageError(f"e={shown(e)} is not allowed: a chunk has {shape.per_chunk} codes of {shape.width} numbers")
     y = dense(e.reshape(*e.shape[:-2], -1), params.back)
-    y = y if prompt is None else y + jnp.mean(params.prompt[checked(prompt, shape.vocabulary, name="prompt", least=1)], -2)
+    y = (
+        y
+        if prompt is None
+        else y + jnp.mean(jnp.asarray(params.prompt)[checked(prompt, shape.vocabulary, name="prompt", least=1)], -2)
+    )
     return dense(jax.nn.relu(y), params.head).reshape(*e.shape[:-2], shape.length, shape.vocabulary)
 
 

@@ -34,6 +34,8 @@ class Line:
         """Refuse sizes that do not fit."""
         jd.require(self, self.nodes <= self.largest, "nodes is at most largest", "nodes", "largest")
         jd.require(self, self.most >= self.largest - 1, "there is room for a tree", "most", "largest")
+        connected = self.kind != "random" or graphs.chance(int(self.nodes), self.density) >= graphs.RARE
+        jd.require(self, connected, "such graphs are connected more often than once in 250", "nodes", "density")
 
 
 def trial(s: Line, key: PRNGKeyArray) -> jd.Observables:

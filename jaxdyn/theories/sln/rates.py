@@ -76,6 +76,8 @@ class Random:
         jd.require(self, self.nodes <= self.largest, "nodes is at most largest", "nodes", "largest")
         jd.require(self, self.rows in ROWS, f"rows is one of {', '.join(ROWS)}", "rows")
         jd.require(self, self.most >= self.largest - 1, "there is room for a tree", "most", "largest")
+        connected = self.kind != "random" or graphs.chance(int(self.nodes), self.density) >= graphs.RARE
+        jd.require(self, connected, "such graphs are connected more often than once in 250", "nodes", "density")
 
 
 def trial(s: Random, key: PRNGKeyArray) -> jd.Observables:
