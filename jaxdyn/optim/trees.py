@@ -41,15 +41,17 @@ def flat(tree: PyTree, *others: PyTree) -> tuple[Any, ...]:
     """The leaves of a tree of weights or gradients, its structure, and the parts of other trees at its leaves.
 
     Raises:
-        UsageError: for leaves that are no arrays of real floating-point numbers, or if the structures differ.
+        UsageError: for leaves that are no arrays of real floating-point numbers of 16 bits or more, or if the structures differ.
     """
     named, treedef = jax.tree_util.tree_flatten_with_path(tree)
     for path, x in named:
         dtype = getattr(x, "dtype", None)
-        if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+        if dtype is None or not jnp.issubdtype(dtype, jnp.floating) or dtype.itemsize < 2:
             kind = type(x).__name__ if dtype is None else str(dtype)
             place = jax.tree_util.keystr(path) or "the tree"
-            raise UsageError(f"{place} is of type {kind}, which is not allowed: weights and gradients are floating-point arrays")
+            raise UsageError(
+                f"{place} is of type {kind}, which is not allowed: weights and gradients are floats of 16 bits or more"
+            )
     try:
         parts = [treedef.flatten_up_to(other) for other in others]
     except ValueError:

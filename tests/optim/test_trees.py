@@ -32,6 +32,7 @@ def test_trees_have_floating_leaves_and_the_structure_of_the_state():
         (jnp.arange(3), "int32"),
         (jnp.ones(2, jnp.complex64), "complex64"),
         (1.0, "float"),
+        (jnp.ones(2, "float8_e4m3fn"), "float8"),
         (jnp.array(True), "bool"),
     ):
         assert f"['b'][0] is of type {kind}" in refused(lambda leaf=leaf: flat({"a": tree["a"], "b": [leaf]}))
