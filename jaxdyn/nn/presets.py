@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from jaxdyn.errors import whole
 from jaxdyn.nn.shape import Shape
 
 __all__ = ["encoder_lm", "gpt2", "tree_network"]
@@ -16,6 +17,7 @@ def encoder_lm(
     copies of one, a read-out of its own; dropout after the positions, on the attention, on both residual branches and in the MLP.
     Source: released code of arXiv:2310.00535 (section 5) and arXiv:2305.16380 (figure 7).
     """
+    width = whole("width", width, least=1)
     return Shape(
         vocabulary=vocabulary,
         width=width,
@@ -40,6 +42,7 @@ def gpt2(
 
     Source: Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.3, and its released code.
     """
+    width = whole("width", width, least=1)
     options = {"hidden": 4 * width, "norm": "pre", "position": "learned", "activation": "gelu", "tied": True, "head_bias": False}
     drops = ("embedding", "attention", "residual")
     options |= {"start": "gpt2", "drops": drops} | more
@@ -55,5 +58,5 @@ def tree_network(
     Source: released code of arXiv:2310.00535, section 6.
     """
     options = {"attention_bias": False, "project": False} | more
-    hidden = 4 * vocabulary if hidden is None else hidden
+    hidden = 4 * whole("vocabulary", vocabulary, least=1) if hidden is None else hidden
     return Shape(vocabulary=vocabulary, outputs=classes, width=width, hidden=hidden, layers=layers, **options)
