@@ -347,5 +347,6 @@ def _own_source(thing: Any) -> str:
     try:
         return inspect.getsource(thing)
     except (OSError, TypeError):
-        functions = [thing] if hasattr(thing, "__code__") else [f for f in vars(thing).values() if hasattr(f, "__code__")]
+        parts = [thing] if hasattr(thing, "__code__") else getattr(thing, "__dict__", {}).values()
+        functions = [part for part in parts if hasattr(part, "__code__")]  # none in what is compiled into Python
         return repr([(f.__qualname__, live.code_facts(f.__code__)) for f in functions])

@@ -207,3 +207,7 @@ def test_a_declared_file_that_is_not_there_is_named(tmp_path):
     (tmp_path / "trial.py").write_text("import jaxdyn as jd\nx = jd.reads('a.txt')\n")
     with pytest.raises(jd.UsageError, match=r"jd.reads\('a.txt'\): .*a.txt cannot be read \(No such file or directory\)"):
         load_file(tmp_path / "trial.py")
+
+
+def test_what_is_compiled_into_python_has_a_hash():
+    assert source_hash(Ref("builtins", "print")) == source_hash(Ref("builtins", "print"))
