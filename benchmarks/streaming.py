@@ -232,7 +232,7 @@ def our_dense(length: int) -> Callable[[int], float]:
     born, position = (jnp.tile(jnp.arange(length, dtype=jnp.int32), (*empty.layers.born.shape[:-1], 1)) for _ in range(2))
     key, value = (jax.random.normal(jax.random.key(i), empty.layers.key.shape) for i in range(2))
     layers = empty.layers._replace(key=key, value=value, born=born, position=position)
-    run, held = decoder(policy), [cache.State(layers, empty.time)]
+    run, held = decoder(policy), [empty._replace(layers=layers)]
 
     def seconds(count: int) -> float:
         state = held[0]._replace(time=jnp.int32(length - count))
