@@ -101,15 +101,9 @@ def solve(
         UsageError: a start that is not float64, a field of another structure, shape or dtype than the state, an unknown solver,
             an impossible tolerance or number of steps, save times that do not increase, or an event that is no real number.
     """
-    for name, function in (("field", field), ("event", event)):
-        if not callable(function) and (name == "field" or event is not None):
-            raise UsageError(f"{name}={function!r} is not allowed: it is a function of (t, y, args)")
+    _refuse_no_functions(field, event)
     (y0, tree, field), (ts, failed) = _as_vector(_start(y0), field), _times(ts)
-    term, method, max_steps = (
-        diffrax.ODETerm(field),
-        _method(solver, rtol, atol),
-        whole("max_steps", max_steps, least=1, most=2**31 - 1),
-    )
+    term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _one_number(event(t, tree(y), args), EVENT)
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
     sol = diffrax.diffeqsolve(
@@ -124,12 +118,26 @@ def solve(
         stepsize_controller=_Stepper(inner, ts),  # type: ignore[call-arg, arg-type]  # not the abstract fields
         event=None if crossing is None else diffrax.Event(lambda t, y, args, **_: crossing(t, y, args)),
         adjoint=diffrax.ForwardMode(),
-        max_steps=max_steps,
+        max_steps=whole("max_steps", max_steps, least=1, most=2**31 - 1),
         throw=False,
     )
+    return _solution(sol, ts, failed, tree, crossing, term, method, args)
+
+
+def _solution(
+    sol: Any,
+    ts: Float[Array, " T"],
+    failed: Bool[Array, ""] | bool,
+    tree: Callable[[Float[Array, " n"]], PyTree],
+    crossing: Any,
+    term: Any,
+    method: Any,
+    args: Any,
+) -> Solution:
+    """What a solve of vectors says of the state: saved up to its end, which lies at the event if there was one."""
     track, t_end, y_end = sol.controller_state, sol.ts[0], jax.tree.map(lambda leaf: leaf[0], sol.ys)
     stopped, saved = sol.result == diffrax.RESULTS.event_occurred, track.saved
-    if event is not None:
+    if crossing is not None:
         failed = failed | (stopped & jnp.isnan(crossing(t_end, y_end, args)))
         t_end, y_end = _locate(crossing, term, method, args, (track.t, track.y), (t_end, y_end), stopped)
         saved = jax.tree.map(lambda leaf: jnp.where(_over(ts <= t_end, leaf), leaf, jnp.inf), saved)
@@ -137,6 +145,13 @@ def solve(
     reached = jnp.where(ts <= t_end, ts, jnp.inf)
     status = jnp.where(failed, jnp.int32(FAILED), _status(sol.result))
     return Solution(reached, jax.vmap(tree)(saved), status, stopped & (status == OK), steps, t_end, tree(y_end))
+
+
+def _refuse_no_functions(field: Any, event: Any) -> None:
+    """Refuse a field, or an event that is given, which cannot be called."""
+    for name, function in (("field", field), *([] if event is None else [("event", event)])):
+        if not callable(function):
+            raise UsageError(f"{name}={function!r} is not allowed: it is a function of (t, y, args)")
 
 
 def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[Float[Array, " n"]], PyTree], Field]:

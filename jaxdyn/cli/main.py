@@ -52,6 +52,7 @@ def _help_texts(text: str) -> dict[str, Any]:
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The commands and their options."""
     parser = _Parser(prog="jaxdyn", description="Verify theorems about training dynamics against networks that really train.")
     parser.add_argument("--version", action=_Version, nargs=0, help="Print the version.")
     commands = parser.add_subparsers(
@@ -142,6 +143,7 @@ def _whole(text: str, name: str, least: int) -> int:
 
 
 def parse_seeds(text: str | None) -> int | range | None:
+    """``N`` as a number of seeds, ``FROM:TO`` as a range; None: each claim's own."""
     if text is None:
         return None
     if ":" in text:

@@ -25,6 +25,7 @@ def worker_count(workers: int | None, programs: int) -> int:
 
 
 def worker_setup(workers: int) -> None:
+    """Prepare a worker process: its share of the cores, its output, and its end with the process that started it."""
     # XLA's threads, read when JAX first meets the processor: with one per core in every worker they compete for the cores
     os.environ.setdefault("PJRT_NPROC", str(max(1, (os.cpu_count() or 1) // workers)))
     gc.set_threshold(50_000, 10, 10)  # tracing makes many long-lived objects, which the default thresholds would scan all the time

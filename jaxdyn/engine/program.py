@@ -41,13 +41,13 @@ SHORT = 64  # iterations below which a loop is over the layers of a network, not
 MAP_RUNS = 256  # runs of a chunk under ``map``, where a larger chunk is no faster: what a killed sweep can lose at most
 
 # On CPU, reductions are not left to XLA's library of kernels (openxla/xla#21461): its maximum and minimum pass over NaN.
-HONEST: dict[str, Any] = {
+NAN_KEPT: dict[str, Any] = {
     "xla_cpu_experimental_ynn_fusion_type": "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT",
 }
 # One LLVM module per program: the workers fill the cores, and several modules cost 5% more (light: 15-20%).
-QUICK: dict[str, Any] = HONEST | {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
+QUICK: dict[str, Any] = NAN_KEPT | {"xla_backend_optimization_level": 1, "xla_cpu_parallel_codegen_split_count": 1}
 COMPILERS: dict[str, dict[str, Any]] = {
-    "full": HONEST,
+    "full": NAN_KEPT,
     "quick": QUICK,  # compiles 20-65% faster, runs as fast
     "light": QUICK | {"xla_cpu_use_fusion_emitters": False},  # another 20-40% faster to compile, may run slower
 }
@@ -102,6 +102,7 @@ def _run_one(program: Program) -> Callable[[Any, Any], Observables]:
 
 
 def subjaxprs(jaxpr: Any) -> Iterator[Any]:
+    """A jaxpr and all jaxprs inside it, at any depth."""
     yield jaxpr
     for eqn in jaxpr.eqns:
         for value in eqn.params.values():
@@ -232,6 +233,7 @@ def _swept_shapes(program: Program, *axes: int) -> dict[str, jax.ShapeDtypeStruc
 
 
 def compile_block(program: Program, block: Callable[..., Observables], *args: Any) -> Any:
+    """The block compiled for arguments of these shapes, with the options of the program."""
     return jax.jit(block).lower(*args).compile(compiler_options=known_options(program.compiler))
 
 

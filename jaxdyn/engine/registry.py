@@ -187,6 +187,7 @@ def _entry(claim: Claim) -> dict[str, Any]:
 
 
 def make_entries(sources: Iterable[Source]) -> list[dict[str, Any]]:
+    """The catalogue's entries of all claims of these sources."""
     return [_entry(claim) for claim in _collect(sources).values()]
 
 
@@ -204,6 +205,7 @@ def _engine_files() -> list[Path]:
 
 
 def theories_key() -> str:
+    """Hash of the theories' sources and of what decides about claims: a catalogue of other sources is not used."""
     theories = importlib.import_module("jaxdyn.theories")
 
     folders = [Path(path) for path in theories.__path__]

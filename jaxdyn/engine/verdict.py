@@ -90,7 +90,7 @@ def _verdict(claim: Claim, passed: bool | None, decision: Decision) -> tuple[str
     if claim.expected == "measured":
         differ = _differing(claim, decision.checks)
         if differ:
-            return "inconclusive", f"not what was decision before: {'; '.join(differ)}"
+            return "inconclusive", f"not what was found before: {'; '.join(differ)}"
         blind = _toothless(claim, decision)
         return ("measured", None) if blind is None else ("toothless", blind)
     if passed is None:

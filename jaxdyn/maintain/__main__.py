@@ -13,6 +13,7 @@ __all__ = ["main"]
 
 
 def build_parser() -> argparse.ArgumentParser:
+    """The tasks and their options."""
     parser = argparse.ArgumentParser(
         prog="python -m jaxdyn.maintain", description="Write the files of jaxdyn that are generated, never edited by hand."
     )

@@ -146,6 +146,7 @@ def _extent(legend: Legend) -> Bbox:
 
 
 def covers(legend: Legend, xy: np.ndarray) -> bool:
+    """Whether a legend lies over a point, in pixels."""
     box = _extent(legend)
     inside = (xy[:, 0] > box.x0) & (xy[:, 0] < box.x1) & (xy[:, 1] > box.y0) & (xy[:, 1] < box.y1)
     return bool(inside.any())
