@@ -1,13 +1,19 @@
-"""The user's cache folder."""
+"""The user's cache folder, and the files in it: what can be made again, sealed with a checksum so that damage is noticed."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 from platformdirs import user_cache_path
 
-__all__ = ["cache_dir"]
+from jaxdyn.errors import UsageError
+
+__all__ = ["cache_dir", "read_cached", "write_cached"]
 
 
 def cache_dir() -> Path:
@@ -15,3 +21,28 @@ def cache_dir() -> Path:
     if own := os.environ.get("JAXDYN_CACHE"):
         return Path(own)
     return user_cache_path("jaxdyn", appauthor=False)
+
+
+def _seal(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def read_cached(name: str) -> Any:
+    """What a file of the cache holds; None where there is none, or where it is not what was written."""
+    try:
+        seal, _, text = (cache_dir() / name).read_text(encoding="utf-8").partition("\n")
+        return json.loads(text) if seal == json.dumps(_seal(text)) else None
+    except (OSError, ValueError):
+        return None
+
+
+def write_cached(name: str, content: Any) -> None:
+    """Write a file of the cache, two lines of JSON: the checksum of the second, and the content.
+
+    A cache that cannot be written costs time only.
+    """
+    from jaxdyn.engine.store import atomic_write
+
+    text = json.dumps(content)
+    with contextlib.suppress(UsageError, OSError):
+        atomic_write(cache_dir() / name, f"{json.dumps(_seal(text))}\n{text}")

@@ -5,7 +5,6 @@ So nothing is traced twice for planning. The shipped file, ``probes.json``, is w
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
@@ -14,32 +13,33 @@ from typing import Any
 
 import jax
 
-from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.failure import RAISED
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.sources import source_hash
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.errors import UsageError
 
 __all__ = ["SHIPPED", "facts_of", "shipped_key"]
 
 FACTS = {"bytes": int, "executor": str, "group": int, "heavy": bool}
-SHIPPED = Path(__file__).with_name("probes.json")
+SHIPPED, CACHED = Path(__file__).with_name("probes.json"), "probes.jsonl"
 
 
-def _read(file: Path) -> dict[str, dict[str, Any]]:
+def _checked(read: Any) -> dict[str, dict[str, Any]]:
+    """The facts of the programs in a file; none where they are not those of this version."""
     try:
-        read = json.loads(file.read_text()).items()
-        return {name: facts for name, facts in read if {n: type(value) for n, value in facts.items()} == FACTS}
-    except (OSError, ValueError, AttributeError):
+        return {name: facts for name, facts in read.items() if {n: type(value) for n, value in facts.items()} == FACTS}
+    except AttributeError:
         return {}
 
 
 @functools.cache
 def shipped_probes() -> dict[str, dict[str, Any]]:
     """Traced for one CPU; an accelerator may want another executor."""
-    return _read(SHIPPED) if jax.default_backend() == "cpu" else {}
+    try:
+        return _checked(json.loads(SHIPPED.read_text())) if jax.default_backend() == "cpu" else {}
+    except (OSError, ValueError):
+        return {}
 
 
 def shipped_key(program: Program) -> str:
@@ -53,8 +53,7 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
 
     A trial that raises while it is traced raises again when it is run, and is reported then.
     """
-    file = cache_dir() / "probes.json"
-    cached = _read(file)
+    cached = _checked(read_cached(CACHED))
     result, new = {}, False
     for program in programs:
         name = program.identity()
@@ -69,6 +68,5 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
                 continue
         result[program] = cached[name]
     if new:
-        with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs time only
-            atomic_write(file, json.dumps(cached))
+        write_cached(CACHED, cached)
     return result

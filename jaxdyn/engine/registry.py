@@ -7,6 +7,7 @@ theory, and a selection imports only the theories that it needs. ``python -m jax
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import fnmatch
 import hashlib
@@ -18,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxdyn.engine import library
+from jaxdyn.engine.cache import cache_dir, read_cached, write_cached
 from jaxdyn.engine.library import Source, Topic
 from jaxdyn.errors import UsageError
 
@@ -215,25 +217,15 @@ def theories_key() -> str:
 
 def _cached(kind: str, key: str, sources: Iterable[Source]) -> list[dict[str, Any]]:
     """Entries from the user's cache, made and stored there if needed."""
-    from jaxdyn.engine.cache import cache_dir
-
-    file = cache_dir() / f"catalogue-{kind}-{key}.json"
-    try:
-        known: list[dict[str, Any]] = json.loads(file.read_text())
-        if not (isinstance(known, list) and all(isinstance(entry, dict) and "home" in entry for entry in known)):
-            raise ValueError
-        return known
-    except (OSError, ValueError):
-        entries = make_entries(sources)
-    from jaxdyn.engine.store import atomic_write
-
-    try:
-        for old in file.parent.glob(f"catalogue-{kind}-*.json"):
-            old.unlink(missing_ok=True)
-        atomic_write(file, json.dumps(entries))
-    except (UsageError, OSError):
-        pass  # a cache that cannot be written costs time only
-    return entries
+    name = f"catalogue-{kind}-{key}.jsonl"
+    known: list[dict[str, Any]] | None = read_cached(name)
+    if known is None:
+        known = make_entries(sources)
+        for old in cache_dir().glob(f"catalogue-{kind}-*.jsonl"):
+            with contextlib.suppress(OSError):
+                old.unlink()
+        write_cached(name, known)
+    return known
 
 
 def _of_theories() -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ file, ``costs.json``.
 from __future__ import annotations
 
 import ast
-import contextlib
 import functools
 import json
 import math
@@ -16,24 +15,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.cache import cache_dir
+from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Job, Program
-from jaxdyn.engine.store import atomic_write
-from jaxdyn.errors import UsageError
 
 __all__ = ["REFERENCE", "calibrate", "expected", "guessed", "program_name", "remember", "runs_within"]
 
 COMPILE, RUN = 4.0, 0.05  # seconds to compile a program, and to make a run, that was never timed
 REFERENCE = Path(__file__).with_name("costs.json")
+CACHED = "timings.jsonl"
 TRACING = 0.3  # share of a program's compilation that the compilation cache cannot save
 NO_SIZES = ("every",)  # integer static fields that do not lengthen a run
 LOOPS, REPEATS = 10_000, 50  # of the calibration: half a millisecond, so that some of them are not interrupted
 
 Times = tuple[float, float]  # seconds to compile a program, and to make one of its runs
-
-
-def _file() -> Path:
-    return cache_dir() / "timings.json"
 
 
 class ProgramTimes(NamedTuple):
@@ -49,9 +43,9 @@ class ProgramTimes(NamedTuple):
 def measured_costs() -> dict[str, ProgramTimes]:
     """What programs cost on this machine."""
     try:
-        read = json.loads(_file().read_text()).items()
+        read = read_cached(CACHED).items()
         return {name: ProgramTimes(float(a), float(b), str(c), d if d is None else float(d)) for name, (a, b, c, d) in read}
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError):
         return {}
 
 
@@ -174,6 +168,5 @@ def remember(jobs: list[Job], costs: Mapping[Program, Any]) -> None:
             again = seconds if old.compiled == compiled else None
             # a compilation answered by the cache does not measure compilation
             times[name] = ProgramTimes(max(seconds, old.compile_seconds), cost["run_seconds"] / cost["runs"], compiled, again)
-    with contextlib.suppress(UsageError, OSError):  # a cache that cannot be written costs nothing but the estimate
-        atomic_write(_file(), json.dumps(times))
+    write_cached(CACHED, times)
     measured_costs.cache_clear()

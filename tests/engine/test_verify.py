@@ -10,6 +10,7 @@ import jaxdyn as jd
 from jaxdyn import theories
 from jaxdyn.engine import library, registry, timings
 from jaxdyn.engine import verify as verify_module
+from jaxdyn.engine.cache import write_cached
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.reference import load_file
 from tests.engine.conftest import TOYS
@@ -252,16 +253,16 @@ def test_expected_seconds_come_from_earlier_calls(toys, tmp_path, monkeypatch):
     jd.verify(claim)
     after = verify_module.make_plan([claim]).seconds()
     assert before == pytest.approx(timings.COMPILE + 32 * timings.RUN) and 0 < after < before
-    (tmp_path / "timings.json").write_text("[broken")
+    (tmp_path / timings.CACHED).write_text("[broken")
     timings.measured_costs.cache_clear()
     assert verify_module.make_plan([claim]).seconds() == before
     timings.measured_costs.cache_clear()
 
 
-@pytest.mark.parametrize("content", ["[]", '"word"', '{"a": 1}', "null"])
+@pytest.mark.parametrize("content", [[], "word", {"a": 1}, None])
 def test_an_odd_timings_file_costs_the_estimate_only(toys, tmp_path, monkeypatch, content):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
-    (tmp_path / "timings.json").write_text(content)
+    write_cached(timings.CACHED, content)
     timings.measured_costs.cache_clear()
     assert jd.verify(toys.CLAIMS[0]).verdict == "upheld"
     timings.measured_costs.cache_clear()
@@ -321,13 +322,14 @@ def test_the_catalogue_is_cached_and_follows_its_sources(tmp_path, monkeypatch):
     first = registry.catalogue([file])
     assert [e["id"] for e in first][:2] == ["toy.decay", "toy.decay_as_printed"]
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "all_claims", lambda load: pytest.fail("nothing has changed"))
+        patch.setattr(registry, "make_entries", lambda sources: pytest.fail("nothing has changed"))
         assert registry.catalogue([file]) == json.loads(json.dumps(first))
     file.write_text(text.replace('"toy.decay"', '"toy.renamed"'))
     assert registry.catalogue([file])[0]["id"] == "toy.renamed"
-    for cached in (tmp_path / "cache").glob("catalogue-*.json"):
-        cached.write_text("{")
-    assert registry.catalogue([file])[0]["id"] == "toy.renamed", "a damaged cache is made again"
+    for damage in ("{", "[]", "null"):
+        for cached in (tmp_path / "cache").glob("catalogue-*"):
+            cached.write_text(damage)
+        assert registry.catalogue([file])[0]["id"] == "toy.renamed", "a damaged cache is made again"
 
 
 def test_the_catalogue_follows_installed_plugins(tmp_path, monkeypatch, toys):
