@@ -82,7 +82,8 @@ class Campaign:
                     faults.append(f"{way}: traceback: {said[-1000:]}")
                 if process.returncode == 0:
                     return kills, self.same(out, printed), faults
-                if way != "group" and process.returncode not in (130, 2, -signal.SIGTERM):
+                over = process.returncode == -signal.SIGINT and essence(printed) == self.whole  # Python itself was ending
+                if way != "group" and not over and process.returncode not in (130, 2, -signal.SIGTERM):
                     faults.append(f"{way}: exit code {process.returncode}: {said[-300:]}")
                 stack.close()
         done = self.run(out)

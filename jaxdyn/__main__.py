@@ -1,8 +1,6 @@
 """``python -m jaxdyn``: the command line."""
 
-import sys
-
-from jaxdyn.cli.main import main
+from jaxdyn.cli.main import run
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run()

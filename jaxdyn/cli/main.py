@@ -23,7 +23,7 @@ from jaxdyn.cli import streams
 from jaxdyn.cli.formatting import plural
 from jaxdyn.errors import UsageError
 
-__all__ = ["main"]
+__all__ = ["main", "run"]
 
 RUNS = (
     "The runs next to a claim are its own; a total counts every different run once, those of controls included. "
@@ -318,8 +318,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         args = build_parser().parse_args(argv)
         debug = getattr(args, "debug", False)
-        with streams.obeyed():
-            code = COMMANDS[args.command](args)
+        code = COMMANDS[args.command](args)
         sys.stdout.flush()
         return code
     except UsageError as error:
@@ -345,5 +344,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-if __name__ == "__main__":
+def run() -> NoReturn:
+    """The command as a process."""
+    streams.obey()
     sys.exit(main())

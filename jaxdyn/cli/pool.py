@@ -5,12 +5,14 @@ from __future__ import annotations
 import concurrent.futures as cf
 import contextlib
 import gc
+import logging
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from multiprocessing import resource_tracker
 
 import jax
 
@@ -43,22 +45,41 @@ def _end_with_parent() -> None:
 
 
 @contextlib.contextmanager
+def _deaf() -> Iterator[None]:
+    """Processes that are started here do not see Ctrl-C: it is handled by the parent, and while they import it would be shown."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    sys.warnoptions.append("ignore:resource_tracker:UserWarning")  # it tidies up after an interrupted process, and says so
+    resource_tracker.ensure_running()  # started below, it would let the signal through again
+    sys.warnoptions.pop()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+@contextlib.contextmanager
 def executor(workers: int, cluster: str | None) -> Iterator[cf.Executor | None]:
     """The executor for chunks, None for this process; when its block ends by an exception, workers are stopped at once."""
     if cluster is not None:
-        with _dask(cluster) as client:
-            yield client.get_executor()
+        with _dask(cluster) as pool:
+            yield pool
         return
     if workers <= 1:
         yield None
         return
     context = multiprocessing.get_context("spawn")
-    pool = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers,))
+    with _deaf():
+        processes = cf.ProcessPoolExecutor(workers, mp_context=context, initializer=worker_setup, initargs=(workers,))
+        for _ in range(workers):  # each starts one
+            processes.submit(int)
     try:
-        yield pool
-        pool.shutdown()
+        yield processes
+        processes.shutdown()
     except BaseException:
-        pool.shutdown(wait=False, cancel_futures=True)
+        processes.shutdown(wait=False, cancel_futures=True)
         for child in multiprocessing.active_children():
             child.terminate()
         raise
@@ -76,12 +97,21 @@ def check_address(url: str) -> str:
     return f"tcp://{address}"
 
 
-def _dask(url: str) -> Any:
+@contextlib.contextmanager
+def _dask(url: str) -> Iterator[cf.Executor]:
+    """The executor of a Dask cluster; what goes wrong with that is said in one sentence, not by Dask's log."""
     try:
         from distributed import Client
     except ImportError:
         raise UsageError("--cluster needs Dask: install jaxdyn[dask]") from None
+    for name in [n for n in logging.root.manager.loggerDict if n.partition(".")[0] == "distributed"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # each has a level of its own
     try:
-        return Client(check_address(url), timeout=10)
+        client = Client(check_address(url), timeout=10)
     except (OSError, ValueError, TimeoutError) as error:
         raise UsageError(f"--cluster {url}: no Dask scheduler answers there ({type(error).__name__})") from None
+    with client:
+        try:
+            yield client.get_executor()
+        except cf.BrokenExecutor:
+            raise UsageError(f"--cluster {url}: the Dask scheduler has ended; run the same command on another to resume") from None

@@ -1,7 +1,7 @@
 """Standard output and error as they are: without some letters, closed, or full; and Ctrl-C while a program runs.
 
-Python hands a signal to its own code only between two of its instructions, and a compiled program without an end has none. The
-system's handler writes at once to a pipe, which a thread reads; it ends the process if Python has not reacted.
+Python hands a signal to its own code only between two of its instructions, and a compiled program without an end has none; an
+exception raised there may also be swallowed. So the system's handler writes to a pipe, and a thread that reads it ends the process.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any, NoReturn
 
-__all__ = ["INTERRUPTED", "closed", "obeyed", "prepare"]
+__all__ = ["INTERRUPTED", "closed", "obey", "prepare"]
 
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume"
-PATIENCE = 0.7  # seconds that Python has to react to Ctrl-C
+RESTORED = "\r\x1b[K\x1b[?25h"  # a terminal without the line of the progress bar, with its cursor
 
 
 class _Closed(io.TextIOBase):
@@ -46,38 +45,31 @@ def closed(error: OSError) -> str:
     return f"jaxdyn: cannot write to standard output: {error.strerror or error}"
 
 
-@contextlib.contextmanager
-def obeyed() -> Iterator[None]:
-    """Ctrl-C ends the process within a second, also while a compiled program runs; a second one is not needed.
+def obey() -> None:
+    """Ctrl-C ends this process at once, with one sentence: also while a compiled program runs, and whatever the code catches.
 
-    All that is written is written whole (:func:`jaxdyn.engine.store.atomic_write`), so that nothing is lost.
+    Nothing is lost: all that is written is written whole (:func:`jaxdyn.engine.store.atomic_write`).
     """
-    if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-        yield
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     reader, writer = socket.socketpair()
     writer.setblocking(False)
-    reacted = threading.Event()
-
-    def react(*_: Any) -> NoReturn:
-        reacted.set()
-        raise KeyboardInterrupt
-
-    handler, descriptor = signal.signal(signal.SIGINT, react), signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=_watch, args=(reader, reacted), daemon=True).start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(descriptor)
-        signal.signal(signal.SIGINT, handler)
-        writer.close()
+    signal.signal(signal.SIGINT, _nothing)
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=_watch, args=(reader, writer), daemon=True).start()
 
 
-def _watch(reader: Any, reacted: threading.Event) -> None:
-    """End the process after an interruption to which the main thread does not react."""
-    while signals := reader.recv(1):
-        if signals[0] == signal.SIGINT and not reacted.wait(PATIENCE):
-            with contextlib.suppress(OSError, ValueError):
-                os.write(2, f"\n{INTERRUPTED}\n".encode())
-            os._exit(130)
-    reader.close()
+def _nothing(*_: Any) -> None:
+    """An exception here would come up anywhere: in a callback that cannot pass it on, or half-way through an import in C."""
+
+
+def _watch(reader: socket.socket, writer: socket.socket) -> None:
+    """End the process after an interruption; the writer is kept for as long as the system writes to it."""
+    while reader.recv(1)[0] != signal.SIGINT:
+        pass
+    with contextlib.suppress(OSError, ValueError):
+        os.write(2, f"{RESTORED if os.isatty(2) else ''}{INTERRUPTED}\n".encode())
+    workers = sys.modules.get("multiprocessing")  # not imported: there are none
+    for worker in workers.active_children() if workers else ():
+        worker.kill()
+    os._exit(130)

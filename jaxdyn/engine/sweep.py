@@ -370,6 +370,8 @@ def _outcome_of(future: Any) -> Any:
         return future.result()
     except (StoreError, cf.BrokenExecutor):
         raise
+    except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
+        raise cf.BrokenExecutor("the executor has cancelled a chunk") from None
     except RAISED as error:
         return Failure.of(error)
 

@@ -3,12 +3,38 @@
 import concurrent.futures as cf
 import multiprocessing
 import os
+import socket
+import subprocess
+import sys
 import time
 
 import pytest
 
 from jaxdyn.cli import pool
 from jaxdyn.errors import UsageError
+
+ENDLESS = """
+import pathlib
+import sys
+import jax
+import jaxdyn as jd
+
+@jd.setting
+class Toy:
+    lr: jd.Swept = 0.5
+
+def trial(s, key):
+    if "dask_worker" in sys.argv[0]:
+        pathlib.Path("running").touch()
+    x = jax.lax.while_loop(lambda x: x < 1.0, lambda x: x + s.lr, 0.0)
+    return jd.observables(predicted={"x": x}, measured={"x": x})
+
+CLAIMS = [jd.Claim(
+    id="mine.x", statement="It ends.", source="nobody's", evidence="algebra", trial=trial, bounds="derived", quick=jd.grid(Toy),
+    seeds=1, judge=lambda ds: [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)],
+    controls={"off": lambda ds: ds.assign(measured_x=2 * ds.measured_x)},
+)]
+"""
 
 
 @pytest.mark.parametrize("cores", [1, 2, 64, None])
@@ -63,3 +89,36 @@ def test_a_worker_has_its_share_of_the_cores_and_leaves_standard_output_alone(mo
     monkeypatch.setattr(pool.signal, "signal", lambda *what: done.append(what))
     pool.worker_setup(3)
     assert os.environ["PJRT_NPROC"] == "2" and done == [(2, 1), (pool.signal.SIGINT, pool.signal.SIG_IGN)]
+
+
+@pytest.mark.slow
+def test_a_dask_scheduler_that_ends_is_one_sentence(tmp_path):
+    """Killed while two workers calculate; the same command on this machine ends what was begun."""
+    pytest.importorskip("distributed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    dask = [sys.executable, "-m"]
+    commands = [
+        ["distributed.cli.dask_scheduler", "--host", address, "--no-dashboard"],
+        ["distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard", "--no-nanny"],
+    ]
+    quiet = {"cwd": tmp_path, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler, worker = (subprocess.Popen([*dask, *command], **quiet) for command in commands)
+    (tmp_path / "mine.py").write_text(ENDLESS)
+    command = [*dask, "jaxdyn", "verify", "--load", "mine.py", "mine", "--cluster", f"dask://{address}", "--set", "lr=0"]
+    try:
+        with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+            while not (tmp_path / "running").exists():
+                time.sleep(0.1)
+                assert process.poll() is None, process.stderr.read()
+            scheduler.kill()
+            said = process.stderr.read()
+    finally:
+        for process_of_dask in (worker, scheduler):
+            process_of_dask.kill()
+            process_of_dask.wait()
+    assert process.returncode == 2
+    assert said.splitlines()[1:] == [
+        f"jaxdyn: --cluster dask://{address}: the Dask scheduler has ended; run the same command on another to resume"
+    ]

@@ -1,6 +1,8 @@
 """The command line where its streams are closed, full or without letters, and where a program does not end."""
 
+import contextlib
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -9,6 +11,7 @@ import time
 import pytest
 
 CLAIM = """
+import sys
 import jax
 import jax.numpy as jnp
 import jaxdyn as jd
@@ -19,6 +22,7 @@ class Toy:
     part: int = 0  # a program of its own for each value
 
 def trial(s, key):
+    jax.debug.callback(lambda: print("running", file=sys.stderr, flush=True))
     x = jax.lax.while_loop(lambda c: c[0] < 1.0, lambda c: (c[0] + s.lr, c[1] / 2), (jnp.float64(0), jnp.float64(1)))
     return jd.observables(predicted={"x": x[1]}, measured={"x": x[1]})
 
@@ -88,31 +92,68 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly(folder):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers):
-    """One sentence, exit code 130, no process left behind; and the folder is free again."""
-    options = ["--workers", str(workers), "--set", "lr=0,0.5", "--set", "part=0,1"]
-    process = subprocess.Popen([*VERIFY, *options], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    line = process.stderr.readline()
-    assert line.startswith("1 claim: 2 programs"), line
-    time.sleep(8)  # compiled by then, and running
+def begun(process, words):
+    """Read what a process says until the words come."""
+    for line in process.stderr:
+        if line.startswith(words):
+            return
+    pytest.fail("it ended before")
+
+
+ENDLESS = [*VERIFY, "--set", "lr=0,0.5", "--set", "part=0,1", "--workers"]
+INTERRUPTED = "jaxdyn: interrupted; run the same command to resume\n"
+
+
+@pytest.mark.parametrize(("workers", "moment"), [(1, "running"), (2, "running"), (2, "1 claim: 2 programs")])
+def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, moment):
+    """One sentence, exit code 130, no process left behind, also while workers import; and the folder is free again."""
+    process = subprocess.Popen([*ENDLESS, str(workers)], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    begun(process, moment)
+    time.sleep(0.3)
     start = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does
     said = process.communicate(timeout=20)[1]
     assert time.monotonic() - start < 5, "a second, and time for a system that does other work"
-    assert process.returncode == 130 and "jaxdyn: interrupted; run the same command to resume" in said, said
+    assert process.returncode == 130 and said.replace("running\n", "") == INTERRUPTED, said
     assert ended(process.pid)
     again = subprocess.run([*VERIFY, "--workers", "1"], cwd=folder, capture_output=True, text=True, timeout=120)
     assert again.returncode == 0, again.stderr
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.1])
+def test_ctrl_c_again_changes_nothing(folder, pause):
+    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    begun(process, "running")
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(pause)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=20)[1]
+    assert process.returncode == 130 and said.replace("running\n", "") == INTERRUPTED, said
+
+
+def test_an_interruption_shows_the_cursor_again(folder):
+    """In a terminal the progress bar hides it."""
+    parent, child = pty.openpty()
+    process = subprocess.Popen([*ENDLESS, "1"], cwd=folder, stderr=child, start_new_session=True)
+    os.close(child)
+    said = b""
+    while b"running" not in said:
+        said += os.read(parent, 1000)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(parent, 1000):
+            said += more
+    os.close(parent)
+    assert b"\x1b[?25l" in said and said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
+
+
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "terminated"])
 def test_no_worker_outlives_the_command(folder, way):
     """Killed alone, by number: it can stop nobody."""
-    options = ["--workers", "2", "--set", "lr=0,0.5", "--set", "part=0,1"]
-    process = subprocess.Popen([*VERIFY, *options], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    process.stderr.readline()
-    time.sleep(8)  # workers calculate by then
+    process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    begun(process, "running")
     process.send_signal(way)
     process.communicate(timeout=20)  # ends when no process holds the pipe any more
     assert ended(process.pid)

@@ -15,9 +15,7 @@ from jaxdyn.cli.main import main as cli
 
 from ..engine.conftest import TOYS
 
-ONLY = (
-    "import sys, jaxdyn.theories\njaxdyn.theories.__path__ = []\nfrom jaxdyn.cli.main import main\nsys.exit(main(sys.argv[1:]))\n"
-)
+ONLY = "import sys, jaxdyn.theories\njaxdyn.theories.__path__ = []\nfrom jaxdyn.cli.main import run\nrun()\n"
 PIPES = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
 

@@ -158,6 +158,21 @@ def test_a_pool_whose_worker_dies_says_so_and_the_sweep_goes_on(job, tmp_path, s
     assert same_bits(job(out=tmp_path), job())
 
 
+def test_chunks_that_an_executor_cancels_are_no_errors_of_the_trial(job, tmp_path, same_bits):
+    """As Dask does with all of them when its scheduler ends."""
+
+    class Forgetful(cf.ThreadPoolExecutor):
+        def submit(self, function, *args):
+            future = cf.Future()
+            future.cancel()
+            future.set_running_or_notify_cancel()
+            return future
+
+    with Forgetful() as pool, pytest.raises(cf.BrokenExecutor, match="cancelled"):
+        job(cluster=pool, out=tmp_path)
+    assert same_bits(job(out=tmp_path), job())
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_dask_gives_the_same_bits(job, toys, tmp_path, same_bits):
     """Two threads of a Dask cluster in this process: stored, in memory, and a trial that raises."""
