@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.table import Table
 
 RESULTS = Path(__file__).parent / "results"
+FOLDERS = r"(?<![\w.:/])/(?:[\w.+-]+/)+"  # of this machine, in what a process has said
 
 
 def machine() -> dict[str, Any]:
@@ -114,7 +116,7 @@ def matmul_peak(size: int = 2048, repeats: int = 7) -> float:
 def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool = True, **facts: Any) -> None:
     """Print the table and write ``results/name.json`` (``save=False``, for quick trials, only prints).
 
-    What the file holds of other processors is kept, under ``elsewhere``.
+    What the file holds of other processors is kept, under ``elsewhere``; names of folders are left out.
     """
     table = Table(title=question)
     for column in rows[0]:
@@ -132,4 +134,4 @@ def publish(name: str, question: str, rows: list[dict[str, Any]], *, save: bool 
         known = [before, *before.pop("elsewhere", [])]
         if others := [one for one in known if one["machine"]["cpu"] != content["machine"]["cpu"]]:
             content["elsewhere"] = others
-    path.write_text(json.dumps(content, indent=1) + "\n")
+    path.write_text(re.sub(FOLDERS, "…/", json.dumps(content, indent=1, ensure_ascii=False)) + "\n")

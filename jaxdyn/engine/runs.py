@@ -92,7 +92,6 @@ class Runs:
                     "all cells of a grid have the same observables"
                 )
         variables: dict[str, tuple[tuple[str, ...], Any]] = {}
-        common = _common_coords([p[0] for p in places])
         for name, dims in first.dims.items():
             taken = [d for d in dims if d in run_dims]
             if taken or len(set(dims)) < len(dims) or name in run_dims:
@@ -101,8 +100,7 @@ class Runs:
             parts = [result.arrays[name][s, c] for result, s, c in places]
             block = _stack(parts)
             variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
-        sizes = {d: n for dims, block in variables.values() for d, n in zip(dims, block.shape, strict=True)}
-        coords = {axis: list(v) for axis, v in common.items() if sizes.get(axis) == len(v)}
+        coords = _common_coords(ref_to(request.trial).title, [place[0] for place in places])
         coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
         ds = xr.Dataset(variables, {**coords, "seed": list(request.seeds)}, request.attributes())
         for axis, values in request.grid.axes.items():
@@ -111,10 +109,24 @@ class Runs:
         return ds
 
 
-def _common_coords(results: list[Result]) -> dict[str, tuple[Any, ...]]:
-    """Coordinates on which all chunks agree."""
+def _common_coords(trial: str, results: list[Result]) -> dict[str, list[Any]]:
+    """Coordinates of all programs: where an axis has several lengths, the longest, of which the others are beginnings."""
     distinct = list({id(r): r for r in results}.values())
-    return {axis: values for axis, values in distinct[0].coords.items() if all(r.coords.get(axis) == values for r in distinct)}
+    common: dict[str, list[Any]] = {}
+    for axis in {axis: None for r in distinct for axis in r.coords}:
+        given = [r.coords.get(axis) for r in distinct]
+        longest = max((values for values in given if values is not None), key=len)
+        common[axis] = list(longest)
+        if astray := [values for values in given if values is None or values != longest[: len(values)]]:
+            raise UsageError(
+                f"{trial} returns the coords of {axis!r} as {_shown(longest)} and, for other settings, as {_shown(astray[0])}: all "
+                "cells of a grid share an axis, shorter ones its beginning; record values that differ under another name"
+            )
+    return common
+
+
+def _shown(values: Sequence[Any] | None) -> str:
+    return "none" if values is None else f"({', '.join(map(str, values[:3]))}{', …' if len(values) > 3 else ''})"
 
 
 def _stack(parts: Sequence[Any]) -> np.ndarray[Any, Any]:

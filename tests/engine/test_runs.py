@@ -44,13 +44,31 @@ def test_every_run_lands_at_its_coordinates(toys):
             np.testing.assert_array_equal(ds.measured_x.sel(rate=cell.rate, lr=cell.lr, seed=seed), number(cell, seed, 2))
 
 
-def test_ragged_runs_are_padded_and_coordinates_that_differ_left_out(toys):
-    grid, seeds = jd.grid(toys.Toy, size=[1, 3]), (0,)
-    runs = filled(toys, grid, seeds, lambda c: c.size, lambda c: {"entry": tuple(range(c.size)), "kind": ("k",)})
+def test_ragged_runs_are_padded_and_their_coordinates_are_the_longest(toys):
+    grid, seeds = jd.grid(toys.Toy, size=[3, 1]), (0,)
+    runs = filled(toys, grid, seeds, lambda c: c.size, lambda c: {"entry": tuple(range(2, c.size + 2))})
     ds = runs.dataset(Request(toys.decay, grid, seeds))
-    assert ds.measured_x.dtype == float and "entry" not in ds.coords and "kind" not in ds.coords
+    assert ds.measured_x.dtype == float and ds.entry.values.tolist() == [2, 3, 4]
     np.testing.assert_array_equal(np.isnan(ds.measured_x.sel(size=1, seed=0)), [False, True, True])
     np.testing.assert_array_equal(ds.measured_x.sel(size=3, seed=0), number(toys.Toy(), 0, 3))
+
+
+@pytest.mark.parametrize(
+    ("coords", "words"),
+    [
+        (
+            lambda c: {"entry": tuple(range(0, 10 * c.size, c.size))[: c.size]},
+            r"\(0, 5, 10, …\) and, for other settings, as \(0, 3, 6\)",
+        ),
+        (lambda c: {"entry": (0,) * c.size} if c.size == 3 else {}, r"\(0, 0, 0\) and, for other settings, as none"),
+    ],
+)
+def test_coordinates_that_differ_are_refused(toys, coords, words):
+    """Without them, places would be taken for values: positions for steps, say."""
+    grid, seeds = jd.grid(toys.Toy, size=[3, 5]), (0,)
+    runs = filled(toys, grid, seeds, lambda c: c.size, coords)
+    with pytest.raises(jd.UsageError, match=f"toys:decay returns the coords of 'entry' as {words}: all cells"):
+        runs.dataset(Request(toys.decay, grid, seeds))
 
 
 def test_tuples_are_coordinates_in_words(toys):
