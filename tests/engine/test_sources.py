@@ -1,5 +1,6 @@
 """What a trial's numbers depend on: own helpers wherever they are, packages, declared files and variables; what cannot be seen."""
 
+import json
 import os
 import subprocess
 import sys
@@ -80,15 +81,18 @@ def test_source_hash_of_a_topic_follows_what_its_trial_imports_alone(tmp_path):
 
 
 RUNS = """
-import sys
-import numpy as np
+import contextlib, io, json, sys
 import jaxdyn as jd
 from jaxdyn.engine.reference import load_file
 
-trial = load_file("{trial}")
-print(jd.sweep(trial.trial, jd.grid(trial.Cell), out="{out}").measured_x.item())
+for folder in sys.argv[1:]:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        trial = load_file(f"{folder}/trial.py")
+        x = jd.sweep(trial.trial, jd.grid(trial.Cell), out=f"{folder}/out").measured_x.item()
+    print(json.dumps([x, said.getvalue()]))
 """
 TRIAL = """
+import json
 import os
 import jaxdyn as jd
 import numpy as np
@@ -103,41 +107,42 @@ def trial(s, key):
 """
 
 
-def run(tmp_path, **variables):
-    """The number that a sweep gives in a process of its own, with the store of the processes before."""
-    code = RUNS.format(trial=tmp_path / "trial.py", out=tmp_path / "out")
+def run(tmp_path, folders, **variables):
+    """What sweeps give and say in a process of their own, with the stores of the processes before."""
     env = {**os.environ, "JAXDYN_CACHE": str(tmp_path / "cache"), **variables}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=120, check=True)
-    return float(done.stdout), done.stderr
+    command = [sys.executable, "-c", RUNS, *map(str, folders)]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    ("lines", "factor"),
-    [
-        ("from far_helper import FACTOR", "FACTOR"),
-        ("import far_helper", "far_helper.FACTOR"),
-        ("TABLE = np.loadtxt(jd.reads('table.txt'))", "TABLE"),
-        ("TABLE = np.loadtxt(os.path.join(os.path.dirname(__file__), 'table.txt'))", "TABLE"),
-        ("FACTOR = float(jd.reads_variable('FACTOR', '1'))", "FACTOR"),
-        ("FACTOR = float(os.environ['FACTOR'])", "FACTOR"),
-        ("", "float(os.environ['FACTOR'])"),
-    ],
-    ids=["helper", "helper module", "declared file", "file", "declared variable", "variable", "variable while traced"],
-)
-def test_no_stale_runs_after_a_change_elsewhere(tmp_path, lines, factor):
+WAYS = {
+    "helper": ("from far_helper import FACTOR", "FACTOR"),
+    "helper module": ("import far_helper", "far_helper.FACTOR"),
+    "declared file": ("TABLE = np.loadtxt(jd.reads('table.txt'))", "TABLE"),
+    "file": ("TABLE = np.loadtxt(os.path.join(os.path.dirname(__file__), 'table.txt'))", "TABLE"),
+    "declared variable": ("FACTOR = float(jd.reads_variable('FACTOR', '1'))", "FACTOR"),
+    "variable": ("FACTOR = float(os.environ['FACTOR'])", "FACTOR"),
+    "variable while traced": ("", "float(os.environ['FACTOR'])"),
+}
+
+
+def test_no_stale_runs_after_a_change_elsewhere(tmp_path):
     """A helper on the path, a file or a variable that is read: what is stored belongs to their state."""
+    folders, got = [tmp_path / name.replace(" ", "_") for name in WAYS], []
     (tmp_path / "far").mkdir()
-    (tmp_path / "trial.py").write_text(TRIAL.format(lines=lines, factor=factor))
-    got = []
+    for folder, (lines, factor) in zip(folders, WAYS.values(), strict=True):
+        folder.mkdir()
+        (folder / "trial.py").write_text(TRIAL.format(lines=lines, factor=factor))
     for value in ("2.0", "3.0"):
         (tmp_path / "far" / "far_helper.py").write_text(f"FACTOR = {value}\n")
-        (tmp_path / "table.txt").write_text(value)
-        got.append(
-            run(tmp_path, FACTOR=value, PYTHONPATH=os.pathsep.join([str(tmp_path / "far"), os.environ.get("PYTHONPATH", "")]))
-        )
-    assert [number for number, _ in got] == [2.0, 3.0]
-    declared = "os." not in lines + factor
-    assert all(("its runs are made anew every time" in said) is not declared for _, said in got)
+        for folder in folders:
+            (folder / "table.txt").write_text(value)
+        path = os.pathsep.join([str(tmp_path / "far"), os.environ.get("PYTHONPATH", "")])
+        got.append(run(tmp_path, folders, FACTOR=value, PYTHONPATH=path))
+    for (name, (lines, factor)), *runs in zip(WAYS.items(), *got, strict=True):
+        assert [number for number, _ in runs] == [2.0, 3.0], name
+        declared = "os." not in lines + factor
+        assert all(("its runs are made anew every time" in said) is not declared for _, said in runs), name
 
 
 CELL = TRIAL.replace("{lines}", "FACTOR = 2.0\ndef scale():\n    return FACTOR").replace("{factor}", "scale()")
