@@ -127,7 +127,7 @@ def test_dtypes_stay_and_transforms_agree(dtype):
     for f, together in zip(functions, batch, strict=True):
         assert together.dtype == dtype
         for a, value in zip(m, together, strict=True):
-            np.testing.assert_allclose(f(a), value, rtol=100 * np.finfo(dtype).eps)
+            np.testing.assert_allclose(jax.jit(f)(a), value, rtol=100 * np.finfo(dtype).eps)
 
 
 @SOME
@@ -145,11 +145,11 @@ def test_sizes_at_the_ends_of_a_dtype_neither_overflow_nor_vanish(seed, one, two
 
 
 @SOME
-@given(st.floats(-1e3, 1e3), st.integers(1, 9), st.sampled_from(["float32", "float64"]))
+@given(st.floats(-1e3, 1e3), st.sampled_from([1, 2, 5, 9]), st.sampled_from(["float32", "float64"]))
 def test_no_correlation_with_a_constant_whatever_its_rounding(value, n, dtype):
-    other = jnp.arange(float(n), dtype=dtype)
-    for pair in ((jnp.full(n, value, dtype), other), (other, jnp.full(n, value, dtype))):
-        assert np.isnan(metrics.normalized_correlation(*pair))
+    other, constant = np.arange(float(n), dtype=dtype), np.full(n, value, dtype)
+    for pair in ((constant, other), (other, constant)):
+        assert np.isnan(normalized_correlation(*pair))
 
 
 def test_whole_numbers_and_truth_values_are_calculated_as_floats():

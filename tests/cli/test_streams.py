@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from jaxdyn.cli.main import main
+
 CLAIM = """
 import sys
 import jax
@@ -120,7 +122,7 @@ def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, mo
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.01, 0.1])
+@pytest.mark.parametrize("pause", [0.0, 0.1])
 def test_ctrl_c_again_changes_nothing(folder, pause):
     process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
     begun(process, "running")
@@ -172,6 +174,8 @@ def test_a_device_that_is_not_there_is_one_sentence(folder, variables, words):
 
 
 @pytest.mark.parametrize("seeds", [f"--seeds {10**20}", f"--seeds 0:{10**20}", f"--fresh {10**20}"])
-def test_seeds_beyond_all_numbers_are_one_sentence(folder, seeds):
-    done = subprocess.run([*VERIFY, *seeds.split()], cwd=folder, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2 and "is not allowed" in done.stderr and done.stderr.count("\n") == 1, done.stderr
+def test_seeds_beyond_all_numbers_are_one_sentence(folder, seeds, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    assert main([*VERIFY[3:], *seeds.split()]) == 2
+    said = capsys.readouterr().err
+    assert "is not allowed" in said and said.count("\n") == 1, said

@@ -124,12 +124,12 @@ def test_a_query_that_sees_no_key_has_zero_weights_and_gradients(x64, kind):
 def test_derivatives_of_the_softmax_are_diag_b_less_b_b(x64):
     scores, mask = jax.random.normal(jax.random.key(3), (2, 4, 4)), causal_mask(4)
     ds, g = jax.random.normal(jax.random.key(4), (2, *scores.shape))
-    b, db = jax.jvp(lambda s: attention.weights(s, mask=mask), (scores,), (ds,))
-    back = jax.grad(lambda s: jnp.sum(g * attention.weights(s, mask=mask)))(scores)
+    b, db = jax.jit(lambda *at: jax.jvp(lambda s: attention.weights(s, mask=mask), *at))((scores,), (ds,))
+    back = jax.jit(jax.grad(lambda s: jnp.sum(g * attention.weights(s, mask=mask))))(scores)
     slope = np.stack([np.diag(row) - np.outer(row, row) for row in np.asarray(b).reshape(-1, 4)]).reshape(*b.shape, 4)
     np.testing.assert_allclose(db, np.einsum("bnmk,bnk->bnm", slope, ds), rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(back, np.einsum("bnmk,bnk->bnm", slope, g), rtol=1e-12, atol=1e-15)
-    check_grads(lambda s: attention.weights(s, mask=mask), (scores,), order=2)
+    check_grads(jax.jit(lambda s: attention.weights(s, mask=mask)), (scores,), order=2)
 
 
 def test_gradients_of_sinks_are_those_of_the_quotient(x64):

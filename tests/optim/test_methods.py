@@ -128,7 +128,7 @@ def test_rates_are_numbers_arrays_or_schedules_and_updates_keep_their_dtype(name
         tx.update(params, tx.init(params), params)
 
 
-# Any gradient: leaves of 0 to 4 axes, sides of 0 and 1, four dtypes; zero, tiny, huge, NaN and infinite.
+# Any gradient: leaves of 0 to 4 axes, sides of 0 and 1, four dtypes (others: the slow test below); zero, tiny, huge, NaN, infinite.
 
 SHAPES = {
     "scalar": ((), "float32"),
@@ -137,10 +137,7 @@ SHAPES = {
     "row": ((1, 6), "float16"),
     "column": ((6, 1), "float64"),
     "wide": ((4, 7), "float32"),
-    "tall": ((7, 4), "bfloat16"),
-    "half": ((3, 5), "float16"),
-    "double": ((5, 3), "float64"),
-    "stack": ((2, 3, 5), "float32"),
+    "tall": ((5, 3), "float16"),
     "deep": ((2, 1, 3, 4), "bfloat16"),
 }
 STEPS = 4

@@ -14,6 +14,7 @@ Letters: g problems, j inputs after the prompt, c caps, p phases.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 from collections.abc import Callable
@@ -50,6 +51,7 @@ FEW = 6  # edges to point along
 HEAD, NARROW = 32, 64  # numbers in a head; the width at which rate and start are given
 FALL = 0.25  # share of the steps in which the rate falls to a tenth
 GRAPHS = ("edges", *TREES, "full")
+render = jax.jit(jax.vmap(prosqa_tokens.render))  # many problems, each with a key
 
 
 class Phase(NamedTuple):
@@ -201,6 +203,7 @@ def brief(how: model.Method, last: int) -> model.Method:
     return how._replace(node=how.node[: last + 1, :used], answer=how.answer[: last + 1, :used])
 
 
+@functools.partial(jax.jit, static_argnums=(1, 2))
 def trees(key: PRNGKeyArray, count: int, sizes: reachability.Sizes = TREES["trees"]) -> Packed:
     """Balanced trees as problems with as much room as the full graphs."""
     p = jax.vmap(lambda k: reachability.draw(k, sizes))(jax.random.split(key, count))
@@ -221,7 +224,7 @@ def sample_prompts(s: Long, graphs: str, cap: int, problems: Sorted, key: PRNGKe
         chosen, edges = trees(k_pick, s.batch, sizes), sizes.edges
     if graphs == "edges":
         chosen, edges = jax.vmap(point)(jax.vmap(jax.random.fold_in, (0, None))(keys, 0), chosen), FEW
-    return cut(jax.vmap(prosqa_tokens.render)(keys, chosen), edges)
+    return cut(render(keys, chosen), edges)
 
 
 def make_step(s: Long, tx: optax.GradientTransformation) -> Callable[..., train.State]:
@@ -274,7 +277,7 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
     blocks = rendered(keys[RELEASED], prosqa_tokens.pack(prosqa.load(file)))
     balanced = rendered(keys[BALANCED], fitting(APART, FRESH, "balanced"))
     fresh = cut(
-        jax.vmap(prosqa_tokens.render)(jax.random.split(keys[FRESH_TREES], FRESH), trees(keys[FRESH_TREES], FRESH)),
+        render(jax.random.split(keys[FRESH_TREES], FRESH), trees(keys[FRESH_TREES], FRESH)),
         TREES["trees"].edges,
     )
     # training and its records
@@ -308,7 +311,7 @@ def run(path: Path, s: Long, seed: int, file: Path, *, save_seconds: float = 60.
 def rendered(key: PRNGKeyArray, packed: Packed) -> list[prosqa_tokens.Prompt]:
     """Prompts of all problems, a block for each of :data:`CAPS` that has some."""
     problems = by_edges(packed)
-    prompts = jax.vmap(prosqa_tokens.render)(jax.random.split(key, len(packed.root)), problems.packed)
+    prompts = render(jax.random.split(key, len(packed.root)), problems.packed)
     ends = problems.begins.tolist()
     blocks = zip(ends[:-1], ends[1:], CAPS, strict=True)
     return [cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap) for a, b, cap in blocks if b > a]

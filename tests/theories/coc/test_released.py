@@ -1,6 +1,7 @@
 """Long trainings: a run that is killed and resumed ends with the bits of one that was not; stages; sizes; refusals."""
 
 import dataclasses
+import functools
 import json
 
 import jax
@@ -94,6 +95,11 @@ def test_trees_are_problems_with_room(name, hops, count):
 INPUTS = {"coconut": (1, 2, 7), "cot": (7, 7, 7), "no_cot": (1, 1, 1), "pause": (7, 7, 7)}
 
 
+@functools.cache
+def objective(shape):
+    return jax.jit(functools.partial(released.model.objective, shape, marks=(released.ASK, released.PAUSE)))
+
+
 @pytest.mark.parametrize("method", INPUTS)
 @pytest.mark.parametrize(("at", "last"), [(0, 0), (1, 1), (2, 6)])
 def test_a_table_without_inputs_that_have_no_loss_has_the_loss_of_the_whole(method, at, last):
@@ -102,9 +108,7 @@ def test_a_table_without_inputs_that_have_no_loss_has_the_loss_of_the_whole(meth
     prompt = released.rendered(jax.random.key(1), released.fitting(2, 6))[0]
 
     def loss(how):
-        tables = jax.tree.map(jnp.asarray, how)
-        marks = (released.ASK, released.PAUSE)
-        return released.model.objective(s.shape, params, tables, jnp.int32(last), prompt.tokens, prompt.path, marks)
+        return objective(s.shape)(params, jax.tree.map(jnp.asarray, how), jnp.int32(last), prompt.tokens, prompt.path)
 
     how = released.model.method(method, released.HOPS, 0.1)
     short = released.brief(how, last)
@@ -135,12 +139,13 @@ def test_training_begins_with_pointing_whatever_the_method():
 def test_pointing_keeps_six_edges_and_asks_for_one_of_them():
     packed = released.fitting(5, 20)
     keys = jax.random.split(jax.random.key(2), len(packed.root))
-    few = jax.vmap(released.point)(keys, packed)
+    point = jax.jit(jax.vmap(released.point))
+    few = point(keys, packed)
     for before, edges, root, path in zip(packed.edges, few.edges, few.root, few.path, strict=True):
         few_edges = {tuple(e) for e in np.asarray(edges).tolist() if e[0] >= 0}
         assert len(few_edges) == released.FEW and few_edges <= {tuple(e) for e in np.asarray(before).tolist()}
         assert (int(root), int(path[1])) in few_edges and int(path[0]) == int(root) and len(set(np.asarray(path[1:]).tolist())) == 1
-    again = jax.vmap(released.point)(jax.random.split(jax.random.key(3), len(keys)), packed)
+    again = point(jax.random.split(jax.random.key(3), len(keys)), packed)
     assert np.mean(np.any(np.asarray(few.edges) != np.asarray(again.edges), (1, 2))) > 0.9  # not always the same edges
 
 
@@ -169,9 +174,9 @@ def shape(p):
 
 
 def test_balanced_problems_have_no_graph_of_the_training_problems():
-    trained = {shape(p) for p in prosqa.draw(0, 150)}
-    assert trained & {shape(p) for p in prosqa.draw(0, 150, "balanced")}  # with one seed the variants share graphs
-    assert not trained & {shape(p) for p in prosqa.draw(released.APART, 150, "balanced")}
+    trained = {shape(p) for p in prosqa.draw(0, 60)}
+    assert trained & {shape(p) for p in prosqa.draw(0, 60, "balanced")}  # with one seed the variants share graphs
+    assert not trained & {shape(p) for p in prosqa.draw(released.APART, 60, "balanced")}
 
 
 def test_problems_are_sorted_by_edges():
@@ -185,9 +190,7 @@ def test_problems_are_sorted_by_edges():
 
 def test_the_cut_takes_padding_only():
     problems = released.by_edges(released.fitting(2, 40))
-    prompts = jax.vmap(released.prosqa_tokens.render)(
-        jax.random.split(jax.random.key(0), len(problems.packed.root)), problems.packed
-    )
+    prompts = released.render(jax.random.split(jax.random.key(0), len(problems.packed.root)), problems.packed)
     begins = problems.begins.tolist()
     for cap, a, b in zip(released.CAPS, begins[:-1], begins[1:], strict=True):
         short = released.cut(jax.tree.map(lambda x, a=a, b=b: x[a:b], prompts), cap).tokens

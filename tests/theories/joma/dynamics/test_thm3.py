@@ -162,5 +162,6 @@ def test_jit_and_vmap_change_nothing():
 
     codes = jnp.arange(len(thm3.ACTIVATIONS), dtype=jnp.int32)
     batched = jax.jit(jax.vmap(jax.vmap(both, (None, 0)), (0, None)))(codes, norm)
-    looped = np.array([[both(c, n) for n in norm] for c in codes])
+    alone = jax.jit(both)
+    looped = np.array([[alone(c, n) for n in norm] for c in codes])
     np.testing.assert_allclose(batched, looped, rtol=1e-13, atol=1e-13)
