@@ -22,7 +22,7 @@ from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
@@ -42,7 +42,8 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a failing plot must not lose the verdict."""
     try:
         return text(plotting.render(claim.plot, data))
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return text(f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>")
 
 

@@ -16,10 +16,9 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
-__all__ = ["RAISED", "Failure", "installed", "shown_path", "source_file"]
+__all__ = ["Failure", "installed", "let_through", "shown_path", "source_file"]
 
 PACKAGE = Path(__file__).parents[1]
-RAISED = (Exception, SystemExit)  # what people's code may raise; an interruption is the person's own
 
 
 @dataclass(frozen=True)
@@ -48,7 +47,10 @@ class Failure:
             error: the exception.
             author: the claim's function that raised it, or whose result was refused; tells the claim's own files from libraries.
         """
-        lines = str(error).strip().splitlines()
+        try:
+            lines = str(error).strip().splitlines()
+        except Exception as another:
+            lines = [f"its message cannot be read ({type(another).__name__})"]
         text = "".join(tracebacks.format_exception(error))
         return cls(type(error).__name__, lines[0] if lines else "no message", _place(error, author), text, error)
 
@@ -66,6 +68,12 @@ class Failure:
     def text_only(self) -> Failure:
         """The same without the exception, which would keep every array of its frames alive."""
         return replace(self, error=None)
+
+
+def let_through(error: BaseException) -> None:
+    """Raise an interruption again, which is the person's own; all else that a claim's code raises is an error of that claim."""
+    if isinstance(error, KeyboardInterrupt):
+        raise error
 
 
 def _travels(error: BaseException | None) -> bool:

@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.theory import AtlasMap, Paper, Theory
 from jaxdyn.errors import UsageError
 
@@ -101,7 +101,8 @@ def installed() -> Iterator[Source]:
     for point in points():
         try:
             module = point.load()
-        except RAISED as error:  # a broken package must not make all others useless
+        except BaseException as error:  # a broken package must not make all others useless
+            let_through(error)
             said = f"{type(error).__name__}: {error}"
             warnings.warn(f"the claims of {point.value} are left out: it cannot be imported ({said})", stacklevel=2)
             continue
@@ -143,7 +144,8 @@ def _imported(name: str, shown: str) -> Any:
         return importlib.import_module(name)
     except SyntaxError as error:
         raise UsageError(f"{error.filename or shown}, line {error.lineno}: {error.msg}") from None
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         raise UsageError(f"{shown} cannot be imported: {type(error).__name__}: {error}") from error
 
 

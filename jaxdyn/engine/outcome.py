@@ -12,7 +12,7 @@ from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.jsonable import finite
 from jaxdyn.engine.judge import Check, bound_text
 from jaxdyn.engine.registry import home, topic
@@ -231,6 +231,7 @@ def entry(verified: Verified) -> dict[str, Any]:
     """The entry of one claim, in JSON types; of a claim whose outcome cannot be written, an error in one sentence."""
     try:
         return dict(finite(_entry(verified)))
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         decision = error_decision(error, verified.claim.judge)
         return dict(finite(_entry(dataclasses.replace(verified, conclusion=Conclusion(decision)))))

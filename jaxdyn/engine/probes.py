@@ -15,7 +15,7 @@ import jax
 
 from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.sources import source_hash
 
@@ -63,7 +63,8 @@ def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
                 continue
             try:
                 cached[name], new = probe(program), True
-            except RAISED:
+            except BaseException as error:
+                let_through(error)
                 result[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
                 continue
         result[program] = cached[name]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.errors import UsageError
 
 __all__ = ["Ref", "at_hand", "forget", "load_file", "ref_to", "remembered", "resolve"]
@@ -77,7 +77,8 @@ def load_file(path: str | Path) -> Any:
     except SyntaxError as error:
         del sys.modules[name]
         raise UsageError(f"{error.filename or path}, line {error.lineno}: {error.msg}") from None
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         del sys.modules[name]
         raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from jaxdyn.engine.claim import Judge
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.judge import Check, all_passed
 from jaxdyn.errors import Inconclusive, UsageError
 
@@ -51,7 +51,8 @@ def rejects(judge: Judge, ds: xr.Dataset) -> bool:
         return all_passed(judged(judge, ds)) is False
     except Inconclusive:
         return False
-    except RAISED:
+    except BaseException as error:
+        let_through(error)
         return True
 
 
@@ -88,7 +89,8 @@ def _reads(judge: Judge, ds: xr.Dataset, name: str) -> bool:
     """Whether the judge reads a variable: without its numbers it rejects, cannot decide, or raises."""
     try:
         return all_passed(judged(judge, _with(ds, **{name: ds[name].values * np.nan}))) is not True
-    except RAISED:
+    except BaseException as error:
+        let_through(error)
         return True
 
 

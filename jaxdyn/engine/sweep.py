@@ -22,7 +22,7 @@ import xarray as xr
 
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Chunk, Job, Program, Result
-from jaxdyn.engine.failure import RAISED, Failure
+from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
@@ -307,15 +307,18 @@ def _attempt(chunk: Chunk) -> Result | dict[str, Any] | Failure:
         return run_chunk(chunk)
     except StoreError:
         raise
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return Failure.of(error, _trial(chunk))
 
 
 def _trial(chunk: Chunk) -> Any:
     """The trial of a chunk; None where its own file is what raised."""
-    with contextlib.suppress(*RAISED):
+    try:
         return resolve(chunk.program.trial)
-    return None
+    except BaseException as error:
+        let_through(error)
+        return None
 
 
 Todo: TypeAlias = "tuple[Job, Chunk, tuple[Chunk, ...]]"  # a chunk to run, and those that follow when it is done
@@ -372,7 +375,8 @@ def _outcome_of(future: Any) -> Any:
         raise
     except cf.CancelledError:  # nothing is cancelled here: the executor has lost it
         raise cf.BrokenExecutor("the executor has cancelled a chunk") from None
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return Failure.of(error)
 
 

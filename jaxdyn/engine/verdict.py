@@ -16,7 +16,7 @@ import xarray as xr
 from jaxdyn.engine.claim import Claim, Control, Rival
 from jaxdyn.engine.contract import Assumption
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
-from jaxdyn.engine.failure import RAISED
+from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.judge import Check, all_passed, plain
 from jaxdyn.engine.resolution import blend, judged, obstacle, rejects, same_seeds, scale, smallest
 from jaxdyn.errors import Inconclusive, UsageError
@@ -46,7 +46,8 @@ def decide(
     try:
         count = int(outside(claim, data).sum())
         return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=count)
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return dataclasses.replace(error_decision(error, claim.judge), diverged=diverged)
 
 
@@ -238,7 +239,8 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
         checks = judged(claim.judge, main, narrowed=True)
     except Inconclusive as reason:
         return {"verdict": "inconclusive", "failed": str(reason)}
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return {"verdict": "error", "failed": error_decision(error, claim.judge).message}
     seen = [dataclasses.asdict(c) for c in checks]
     if unmet := [c.name for c in checks if c.gate and not c.passed]:
@@ -253,5 +255,6 @@ def _passes(claim: Claim, rival: Rival, cell: xr.Dataset) -> bool:
     """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
     try:
         return all_passed([c for c in judged(claim.judge, rival(cell)) if not c.gate]) is True
-    except RAISED:
+    except BaseException as error:
+        let_through(error)
         return False

@@ -17,7 +17,7 @@ from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.decision import error_decision
-from jaxdyn.engine.failure import RAISED, Failure
+from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
@@ -300,7 +300,8 @@ def _judged_elsewhere(future: cf.Future[Conclusion]) -> Conclusion:
         return future.result()
     except cf.BrokenExecutor:
         raise
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return Conclusion(error_decision(error))
 
 
@@ -310,7 +311,8 @@ def _outcome(
     """The conclusion (or its future) and the data; observables that do not fit into a Dataset count as an error of the claim."""
     try:
         data, controls = runs.dataset(task.main), {n: runs.dataset(r) for n, r in task.controls.items()}
-    except RAISED as error:
+    except BaseException as error:
+        let_through(error)
         return Conclusion(error_decision(error, task.claim.trial)), None, {}
     about = {"claim": task.claim.id, "statement": task.claim.statement, "source": task.claim.source, "scale": task.scale}
     data.attrs |= about
