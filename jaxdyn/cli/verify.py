@@ -22,7 +22,7 @@ from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.failure import let_through
+from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
@@ -44,7 +44,8 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
         return text(plotting.render(claim.plot, data))
     except BaseException as error:
         let_through(error)
-        return text(f"<p>The figure could not be drawn: {type(error).__name__}: {html.escape(str(error))}</p>")
+        failure = Failure.of(error)
+        return text(f"<p>The figure could not be drawn: {failure.kind}: {html.escape(failure.message)}</p>")
 
 
 def _conclude_and_draw(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures as cf
-import contextlib
 import dataclasses
 import math
 import operator
