@@ -27,6 +27,7 @@ from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.payload import payload
 from jaxdyn.engine.progress import Progress
+from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
 from jaxdyn.engine.task import Task
 from jaxdyn.engine.verify import conclude, make_plan, run_plan
@@ -41,7 +42,7 @@ RESULT, FIGURES = "result.json", "figures.json"
 def draw(claim: Claim, data: xr.Dataset) -> str:
     """A claim's figure as HTML; a failing plot must not lose the verdict."""
     try:
-        return text(plotting.render(claim.plot, data))
+        return text(plotting.render(claim.plot, guarded(data)))
     except BaseException as error:
         let_through(error)
         failure = Failure.of(error)

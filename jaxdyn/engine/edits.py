@@ -7,7 +7,7 @@ keeps its dimensions and their order. ``name=…`` is a variable of the Dataset,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,8 +27,8 @@ def swap(**replaced: Replacement) -> Edit:
 
     ``jd.swap(predicted_z="instant")``, ``jd.swap(predicted_z=0.0)``, or
     ``jd.swap(predicted_z=lambda ds: ds.predicted_z.isel(alpha=0))``. What replaces a variable is spread over the axes it lacks and
-    brought into the variable's order of axes; an array keeps its dtype, a number takes the variable's. All replacements are read
-    from the Dataset as it was before the edit.
+    brought into the variable's order of axes; an array keeps its dtype, a number takes the variable's if that holds it. All
+    replacements are read from the Dataset as it was before the edit.
 
     Raises:
         UsageError: when the edit is made: what replaces a variable has an axis that the variable lacks, or other values on an axis.
@@ -65,7 +65,9 @@ def scaled(**factors: float | str) -> Edit:
     """A variable times a number, or times another variable: ``jd.scaled(predicted_u=1.05)``."""
 
     def edit(ds: xr.Dataset) -> xr.Dataset:
-        return ds.assign({name: _like(ds[name], ds[name] * (ds[f] if isinstance(f, str) else f)) for name, f in factors.items()})
+        return ds.assign(
+            {name: _like(ds[name], _wide(ds[name]) * (ds[f] if isinstance(f, str) else f)) for name, f in factors.items()}
+        )
 
     return edit
 
@@ -93,7 +95,8 @@ def _like(pattern: xr.DataArray, values: xr.DataArray | float) -> xr.DataArray:
     if not isinstance(values, xr.DataArray):
         if np.ndim(values) > 0:
             raise UsageError(f"{pattern.name} is replaced by an array without named axes: return a DataArray or a number")
-        return xr.full_like(pattern, values)
+        filled: xr.DataArray = xr.full_like(pattern, values, dtype=_dtype(pattern, values))
+        return filled
     for axis in values.dims:
         if axis not in pattern.dims:
             raise UsageError(f"{pattern.name} is replaced by values with an axis {axis}, which it lacks; {_axes(pattern)}")
@@ -102,6 +105,22 @@ def _like(pattern: xr.DataArray, values: xr.DataArray | float) -> xr.DataArray:
         if differ or values.sizes[axis] != pattern.sizes[axis]:
             raise UsageError(f"{pattern.name} is replaced by values at other places of the axis {axis}")
     return values.broadcast_like(pattern).transpose(*pattern.dims)
+
+
+def _dtype(pattern: xr.DataArray, value: float) -> np.dtype[Any]:
+    """The variable's dtype where it holds the number, to rounding if it holds fractions; else one that holds both."""
+    wider: np.dtype[Any] = np.result_type(pattern.dtype, np.asarray(value).dtype)
+    if np.iscomplexobj(value):
+        return wider
+    with np.errstate(all="ignore"):
+        held = np.asarray(value).astype(pattern.dtype)
+        same = np.isfinite(held) == np.isfinite(value) if pattern.dtype.kind == "f" else held == value
+    return pattern.dtype if same else wider
+
+
+def _wide(values: xr.DataArray) -> xr.DataArray:
+    """Short whole numbers as long ones, in which products do not wrap."""
+    return values.astype(np.int64) if values.dtype.kind in "biu" and values.dtype.itemsize < 8 else values
 
 
 def _axes(array: xr.DataArray) -> str:
@@ -115,7 +134,7 @@ def need(ds: xr.Dataset, **axes: int | Sequence[float | str]) -> None:
         Inconclusive: an axis with fewer values than its number, or without one of its values; the message names them.
     """
     for axis, wanted in axes.items():
-        if isinstance(wanted, int):
+        if not isinstance(wanted, Sequence):
             count = ds.sizes.get(axis, 1 if axis in ds.coords else 0)
             if count < wanted:
                 raise Inconclusive(f"at least {wanted} values of {axis} are needed, got {count}")

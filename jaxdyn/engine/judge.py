@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from jaxdyn.engine.jsonable import finite
-from jaxdyn.errors import Inconclusive, UsageError
+from jaxdyn.errors import Inconclusive, UsageError, shown
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -90,14 +90,13 @@ class Check:
 
 def _number(check: Check, name: str, value: Any) -> float:
     """A number of a check as Python's own; 0-dimensional arrays are numbers, too."""
-    if isinstance(value, float | int) and not isinstance(value, bool):
-        return float(value) if isinstance(value, np.generic) else value
     try:
         if isinstance(value, str | bool | None) or np.size(value) != 1 or np.iscomplexobj(value):
             raise TypeError
-        return float(np.asarray(value).reshape(()))
-    except (TypeError, ValueError):
-        raise UsageError(f"check {check.name!r}: {name}={value!r:.60} is not allowed: it is a number") from None
+        number = float(np.asarray(value).reshape(()))
+        return value if type(value) in (int, float) else number
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"check {check.name!r}: {name}={shown(value)} is not allowed: it is a number") from None
 
 
 def _numbers(check: Check, name: str, value: Any) -> Any:
@@ -144,22 +143,48 @@ def _pick(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
     return float(array[index]), worst
 
 
+def _floats(name: str, value: Any) -> Any:
+    """Numbers or truth values as floats, in which differences of unsigned and of short whole numbers do not wrap.
+
+    Raises:
+        UsageError: something else, such as complex numbers, which have no order.
+    """
+    kind = getattr(value, "dtype", None) or np.asarray(value).dtype
+    if kind.kind not in "biuf":
+        hint = "; compare their size, abs(...)" if kind.kind == "c" else ""
+        raise UsageError(f"check {name!r}: values of dtype {kind} are not allowed: they are real numbers{hint}")
+    return value.astype(float, copy=False) if hasattr(value, "astype") else np.asarray(value, float)
+
+
+def _bound(name: str, bound: Any) -> float:
+    """One number."""
+    try:
+        if isinstance(bound, str | None) or np.ndim(bound):
+            raise TypeError
+        return float(bound)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"check {name!r}: the bound {shown(bound)} is not allowed: it is one number") from None
+
+
 def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
+    value, bound = _floats(name, value), _bound(name, bound)
     number, worst = _pick(value, value)
-    return Check(name, number, float(bound), bool(number <= bound), worst)
+    return Check(name, number, bound, number <= bound, worst)
 
 
 def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
+    value, bound = _floats(name, value), _bound(name, bound)
     number, worst = _pick(value, -value)
-    return Check(name, number, float(bound), bool(number >= bound), worst)
+    return Check(name, number, bound, number >= bound, worst)
 
 
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
+    value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
     number, worst = _pick(value, np.maximum(low - value, value - high))
-    return Check(name, number, (float(low), float(high)), bool(low <= number <= high), worst)
+    return Check(name, number, (low, high), low <= number <= high, worst)
 
 
 def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
@@ -177,7 +202,7 @@ def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = Non
 def _bounds(name: str, low: float | None, high: float | None) -> tuple[float, float]:
     if low is None and high is None:
         raise UsageError(f"{name}: give a lower bound, an upper bound, or both")
-    return -math.inf if low is None else float(low), math.inf if high is None else float(high)
+    return -math.inf if low is None else _bound(name, low), math.inf if high is None else _bound(name, high)
 
 
 def interval_within(
@@ -203,7 +228,8 @@ def interval_within(
         UsageError: without any bound.
     """
     low, high = _bounds(name, low, high)
-    below, above = np.asarray(interval[0], float), np.asarray(interval[1], float)
+    value = _floats(name, value)
+    below, above = _ends(np.asarray(value), *interval)
     number, worst = _pick(value, np.maximum(low - below, above - high))
     if math.isnan(number):
         return Check(name, number, (low, high), False)
@@ -220,12 +246,23 @@ def interval_within(
     return Check(name, number, (low, high), None, worst, ends, needed=_needed(number, ends, (low, high), count))
 
 
+def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """Both ends for every estimate: those of an infinite one are itself; one without a finite interval may be anything."""
+    below, above = (np.broadcast_to(np.asarray(end, float), value.shape) for end in (low, high))
+    unknown = ~np.isnan(value) & (np.isnan(below) | np.isnan(above))
+    return (
+        np.where(np.isinf(value), value, np.where(unknown, -np.inf, below)),
+        np.where(np.isinf(value), value, np.where(unknown, np.inf, above)),
+    )
+
+
 def _needed(value: float, ends: tuple[float, float], bounds: tuple[float, float], runs: float | None) -> int | None:
     """Runs after which the interval, which narrows with their square root, would lie on one side of the bound."""
     distance = min(abs(value - b) for b in bounds if math.isfinite(b))
-    if runs is None or distance == 0:
+    half = max(ends[1] - value, value - ends[0])
+    if runs is None or distance == 0 or not math.isfinite(half):
         return None
-    return math.ceil(runs * (max(ends[1] - value, value - ends[0]) / distance) ** 2)
+    return math.ceil(runs * (half / distance) ** 2)
 
 
 def mean_within(
@@ -314,7 +351,9 @@ def share_within(
     from jaxdyn.stats import wilson
 
     over = [over] if isinstance(over, str) else list(over)
-    flags = flags.astype(float)
+    flags = _floats(name, flags)
+    if not bool(flags.isin((0, 1)).where(flags.notnull(), True).all()):
+        raise UsageError(f"check {name!r}: a share is of truth values: 0, 1, or NaN where a run is not ok")
     runs, hits = flags.count(over), flags.sum(over)
     if flags.size == 0 or int(runs.min()) < 1:
         raise Inconclusive(f"{name}: a share needs at least one run")
@@ -328,12 +367,23 @@ def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) 
     over = dims.split() if isinstance(dims, str) else list(dims)
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
-        distance, size = (measured - predicted) ** 2, predicted**2
-        if over:  # NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN
-            distance, size = distance.sum(over, skipna=True, min_count=1), size.sum(over, skipna=True, min_count=1)
-        return (distance / size) ** 0.5
+        predicted, measured = (array.astype(np.result_type(array.dtype, np.float64)) for array in (predicted, measured))
+        distance, size = abs(measured - predicted), abs(predicted)
+        return _norm(distance, over) / _norm(size, over) if over else distance / size
 
     return by_axis(error, ds[f"predicted_{name}"], ds[f"measured_{name}"])
+
+
+def _norm(sizes: xr.Variable, over: list[str]) -> xr.Variable:
+    """The root of the sum of squares: the largest size, as a power of two, is taken out, so that no square overflows or vanishes.
+
+    NaN is a run that is not ok, or ragged padding: skipna keeps padding out, min_count keeps such runs NaN.
+    """
+    largest = sizes.max(over, skipna=True)
+    unit = largest.where(np.isfinite(largest) & (largest > 0), 1.0)
+    unit.data = np.exp2(np.floor(np.log2(unit.data)))
+    norm: xr.Variable = unit * ((sizes / unit) ** 2).sum(over, skipna=True, min_count=1) ** 0.5
+    return norm
 
 
 def by_axis(function: Callable[..., xr.Variable], *arrays: xr.DataArray) -> xr.DataArray:

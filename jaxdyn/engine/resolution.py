@@ -13,7 +13,7 @@ from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.judge import Check, all_passed
 from jaxdyn.errors import Inconclusive, UsageError
 
-__all__ = ["blend", "judged", "obstacle", "rejects", "same_seeds", "scale", "smallest"]
+__all__ = ["blend", "guarded", "judged", "obstacle", "rejects", "same_seeds", "scale", "smallest"]
 
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
 STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: ε = 1 leaves no prediction, which some judges cannot decide on
@@ -30,7 +30,7 @@ def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Chec
     # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
     with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
         try:
-            checks = judge(ds.copy())  # a judge may write into its data
+            checks = judge(guarded(ds))
         except (IndexError, KeyError) as error:
             if narrowed:
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
@@ -43,6 +43,17 @@ def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Chec
     if all(c.gate for c in checks):
         raise UsageError("the judge returned gates only; at least one check must decide the statement")
     return list(checks)
+
+
+def guarded(ds: xr.Dataset) -> xr.Dataset:
+    """A shallow copy whose numbers cannot be written to: a judge may add variables, but what it is given is judged again."""
+    copy = ds.copy()
+    for variable in copy.variables.values():
+        array = variable.data
+        if isinstance(array, np.ndarray) and array.flags.writeable:
+            variable.data = array.view()
+            variable.data.flags.writeable = False
+    return copy
 
 
 def rejects(judge: Judge, ds: xr.Dataset) -> bool:

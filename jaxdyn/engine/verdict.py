@@ -18,7 +18,7 @@ from jaxdyn.engine.contract import Assumption
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
 from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.judge import Check, all_passed, plain
-from jaxdyn.engine.resolution import blend, judged, obstacle, rejects, same_seeds, scale, smallest
+from jaxdyn.engine.resolution import blend, guarded, judged, obstacle, rejects, same_seeds, scale, smallest
 from jaxdyn.errors import Inconclusive, UsageError
 from jaxdyn.status import NAMES, OK
 
@@ -48,7 +48,8 @@ def decide(
         return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)
-        return dataclasses.replace(error_decision(error, claim.judge), diverged=diverged)
+        author = error.edit if isinstance(error, _EditError) else claim.judge
+        return dataclasses.replace(error_decision(error, author), diverged=diverged)
 
 
 def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
@@ -76,10 +77,13 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
             return dataclasses.replace(decision, verdict="inconclusive", message=message)
     controls, mixes = [], {}
     for name, control in claim.controls.items():
-        breached = control.breach(main) if callable(control.breach) else _select_form(control_data[name], claim.form)
+        if callable(control.breach):
+            breached = edited(f"control {name!r}", control.breach, main)
+        else:
+            breached = _select_form(control_data[name], claim.form)
         outcome, mixes[name] = _judge_control(name, control, claim, main, breached, passed is True)
         controls.append(outcome)
-    rivals = [_judge_rival(name, rival(main), claim) for name, rival in claim.rivals.items()]
+    rivals = [_judge_rival(name, edited(f"rival {name!r}", rival, main), claim) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, main) if passed else {}
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
     verdict, why = _verdict(claim, passed, decision)
@@ -161,6 +165,46 @@ def _judge_control(
     return outcome, smallest(lambda share: rejects(claim.judge, blend(main, good, share)))
 
 
+class _EditError(UsageError):
+    """A control or rival returned something unusable."""
+
+    def __init__(self, message: str, edit: Rival) -> None:
+        super().__init__(message)
+        self.edit = edit
+
+
+def edited(what: str, edit: Rival, main: xr.Dataset) -> xr.Dataset:
+    """What a rival, or a control that is a function, makes of the main runs.
+
+    Raises:
+        UsageError: it returns something else than such runs, or numbers without any number in them.
+    """
+    ds = edit(guarded(main))
+    if (fault := _fault(ds, main)) is not None:
+        raise _EditError(f"{what} returned {fault}; it must return the Dataset with other numbers", edit)
+    return ds
+
+
+def _fault(ds: Any, main: xr.Dataset) -> str | None:
+    """What is wrong with a Dataset that was made of the main runs."""
+    if not isinstance(ds, xr.Dataset):
+        return f"{type(ds).__name__} {ds!r:.60}"
+    for name, before in main.data_vars.items():
+        if name not in ds:
+            return f"it without {name}"
+        if ds[name].ndim != before.ndim:
+            return f"{name} with the axes {', '.join(map(str, ds[name].dims)) or 'none'}, not {', '.join(map(str, before.dims))}"
+        if str(name).startswith(("predicted_", "measured_")) and _numbers(before) and not _numbers(ds[name]):
+            return f"{name} without any number, which no check can tell from the truth"
+    known = bool(ds.status.isin(range(len(NAMES))).all())
+    return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"
+
+
+def _numbers(values: xr.DataArray) -> bool:
+    """Whether there is any number."""
+    return bool(values.notnull().any())
+
+
 def _judge_rival(name: str, data: xr.Dataset, claim: Claim) -> Outcome:
     try:
         checks = [c for c in judged(claim.judge, data) if not c.gate]
@@ -215,6 +259,8 @@ def _too_few(claim: Claim, data: xr.Dataset) -> str | None:
 
 def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
     if "form" not in ds.dims:
+        if form is not None:
+            raise UsageError(f"the trial predicts no form {form!r}: it has no axis of forms; leave out form=")
         return ds
     if form is None:
         raise UsageError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
@@ -254,7 +300,7 @@ def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
 def _passes(claim: Claim, rival: Rival, cell: xr.Dataset) -> bool:
     """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
     try:
-        return all_passed([c for c in judged(claim.judge, rival(cell)) if not c.gate]) is True
+        return all_passed([c for c in judged(claim.judge, edited("rival", rival, cell)) if not c.gate]) is True
     except BaseException as error:
         let_through(error)
         return False

@@ -172,3 +172,41 @@ def test_need_looks_for_values():
         jd.need(make(), seed=(0, 5, 7))
     with pytest.raises(jd.Inconclusive, match="decay = 0.0 is needed, got no such axis"):
         jd.need(make(), decay=(0.0,))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "becomes"),
+    [
+        ("int64", np.nan, "float64"),
+        ("int64", 0.5, "float64"),
+        ("int64", 2.0, "int64"),
+        ("int8", 300, "int64"),
+        ("float32", 0.1, "float32"),
+        ("float32", 1e300, "float64"),
+        ("float64", 1j, "complex128"),
+        ("float64", np.inf, "float64"),
+        ("bool", 2, "int64"),
+    ],
+)
+def test_a_number_takes_the_variables_dtype_if_that_holds_it(dtype, value, becomes):
+    ds = xr.Dataset({"predicted_z": ("token", np.ones(3, dtype))})
+    swapped = jd.swap(predicted_z=value)(ds).predicted_z
+    assert swapped.dtype == becomes
+    np.testing.assert_array_equal(swapped, np.full(3, value).astype(becomes))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "bool", "float32"])
+@pytest.mark.parametrize("factor", [2, -3, 1.5, "level"])
+def test_scaled_whole_numbers_do_not_wrap(dtype, factor):
+    ds = xr.Dataset(
+        {"predicted_z": ("token", np.array([100, 1, 0]).astype(dtype)), "level": ("token", np.array([5, 6, 7], "int8"))}
+    )
+    by = np.array([5.0, 6, 7]) if factor == "level" else factor
+    np.testing.assert_array_equal(jd.scaled(predicted_z=factor)(ds).predicted_z, ds.predicted_z.values.astype(float) * by)
+
+
+@pytest.mark.parametrize("wanted", [3, np.int64(3), np.uint8(3)])
+def test_numbers_of_every_library_are_needed(wanted):
+    jd.need(make(), token=wanted)
+    with pytest.raises(jd.Inconclusive, match="at least 3 values of seed are needed, got 2"):
+        jd.need(make(), seed=wanted)

@@ -76,3 +76,94 @@ def test_relative_error_leaves_out_padding_and_failed_runs():
     )
     error = jd.relative_error(padded, "z", "entry")
     assert error[0] == 1.0 and np.isnan(error[1])
+
+
+WHOLE = [np.int8, np.int16, np.int64, np.uint8, np.uint32, np.uint64, np.bool_]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.data(), st.sampled_from(WHOLE), st.integers(-300, 300), st.integers(0, 300))
+def test_whole_numbers_of_every_dtype_are_compared_as_pythons(draw, dtype, low, width):
+    """Their differences would wrap: 0 - 1 is the largest unsigned number, and the negative of -128 is -128 in int8."""
+    ends = (0, 1) if dtype is np.bool_ else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    near = st.integers(max(ends[0], -300), min(ends[1], 300))
+    numbers = draw.draw(st.lists(st.sampled_from(ends) | near, min_size=1, max_size=4))
+    array = xr.DataArray(np.array(numbers, dtype), dims="entry")
+    assert jd.at_most("x", array, low).passed == all(n <= low for n in numbers)
+    assert jd.at_least("x", array, low).passed == all(n >= low for n in numbers)
+    assert jd.within("x", array, low, low + width).passed == all(low <= n <= low + width for n in numbers)
+    assert jd.gate("x", array, at_least=low).passed == all(n >= low for n in numbers)
+
+
+@pytest.mark.parametrize("value", [1j, np.array([1.0, 2j]), "many", np.array(["a"]), np.array([1.0, None])])
+def test_only_real_numbers_are_compared(value):
+    for check in (lambda: jd.at_most("x", value, 2), lambda: jd.within("x", value, 0, 2), lambda: jd.at_least("x", value, 2)):
+        with pytest.raises(jd.UsageError, match="check 'x': values of dtype .* are not allowed: they are real numbers"):
+            check()
+
+
+@pytest.mark.parametrize("bound", [np.array([1.0, 2.0]), xr.DataArray([1.0]), "2", None, 1j, [1], 10**400])
+def test_a_bound_is_one_number(bound):
+    for check in (
+        lambda: jd.at_most("x", 1.0, bound),
+        lambda: jd.within("x", 1.0, bound, 3),
+        lambda: jd.within("x", 1.0, 0, bound),
+    ):
+        with pytest.raises(jd.UsageError, match="check 'x': the bound .* is not allowed: it is one number"):
+            check()
+
+
+def test_a_number_beyond_all_floats_is_no_value():
+    with pytest.raises(jd.UsageError, match="value=1000.* is not allowed: it is a number"):
+        jd.Check("x", 10**400, 2, True)
+
+
+def pair(predicted, measured):
+    return xr.Dataset({"predicted_z": ("entry", predicted), "measured_z": ("entry", measured)})
+
+
+@pytest.mark.parametrize("over", ["", "entry"])
+@pytest.mark.parametrize(
+    ("unit", "dtype"),
+    [(1.0, float), (1e-300, float), (1e300, float), (5e-324, float), (1.0, np.float32), (1e38, np.float32), (1e4, np.float16)],
+)
+def test_relative_error_at_the_ends_of_a_dtype(unit, dtype, over):
+    predicted, measured = np.array([3, 4]) * dtype(unit), np.array([6, 4]) * dtype(unit)
+    expected = [1.0, 0.0] if not over else 3 / 5
+    np.testing.assert_allclose(jd.relative_error(pair(predicted, measured), "z", over), expected, rtol=1e-12)
+
+
+def test_relative_error_of_whole_and_of_complex_numbers():
+    np.testing.assert_allclose(jd.relative_error(pair(np.array([2**16], np.int32), np.array([2**17], np.int32)), "z"), 1)
+    np.testing.assert_allclose(jd.relative_error(pair(np.array([3], np.uint8), np.array([2], np.uint8)), "z"), 1 / 3)
+    for over in ("", "entry"):
+        np.testing.assert_allclose(jd.relative_error(pair(np.array([2j]), np.array([2j + 2])), "z", over), 1)
+
+
+def runs(*cells):
+    return xr.DataArray(np.array(cells, float), dims=("cell", "seed"))
+
+
+@pytest.mark.parametrize("first", [[1.0, np.inf, 1.0], [-1e308, 1e308, 0.0]])
+def test_a_mean_that_is_not_finite_does_not_pass(first):
+    """The other cell's mean is, and would pass alone."""
+    values = runs([0.5, 0.5001, 0.4999], first)
+    assert jd.mean_within("mean", values[:1], over="seed", high=1.0).passed is True
+    with np.errstate(all="ignore"):  # as judges are run
+        check = jd.mean_within("mean", values, over="seed", high=1.0)
+        assert check.passed is not True and check.needed is None
+        assert jd.mean_within("mean", values, over="seed", low=-np.inf, high=np.inf).passed is True
+        assert jd.rms_within("rms", values, over="seed", high=1.0).passed is not True
+
+
+def test_a_share_is_of_truth_values():
+    flags = runs([1, 0, 1, np.nan], [1, 1, 1, 1])
+    assert jd.share_within("share", flags, over="seed", low=0.0).passed is True
+    for wrong in (0.9, 2.0, -1.0, np.inf):
+        with pytest.raises(jd.UsageError, match="check 'share': a share is of truth values: 0, 1, or NaN"):
+            jd.share_within("share", flags.where(flags != 0, wrong), over="seed", low=0.5)
+
+
+def test_one_interval_for_many_estimates():
+    check = jd.interval_within("x", runs([1.0, 2.0]), (0.5, 2.5), low=0.0, high=3.0)
+    assert check.passed is True and check.interval == (0.5, 2.5)

@@ -1,5 +1,8 @@
 """Verdicts on data made by hand: precedence, masking, forms, controls."""
 
+import asyncio
+import re
+
 import numpy as np
 import pytest
 
@@ -239,3 +242,78 @@ def test_a_control_on_which_the_judge_cannot_decide_is_not_rejected(claim):
 
     decision = decide(claim(judge=picky, controls={"cut": lambda ds: ds.assign_attrs(cut=1)}), data(), {})
     assert decision.verdict == "toothless" and decision.controls[0].reason == "too short"
+
+
+def writes(ds):
+    ds["measured_z"] -= 1.0
+    return [jd.at_most("difference", abs(ds.measured_z - ds.predicted_z), 1.5)]
+
+
+def test_nobody_writes_into_what_is_judged_next(claim):
+    """A judge, control or rival that works in place would make the data worse each time it is asked, and reject anything."""
+    same = lambda ds: ds  # noqa: E731
+
+    def writing(ds):
+        ds["predicted_z"] *= 5
+        return ds
+
+    ds = data()
+    for changed in (
+        {"judge": writes},
+        {"controls": {"first": writing, "same": same}},
+        {"rivals": {"first": writing, "same": same}},
+    ):
+        decision = decide(claim(**changed), ds, {})
+        assert decision.verdict == "error" and "output array is read-only" in decision.message
+    assert ds.measured_z.identical(data().measured_z) and ds.measured_z.values.flags.writeable
+    assert decide(claim(controls={"same": same}), ds, {}).verdict == "toothless"
+
+
+UNUSABLE = {
+    "a word": (lambda ds: "x", "str 'x'"),
+    "nothing": (lambda ds: None, "NoneType None"),
+    "no runs": (lambda ds: ds.isel(seed=slice(0, 0)), "predicted_z without any number"),
+    "no number": (lambda ds: ds.assign(predicted_z=ds.predicted_z * np.nan), "predicted_z without any number"),
+    "an axis less": (lambda ds: ds.isel(lr=0), "predicted_z with the axes seed, entry, not lr, seed, entry"),
+    "a variable less": (lambda ds: ds.drop_vars("measured_z"), "it without measured_z"),
+    "nothing in it": (lambda ds: ds.drop_vars(list(ds)), "it without predicted_z"),
+    "another status": (lambda ds: ds.assign(status=ds.status + 99), r"it with the status \[99\]"),
+    "no status": (lambda ds: ds.assign(status=ds.status * np.nan), r"it with the status \[nan\]"),
+}
+
+
+@pytest.mark.parametrize("kind", ["controls", "rivals"])
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_unusable_data_reject_nothing(claim, kind, name):
+    """No check can tell them from the truth; the sentence names who returned them."""
+    edit, words = UNUSABLE[name]
+    decision = decide(claim(**{kind: {name: edit}}), data(), {})
+    assert decision.verdict == "error", decision
+    assert re.search(f"{kind[:-1]} '{name}' returned {words}.*; it must return the Dataset with other numbers", decision.message)
+    assert "in <lambda>" in decision.message and "\n" not in decision.message
+
+
+def test_a_form_that_the_trial_does_not_have_is_an_error(claim):
+    decision = decide(claim(form="printed"), data(), {})
+    assert (
+        decision.verdict == "error" and "predicts no form 'printed': it has no axis of forms; leave out form=" in decision.message
+    )
+
+
+class Odd(BaseException):
+    """Neither an Exception nor able to say what it is."""
+
+    def __str__(self):
+        raise RuntimeError("unsayable")
+
+
+@pytest.mark.parametrize(
+    "error", [Odd(), GeneratorExit(), asyncio.CancelledError(), BaseExceptionGroup("two", [Odd()]), SystemExit(0)]
+)
+def test_whatever_a_judge_raises_is_an_error_of_the_claim(claim, error):
+    def raising(ds):
+        raise error
+
+    for changed in ({"judge": raising}, {"controls": {"one": raising}}, {"rivals": {"one": raising}}):
+        decision = decide(claim(**changed), data(), {})
+        assert decision.verdict == "error" and decision.message.startswith(type(error).__name__)
