@@ -183,8 +183,15 @@ def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
-    number, worst = _pick(value, np.maximum(low - value, value - high))
+    number, worst = _pick(value, _excess(value, value, low, high))
     return Check(name, number, (low, high), low <= number <= high, worst)
+
+
+def _excess(lowest: Any, highest: Any, low: float, high: float) -> Any:
+    """How far numbers lie below ``low`` or above ``high``, negative between; infinite bounds are none."""
+    below = low - lowest if math.isfinite(low) else np.where(np.isnan(lowest), np.nan, -np.inf)
+    above = highest - high if math.isfinite(high) else np.where(np.isnan(highest), np.nan, -np.inf)
+    return np.maximum(below, above)
 
 
 def gate(name: str, value: float | xr.DataArray, *, at_least: float | None = None, at_most: float | None = None) -> Check:
@@ -230,15 +237,16 @@ def interval_within(
     low, high = _bounds(name, low, high)
     value = _floats(name, value)
     below, above = _ends(np.asarray(value), *interval)
-    number, worst = _pick(value, np.maximum(low - below, above - high))
+    excess, certain = _excess(below, above, low, high), _excess(above, below, low, high)
+    number, worst = _pick(value, excess)
     if math.isnan(number):
         return Check(name, number, (low, high), False)
-    at = np.unravel_index(np.nanargmax(np.maximum(low - below, above - high)), below.shape)
+    at = np.unravel_index(np.nanargmax(excess), below.shape)
     ends = float(below[at]), float(above[at])
-    if np.nanmax(np.maximum(low - above, below - high)) > 0:  # one entry that lies outside for certain is enough
-        at = np.unravel_index(np.nanargmax(np.maximum(low - above, below - high)), below.shape)
+    if np.nanmax(certain) > 0:  # one entry that lies outside for certain is enough
+        at = np.unravel_index(np.nanargmax(certain), below.shape)
         ends = float(below[at]), float(above[at])
-        number, worst = _pick(value, np.maximum(low - above, below - high))
+        number, worst = _pick(value, certain)
         return Check(name, number, (low, high), False, worst, ends)
     if low <= ends[0] and ends[1] <= high:
         return Check(name, number, (low, high), True, worst, ends)
