@@ -140,6 +140,7 @@ def test_a_closed_pipe_is_no_crash():
 
 
 OWN = """
+import asyncio
 import threading
 import jax.numpy as jnp
 import jaxdyn as jd
@@ -151,6 +152,9 @@ class Mute:
     def __str__(self):
         raise RuntimeError("no words")
     __repr__ = __str__
+
+class Odd(BaseException):
+    __str__ = Mute.__str__
 
 @jd.setting
 class Toy:
@@ -174,22 +178,53 @@ def off(ds):
 def ends(*args):
     raise SystemExit(0)
 
+def odd(*args):
+    raise Odd
+
+def odd_trial(s, key):
+    raise Odd
+
+def cancelled(ds):
+    raise asyncio.CancelledError
+
+def writes(ds):
+    ds["measured_x"] -= 1
+    return judge(ds)
+
 COMMON = {"source": "nobody's", "evidence": "algebra", "bounds": "derived", "seeds": 2, "quick": jd.grid(Toy, lr=[0.25, 0.5])}
 GOOD = {"statement": "Equal.", "trial": trial, "judge": judge, "controls": {"off": off}}
 CLAIMS = [jd.Claim(id="mine.good", **GOOD, **COMMON), jd.Claim(id="mine.bad", **{**GOOD, CHANGED}, **COMMON)]
 """
-ENDED = "SystemExit: 0"
+ENDED, ODD = "SystemExit: 0", "Odd: its message cannot be read (RuntimeError)"
 WRITTEN = {  # what a user's claim does, or gives -> its verdict, and how its message begins
     "ends in the trial": ('"trial": bad_trial', "", "error", ENDED),
     "ends in the judge": ('"judge": ends', "", "error", ENDED),
     "ends in a control": ('"controls": {"off": ends}', "", "error", ENDED),
     "ends in a rival": ('"rivals": {"ended": ends}', "", "error", ENDED),
     "ends in the figure": ('"plot": ends', "", "upheld", None),
+    "raises something odd in the trial": ('"trial": odd_trial', "", "error", ODD),
+    "raises something odd in the judge": ('"judge": odd', "", "error", ODD),
+    "raises something odd in a control": ('"controls": {"off": odd}', "", "error", ODD),
+    "raises something odd in a rival": ('"rivals": {"ended": odd}', "", "error", ODD),
+    "raises something odd in the figure": ('"plot": odd', "", "upheld", None),
+    "is cancelled": ('"judge": cancelled', "", "error", "CancelledError: no message"),
+    "writes into the data": ('"judge": writes', "", "error", "ValueError: output array is read-only"),
     "half a pair of surrogates": ('"statement": chr(0xd800)', "", "upheld", None),
     "an object as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": Mute()})', "refuted", None),
     "a lock as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {1: threading.Lock()})', "refuted", None),
     "a circle as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": LOOP})', "refuted", None),
-    "a word as a value": ('"judge": bad_judge', 'jd.Check("x", "1.0", 2.0, False)', "error", "UsageError: check 'x': value='1.0'"),
+    "a word as a value": (
+        '"judge": bad_judge',
+        'jd.Check("x", "1.0", 2.0, False)',
+        "error",
+        "UsageError: check 'x': value=1.0 is not",
+    ),
+    "a number beyond all floats": (
+        '"judge": bad_judge',
+        'jd.Check("x", 10**400, 2.0, True)',
+        "error",
+        "UsageError: check 'x': value=1",
+    ),
     "an array as a value": (
         '"judge": bad_judge',
         'jd.Check("x", ds.measured_x, 2.0, False)',
