@@ -19,6 +19,8 @@ LONGEST = 60  # characters of a value in a message
 class UsageError(ValueError):
     """Wrong input: the message names what was given and what is allowed (command line: exit code 2)."""
 
+    author: Any = None  # the function whose result it is about, where another one has noticed
+
 
 class StoreError(UsageError):
     """An output folder that cannot be used: not writable, full, damaged, or another job's."""

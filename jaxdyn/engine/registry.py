@@ -56,8 +56,14 @@ _located: dict[str, Located] = {}  # all claims met in this process, by id
 
 
 def _others(load: Sequence[str | Path]) -> Iterator[Source]:
+    _check_load(load)
     yield from library.installed()
     yield from map(library.load, load)
+
+
+def _check_load(load: Any) -> None:
+    if isinstance(load, str | Path) or not isinstance(load, Iterable) or not all(isinstance(path, str | Path) for path in load):
+        raise UsageError(f"load={load!r:.60} is not allowed: it is a list of the paths of files or folders with claims")
 
 
 def _collect(sources: Iterable[Source]) -> dict[str, Claim]:
@@ -246,6 +252,7 @@ def catalogue(load: Sequence[str | Path] = ()) -> list[dict[str, Any]]:
     Raises:
         UsageError: a module without a ``CLAIMS`` list, or two claims with one id.
     """
+    _check_load(load)
     entries = _of_theories()
     points = [f"{point.value} {point.dist and point.dist.version}" for point in library.points()]
     if points or load:

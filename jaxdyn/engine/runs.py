@@ -98,7 +98,7 @@ class Runs:
                 word = f"an axis called {taken[0]}" if taken else "its own name" if name in run_dims else "one axis twice"
                 raise UsageError(f"{name}{dims}: {word} clashes with the axes of the runs ({', '.join(run_dims)}); rename it")
             parts = [result.arrays[name][s, c] for result, s, c in places]
-            block = _stack(parts)
+            block = _stack(f"{ref_to(request.trial).title} returns {name}", parts)
             variables[name] = ((*run_dims, *dims), block.reshape(*shape, *block.shape[1:]))
         coords = _common_coords(ref_to(request.trial).title, [place[0] for place in places])
         coords |= {axis: list(values) for axis, values in request.grid.axes.items() if not isinstance(values[0], tuple)}
@@ -129,12 +129,31 @@ def _shown(values: Sequence[Any] | None) -> str:
     return "none" if values is None else f"({', '.join(map(str, values[:3]))}{', …' if len(values) > 3 else ''})"
 
 
-def _stack(parts: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """Stack arrays; ragged ones are padded with NaN to the largest shape."""
-    if len({p.shape for p in parts}) == 1:
+def _stack(what: str, parts: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Stack arrays; ragged ones are padded with NaN to the largest shape.
+
+    Raises:
+        UsageError: whole numbers that this turns into floating-point numbers, and that these cannot hold.
+    """
+    ragged = len({p.shape for p in parts}) > 1
+    dtype = np.result_type(*parts, *([np.float16] if ragged else []))
+    for part in parts:
+        if part.dtype.kind in "iu" and dtype.kind not in "iu" and (lost := _inexact(part)) is not None:
+            why = "arrays of several lengths are padded with NaN" if ragged else "other settings return numbers of another kind"
+            raise UsageError(f"{what}={lost}, which is not allowed: {why}, and float64 does not hold this whole number")
+    if not ragged:
         return np.stack(parts)
     full = np.max([p.shape for p in parts], axis=0)
-    block = np.full((len(parts), *full), np.nan, np.result_type(*parts, np.float16))
+    block = np.full((len(parts), *full), np.nan, dtype)
     for i, part in enumerate(parts):
         block[i][tuple(slice(n) for n in part.shape)] = part
     return block
+
+
+def _inexact(part: np.ndarray[Any, Any]) -> int | None:
+    """A whole number of an array that float64 does not hold: without its factors of two it has more than 53 bits."""
+    flat = np.ravel(part)
+    size = np.abs(flat.astype(np.int64) if part.dtype.kind == "i" else flat).astype(np.uint64)
+    odd = size // np.maximum(size & -size, 1)
+    lost = flat[odd >= 2**53]
+    return int(lost[0]) if lost.size else None

@@ -8,8 +8,10 @@ and swept fields (:func:`split`, :func:`columns`) and putting it together again 
 from __future__ import annotations
 
 import dataclasses
+import decimal
 import itertools
 import math
+import numbers
 import types
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,15 +22,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from jaxdyn.engine.observables import TAKEN
 from jaxdyn.engine.ranges import Range, field
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import LONGEST, UsageError, is_traced, shown
 
-__all__ = ["Code", "Grid", "Swept", "code", "coerce", "columns", "field_table", "grid", "join", "setting", "split"]
+__all__ = ["Code", "Grid", "Swept", "code", "coerce", "columns", "field_table", "grid", "join", "one_line", "setting", "split"]
 
 T = TypeVar("T")
 Swept = float | Float[Array, ""]  # a traced number
-RESERVED = dict.fromkeys(("seed", "form"), "an axis of the results") | dict.fromkeys(
-    ("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify"
+RESERVED = (  # names that a field cannot have, and what has them
+    TAKEN
+    | dict.fromkeys(("claim", "scale", "seeds", "by", "out", "cluster", "load"), "an argument of jd.verify")
+    | {"claims": "an argument of jd.verify_many"}
+    | dict.fromkeys(("over", "cells"), "an argument of jd.map")
+    | dict.fromkeys(("self", "cls"), "an argument of jd.grid")
+    | dict.fromkeys(("hints", "ranges", "swept_fields", "static_fields", "code_names"), "an attribute of every setting")
 )
 
 
@@ -128,8 +136,7 @@ def _registered(cls: Any) -> Any:
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls)]
     for f in dataclasses.fields(cls):
-        if f.name in RESERVED:
-            raise UsageError(f"{cls.__name__}.{f.name}: the name {f.name!r} is taken by {RESERVED[f.name]}")
+        _refuse_name(cls, f.name)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING:
             raise UsageError(f"{cls.__name__}.{f.name} needs a default value")
         if (hints[f.name] is Code) != ("names" in f.metadata):
@@ -157,6 +164,13 @@ def _registered(cls: Any) -> Any:
     return cls
 
 
+def _refuse_name(cls: Any, name: str) -> None:
+    """Refuse the name of a field that the engine uses itself."""
+    taken = "Python itself" if name.startswith("__") else RESERVED.get(name)
+    if taken is not None:
+        raise UsageError(f"{cls.__name__}.{name} is not allowed: the name {name!r} is taken ({taken}); rename the field")
+
+
 def _refuse_objects(cls: Any, name: str, value: Any) -> None:
     """Refuse a static value that other processes and stored results could not name."""
     if isinstance(value, tuple):
@@ -165,7 +179,7 @@ def _refuse_objects(cls: Any, name: str, value: Any) -> None:
     elif not isinstance(value, bool | int | float | str | None):
         allowed = "a fixed field holds a number, a word, true or false, None, or a tuple of these"
         cure = "name a function by a word, and choose it in the trial" if callable(value) else "give what it is made of"
-        raise UsageError(f"{cls.__name__}.{name}={value!r:.80} is not allowed: {allowed} ({cure})")
+        raise UsageError(f"{cls.__name__}.{name}={one_line(value)} is not allowed: {allowed} ({cure})")
 
 
 def _check_range(cls: Any, name: str, allowed: Range) -> None:
@@ -203,8 +217,8 @@ def columns(cls: type[Any], static: Sequence[tuple[str, Any]], cells: Sequence[S
     found = {}
     for i, name in enumerate(cls.swept_fields):
         names = cls.code_names.get(name)
-        numbers = [names.index(cell[i]) if names else float(cell[i]) for cell in cells]
-        found[name] = np.asarray(numbers, np.int32 if names else dtype)
+        column = [names.index(cell[i]) if names else float(cell[i]) for cell in cells]
+        found[name] = np.asarray(column, np.int32 if names else dtype)
     return found
 
 
@@ -245,40 +259,50 @@ def field_table(grid: Grid) -> list[dict[str, Any]]:
 
 def _convert(cls: type[Any], name: str, value: Any) -> Any:
     """``value`` in the type of the field, from Python or from text; ``ValueError``/``TypeError`` when it has none."""
-    hint = cls.hints[name]
-    if isinstance(value, np.generic):
-        value = value.item()
+    hint, value = cls.hints[name], _plain(value)
     if name in cls.code_names:
         value = str(value) if isinstance(value, Code) else value
-        if value not in cls.code_names[name]:
+        if not isinstance(value, str) or value not in cls.code_names[name]:
             raise ValueError
         return value
     if typing.get_origin(hint) is typing.Literal:
-        for option in typing.get_args(hint):
-            if value == option or (isinstance(value, str) and value == str(option)):
-                return option
-        raise ValueError
+        return _option(typing.get_args(hint), value)
     if typing.get_origin(hint) in (types.UnionType, typing.Union) and hint != Swept:
-        if value is None or value == "none":
+        if value is None or (isinstance(value, str) and value == "none"):
             return None
         hint = next(h for h in typing.get_args(hint) if h is not type(None))
     return _of_type(hint, value)
 
 
+def _option(options: tuple[Any, ...], value: Any) -> Any:
+    """The option that a value is, or whose text it is; ``ValueError`` where there is none."""
+    if isinstance(value, bool | int | float | str | None):
+        for option in options:
+            same = value == option and isinstance(value, bool) is isinstance(option, bool)  # to Python, 1 and True are equal
+            if same or (isinstance(value, str) and value == str(option)):
+                return option
+    raise ValueError
+
+
+def _plain(value: Any) -> Any:
+    """Python's own number of a NumPy or JAX scalar, or of an array without axes; dates, which count as numbers to NumPy, stay."""
+    kind = getattr(getattr(value, "dtype", None), "kind", "M")
+    scalar = kind not in "mM" and getattr(value, "ndim", 1) == 0 and not is_traced(value)
+    return value.item() if scalar and hasattr(value, "item") else value
+
+
 def _of_type(hint: Any, value: Any) -> Any:
     """``value`` as this type; ``ValueError``, ``TypeError`` or ``KeyError`` when it is none."""
+    value = _plain(value)
     if hint is bool:
-        if isinstance(value, bool):
-            return value
-        return {"true": True, "false": False}[value]
+        return value if isinstance(value, bool) else {"true": True, "false": False}[value]
     if hint is int:
-        if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
+        whole = int(_number_or_text(value))
+        if not isinstance(value, str) and whole != value:
             raise ValueError
-        return int(value)
+        return whole
     if hint is float or hint == Swept:
-        if isinstance(value, bool):
-            raise ValueError
-        number = float(value) + 0.0  # -0.0 is 0.0: as a label it could not be told from it
+        number = float(_number_or_text(value)) + 0.0  # -0.0 is 0.0: as a label it could not be told from it
         if not math.isfinite(number):
             raise ValueError
         return number
@@ -287,12 +311,37 @@ def _of_type(hint: Any, value: Any) -> Any:
             raise TypeError
         return value
     if typing.get_origin(hint) is tuple:
-        parts = value.split(":") if isinstance(value, str) else tuple(value)
-        kinds = typing.get_args(hint)
-        if kinds[-1] is Ellipsis:
-            kinds = (kinds[0],) * len(parts)
-        return tuple(_of_type(kind, part) for kind, part in zip(kinds, parts, strict=True))
+        return _tuple(typing.get_args(hint), value)
     return value
+
+
+def _number_or_text(value: Any) -> Any:
+    """The value itself if it is a number of Python's or a text; bool is no number, bytes are no text."""
+    if isinstance(value, bool | np.generic) or not isinstance(value, str | numbers.Real | decimal.Decimal):
+        raise TypeError
+    return value
+
+
+def _tuple(kinds: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
+    """A tuple of these types, from a text with colons or from what has an order."""
+    array = isinstance(value, np.ndarray | jax.Array) and value.ndim == 1
+    if not (array or isinstance(value, str | tuple | list | range)):
+        raise TypeError
+    parts = value.split(":") if isinstance(value, str) else tuple(value)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(parts)
+    return tuple(_of_type(kind, part) for kind, part in zip(kinds, parts, strict=True))
+
+
+def one_line(value: Any) -> str:
+    """A value in a message: as Python writes it, on one line, cut if it is long; the dtype and shape of what has axes."""
+    if is_traced(value) or (getattr(value, "ndim", 0) != 0 and hasattr(value, "dtype") and hasattr(value, "shape")):
+        return shown(value)
+    try:
+        text = " ".join(repr(value).split())
+    except ValueError:  # Python writes no whole number of more than some thousand digits
+        return "a number of thousands of digits"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
 
 
 def coerce(cls: type[Any], name: str, value: Any) -> Any:
@@ -308,7 +357,8 @@ def coerce(cls: type[Any], name: str, value: Any) -> Any:
     except (ValueError, TypeError, KeyError, OverflowError):
         allowed = _allowed(cls, name)
         finite = "finite " if cls.hints[name] in (Swept, float) else ""
-        raise UsageError(f"{name}={value!r} is not allowed: {name} is {allowed.replace('a number', f'a {finite}number')}") from None
+        words = allowed.replace("a number", f"a {finite}number")
+        raise UsageError(f"{name}={one_line(value)} is not allowed: {name} is {words}") from None
     if name in cls.ranges:
         cls.ranges[name].refuse(name, held)
     return held
@@ -381,12 +431,13 @@ class Grid:
         _labels_differ(self.axes, cells)
         return cells
 
-    def replace(self, **fields: Any) -> Grid:
+    def replace(self, /, **fields: Any) -> Grid:
         """The same grid with some fields overridden: a list (or range or array) makes an axis, anything else a fixed value."""
         axes, fixed = dict(self.axes), {}
         for name, value in fields.items():
-            if isinstance(value, np.ndarray) and value.ndim == 0:
-                value = value.item()
+            if isinstance(value, jax.Array) and not is_traced(value):
+                value = np.asarray(value)
+            value = _plain(value)
             if isinstance(value, list | range | np.ndarray):
                 values = tuple(coerce(self.setting, name, v) for v in value)
                 if not values:
@@ -407,7 +458,7 @@ class Grid:
             raise UsageError(str(error)) from error
 
 
-def grid(cls: type[Any], **fields: Any) -> Grid:
+def grid(cls: type[Any], /, **fields: Any) -> Grid:
     """A grid over setting ``cls``: fields given as list, range or array are axes (their product is run), others are fixed.
 
     ``jd.grid(MySetting, lr=[0.1, 0.2], width=[32, 64], depth=2)`` has 4 cells.
@@ -416,6 +467,6 @@ def grid(cls: type[Any], **fields: Any) -> Grid:
         UsageError: a class that is not decorated, an unknown field, or a value that is not allowed.
     """
     if not isinstance(cls, type) or "hints" not in vars(cls):
-        name = cls.__name__ if isinstance(cls, type) else repr(cls)
+        name = cls.__name__ if isinstance(cls, type) else one_line(cls)
         raise UsageError(f"{name} is not a setting: decorate its class with @jd.setting, and give the class to jd.grid")
     return Grid(cls(), {}).replace(**fields)

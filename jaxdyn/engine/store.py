@@ -1,6 +1,7 @@
 """Stored results: one netCDF shard per chunk, content-addressed, written atomically, checked on reading.
 
-A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done.
+A shard's file name carries the chunk's identity and the checksum of its bytes, so that one ``rename`` makes a chunk done. The
+program and the chunk stand in its content as well: a shard that was moved or renamed is not taken for another's.
 Layout of an output folder: ``jaxdyn.json`` (what the folder is), ``shards/<program>/<chunk>.<sha256>.nc``,
 and what a verification adds: ``conclusions/<claim>.json``, ``result.json``, ``figures.json``, ``index.html``.
 """
@@ -12,6 +13,7 @@ import hashlib
 import io
 import json
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -23,12 +25,14 @@ import xarray as xr
 from filelock import FileLock, Timeout
 
 from jaxdyn.engine.chunk import UNSEEN, Chunk, Result
-from jaxdyn.errors import StoreError
+from jaxdyn.engine.setting import one_line
+from jaxdyn.errors import StoreError, UsageError
 
-__all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "stored_runs", "write_shard"]
+__all__ = ["atomic_write", "check_writable", "open_folder", "read_shard", "stored_runs", "whole_path", "write_shard"]
 
 MARKER, FORMAT = "jaxdyn.json", 1
 LOCK, OWNER = ".lock", ".lock-owner"
+SHARD = re.compile(r"(?P<chunk>[0-9a-f]{20})\.(?P<checksum>[0-9a-f]{64})\.nc")
 
 
 @contextlib.contextmanager
@@ -61,33 +65,62 @@ def atomic_write(path: Path, content: bytes | str) -> None:
 
 
 @contextlib.contextmanager
-def open_folder(path: Path, purpose: str) -> Iterator[Path]:
+def open_folder(out: str | Path, purpose: str) -> Iterator[Path]:
     """Hold an output folder for one process; make it if it is new.
 
     Args:
-        path: the folder.
+        out: the folder.
         purpose: what it is for, e.g. ``"verify"`` or ``"sweep of module:trial"``; a folder of another purpose is refused.
 
+    Returns:
+        Its whole path: chunks may run where another folder is the working directory.
+
     Raises:
+        UsageError: no path.
         StoreError: not a folder of this purpose, not empty and not ours, not writable, or in use by another process.
     """
+    path = whole_path(out)
     with _plain_errors(path):
         if path.exists() and not path.is_dir():
             raise StoreError(f"{path} is a file; an output folder is needed")
         path.mkdir(parents=True, exist_ok=True)
+        present = [entry.name for entry in path.iterdir()]
     marker = path / MARKER
     if marker.exists():
         _check_marker(marker, purpose)
-    elif any(p.name not in (LOCK, OWNER) and not p.name.startswith(".tmp-") for p in path.iterdir()):
+    elif any(name not in (LOCK, OWNER) and not name.startswith(".tmp-") for name in present):
         raise StoreError(f"{path} holds files that are not jaxdyn's; choose a new or empty output folder")
     with _locked(path):
         if not marker.exists():
             atomic_write(marker, json.dumps({"format": FORMAT, "purpose": purpose}))
-        for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):  # of a killed run
-            leftover.unlink(missing_ok=True)
-        for shards in path.glob(f"shards/{UNSEEN}*"):
-            shutil.rmtree(shards, ignore_errors=True)
+        _clear_leftovers(path)
         yield path
+
+
+def whole_path(out: Any) -> Path:
+    """The whole path of an output folder, given as a text or a ``Path``.
+
+    Raises:
+        UsageError: anything else, an empty text, or one with characters that no file's name has.
+    """
+    try:
+        encoded = os.fsencode(out) if isinstance(out, str | Path) else b""
+    except UnicodeEncodeError:
+        encoded = b""
+    if not encoded or b"\0" in encoded:
+        raise UsageError(f"out={one_line(out)} is not allowed: out is the path of a folder")
+    path = Path(out)
+    with _plain_errors(path):
+        return path.absolute()
+
+
+def _clear_leftovers(path: Path) -> None:
+    """Remove what a killed run left, and shards that only the call that wrote them could use."""
+    for leftover in (*path.glob(".tmp-*"), *path.glob("conclusions/.tmp-*"), *path.glob("shards/*/.tmp-*")):
+        with contextlib.suppress(OSError):
+            leftover.unlink()
+    for shards in path.glob(f"shards/{UNSEEN}*"):
+        shutil.rmtree(shards, ignore_errors=True)
 
 
 @contextlib.contextmanager
@@ -151,6 +184,8 @@ def write_shard(chunk: Chunk, result: Result, facts: dict[str, Any]) -> Path:
         "cells": json.dumps(chunk.cells),
         "coords": json.dumps(result.coords),
         "facts": json.dumps(facts, default=str),
+        "program": chunk.program_id,
+        "chunk": chunk.identity(),
     }
     buffer = io.BytesIO()  # in memory first: the HDF5 library does not survive a disk that fills up
     with contextlib.closing(xr.backends.H5NetCDFStore.open(buffer, mode="w", lock=False)) as file:  # the buffer is ours alone
@@ -165,12 +200,29 @@ def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
     """The cells and the arrays of a shard.
 
     Raises:
-        StoreError: the file's bytes are not those that were written.
+        StoreError: the file cannot be read, its bytes are not those that were written, or it is the shard of another program or
+            chunk than its folder and its name say.
     """
-    data = path.read_bytes()
-    if hashlib.sha256(data).hexdigest() != path.name.split(".")[1]:
-        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; remove it to have its runs computed again")
-    ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf", decode_times=False)
+    cure = "remove it to have its runs computed again"
+    name = SHARD.fullmatch(path.name)
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}; {cure}") from error
+    if name is None or hashlib.sha256(data).hexdigest() != name["checksum"]:
+        raise StoreError(f"{path} is damaged: its bytes do not match its checksum; {cure}")
+    try:
+        ds = xr.load_dataset(io.BytesIO(data), engine="h5netcdf", decode_times=False)
+        own = ds.attrs["program"], ds.attrs["chunk"]
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"{path} is damaged: it is not a shard; {cure}") from error
+    if own != (path.parent.name, name["chunk"]):
+        raise StoreError(f"{path} was moved or renamed: it holds runs of {own[0]}/{own[1]}; move it back, or {cure}")
+    return _content(ds)
+
+
+def _content(ds: xr.Dataset) -> tuple[list[tuple[Any, ...]], Result]:
+    """The cells and the arrays that :func:`write_shard` put into a shard."""
     cells = [tuple(cell) for cell in json.loads(ds.attrs["cells"])]
     coords = {axis: tuple(values) for axis, values in json.loads(ds.attrs["coords"]).items()}
     arrays = {str(name): var.values for name, var in ds.data_vars.items()}
@@ -180,5 +232,5 @@ def read_shard(path: Path) -> tuple[list[tuple[Any, ...]], Result]:
 
 
 def stored_runs(store: str | Path, program_id: str) -> list[Path]:
-    """All shards of a program."""
-    return sorted(p for p in _folder(store, program_id).glob("*.nc") if not p.name.startswith(".tmp-"))
+    """All shards of a program: what has the name of one; other files and folders are not ours."""
+    return sorted(p for p in _folder(store, program_id).glob("*.nc") if SHARD.fullmatch(p.name))

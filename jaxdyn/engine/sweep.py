@@ -13,7 +13,7 @@ import math
 import operator
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -26,16 +26,16 @@ from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import MAP_RUNS, check_device, run_chunk
 from jaxdyn.engine.reference import ref_to, resolve
 from jaxdyn.engine.runs import Request, Runs
-from jaxdyn.engine.setting import Grid, split
+from jaxdyn.engine.setting import Grid, one_line, split
 from jaxdyn.engine.sources import renew, warning
 from jaxdyn.engine.timings import expected, runs_within
 from jaxdyn.engine.watch import Watch
-from jaxdyn.errors import StoreError, UsageError
+from jaxdyn.errors import StoreError, UsageError, whole
 
 if TYPE_CHECKING:
     from jaxdyn.engine.progress import Progress
 
-__all__ = ["MEMORY", "MOST_SEEDS", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
+__all__ = ["MEMORY", "MOST_SEEDS", "check_cluster", "execute", "load_stored", "plan", "seed_tuple", "sweep", "wait_for_first"]
 
 T = TypeVar("T")
 LONGEST = 60.0  # expected seconds of a chunk under ``map``: the most that a killed sweep can lose
@@ -75,14 +75,13 @@ def sweep(
         Dataset with dims (grid axes…, ``seed``, the observables' axes…); ``status`` says which runs failed.
 
     Raises:
-        UsageError: an unusable grid, seed list, or output folder.
+        UsageError: a trial that workers could not import, an unusable grid, seed list, or output folder, or any other argument
+            that is not allowed; before anything is run.
     """
-    chosen = seed_tuple(seeds)
-    if chunk < 1:
-        raise UsageError(f"chunk={chunk} is not allowed: a chunk has at least one run")
-    if executor not in ("auto", "vmap", "map"):
-        raise UsageError(f"executor={executor!r} is not allowed: it is auto, vmap or map")
-    request = Request(trial, grid, chosen)
+    _refuse_kinds(trial, grid, executor, progress)
+    check_cluster(cluster)
+    memory, chunk = whole("memory", memory, least=1), whole("chunk", chunk, least=1)
+    request = Request(trial, grid, seed_tuple(seeds))
 
     def run(store: Path | None) -> xr.Dataset:
         jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
@@ -97,8 +96,35 @@ def sweep(
 
     if out is None:
         return run(None)
-    with storage.open_folder(Path(out), f"sweep of {ref_to(trial).title}") as folder:
+    with storage.open_folder(out, f"sweep of {ref_to(trial).title}") as folder:
         return run(folder)
+
+
+def _refuse_kinds(trial: Any, grid: Any, executor: Any, progress: Any) -> None:
+    """Refuse arguments of :func:`sweep` that are of another kind."""
+    if isinstance(trial, type) or not hasattr(trial, "__qualname__"):
+        raise UsageError(f"trial={one_line(trial)} is not allowed: trial is a function at the top level of a module")
+    ref_to(trial)
+    if not isinstance(grid, Grid):
+        raise UsageError(f"grid={one_line(grid)} is not allowed: grid is what jd.grid returns")
+    if not (isinstance(executor, str) and executor in ("auto", "vmap", "map")):
+        raise UsageError(f"executor={one_line(executor)} is not allowed: executor is auto, vmap or map")
+    if progress is not None and (isinstance(progress, type) or not _has(progress, "start", "advance")):
+        raise UsageError(f"progress={one_line(progress)} is not allowed: progress is None, or a bar with start and advance")
+
+
+def check_cluster(cluster: Any) -> None:
+    """Refuse what chunks cannot be submitted to.
+
+    Raises:
+        UsageError: neither None nor an object with a method ``submit``.
+    """
+    if cluster is not None and (isinstance(cluster, type) or not _has(cluster, "submit")):
+        raise UsageError(f"cluster={one_line(cluster)} is not allowed: cluster is None or a concurrent.futures.Executor")
+
+
+def _has(thing: Any, *methods: str) -> bool:
+    return all(callable(getattr(thing, method, None)) for method in methods)
 
 
 def plan(
@@ -181,18 +207,25 @@ def seed_tuple(seeds: Any) -> tuple[int, ...]:
     """
     allowed = "a number of seeds (1 to 10 million), or a list of different whole numbers from 0 to 4294967295"
     try:
-        if isinstance(seeds, bool):
+        if isinstance(seeds, str | bytes | bytearray | memoryview | Mapping):
             raise TypeError
-        count = operator.index(seeds) if hasattr(seeds, "__index__") else len(seeds)
+        several = isinstance(seeds, Sequence | Set) or getattr(seeds, "ndim", 0) == 1
+        count = len(seeds) if several else _whole(seeds)
         if not 1 <= count <= MOST_SEEDS:
             raise ValueError
-        chosen = tuple(range(count)) if hasattr(seeds, "__index__") else tuple(operator.index(s) for s in seeds)
+        chosen = tuple(map(_whole, seeds)) if several else tuple(range(count))
         if min(chosen) < 0 or max(chosen) >= 2**32 or len(set(chosen)) < len(chosen):
             raise ValueError
     except (TypeError, ValueError, OverflowError):
-        shown = repr(seeds)
-        raise UsageError(f"seeds={shown if len(shown) < 60 else shown[:57] + '...'} is not allowed: it is {allowed}") from None
+        raise UsageError(f"seeds={one_line(seeds)} is not allowed: it is {allowed}") from None
     return chosen
+
+
+def _whole(value: Any) -> int:
+    """Python's int of a whole number; ``TypeError`` for anything else, bool among it."""
+    if isinstance(value, bool):
+        raise TypeError
+    return operator.index(value)
 
 
 def load_stored(jobs: list[Job]) -> Runs:

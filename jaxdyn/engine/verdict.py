@@ -48,8 +48,7 @@ def decide(
         return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)
-        author = error.edit if isinstance(error, _EditError) else claim.judge
-        return dataclasses.replace(error_decision(error, author), diverged=diverged)
+        return dataclasses.replace(error_decision(error, getattr(error, "author", None) or claim.judge), diverged=diverged)
 
 
 def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
@@ -165,14 +164,6 @@ def _judge_control(
     return outcome, smallest(lambda share: rejects(claim.judge, blend(main, good, share)))
 
 
-class _EditError(UsageError):
-    """A control or rival returned something unusable."""
-
-    def __init__(self, message: str, edit: Rival) -> None:
-        super().__init__(message)
-        self.edit = edit
-
-
 def edited(what: str, edit: Rival, main: xr.Dataset) -> xr.Dataset:
     """What a rival, or a control that is a function, makes of the main runs.
 
@@ -181,7 +172,9 @@ def edited(what: str, edit: Rival, main: xr.Dataset) -> xr.Dataset:
     """
     ds = edit(guarded(main))
     if (fault := _fault(ds, main)) is not None:
-        raise _EditError(f"{what} returned {fault}; it must return the Dataset with other numbers", edit)
+        error = UsageError(f"{what} returned {fault}; it must return the Dataset with other numbers")
+        error.author = edit
+        raise error
     return ds
 
 
@@ -192,7 +185,7 @@ def _fault(ds: Any, main: xr.Dataset) -> str | None:
     for name, before in main.data_vars.items():
         if name not in ds:
             return f"it without {name}"
-        if ds[name].ndim != before.ndim:
+        if not {*before.dims} <= {*ds[name].dims}:
             return f"{name} with the axes {', '.join(map(str, ds[name].dims)) or 'none'}, not {', '.join(map(str, before.dims))}"
         if str(name).startswith(("predicted_", "measured_")) and _numbers(before) and not _numbers(ds[name]):
             return f"{name} without any number, which no check can tell from the truth"

@@ -31,7 +31,7 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.rounds import Rounds
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.setting import coerce
-from jaxdyn.engine.sweep import plan, seed_tuple
+from jaxdyn.engine.sweep import check_cluster, plan, seed_tuple
 from jaxdyn.errors import UsageError
 
 __all__ = ["Axis", "Map", "Survey", "explore", "map_claim", "prepare", "run_survey"]
@@ -269,8 +269,9 @@ def map_claim(
     Raises:
         UsageError: as :func:`prepare`.
     """
+    check_cluster(cluster)
     survey = prepare(claim, over, cells=cells, scale=scale, seeds=seeds, overrides=fields, load=load)
-    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), f"map of {survey.claim.id}")
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, f"map of {survey.claim.id}")
     with folder as store:
         return run_survey(survey, store=store, pool=cluster)
 

@@ -22,7 +22,7 @@ from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import execute, load_stored, plan, seed_tuple, wait_for_first
+from jaxdyn.engine.sweep import check_cluster, execute, load_stored, plan, seed_tuple, wait_for_first
 from jaxdyn.engine.task import Plan, Task
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
@@ -103,6 +103,7 @@ def verify_many(
     Raises:
         UsageError: a pattern that matches nothing, an unknown field or value.
     """
+    check_cluster(cluster)
     chosen: dict[str, Claim] = {}
     for item in [claims] if isinstance(claims, str | Claim) else claims:
         matches = [item] if isinstance(item, Claim) else registry.select([item], load)
@@ -111,7 +112,7 @@ def verify_many(
                 raise UsageError(f"two claims are called {claim.id}")
     if not chosen:
         raise UsageError("claims=[] is not allowed: at least one pattern or claim is needed")
-    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(Path(out), "verify")
+    folder = contextlib.nullcontext(None) if out is None else storage.open_folder(out, "verify")
     with folder as store:
         whole_plan = make_plan(list(chosen.values()), scale=scale, seeds=seeds, overrides=fields, by=by, load=load, store=store)
         if store is not None and (unseen := whole_plan.warning()) is not None:

@@ -1,5 +1,6 @@
 """Functions of users' files and notebooks: found again, run anew when they change."""
 
+import functools
 import itertools
 import linecache
 import sys
@@ -8,7 +9,8 @@ import types
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.reference import load_file, ref_to
+from jaxdyn.engine import reference
+from jaxdyn.engine.reference import load_file, ref_to, resolve
 
 NOTEBOOK = """
 import jaxdyn as jd
@@ -105,3 +107,119 @@ def test_missing_files_and_files_of_another_kind_are_refused(tmp_path):
     (tmp_path / "claims.txt").write_text("CLAIMS = []")
     with pytest.raises(jd.UsageError, match=r"must end in .py"):
         load_file(tmp_path / "claims.txt")
+
+
+HELPERS = ("hlp", "outer", "common", "hlp_later", "hlp_first", "lib_a", "other_helper", "numbers_here")
+
+
+@pytest.fixture
+def apart(monkeypatch):
+    """Modules that a test imports are forgotten afterwards."""
+    before = set(sys.modules)
+    monkeypatch.setattr(reference, "_met", dict(reference._met))
+    yield
+    for name in set(sys.modules) - before:
+        if name.startswith(("jaxdyn_user_f", "jaxdyn_user_g")) or name.partition(".")[0] in {*HELPERS, "colorsys"}:
+            del sys.modules[name]
+
+
+def write(folder, **files):
+    """Files of these names in a folder; ``a__b`` is the module b of the package a, ``a__`` the package itself."""
+    for name, text in files.items():
+        path = folder / f"{name.replace('__', '/') if name[-2:] != '__' else name[:-2] + '/__init__'}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return folder
+
+
+SHARED = {
+    "imported": {"f": "from hlp import X", "hlp": "X = {}"},
+    "imported by a helper": {"f": "import outer", "outer": "import hlp", "hlp": "X = {}"},
+    "imported in a function": {"f": "def g():\n    import hlp", "hlp": "X = {}"},
+    "in a folder": {"f": "from hlp.numbers import X", "hlp__numbers": "X = {}"},
+    "in a package": {"f": "from hlp import X", "hlp__": "from .numbers import X", "hlp__numbers": "X = {}"},
+}
+
+
+@pytest.mark.parametrize("files", SHARED.values(), ids=SHARED)
+def test_a_helper_whose_name_another_file_has_is_refused(tmp_path, apart, files):
+    """Python would give the second file the first one's helper."""
+    folders = [write(tmp_path / name, **{n: text.format(name) for n, text in files.items()}) for name in "12"]
+    first = load_file(folders[0] / "f.py")
+    with pytest.raises(jd.UsageError) as error:
+        load_file(folders[1] / "f.py")
+    message = str(error.value)
+    assert str(folders[0]) in message and str(folders[1]) in message and ("'hlp" in message or "'outer'" in message)
+    assert "rename one of them" in message and "\n" not in message
+    assert load_file(folders[0] / "f.py") is first, "the first file is left alone"
+
+
+def test_other_modules_of_a_helpers_name_are_refused(tmp_path, apart, monkeypatch):
+    """Python's own, one on the path that is imported later, and the helper of another file that is not next to this one."""
+    write(tmp_path / "own", f="import colorsys", colorsys="X = 1")
+    write(tmp_path / "later", f="def g():\n    import hlp_later", hlp_later="X = 1")
+    write(tmp_path / "path", hlp_later="X = 2", hlp_first="X = 2")
+    write(tmp_path / "first", f="import hlp_first", hlp_first="X = 1")
+    write(tmp_path / "lone", f="import hlp_first")
+    import colorsys  # noqa: F401
+
+    load_file(tmp_path / "first" / "f.py")
+    with pytest.raises(jd.UsageError, match="lone/f.py imports 'hlp_first', which is not next to it: this process has .*first/hlp"):
+        load_file(tmp_path / "lone" / "f.py")
+    monkeypatch.syspath_prepend(str(tmp_path / "path"))
+    for name, words in (("own", "'colorsys'"), ("later", "path/hlp_later.py"), ("lone", "path/hlp_first.py")):
+        with pytest.raises(jd.UsageError, match=f"{words}.*rename one of them"):
+            load_file(tmp_path / name / "f.py")
+
+
+def test_files_of_one_folder_share_their_helpers(tmp_path, apart):
+    write(tmp_path, f="from common import X\nimport jaxdyn", g="import common, json", common="X = object()")
+    write(tmp_path / "elsewhere", f="import json\nX = 3", common="raise RuntimeError")
+    f, g = load_file(tmp_path / "f.py"), load_file(tmp_path / "g.py")
+    assert f.X is g.common.X
+    assert load_file(tmp_path / "elsewhere" / "f.py").X == 3, "a module that it does not import is no helper"
+
+
+def test_a_changed_helper_is_imported_anew(tmp_path, apart):
+    """With the files that import it, directly or not; the other helpers stay."""
+    write(tmp_path, f="from lib_a.near import X, other", lib_a__far="X = 1", other_helper="Y = object()")
+    write(tmp_path, lib_a__="", lib_a__near="from .far import X\nimport other_helper as other")
+    first = load_file(tmp_path / "f.py")
+    assert load_file(tmp_path / "f.py") is first and first.X == 1
+    for number in (2, 3, 4):  # as fast as a person cannot: compiled files know whole seconds
+        write(tmp_path, lib_a__far=f"X = {number}")
+        assert load_file(tmp_path / "f.py").X == number
+    assert load_file(tmp_path / "f.py").other is first.other
+
+
+def test_a_worker_imports_a_changed_helper_anew(tmp_path, apart):
+    """What a trial refers to is another trial when its helper has changed, though the trial's own text is the same."""
+    refs = []
+    for number in (1, 2):
+        write(tmp_path, f="from numbers_here import X\ndef trial(s, key):\n    return X", numbers_here=f"X = {number}")
+        refs.append(ref_to(load_file(tmp_path / "f.py").trial))
+        reference._local.pop(refs[-1])  # a worker has met no function
+        assert resolve(refs[-1])(None, None) == number
+    assert refs[0] != refs[1] and str(refs[0]) == str(refs[1])
+
+
+def test_a_changed_file_of_the_same_length_is_run_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    for number in (1, 2, 3):
+        assert load_file(write(tmp_path, f=f"X = {number}") / "f.py").X == number
+
+
+class Callable:
+    """An object that can be called."""
+
+    def __call__(self, s, key):
+        """Nothing."""
+
+    def method(self, s, key):
+        """Nothing."""
+
+
+@pytest.mark.parametrize("thing", [None, "x", 5, functools.partial(print), Callable(), Callable().method], ids=repr)
+def test_only_functions_and_classes_have_a_reference(thing):
+    with pytest.raises(jd.UsageError, match="is not allowed: it must be a function at the top level of a module"):
+        ref_to(thing)

@@ -102,3 +102,10 @@ def test_the_catalogue_follows_files_beside_a_users_file(monkeypatch, tmp_path):
     (tmp_path / "first_beside.py").write_text("NAME = 'own.one'\n")
     (tmp_path / "own_claims.py").write_text(TOYS.read_text().replace('id="toy.decay"', "id=__import__('first_beside').NAME"))
     assert registry.catalogue([tmp_path / "own_claims.py"])[0]["id"] == "own.one"
+
+
+@pytest.mark.parametrize("load", [5, None, "mine.py", [5], [None], b"mine.py"])
+def test_files_to_load_are_a_list_of_paths(load):
+    for call in (lambda: registry.catalogue(load), lambda: registry.select(["cal.*"], load), lambda: registry.all_claims(load)):
+        with pytest.raises(jd.UsageError, match="load=.* is not allowed: it is a list of the paths"):
+            call()

@@ -53,6 +53,40 @@ def test_ragged_runs_are_padded_and_their_coordinates_are_the_longest(toys):
     np.testing.assert_array_equal(ds.measured_x.sel(size=3, seed=0), number(toys.Toy(), 0, 3))
 
 
+def recording(toys, *arrays):
+    """The Dataset of runs of three sizes, each of which records one of these arrays."""
+    grid, runs = jd.grid(toys.Toy, size=list(range(1, len(arrays) + 1))), Runs()
+    for cell, array in zip(grid.cells(), arrays, strict=True):
+        dims = {"x": ("entry",)} if array.ndim else {"x": ()}
+        runs.add(program(toys, cell), [split(cell)[1]], [0], Result({"x": array[None, None]}, dims, {}))
+    return runs.dataset(Request(toys.decay, grid, (0,)))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_whole_numbers_that_padding_would_round_are_refused(toys, dtype):
+    big, short = 2**53, np.ones(1, dtype)
+    for odd in (big + 1, np.iinfo(dtype).max, *([1 - 2**62] if dtype is np.int64 else [])):
+        with pytest.raises(jd.UsageError) as error:
+            recording(toys, np.array([1, odd, 2], dtype), short)
+        assert f"toys:decay returns x={odd}, which is not allowed: arrays of several lengths" in str(error.value)
+        assert recording(toys, np.array([odd], dtype), short).x.values.ravel().tolist() == [odd, 1], "without padding all is held"
+    for held in (big, big + 2, 2**62):
+        padded = recording(toys, np.array([held, 3], dtype), short).x
+        assert padded.dtype == float and padded.values.ravel()[:3].tolist() == [held, 3, 1]
+
+
+def test_whole_numbers_next_to_other_kinds_are_refused_if_rounded(toys):
+    with pytest.raises(jd.UsageError, match=r"x=9007199254740993, which is not allowed: other settings return numbers of another"):
+        recording(toys, np.array(2**53 + 1), np.array(0.5))
+    assert recording(toys, np.array(2**53), np.array(0.5)).x.values.ravel().tolist() == [2**53, 0.5]
+
+
+def test_short_whole_numbers_are_padded_whatever_their_size(toys):
+    for dtype in (np.int8, np.uint8, np.int16, np.int32, np.uint32, bool):
+        ends = [0, 1] if dtype is bool else [np.iinfo(dtype).min, np.iinfo(dtype).max]
+        assert recording(toys, np.array(ends, dtype), np.zeros(1, dtype)).x.values[0, 0].tolist() == ends
+
+
 @pytest.mark.parametrize(
     ("coords", "words"),
     [

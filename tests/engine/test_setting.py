@@ -1,13 +1,18 @@
 """Settings as pytrees, coercion of values, grids."""
 
+import dataclasses
+import decimal
+import fractions
 import inspect
 import math
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
+import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -71,13 +76,29 @@ def test_passes_vmap_jit_grad_and_eval_shape_without_init():
     assert grads.a == 12.0
 
 
-TAKEN = {"seed", "form", *inspect.signature(jd.verify).parameters} - {"fields"}
+CALLS = (jd.verify, jd.verify_many, jd.map, jd.grid, jd.Grid.replace)
+TAKEN = {"seed", "form", "cell", "status", *(name for call in CALLS for name in inspect.signature(call).parameters)} - {"fields"}
+ATTRIBUTES = {name for name in vars(Strict) if name[0] != "_"} - {"a", "mode", "n"}
 
 
-@pytest.mark.parametrize("name", sorted(TAKEN))
-def test_names_of_axes_and_arguments_are_refused(name):
-    with pytest.raises(jd.UsageError, match=f"{name}.* is taken"):
-        jd.setting(type("Bad", (), {"__annotations__": {name: jd.Swept}, name: 1.0}))
+@pytest.mark.parametrize("name", sorted(TAKEN | ATTRIBUTES | {"__x__", "__hash__"}))
+@pytest.mark.parametrize("kind", [jd.Swept, int])
+def test_names_that_the_engine_uses_are_refused(name, kind):
+    with pytest.raises(jd.UsageError, match=f"Bad.{name} is not allowed: the name '{name}' is taken .*; rename the field"):
+        jd.setting(type("Bad", (), {"__annotations__": {name: kind}, name: kind(1) if kind is int else 1.0}))
+
+
+def test_a_parents_field_is_checked_as_well():
+    parent = dataclasses.dataclass(frozen=True)(type("Parent", (), {"__annotations__": {"status": jd.Swept}, "status": 1.0}))
+    with pytest.raises(jd.UsageError, match="Bad.status is not allowed"):
+        jd.setting(type("Bad", (parent,), {"__annotations__": {"x": jd.Swept}, "x": 1.0}))
+
+
+def test_other_names_are_free():
+    names = ("fields", "name", "value", "base", "axes", "shape", "names", "index", "trial", "grid", "other", "_own")
+    free = jd.setting(type("Free", (), {"__annotations__": dict.fromkeys(names, jd.Swept)} | dict.fromkeys(names, 1.0)))
+    grid = jd.grid(free, **dict.fromkeys(names, [1.0, 2.0]))
+    assert grid.replace(**dict.fromkeys(names, 3.0)).cells() == [free(**dict.fromkeys(names, 3.0))]
 
 
 def test_every_field_needs_a_default():
@@ -152,6 +173,19 @@ GOOD = [
     ("depth", None, None),
     ("depth", "3", 3),
     ("dtype", "float32", "float32"),
+    ("rate", jnp.float32(0.5), 0.5),
+    ("rate", jnp.bfloat16(0.5), 0.5),
+    ("rate", decimal.Decimal("0.5"), 0.5),
+    ("rate", np.asarray(0.5), 0.5),
+    ("size", jnp.int32(4), 4),
+    ("size", jnp.float32(4), 4),
+    ("size", decimal.Decimal(4), 4),
+    ("size", fractions.Fraction(4, 2), 2),
+    ("size", np.asarray(4), 4),
+    ("noisy", jnp.bool_(True), True),
+    ("weights", np.arange(3), (0, 1, 2)),
+    ("weights", jnp.arange(3), (0, 1, 2)),
+    ("weights", [jnp.int32(3), 4.0], (3, 4)),
 ]
 
 
@@ -195,7 +229,56 @@ BAD = [
     ("weights", (True, 2), "weights"),
     ("depth", "deep", "depth"),
     ("dtype", 64, "a word"),
+    ("rate", b"1.5", "a finite number"),
+    ("rate", jnp.array(True), "a finite number"),
+    ("rate", jnp.float32("nan"), "a finite number"),
+    ("rate", decimal.Decimal("nan"), "a finite number"),
+    ("rate", np.ones(1), "a finite number"),
+    ("rate", np.timedelta64(3, "s"), "a finite number"),
+    ("size", jnp.float32(2.5), "a whole number"),
+    ("size", jnp.bool_(True), "a whole number"),
+    ("size", np.float32(2.5), "a whole number"),
+    ("size", decimal.Decimal("1.5"), "a whole number"),
+    ("size", decimal.Decimal("inf"), "a whole number"),
+    ("size", fractions.Fraction(3, 2), "a whole number"),
+    ("size", b"4", "a whole number"),
+    ("size", np.ones(1, int), "a whole number"),
+    ("size", np.timedelta64(3, "ns"), "a whole number"),
+    ("size", np.datetime64(3, "ns"), "a whole number"),
+    ("depth", fractions.Fraction(3, 2), "depth"),
+    ("depth", jnp.float32(2.5), "depth"),
+    ("weights", (jnp.float32(1.5), 2), "weights"),
+    ("weights", b"ab", "weights"),
+    ("weights", {1: 2}, "weights"),
+    ("weights", {2, 1}, "weights"),
+    ("weights", np.ones((2, 2), int), "weights"),
 ]
+SEVERAL = [pd.Series([1, 2]), pd.DataFrame({"a": [1]}), xr.DataArray([1, 2], dims="x"), xr.Dataset({"x": 1}), jnp.ones((3, 3))]
+LONG = [*SEVERAL, np.ones((50, 50)), 10**5000, "one\ntwo", ["a" * 500]]
+
+
+@pytest.mark.parametrize("name", ["rate", "optimizer", "size", "noisy", "kind", "weights", "depth", "dtype"])
+@pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
+def test_refusals_are_one_line(toys, name, value):
+    if name in ("size", "depth") and isinstance(value, int) or name == "dtype" and isinstance(value, str):
+        return
+    for call in (coerce, lambda cls, name, value: jd.grid(cls, **{name: [value]})):
+        with pytest.raises(jd.UsageError) as error:
+            call(toys.Toy, name, value)
+        message = str(error.value)
+        assert message.startswith(f"{name}=") and "\n" not in message and len(message) < 200
+
+
+def test_a_switch_between_numbers_takes_no_truth_values():
+    @jd.setting
+    class Levels:
+        level: Literal[1, 2] = 1
+        on: Literal[True, "half"] = True
+
+    assert coerce(Levels, "level", 2.0) == 2 and coerce(Levels, "on", np.bool_(True)) is True
+    for name, value in (("level", True), ("on", 1)):
+        with pytest.raises(jd.UsageError, match=f"{name}={value} is not allowed: {name} is one of"):
+            coerce(Levels, name, value)
 
 
 @pytest.mark.parametrize(("name", "value", "allowed"), BAD)
@@ -204,7 +287,7 @@ def test_bad_values_are_named_in_one_sentence(toys, name, value, allowed):
         coerce(toys.Toy, name, value)
     message = str(error.value)
     assert name in message and allowed in message and "\n" not in message
-    assert repr(value)[:20] in message
+    assert repr(value)[:20] in message or getattr(value, "ndim", 0)
 
 
 def test_tuples_of_numbers_must_be_finite():
@@ -242,6 +325,14 @@ def test_empty_axes_and_duplicates_are_refused(toys):
 
 def test_an_array_without_axes_is_one_value(toys):
     assert jd.grid(toys.Toy, rate=np.asarray(2.0)).base.rate == 2.0
+    assert jd.grid(toys.Toy, rate=jnp.asarray(2.0)).axes == {}
+
+
+def test_arrays_are_axes(toys):
+    for values in (np.float32([0.5, 1.0]), jnp.array([0.5, 1.0])):
+        assert jd.grid(toys.Toy, rate=values).axes == {"rate": (0.5, 1.0)}
+    with pytest.raises(jd.UsageError, match=r"size=.*2.5.* is not allowed: size is a whole number"):
+        jd.grid(toys.Toy, size=jnp.array([2.0, 2.5]))
 
 
 def test_numbers_beyond_the_settings_precision_are_refused(toys):

@@ -1,6 +1,9 @@
 """Stored sweeps: resume, damage, folders that cannot be used."""
 
+import concurrent.futures as cf
 import errno
+import functools
+import hashlib
 import json
 import os
 import random
@@ -10,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import jaxdyn as jd
 from jaxdyn.engine import store
@@ -116,6 +120,99 @@ def test_a_damaged_shard_is_named_and_refused(folder, swept, how):
     assert refused(swept, folder, victim.name, "damaged", "remove it")
     victim.unlink()
     swept(folder)
+
+
+@pytest.fixture
+def two_programs(toys, tmp_path):
+    """Shards of two programs with the same cells and seeds, and a function that runs their sweep again."""
+
+    def again():
+        return jd.sweep(toys.decay, jd.grid(toys.Toy, size=[2, 3]), 2, out=tmp_path / "out")
+
+    again()
+    return shards(tmp_path / "out"), again
+
+
+def swap(a, b):
+    a.rename(a.with_name("aside"))
+    b.rename(a)
+    a.with_name("aside").rename(b)
+
+
+def exchanged(first, second):
+    """Each in the other's folder."""
+    first.rename(second.parent / first.name)
+    second.rename(first.parent / second.name)
+
+
+def renamed(first, second):
+    """Each with the other's identity and its own checksum, as if it had been written there."""
+    for path, data, other in [(p, p.read_bytes(), o) for p, o in ((first, second), (second, first))]:
+        path.unlink()
+        other.with_name(f"{other.name.split('.')[0]}.{path.name.split('.')[1]}.nc").write_bytes(data)
+
+
+@pytest.mark.parametrize("how", [exchanged, renamed, lambda a, b: swap(a.parent, b.parent)], ids=["moved", "renamed", "folders"])
+def test_a_shard_is_not_taken_for_another_programs(two_programs, how):
+    (first, second), again = two_programs
+    assert first.parent != second.parent
+    how(first, second)
+    with pytest.raises(StoreError, match="was moved or renamed: it holds runs of .*; move it back, or remove it") as error:
+        again()
+    assert "\n" not in str(error.value)
+
+
+def test_a_shard_is_not_taken_for_another_chunks(folder, swept):
+    first, second = shards(folder)[:2]
+    renamed(first, second)
+    assert refused(swept, folder, "was moved or renamed")
+
+
+def test_what_has_no_shards_name_is_not_read(whole, folder, swept, same_bits, monkeypatch):
+    forbid_running(monkeypatch)
+    place = shards(folder)[0].parent
+    (place / "x.nc").mkdir()
+    (place / "y.nc").symlink_to(folder / "nowhere")
+    (place / "z.nc").write_text("mine")
+    shutil.copy(shards(folder)[0], place / f"copy of {shards(folder)[0].name}")
+    (folder / ".tmp-mine").mkdir()
+    (place / ".tmp-x.nc").mkdir()
+    assert same_bits(swept(folder), whole[1])
+
+
+@pytest.mark.parametrize("how", ["folder", "dangling", "no shard", "other netCDF"])
+def test_a_shard_that_cannot_be_read_is_named(folder, swept, how):
+    victim = shards(folder)[1]
+    victim.unlink()
+    words = "cannot be read"
+    if how == "folder":
+        victim.mkdir()
+    elif how == "dangling":
+        victim.symlink_to(folder / "nowhere")
+    else:
+        words = "is damaged: it is not a shard"
+        victim.write_bytes(b"mine" if how == "no shard" else bytes(xr.Dataset({"x": 1.0}).to_netcdf(engine="h5netcdf")))
+        victim.rename(victim := victim.with_name(f"{'0' * 20}.{hashlib.sha256(victim.read_bytes()).hexdigest()}.nc"))
+    with pytest.raises(StoreError, match=f"{victim} {words}.*; remove it to have its runs computed again") as error:
+        swept(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch, swept, toys):
+    """Also where a chunk, or what runs it, changes the working directory."""
+
+    class Wandering(cf.ThreadPoolExecutor):
+        def submit(self, function, *args):
+            os.chdir(tmp_path / "elsewhere")
+            return super().submit(function, *args)
+
+    (tmp_path / "elsewhere").mkdir()
+    for name, run in (("swept", swept), ("verified", functools.partial(jd.verify, toys.CLAIMS[0]))):
+        monkeypatch.chdir(tmp_path)
+        with Wandering(1) as pool:
+            run(out=name, cluster=pool)
+        assert shards(tmp_path / name)
+    assert not list((tmp_path / "elsewhere").iterdir())
 
 
 def test_every_flipped_byte_is_found(folder):

@@ -273,6 +273,8 @@ def test_solver_status_reaches_the_dataset(toys):
 def test_which_seeds(toys):
     assert jd.sweep(toys.decay, jd.grid(toys.Toy), range(3, 6)).seed.values.tolist() == [3, 4, 5]
     assert jd.sweep(toys.decay, jd.grid(toys.Toy), np.int64(2)).seed.values.tolist() == [0, 1]
+    for seeds in (np.arange(3), jax.numpy.arange(3), (0, np.uint8(1), 2), 3, np.array(3), range(3)):
+        assert sweep_module.seed_tuple(seeds) == (0, 1, 2)
 
 
 @pytest.mark.parametrize("seeds", [0, [], -1, [-1], [2**32], 2**60, 1.5, "two", None])
@@ -282,10 +284,63 @@ def test_unusable_seeds_are_refused(toys, seeds):
 
 
 def test_unknown_executor_and_empty_chunks_are_refused(toys):
-    with pytest.raises(jd.UsageError, match="chunk=0 is not allowed: a chunk has at least one run"):
+    with pytest.raises(jd.UsageError, match="chunk=0 is not allowed: chunk is at least 1"):
         jd.sweep(toys.decay, jd.grid(toys.Toy), 1, chunk=0)
-    with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: it is auto, vmap or map"):
+    with pytest.raises(jd.UsageError, match="executor='fast' is not allowed: executor is auto, vmap or map"):
         jd.sweep(toys.decay, jd.grid(toys.Toy), executor="fast")
+
+
+class Called:
+    """An object that can be called, and its method."""
+
+    def __call__(self, s, key):
+        """Nothing."""
+
+    def method(self, s, key):
+        """Nothing."""
+
+
+REFUSED = {
+    "trial": [None, "x", 5, functools.partial(print), Called(), Called().method, Called],
+    "grid": [None, Called, 5, {"a": 1}],
+    "chunk": ["3", 1.5, None, True, 0, -1, np.float64(3), np.ones(2, int)],
+    "memory": ["x", None, -1, 0, True, 2e9],
+    "executor": ["fast", None, 3, ["vmap"], np.array(["vmap", "map"])],
+    "cluster": ["dask", 5, cf.ThreadPoolExecutor, object()],
+    "progress": [5, "bar", True, type("Told", (), {"start": print})()],
+    "out": [5, b"x", "a\0b", "", "\ud800", ["x"], True, 10**5000],
+    "seeds": [
+        [True, False],
+        b"ab",
+        bytearray(b"ab"),
+        {0: 1},
+        np.array([True]),
+        np.bool_(True),
+        [1.0],
+        10**5000,
+        np.ones((2, 2), int),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [pytest.param(n, v, id=f"{n} {i}") for n, values in REFUSED.items() for i, v in enumerate(values)]
+)
+def test_arguments_of_another_kind_are_refused_before_anything_runs(toys, chunks_run, tmp_path, monkeypatch, name, value):
+    monkeypatch.chdir(tmp_path)
+    arguments = {"trial": toys.decay, "grid": jd.grid(toys.Toy), "seeds": 2, "out": "runs"} | {name: value}
+    with pytest.raises(jd.UsageError) as error:
+        jd.sweep(**arguments)
+    message = str(error.value)
+    assert "is not allowed: " in message and "\n" not in message and len(message) < 250
+    assert name in message or (name == "trial" and "a function" in message)
+    assert not chunks_run and not list(tmp_path.iterdir())
+
+
+def test_a_setting_is_no_grid(toys):
+    for grid in (toys.Toy, toys.Toy()):
+        with pytest.raises(jd.UsageError, match="grid=.*Toy.* is not allowed: grid is what jd.grid returns"):
+            jd.sweep(toys.decay, grid)
 
 
 def test_a_nested_trial_is_refused(toys):
@@ -416,6 +471,7 @@ def more_for_four(s, key):
     return jd.observables(measured={"z": s.a}, recorded={"x": s.a} if s.n == 4 else {})
 
 
+@pytest.mark.filterwarnings("ignore:.*reads what it does not declare")  # the tests of this module list folders
 @pytest.mark.parametrize("executor", ["vmap", "map"])
 @pytest.mark.parametrize(("trial", "axes"), [(axis_named_n, {"n": [3, 4]}), (records_a, {"a": [1.0, 2.0]})])
 def test_names_of_swept_fields_are_refused_before_the_run(trial, axes, executor, tmp_path):

@@ -317,3 +317,10 @@ def test_whatever_a_judge_raises_is_an_error_of_the_claim(claim, error):
     for changed in ({"judge": raising}, {"controls": {"one": raising}}, {"rivals": {"one": raising}}):
         decision = decide(claim(**changed), data(), {})
         assert decision.verdict == "error" and decision.message.startswith(type(error).__name__)
+
+
+def test_a_rival_may_have_more_axes(claim):
+    """A family of predictions is spread over an axis of its own."""
+    more = lambda ds: ds.assign(predicted_z=(2 * ds.predicted_z).expand_dims(d=[1, 2]))  # noqa: E731
+    decision = decide(claim(rivals={"more": more}), data(), {})
+    assert decision.verdict == "upheld" and decision.rivals[0].rejected

@@ -359,3 +359,20 @@ def test_data_of_failed_runs_reach_the_result(toys):
     """Kept and told by status, not dropped."""
     result = jd.verify(toys.CLAIMS[0], lr=[0.01, 1e30], seeds=2)
     assert not np.isfinite(result.data.measured_x.sel(lr=1e30)).any() and (result.data.status.sel(lr=1e30) != 0).all()
+
+
+@pytest.mark.parametrize("cluster", ["dask", 5, dict])
+def test_a_cluster_is_an_executor(toys, cluster):
+    for call in (
+        lambda: jd.verify(toys.CLAIMS[0], cluster=cluster),
+        lambda: jd.map(toys.CLAIMS[0], over={"lr": [0.1]}, cluster=cluster),
+    ):
+        with pytest.raises(jd.UsageError, match="cluster=.* is not allowed: cluster is None or a concurrent.futures.Executor"):
+            call()
+
+
+@pytest.mark.parametrize("out", [5, b"x", "", "a\0b"])
+def test_a_folder_is_a_path(toys, out):
+    for call in (lambda: jd.verify(toys.CLAIMS[0], out=out), lambda: jd.map(toys.CLAIMS[0], over={"lr": [0.1]}, out=out)):
+        with pytest.raises(jd.UsageError, match="out=.* is not allowed: out is the path of a folder"):
+            call()
