@@ -39,6 +39,7 @@ __all__ = ["SOLVERS", "Solution", "gradient_flow", "log_time", "solve", "solve_m
 Field = Callable[[Any, Any, Any], Any]
 Times = Float[Array | np.ndarray, " T"]
 SOLVERS = ("tsit5", "dopri8", "kvaerno5")
+TIGHTEST = 1e-14  # relative tolerance: float64 carries no smaller one
 EVENT = "an event returns one real number that changes sign, e.g. `jnp.abs(y) - 6.0`"
 
 
@@ -86,11 +87,11 @@ def solve(
         field: ``field(t, y, args)``, of the structure, shapes and dtype of ``y``; it may depend on traced values only through
             ``args``.
         y0: the start, float64.
-        ts: the save times, finite and increasing; ``ts[0]`` is the start. Traced ones that are not so end as ``FAILED``.
+        ts: the save times, finite and increasing as float64; ``ts[0]`` is the start. Traced ones that are not so end as ``FAILED``.
         args: passed to the field and to the event.
         solver: one of ``SOLVERS``.
-        rtol: relative tolerance of a step, at least 1e-14; may be traced, like ``atol``.
-        atol: absolute tolerance of a step.
+        rtol: relative tolerance of a step, at least 1e-14 and below 1; may be traced, and ends as ``FAILED`` if it is outside.
+        atol: absolute tolerance of a step, at least 0; may be traced likewise.
         max_steps: give up (``MAX_STEPS``) after so many steps.
         event: ``event(t, y, args)``, a real number: the solve stops where it changes sign, and ``t_end``, ``y_end`` are that
             point to the solver's accuracy. It must not vanish at the start; two changes of sign within one step go unseen; one
@@ -101,8 +102,9 @@ def solve(
         UsageError: a start that is not float64, a field of another structure, shape or dtype than the state, an unknown solver,
             an impossible tolerance or number of steps, save times that do not increase, or an event that is no real number.
     """
-    _refuse_no_functions(field, event)
-    (y0, tree, field), (ts, failed) = _as_vector(_start(y0), field), _times(ts)
+    _refuse_no_functions("(t, y, args)", field=field, **({} if event is None else {"event": event}))
+    (y0, tree, field), (ts, wrong_times) = _as_vector(_start(y0), field), _times(ts)
+    failed = wrong_times | _wrong_tolerances(rtol, atol)
     term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _one_number(event(t, tree(y), args), EVENT)
     inner = diffrax.PIDController(rtol, atol, norm=_largest, dtmin=1e-32 * (ts[-1] - ts[0]), force_dtmin=False)
@@ -147,11 +149,11 @@ def _solution(
     return Solution(reached, jax.vmap(tree)(saved), status, stopped & (status == OK), steps, t_end, tree(y_end))
 
 
-def _refuse_no_functions(field: Any, event: Any) -> None:
-    """Refuse a field, or an event that is given, which cannot be called."""
-    for name, function in (("field", field), *([] if event is None else [("event", event)])):
+def _refuse_no_functions(arguments: str, **functions: Any) -> None:
+    """Refuse what cannot be called."""
+    for name, function in functions.items():
         if not callable(function):
-            raise UsageError(f"{name}={function!r} is not allowed: it is a function of (t, y, args)")
+            raise UsageError(f"{name}={shown(function)} is not allowed: it is a function of {arguments}")
 
 
 def _as_vector(y0: PyTree, field: Field) -> tuple[Float[Array, " n"], Callable[[Float[Array, " n"]], PyTree], Field]:
@@ -252,7 +254,11 @@ def gradient_flow(
         args: further arguments of the loss (data).
         rate: :math:`r`, one number for all, or a prefix of the tree ``params`` with a number (or array) for each branch.
         options: as in :func:`solve`; an event sees ``event(t, params, (rate, args))``.
+
+    Raises:
+        UsageError: as :func:`solve`; a loss that is no function or returns no real number, or a rate that is no prefix of numbers.
     """
+    _refuse_no_functions("(params, *args)", loss=loss)
 
     def one_number(theta: PyTree, *rest: Any) -> Float[Array, ""]:
         return _one_number(loss(theta, *rest), "a loss returns one real number, e.g. `jnp.mean(jnp.square(y - f(params, x)))`")
@@ -260,7 +266,8 @@ def gradient_flow(
     def field(t: Any, theta: PyTree, packed: Any) -> PyTree:
         rates, rest = packed
         gradient = jax.grad(one_number)(theta, *rest)
-        return jax.tree.map(lambda r, branch: jax.tree.map(lambda g: -r * g, branch), rates, gradient)
+        # the product is negated, not the rate: the negative of an unsigned number wraps
+        return jax.tree.map(lambda r, branch: jax.tree.map(lambda g: -(r * g), branch), rates, gradient)
 
     try:
         jax.tree.broadcast(rate, params)
@@ -274,7 +281,12 @@ def gradient_flow(
 
 
 def log_time(field: Field) -> Field:
-    r"""The same field in :math:`s = \ln t`: :math:`dy/ds = t\,f(t, y, a)` with :math:`t = e^s`; for decades of time."""
+    r"""The same field in :math:`s = \ln t`: :math:`dy/ds = t\,f(t, y, a)` with :math:`t = e^s`; for decades of time.
+
+    Raises:
+        UsageError: for a field that is no function.
+    """
+    _refuse_no_functions("(t, y, args)", field=field)
 
     def in_log_time(s: Any, y: Any, args: Any) -> Any:
         t = jnp.exp(s)
@@ -298,28 +310,54 @@ def _start(y0: PyTree) -> PyTree:
 def _times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
     """The save times, and whether they are wrong where only the run can tell, since they are traced."""
     if isinstance(ts, list | tuple) and all(_is_number(t) and jnp.ndim(t) == 0 for t in ts):
-        ts = jnp.stack(ts) if any(map(is_traced, ts)) else np.asarray(ts)
+        traced = any(map(is_traced, ts))  # then each becomes a float by itself: stacked with an unsigned number, -1 would wrap
+        ts = jnp.stack([jnp.asarray(t, jnp.float64) for t in ts]) if traced else np.asarray(ts)
     if not _is_number(ts) or jnp.ndim(ts) != 1 or len(ts) == 0:
         raise UsageError(f"ts is an array of save times, the start first; got {shown(ts)}")
-    try:
-        known = np.asarray(ts)
-    except jax.errors.TracerArrayConversionError:
-        times = jnp.asarray(ts, jnp.float64)  # traced
+    times = jnp.asarray(ts, jnp.float64)
+    if is_traced(ts):
         return times, ~(jnp.all(jnp.diff(times) > 0) & jnp.all(jnp.isfinite(times)))
+    known = np.asarray(ts).astype(np.float64)  # before differences are taken: those of narrow and unsigned integers wrap
     if not (np.all(np.diff(known) > 0) and np.all(np.isfinite(known))):
         raise UsageError("the save times ts must be finite and increase from one to the next")
-    return jnp.asarray(ts, jnp.float64), False
+    return times, False
+
+
+def _wrong_tolerances(rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> Bool[Array, ""] | bool:
+    """Refuse tolerances that cannot be; whether one is wrong where only the run can tell, since it is traced."""
+    number("rtol", rtol, least=TIGHTEST, below=1, traced=True)
+    number("atol", atol, least=0, traced=True)
+    if not (is_traced(rtol) or is_traced(atol)):
+        return False
+    relative, absolute = jnp.asarray(rtol, jnp.float64), jnp.asarray(atol, jnp.float64)
+    return ~((relative >= TIGHTEST) & (relative < 1) & (absolute >= 0) & jnp.isfinite(absolute))
 
 
 def _method(name: str, rtol: float | Float[Array, ""], atol: float | Float[Array, ""]) -> diffrax.AbstractSolver[Any]:
-    if name not in SOLVERS:
-        raise UsageError(f"solver={name!r} is not allowed: it is one of {', '.join(SOLVERS)}")
-    number("rtol", rtol, least=1e-14, below=1, traced=True)  # float64 carries no smaller one
-    number("atol", atol, least=0, traced=True)
+    if not isinstance(name, str) or name not in SOLVERS:
+        raise UsageError(f"solver={shown(repr(name))} is not allowed: it is one of {', '.join(SOLVERS)}")
     if name == "kvaerno5":
         # Newton, not the default chord iteration, whose failures shorten steps ninefold at rtol=1e-10 (logistic equation)
-        return diffrax.Kvaerno5(scan_kind="lax", root_finder=optimistix.Newton(rtol, atol, norm=_largest))  # type: ignore[arg-type]
+        return diffrax.Kvaerno5(scan_kind="lax", root_finder=_Newton(rtol, atol, norm=_largest))  # type: ignore[arg-type]
     return {"tsit5": diffrax.Tsit5, "dopri8": diffrax.Dopri8}[name](scan_kind="lax")
+
+
+class _Newton(optimistix.Newton[Any, Any, Any]):
+    """Newton's method for the slope of a stage, which also ends where rounding stops it.
+
+    Its own test asks for an equation that holds to ``atol``: slopes of 1e5 are rounded by more than 1e-12. It ends as well once its
+    steps shrink no more and move the state by less than a hundredth of the tolerance.
+    """
+
+    def terminate(
+        self, fn: Any, y: Any, args: Any, options: Any, state: Any, tags: Any
+    ) -> tuple[Bool[Array, ""], optimistix.RESULTS]:
+        done, result = super().terminate(fn, y, args, options, state, tags)
+        _, diagonal, _, prod, _, start, _, control = args  # of diffrax's stage: y is a slope, control the length of the step
+        moved, at = (jax.tree.map(lambda leaf: diagonal * leaf, prod(slope, control)) for slope in (state.diff, y))
+        error = jax.tree.map(lambda m, s, d: m / (self.atol + self.rtol * jnp.abs(s + d)), moved, start, at)
+        stalled = (state.diffsize > state.diffsize_prev / 2) & (self.norm(error) < 0.01)
+        return done | stalled, result
 
 
 def _status(result: diffrax.RESULTS) -> Int[Array, ""]:

@@ -41,7 +41,8 @@ def stable_rank(m: Float[Array, "*rest r c"]) -> Float[Array, " *rest"]:
     Raises:
         UsageError: for an array that is not of matrices, and for matrices without entries.
     """
-    if not all(jnp.shape(m)[-2:]):
+    m = _numbers("m", m)
+    if not all(m.shape[-2:]):
         raise UsageError(f"m={shown(m)} is not allowed: a matrix has entries")
     s = linalg.singular_values(m)
     return jnp.sum(jnp.square(s / s[..., :1]), -1)
@@ -50,13 +51,12 @@ def stable_rank(m: Float[Array, "*rest r c"]) -> Float[Array, " *rest"]:
 def normalized_correlation(a: Float[Array, " *left"], b: Float[Array, " *right"], axis: int = -1) -> Float[Array, " *rest"]:
     r"""Pearson correlation along ``axis``: :math:`\langle a', b'\rangle / (\|a'\| \|b'\|)`, :math:`x' = x - \bar x`.
 
-    NaN where one of the two is constant or not finite. The two broadcast against each other.
+    NaN where one of the two is constant or not finite. The two broadcast against each other first: ``axis`` is one of the result.
 
     Raises:
         UsageError: for complex numbers, for shapes that do not broadcast, and without an entry along the axis.
     """
-    a, b = (_along(name, x, axis) for name, x in (("a", a), ("b", b)))
-    _refuse_other_shapes(a, b)
+    a, b = (_along(name, x, axis) for name, x in zip("ab", _broadcast(a, b), strict=True))
     constant = _constant(a, axis) | _constant(b, axis)
     a = a - jnp.mean(a, axis, keepdims=True)
     b = b - jnp.mean(b, axis, keepdims=True)
@@ -71,12 +71,12 @@ def relative_norm_error(a: PyTree, b: PyTree) -> Float[Array, ""]:
     Infinite, or NaN, if the reference is zero.
 
     Raises:
-        UsageError: for trees of other structures or shapes, or without a number.
+        UsageError: for trees of other structures or shapes, without a number, or with a leaf that is none.
     """
     structures: list[Any] = [jax.tree.structure(tree) for tree in (a, b)]
     if structures[0] != structures[1]:
         raise UsageError(f"two trees are compared leaf by leaf, got {structures[0]} and {structures[1]}")
-    leaves = [[jnp.asarray(x) for x in jax.tree.leaves(tree)] for tree in (a, b)]
+    leaves = [[_numbers(name, x) for x in jax.tree.leaves(tree)] for name, tree in (("a", a), ("b", b))]
     for x, y in zip(*leaves, strict=True):
         if x.shape != y.shape:
             raise UsageError(f"two trees are compared leaf by leaf, got leaves {shown(x)} and {shown(y)}")
@@ -106,29 +106,69 @@ def top_eigenvalue(
         shift: :math:`c`; may be traced.
 
     Raises:
-        UsageError: if the number of iterations is below 1, the shift no finite number, and the operator's result no such tree.
+        UsageError: if the number of iterations is below 1, the shift no finite number, the start no tree of numbers, or the
+            operator no function that gives such a tree.
     """
     iters = whole("iters", iters, least=1, most=2**31 - 1, traced=True)
     shift = number("shift", shift, traced=True)
 
-    def unit(v: PyTree) -> PyTree:
-        return optax.tree.scale(1 / optax.tree.norm(v), v)
-
     def iterate(_: Int[Array, ""], v: PyTree) -> PyTree:
         moved = jax.tree.map(lambda hx, x: hx + shift * x, hvp(v), v)
-        still = optax.tree.norm(moved) == 0  # v is an eigenvector already, of the eigenvalue -c
-        return jax.tree.map(lambda new, old: jnp.where(still, old, new).astype(old.dtype), unit(moved), v)
+        still = _norm(jax.tree.leaves(moved))[0] == 0  # v is an eigenvector already, of the eigenvalue -c
+        return jax.tree.map(lambda new, old: jnp.where(still, old, new).astype(old.dtype), _unit(moved), v)
 
-    v = unit(v0)
-    if jax.tree.map(jnp.shape, v) != jax.tree.map(jnp.shape, jax.eval_shape(hvp, v)):
-        raise UsageError("hvp= is not allowed: it gives a tree like the one that it takes")
+    v = _unit(_start(v0))
+    _refuse_other_operators(hvp, v)
     v = jax.lax.fori_loop(0, iters, iterate, v)
     return jnp.real(optax.tree.vdot(v, hvp(v)))
 
 
+def _start(v0: PyTree) -> PyTree:
+    """The start of an iteration as floats."""
+    v = jax.tree.map(lambda x: (x := _numbers("v0", x)).astype(_float(x)), v0)
+    if not sum(x.size for x in jax.tree.leaves(v)):
+        raise UsageError(f"v0={shown(v0)} is not allowed: a vector has entries")
+    return v
+
+
+def _unit(v: PyTree) -> PyTree:
+    """A tree over its norm, whatever its size; NaN for zero."""
+    norm, exponent = _norm(jax.tree.leaves(v))
+
+    def scaled(x: Array) -> Array:
+        wide = x.astype(jnp.result_type(x, norm))
+        return (wide * _power(wide, -exponent) * (1 / norm)).astype(x.dtype)
+
+    return jax.tree.map(scaled, v)
+
+
+def _refuse_other_operators(hvp: Any, v: PyTree) -> None:
+    """Refuse an operator that gives no tree of numbers like the one it takes."""
+    if not callable(hvp):
+        raise UsageError(f"hvp={shown(hvp)} is not allowed: it is a function of a tree")
+    trees = (v, jax.eval_shape(hvp, v))
+    structures: list[Any] = [jax.tree.structure(tree) for tree in trees]
+    shapes = [[x.shape for x in jax.tree.leaves(tree)] for tree in trees]
+    if structures[0] != structures[1] or shapes[0] != shapes[1]:
+        raise UsageError("hvp= is not allowed: it gives a tree like the one that it takes")
+
+
+def _numbers(name: str, x: Any) -> Array:
+    """An array of numbers; truth values count as 0 and 1."""
+    try:
+        if isinstance(x, str | bytes):  # JAX may take it as the name of a dtype
+            raise TypeError
+        array = jnp.asarray(x)
+        if not (jnp.issubdtype(array.dtype, jnp.number) or array.dtype == bool):
+            raise TypeError
+    except (TypeError, ValueError, OverflowError) as error:  # texts, dates, keys, objects, lists of unequal lengths
+        raise UsageError(f"{name}={shown(x)} is not allowed: it is a number, or an array of numbers") from error
+    return array
+
+
 def _along(name: str, x: Float[Array, "*shape"], axis: int) -> Float[Array, "*shape"]:
     """Real floats with an entry along an axis."""
-    x, axis = jnp.asarray(x), whole("axis", axis)
+    x, axis = _numbers(name, x), whole("axis", axis)
     if not -x.ndim <= axis < x.ndim or not x.shape[axis]:
         raise UsageError(f"{name}={shown(x)} is not allowed: it has entries along axis {axis}")
     if jnp.iscomplexobj(x):
@@ -142,10 +182,11 @@ def _float(*arrays: Array) -> Any:
     return dtype if jnp.issubdtype(dtype, jnp.inexact) else jnp.result_type(dtype, float)
 
 
-def _refuse_other_shapes(a: Array, b: Array) -> None:
-    """Refuse shapes that do not broadcast."""
+def _broadcast(a: Any, b: Any) -> list[Array]:
+    """Two arrays of one shape."""
+    a, b = _numbers("a", a), _numbers("b", b)
     try:
-        jnp.broadcast_shapes(a.shape, b.shape)
+        return jnp.broadcast_arrays(a, b)
     except ValueError as error:
         raise UsageError(f"a={shown(a)}, b={shown(b)} are not allowed: their shapes broadcast against each other") from error
 
@@ -158,11 +199,11 @@ def _constant(x: Float[Array, "*shape"], axis: int) -> Bool[Array, "*shape"]:
 def _exponent(x: Inexact[Array, "*shape"], axis: int | None = None) -> Int[Array, "*shape"]:
     """The power of two above all entries along an axis, but for the largest and smallest that the dtype has.
 
-    Where ``max`` drops NaN, the entries still have it.
+    For zeros it is the smallest. Where ``max`` drops NaN, the entries still have it.
     """
     size = jax.lax.stop_gradient(jnp.max(jnp.abs(x), axis, keepdims=axis is not None))
     widest = int(jnp.finfo(x.dtype).maxexp) - 4
-    return jnp.clip(jnp.frexp(size)[1], -widest, widest)
+    return jnp.where(size == 0, -widest, jnp.clip(jnp.frexp(size)[1], -widest, widest))
 
 
 def _power(x: Inexact[Array, "*shape"], exponent: Int[Array, "*rest"]) -> Float[Array, "*rest"]:
@@ -172,6 +213,7 @@ def _power(x: Inexact[Array, "*shape"], exponent: Int[Array, "*rest"]) -> Float[
 
 def _norm(leaves: list[Array]) -> tuple[Float[Array, ""], Int[Array, ""]]:
     """The norm of all leaves as one vector: a number, and the power of two that it is times."""
-    leaves = [x for x in leaves if x.size]
+    wide = jnp.result_type(*leaves)  # a narrow dtype lacks the powers of a wide one
+    leaves = [x.astype(wide) for x in leaves if x.size]
     largest = functools.reduce(jnp.maximum, map(_exponent, leaves))
     return optax.tree.norm([x * _power(x, -largest) for x in leaves]), largest

@@ -39,7 +39,7 @@ def loglog_slope(x: Any, y: Any, dim: str, least: int = 3) -> xr.DataArray:
 
     Raises:
         Inconclusive: if no run has as many points.
-        UsageError: if ``least`` is below 2, or the two have different lengths.
+        UsageError: if ``least`` is below 2, or the two have different lengths or coordinates.
     """
     least = whole("least", least, least=2)
     x, y = _pair(x, y, dim)
@@ -71,7 +71,7 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
     With the defaults ``2 * fine - coarse``. Source: Richardson 1911; Hairer, Nørsett, Wanner, Solving ODEs I, section II.4.
 
     Raises:
-        UsageError: unless ``ratio > 1`` and ``order > 0``, and for two plain arrays of different shapes.
+        UsageError: unless ``ratio > 1`` and ``order > 0``, for arrays of different coordinates, and for shapes that do not fit.
     """
     ratio, order = number("ratio", ratio, above=1), number("order", order, above=0)
     coarse, fine = (np.asarray(y) if isinstance(y, list | tuple) else y for y in (coarse, fine))
@@ -82,8 +82,12 @@ def richardson(coarse: Any, fine: Any, ratio: float = 2.0, order: float = 1.0) -
         raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: arrays without names have one shape")
     if order * np.log(ratio) > np.log(np.finfo(float).max):
         raise UsageError(f"ratio={ratio}, order={order} are not allowed: ratio to the power of order is a float")
+    coarse, fine = _aligned(coarse=coarse, fine=fine)
     factor = ratio**order
-    return (factor * fine - coarse) / (factor - 1)
+    try:
+        return (factor * fine - coarse) / (factor - 1)
+    except ValueError as error:  # a plain array with a labelled one
+        raise UsageError(f"coarse={shown(coarse)}, fine={shown(fine)} are not allowed: their shapes broadcast") from error
 
 
 def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
@@ -149,7 +153,7 @@ def spearman(x: Any, y: Any, dim: str) -> xr.DataArray:
     """Spearman's rank correlation along ``dim``; NaN where a side is constant or fewer than three pairs are finite.
 
     Raises:
-        UsageError: if the two have different lengths.
+        UsageError: if the two have different lengths or coordinates.
     """
     x, y = _pair(x, y, dim)
     return xr.apply_ufunc(_spearman, x, y, input_core_dims=[[dim], [dim]])
@@ -201,14 +205,15 @@ def welch(values: xr.DataArray, dim: str, error: Any, count: int) -> tuple[xr.Da
         count: from how many runs that is, two or more.
 
     Raises:
-        UsageError: for a negative error, and fewer than two runs.
+        UsageError: for a negative error, fewer than two runs, and different coordinates.
     """
     count = whole("count", count, least=2)
     values, error = _along(_labelled(values, dim), dim), error if isinstance(error, xr.DataArray) else _real(error)[()]
     if np.any(_real(error) < 0):
         raise UsageError(f"error={shown(error)} is not allowed: a standard error is at least 0")
-    n = values.count(dim)
-    ours, theirs = values.var(dim, ddof=1) / n, error**2
+    n, variance = values.count(dim), values.var(dim, ddof=1)
+    _aligned(values=variance, error=error)
+    ours, theirs = variance / n, error**2
     if np.ndim(error) and not isinstance(error, xr.DataArray) and error.shape != ours.shape:
         raise UsageError(f"error={shown(error)} is not allowed: there is one, or one for each of {ours.size} means")
     return np.sqrt(ours + theirs), (ours + theirs) ** 2 / (ours**2 / (n - 1) + theirs**2 / (count - 1))
@@ -233,11 +238,25 @@ def _centred_ranks(values: np.ndarray, good: np.ndarray) -> np.ndarray:
 
 def _pair(x: Any, y: Any, dim: str) -> tuple[xr.DataArray, xr.DataArray]:
     """Two arrays with the same dimensions, ``dim`` among them."""
-    try:
-        x, y = xr.broadcast(_labelled(x, dim), _labelled(y, dim))
-    except xr.AlignmentError as error:
-        raise UsageError(f"x={shown(x)}, y={shown(y)} are not allowed: dimensions of one name have one length") from error
+    x, y = xr.broadcast(*_aligned(x=_labelled(x, dim), y=_labelled(y, dim)))
     return _along(x, dim), _along(y, dim)
+
+
+def _aligned(**two: Any) -> tuple[Any, ...]:
+    """Two arrays as they are; labelled ones have the same coordinates: xarray would drop or add the entries that only one has."""
+    try:
+        xr.align(*(array for array in two.values() if isinstance(array, xr.DataArray)), join="exact")
+    except xr.AlignmentError as error:
+        given = ", ".join(f"{name}={shown(array)}" for name, array in two.items())
+        allowed = "dimensions of one name have one length and the same coordinates"
+        raise UsageError(f"{given} are not allowed: {allowed} ({_apart(*two.values())})") from error
+    return tuple(two.values())
+
+
+def _apart(x: xr.DataArray, y: xr.DataArray) -> str:
+    """The dimensions of two arrays along which they differ."""
+    shared = [dim for dim in x.dims if dim in y.dims]
+    return ", ".join(str(dim) for dim in shared if x.sizes[dim] != y.sizes[dim] or not x[dim].equals(y[dim]))
 
 
 def _along(x: xr.DataArray, dim: str) -> xr.DataArray:

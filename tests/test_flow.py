@@ -1,5 +1,6 @@
 """flow.py against closed forms, scipy and the mathematics of its promises."""
 
+import contextlib
 import functools
 from collections import OrderedDict
 from typing import NamedTuple
@@ -246,7 +247,7 @@ def test_transforms_agree_and_derivatives_are_exact(x64):
             for y0 in (True, np.arange(3), 1j, np.ones(2, complex), "a", object())
         ),
         *(({"y0": y0}, "the start of an ODE is a float64 array or a tree of them") for y0 in (None, {}, [])),
-        *(({"solver": name}, "is not allowed: it is one of tsit5") for name in (None, 3, ["tsit5"], "TSIT5")),
+        *(({"solver": name}, "is not allowed: it is one of tsit5") for name in (None, 3, ["tsit5"], "TSIT5", np.array("tsit5"))),
         *(
             ({"max_steps": n}, "max_steps is at least 1 and at most")
             for n in (0, -1, np.int64(0), np.array(0), jnp.int32(0), 2**40)
@@ -266,6 +267,9 @@ def test_transforms_agree_and_derivatives_are_exact(x64):
             for ts in ([0.0, 0.0], [np.nan], [0.0, np.nan], [0.0, np.inf], [-np.inf, 0.0])
         ),
         ({"ts": jnp.array([1.0, 0.0])}, "must be finite and increase"),
+        ({"ts": np.array([2**53, 2**53 + 1])}, "must be finite and increase"),  # the same float
+        ({"ts": [0, 10**400]}, "array of save times"),
+        ({"field": np.zeros((3, 3))}, r"field=float64\[3,3\] is not allowed: it is a function of \(t, y, args\)"),
     ],
 )
 def test_wrong_input_is_told_in_one_sentence(x64, change, message):
@@ -389,6 +393,96 @@ def test_a_solve_in_parts_is_the_solve_at_once(angle, speed, start, first, secon
     assert abs(whole.t_end - part.t_end) <= bound / abs(whole.y_end["speed"])
     for name in y0:
         np.testing.assert_allclose(whole.y_end[name], part.y_end[name], atol=bound * (1 + 2 / abs(whole.y_end["speed"])))
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.sampled_from("uint8 int8 uint16 int16 uint32 int32 uint64 int64 float16 float32 bfloat16".split()), st.data())
+def test_save_times_of_any_dtype_are_those_of_python(dtype, data):
+    """Python's whole numbers are the oracle of what increases: differences of narrow and unsigned integers wrap."""
+    low, high = (-128, 127) if not dtype.startswith("u") else (0, 255)
+    numbers = data.draw(st.lists(st.integers(low, high), min_size=1, max_size=3))
+    with jax.enable_x64(True):
+        for times in (np.asarray(numbers).astype(jnp.dtype(dtype)), jnp.asarray(numbers).astype(dtype)):
+            if all(a < b for a, b in zip(numbers, numbers[1:], strict=False)):
+                found, wrong = flow._times(times)
+                assert found.dtype == jnp.float64 and found.tolist() == numbers and not wrong
+            else:
+                with pytest.raises(UsageError, match="must be finite and increase"):
+                    flow._times(times)
+
+
+def test_a_traced_unsigned_time_may_follow_a_negative_one(x64):
+    found, wrong = jax.jit(lambda t: flow._times([-1, t]))(np.uint8(3))
+    assert found.tolist() == [-1.0, 3.0] and not wrong
+
+
+TOLERANCES = [(-1.0, 0.0), (0.0, 0.0), (1e-15, 0.0), (1.0, 0.0), (1e9, 0.0), (np.nan, 0.0), (np.inf, 0.0)]
+TOLERANCES += [(1e-6, -1e-12), (1e-6, np.nan), (1e-6, np.inf), (1e-6, 0.0), (1e-14, 1e-9), (0.5, 1.0)]
+
+
+def test_traced_tolerances_end_as_failed_where_known_ones_are_refused(x64):
+    """The refusal outside ``jit`` is the oracle."""
+
+    def solve(rtol, atol):
+        return flow.solve(lambda t, y, args: -y, jnp.float64(1.0), [0.0, 1.0], rtol=rtol, atol=atol, max_steps=500)
+
+    def refused(rtol, atol):
+        with contextlib.suppress(UsageError):
+            jax.eval_shape(lambda: solve(rtol, atol))
+            return False
+        return True
+
+    expected = [FAILED if refused(*pair) else OK for pair in TOLERANCES]
+    assert expected == [FAILED] * 10 + [OK] * 3
+    assert jax.jit(jax.vmap(solve))(*np.transpose(TOLERANCES)).status.tolist() == expected
+    one = jax.jit(lambda rtol: solve(rtol, 1e-9).status)  # the other one known
+    assert one(-1.0) == FAILED and one(1e-3) == OK
+
+
+def test_a_rate_may_be_unsigned(x64):
+    """Its negative would wrap: -3 to 253."""
+    moved = jax.jit(lambda rate: flow.gradient_flow(lambda x: x * x / 2, jnp.float64(1.0), [0.0, 1.0], rate=rate).y_end)
+    assert float(moved(np.uint8(3))) == pytest.approx(np.exp(-3), rel=1e-8)
+
+
+def test_what_is_no_function_is_refused(x64):
+    with pytest.raises(UsageError, match=r"loss=None is not allowed: it is a function of \(params, \*args\)"):
+        flow.gradient_flow(None, jnp.float64(1.0), [0.0, 1.0])
+    with pytest.raises(UsageError, match=r"field=None is not allowed: it is a function of \(t, y, args\)"):
+        flow.log_time(None)
+
+
+def test_the_implicit_solver_takes_any_stiffness(x64):
+    r"""Prothero and Robinson's :math:`y' = -\lambda (y - \cos t) - \sin t`, solved by :math:`\cos t + (y_0 - 1) e^{-\lambda t}`.
+
+    Its slopes are rounded by up to lambda eps, from 1e4 on by more than the absolute tolerance: Newton's method has to end there.
+    """
+    rates, starts = np.array([1e0, 1e3, 1e5, 1e6, 1e8, 1e12]), np.array([1.0, 2.0])
+
+    def run(rate, y0):
+        times = jnp.array([0.0, 1.0, 2.0]) / rate
+        ts = jnp.append(times, 3.0)
+        return ts, flow.solve(lambda t, y, a: -a * (y - jnp.cos(t)) - jnp.sin(t), y0, ts, rate, solver="kvaerno5")
+
+    ts, sol = jax.jit(jax.vmap(jax.vmap(run, (0, None)), (None, 0)))(rates, starts)
+    exact = np.cos(ts) + (starts - 1)[:, None, None] * np.exp(-rates[:, None] * ts)
+    assert np.all(sol.status == OK)  # in fewer than 4096 steps
+    # a step errs by 1e-12 + 1e-10 |y|, and the field brings solutions together
+    assert np.all(np.abs(sol.ys - exact) < np.asarray(sol.steps)[..., None] * 2.1e-10)
+
+
+@pytest.mark.parametrize("rate", [1e4, 1e5, 1e10])
+def test_the_implicit_solver_decays_at_its_default_tolerances(x64, rate):
+    """Its slope at the start is rounded to 1e-16 of the rate."""
+    sol = decay(jnp.float64(rate))
+    assert sol.status == OK and sol.steps < 300
+    np.testing.assert_allclose(sol.ys, np.exp([0.0, -1.0, -rate]), rtol=1e-8, atol=1e-12)
+
+
+@jax.jit
+def decay(rate):
+    ts = jnp.stack([jnp.zeros(()), 1 / rate, jnp.ones(())])
+    return flow.solve(lambda t, y, a: -a * y, jnp.float64(1.0), ts, rate, solver="kvaerno5")
 
 
 def test_float32_context_is_refused():

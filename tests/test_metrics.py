@@ -1,5 +1,7 @@
 """metrics.py against scipy and numpy, and by the properties that define each number."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -181,7 +183,8 @@ REFUSED = {
     "m=float64[0,3] is not allowed: a matrix has entries": lambda: metrics.stable_rank(np.zeros((0, 3))),
     "a=float64[3] is not allowed: it is a matrix, or an array of them": lambda: metrics.stable_rank(ONES),
     "a=complex128[3] is not allowed: it is real": lambda: metrics.normalized_correlation(1j * ONES, ONES),
-    "b=float64[0] is not allowed: it has entries along axis -1": lambda: metrics.normalized_correlation(ONES, ONES[:0]),
+    "a=float64[0] is not allowed: it has entries along axis -1": lambda: metrics.normalized_correlation(ONES[:0], ONES[:0]),
+    "a=float64[3], b=float64[0] are not allowed: their shapes": lambda: metrics.normalized_correlation(ONES, ONES[:0]),
     "a=float64[3], b=float64[2] are not allowed: their shapes": lambda: metrics.normalized_correlation(ONES, ONES[:2]),
     "leaf by leaf, got leaves float64[3] and float64[3,1]": lambda: metrics.relative_norm_error(ONES, ONES[:, None]),
     "leaf by leaf, got PyTreeDef({'a': *})": lambda: metrics.relative_norm_error({"a": 1.0}, {"b": 1.0}),
@@ -190,6 +193,9 @@ REFUSED = {
     "iters=2.5 is not allowed: iters is a whole number": lambda: metrics.top_eigenvalue(lambda v: v, ONES, 2.5),
     "shift=nan is not allowed: shift is a finite number": lambda: metrics.top_eigenvalue(lambda v: v, ONES, 2, np.nan),
     "hvp= is not allowed": lambda: metrics.top_eigenvalue(lambda v: v[:2], ONES, 2),
+    "hvp= is not allowed: it gives a tree like": lambda: metrics.top_eigenvalue(lambda v: {"v": v}, ONES, 2),
+    "hvp=None is not allowed: it is a function of a tree": lambda: metrics.top_eigenvalue(None, ONES, 2),
+    "v0=float64[0] is not allowed: a vector has entries": lambda: metrics.top_eigenvalue(lambda v: v, ONES[:0], 2),
 }
 
 
@@ -198,6 +204,75 @@ def test_what_has_no_such_number_is_refused_in_one_sentence(words):
     with pytest.raises(UsageError) as error:
         REFUSED[words]()
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+NO_NUMBERS = ["a", b"a", object(), np.array(["a"]), np.array("2020", "datetime64[D]"), np.array([{}]), 10**400, jax.random.key(0)]
+
+
+@pytest.mark.parametrize("x", NO_NUMBERS, ids=lambda x: str(getattr(x, "dtype", type(x).__name__)))
+def test_what_is_no_number_is_refused_by_every_metric(x):
+    calls = {
+        "p": lambda: metrics.entropy(x),
+        "m": lambda: metrics.stable_rank(x),
+        "a": lambda: metrics.normalized_correlation(x, ONES),
+        "b": lambda: metrics.normalized_correlation(ONES, x),
+        "a ": lambda: metrics.relative_norm_error(x, x),
+        "b ": lambda: metrics.relative_norm_error({"x": ONES}, {"x": x}),
+        "v0": lambda: metrics.top_eigenvalue(lambda v: v, {"x": x}),
+    }
+    for name, call in calls.items():
+        with pytest.raises(UsageError, match=f"^{name.strip()}=.* is not allowed: it is a number, or an array of numbers$"):
+            call()
+
+
+@SOME
+@given(SEEDS, st.sampled_from([((4, 4), (4,)), ((4,), (4, 4)), ((2, 3, 4), (3, 1)), ((2, 1, 4), (1, 3, 4)), ((3,), ())]), st.data())
+def test_the_axis_of_a_correlation_is_one_of_the_broadcast_arrays(seed, shapes, data):
+    """Numpy's correlation of the arrays that were broadcast by numpy, fibre by fibre."""
+    rng = np.random.default_rng(seed)
+    a, b = (rng.normal(size=shape) for shape in shapes)
+    whole = np.broadcast_arrays(a, b)
+    axis = data.draw(st.integers(-whole[0].ndim, whole[0].ndim - 1))
+    fibres = [np.moveaxis(x, axis, -1).reshape(-1, x.shape[axis]) for x in whole]
+    expected = [np.nan if np.ptp(x) == 0 or np.ptp(y) == 0 else np.corrcoef(x, y)[0, 1] for x, y in zip(*fibres, strict=True)]
+    found = np.asarray(metrics.normalized_correlation(a, b, axis))
+    assert found.shape == tuple(np.delete(whole[0].shape, axis))
+    np.testing.assert_allclose(found.ravel(), expected, atol=1e-13)
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "float32"), ("float32", "float16"), ("float64", "float32"), ("float64", "bfloat16")]
+)
+def test_leaves_of_zeros_and_of_narrow_dtypes_do_not_hide_a_small_one(dtypes):
+    """Numpy's numbers of the small leaf alone: the other one is zero."""
+    wide, narrow = (jnp.dtype(d) for d in dtypes)
+    small, zeros = np.array([3.0, -4.0], wide) * wide.type(1e-30), np.zeros(2, narrow)
+    tree = {"small": small, "zeros": zeros}
+    half = {"small": small / 2, "zeros": zeros}
+    assert float(metrics.relative_norm_error(half, tree)) == pytest.approx(0.5, rel=1e-6)
+    assert float(metrics.relative_norm_error(tree, tree)) == 0
+    doubled = metrics.top_eigenvalue(lambda v: jax.tree.map(lambda x: 2 * x, v), tree, 3)
+    assert float(doubled) == pytest.approx(2, rel=1e-5)
+
+
+@functools.cache
+def top_of_matrix():
+    return jax.jit(lambda h, v: metrics.top_eigenvalue(lambda x: {"x": h @ x["x"]}, {"x": v}, 60))
+
+
+@SOME
+@given(SEEDS, st.sampled_from(["float32", "float64"]), st.floats(-0.75, 0.75), st.floats(-0.95, 0.95))
+def test_an_operator_of_any_size_has_its_top_eigenvalue(seed, dtype, size, start):
+    """Numpy's eigvalsh in float64 of the matrix in the middle of the range; squares would overflow or vanish from its root on."""
+    q, _ = np.linalg.qr(np.random.default_rng(seed).normal(size=(3, 3)))
+    h = (q @ np.diag([5.0, 1.0, -2.0]) @ q.T).astype(dtype)
+    top = np.linalg.eigvalsh(h.astype(float))[-1]
+    # the operator's own products keep all their digits down to the power -.75
+    power, long = (int(x * np.finfo(dtype).maxexp) for x in (size, start))  # powers of two: products with them are exact
+    found = top_of_matrix()(np.ldexp(h, power), np.ldexp(np.ones(3, dtype), long))
+    # the other eigenvalues have fallen to (2/5)^120 times a start that may be all but orthogonal
+    np.testing.assert_allclose(np.ldexp(np.float64(found), -power), top, rtol=20 * np.finfo(dtype).eps)
+    assert found == np.ldexp(np.asarray(top_of_matrix()(h, np.ones(3, dtype))), power)
 
 
 def test_top_eigenvalue_of_nothing_and_of_hermitian_operators():

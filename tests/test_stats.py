@@ -272,6 +272,8 @@ REFUSED = {
     "order=True is not allowed": lambda: stats.richardson(1.0, 1.0, 2.0, True),
     "order=5000.0 are not allowed: ratio to the power of order is a float": lambda: stats.richardson(1.0, 1.0, 2.0, 5000),
     "coarse=float64[3], fine=float64[3,1] are not allowed": lambda: stats.richardson(np.ones(3), np.ones((3, 1))),
+    "coarse=float64[3], fine=float64[2] are not allowed: their shapes broadcast": lambda: stats.richardson(LABELLED, np.ones(2)),
+    "coarse=float64[3,2], fine=float64[3] are not allowed: their": lambda: stats.richardson(np.ones((3, 2)), LABELLED),
     "coarse=a, fine=b are not allowed: they are numbers": lambda: stats.richardson("a", "b"),
     "successes=2.7 is not allowed: successes is a whole number": lambda: stats.wilson(2.7, 4),
     "successes=5 is not allowed: successes is at least 0 and at most 4": lambda: stats.wilson(5, 4),
@@ -299,6 +301,40 @@ def test_what_has_no_such_statistic_is_refused_in_one_sentence(words):
     with pytest.raises(UsageError) as error:
         REFUSED[words]()
     assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def labelled(coordinates, dim="eta"):
+    return xr.DataArray(np.arange(1.0, len(coordinates) + 1), dims=dim, coords={dim: coordinates})
+
+
+@settings(deadline=None, max_examples=60)
+@given(*[st.lists(st.integers(0, 4), min_size=3, max_size=4, unique=True) for _ in range(2)])
+def test_arrays_of_different_coordinates_are_refused_by_every_statistic_of_two(one, two):
+    """Lists of Python are the oracle: xarray would join what both have, or fill up what one lacks."""
+    x, y = labelled(one), labelled(two)
+    runs = xr.DataArray(np.random.default_rng(0).normal(size=(len(one), 5)), dims=("eta", "seed"), coords={"eta": one})
+    calls = {
+        "x": lambda: stats.loglog_slope(x, y, "eta"),
+        "x ": lambda: stats.slope_interval(x, xr.concat([y, 2 * y], "seed"), "eta"),
+        "x  ": lambda: stats.spearman(x, y, "eta"),
+        "coarse": lambda: stats.richardson(x, y),
+        "values": lambda: stats.welch(runs, "seed", y, 5),
+    }
+    for name, call in calls.items():
+        if one == two:
+            call()
+        else:
+            words = "are not allowed: dimensions of one name have one length and the same coordinates \\(eta\\)$"
+            with pytest.raises(UsageError, match=f"^{name.strip()}=float64.* {words}"):
+                call()
+
+
+def test_arrays_without_coordinates_fit_those_that_have_them():
+    x, bare = labelled([3, 1, 2]), xr.DataArray([1.0, 2, 3], dims="eta")
+    for other in (bare, bare.values):
+        assert stats.richardson(x, other).values.tolist() == [1, 2, 3] and float(stats.spearman(x, other, "eta")) == 1
+    both = stats.richardson(x, labelled([5, 6], "other"))
+    assert both.dims == ("other", "eta") and both.values.tolist() == [[1, 0, -1], [3, 2, 1]]
 
 
 def test_numbers_of_any_library_are_counts():

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 from jaxdyn.cli import streams
 from jaxdyn.cli.formatting import plural
-from jaxdyn.errors import UsageError
+from jaxdyn.errors import UsageError, shown
 
 __all__ = ["main", "run"]
 
@@ -46,6 +46,13 @@ class _Version(argparse.Action):
         sys.exit(0)
 
 
+def _filled(text: str) -> str:
+    """A name, an address or a field that was typed; an empty one would stand for the current folder, or for none."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed: nothing is named")
+    return text
+
+
 def _help_texts(text: str) -> dict[str, Any]:
     """What a command does, for the list of commands and for its own help."""
     return {"help": text, "description": text}
@@ -63,6 +70,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--load",
         action="append",
         default=[],
+        type=_filled,
         metavar="FILE",
         help="Add the claims of a Python file of your own, or of the folder of a theory.",
     )
@@ -82,7 +90,9 @@ def build_parser() -> argparse.ArgumentParser:
         "show", parents=[load], **_help_texts("Show one claim: what it says, what its verdict rests on, the last verdict.")
     )
     show.add_argument("claim", metavar="CLAIM", help="The claim's id, as `jaxdyn list` shows it.")
-    show.add_argument("--out", default="report", metavar="DIR", help="Read the last verdict from this folder (default: report).")
+    show.add_argument(
+        "--out", default="report", type=_filled, metavar="DIR", help="Read the last verdict from this folder (default: report)."
+    )
 
     verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
     verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
@@ -91,19 +101,23 @@ def build_parser() -> argparse.ArgumentParser:
     verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
     verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
     verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
-    verify.add_argument("--out", default="report", metavar="DIR", help="Keep results and report in this folder (default: report).")
-    verify.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument(
+        "--out", default="report", type=_filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
+    )
+    verify.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
     verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
-    verify.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+    verify.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
     _add_map(commands, load)
 
     new = commands.add_parser("new", **_help_texts("Write a working claim of your own to start from."))
-    new.add_argument("file", metavar="FILE", help="Write it to this file; nothing is overwritten.")
+    new.add_argument("file", type=_filled, metavar="FILE", help="Write it to this file; nothing is overwritten.")
 
     report = commands.add_parser("report", **_help_texts("Build the report again from stored results."))
-    report.add_argument("folder", metavar="DIR", help="Read the results from this folder, the --out of a verification.")
-    report.add_argument("--report", metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    report.add_argument(
+        "folder", type=_filled, metavar="DIR", help="Read the results from this folder, the --out of a verification."
+    )
+    report.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
 
     completion = commands.add_parser("completion", **_help_texts("Print a script that completes jaxdyn's words in your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
@@ -118,6 +132,7 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
         "--over",
         action="append",
         default=[],
+        type=_filled,
         metavar="FIELD=LOW:HIGH[:log]",
         help="A field and its range, or its values (FIELD=V1,V2); once or twice.",
     )
@@ -127,9 +142,9 @@ def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
     )
     map_.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
     map_.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
-    map_.add_argument("--out", metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
+    map_.add_argument("--out", type=_filled, metavar="DIR", help="Keep runs and map in this folder (default: map-CLAIM).")
     map_.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
-    map_.add_argument("--cluster", metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
+    map_.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
 def _whole(text: str, name: str, least: int) -> int:
@@ -138,8 +153,13 @@ def _whole(text: str, name: str, least: int) -> int:
     except ValueError:
         number = least - 1
     if number < least:
-        raise UsageError(f"{name} {text} is not allowed: it is a whole number of at least {least}")
+        raise UsageError(f"{name} {_typed(text)} is not allowed: it is a whole number of at least {least}")
     return number
+
+
+def _typed(text: str) -> str:
+    """What was typed, as a message shows it: on one line, cut if it is long, in quotes if nothing of it can be seen."""
+    return shown(text) if text.strip() else repr(text)
 
 
 def parse_seeds(text: str | None) -> int | range | None:
@@ -148,9 +168,13 @@ def parse_seeds(text: str | None) -> int | range | None:
         return None
     if ":" in text:
         start, _, stop = text.partition(":")
-        first, last = _whole(start, "--seeds", 0), _whole(stop, "--seeds", 1)
+        try:
+            first, last = _whole(start, "FROM", 0), _whole(stop, "TO", 1)
+        except UsageError as error:
+            allowed = "write FROM:TO with whole numbers, FROM at least 0 and below TO"
+            raise UsageError(f"--seeds {_typed(text)} is not allowed: {allowed}") from error
         if last <= first:
-            raise UsageError(f"--seeds {text} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
+            raise UsageError(f"--seeds {_typed(text)} is not allowed: the range holds no seed; write FROM:TO with FROM below TO")
         return range(first, last)
     return _whole(text, "--seeds", 1)
 
@@ -162,9 +186,10 @@ def parse_sets(items: Sequence[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         values = [v.strip() for v in text.split(",") if v.strip()]
         if not equals or not name.strip() or not values:
-            raise UsageError(f"--set {item} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
+            raise UsageError(f"--set {_typed(item)} is not allowed: write FIELD=VALUE or FIELD=V1,V2,…")
         if name.strip() in fields:
-            raise UsageError(f"--set {item}: {name.strip()} is given twice; write all its values behind one --set, with commas")
+            twice = f"{shown(name)} is given twice; write all its values behind one --set, with commas"
+            raise UsageError(f"--set {_typed(item)} is not allowed: {twice}")
         fields[name.strip()] = values if len(values) > 1 else values[0]
     return fields
 
@@ -230,8 +255,10 @@ def _report(args: argparse.Namespace) -> int:
 
 def _new(args: argparse.Namespace) -> int:
     target = Path(args.file)
+    if target.name == ".py":
+        raise UsageError(f"{_typed(args.file)} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")
     if target.suffix != ".py":
-        raise UsageError(f"{target} is not allowed: the file's name must end in .py")
+        raise UsageError(f"{_typed(args.file)} is not allowed: the file's name must end in .py")
     if target.exists():
         raise UsageError(f"{target} exists already; nothing is overwritten, choose another name")
     from jaxdyn.engine.store import atomic_write

@@ -22,6 +22,7 @@ from __future__ import annotations
 import functools
 import json
 import operator
+import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -80,6 +81,8 @@ def load(path: str | Path) -> list[Problem]:
         UsageError: if there is no such file, it is no list of records in JSON, or a record is no problem; the sentence has the
             record's number, counted from 1.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"path={shown(path)} is not allowed: it is the path of a file")
     file = Path(path)
     try:
         text = file.read_text(encoding="utf-8")
@@ -100,16 +103,11 @@ def fault(problem: Problem) -> str:
     """What is wrong with a problem, in words; nothing if it is sound.
 
     Nodes are whole numbers from 0, edges are different and form no cycle, and the root alone leads to the target, the other root
-    alone to the negative.
+    alone to the negative, each by an edge or more.
     """
     p = problem
-    ends = {"root": p.root, "other": p.other, "target": p.target, "negative": p.negative}
-    for name, node in ends.items():
-        if not 0 <= node < p.nodes:
-            return f"its {name} is {node}, and its nodes are 0 to {p.nodes - 1}"
-    outside = p.edges[((p.edges < 0) | (p.edges >= p.nodes)).any(1)]
-    if len(outside):
-        return f"it has the edge {outside[0].tolist()}, and its nodes are 0 to {p.nodes - 1}"
+    if reason := _outside(p):
+        return reason
     if len(np.unique(p.edges, axis=0)) < len(p.edges):
         return "an edge is listed twice"
     if p.root == p.other:
@@ -121,6 +119,23 @@ def fault(problem: Problem) -> str:
         return f"its target {p.target} is not below its root {p.root} alone"
     if not far[p.negative] or away[p.negative]:
         return f"its negative {p.negative} is not below the other root {p.other} alone"
+    for name, node, root in (("target", p.target, p.root), ("negative", p.negative, p.other)):
+        if node == root:  # reached without a step
+            return f"its {name} is the root {root} itself"
+    return ""
+
+
+def _outside(p: Problem) -> str:
+    """Which node of a problem is none of its graph, in words; nothing if there is none."""
+    if p.nodes < 1:
+        return "it has no nodes"
+    ends = {"root": p.root, "other root": p.other, "target": p.target, "negative": p.negative}
+    for name, node in ends.items():
+        if not 0 <= node < p.nodes:
+            return f"its {name} is {node}, and its nodes are 0 to {p.nodes - 1}"
+    outside = p.edges[((p.edges < 0) | (p.edges >= p.nodes)).any(1)]
+    if len(outside):
+        return f"it has the edge {outside[0].tolist()}, and its nodes are 0 to {p.nodes - 1}"
     return ""
 
 

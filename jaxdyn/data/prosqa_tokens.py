@@ -55,16 +55,18 @@ def pack(problems: list[prosqa.Problem], edges: int = 60, hops: int = 6) -> Pack
     """Problems as arrays of one size.
 
     Raises:
-        UsageError: without problems; if one is not sound, or has more nodes, edges or steps than there is room for.
+        UsageError: without problems; if one is not sound, or has more nodes, edges or steps than there is room
+            for; the sentence has its number, counted from 1.
     """
     edges, hops = whole("edges", edges, least=1), whole("hops", hops, least=1)
     if not problems:
         raise UsageError("problems=[] is not allowed: there is at least one problem")
-    for p in problems:
+    for i, p in enumerate(problems, 1):
         if reason := prosqa.fault(p):
-            raise UsageError(f"a problem is not sound: {reason}")
+            raise UsageError(f"a problem is not sound: {reason} (problem {i})")
         if p.nodes > NAMES or len(p.edges) > edges:
-            raise UsageError(f"a problem has {p.nodes} nodes and {len(p.edges)} edges; there is room for {NAMES} and {edges}")
+            given = f"a problem has {p.nodes} nodes and {len(p.edges)} edges"
+            raise UsageError(f"{given}; there is room for {NAMES} and {edges} (problem {i})")
     listed = np.full((len(problems), edges, 2), -1, np.int32)
     for row, p in zip(listed, problems, strict=True):
         row[: len(p.edges)] = p.edges
@@ -72,15 +74,15 @@ def pack(problems: list[prosqa.Problem], edges: int = 60, hops: int = 6) -> Pack
         jnp.asarray(listed),
         jnp.asarray([p.root for p in problems], jnp.int32),
         jnp.asarray([(p.target, p.negative) for p in problems], jnp.int32),
-        jnp.asarray([_path(p, hops) for p in problems], jnp.int32),
+        jnp.asarray([_path(p, hops, i) for i, p in enumerate(problems, 1)], jnp.int32),
     )
 
 
-def _path(p: prosqa.Problem, hops: int) -> list[int]:
-    """A shortest path from the root to the target, which is repeated up to ``hops`` steps."""
+def _path(p: prosqa.Problem, hops: int, number: int) -> list[int]:
+    """A shortest path from the root to the target, which is repeated up to ``hops`` steps; ``number`` is the problem's."""
     away = digraphs.distances(p.edges, p.root)
-    if not 1 <= away.get(p.target, 0) <= hops:
-        raise UsageError(f"the target is not within {hops} steps of the root")
+    if away[p.target] > hops:
+        raise UsageError(f"the target is not within {hops} steps of the root (problem {number})")
     path = [p.target]
     while path[0] != p.root:
         path.insert(0, min(s for s, t in p.edges.tolist() if t == path[0] and away.get(s) == away[path[0]] - 1))

@@ -419,7 +419,22 @@ def test_what_a_users_file_prints_stays_off_standard_output(jaxdyn):
         (["verify", "toy.decay", "--seeds", "-1"], ["--seeds"]),
         (["verify", "toy.decay", "--seeds", "many"], ["--seeds many"]),
         (["verify", "toy.decay", "--seeds", "5:3"], ["holds no seed"]),
-        (["verify", "toy.decay", "--seeds", ":"], ["whole number"]),
+        (["verify", "toy.decay", "--seeds", ":"], ["--seeds : is not allowed: write FROM:TO with whole numbers"]),
+        (["verify", "toy.decay", "--seeds", "3:"], ["--seeds 3: is not allowed: write FROM:TO with whole numbers"]),
+        (["verify", "toy.decay", "--seeds", ":3"], ["--seeds :3 is not allowed: write FROM:TO with whole numbers"]),
+        (["verify", "toy.decay", "--seeds", "2.5:3"], ["--seeds 2.5:3 is not allowed: write FROM:TO with whole numbers"]),
+        (["verify", "toy.decay", "--seeds", "1:2:3"], ["--seeds 1:2:3 is not allowed: write FROM:TO with whole numbers"]),
+        (["verify", "toy.decay", "--seeds", ""], ["--seeds '' is not allowed: it is a whole number"]),
+        (["verify", "toy.decay", "--seeds", "9" * 5000], ["99999… is not allowed"]),
+        (["verify", "toy.decay", "--workers", " "], ["--workers ' ' is not allowed: it is a whole number"]),
+        (["verify", "toy.decay", "--fresh", ""], ["--fresh '' is not allowed: it is a whole number"]),
+        (["verify", "toy.decay", "--set", ""], ["--set '' is not allowed: write FIELD=VALUE"]),
+        *(
+            (["verify", "toy.decay", option, ""], [f"argument {option}: '' is not allowed: nothing is named"])
+            for option in ("--out", "--report", "--cluster", "--load")
+        ),
+        *(([command, ""], ["'' is not allowed: nothing is named"]) for command in ("new", "report")),
+        (["map", "toy.decay", "--over", ""], ["argument --over: '' is not allowed: nothing is named"]),
         (["verify", "toy.decay", "--seeds", "1152921504606846976"], ["seeds"]),
         (["verify", "toy.decay", "--seeds", "0:1152921504606846976"], ["seeds"]),
         (["verify", "toy.decay", "--workers", "0"], ["--workers 0"]),
@@ -568,7 +583,9 @@ def test_new_does_not_overwrite(refused):
     Path("mine.py").write_text("precious")
     refused(["new", "mine.py"], "mine.py exists already")
     assert Path("mine.py").read_text() == "precious"
-    refused(["new", "mine.txt"], "must end in .py")
+    refused(["new", "mine.txt"], "mine.txt is not allowed: the file's name must end in .py")
+    for name in (".py", "claims/.py"):
+        refused(["new", name], f"{name} is not allowed: the file has no name; write one that ends in .py, e.g. my_claims.py")
     refused(["new", "mine.py/claims.py"], "cannot write")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jaxdyn.data import digraphs, prosqa
+from jaxdyn.data import digraphs, prosqa, prosqa_tokens
 from jaxdyn.errors import UsageError
 from tests.data.limits import within
 
@@ -165,7 +165,13 @@ BAD = [
     *[({key: value for key, value in GOOD.items() if key != name}, f"has no {name}") for name in GOOD],
     (GOOD | {"idx_to_symbol": {}}, "has an empty object for idx_to_symbol, and not a list"),
     (GOOD | {"idx_to_symbol": 5}, "has a number for idx_to_symbol"),
-    (GOOD | {"idx_to_symbol": []}, "its root is 0, and its nodes are 0 to -1"),
+    (GOOD | {"idx_to_symbol": []}, "it has no nodes"),
+    (GOOD | {"target": 0}, "its target is the root 0 itself"),
+    (GOOD | {"neg_target": 1}, "its negative is the root 1 itself"),
+    (GOOD | {"target": 1}, "its target 1 is not below its root 0 alone"),
+    (GOOD | {"neg_target": 0}, "its negative 0 is not below the other root 1 alone"),
+    (GOOD | {"neg_target": 3}, "its negative 3 is not below the other root 1 alone"),
+    (GOOD | {"target": 4}, "its target 4 is not below its root 0 alone"),
     (GOOD | {"edges": {}}, "has an empty object for edges, and not a list"),
     (GOOD | {"edges": "0 2"}, "has a string for edges"),
     (GOOD | {"edges": []}, "its target 3 is not below its root 0 alone"),
@@ -263,6 +269,47 @@ def test_any_json_is_a_problem_or_refused_in_one_sentence(tmp_path_factory, key,
         assert all(prosqa.fault(p) == "" for p in prosqa.load(file))
     except UsageError as error:
         assert "record 2" in str(error) and "\n" not in str(error)
+
+
+@settings(deadline=None, max_examples=200, derandomize=True)
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=6),
+    ends=st.tuples(*[st.integers(0, 4)] * 4),
+)
+def test_a_problem_is_sound_where_every_path_says_so(edges, ends):
+    """Powers of the adjacency matrix are the oracle: entry i, j of the k-th counts the walks of k edges from i to j."""
+    root, other, target, negative = ends
+    one = np.zeros((5, 5), int)
+    for edge in edges:
+        one[edge] += 1
+    walks = sum(np.linalg.matrix_power(one, k) for k in range(1, 6))  # of one to five edges
+    sound = one.max() == 1 and root != other and not np.trace(walks) and target != other and negative != root
+    sound = sound and walks[root, target] and walks[other, negative] and not walks[other, target] and not walks[root, negative]
+    assert (prosqa.fault(prosqa.Problem(5, np.array(edges), *ends)) == "") == bool(sound)
+
+
+@settings(deadline=None, max_examples=30, derandomize=True)
+@given(st.permutations(range(5)))
+def test_a_problem_is_sound_under_any_names(names):
+    edges = np.array([(names[a], names[b]) for a, b in GOOD["edges"]])
+    problem = prosqa.Problem(5, edges, names[0], names[1], names[3], names[4])
+    assert prosqa.fault(problem) == ""
+    assert "root" in prosqa.fault(problem._replace(target=names[0])) and "root" in prosqa.fault(problem._replace(negative=names[1]))
+
+
+@pytest.mark.parametrize("path", [None, 3, b"test.json", [], True])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(UsageError, match="^path=.* is not allowed: it is the path of a file$"):
+        prosqa.load(path)
+
+
+def test_a_refused_problem_has_its_number():
+    good = prosqa.draw(3, 2)
+    wrong = [*good, good[0]._replace(target=good[0].root)]
+    with pytest.raises(UsageError, match=r"a problem is not sound: its target is the root \d itself \(problem 3\)$"):
+        prosqa_tokens.pack(wrong)
+    with pytest.raises(UsageError, match=r"the target is not within 1 steps of the root \(problem 1\)$"):
+        prosqa_tokens.pack(good, hops=1)
 
 
 @pytest.mark.parametrize("of", [prosqa.statistics, prosqa.shortcuts])

@@ -124,7 +124,8 @@ def judge_early(ds: xr.Dataset) -> list[jd.Check]:
     """The order of that distance in time, from V = 0, and in alpha, at the first time."""
     error = _distance(ds)
     in_time = stats.loglog_slope(ds.early, error.sel(alpha=0.0), "early")
-    in_alpha = stats.loglog_slope(ds.alpha, error.isel(early=0).sel(alpha=[a for a in SIZES if a > 0]), "alpha")
+    first = error.isel(early=0).sel(alpha=[a for a in SIZES if a > 0])
+    in_alpha = stats.loglog_slope(first.alpha, first, "alpha")
     return [
         jd.within("order in time, from V = 0", in_time, 0.9, 1.1),
         jd.within("order in alpha, at the first time", in_alpha, 0.9, 1.1),
