@@ -103,7 +103,7 @@ def solve(
             an impossible tolerance or number of steps, save times that do not increase, or an event that is no real number.
     """
     _refuse_no_functions("(t, y, args)", field=field, **({} if event is None else {"event": event}))
-    (y0, tree, field), (ts, wrong_times) = _as_vector(_start(y0), field), _times(ts)
+    (y0, tree, field), (ts, wrong_times) = _as_vector(_start(y0), field), save_times(ts)
     failed = wrong_times | _wrong_tolerances(rtol, atol)
     term, method = diffrax.ODETerm(field), _method(solver, rtol, atol)
     crossing: Any = None if event is None else lambda t, y, args: _one_number(event(t, tree(y), args), EVENT)
@@ -307,7 +307,7 @@ def _start(y0: PyTree) -> PyTree:
     return jax.tree.map(jnp.asarray, y0)
 
 
-def _times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
+def save_times(ts: Times) -> tuple[Float[Array, " T"], Bool[Array, ""] | bool]:
     """The save times, and whether they are wrong where only the run can tell, since they are traced."""
     if isinstance(ts, list | tuple) and all(_is_number(t) and jnp.ndim(t) == 0 for t in ts):
         traced = any(map(is_traced, ts))  # then each becomes a float by itself: stacked with an unsigned number, -1 would wrap

@@ -404,15 +404,15 @@ def test_save_times_of_any_dtype_are_those_of_python(dtype, data):
     with jax.enable_x64(True):
         for times in (np.asarray(numbers).astype(jnp.dtype(dtype)), jnp.asarray(numbers).astype(dtype)):
             if all(a < b for a, b in zip(numbers, numbers[1:], strict=False)):
-                found, wrong = flow._times(times)
+                found, wrong = flow.save_times(times)
                 assert found.dtype == jnp.float64 and found.tolist() == numbers and not wrong
             else:
                 with pytest.raises(UsageError, match="must be finite and increase"):
-                    flow._times(times)
+                    flow.save_times(times)
 
 
 def test_a_traced_unsigned_time_may_follow_a_negative_one(x64):
-    found, wrong = jax.jit(lambda t: flow._times([-1, t]))(np.uint8(3))
+    found, wrong = jax.jit(lambda t: flow.save_times([-1, t]))(np.uint8(3))
     assert found.tolist() == [-1.0, 3.0] and not wrong
 
 

@@ -54,9 +54,9 @@ class Own(NamedTuple):
     version: str
 
 
-_local: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
+objects: dict[Ref, Any] = {}  # objects of this process, so that notebooks' functions need no file
 _folders: set[Path] = set()  # of user files: modules next to them are found by path, since workers lack them on sys.path
-_met: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
+own_modules: dict[str, Own] = {}  # user files and their helpers, by the names of their modules
 _caches: list[Any] = []  # functions that remember something by Ref
 
 
@@ -87,7 +87,7 @@ def load_file(path: str | Path) -> Any:
     name = f"jaxdyn_user_{file.stem.replace('-', '_').replace('.', '_')}_{digest}"
     helpers = _helpers_of(file)
     own = {name: helpers.pop(""), **helpers}
-    if name in sys.modules and _met.get(name, own[name]) == own[name]:
+    if name in sys.modules and own_modules.get(name, own[name]) == own[name]:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or not isinstance(spec.loader, SourceFileLoader):
@@ -97,7 +97,7 @@ def load_file(path: str | Path) -> Any:
     _drop_changed(own)
     module = _executed(spec, content, path)
     _refuse_hidden(helpers, name)
-    _met.update(own)
+    own_modules.update(own)
     return module
 
 
@@ -190,7 +190,7 @@ def _refuse_shared(helpers: dict[str, Own]) -> None:
     """Refuse helpers whose names other modules have: Python would give the file those, without a word."""
     for name, own in helpers.items():
         loaded = getattr(sys.modules.get(name), "__file__", None)
-        others = [_met[name].file] if name in _met else []
+        others = [own_modules[name].file] if name in own_modules else []
         for other in [*others, *([Path(loaded).resolve()] if isinstance(loaded, str) else [])]:
             if other != own.file:
                 raise UsageError(_both(name, own.file, other))
@@ -200,8 +200,8 @@ def _refuse_borrowed(file: Path, helpers: dict[str, Own]) -> None:
     """Refuse a file that imports from elsewhere what has the name of another file's helper: it would be given that."""
     sources = {"": file} | {name: own.file for name, own in helpers.items()}
     imported = {top.split(".")[0] for name, place in sources.items() for top in _imports(place, name)}
-    for name in sorted(imported & _met.keys() - helpers.keys()):
-        place, other = _on_path(name), _met[name].file
+    for name in sorted(imported & own_modules.keys() - helpers.keys()):
+        place, other = _on_path(name), own_modules[name].file
         if place is None:
             raise UsageError(f"{file} imports {name!r}, which is not next to it: this process has {other} under that name")
         if place != other:
@@ -229,7 +229,7 @@ def _both(name: str, own: Path, other: Path | None) -> str:
 def _drop_changed(found: dict[str, Own]) -> None:
     """Forget modules that were imported in another version, so that they are imported anew."""
     for name, own in found.items():
-        if _met.get(name, own) != own:
+        if own_modules.get(name, own) != own:
             sys.modules.pop(name, None)
             outer, _, last = name.rpartition(".")
             vars(sys.modules.get(outer, types.ModuleType(""))).pop(last, None)
@@ -253,23 +253,23 @@ def ref_to(thing: Any) -> Ref:
     own_file = home == "__main__" or home.startswith("jaxdyn_user_")
     own_file = own_file or (path is not None and Path(path).resolve().parent in _folders)
     place = Path(path).resolve() if own_file and path else None
-    version = _met[home].version if place is not None and home in _met else ""
+    version = own_modules[home].version if place is not None and home in own_modules else ""
     ref = Ref(home, name, str(place) if place else None, version)
-    if _local.get(ref, thing) is not thing:
+    if objects.get(ref, thing) is not thing:
         forget()
-    _local[ref] = thing
+    objects[ref] = thing
     return ref
 
 
 def at_hand(ref: Ref) -> Any:
     """The object behind a reference if this process has met it, else None."""
-    return _local.get(ref)
+    return objects.get(ref)
 
 
 def resolve(ref: Ref) -> Any:
     """The object behind a reference, imported if this process has not met it."""
-    if ref in _local:
-        return _local[ref]
+    if ref in objects:
+        return objects[ref]
     module = load_file(ref.path) if ref.path else importlib.import_module(ref.module)
-    _local[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
-    return _local[ref]
+    objects[ref] = functools.reduce(getattr, ref.qualname.split("."), module)
+    return objects[ref]

@@ -14,10 +14,12 @@ import inspect
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
+
+import jax
 
 from jaxdyn.engine import live
 from jaxdyn.engine.failure import installed, shown_path
@@ -28,13 +30,33 @@ __all__ = ["doubts", "reads", "reads_variable", "renew", "source_hash", "warning
 
 PACKAGE = Path(__file__).parents[1]
 READERS = {  # functions and attributes by which a module reads what is not in its source
-    *("open", "read_text", "read_bytes", "getenv", "environ", "import_module", "__import__", "urlopen"),
-    *("loadtxt", "genfromtxt", "fromfile", "memmap", "open_dataset", "load_dataset", "open_dataarray", "load_dataarray"),
-    *("read_csv", "read_json", "read_parquet", "read_excel", "read_table", "read_pickle", "read_hdf", "read_feather"),
+    *("open", "read_text", "read_bytes", "getenv", "getenvb", "environ", "environb", "urlopen", "urlretrieve", "popen", "Popen"),
+    *("loadtxt", "genfromtxt", "fromfile", "memmap", "open_memmap", "load_npz", "loadmat", "imread", "getline", "getlines"),
+    *("open_dataset", "load_dataset", "open_dataarray", "load_dataarray", "open_mfdataset", "open_zarr", "open_datatree"),
+    *("read_csv", "read_json", "read_parquet", "read_excel", "read_table", "read_pickle", "read_hdf", "read_feather", "read_fwf"),
+    *("read_sql", "scan_csv", "scan_parquet", "from_pretrained", "tree_deserialise_leaves", "get_data", "FileInput", "ZipFile"),
+    *("import_module", "__import__", "spec_from_file_location", "exec_module", "load_module", "load_source", "run_path"),
+    *("run_module", "SourceFileLoader", "SourcelessFileLoader", "ExtensionFileLoader", "listdir", "scandir", "iterdir", "rglob"),
 }
-LOADERS = {"load", "safe_load", "check_output", "run"}  # readers only as attributes of these modules
-MODULES = {"np", "numpy", "jnp", "json", "pickle", "tomllib", "yaml", "torch", "joblib", "subprocess"}
+LOADERS = {  # readers only as attributes of these modules
+    *("load", "safe_load", "full_load", "load_all", "load_file", "check_output", "run", "getoutput", "input", "glob", "iglob"),
+    *("walk", "fwalk", "stat", "exists", "isfile", "isdir", "getmtime", "getsize", "read", "argv", "stdin", "File", "connect"),
+}
+MODULES = {
+    *("np", "numpy", "jnp", "jax.numpy", "json", "pickle", "tomllib", "yaml", "torch", "joblib", "dill", "cloudpickle", "marshal"),
+    *("subprocess", "os", "os.path", "sys", "glob", "fileinput", "h5py", "sqlite3", "safetensors", "safetensors.numpy"),
+}
+METHODS = {"glob", "walk", "exists", "is_file", "is_dir", "read"}  # readers unless they are methods of the module's own classes
+VALUES = {"environ", "environb", "argv", "stdin"}  # read without a call
+KEEPING = {  # calls by which what is declared stays declared
+    *("str", "Path", "fspath", "resolve", "absolute", "as_posix", "StringIO", "BytesIO", "decode", "splitlines"),
+    *("items", "values", "sorted", "list", "tuple"),
+}
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 DECLARING = {"reads", "reads_variable"}
+ANYTHING = "*"
+CHANGING = live.MUTATORS | {"register", "defjvp", "defvjp", "defjvps"}  # methods that change what they belong to
+DYNAMIC = {"globals", "locals", "vars", "exec", "eval", "setattr", "delattr", "modules"}  # what they name is not in the source
 
 _last: dict[Ref, str] = {}  # what the names behind a trial held when it was planned last
 _declared: dict[str, dict[str, str]] = {}  # file -> what it declared -> hash of the content that it found
@@ -46,7 +68,7 @@ def reads(path: str | Path) -> Path:
     ``TABLE = np.loadtxt(jd.reads("table.csv"))``, at the top level of the module that holds the trial, or of one that it imports.
 
     Args:
-        path: relative to the folder of the module's file.
+        path: relative to the folder of the module's file; in a notebook, to the working folder.
 
     Returns:
         The whole path.
@@ -55,7 +77,7 @@ def reads(path: str | Path) -> Path:
         UsageError: no such file, or one that cannot be read.
     """
     caller = _caller()
-    file = (Path(caller).parent / path).resolve()
+    file = ((Path(caller).parent if Path(caller).is_file() else Path()) / path).resolve()
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -108,18 +130,29 @@ def source_hash(ref: Ref) -> str:
     return digest.hexdigest()
 
 
-def renew(ref: Ref) -> str:
-    """Forget programs and hashes if the names behind a trial hold other values than at the last call.
+def renew(ref: Ref, *others: Ref) -> str:
+    """Forget programs and hashes if the names behind a trial hold other values than at the last call, or may do so.
+
+    What JAX and ``functools.cache`` remember of functions behind it is forgotten as well, at the first call too: it may be older.
+
+    Args:
+        ref: of the trial.
+        others: what else its programs are made from: its setting.
 
     Returns:
         The values that workers must find as well, as a hash; "" for a trial of the package.
     """
-    now = _current_values(ref)
-    if _last.setdefault(ref, now) != now:
+    now = {one: _current_values(one) for one in (ref, *others) if not _packaged(one)}
+    changed = any(_last.get(one, value) != value for one, value in now.items())
+    if changed or any(one in _last and doubts(one) for one in now):
         forget()
-        _last[ref] = now
-    thing = at_hand(ref)
-    return "" if thing is None or _packaged(ref) else live.fixed_values(thing)
+    if any(_last.get(one) != value or doubts(one) for one, value in now.items()):
+        jax.clear_caches()
+        for thing in filter(None, map(at_hand, now)):
+            live.forget_results(thing)
+    _last.update(now)
+    trial = at_hand(ref)
+    return "" if trial is None or _packaged(ref) else live.fixed_values(trial)
 
 
 def _current_values(ref: Ref) -> str:
@@ -136,8 +169,20 @@ def _packaged(ref: Ref) -> bool:
 @functools.cache
 def doubts(ref: Ref) -> tuple[str, ...]:
     """What a trial may depend on that is not seen, one sentence each; empty for the package's own."""
-    found = None if _packaged(ref) else _sources(ref)
-    return () if found is None else found.doubts
+    if _packaged(ref):
+        return ()
+    found, thing = _sources(ref), at_hand(ref)
+    return (*(found.doubts if found else ()), *(_doubts_in_memory(thing) if thing is not None else ()))
+
+
+def _doubts_in_memory(thing: Any) -> Iterator[str]:
+    """Values that cannot be compared, and functions of notebooks that read something."""
+    unknown, functions = live.unknown(thing)
+    yield from unknown
+    for function in functions:
+        names = live.mentioned(function.__code__)
+        readers = names & READERS or (names & LOADERS if names & MODULES else set())
+        yield from (f"{function.__qualname__} reads what it does not declare ({name})" for name in sorted(readers))
 
 
 def warning(refs: Iterable[Ref]) -> str | None:
@@ -146,7 +191,9 @@ def warning(refs: Iterable[Ref]) -> str | None:
     if not unseen:
         return None
     more = f" (and {len(unseen) - 1} more)" if len(unseen) > 1 else ""
-    return f"{unseen[0]}{more}: its runs are made anew every time; declare files with jd.reads, variables with jd.reads_variable"
+    files = any(" reads " in doubt for doubt in unseen)
+    remedy = "declare files with jd.reads, variables with jd.reads_variable" if files else "make it a field of the setting"
+    return f"{unseen[0]}{more}: its runs are made anew every time; {remedy}"
 
 
 def _sources(ref: Ref) -> Sources | None:
@@ -154,11 +201,11 @@ def _sources(ref: Ref) -> Sources | None:
     start = Path(ref.path or getattr(sys.modules.get(ref.module) or importlib.import_module(ref.module), "__file__", None) or "")
     if not start.is_file():
         return None
-    home = "" if ref.path else ref.module.rpartition(".")[0]
+    home = "" if ref.path else ref.module if start.name == "__init__.py" else ref.module.rpartition(".")[0]
     texts: dict[Path, str] = {}
     packages: set[str] = set()
     unseen: list[str] = []
-    todo = [(start, ref.module)]
+    todo = [(start, ref.module), *_places(_parents(ref.module) if home else [], start, home, packages)]
     while todo:
         file, name = todo.pop()
         if file in texts:
@@ -167,112 +214,341 @@ def _sources(ref: Ref) -> Sources | None:
             texts[file] = hashlib.sha256(file.read_bytes()).hexdigest()
             continue
         package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-        texts[file], imports, readers = _relevant(file.read_bytes(), ref.qualname if file == start else None, package)
-        if installed(file):
+        foreign = installed(file)
+        own = not (foreign or file.is_relative_to(PACKAGE))
+        texts[file], imports, readers = _relevant(file.read_bytes(), ref.qualname if file == start else None, package, own)
+        unseen += [f"{shown_path(file)}:{line} reads what it does not declare ({what})" for line, what in readers]
+        if foreign:
             packages.add(f"{ref.module.partition('.')[0]} {_version(ref.module.partition('.')[0])}")
-        elif not file.is_relative_to(PACKAGE):
-            unseen += [f"{shown_path(file)}:{line} reads what it does not declare ({what})" for line, what in readers]
-        for imported in sorted(imports):
-            place = _place(imported, start, home) if imported and _counts(imported) else None
-            if isinstance(place, str):
-                packages.add(place)
-            elif place is not None and place.parent != PACKAGE / "engine":
-                todo.append((place, imported))
+        todo += _places(imports, start, home, packages)
     return Sources(texts, tuple(sorted(packages)), tuple(unseen))
 
 
+def _places(imports: Iterable[str], start: Path, home: str, packages: set[str]) -> Iterator[tuple[Path, str]]:
+    """Files and names of imported modules that count; installed packages are added to ``packages``."""
+    for imported in sorted(imports):
+        place = _place(imported, start, home) if imported and _counts(imported) else None
+        if isinstance(place, str):
+            packages.add(place)
+        elif place is not None and place.parent != PACKAGE / "engine":
+            yield place, imported
+
+
 @functools.cache
-def _relevant(source: bytes, qualname: str | None, package: str) -> tuple[str, frozenset[str], tuple[tuple[int, str], ...]]:
+def _relevant(
+    source: bytes, qualname: str | None, package: str, own: bool
+) -> tuple[str, frozenset[str], tuple[tuple[int, str], ...]]:
     """What of a module counts, without comments; the modules that it imports; and where it reads what it does not declare.
 
     Args:
         source: of the module.
         qualname: of a function in it, of which alone the module is read; None: all of it counts.
         package: of the module.
+        own: whether to look for what it reads: not in the package's modules and installed ones.
     """
     body = ast.parse(source).body
-    statements = body if qualname is None else _behind(body, qualname)
-    return "\n".join(map(ast.unparse, statements)), frozenset(_imports(statements, package)), tuple(_readers(statements))
+    if qualname is None:
+        statements = reached = [s for s in body if _defined(s) != {"THEORY"}]
+    elif any("CLAIMS" in _defined(s) for s in body):
+        statements = reached = _behind(body, qualname)
+    else:
+        statements, reached = body, _behind(body, qualname, whole=True) if own else []
+    readers = _readers([s for s in reached if not _is_main(s)]) if own else ()
+    return "\n".join(map(ast.unparse, statements)), frozenset(_imports(statements, package)), tuple(readers)
+
+
+def _is_main(statement: ast.stmt) -> bool:
+    """Whether this runs where the module is the script alone: what it reads is not in the trial."""
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) == "__name__ == '__main__'"
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Where the names of a module come from."""
+
+    imported: dict[str, str]  # name -> dotted path
+    starred: frozenset[str]  # modules of which all names are imported
+    defined: frozenset[str]  # functions, methods and classes of the module
+    shadowed: frozenset[int]  # ids of the nodes that are arguments, whatever has that name elsewhere
+    declared: frozenset[str] = frozenset()  # names that hold a declared file, or its content
+
+    def path(self, node: ast.AST) -> str:
+        """The dotted path of a name or an attribute, "?" for its root if that is another expression."""
+        if isinstance(node, ast.Attribute):
+            return f"{self.path(node.value)}.{node.attr}"
+        return self.imported.get(node.id, node.id) if isinstance(node, ast.Name) else "?"
+
+    def last(self, node: ast.AST) -> str:
+        """The last part of that path."""
+        return self.path(node).rpartition(".")[2]
+
+    def foreign(self, node: ast.AST) -> bool:
+        """Whether the root of a dotted name was imported."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        return isinstance(node, ast.Name) and node.id in self.imported
+
+
+def _names_of(statements: list[ast.stmt]) -> _Names:
+    """Imports at any depth, definitions, other names for readers (``rd = open``), and what is declared."""
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    imported: dict[str, str] = {}
+    starred = set[str]()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            imported |= {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            imported |= {a.asname or a.name: f"{node.module or ''}.{a.name}" for a in node.names if a.name != "*"}
+            starred |= {node.module or "" for a in node.names if a.name == "*"}
+    functions = [n for n in nodes if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    shadowed = {id(name) for node in nodes if (own := _arguments(node)) for name in _names(node) if name.id in own}
+    names = _Names(imported, frozenset(starred), frozenset(f.name for f in functions), frozenset(shadowed))
+    for node in nodes:
+        if (alias := _alias(node, names)) is not None:
+            imported[alias[0]] = alias[1]
+    return _with_declared(names, nodes)
+
+
+def _arguments(node: ast.AST) -> set[str]:
+    """The names of a function's arguments."""
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        return set()
+    return {n.arg for n in ast.walk(node.args) if isinstance(n, ast.arg)}
+
+
+def _alias(node: ast.AST, names: _Names) -> tuple[str, str] | None:
+    """Name and dotted path where a reader is given another name, else None."""
+    if not (isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)):
+        return None
+    return (node.targets[0].id, names.path(node.value)) if _is_reader(node.value, names) else None
+
+
+def _with_declared(names: _Names, nodes: list[ast.AST]) -> _Names:
+    """The same with the names that hold nothing but declared files and what is read from them."""
+    values: dict[str, list[ast.AST | None]] = {}
+    for target, value in (pair for node in nodes for pair in _bindings(node)):
+        values.setdefault(target, []).append(value)
+    while True:
+        more = {n for n, held in values.items() if all(v is not None and _is_declared(v, names) for v in held)}
+        if more <= names.declared:
+            return names
+        names = replace(names, declared=names.declared | more)
+
+
+def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.AST | None]]:
+    """Names that a node of the source assigns, and the expressions; None for what is assigned in another way."""
+    pairs: list[tuple[ast.AST, ast.AST]] = []
+    if isinstance(node, ast.Assign):
+        pairs = [(target, node.value) for target in node.targets]
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and node.value is not None:
+        pairs = [(node.target, node.value)]
+    elif isinstance(node, ast.For | ast.comprehension):
+        pairs = [(node.target, node.iter)]
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        pairs = [(node.optional_vars, node.context_expr)]
+    elif isinstance(node, ast.AugAssign):
+        yield from ((name.id, None) for name in _names(node.target))
+    for target, value in pairs:
+        parts = value.elts if isinstance(value, ast.Tuple) and isinstance(target, ast.Tuple) else []
+        if isinstance(target, ast.Tuple) and len(parts) == len(target.elts):
+            yield from ((t.id, v) for t, v in zip(target.elts, parts, strict=True) if isinstance(t, ast.Name))
+        elif isinstance(target, ast.Name):
+            yield target.id, value
+        else:
+            yield from ((name.id, None) for name in _names(target) if isinstance(name.ctx, ast.Store))
+
+
+def _is_declared(node: ast.AST, names: _Names) -> bool:
+    """Whether an expression is a declared file itself, or what is read from one: not a path that is made from its path."""
+    if isinstance(node, ast.Name):
+        return node.id in names.declared and id(node) not in names.shadowed
+    if isinstance(node, ast.Subscript | ast.Starred):
+        return _is_declared(node.value, names)
+    if isinstance(node, ast.List | ast.Tuple | ast.Set | ast.Dict):
+        parts = node.values if isinstance(node, ast.Dict) else node.elts
+        return bool(parts) and all(_is_declared(part, names) for part in parts)
+    if isinstance(node, ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp):
+        return _is_declared(node.value if isinstance(node, ast.DictComp) else node.elt, names)
+    return isinstance(node, ast.Call) and (names.last(node.func) == "reads" or _reads_declared(node, names))
+
+
+def _reads_declared(call: ast.Call, names: _Names) -> bool:
+    """Whether a call reads what is declared, or hands it on as it is."""
+    of = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+    if _is_reader(call.func, names, call):
+        return any(_is_declared(part, names) for part in (*of, *call.args[:1], *(word.value for word in call.keywords)))
+    alone = call.args if len(call.args) == 1 else []
+    return names.last(call.func) in KEEPING and any(_is_declared(part, names) for part in (*of, *alone))
 
 
 def _readers(statements: list[ast.stmt]) -> Iterator[tuple[int, str]]:
     """Line and words of every place that reads a file or a variable which no top-level call of ``reads`` declares."""
-    declared = {name for s in statements if _declares(s) for name in _defined(s)}
+    names = _names_of(statements)
     for statement in statements:
-        written = {id(n) for n in ast.walk(statement) if _writes(n) for n in ast.walk(n)}
-        inside = {id(n) for n in ast.walk(statement) if isinstance(n, ast.FunctionDef) for n in ast.walk(n)}
-        for node in (n for n in ast.walk(statement) if isinstance(n, ast.expr)):
-            if isinstance(node, ast.Call) and _name(node.func) in DECLARING:
+        nodes = list(ast.walk(statement))
+        skipped = {id(n) for node in nodes if _writes(node, names) for n in ast.walk(node)}
+        skipped |= {id(node.value) for node in nodes if isinstance(node, ast.Assign) and _alias(node, names)}
+        skipped |= {id(node.func) for node in nodes if isinstance(node, ast.Call) and not isinstance(node.func, ast.Call)}
+        inside = {id(n) for node in nodes if isinstance(node, FUNCTIONS) for n in ast.walk(node) if n is not node}
+        for node in (n for n in nodes if isinstance(n, ast.expr)):
+            if isinstance(node, ast.Call) and names.last(node.func) in DECLARING:
                 if id(node) in inside:
-                    yield node.lineno, f"{_name(node.func)} inside a function, not at the top level"
-            elif (
-                id(node) not in written
-                and (what := _reader(node))
-                and not (_declares(node) or {n.id for n in _names(node)} & declared)
-            ):
+                    yield node.lineno, f"{names.last(node.func)} inside a function, not at the top level"
+            elif id(node) not in skipped and (what := _undeclared(node, names)):
                 yield node.lineno, what
 
 
-def _writes(node: ast.AST) -> bool:
+def _undeclared(node: ast.expr, names: _Names) -> str | None:
+    """The words of an expression that reads what is not declared, else None."""
+    if not isinstance(node, ast.Call):
+        reads = isinstance(getattr(node, "ctx", None), ast.Load) and _is_reader(node, names)
+        return _shown(node) if reads else None
+    if names.last(node.func) == "getattr" and len(node.args) > 1 and isinstance(node.args[1], ast.Constant):
+        return ast.unparse(node) if node.args[1].value in READERS else None
+    return _shown(node.func) if _is_reader(node.func, names, node) and not _reads_declared(node, names) else None
+
+
+def _shown(node: ast.AST) -> str:
+    """A dotted name; of another expression its attribute."""
+    text = ast.unparse(node)
+    return node.attr if isinstance(node, ast.Attribute) and not text.replace(".", "_").isidentifier() else text
+
+
+def _is_reader(node: ast.AST, names: _Names, call: ast.Call | None = None) -> bool:
+    """Whether a name or an attribute reads something; without a call of it, only variables, and functions of imported modules."""
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return False
+    owner, _, last = names.path(node).rpartition(".")
+    reader = last in READERS or (last in LOADERS and owner in MODULES)
+    if isinstance(node, ast.Name):
+        starred = last in LOADERS and not owner and not names.starred.isdisjoint(MODULES)
+        known = call is not None or bool(owner) or last in ("open", "__import__", *VALUES)
+        return known and (reader or starred) and node.id not in names.defined and id(node) not in names.shadowed
+    if names.foreign(node) or last in VALUES:
+        return reader
+    method = last in METHODS and last not in names.defined
+    return call is not None and (reader or (method and (last != "read" or bool(call.args))))
+
+
+def _writes(node: ast.AST, names: _Names) -> bool:
     """Whether this only sets a variable of the environment."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-        return node.value.func.attr in ("setdefault", "update", "pop") and _name(node.value.func.value) == "environ"
-    return isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load) and _name(node.value) == "environ"
-
-
-def _reader(node: ast.AST) -> str | None:
-    """The words of a call or an attribute that reads something, else None."""
-    called = node.func if isinstance(node, ast.Call) else node
-    name = _name(called)
-    if name in READERS and (isinstance(node, ast.Call) or name == "environ"):
-        return ast.unparse(called)
-    owner = _name(called.value) if isinstance(called, ast.Attribute) else None
-    return ast.unparse(called) if isinstance(node, ast.Call) and name in LOADERS and owner in MODULES else None
-
-
-def _name(node: ast.AST) -> str | None:
-    """The last part of a dotted name."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else None
+        changing = node.value.func.attr in ("setdefault", "update", "pop")
+        return changing and names.last(node.value.func.value) in ("environ", "environb")
+    if not isinstance(node, ast.Subscript) or isinstance(node.ctx, ast.Load):
+        return False
+    return names.last(node.value) in ("environ", "environb")
 
 
 def _names(node: ast.AST) -> Iterator[ast.Name]:
     return (n for n in ast.walk(node) if isinstance(n, ast.Name))
 
 
-def _declares(node: ast.AST) -> bool:
-    """Whether a part of the source calls ``reads``."""
-    return any(isinstance(n, ast.Call) and _name(n.func) in DECLARING for n in ast.walk(node))
-
-
-def _behind(body: list[ast.stmt], qualname: str) -> list[ast.stmt]:
+def _behind(body: list[ast.stmt], qualname: str, whole: bool = False) -> list[ast.stmt]:
     """The top-level statements of a module on which a function of it can depend.
 
-    In a module with a list of claims these are what the function names, directly or not, all classes, and statements that define no
-    name: so a new judge, figure or statement makes no run anew. Of other modules it is everything.
+    These are what the function names, directly or not, what changes that, all classes, and statements that define no name. They are
+    what counts in a module with a list of claims: so a new judge, figure or statement makes no run anew. Of others all of it counts
+    (``whole``), and only functions that nothing uses are left out here.
     """
     names = [_defined(statement) for statement in body]
-    used = [{node.id for node in ast.walk(s) if isinstance(node, ast.Name)} for s in body]
-    if not any("CLAIMS" in own for own in names) or any({"globals", "exec", "eval"} & own for own in used):
+    used = [{node.id for node in _names(s)} for s in body]
+    dynamic = any(DYNAMIC & own for own in used) or "modules" in {n.attr for s in body for n in ast.walk(s) if _is_attribute(n)}
+    if dynamic:
         return body
-    chosen = {i for i, s in enumerate(body) if not names[i] or isinstance(s, ast.ClassDef)}
-    wanted, met = {qualname.split(".")[0]}, set[str]()
+    changed = _changes(body)
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    always = {
+        i for i, s in enumerate(body) if not names[i] or isinstance(s, ast.ClassDef) or (whole and not isinstance(s, functions))
+    }
+    chosen = {i for i in always if not (whole and _is_main(body[i]))}
+    met = {qualname.split(".")[0], ANYTHING}
     while True:
-        chosen |= {i for i, own in enumerate(names) if own & wanted}
-        met |= wanted
-        wanted = set().union(*(used[i] for i in chosen)) - met
-        if not wanted:
+        met |= set().union(*(used[i] for i in chosen))
+        more = {i for i in range(len(body)) if (names[i] | changed[i]) & met} - chosen
+        if not more:
             return [body[i] for i in sorted(chosen)]
+        chosen |= more
+
+
+def _changes(body: list[ast.stmt]) -> list[set[str]]:
+    """Names of what each top-level statement may change when it is run: by a method, a decorator, or a function that it calls.
+
+    A registry that is filled by ``@reg`` or ``x = reg(f)``, rules that are added to a function by ``@law.defjvp``.
+    """
+    functions = {s.name: s for s in body if isinstance(s, ast.FunctionDef | ast.AsyncFunctionDef)}
+    by_call = {name: _changed_here(function) for name, function in functions.items()}
+    called = {name: _called(function) & functions.keys() for name, function in functions.items()}
+    while True:
+        wider = {name: own.union(*(by_call[other] for other in called[name])) for name, own in by_call.items()}
+        if wider == by_call:
+            break
+        by_call = wider
+    foreign, own_imports = _imported_names(body)
+    result = []
+    for statement in body:
+        decorators = getattr(statement, "decorator_list", [])
+        named = {name.id for d in decorators for name in _names(d)} - foreign
+        run = named if statement in functions.values() else _called(statement)
+        direct = named if statement in functions.values() else _changed_here(statement)
+        result.append(direct.union({ANYTHING} if named & own_imports else set(), *(by_call.get(name, set()) for name in run)))
+    return result
+
+
+def _changed_here(node: ast.AST) -> set[str]:
+    """Names of what code changes in place: ``R["x"] = f``, ``R.x = f``, ``R.update(...)``, ``R += ...``, ``global R``."""
+    changed = set[str]()
+    for n in ast.walk(node):
+        if isinstance(n, ast.Subscript | ast.Attribute) and not isinstance(n.ctx, ast.Load):
+            changed.add(_root(n))
+        elif isinstance(n, ast.Call) and isinstance(n.func, ast.Attribute) and n.func.attr in CHANGING:
+            changed.add(_root(n.func))
+        elif isinstance(n, ast.AugAssign):
+            changed.add(_root(n.target))
+        elif isinstance(n, ast.Global):
+            changed |= set(n.names)
+    return changed - _arguments(node)
+
+
+def _called(node: ast.AST) -> set[str]:
+    """Roots of the functions that code calls."""
+    return {_root(n.func) for n in ast.walk(node) if isinstance(n, ast.Call)}
+
+
+def _root(node: ast.AST) -> str:
+    """The first name of a dotted or subscripted one, or of a call of it."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _is_attribute(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return isinstance(node, ast.Attribute)
+
+
+def _imported_names(body: list[ast.stmt]) -> tuple[set[str], set[str]]:
+    """Names that a module imports: from installed packages, Python or jaxdyn; and from people's own modules."""
+    foreign, own = set[str](), set[str]()
+    for statement in body:
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            module = (statement.module or "") if isinstance(statement, ast.ImportFrom) else statement.names[0].name
+            top, near = module.partition(".")[0], isinstance(statement, ast.ImportFrom) and statement.level > 0
+            known = top in (PACKAGE.name, *sys.stdlib_module_names) or isinstance(_searched(top, (top,)), str)
+            (foreign if known and not near else own).update(_defined(statement))
+    return foreign, own
 
 
 def _defined(statement: ast.stmt) -> set[str]:
-    """The names that a plain definition, assignment or import binds; none for other statements."""
+    """The names that a plain definition, assignment or import binds; none for other statements, and for imports of all names."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return {statement.name}
     if isinstance(statement, ast.Import | ast.ImportFrom):
-        return {(a.asname or a.name).split(".")[0] for a in statement.names}
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    targets = [statement.target] if isinstance(statement, ast.AnnAssign) else targets
-    return {node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)}
+        return {(a.asname or a.name).split(".")[0] for a in statement.names} - {"*"}
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return set()
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    targets += [node.target for node in ast.walk(statement) if isinstance(node, ast.NamedExpr)]
+    return {name.id for target in targets for name in _names(target)}
 
 
 def _imports(statements: list[ast.stmt], package: str) -> set[str]:
@@ -280,13 +556,19 @@ def _imports(statements: list[ast.stmt], package: str) -> set[str]:
     modules = set()
     for node in (node for statement in statements for node in ast.walk(statement)):
         if isinstance(node, ast.Import):
-            modules |= {a.name for a in node.names}
+            modules |= {name for a in node.names for name in (a.name, *_parents(a.name))}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
             if node.level:
                 base = ".".join([*package.split(".")[: len(package.split(".")) - node.level + 1], *([base] if base else [])])
-            modules |= {base, *(f"{base}.{a.name}" for a in node.names)}
+            modules |= {base, *_parents(base), *(f"{base}.{a.name}" for a in node.names)}
     return modules
+
+
+def _parents(name: str) -> list[str]:
+    """The packages above a module, which are imported with it; those of jaxdyn only pass names on."""
+    parts = name.split(".")
+    return [".".join(parts[:i]) for i in range(1, len(parts))] if parts[0] != PACKAGE.name else []
 
 
 def _place(name: str, start: Path, package: str) -> Path | str | None:

@@ -85,7 +85,7 @@ def sweep(
 
     def run(store: Path | None) -> xr.Dataset:
         jobs = plan([request], store=store, executor=executor, memory=memory, chunk=chunk)
-        if store is not None and (unseen := warning([ref_to(trial)])) is not None:
+        if store is not None and (unseen := warning([ref_to(trial), ref_to(grid.setting)])) is not None:
             warnings.warn(unseen, stacklevel=3)
         runs = load_stored(jobs)
         costs = execute(jobs, runs, cluster, progress)
@@ -151,7 +151,7 @@ def plan(
     shared: dict[Program, set[str]] = {}  # axes of every grid that asks for runs of a program
     for request in requests:
         trial, setting = ref_to(request.trial), ref_to(request.grid.setting)
-        values = renew(trial)
+        values = renew(trial, setting)
         for cell in request.grid.cells():
             static, swept = split(cell)
             program = Program(trial, setting, static, executor, values=values)

@@ -92,7 +92,7 @@ class Plan:
 
     def warning(self) -> str | None:
         """Why stored runs are not used; see :func:`jaxdyn.engine.sources.warning`."""
-        return warning(dict.fromkeys(job.program.trial for job in self.jobs))
+        return warning(dict.fromkeys(ref for job in self.jobs for ref in (job.program.trial, job.program.setting)))
 
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""

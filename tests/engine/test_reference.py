@@ -116,7 +116,7 @@ HELPERS = ("hlp", "outer", "common", "hlp_later", "hlp_first", "lib_a", "other_h
 def apart(monkeypatch):
     """Modules that a test imports are forgotten afterwards."""
     before = set(sys.modules)
-    monkeypatch.setattr(reference, "_met", dict(reference._met))
+    monkeypatch.setattr(reference, "own_modules", dict(reference.own_modules))
     yield
     for name in set(sys.modules) - before:
         if name.startswith(("jaxdyn_user_f", "jaxdyn_user_g")) or name.partition(".")[0] in {*HELPERS, "colorsys"}:
@@ -198,7 +198,7 @@ def test_a_worker_imports_a_changed_helper_anew(tmp_path, apart):
     for number in (1, 2):
         write(tmp_path, f="from numbers_here import X\ndef trial(s, key):\n    return X", numbers_here=f"X = {number}")
         refs.append(ref_to(load_file(tmp_path / "f.py").trial))
-        reference._local.pop(refs[-1])  # a worker has met no function
+        reference.objects.pop(refs[-1])  # a worker has met no function
         assert resolve(refs[-1])(None, None) == number
     assert refs[0] != refs[1] and str(refs[0]) == str(refs[1])
 
