@@ -185,9 +185,10 @@ def _fault(ds: Any, main: xr.Dataset) -> str | None:
     for name, before in main.data_vars.items():
         if name not in ds:
             return f"it without {name}"
-        if not {*before.dims} <= {*ds[name].dims}:
+        compared = str(name).startswith(("predicted_", "measured_"))
+        if compared and not {*before.dims} <= {*ds[name].dims}:
             return f"{name} with the axes {', '.join(map(str, ds[name].dims)) or 'none'}, not {', '.join(map(str, before.dims))}"
-        if str(name).startswith(("predicted_", "measured_")) and _numbers(before) and not _numbers(ds[name]):
+        if compared and _numbers(before) and not _numbers(ds[name]):
             return f"{name} without any number, which no check can tell from the truth"
     known = bool(ds.status.isin(range(len(NAMES))).all())
     return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"

@@ -219,7 +219,9 @@ class Callable:
         """Nothing."""
 
 
-@pytest.mark.parametrize("thing", [None, "x", 5, functools.partial(print), Callable(), Callable().method], ids=repr)
+@pytest.mark.parametrize(
+    "thing", [None, "x", 5, functools.partial(print), Callable(), Callable().method], ids=lambda thing: type(thing).__name__
+)
 def test_only_functions_and_classes_have_a_reference(thing):
     with pytest.raises(jd.UsageError, match="is not allowed: it must be a function at the top level of a module"):
         ref_to(thing)
