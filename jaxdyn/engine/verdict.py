@@ -82,7 +82,7 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
             breached = _select_form(control_data[name], claim.form)
         outcome, mixes[name] = _judge_control(name, control, claim, main, breached, passed is True)
         controls.append(outcome)
-    rivals = [_judge_rival(name, edited(f"rival {name!r}", rival, main), claim) for name, rival in claim.rivals.items()]
+    rivals = [_judge_rival(name, rival, claim, main) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, main) if passed else {}
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
     verdict, why = _verdict(claim, passed, decision)
@@ -153,7 +153,7 @@ def _judge_control(
         return Outcome(name, False, [], "declared to diverge, but some runs are ok"), None
     good = ok_runs(data)
     try:
-        checks = [c for c in judged(claim.judge, good) if not c.gate]
+        checks = _asked(f"control {name!r}", control.breach, claim, main, good)
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
     outcome = Outcome(name, all_passed(checks) is False, checks)
@@ -168,30 +168,47 @@ def edited(what: str, edit: Rival, main: xr.Dataset) -> xr.Dataset:
     """What a rival, or a control that is a function, makes of the main runs.
 
     Raises:
-        UsageError: it returns something else than such runs, or numbers without any number in them.
+        UsageError: it returns something else than runs, or predictions or measurements without any number in them.
     """
     ds = edit(guarded(main))
     if (fault := _fault(ds, main)) is not None:
-        error = UsageError(f"{what} returned {fault}; it must return the Dataset with other numbers")
-        error.author = edit
-        raise error
+        raise _blamed(what, edit, fault)
     return ds
 
 
+def _blamed(what: str, edit: Rival, fault: str) -> UsageError:
+    error = UsageError(f"{what} returned {fault}; it must return the Dataset with other numbers")
+    error.author = edit
+    return error
+
+
 def _fault(ds: Any, main: xr.Dataset) -> str | None:
-    """What is wrong with a Dataset that was made of the main runs."""
+    """What makes a Dataset that was made of the main runs useless for any judge."""
     if not isinstance(ds, xr.Dataset):
         return f"{type(ds).__name__} {ds!r:.60}"
-    for name, before in main.data_vars.items():
-        if name not in ds:
-            return f"it without {name}"
-        compared = str(name).startswith(("predicted_", "measured_"))
-        if compared and not {*before.dims} <= {*ds[name].dims}:
-            return f"{name} with the axes {', '.join(map(str, ds[name].dims)) or 'none'}, not {', '.join(map(str, before.dims))}"
-        if compared and _numbers(before) and not _numbers(ds[name]):
+    for name in (name for name in main.data_vars if name in ds and str(name).startswith(("predicted_", "measured_"))):
+        if _numbers(main[name]) and not _numbers(ds[name]):
             return f"{name} without any number, which no check can tell from the truth"
+    if "status" not in ds:
+        return "it without status"
     known = bool(ds.status.isin(range(len(NAMES))).all())
     return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"
+
+
+def _asked(what: str, edit: Any, claim: Claim, main: xr.Dataset, ds: xr.Dataset) -> list[Check]:
+    """The judge's checks of edited runs, gates aside; where it stumbles over what they lack, the edit is named."""
+    try:
+        return [c for c in judged(claim.judge, ds) if not c.gate]
+    except Exception as error:
+        if not callable(edit) or isinstance(error, Inconclusive):
+            raise
+        for name, before in main.data_vars.items():
+            if name not in ds:
+                raise _blamed(what, edit, f"it without {name}") from error
+            if not {*before.dims} <= {*ds[name].dims}:
+                axes, known = (", ".join(map(str, dims)) or "none" for dims in (ds[name].dims, before.dims))
+                raise _blamed(what, edit, f"{name} with the axes {axes}, not {known}") from error
+        raise
 
 
 def _numbers(values: xr.DataArray) -> bool:
@@ -199,9 +216,10 @@ def _numbers(values: xr.DataArray) -> bool:
     return bool(values.notnull().any())
 
 
-def _judge_rival(name: str, data: xr.Dataset, claim: Claim) -> Outcome:
+def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset) -> Outcome:
+    what = f"rival {name!r}"
     try:
-        checks = [c for c in judged(claim.judge, data) if not c.gate]
+        checks = _asked(what, rival, claim, main, edited(what, rival, main))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason))
     return Outcome(name, all_passed(checks) is False, checks)

@@ -274,9 +274,8 @@ UNUSABLE = {
     "nothing": (lambda ds: None, "NoneType None"),
     "no runs": (lambda ds: ds.isel(seed=slice(0, 0)), "predicted_z without any number"),
     "no number": (lambda ds: ds.assign(predicted_z=ds.predicted_z * np.nan), "predicted_z without any number"),
-    "an axis less": (lambda ds: ds.isel(lr=0), "predicted_z with the axes seed, entry, not lr, seed, entry"),
     "a variable less": (lambda ds: ds.drop_vars("measured_z"), "it without measured_z"),
-    "nothing in it": (lambda ds: ds.drop_vars(list(ds)), "it without predicted_z"),
+    "nothing in it": (lambda ds: ds.drop_vars(list(ds)), "it without status"),
     "another status": (lambda ds: ds.assign(status=ds.status + 99), r"it with the status \[99\]"),
     "no status": (lambda ds: ds.assign(status=ds.status * np.nan), r"it with the status \[nan\]"),
 }
@@ -324,3 +323,16 @@ def test_a_rival_may_have_more_axes(claim):
     more = lambda ds: ds.assign(predicted_z=(2 * ds.predicted_z).expand_dims(d=[1, 2]))  # noqa: E731
     decision = decide(claim(rivals={"more": more}), data(), {})
     assert decision.verdict == "upheld" and decision.rivals[0].rejected
+
+
+def slowest(ds):
+    return judge(ds.isel(lr=[0]))
+
+
+@pytest.mark.parametrize("kind", ["controls", "rivals"])
+def test_an_axis_less_is_the_edits_fault_only_if_the_judge_needs_it(claim, kind):
+    edits = {"one": lambda ds: doubled(ds.isel(lr=0, drop=True))}
+    decision = decide(claim(judge=slowest, **{kind: edits}), data(), {})
+    words = f"{kind[:-1]} 'one' returned predicted_z with the axes seed, entry, not lr, seed, entry; it must"
+    assert decision.verdict == "error" and words in decision.message
+    assert decide(claim(**{kind: edits}), data(), {}).verdict == "upheld"
