@@ -94,20 +94,7 @@ def build_parser() -> argparse.ArgumentParser:
         "--out", default="report", type=_filled, metavar="DIR", help="Read the last verdict from this folder (default: report)."
     )
 
-    verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
-    verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
-    verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
-    verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
-    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
-    verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
-    verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
-    verify.add_argument(
-        "--out", default="report", type=_filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
-    )
-    verify.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
-    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
-    verify.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
-
+    _add_verify(commands, patterns, load)
     _add_map(commands, load)
 
     new = commands.add_parser("new", **_help_texts("Write a working claim of your own to start from."))
@@ -122,6 +109,23 @@ def build_parser() -> argparse.ArgumentParser:
     completion = commands.add_parser("completion", **_help_texts("Print a script that completes jaxdyn's words in your shell."))
     completion.add_argument("shell", choices=("bash", "zsh"), help="Print the script for this shell.")
     return parser
+
+
+def _add_verify(commands: Any, patterns: argparse.ArgumentParser, load: argparse.ArgumentParser) -> None:
+    """The options of ``jaxdyn verify``."""
+    verify = commands.add_parser("verify", parents=[patterns, load], **_help_texts("Run claims and judge them."), epilog=RUNS)
+    verify.add_argument("--scale", default="quick", help="Run at quick scale (minutes; the default) or at the paper's own.")
+    verify.add_argument("--seeds", metavar="N", help="Use N seeds, or the seeds FROM:TO.")
+    verify.add_argument("--fresh", metavar="START", help="Use seeds from START on, as many as each claim has of its own.")
+    verify.add_argument("--set", action="append", default=[], metavar="FIELD=V1,V2", dest="sets", help="Override or sweep a field.")
+    verify.add_argument("--by", default="", metavar="FIELD[,FIELD]", help="Judge each value of these fields separately.")
+    verify.add_argument("--fail-fast", action="store_true", help="Stop at the first verdict that is not as expected.")
+    verify.add_argument(
+        "--out", default="report", type=_filled, metavar="DIR", help="Keep results and report in this folder (default: report)."
+    )
+    verify.add_argument("--report", type=_filled, metavar="FILE", help="Write the report to this file (default: DIR/index.html).")
+    verify.add_argument("--workers", metavar="N", help="Use N processes (default: one per core; 1 on an accelerator).")
+    verify.add_argument("--cluster", type=_filled, metavar="URL", help="Run on a Dask cluster, e.g. dask://scheduler:8786.")
 
 
 def _add_map(commands: Any, load: argparse.ArgumentParser) -> None:
