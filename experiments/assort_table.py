@@ -34,7 +34,7 @@ COLORS = ("control", "theory", "third", "fourth", "measured", "control")
 
 
 def rows(ds: xr.Dataset) -> list[dict]:
-    """A line for each kind: right solutions with Wilson's interval, tokens and codes; the paper's rows next to them."""
+    """A line for each kind: right solutions (mean over runs), tokens and codes, next to the paper's rows."""
     lines = []
     for kind in ds.kind.values:
         share, (low, high) = right(ds, kind)
@@ -68,7 +68,7 @@ def run(scale: str, out: Path, seeds: int | None = None, **chosen: object) -> No
     grid, usual = SCALES[scale]
     grid = grid.replace(**{k: v for k, v in chosen.items() if v is not None})
     ds = experiment.sweep(out, "runs", trial, grid, seeds or usual, chunk=6)
-    title = f"Right solutions (Wilson's 95% interval of all problems) and tokens, {ds.sizes['seed']} seeds; paper: references only"
+    title = f"Right solutions (95% interval of the mean over runs) and tokens, {ds.sizes['seed']} seeds; paper: references only"
     experiment.table(out, "table", rows(ds), title)
     experiment.figure(out, "assort_table", lambda fig: draw(ds, fig), (10, 4))
     experiment.save(out, "table", ds)

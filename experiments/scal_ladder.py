@@ -3,7 +3,7 @@
 Sizes times budgets, 36 decoders of 464 to 14 thousand weights on the bytes of Python's own manual; every model has a schedule of
 its own length and the best of three rates, chosen on the validation part. `--text DIR` reads a WikiText folder. `--scale paper` has
 two layers and up to 0.2 million weights. Left: losses over sizes, one curve a budget, and the parametric fit. Middle: best size
-over the budget by each approach. Right: exponents with 95% bootstrap intervals over seeds, with schedules of their own and with
+over the budget by each approach. Right: exponents with 95% intervals over seeds (jackknife), with schedules of their own and with
 one schedule for all budgets. An interrupted run resumes. Paper: arXiv 2203.15556, sections 3.1 to 3.3.
 """
 
@@ -18,7 +18,7 @@ import jaxdyn as jd
 from jaxdyn import experiment, plotting
 from jaxdyn.theories.scal import approaches, fits, published
 from jaxdyn.theories.scal.dynamics import laws
-from jaxdyn.theories.scal.trained import Rung, interval, one_schedule, sizes, table, trial, tuned
+from jaxdyn.theories.scal.trained import Rung, one_schedule, sizes, table, trial, tuned
 
 SCALES = {
     "quick": {"width": [4, 8, 12, 16, 24, 32], "factor": [0.5, 1.0, 2.0], "least": 8.3, "budgets": 6, "windows": 32},
@@ -33,7 +33,6 @@ SCALES = {
         "windows": 32,
     },
 }
-RESAMPLES = 400
 OPTIONS = {
     "--text": {"default": "topics", "metavar": "PATH", "help": "a WikiText folder or a plain file (default: Python's own manual)"},
     "--seeds": {"type": int, "default": 3, "metavar": "N", "help": "number of seeds (default: 3)"},
@@ -62,8 +61,8 @@ def exponents(ds: xr.Dataset) -> list[dict]:
     """Exponents by approach with their intervals, own schedules and one schedule, and the published ones."""
     n, budgets, lines = sizes(ds), ds.budget.values, []
     for name, losses in {"own schedules": table(ds), "one schedule": one_schedule(ds)}.items():
-        found = approaches.estimates(n, budgets, losses.mean(0))
-        low, high = interval(approaches.resampled(n, budgets, losses, RESAMPLES))
+        found, pseudo = approaches.jackknife(n, budgets, losses)
+        low, high = approaches.interval(found.exponents, pseudo.exponents)
         law = fits.as_law(found.theta)
         for i, (approach, paper) in enumerate(zip(approaches.APPROACHES, published.APPROACHES.values(), strict=True)):
             line = {
@@ -116,7 +115,7 @@ def run(scale: str, out: Path, text: str = "topics", seeds: int = 3) -> None:
     ds = experiment.sweep(out, "runs", trial, grid, seeds, chunk=len(SCALES[scale]["factor"]))
     experiment.table(out, "losses", rows(ds), f"Test losses, {seeds} seeds, each model at its own rate")
     lines = exponents(ds)
-    experiment.table(out, "exponents", lines, "Exponents of the best size, 95% bootstrap intervals over seeds")
+    experiment.table(out, "exponents", lines, "Exponents of the best size, 95% intervals over seeds (jackknife)")
     experiment.figure(out, "scal_ladder", lambda fig: draw(ds, lines, fig), (13, 4))
     experiment.save(out, "ladder", ds)
 

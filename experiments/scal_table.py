@@ -2,7 +2,7 @@
 
 First table: exponents and best sizes that follow from published parameters. Second: published exponents with their ranges, and the
 three approaches on losses of the law with Besiroglu's parameters, without and with noise of 0.5% (95% of repeats), and on the
-ladder of language models of the claim `scal.trained` (95% bootstrap intervals over seeds). Third: L-BFGS on losses of random laws,
+ladder of language models of the claim `scal.trained` (95% intervals over seeds, jackknife). Third: L-BFGS on losses of random laws,
 summed and averaged, with strict and default tolerances. An interrupted run resumes.
 Papers: arXiv 2203.15556, 2404.10102, 2001.08361.
 """
@@ -20,7 +20,7 @@ from jaxdyn.theories.scal import approaches, published
 from jaxdyn.theories.scal.dynamics import laws
 from jaxdyn.theories.scal.fitted import Exact
 from jaxdyn.theories.scal.fitted import trial as exact
-from jaxdyn.theories.scal.trained import WIDTHS, Rung, interval, sizes, table
+from jaxdyn.theories.scal.trained import WIDTHS, Rung, sizes, table
 from jaxdyn.theories.scal.trained import trial as ladder
 
 SCALES = {"quick": {"seeds": 4, "repeats": 100, "laws": 16}, "paper": {"seeds": 5, "repeats": 1000, "laws": 64}}
@@ -58,15 +58,15 @@ def rows(ds: xr.Dataset, repeats: int) -> list[dict]:
     """One line an approach: the published exponent, and ours on the law and on trained models."""
     law = approaches.estimates(SIZES, BUDGETS, synthetic(repeats)).exponents
     n, budgets, losses = sizes(ds), ds.budget.values, table(ds)
-    trained = approaches.estimates(n, budgets, losses.mean(0)).exponents
-    draws = interval(approaches.resampled(n, budgets, losses, repeats))
-    noisy = interval(law[1:])
+    whole, pseudo = approaches.jackknife(n, budgets, losses)
+    draws = approaches.interval(whole.exponents, pseudo.exponents)
+    noisy = np.percentile(law[1:], [2.5, 97.5], axis=0)
     lines = []
     for i, (name, there) in enumerate(NAMES.items()):
         a, (low, high), *_ = published.APPROACHES[there]
         line = {"approach": name, "paper a": a, "paper 10%": low, "paper 90%": high}
         line |= {"law, exact": law[0, i], "law, noise 2.5%": noisy[0][i], "law, noise 97.5%": noisy[1][i]}
-        lines.append(line | {"trained": trained[i], "trained 2.5%": draws[0][i], "trained 97.5%": draws[1][i]})
+        lines.append(line | {"trained": whole.exponents[i], "trained 2.5%": draws[0][i], "trained 97.5%": draws[1][i]})
     truth = float(laws.exponent(published.LAWS["Besiroglu"]))
     empty = dict.fromkeys(lines[0])
     return [

@@ -22,18 +22,20 @@ if TYPE_CHECKING:
     from jaxdyn import testing as testing
     from jaxdyn import text as text
     from jaxdyn import train as train
+    from jaxdyn.engine.check import Check, Reading
     from jaxdyn.engine.claim import Claim, Control
     from jaxdyn.engine.contract import above, below, looked
-    from jaxdyn.engine.edits import initial, need, rolled, scaled, swap
+    from jaxdyn.engine.edits import initial, need, off, rolled, scaled, swap
     from jaxdyn.engine.judge import (
-        Check,
         at_least,
         at_most,
         gate,
         interval_within,
+        mean_reading,
         mean_within,
         relative_error,
         rms_within,
+        share_reading,
         share_within,
         within,
     )
@@ -54,19 +56,21 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "engine.verdict_map": ("Map",),
-    "engine.edits": ("initial", "need", "rolled", "scaled", "swap"),
+    "engine.check": ("Check", "Reading"),
+    "engine.edits": ("initial", "need", "off", "rolled", "scaled", "swap"),
     "engine.claim": ("Claim", "Control"),
     "errors": ("Inconclusive", "UsageError", "require"),
     "engine.contract": ("above", "below", "looked"),
     "engine.judge": (
-        "Check",
         "at_least",
         "at_most",
         "gate",
         "interval_within",
+        "mean_reading",
         "mean_within",
         "relative_error",
         "rms_within",
+        "share_reading",
         "share_within",
         "within",
     ),
@@ -94,6 +98,7 @@ __all__ = [
     "Map",
     "Observables",
     "Paper",
+    "Reading",
     "Study",
     "Swept",
     "Theory",
@@ -111,10 +116,12 @@ __all__ = [
     "interval_within",
     "looked",
     "map",
+    "mean_reading",
     "mean_within",
     "named",
     "need",
     "observables",
+    "off",
     "reads",
     "reads_variable",
     "relative_error",
@@ -123,6 +130,7 @@ __all__ = [
     "rolled",
     "scaled",
     "setting",
+    "share_reading",
     "share_within",
     "swap",
     "sweep",

@@ -13,9 +13,11 @@ import numpy as np
 import scipy
 import xarray as xr
 
+from jaxdyn import inquiry
 from jaxdyn.errors import Inconclusive, UsageError, number, shown, whole
 
 __all__ = [
+    "at_look",
     "bonferroni_t",
     "bonferroni_z",
     "bootstrap_interval",
@@ -26,6 +28,7 @@ __all__ = [
     "spearman",
     "welch",
     "wilson",
+    "wilson_ends",
 ]
 
 MOST = 2**53  # tests at once: a float counts no further
@@ -101,8 +104,23 @@ def wilson(successes: int, n: int, level: float = 0.95) -> tuple[float, float]:
     successes = whole("successes", successes, least=0, most=n)
     if n == 0:
         raise Inconclusive("a proportion needs at least one run")
-    interval = scipy.stats.binomtest(successes, n).proportion_ci(_level(level), method="wilson")
-    return float(interval.low), float(interval.high)
+    low, high = wilson_ends(successes, n, level)
+    return float(low), float(high)
+
+
+def wilson_ends(successes: Any, n: Any, level: float = 0.95) -> tuple[Any, Any]:
+    r"""Wilson's score interval of proportions, arrays of them too; successes of correlated runs may be fractions.
+
+    .. math:: \frac{p + z^2 / 2n \mp z \sqrt{p (1 - p) / n + z^2 / 4n^2}}{1 + z^2 / n}, \qquad p = \text{successes} / n
+
+    Source: Wilson 1927, Probable inference.
+    """
+    n = np.asarray(n, float)
+    p = np.asarray(successes, float) / n
+    z = scipy.stats.norm.isf((1 - _level(level)) / 2)
+    middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    unit = 1 + z**2 / n
+    return np.where(p == 0, 0.0, (middle - half) / unit), np.where(p == 1, 1.0, (middle + half) / unit)
 
 
 def mean_interval(values: Any, dim: str, level: float = 0.95) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
@@ -291,4 +309,9 @@ def _real(values: Any) -> np.ndarray[Any, Any]:
 
 
 def _level(level: float) -> float:
-    return number("level", level, above=0, below=1)
+    return at_look(number("level", level, above=0, below=1))
+
+
+def at_look(level: float) -> float:
+    """The level of an interval at the present look: closer to 1 where looks share the error (:mod:`jaxdyn.inquiry`)."""
+    return 1 - (1 - level) * inquiry.current().share

@@ -54,6 +54,7 @@ def judge(ds):
 CLAIMS = [
     jd.Claim(
         id="mine.decay",
+        title="Descent shrinks geometrically",
         statement="Descent shrinks by a factor in every step.",
         source="textbook",
         evidence="algebra",

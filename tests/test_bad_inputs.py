@@ -8,7 +8,7 @@ import pytest
 
 from tests.bad_inputs import KINDS, Campaign
 
-SAMPLE, ALL = 40, 2000
+SAMPLE, ALL = 20, 2000
 
 
 @pytest.fixture

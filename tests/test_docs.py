@@ -33,6 +33,7 @@ def test_commands_of_the_documents_are_commands():
         cli.build_parser().parse_args(words)
 
 
+@pytest.mark.slow
 def test_code_on_texts_runs_as_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```python\n(.*?)```", (DOCS / "text.md").read_text(), re.S)

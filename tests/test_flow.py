@@ -39,7 +39,7 @@ def balanced_time(u, u0, n):
     return scipy.integrate.quad(rate, np.log(u0), np.log(u), epsabs=1e-13, epsrel=1e-13)[0]
 
 
-@pytest.mark.parametrize("solver", flow.SOLVERS)
+@pytest.mark.parametrize("solver", [pytest.param(n, marks=pytest.mark.slow if n == "kvaerno5" else ()) for n in flow.SOLVERS])
 def test_closed_forms_of_deep_linear_networks(x64, solver):
     """Saxe's mode, the unbalanced pair and the balanced triple, at four tolerances in one program."""
     ts = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
@@ -66,7 +66,7 @@ def test_closed_forms_of_deep_linear_networks(x64, solver):
     assert np.all(np.diff(sol.steps) > 0)  # a tighter tolerance costs steps
 
 
-@pytest.mark.parametrize("solver", flow.SOLVERS)
+@pytest.mark.parametrize("solver", [pytest.param(n, marks=() if n in ("tsit5",) else pytest.mark.slow) for n in flow.SOLVERS])
 def test_event_finds_the_blow_up(x64, solver):
     r"""The flow v' = exp(v^2/2) reaches 6 at sqrt(pi/2) (erf(6/sqrt 2) - erf(v0/sqrt 2)): time, state, save times."""
     v0 = np.array([0.0, 0.5, -3.0])
@@ -106,6 +106,7 @@ def test_failures_stay_in_their_own_run(x64):
     assert sol.steps[2] < 60 and sol.t_end[2] == 0.0 and sol.ys[2, 0] == 0.5
 
 
+@pytest.mark.slow
 def test_overflowing_trial_steps_are_rejected_under_vmap(x64):
     """A trial step to infinity (inf / inf in the error norm) must not be kept; XLA's max over an axis would drop the NaN."""
     rng = np.random.default_rng(0)
@@ -166,6 +167,7 @@ def test_symmetric_factorisation(x64):
     np.testing.assert_array_equal(sol.ys[-1], sol.y_end)
 
 
+@pytest.mark.slow
 def test_time_dependent_field_in_both_clocks(x64):
     """A field that depends on t, on a tree of states, over four decades: in t, in ln t, and by scipy."""
 
@@ -324,6 +326,7 @@ TREES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(TREES, TREES)
 def test_a_solve_is_refused_where_adding_the_trees_is(start, moved):
@@ -339,6 +342,7 @@ def test_a_solve_is_refused_where_adding_the_trees_is(start, moved):
                 solve()
 
 
+@pytest.mark.slow
 def test_numbers_of_every_library_are_options(x64):
     """A state's number may also move by a Python number, and one save time is a solve that rests."""
     solve = functools.partial(flow.solve, lambda t, y, args: {"x": -y["x"], "rest": 0}, {"x": 1.0, "rest": np.float64(2.0)})
@@ -350,6 +354,7 @@ def test_numbers_of_every_library_are_options(x64):
     assert alone.status == OK and alone.ts == alone.t_end == 3.0 and alone.ys["x"] == alone.y_end["x"] == 1.0
 
 
+@pytest.mark.slow
 def test_traced_times_and_events_that_are_wrong_end_as_failed(x64):
     """They cannot be looked at before the run: the status says it."""
     run = jax.jit(jax.vmap(lambda ts: flow.solve(lambda t, y, args: -y, jnp.float64(1.0), ts)))
@@ -452,6 +457,7 @@ def test_what_is_no_function_is_refused(x64):
         flow.log_time(None)
 
 
+@pytest.mark.slow
 def test_the_implicit_solver_takes_any_stiffness(x64):
     r"""Prothero and Robinson's :math:`y' = -\lambda (y - \cos t) - \sin t`, solved by :math:`\cos t + (y_0 - 1) e^{-\lambda t}`.
 
@@ -506,7 +512,7 @@ def solve_alone(start, ts, rate, goal):
     return flow.solve(decay_to, {"x": start}, ts, {"rate": rate, "goal": goal}, **TO_TWO)
 
 
-@pytest.mark.parametrize(("block", "stiffness"), [(2, RATES), (1, None), (64, -RATES)])
+@pytest.mark.parametrize(("block", "stiffness"), [pytest.param(2, RATES, marks=pytest.mark.slow), (1, None), (64, -RATES)])
 def test_solve_many_is_the_loop_of_solves(x64, block, stiffness):
     starts, goals = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)
     ts = jnp.linspace(0.0, 2.0, 3)

@@ -61,6 +61,7 @@ def test_vmap_is_the_loop(matrices, x64):
     np.testing.assert_array_equal(together, jnp.stack([linalg.singular_values(a) for a in x]))
 
 
+@pytest.mark.slow
 def test_a_dozen_batches_in_one_program_come_to_an_end():
     ended = subprocess.run([sys.executable, "-c", MANY], capture_output=True, text=True, timeout=120, check=True)
     assert ended.stdout.strip() == "done"
@@ -89,6 +90,7 @@ def test_dense_is_the_product_and_has_its_gradients(x64, shape, dtype):
     np.testing.assert_allclose(np.asarray(of_w, np.float64), numbers[0].reshape(-1, 5).T @ numbers[2].reshape(-1, 4), **close)
 
 
+@pytest.mark.slow
 def test_dense_for_many_weights_and_twice_differentiated(x64):
     x, w = jax.random.normal(jax.random.key(0), (3, 6, 5)), jax.random.normal(jax.random.key(1), (3, 5, 4))
 

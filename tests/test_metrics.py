@@ -225,6 +225,7 @@ def test_what_is_no_number_is_refused_by_every_metric(x):
             call()
 
 
+@pytest.mark.slow
 @SOME
 @given(SEEDS, st.sampled_from([((4, 4), (4,)), ((4,), (4, 4)), ((2, 3, 4), (3, 1)), ((2, 1, 4), (1, 3, 4)), ((3,), ())]), st.data())
 def test_the_axis_of_a_correlation_is_one_of_the_broadcast_arrays(seed, shapes, data):

@@ -97,7 +97,7 @@ def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
         and "- [On decay](https://arxiv.org/abs/0000.00001), A. Author, 2026" in catalogue
     )
     assert "## Decay by rate" in (docs / "atlas.md").read_text() and (docs / "figures" / "map.freshly-rates.svg").is_file()
-    assert "## `freshly.decay`" in (docs / "gallery.md").read_text() and (docs / "figures" / "freshly.decay.svg").is_file()
+    assert "\n`freshly.decay`: " in (docs / "gallery.md").read_text() and (docs / "figures" / "freshly.decay.svg").is_file()
     assert "`freshly.decay`" in (docs / "studies.md").read_text()
 
 

@@ -85,6 +85,20 @@ def test_richardson_takes_labelled_arrays():
 
 
 @SOME
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=4), st.integers(1, 60), st.floats(0.5, 0.9999))
+def test_ends_of_many_proportions_are_scipys(successes, n, level):
+    """Arrays of them, and fractions of successes between those of whole numbers."""
+    successes = np.minimum(successes, n)
+    low, high = stats.wilson_ends(successes, np.full(len(successes), n), level)
+    for k, *ends in zip(successes, low, high, strict=True):
+        oracle = scipy.stats.binomtest(int(k), n).proportion_ci(level, method="wilson")
+        assert ends == pytest.approx([oracle.low, oracle.high], abs=1e-12)
+    assert (low[successes == 0] == 0).all() and (high[successes == n] == 1).all()
+    between = stats.wilson_ends(n / 2 + 0.25, n, level)
+    assert all(a < b for a, b in zip(stats.wilson_ends(n / 2, n, level), between, strict=True))
+
+
+@SOME
 @given(st.integers(0, 40), st.integers(1, 40), st.sampled_from([0.9, 0.95]))
 def test_wilson(k, n, level):
     """The two ends solve (p - k/n)^2 = z^2 p (1 - p) / n."""

@@ -43,7 +43,7 @@ def basis(task: Task, data: xr.Dataset, controls: dict[str, xr.Dataset], drawn: 
     """Hash of all that a conclusion and its figure follow from; None for a user's own claim, whose judge may read anything."""
     if not task.claim.judge.__module__.startswith("jaxdyn."):
         return None
-    digest = hashlib.sha256(repr((theory_sources(), task.claim.id, task.by, task.narrowed, task.recorded, drawn)).encode())
+    digest = hashlib.sha256(repr((theory_sources(), task.claim.id, task.by, task.terms, drawn)).encode())
     for name, ds in {"": data, **controls}.items():
         for label, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
             values = variable.values

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from jaxdyn.cli.formatting import plural
 from jaxdyn.engine import registry
+from jaxdyn.engine.check import bound_text
 from jaxdyn.engine.contract import EVIDENCE, provenance
-from jaxdyn.engine.judge import bound_text
+from jaxdyn.engine.digest import digest
 from jaxdyn.engine.ranges import Range
 from jaxdyn.engine.setting import field_table
+from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import atlas, studies
 from jaxdyn.report.plain import plain
@@ -49,7 +51,9 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "id": claim.id,
         "theory": claim.theory,
         "expected": claim.expected,
+        "title": claim.title,
         "statement": claim.statement,
+        "tested": tested(claim, claim.quick, claim.seeds),
         "source": claim.source,
         "evidence": claim.evidence,
         "assumes": [str(a) for a in claim.assumes],
@@ -61,10 +65,12 @@ def facts(pattern: str, load: Sequence[str], out: Path) -> dict[str, Any]:
         "sibling": claim.sibling,
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
-        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
+        "found": claim.records,
         "fields": _fields(claim),
         "runs": {scale: len(claim.grid(scale).cells()) * claim.seed_count(scale) for scale in ("quick", "paper")},
         "seeds": {scale: claim.seed_count(scale) for scale in ("quick", "paper")},
+        "most": claim.most,
+        "digest": digest(claim),
         "home": registry.home(claim),
         "command": " ".join(["jaxdyn verify", claim.id, *(f"--load {shlex.quote(file)}" for file in load)]),
         "last": _last(claim.id, out),
@@ -114,6 +120,8 @@ def _stored_study(claim_id: str) -> dict[str, Any] | None:
 def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     """The claim for a terminal with this many columns."""
     yield f"{claim['id']}  (expected: {claim['expected']})"
+    yield from _wrapped(claim["title"], width, "  ")
+    yield ""
     yield from _wrapped(plain(claim["statement"]), width, "  ")
     yield ""
     for label, text in _rests_on(claim):
@@ -123,7 +131,7 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield ""
     yield from _verdict(claim, width, out)
     if claim["study"]:
-        yield from _study(claim["study"], width)
+        yield from _study(claim["study"], claim["digest"], width)
     for one in claim["maps"]:
         yield ""
         yield from _wrapped(f"in the atlas: {one['title']} ({one['command']})", width, "")
@@ -131,6 +139,8 @@ def lines(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
 
 
 def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if claim["tested"]:
+        yield "tested", plain(claim["tested"])
     yield "source", plain(claim["source"])
     evidence = claim["evidence"]
     yield "evidence", f"{evidence}: {EVIDENCE[evidence]}"
@@ -147,9 +157,10 @@ def _rests_on(claim: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "rivals", "; ".join(map(plain, claim["rivals"]))
     if claim["bounds"]:
         yield "bounds", plain(claim["bounds"])
-    for name, (low, high) in (claim["found"] or {}).items():
-        yield "found", f"{plain(name)}: {low:.4g} to {high:.4g}"
-    yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper"))
+    for name, record in (claim["found"] or {}).items():
+        yield "found", reading_text({"name": name, **record})
+    more = f"; seeds are added, up to {claim['most']}, while a check is undecided" if claim["most"] else ""
+    yield "runs", ", ".join(f"{_runs(claim, scale)} at {scale} scale" for scale in ("quick", "paper")) + more
     yield "home", str(claim["home"])
     yield "command", claim["command"]
 
@@ -224,12 +235,14 @@ def _verdict(claim: Mapping[str, Any], width: int, out: Path) -> Iterator[str]:
     yield from _outcome(last, width)
 
 
-def _study(study: Mapping[str, Any], width: int) -> Iterator[str]:
+def _study(study: Mapping[str, Any], today: str, width: int) -> Iterator[str]:
     """The result at paper scale, in the study that ships with the package."""
     entry = study["claim"]
     verdict = f"{entry['verdict']}, expected {entry['expected']}" if studies.differs(entry) else entry["verdict"]
     yield ""
     yield from _wrapped(f"at paper scale: {verdict} ({studies.provenance(study)}, seeds {entry.get('seed_range')})", width, "")
+    if studies.is_stale(study, today):
+        yield from _wrapped(studies.STALE, width, "  ")
     yield from _outcome(entry, width)
 
 
@@ -241,6 +254,7 @@ def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
         for check in last.get(kind) or []:
             text = f"{SIGNS[check.get('passed')]} {'gate: ' if kind == 'gates' else ''}{check_text(check)}"
             yield from _wrapped(text, width, "  ", "    ")
+    yield from (line for r in last.get("readings") or [] for line in _wrapped(f"· {reading_text(r)}", width, "  ", "    "))
     for kind in ("controls", "rivals"):
         for one in last.get(kind) or []:
             text = f"{SIGNS[bool(one.get('rejected'))]} {kind[:-1]} {plain(one.get('name', ''))}: "
@@ -254,16 +268,22 @@ def _outcome(last: Mapping[str, Any], width: int) -> Iterator[str]:
 
 def check_text(check: Mapping[str, Any]) -> str:
     """A check as it stands in JSON, in one line."""
-    text = f"{plain(check.get('name', ''))}: {_number(check.get('value'))}"
-    if interval := check.get("interval"):
-        text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
+    text = reading_text(check)
     bound = check.get("bound")
     if isinstance(bound, list):
         text += f", bound {bound_text((bound[0], bound[1]))}"
-    elif bound is not None:
-        text += f", bound {bound_text(bound)}"
+    elif bound is not None:  # of a study that was stored when bounds were numbers
+        text += f", bound {_number(bound)}"
     needed = check.get("needed") if check.get("passed") is None else None
     return text + (f"; about {needed} runs would decide" if needed else "")
+
+
+def reading_text(reading: Mapping[str, Any]) -> str:
+    """A value with its interval, in one line."""
+    text = f"{plain(reading.get('name', ''))}: {_number(reading.get('value'))}"
+    if interval := reading.get("interval"):
+        text += f" [{_number(interval[0], '-inf')}, {_number(interval[1], 'inf')}]"
+    return text
 
 
 def _is_number(value: Any) -> bool:

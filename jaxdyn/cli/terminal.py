@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jaxdyn.cli.formatting import duration, plural
-from jaxdyn.engine.judge import Check
+from jaxdyn.engine.check import Check, Reading
+from jaxdyn.engine.decision import Outcome
 from jaxdyn.engine.outcome import Verified
+from jaxdyn.engine.payload import by_chance
 from jaxdyn.engine.task import Plan
+from jaxdyn.report import studies
 
 __all__ = ["announcement", "lines", "summary"]
 
@@ -38,7 +41,9 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
     decision, claim, exploring = verified.conclusion.decision, verified.claim, verified.by is not None
     sign = "·" if exploring and decision.verdict != "error" and not verified.as_expected else SIGNS[verified.as_expected]
     expected = "" if verified.as_expected else f"  (expected {claim.expected})"
-    yield f" {sign} {claim.id:<34} {decision.verdict}{expected}"
+    study = studies.read_study(claim.id)
+    differs = f"  (at paper scale: {study['claim']['verdict']})" if study is not None and studies.differs(study["claim"]) else ""
+    yield f" {sign} {claim.id:<34} {decision.verdict}{expected}{differs}"
     for cell in verified.by or []:
         yield from _cell(cell)
     if verified.as_expected:
@@ -56,23 +61,29 @@ def lines(verified: Verified, *, debug: bool = False) -> Iterator[str]:
     for kind, outcomes in (("control", decision.controls), ("rival", decision.rivals)):
         for outcome in outcomes:
             if not outcome.rejected:
-                why = outcome.reason or f"the checks also pass with {'; '.join(map(str, outcome.checks))}"
-                yield f"      {kind} {outcome.name!r} is not rejected: {why}"
+                yield f"      {kind} {outcome.name!r} {_alike(outcome)}"
     traceback = " --debug" if decision.failure is not None and not debug else ""
     yield f"      repeat: {_repeat(verified, failed)}{traceback}"
+
+
+def _alike(outcome: Outcome) -> str:
+    """That a control or rival is like the claim's own runs, and by which numbers."""
+    if outcome.readings:
+        return f"is not told apart: {'; '.join(map(str, outcome.readings))}"
+    return f"is not rejected: {outcome.reason or 'the checks also pass with ' + '; '.join(map(str, outcome.checks))}"
 
 
 def _cell(cell: dict[str, Any]) -> Iterator[str]:
     """One cell of a map: its coordinates, its verdict, and every check with its value; the reason where nothing was checked."""
     head = f"      {', '.join(f'{k}={v}' for k, v in cell['at'].items())}: {cell['verdict']}"
-    checks = [Check(**c) for c in cell.get("checks", ())]
+    checks = [Check(**c) if "bound" in c else Reading(**c) for c in cell.get("checks", ())]
     if not checks:
         yield f"{head} - {cell['failed']}"
     elif len(checks) == 1:
         yield f"{head}  {checks[0]}"
     else:
         yield head
-        yield from (f"        {SIGNS[c.passed]} {c}" for c in checks)
+        yield from (f"        {SIGNS[c.passed] if isinstance(c, Check) else '·'} {c}" for c in checks)
 
 
 def _repeat(verified: Verified, failed: Sequence[Check]) -> str:
@@ -91,4 +102,12 @@ def summary(results: Sequence[Verified], planned: int, seconds: float, target: A
     good = sum(v.as_expected for v in results)
     left = planned - len(results)
     stopped = f", stopped at the first that differs ({plural(left, 'claim')} not judged)" if left else ""
-    return f"{good} of {len(results)} verdicts as expected{stopped}, {end}"
+    return f"{good} of {len(results)} verdicts as expected{stopped}{_by_chance(results)}, {end}"
+
+
+def _by_chance(results: Sequence[Verified]) -> str:
+    """The level of the whole."""
+    chance = by_chance(results)
+    if not chance["claims"]:
+        return ""
+    return f"; at most {chance['expected']:.2g} of {chance['claims']} upheld with intervals so by chance"

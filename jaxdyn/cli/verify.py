@@ -22,6 +22,7 @@ from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.cli.pool import check_address, executor, worker_count
 from jaxdyn.engine import registry
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.decision import Terms
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.jsonable import text
 from jaxdyn.engine.outcome import Conclusion, Verified
@@ -50,9 +51,9 @@ def draw(claim: Claim, data: xr.Dataset) -> str:
 
 
 def _conclude_and_draw(
-    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], narrowed: bool, recorded: bool, drawn: bool
+    claim: Claim, data: xr.Dataset, controls: dict[str, xr.Dataset], by: Sequence[str], terms: Terms, drawn: bool
 ) -> Conclusion:
-    conclusion = conclude(claim, data, controls, by, narrowed=narrowed, recorded=recorded)
+    conclusion = conclude(claim, data, controls, by, terms)
     return dataclasses.replace(conclusion, figure=draw(claim, data)) if drawn else conclusion
 
 
@@ -93,7 +94,7 @@ def _conclude_task(
     basis_hash = basis(task, data, controls, drawn)
     if (before := load_conclusion(folder, task.claim.id, basis_hash)) is not None:
         return before
-    rest = (data, controls, task.by, task.narrowed, task.recorded, drawn)
+    rest = (data, controls, task.by, task.terms, drawn)
     if isinstance(pool, cf.ProcessPoolExecutor):
         return pool.submit(_conclude_by_id, folder, basis_hash, task.claim.id, task.load, *rest)
     return _conclude_and_save(folder, basis_hash, task.claim, *rest)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import jax
 
 from jaxdyn.engine.contract import EVIDENCE, MECHANISM, PROVENANCE, REFUTED, Assumption, Bounds, Evidence, TunedBounds
+from jaxdyn.engine.edits import Off
 from jaxdyn.engine.observables import Observables
 from jaxdyn.engine.setting import Grid
 from jaxdyn.errors import UsageError
@@ -23,16 +24,17 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from jaxdyn.engine.judge import Check
+    from jaxdyn.engine.check import Check, Reading
 
 __all__ = ["Breach", "Claim", "Control", "Judge", "Plot", "Rival"]
 
-Judge: TypeAlias = "Callable[[xr.Dataset], list[Check]]"
+Judge: TypeAlias = "Callable[[xr.Dataset], Sequence[Check | Reading]]"
 Breach: TypeAlias = "Mapping[str, Any] | Callable[[xr.Dataset], xr.Dataset]"
-Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset]"
+Rival: TypeAlias = "Callable[[xr.Dataset], xr.Dataset] | Mapping[str, float | Callable[[xr.Dataset], float]] | Off"
 Plot: TypeAlias = "Callable[[xr.Dataset, Figure], None]"
 
 
+TITLE = 70  # characters of a title
 LEAST_SEEDS = 6  # of a control's runs, if the claim has as many
 
 
@@ -57,22 +59,37 @@ class Control:
         return own if self.every_seed else own[: max(LEAST_SEEDS, -(-len(own) // 2))]
 
 
+def _is_record(record: Any) -> bool:
+    """Whether this is what was found for a reading."""
+    numbers = record if isinstance(record, tuple) else (record,) * 3
+    return (
+        len(numbers) == 3
+        and all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
+        and numbers[0] <= numbers[1] <= numbers[2]
+    )
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Claim:
     r"""A statement about training dynamics that can fail.
 
     Args:
         id: ``theory.claim``; the name in code, tests, command line and report.
+        title: what is claimed, in at most 70 characters that a colleague understands without the paper.
         statement: one or two sentences; mathematics in LaTeX between dollar signs.
+        tested: how it is tested: model, data, optimiser, sizes, times. ``{field}`` stands for a field's values, ``{seeds}`` for the
+            number of seeds.
         source: paper and theorem or equation.
         trial: ``(setting, key) -> Observables``: pure, jittable, module-level.
         quick: grid for 2 CPU cores; ``paper``: the publication's own scale (default: as quick).
         seeds, paper_seeds: number of seeds at either scale (1 where nothing is random).
-        judge: ``Dataset -> list[Check]``, deterministic.
+        most: number of seeds up to which they are doubled while a check is undecided; None: none are added.
+        judge: ``Dataset -> list[Check]``, deterministic; of a measured claim ``Dataset -> list[Reading]``, gates aside.
         controls: other worlds, in which the theory must fail: name -> breach (a dict of fields, a function on the Dataset, or a
             ``Control``).
-        rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces the prediction.
-            The first is the mechanism switched off, which a claim on a network or a flow must have.
+        rivals: other theories, which must fail on the same data: name -> function Dataset -> Dataset that replaces predictions
+            (``predicted_…``), or what the rival says of checks, ``{check: number}``, where the theory predicts nothing but a
+            bound. A claim on a network or a flow has the mechanism switched off among them, ``jd.off(...)``.
         evidence: what the measured side is: "network", "flow", "reduced", "algebra" or "numbers" (``jaxdyn.engine.contract``).
         assumes: bounds on scalars that the trial gives under ``assumed``; runs outside are not judged.
         expected: the verdict that counts as success: "upheld", "refuted" (a printed form that is wrong) or "measured" (open).
@@ -85,11 +102,13 @@ class Claim:
         bounds: where bounds come from: "paper", "derived", or ``jd.looked(at="0:8", confirmed="4000:4010")``; a claim to be upheld
             says so.
         printed: for ``…_as_printed``: the formula as it stands in print, and where.
-        found: for ``expected="measured"``: check name -> ``(low, high)``, where the value lies that was recorded on the quick grid,
-            for every check; a run of that grid that disagrees makes the claim inconclusive. None: nothing was recorded yet.
+        found: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
+            recorded on the quick grid, for every reading; a run of that grid that disagrees makes the claim inconclusive. None:
+            nothing was recorded yet.
     """
 
     id: str
+    title: str
     statement: str
     source: str
     trial: Callable[[Any, jax.Array], Observables]
@@ -101,6 +120,8 @@ class Claim:
     paper: Grid | None = None
     seeds: int = 1
     paper_seeds: int | None = None
+    most: int | None = None
+    tested: str | None = None
     form: str | None = None
     counterpart: str | None = None
     sibling: str | None = None
@@ -111,7 +132,7 @@ class Claim:
     assumes: tuple[Assumption, ...] = ()
     rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
-    found: Mapping[str, tuple[float, float]] | None = None
+    found: Mapping[str, float | tuple[float, float, float]] | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -123,15 +144,20 @@ class Claim:
             raise UsageError(f"{self.id}: a claim expected to be refuted names the counterpart form that the same judge upholds")
         if self.expected == "upheld" and not self.controls:
             raise UsageError(f"{self.id}: a claim needs at least one negative control that its judge must reject")
+        if not 0 < len(self.title) <= TITLE or self.title != " ".join(self.title.split()) or "$" in self.title:
+            raise UsageError(
+                f"{self.id}: title={self.title!r} is not allowed: it is one line of 1 to {TITLE} characters without LaTeX"
+                f" ({len(self.title)} given)"
+            )
         self._check_contract()
         controls = {n: c if isinstance(c, Control) else Control(c) for n, c in self.controls.items()}
         object.__setattr__(self, "controls", controls)
 
     def _check_types(self) -> None:
         """Every part is of its kind, so that nothing fails after the runs."""
-        texts, dicts = ("id", "statement", "source"), ("controls", "rivals")
+        texts, dicts = ("id", "title", "statement", "source"), ("controls", "rivals")
         kinds: dict[str, Any] = dict.fromkeys(texts, (str, "a text")) | dict.fromkeys(dicts, (Mapping, "a dict"))
-        kinds |= dict.fromkeys(("form", "counterpart", "caption", "printed"), (str | None, "a text or None"))
+        kinds |= dict.fromkeys(("form", "counterpart", "caption", "printed", "tested"), (str | None, "a text or None"))
         kinds |= {"quick": (Grid, "a grid, jd.grid(...)"), "paper": (Grid | None, "a grid, jd.grid(...), or None")}
         for name, (kind, words) in kinds.items():
             if not isinstance(value := getattr(self, name), kind):
@@ -139,11 +165,9 @@ class Claim:
         for name in ("trial", "judge", "plot"):
             if not (callable(function := getattr(self, name)) or (name == "plot" and function is None)):
                 raise UsageError(f"{self.id}: {name}={function!r:.60} is not allowed: it is a function")
-        for name in ("seeds", "paper_seeds"):
+        for name in ("seeds", "paper_seeds", "most"):
             count = getattr(self, name)
-            if not (name == "paper_seeds" and count is None) and (
-                not isinstance(count, int) or isinstance(count, bool) or count < 1
-            ):
+            if not (name != "seeds" and count is None) and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
                 raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
         for kind in ("controls", "rivals"):
             if odd := [key for key in getattr(self, kind) if not isinstance(key, str)]:
@@ -153,20 +177,41 @@ class Claim:
         """What the claim rests on is stated, and rightly."""
         if self.evidence not in EVIDENCE:
             raise UsageError(f"{self.id}: evidence={self.evidence!r} is not allowed: it is one of {', '.join(EVIDENCE)}")
-        if self.evidence in MECHANISM and self.expected == "upheld" and not self.rivals:
-            raise UsageError(f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off")
-        twins = set(self.rivals) & set(self.controls)
-        if twins:
-            raise UsageError(f"{self.id}: {twins.pop()!r} names a control and a rival; their names must differ")
-        if not all(callable(rival) for rival in self.rivals.values()):
-            raise UsageError(f"{self.id}: a rival is a function Dataset -> Dataset; a setting to run is a control")
+        if self.evidence in MECHANISM and self.expected == "upheld" and not any(isinstance(r, Off) for r in self.rivals.values()):
+            raise UsageError(
+                f"{self.id}: a claim on a {self.evidence} needs a rival with the mechanism switched off: "
+                'rivals={"nothing moves": jd.off(predicted_z="initial_z")}'
+            )
+        self._check_opponents()
         if isinstance(self.assumes, Assumption):
             object.__setattr__(self, "assumes", (self.assumes,))
         if self.found is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: found= is of claims that are expected to be measured")
+        for name, record in (self.found or {}).items():
+            if not _is_record(record):
+                raise UsageError(
+                    f"{self.id}: found={{{name!r}: {record!r:.60}}} is not allowed: it records (low, value, high), in "
+                    "this order, or the number alone"
+                )
         self._check_bounds()
         if self.expected == "refuted":
             self._check_name()
+
+    def _check_opponents(self) -> None:
+        """Controls and rivals are different things, and rivals theories."""
+        if twins := set(self.rivals) & set(self.controls):
+            raise UsageError(f"{self.id}: {twins.pop()!r} names a control and a rival; their names must differ")
+        rivals = {name: rival.rival if isinstance(rival, Off) else rival for name, rival in self.rivals.items()}
+        for name, rival in rivals.items():
+            if not callable(rival) and not (isinstance(rival, Mapping) and rival):
+                raise UsageError(
+                    f"{self.id}: rival {name!r} is {rival!r:.60}, which is not allowed: a rival is a function "
+                    "Dataset -> Dataset, or what it says of checks, {check: number}; a setting to run is a control"
+                )
+        for name, control in self.controls.items():
+            breach = control.breach if isinstance(control, Control) else control
+            if same := [other for other, rival in rivals.items() if rival is breach]:
+                raise UsageError(f"{self.id}: control {name!r} and rival {same[0]!r} are one function: it is one opponent, not two")
 
     def _check_bounds(self) -> None:
         """A claim to be upheld says where its bounds come from."""
@@ -188,6 +233,7 @@ class Claim:
         self,
         *,
         id: str,
+        title: str,
         statement: str,
         form: str,
         printed: str | None = None,
@@ -202,6 +248,7 @@ class Claim:
         Args:
             id: ``…_as_printed`` where a paper has this form, ``…_naive`` where nobody printed it, ``…_beyond`` where the paper's
                 statement is taken beyond its assumptions.
+            title: of the form as a claim.
             statement: the form as a claim.
             form: its name in the trial's observables.
             printed: the formula as it stands in print, and where.
@@ -212,6 +259,7 @@ class Claim:
         return dataclasses.replace(
             self,
             id=id,
+            title=title,
             statement=statement,
             form=form,
             counterpart=self.form,
@@ -229,6 +277,14 @@ class Claim:
     def theory(self) -> str:
         """The claim id's prefix."""
         return self.id.split(".")[0]
+
+    @property
+    def records(self) -> dict[str, dict[str, Any]] | None:
+        """What a measured claim's readings were, as in JSON: value and interval of each."""
+        if self.found is None:
+            return None
+        whole = {name: record if isinstance(record, tuple) else (record,) * 3 for name, record in self.found.items()}
+        return {n: {"value": value, "interval": None if low == high else [low, high]} for n, (low, value, high) in whole.items()}
 
     def grid(self, scale: str) -> Grid:
         """The settings to run at ``quick`` or ``paper`` scale."""

@@ -6,20 +6,42 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.failure import Failure
-from jaxdyn.engine.judge import Check
 
-__all__ = ["Decision", "Outcome", "decision_from", "error_decision", "teeth"]
+__all__ = ["Decision", "Outcome", "Terms", "decision_from", "error_decision", "teeth", "unmet"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """On which terms runs are judged.
+
+    Args:
+        narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
+        recorded: what a measured claim has found was recorded on such runs; on other grids it is not compared.
+        look: the how manieth judgement this is, with seeds added in between (:mod:`jaxdyn.inquiry`).
+        seeds: how many there are, and how many the claim has; None: as many.
+    """
+
+    narrowed: bool = False
+    recorded: bool = True
+    look: int = 1
+    seeds: tuple[int, int] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """The judge's checks on one control or rival; ``reason`` where it was not asked or could not decide."""
+    """The judge's checks, or readings, on one control or rival; ``reason`` where it was not asked or could not decide.
+
+    ``apart``: the readings of a measured claim that tell it from the claim's own runs.
+    """
 
     name: str
     rejected: bool
-    checks: list[Check]
+    checks: list[Check] = dataclasses.field(default_factory=list)
     reason: str | None = None
+    readings: list[Reading] = dataclasses.field(default_factory=list)
+    apart: list[str] = dataclasses.field(default_factory=list)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +50,7 @@ class Decision:
 
     verdict: str
     checks: list[Check] = dataclasses.field(default_factory=list)
+    readings: list[Reading] = dataclasses.field(default_factory=list)
     gates: list[Check] = dataclasses.field(default_factory=list)
     controls: list[Outcome] = dataclasses.field(default_factory=list)
     rivals: list[Outcome] = dataclasses.field(default_factory=list)
@@ -38,10 +61,23 @@ class Decision:
     message: str | None = None
     failure: Failure | None = None
 
+    @property
+    def undecided(self) -> bool:
+        """Whether more runs could decide: a check, or all that speaks against a control or rival, is undecided."""
+        own = [c.passed for c in self.checks]
+        open_ = [None in (c.passed for c in o.checks) for o in (*self.controls, *self.rivals) if not o.rejected]
+        return (None in own and False not in own) or (self.verdict == "toothless" and any(open_))
+
 
 def teeth(checks: Sequence[Check], opponents: Sequence[Outcome]) -> dict[str, list[str]]:
     """Which check rejects which control or rival: for every check the names of those that it fails on."""
     return {c.name: [o.name for o in opponents if any(d.name == c.name and d.passed is False for d in o.checks)] for c in checks}
+
+
+def unmet(gates: Sequence[Check]) -> str | None:
+    """Which gates are not met, in a sentence; None where all are."""
+    failed = [c for c in gates if not c.passed]
+    return f"gate not met: {'; '.join(map(str, failed))}" if failed else None
 
 
 def decision_from(saved: Mapping[str, Any]) -> Decision:
@@ -51,18 +87,24 @@ def decision_from(saved: Mapping[str, Any]) -> Decision:
         ValueError: fields that a decision does not have.
     """
     try:
-        outcomes = {k: [Outcome(**{**o, "checks": _checks_from(o["checks"])}) for o in saved[k]] for k in ("controls", "rivals")}
+        outcomes = {k: [_outcome_from(o) for o in saved[k]] for k in ("controls", "rivals")}
+        readings = {"readings": _readings_from(saved["readings"])}
         checks = {name: _checks_from(saved[name]) for name in ("checks", "gates", "counterpart_checks")}
-        return Decision(**{**saved, **checks, **outcomes, "failure": None})
+        return Decision(**{**saved, **checks, **readings, **outcomes, "failure": None})
     except (TypeError, KeyError) as error:
         raise ValueError(f"no decision: {error}") from None
 
 
-def _checks_from(saved: list[dict[str, Any]]) -> list[Check]:
-    def pair(value: Any) -> Any:
-        return tuple(value) if isinstance(value, list) else value
+def _outcome_from(saved: dict[str, Any]) -> Outcome:
+    return Outcome(**{**saved, "checks": _checks_from(saved["checks"]), "readings": _readings_from(saved["readings"])})
 
-    return [Check(**{**c, "bound": pair(c["bound"]), "interval": pair(c["interval"])}) for c in saved]
+
+def _checks_from(saved: list[dict[str, Any]]) -> list[Check]:
+    return [Check(**c) for c in saved]
+
+
+def _readings_from(saved: list[dict[str, Any]]) -> list[Reading]:
+    return [Reading(**r) for r in saved]
 
 
 def error_decision(error: BaseException | Failure, author: Callable[..., Any] | None = None) -> Decision:

@@ -6,7 +6,8 @@ keeps its dimensions and their order. ``name=…`` is a variable of the Dataset,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,28 @@ if TYPE_CHECKING:
     Edit = Callable[[xr.Dataset], xr.Dataset]
     Replacement = str | float | Callable[[xr.Dataset], xr.DataArray | float]
 
-__all__ = ["initial", "need", "rolled", "scaled", "swap"]
+__all__ = ["Off", "initial", "need", "off", "rolled", "scaled", "swap"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Off:
+    """A rival: the theory without its mechanism; ``rival`` is what a rival may be."""
+
+    rival: Any
+
+
+def off(rival: Edit | Mapping[str, Any] | None = None, /, **replaced: Replacement) -> Off:
+    """The mechanism switched off: the rival that every claim on a network or a flow has.
+
+    ``jd.off(predicted_z="initial_z")`` replaces predictions as :func:`swap` does; ``jd.off(jd.initial("record", "predicted_z"))``
+    takes any edit; ``jd.off({"gain in accuracy": 0.0})`` says what a check would find without the mechanism.
+
+    Raises:
+        UsageError: both an edit and replacements, or neither.
+    """
+    if (rival is None) == (not replaced):
+        raise UsageError("jd.off(...) takes one rival, or the predictions that it replaces, as in jd.off(predicted_z=0.0)")
+    return Off(swap(**replaced) if rival is None else rival)
 
 
 def swap(**replaced: Replacement) -> Edit:

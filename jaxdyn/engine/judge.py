@@ -1,129 +1,37 @@
-"""Checks: what a judge returns. Each compares one number with one bound, and knows the worst run behind it.
-
-A check on every run passes or fails. A check on a mean or a share over runs carries the interval in which that mean or share
-lies; it passes when the interval lies inside the bound, fails when it lies outside, and is undecided (``passed`` is None) between.
-A gate is a check of what must be true before the statement speaks at all.
-"""
+"""The checks that a judge puts together, and the readings of a measured claim: of every run, of means, of shares, of intervals."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from jaxdyn.engine.jsonable import finite
+from jaxdyn import inquiry, stats
+from jaxdyn.engine.check import Check, Reading, holds
 from jaxdyn.errors import Inconclusive, UsageError, shown
 
 if TYPE_CHECKING:
     import xarray as xr
 
 __all__ = [
-    "Check",
-    "all_passed",
     "at_least",
     "at_most",
     "by_axis",
     "gate",
     "interval_within",
+    "mean_reading",
     "mean_within",
     "relative_error",
     "rms_within",
+    "share_reading",
     "share_within",
     "within",
 ]
 
 LEVEL = 0.997  # that all intervals of one check hold together, unless a judge says otherwise
-
-
-@dataclasses.dataclass(frozen=True)
-class Check:
-    """One comparison.
-
-    Args:
-        name: what is compared.
-        value: the number compared; of several, the worst.
-        bound: a number, or ``(low, high)``, one of which may be infinite.
-        passed: True, False, or None where the interval straddles the bound.
-        worst: coordinates of the worst entry.
-        interval: where the value lies, if it is estimated from runs.
-        gate: whether this is a gate: if it fails, the claim is inconclusive.
-        needed: about how many runs would decide, where the check is undecided.
-    """
-
-    name: str
-    value: float
-    bound: float | tuple[float, float]
-    passed: bool | None
-    worst: dict[str, Any] = dataclasses.field(default_factory=dict)
-    interval: tuple[float, float] | None = None
-    gate: bool = False
-    needed: int | None = None
-
-    def __post_init__(self) -> None:
-        """Python's own numbers and truth values.
-
-        Raises:
-            UsageError: a value, bound or interval that is no number.
-        """
-        if not isinstance(self.name, str):
-            raise UsageError(f"a check is called {self.name!r:.60}: its name is a word")
-        object.__setattr__(self, "value", _number(self, "value", self.value))
-        object.__setattr__(self, "bound", _numbers(self, "bound", self.bound))
-        if self.interval is not None:
-            object.__setattr__(self, "interval", _numbers(self, "interval", self.interval))
-        if hasattr(self.passed, "dtype"):
-            object.__setattr__(self, "passed", _truth(self.passed))
-        if not isinstance(self.passed, bool | None):
-            raise UsageError(f"check {self.name!r}: passed={self.passed!r:.60} is not allowed: it is True, False or None")
-        if not isinstance(self.worst, dict):
-            raise UsageError(f"check {self.name!r}: worst={self.worst!r:.60} is not allowed: it is a dict of coordinates")
-        object.__setattr__(self, "worst", finite(self.worst))
-
-    def __str__(self) -> str:
-        interval = "" if self.interval is None else f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
-        needed = f"; about {self.needed} runs would decide" if self.passed is None and self.needed is not None else ""
-        return f"{self.name}: {self.value:.4g}{interval}, bound {bound_text(self.bound)}{needed}"
-
-
-def _number(check: Check, name: str, value: Any) -> float:
-    """A number of a check as Python's own; 0-dimensional arrays are numbers, too."""
-    try:
-        if isinstance(value, str | bool | None) or np.size(value) != 1 or np.iscomplexobj(value):
-            raise TypeError
-        number = float(np.asarray(value).reshape(()))
-        return value if type(value) in (int, float) else number
-    except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"check {check.name!r}: {name}={shown(value)} is not allowed: it is a number") from None
-
-
-def _numbers(check: Check, name: str, value: Any) -> Any:
-    """A number, or a pair of them."""
-    if isinstance(value, tuple | list) and len(value) == 2:
-        return tuple(_number(check, name, end) for end in value)
-    return _number(check, name, value)
-
-
-def _truth(value: Any) -> Any:
-    return bool(value) if np.size(value) == 1 and np.asarray(value).dtype == bool else value
-
-
-def all_passed(checks: Iterable[Check]) -> bool | None:
-    """Whether all checks pass, gates aside: False if one fails, else None if one is undecided."""
-    outcomes = [c.passed for c in checks if not c.gate]
-    return False if False in outcomes else None if None in outcomes else True
-
-
-def bound_text(bound: float | tuple[float, float]) -> str:
-    """A bound in words: one number, an interval, or one side of it."""
-    if not isinstance(bound, tuple | list):
-        return f"{bound:.6g}"
-    low, high = (math.inf if b is None else b for b in bound)
-    if math.isinf(high):
-        return f"at least {low:.6g}"
-    return f"at most {high:.6g}" if math.isinf(low) else f"{low:.6g} to {high:.6g}"
 
 
 def plain(value: Any) -> Any:
@@ -132,7 +40,7 @@ def plain(value: Any) -> Any:
 
 
 def _pick(values: Any, badness: Any) -> tuple[float, dict[str, Any]]:
-    """The entry with the largest badness and its coordinates; runs that are not ok (NaN) are passed over."""
+    """The entry with the largest badness and its coordinates; NaN (runs that are not ok, padding) is passed over."""
     array, bad = np.asarray(values, float), np.asarray(badness, float)
     if array.size == 0 or np.all(np.isnan(bad)):
         return math.nan, {}
@@ -170,21 +78,21 @@ def at_most(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is <= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
     number, worst = _pick(value, value)
-    return Check(name, number, bound, number <= bound, worst)
+    return Check(name, number, (-math.inf, bound), number <= bound, worst)
 
 
 def at_least(name: str, value: float | xr.DataArray, bound: float) -> Check:
     """Passes when every entry of ``value`` is >= bound (and at least one is a number)."""
     value, bound = _floats(name, value), _bound(name, bound)
     number, worst = _pick(value, -value)
-    return Check(name, number, bound, number >= bound, worst)
+    return Check(name, number, (bound, math.inf), number >= bound, worst)
 
 
 def within(name: str, value: float | xr.DataArray, low: float, high: float) -> Check:
     """Passes when every entry of ``value`` lies in [low, high] (and at least one is a number)."""
     value, low, high = _floats(name, value), _bound(name, low), _bound(name, high)
     number, worst = _pick(value, _excess(value, value, low, high))
-    return Check(name, number, (low, high), low <= number <= high, worst)
+    return Check(name, number, (low, high), holds((low, high), number), worst)
 
 
 def _excess(lowest: Any, highest: Any, low: float, high: float) -> Any:
@@ -220,6 +128,7 @@ def interval_within(
     low: float | None = None,
     high: float | None = None,
     runs: Any = None,
+    level: float | None = None,
 ) -> Check:
     """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, straddling is undecided.
 
@@ -230,6 +139,7 @@ def interval_within(
         low: lower bound; None: none.
         high: upper bound; None: none.
         runs: from how many runs, to say how many would decide.
+        level: probability that all the intervals hold together, as it was asked for when they were made.
 
     Raises:
         UsageError: without any bound.
@@ -239,19 +149,20 @@ def interval_within(
     below, above = _ends(np.asarray(value), *interval)
     excess, certain = _excess(below, above, low, high), _excess(above, below, low, high)
     number, worst = _pick(value, excess)
+    held = None if level is None else stats.at_look(level)
     if math.isnan(number):
-        return Check(name, number, (low, high), False)
+        return Check(name, number, (low, high), None, level=held)
     at = np.unravel_index(np.nanargmax(excess), below.shape)
     ends = float(below[at]), float(above[at])
     if np.nanmax(certain) > 0:  # one entry that lies outside for certain is enough
         at = np.unravel_index(np.nanargmax(certain), below.shape)
         ends = float(below[at]), float(above[at])
         number, worst = _pick(value, certain)
-        return Check(name, number, (low, high), False, worst, ends)
+        return Check(name, number, (low, high), False, worst, ends, level=held)
     if low <= ends[0] and ends[1] <= high:
-        return Check(name, number, (low, high), True, worst, ends)
+        return Check(name, number, (low, high), True, worst, ends, level=held)
     count = None if runs is None else float(np.broadcast_to(np.asarray(runs, float), below.shape)[at])
-    return Check(name, number, (low, high), None, worst, ends, needed=_needed(number, ends, (low, high), count))
+    return Check(name, number, (low, high), None, worst, ends, needed=_needed(number, ends, (low, high), count), level=held)
 
 
 def _ends(value: Any, low: Any, high: Any) -> tuple[Any, Any]:
@@ -284,6 +195,9 @@ def mean_within(
 ) -> Check:
     """Whether the mean over runs lies in [low, high], judged by its Student t interval.
 
+    Runs of one seed at several settings are no independent runs: of axes of settings among ``over`` the mean is taken first, so
+    that there is one number for each seed.
+
     Args:
         name: what is averaged.
         values: one number per run; every other axis holds further means, for all of which the interval is widened (Bonferroni).
@@ -295,16 +209,32 @@ def mean_within(
     Raises:
         Inconclusive: fewer than two runs.
     """
-    from jaxdyn.stats import bonferroni_t
+    mean, interval, runs = _means(name, values, over, level)
+    return interval_within(name, mean, interval, low=low, high=high, runs=runs, level=level)
 
-    over = [over] if isinstance(over, str) else list(over)
+
+def _means(name: str, values: xr.DataArray, over: str | Sequence[str], level: float) -> tuple[Any, tuple[Any, Any], Any]:
+    """Means over runs with the ends of their intervals, and the number of independent runs."""
+    values, over = _by_seed(name, values, over)
     numbers = values.variable  # named axes alone: coordinates only say which entry is the worst, and take most of the time
     runs = numbers.count(over)
     if values.size == 0 or int(runs.min()) < 2:
         raise Inconclusive(f"{name}: the interval of a mean needs at least two runs")
     mean = numbers.mean(over)
-    half = bonferroni_t(runs.size, runs.values, level) * numbers.std(over, ddof=1) / np.sqrt(runs.values)
-    return interval_within(name, _labelled(mean, values), (mean - half, mean + half), low=low, high=high, runs=runs)
+    half = stats.bonferroni_t(runs.size, runs.values, level) * numbers.std(over, ddof=1) / np.sqrt(runs.values)
+    return _labelled(mean, values), (mean - half, mean + half), runs
+
+
+def _by_seed(name: str, values: xr.DataArray, over: str | Sequence[str]) -> tuple[xr.DataArray, list[str]]:
+    """One number for each seed, a mean over the settings among ``over``; and the axes that are left of these."""
+    over = [over] if isinstance(over, str) else list(over)
+    if missing := [axis for axis in over if axis not in values.dims]:
+        there = ", ".join(map(str, values.dims)) or "none"
+        raise UsageError(f"check {name!r}: over={missing[0]!r} is not allowed: the values have the axes {there}")
+    settings = [axis for axis in over if axis in inquiry.current().cells] if "seed" in over else []
+    if not settings:
+        return values, over
+    return _labelled(values.variable.mean(settings), values), [axis for axis in over if axis not in settings]
 
 
 def rms_within(name: str, squares: xr.DataArray, *, over: str | Sequence[str], high: float, level: float = LEVEL) -> Check:
@@ -354,29 +284,58 @@ def share_within(
     Raises:
         Inconclusive: no run at all.
     """
-    import xarray as xr
+    share, interval, runs = _shares(name, flags, over, level)
+    return interval_within(name, share, interval, low=low, high=high, runs=runs, level=level)
 
-    from jaxdyn.stats import wilson
 
-    over = [over] if isinstance(over, str) else list(over)
+def _shares(name: str, flags: xr.DataArray, over: str | Sequence[str], level: float) -> tuple[Any, tuple[Any, Any], Any]:
+    """Shares of runs with the ends of their intervals, and the number of independent runs."""
     flags = _floats(name, flags)
     if not bool(flags.isin((0, 1)).where(flags.notnull(), True).all()):
         raise UsageError(f"check {name!r}: a share is of truth values: 0, 1, or NaN where a run is not ok")
+    flags, over = _by_seed(name, flags, over)
     runs, hits = flags.count(over), flags.sum(over)
     if flags.size == 0 or int(runs.min()) < 1:
         raise Inconclusive(f"{name}: a share needs at least one run")
-    each = 1 - (1 - level) / runs.size
-    ends = xr.apply_ufunc(lambda k, n: wilson(int(k), int(n), each), hits, runs, output_core_dims=[[], []], vectorize=True)
-    return interval_within(name, hits / runs, ends, low=low, high=high, runs=runs)
+    return hits / runs, stats.wilson_ends(hits.values, runs.values, 1 - (1 - level) / runs.size), runs
+
+
+def mean_reading(name: str, values: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+    """The mean over runs with its Student t interval, as :func:`mean_within` takes it; one number.
+
+    Raises:
+        Inconclusive: fewer than two runs.
+        UsageError: axes besides those of the runs.
+    """
+    return _reading(name, *_means(name, _floats(name, values), over, level)[:2])
+
+
+def share_reading(name: str, flags: xr.DataArray, *, over: str | Sequence[str], level: float = LEVEL) -> Reading:
+    """The share of runs for which something is true with Wilson's interval, as :func:`share_within` takes it; one number.
+
+    Raises:
+        Inconclusive: no run at all.
+        UsageError: axes besides those of the runs.
+    """
+    return _reading(name, *_shares(name, flags, over, level)[:2])
+
+
+def _reading(name: str, value: Any, ends: tuple[Any, Any]) -> Reading:
+    if value.ndim:
+        raise UsageError(f"reading {name!r}: it is one number; there is one for each entry of {', '.join(map(str, value.dims))}")
+    return Reading(name, float(value), (float(ends[0]), float(ends[1])))
 
 
 def relative_error(ds: xr.Dataset, name: str, dims: str | tuple[str, ...] = ()) -> xr.DataArray:
-    """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty)."""
+    """``‖measured − predicted‖ / ‖predicted‖`` over ``dims`` (elementwise when empty).
+
+    Of a control or rival the measured side is the unit: a theory in which nothing happens is not refuted by a division by zero.
+    """
     over = dims.split() if isinstance(dims, str) else list(dims)
 
     def error(predicted: xr.Variable, measured: xr.Variable) -> xr.Variable:
         predicted, measured = (array.astype(np.result_type(array.dtype, np.float64)) for array in (predicted, measured))
-        distance, size = abs(measured - predicted), abs(predicted)
+        distance, size = abs(measured - predicted), abs(measured if inquiry.current().opponent else predicted)
         return _norm(distance, over) / _norm(size, over) if over else distance / size
 
     return by_axis(error, ds[f"predicted_{name}"], ds[f"measured_{name}"])

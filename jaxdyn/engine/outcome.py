@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from jaxdyn.engine.check import Check, Reading, bound_text
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import provenance
 from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
+from jaxdyn.engine.digest import digest
 from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.jsonable import finite
-from jaxdyn.engine.judge import Check, bound_text
 from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.task import Task
+from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 
 if TYPE_CHECKING:
@@ -71,6 +73,11 @@ class Verified:
         return self.conclusion.decision.checks
 
     @property
+    def readings(self) -> list[Reading]:
+        """What a measured claim's judge reads of the main runs."""
+        return self.conclusion.decision.readings
+
+    @property
     def controls(self) -> list[Outcome]:
         """The outcome of every negative control."""
         return self.conclusion.decision.controls
@@ -87,8 +94,9 @@ class Verified:
 
     @property
     def teeth(self) -> dict[str, list[str]]:
-        """For every check the controls and rivals that it rejects."""
-        return teeth(self.checks, [*self.controls, *self.rivals])
+        """For every check, or reading, the controls and rivals that it rejects."""
+        opponents = [*self.controls, *self.rivals]
+        return {r.name: [o.name for o in opponents if r.name in o.apart] for r in self.readings} or teeth(self.checks, opponents)
 
     @property
     def resolution(self) -> dict[str, dict[str, Any]]:
@@ -147,6 +155,7 @@ class Verified:
     def __repr__(self) -> str:
         lines = [f"{self.claim.id}: {self.verdict} (expected {self.claim.expected})"]
         lines += [f"  {'gate' if c.gate else SIGNS[c.passed]} {c}" for c in (*self.gates, *self.checks)]
+        lines += [f"  ·    {reading}" for reading in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
             lines += [f"  {kind} {c.name}: {'rejected' if c.rejected else f'NOT rejected{_why(c)}'}" for c in outcomes]
         message = self.conclusion.decision.message
@@ -158,6 +167,7 @@ class Verified:
         rows = [
             (f"gate: {c.name}" if c.gate else c.name, f"{c.value:.4g}", bound_text(c.bound), OUTCOMES[c.passed]) for c in checks
         ]
+        rows += [(r.name, f"{r.value:.4g}", "", "read") for r in self.readings]
         for kind, outcomes in (("control", self.controls), ("rival", self.rivals)):
             rows += [(f"{kind}: {c.name}", "", "", "rejected" if c.rejected else "not rejected") for c in outcomes]
         body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
@@ -170,6 +180,8 @@ class Verified:
 
 def _why(control: Outcome) -> str:
     """Why a control was not rejected: its reason, or the values with which its checks pass."""
+    if control.readings:
+        return f": reads {'; '.join(map(str, control.readings))}"
     return f": {control.reason or 'also passes with ' + '; '.join(map(str, control.checks))}"
 
 
@@ -182,7 +194,9 @@ def _entry(verified: Verified) -> dict[str, Any]:
     entry = {
         "id": claim.id,
         "theory": claim.theory,
+        "title": claim.title,
         "statement": claim.statement,
+        "tested": tested(claim, verified.task.main.grid, len(verified.task.main.seeds)),
         "source": claim.source,
         "caption": claim.caption,
         "sibling": claim.sibling,
@@ -190,7 +204,7 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "assumes": [str(a) for a in claim.assumes],
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
-        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
+        "found": claim.records,
         "expected": claim.expected,
         "verdict": decision.verdict,
         "resolution": decision.resolution,
@@ -201,12 +215,15 @@ def _entry(verified: Verified) -> dict[str, Any]:
         "run_seconds": verified.run_seconds,
         "outside": decision.outside,
         "checks": [dataclasses.asdict(c) for c in decision.checks],
+        "readings": [dataclasses.asdict(r) for r in decision.readings],
         "gates": [dataclasses.asdict(c) for c in decision.gates],
         "controls": [dataclasses.asdict(c) for c in decision.controls],
         "rivals": [dataclasses.asdict(c) for c in decision.rivals],
         "teeth": verified.teeth,
         "scale": verified.task.scale,
         "seeds": len(verified.task.main.seeds),
+        "look": verified.task.terms.look,
+        "digest": digest(claim),
         "seed_range": verified.task.main.seed_range,
         "settings": _settings(verified),
         "command": verified.task.command,

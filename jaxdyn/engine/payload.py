@@ -20,7 +20,7 @@ from jaxdyn.engine.outcome import Cost, Verified, entry
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import split
 
-__all__ = ["environment", "payload"]
+__all__ = ["by_chance", "environment", "payload"]
 
 PACKAGE = Path(__file__).parents[1]
 
@@ -70,10 +70,22 @@ def payload(results: Sequence[Verified], seconds: float) -> dict[str, Any]:
         "programs": len(costs),
         "runs": len(set().union(*(_runs(r) for v in results for r in v.task.requests))),
         "costs": [_cost(costs[program], ids) for program, ids in users.items()],
+        "by_chance": by_chance(results),
         "seconds": seconds,
         "environment": environment(),
     }
     return dict(finite(whole))
+
+
+def by_chance(results: Sequence[Verified]) -> dict[str, Any]:
+    """The level of the whole: upheld claims that rest on intervals, and how many of them would be, were they all false.
+
+    A check that is false passes where its interval misses the truth: with a probability of at most 1 − level at this look, and of
+    2ᵏ − 1 times that in all k. A claim has all its checks to pass, so that the likeliest of them bounds it.
+    """
+    upheld = [v for v in results if v.verdict == "upheld"]
+    errors = [[(1 - c.level) * (2**v.task.terms.look - 1) for c in v.checks if c.level is not None] for v in upheld]
+    return {"claims": sum(map(bool, errors)), "expected": sum(max(own) for own in errors if own)}
 
 
 def _runs(request: Request) -> set[tuple[Any, ...]]:

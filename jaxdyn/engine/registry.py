@@ -40,6 +40,7 @@ DECIDES = (
     "registry",
     "setting",
     "study",
+    "tested",
     "theory",
 )  # on which a catalogue's entries depend
 
@@ -170,6 +171,7 @@ def select(patterns: Sequence[str], load: Sequence[str | Path] = ()) -> list[Cla
 def _entry(claim: Claim) -> dict[str, Any]:
     from jaxdyn.engine.contract import provenance
     from jaxdyn.engine.setting import field_table
+    from jaxdyn.engine.tested import tested
 
     grid = claim.grid("quick")
     return {
@@ -178,14 +180,16 @@ def _entry(claim: Claim) -> dict[str, Any]:
         "theory_title": library.theory(claim.theory).title,
         "papers": [paper.arxiv for paper in library.papers(claim.theory)],
         "topic": topic(claim),
+        "title": claim.title,
         "statement": claim.statement,
+        "tested": tested(claim, grid, claim.seeds),
         "source": claim.source,
         "evidence": claim.evidence,
         "expected": claim.expected,
         "assumes": [str(a) for a in claim.assumes],
         "bounds": provenance(claim.bounds),
         "printed": claim.printed,
-        "found": None if claim.found is None else {name: list(ends) for name, ends in claim.found.items()},
+        "found": claim.records,
         "controls": list(claim.controls),
         "rivals": list(claim.rivals),
         "fields": field_table(grid),

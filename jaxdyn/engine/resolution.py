@@ -8,41 +8,79 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from jaxdyn import inquiry
+from jaxdyn.engine.check import Check, Reading, all_passed
 from jaxdyn.engine.claim import Judge
 from jaxdyn.engine.failure import let_through
-from jaxdyn.engine.judge import Check, all_passed
 from jaxdyn.errors import Inconclusive, UsageError
 
-__all__ = ["blend", "guarded", "judged", "obstacle", "rejects", "same_seeds", "scale", "smallest"]
+__all__ = ["blend", "guarded", "judged", "obstacle", "read", "rejects", "same_seeds", "scale", "smallest"]
 
+FLOOR = -14.0  # decades below which nothing is asked
 HALVINGS = 9  # of 14 decades: the threshold is found to 6%
 STARTS = (1.0, 0.5, 0.1)  # of the search for a scale: ε = 1 leaves no prediction, which some judges cannot decide on
 
 
-def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False) -> list[Check]:
+def judged(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False, opponent: bool = False) -> list[Check]:
     """The judge's checks; where the caller narrowed the axes, a judge that misses an entry is inconclusive, not broken.
+
+    Args:
+        judge: of a claim.
+        ds: labelled runs.
+        narrowed: the axes may lack what the judge needs.
+        opponent: the runs are a control's, or edited by a rival.
 
     Raises:
         Inconclusive: the judge cannot decide on these data.
         UsageError: the judge returned anything but a list of checks.
     """
-    # judges are run on zeros, NaN runs and distorted data by design; checks fail on NaN
+    checks = [c for c in _answers(judge, ds, narrowed, opponent) if _is(c, Check)]
+    if all(c.gate for c in checks):
+        raise UsageError("the judge returned gates only; at least one check must decide the statement")
+    return checks
+
+
+def read(judge: Judge, ds: xr.Dataset, *, narrowed: bool = False, opponent: bool = False) -> tuple[list[Check], list[Reading]]:
+    """The gates and the readings of a measured claim's judge; arguments and errors as for :func:`judged`."""
+    answers = _answers(judge, ds, narrowed, opponent)
+    readings = [r for r in answers if isinstance(r, Reading)]
+    if checks := [c.name for c in answers if isinstance(c, Check) and not c.gate]:
+        raise UsageError(f"a measured claim has readings, which have no bound; {checks[0]!r} is a check: jd.mean_reading(...)")
+    if not readings:
+        raise UsageError("the judge returned gates only; a measured claim has at least one reading")
+    return [c for c in answers if isinstance(c, Check)], readings
+
+
+def _is(one: Check | Reading, kind: type[Check]) -> bool:
+    if not isinstance(one, kind):
+        raise UsageError(f"{one.name!r} is a reading, which decides nothing; a claim to be upheld or refuted has checks")
+    return True
+
+
+def _answers(judge: Judge, ds: xr.Dataset, narrowed: bool, opponent: bool) -> list[Any]:
+    """What the judge returns: checks and readings."""
+    cells = frozenset(map(str, ds.status.dims)) - {"seed"} if "status" in ds else frozenset()
+    # judges are run on zeros, NaN runs and distorted data by design; NaN decides nothing
     # arithmetic on arrays of different coordinates is an error: xarray would drop the entries that only one of them has
-    with np.errstate(all="ignore"), xr.set_options(arithmetic_join="exact"):
+    with (
+        np.errstate(all="ignore"),
+        xr.set_options(arithmetic_join="exact"),
+        inquiry.asking(opponent=opponent, cells=cells),
+    ):
         try:
-            checks = judge(guarded(ds))
+            answers = judge(guarded(ds))
         except (IndexError, KeyError) as error:
             if narrowed:
                 raise Inconclusive(f"the judge needs more values on an axis than it was given ({error})") from error
             raise
-    if checks is None or (isinstance(checks, list | tuple) and not checks):
+    if answers is None or (isinstance(answers, list | tuple) and not answers):
         raise UsageError("the judge returned no checks")
-    if not isinstance(checks, list | tuple) or not all(isinstance(c, Check) for c in checks):
-        got = "one Check" if isinstance(checks, Check) else f"{type(checks).__name__} {checks!r:.60}"
+    if not isinstance(answers, list | tuple) or not all(isinstance(c, Check | Reading) for c in answers):
+        got = (
+            f"one {type(answers).__name__}" if isinstance(answers, Check | Reading) else f"{type(answers).__name__} {answers!r:.60}"
+        )
         raise UsageError(f"the judge returned {got}; it must return a list of checks, [jd.at_most(...), ...]")
-    if all(c.gate for c in checks):
-        raise UsageError("the judge returned gates only; at least one check must decide the statement")
-    return list(checks)
+    return list(answers)
 
 
 def guarded(ds: xr.Dataset) -> xr.Dataset:
@@ -68,11 +106,16 @@ def rejects(judge: Judge, ds: xr.Dataset) -> bool:
 
 
 def smallest(rejected: Callable[[float], bool], starts: tuple[float, ...] = (1.0,)) -> float | None:
-    """The smallest share from 1e-14 on that is rejected, by bisection on its logarithm below the first start that is; else None."""
+    """The smallest share that is rejected, by bisection on its logarithm below the first start that is.
+
+    None where no start is rejected; 0 where every share is, however small: a sign, a count or an order says nothing of sizes.
+    """
     start = next((share for share in starts if rejected(share)), None)
     if start is None:
         return None
-    low, high = -14.0, float(np.log10(start))
+    if rejected(10.0**FLOOR):
+        return 0.0
+    low, high = FLOOR, float(np.log10(start))
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (low, middle) if rejected(10.0**middle) else (middle, high)

@@ -23,7 +23,8 @@ from jaxdyn.engine.failure import Failure
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request
 from jaxdyn.engine.sweep import MOST_SEEDS, execute, load_stored, plan
-from jaxdyn.engine.verdict import judge_cell, outside
+from jaxdyn.engine.usable import outside
+from jaxdyn.engine.verdict import judge_cell
 from jaxdyn.status import OK
 
 __all__ = ["Rounds", "judged_cell"]

@@ -33,6 +33,8 @@ class Study:
     paper: Grid | None = None
     seeds: int = 1
     paper_seeds: int | None = None
+    most: int | None = None
+    tested: str | None = None
     judge: Judge | None = None
     form: str | None = None
     min_ok: float = 1.0
@@ -47,6 +49,7 @@ class Study:
         self,
         *,
         id: str,
+        title: str,
         statement: str,
         judge: Judge | None = None,
         controls: Mapping[str, Breach | Control] | None = None,
@@ -58,6 +61,8 @@ class Study:
         paper: Grid | None = None,
         seeds: int | None = None,
         paper_seeds: int | None = None,
+        most: int | None = None,
+        tested: str | None = None,
         min_ok: float | None = None,
         plot: Plot | None = None,
         caption: str | None = None,
@@ -66,7 +71,7 @@ class Study:
         assumes: tuple[Assumption, ...] | None = None,
         rivals: Mapping[str, Rival] | None = None,
         printed: str | None = None,
-        found: Mapping[str, tuple[float, float]] | None = None,
+        found: Mapping[str, float | tuple[float, float, float]] | None = None,
     ) -> Claim:
         """A claim on this study's runs.
 
@@ -80,6 +85,7 @@ class Study:
             raise UsageError(f"{id} states no evidence: give evidence= to the study or to the claim")
         return Claim(
             id=id,
+            title=title,
             statement=statement,
             source=_own(source, self.source),
             trial=self.trial,
@@ -87,6 +93,8 @@ class Study:
             paper=_own(paper, self.paper),
             seeds=_own(seeds, self.seeds),
             paper_seeds=_own(paper_seeds, self.paper_seeds),
+            most=_own(most, self.most),
+            tested=_own(tested, self.tested),
             judge=chosen,
             controls=controls or {},
             expected=expected,

@@ -228,9 +228,9 @@ def _whole(value: Any) -> int:
     return operator.index(value)
 
 
-def load_stored(jobs: list[Job]) -> Runs:
-    """The stored runs, whichever sweep wrote them; marks the chunks that need not be run."""
-    runs = Runs()
+def load_stored(jobs: list[Job], runs: Runs | None = None) -> Runs:
+    """The stored runs, whichever sweep wrote them, added to those that are there; marks the chunks that need not be run."""
+    runs = Runs() if runs is None else runs
     for job in jobs:
         if job.chunks[0].store is None:
             continue

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from jaxdyn import inquiry
 from jaxdyn.engine import timings
 from jaxdyn.engine.chunk import Job
 from jaxdyn.engine.claim import Claim
+from jaxdyn.engine.decision import Terms
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.sources import warning
+from jaxdyn.engine.sweep import plan
 
-__all__ = ["Plan", "Task"]
+__all__ = ["Plan", "Task", "planned"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +32,7 @@ class Task:
     by: tuple[str, ...] = ()
     load: tuple[str, ...] = ()
     fresh: bool = False
+    grows: bool = False
 
     @property
     def requests(self) -> list[Request]:
@@ -38,6 +43,24 @@ class Task:
     def narrowed(self) -> bool:
         """Whether the judge may lack data: fields were overridden, or there are fewer seeds than the claim's own."""
         return bool(self.overrides) or len(self.main.seeds) < self.claim.seed_count(self.scale)
+
+    @property
+    def terms(self) -> Terms:
+        """On which terms the runs are judged."""
+        seeds = len(self.main.seeds), self.claim.seed_count(self.scale)
+        return Terms(self.narrowed, self.recorded, inquiry.look(*seeds), seeds)
+
+    def grown(self) -> Task | None:
+        """The same task with twice as many seeds, at most the claim's ``most``; None where no more are allowed."""
+        own, most = self.main.seeds, self.claim.most or 0
+        if not self.grows or len(own) >= most:
+            return None
+        more = tuple(range(own[0], own[0] + min(2 * len(own), most)))
+        controls = {
+            name: dataclasses.replace(request, seeds=self.claim.controls[name].seeds(more))
+            for name, request in self.controls.items()
+        }
+        return dataclasses.replace(self, main=dataclasses.replace(self.main, seeds=more), controls=controls)
 
     @property
     def recorded(self) -> bool:
@@ -71,6 +94,17 @@ class Plan:
     tasks: list[Task]
     jobs: list[Job]
     stored: Runs
+    store: Path | None = None
+    scale: str = "quick"
+
+    def more(self, grown: Sequence[tuple[Task, Task]]) -> list[Job]:
+        """The jobs of the runs that tasks ask for beyond those that they asked for before: (before, now)."""
+        added = []
+        for before, now in grown:
+            for old, new in zip(before.requests, now.requests, strict=True):
+                if seeds := new.seeds[len(old.seeds) :]:
+                    added.append(dataclasses.replace(new, seeds=seeds))
+        return planned(added, self.store, self.scale)
 
     @property
     def runs(self) -> int:
@@ -97,6 +131,11 @@ class Plan:
     def job_seconds(self) -> list[float]:
         """Expected seconds of each job."""
         return [timings.expected(job) for job in self.jobs]
+
+
+def planned(requests: Sequence[Request], store: Path | None, scale: str) -> list[Job]:
+    """The jobs of some requests, the longest first."""
+    return sorted(plan(requests, store=store, quick=scale == "quick"), key=timings.expected, reverse=True)
 
 
 def _text(value: Any) -> str:

@@ -7,67 +7,84 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from jaxdyn import inquiry
+from jaxdyn.engine.check import Check, all_passed, holds
 from jaxdyn.engine.claim import Claim, Control, Rival
-from jaxdyn.engine.contract import Assumption
-from jaxdyn.engine.decision import Decision, Outcome, error_decision, teeth
+from jaxdyn.engine.decision import Decision, Outcome, Terms, error_decision, teeth, unmet
+from jaxdyn.engine.edits import Off
 from jaxdyn.engine.failure import let_through
-from jaxdyn.engine.judge import Check, all_passed, plain
-from jaxdyn.engine.resolution import blend, guarded, judged, obstacle, rejects, same_seeds, scale, smallest
-from jaxdyn.errors import Inconclusive, UsageError
-from jaxdyn.status import NAMES, OK
+from jaxdyn.engine.judge import plain
+from jaxdyn.engine.measured import decide_measured
+from jaxdyn.engine.opponents import asked, breached, not_ok, numbers_of, rivalled
+from jaxdyn.engine.resolution import blend, judged, obstacle, read, rejects, same_seeds, scale, smallest
+from jaxdyn.engine.usable import ok_runs, outside, select_form, too_few
+from jaxdyn.errors import Inconclusive
+from jaxdyn.status import OK
 
-__all__ = ["by_cells", "decide", "judge_cell", "ok_runs", "outside"]
+__all__ = ["by_cells", "decide", "judge_cell"]
+
+USUAL = Terms()
 
 
-def decide(
-    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], *, narrowed: bool = False, recorded: bool = True
-) -> Decision:
+def decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms = USUAL) -> Decision:
     """Judge a claim.
 
     Args:
         claim: the claim.
         data: its runs.
         control_data: for every control that is a setting: its runs. Controls that are functions act on ``data``.
-        narrowed: the caller overrode fields of the claim's grid, so that an axis may lack what the judge needs.
-        recorded: what a measured claim has found was recorded on such runs; on other grids it is not compared.
+        terms: on which they are judged.
 
     Returns:
         The decision; an exception of the judge makes it ``error``.
     """
     diverged = int((data.status != OK).sum())
-    if not recorded:
+    if not terms.recorded:
         claim = dataclasses.replace(claim, found=None)
+    share = 1.0 if claim.expected == "measured" else inquiry.spent(terms.look)
     try:
         count = int(outside(claim, data).sum())
-        return dataclasses.replace(_decide(claim, data, control_data, narrowed), diverged=diverged, outside=count)
+        with inquiry.asking(share=share):
+            decision = _decide(claim, data, control_data, terms)
+        return dataclasses.replace(decision, diverged=diverged, outside=count)
     except BaseException as error:
         let_through(error)
         return dataclasses.replace(error_decision(error, getattr(error, "author", None) or claim.judge), diverged=diverged)
 
 
-def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
-    if (obstacle_ := _too_few(claim, data)) is not None:
+def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], terms: Terms) -> Decision:
+    if (obstacle_ := too_few(claim, data)) is not None:
         return Decision("inconclusive", message=obstacle_)
     whole = ok_runs(data, outside(claim, data))
-    main = _select_form(whole, claim.form)
+    main = select_form(whole, claim.form)
     try:
-        everything = judged(claim.judge, main, narrowed=narrowed)
+        if claim.expected == "measured":
+            return decide_measured(claim, main, control_data, terms)
+        return _checked(claim, whole, main, control_data, terms.narrowed)
     except Inconclusive as reason:
         return Decision("inconclusive", message=str(reason))
+
+
+# claims with checks
+
+
+def _checked(claim: Claim, whole: xr.Dataset, main: xr.Dataset, control_data: dict[str, xr.Dataset], narrowed: bool) -> Decision:
+    """The decision on a claim to be upheld or refuted."""
+    everything = judged(claim.judge, main, narrowed=narrowed)
     checks, gates = [c for c in everything if not c.gate], [c for c in everything if c.gate]
-    decision = Decision("upheld", checks, gates)
-    if failed := [c for c in gates if not c.passed]:
-        return dataclasses.replace(decision, verdict="inconclusive", message=f"gate not met: {'; '.join(map(str, failed))}")
+    decision = Decision("upheld", checks, gates=gates)
+    if (why := unmet(gates)) is not None:
+        return dataclasses.replace(decision, verdict="inconclusive", message=why)
     passed = all_passed(checks)
     if claim.expected == "refuted":
         try:
-            counterpart = judged(claim.judge, _select_form(whole, claim.counterpart), narrowed=narrowed)
+            counterpart = judged(claim.judge, select_form(whole, claim.counterpart), narrowed=narrowed)
         except Inconclusive as reason:
             return dataclasses.replace(decision, verdict="inconclusive", message=f"counterpart: {reason}")
         decision = dataclasses.replace(decision, counterpart_checks=[c for c in counterpart if not c.gate])
@@ -76,84 +93,51 @@ def _decide(claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset],
             return dataclasses.replace(decision, verdict="inconclusive", message=message)
     controls, mixes = [], {}
     for name, control in claim.controls.items():
-        if callable(control.breach):
-            breached = edited(f"control {name!r}", control.breach, main)
-        else:
-            breached = _select_form(control_data[name], claim.form)
-        outcome, mixes[name] = _judge_control(name, control, claim, main, breached, passed is True)
+        runs = breached(name, control, claim, main, control_data)
+        outcome, mixes[name] = _judge_control(name, control, claim, main, runs, passed is True)
         controls.append(outcome)
-    rivals = [_judge_rival(name, rival, claim, main) for name, rival in claim.rivals.items()]
+    rivals = [_judge_rival(name, rival, claim, main, checks, narrowed) for name, rival in claim.rivals.items()]
     scales = scale(claim.judge, main) if passed else {}
-    decision = dataclasses.replace(decision, controls=controls, rivals=rivals, resolution={"scale": scales, "mix": mixes})
-    verdict, why = _verdict(claim, passed, decision)
-    return dataclasses.replace(decision, verdict=verdict, message=why)
+    decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
+    verdict, why = _verdict(passed, decision, [*scales.values(), *mixes.values()])
+    shown = {"scale": {k: v or None for k, v in scales.items()}, "mix": {k: v or None for k, v in mixes.items()}}
+    return dataclasses.replace(decision, verdict=verdict, message=why, resolution=shown)
 
 
-def _verdict(claim: Claim, passed: bool | None, decision: Decision) -> tuple[str, str | None]:
+def _verdict(passed: bool | None, decision: Decision, thresholds: Sequence[float | None]) -> tuple[str, str | None]:
     """The verdict and, where it is not plain, why."""
-    if claim.expected == "measured":
-        differ = _differing(claim, decision.checks)
-        if differ:
-            return "inconclusive", f"not what was found before: {'; '.join(differ)}"
-        blind = _toothless(claim, decision)
-        return ("measured", None) if blind is None else ("toothless", blind)
     if passed is None:
         return "inconclusive", f"undecided: {'; '.join(str(c) for c in decision.checks if c.passed is None)}"
     if not passed:
         return "refuted", None
-    blind = _toothless(claim, decision)
+    blind = _toothless(decision, thresholds)
     return ("upheld", None) if blind is None else ("toothless", blind)
 
 
-def _toothless(claim: Claim, decision: Decision) -> str | None:
+def _toothless(decision: Decision, thresholds: Sequence[float | None]) -> str | None:
     """Which control or rival nothing rejects, or which check rejects nothing; None if all have teeth."""
     opponents = [*decision.controls, *decision.rivals]
     if accepted := [o.name for o in opponents if not o.rejected]:
         return f"not rejected by any check: {', '.join(accepted)}"
     if harmless := [name for name, rejected in teeth(decision.checks, opponents).items() if not rejected]:
         return f"rejects no control and no rival: {', '.join(harmless)}"
-    if claim.expected == "measured":
-        return None
-    values = [v for kind in decision.resolution.values() for v in kind.values()]
-    if not opponents or not any(v is not None and math.isfinite(v) for v in values):
+    if not opponents or not any(v is not None and math.isfinite(v) for v in thresholds):
         return "no distortion of the prediction and no share of a control is rejected: the resolution is not finite"
     return None
 
 
-def _differing(claim: Claim, checks: Sequence[Check]) -> list[str]:
-    """Checks of a measured claim whose value, with its interval, does not meet what was recorded.
-
-    Raises:
-        UsageError: where something was recorded, but not of these checks, or not of all.
-    """
-    if claim.found is None:
-        return []
-    if unlike := {c.name for c in checks} ^ claim.found.keys():
-        names = ", ".join(sorted(unlike))
-        raise UsageError(f"{claim.id}: found= records each check by its name; checks and records differ in {names}")
-    differ = []
-    for c in checks:
-        low, high = claim.found[c.name]
-        ends = c.interval or (c.value, c.value)
-        if not (ends[0] <= high and ends[1] >= low):
-            differ.append(f"{c.name} is {c.value:.4g}, found was {low:.4g} to {high:.4g}")
-    return differ
+# controls and rivals
 
 
 def _judge_control(
     name: str, control: Control, claim: Claim, main: xr.Dataset, data: xr.Dataset, upheld: bool
 ) -> tuple[Outcome, Any]:
     """The control's outcome, and its *mix*: the smallest share of it in the main data that is rejected."""
-    failed = data.status != OK
-    if bool(failed.all()):
-        word = NAMES[int(data.status.values.flat[0])]
-        check = Check("share of runs that are not ok", 1.0, 1.0, control.diverges)
-        return Outcome(name, control.diverges, [check], f"all runs: {word}"), None
-    if control.diverges:
-        return Outcome(name, False, [], "declared to diverge, but some runs are ok"), None
+    if (ended := not_ok(name, control, data)) is not None:
+        return ended, None
     good = ok_runs(data)
     try:
-        checks = _asked(f"control {name!r}", control.breach, claim, main, good)
+        checks = asked(f"control {name!r}", control.breach, main, good, lambda: _opponents_checks(claim, good))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason)), None
     outcome = Outcome(name, all_passed(checks) is False, checks)
@@ -164,121 +148,27 @@ def _judge_control(
     return outcome, smallest(lambda share: rejects(claim.judge, blend(main, good, share)))
 
 
-def edited(what: str, edit: Rival, main: xr.Dataset) -> xr.Dataset:
-    """What a rival, or a control that is a function, makes of the main runs.
-
-    Raises:
-        UsageError: it returns something else than runs, or predictions or measurements without any number in them.
-    """
-    ds = edit(guarded(main))
-    if (fault := _fault(ds, main)) is not None:
-        raise _blamed(what, edit, fault)
-    return ds
+def _opponents_checks(claim: Claim, ds: xr.Dataset) -> list[Check]:
+    """The judge's checks of an opponent's runs, gates aside."""
+    return [c for c in judged(claim.judge, ds, opponent=True) if not c.gate]
 
 
-def _blamed(what: str, edit: Rival, fault: str) -> UsageError:
-    error = UsageError(f"{what} returned {fault}; it must return the Dataset with other numbers")
-    error.author = edit
-    return error
-
-
-def _fault(ds: Any, main: xr.Dataset) -> str | None:
-    """What makes a Dataset that was made of the main runs useless for any judge."""
-    if not isinstance(ds, xr.Dataset):
-        return f"{type(ds).__name__} {ds!r:.60}"
-    for name in (name for name in main.data_vars if name in ds and str(name).startswith(("predicted_", "measured_"))):
-        if _numbers(main[name]) and not _numbers(ds[name]):
-            return f"{name} without any number, which no check can tell from the truth"
-    if "status" not in ds:
-        return "it without status"
-    known = bool(ds.status.isin(range(len(NAMES))).all())
-    return None if known else f"it with the status {np.unique(ds.status.values)}, of which not all are one"
-
-
-def _asked(what: str, edit: Any, claim: Claim, main: xr.Dataset, ds: xr.Dataset) -> list[Check]:
-    """The judge's checks of edited runs, gates aside; where it stumbles over what they lack, the edit is named."""
+def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset, own: Sequence[Check], narrowed: bool = False) -> Outcome:
+    theory = rival.rival if isinstance(rival, Off) else rival
+    if isinstance(theory, Mapping):
+        try:
+            numbers = numbers_of(name, theory, main, [c.name for c in own], narrowed)
+        except Inconclusive as reason:
+            return Outcome(name, False, reason=str(reason))
+        bounds = {c.name: c.bound for c in own}
+        checks = [Check(check, number, bounds[check], holds(bounds[check], number)) for check, number in numbers.items()]
+        return Outcome(name, all_passed(checks) is False, checks)
+    ds = rivalled(name, theory, main)
     try:
-        return [c for c in judged(claim.judge, ds) if not c.gate]
-    except Exception as error:
-        if not callable(edit) or isinstance(error, Inconclusive):
-            raise
-        for name, before in main.data_vars.items():
-            if name not in ds:
-                raise _blamed(what, edit, f"it without {name}") from error
-            if not {*before.dims} <= {*ds[name].dims}:
-                axes, known = (", ".join(map(str, dims)) or "none" for dims in (ds[name].dims, before.dims))
-                raise _blamed(what, edit, f"{name} with the axes {axes}, not {known}") from error
-        raise
-
-
-def _numbers(values: xr.DataArray) -> bool:
-    """Whether there is any number."""
-    return bool(values.notnull().any())
-
-
-def _judge_rival(name: str, rival: Rival, claim: Claim, main: xr.Dataset) -> Outcome:
-    what = f"rival {name!r}"
-    try:
-        checks = _asked(what, rival, claim, main, edited(what, rival, main))
+        checks = asked(f"rival {name!r}", theory, main, ds, lambda: _opponents_checks(claim, ds))
     except Inconclusive as reason:
         return Outcome(name, False, [], str(reason))
     return Outcome(name, all_passed(checks) is False, checks)
-
-
-# runs
-
-
-def ok_runs(ds: xr.Dataset, left_out: xr.DataArray | None = None) -> xr.Dataset:
-    """The data with NaN in every run that is not ok or left out, being outside of the assumptions (``status`` is kept)."""
-    ok = ds.status == OK if left_out is None else (ds.status == OK) & ~left_out
-    if bool(ok.all()):
-        return ds
-    run_dims = set(ds.status.dims)
-    masked = {n: v.where(ok) for n, v in ds.data_vars.items() if n != "status" and run_dims <= set(v.dims)}
-    return ds.assign(masked)
-
-
-def outside(claim: Claim, ds: xr.Dataset) -> xr.DataArray:
-    """Runs that are ok but do not meet the claim's assumptions."""
-    inside = xr.ones_like(ds.status, bool)
-    for assumption in claim.assumes:
-        values = _assumed(assumption, ds)
-        inside = inside & (values > assumption.low) & (values < assumption.high)
-    unmet: xr.DataArray = (ds.status == OK) & ~inside
-    return unmet
-
-
-def _assumed(assumption: Assumption, ds: xr.Dataset) -> xr.DataArray:
-    name = f"assumed_{assumption.name}"
-    if name not in ds:
-        there = ", ".join(str(n).removeprefix("assumed_") for n in ds.data_vars if str(n).startswith("assumed_")) or "none"
-        raise UsageError(f"the trial gives no assumed {assumption.name!r}; it gives {there}")
-    values: xr.DataArray = ds[name]
-    return values
-
-
-def _too_few(claim: Claim, data: xr.Dataset) -> str | None:
-    """Why too few runs are ok and inside the assumptions to judge; None if there are enough."""
-    ok = data.status == OK
-    if float(ok.mean()) < claim.min_ok or not bool(ok.any()):
-        bad = data.status.values[data.status.values != OK]
-        kinds = ", ".join(sorted({NAMES[int(code)] for code in bad}))
-        return f"{len(bad)} of {data.status.size} runs are not ok ({kinds}); {claim.min_ok:.0%} are needed"
-    if not bool((ok & ~outside(claim, data)).any()):
-        return f"no run lies inside the assumptions ({', '.join(map(str, claim.assumes))})"
-    return None
-
-
-def _select_form(ds: xr.Dataset, form: str | None) -> xr.Dataset:
-    if "form" not in ds.dims:
-        if form is not None:
-            raise UsageError(f"the trial predicts no form {form!r}: it has no axis of forms; leave out form=")
-        return ds
-    if form is None:
-        raise UsageError(f"the trial predicts several forms ({', '.join(map(str, ds.form.values))}); the claim must name one")
-    if form not in ds.form.values:
-        raise UsageError(f"the trial predicts no form {form!r}; it predicts {', '.join(map(str, ds.form.values))}")
-    return ds.sel(form=form, drop=True)
 
 
 def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str, Any]]:
@@ -290,29 +180,37 @@ def by_cells(claim: Claim, data: xr.Dataset, fields: list[str]) -> list[dict[str
 
 def judge_cell(claim: Claim, part: xr.Dataset) -> dict[str, Any]:
     """The verdict of one cell, without controls; ``failed`` says which checks fail, which rivals pass, or why nothing is judged."""
+    measured = claim.expected == "measured"
     try:
-        if (obstacle_ := _too_few(claim, part)) is not None:
+        if (obstacle_ := too_few(claim, part)) is not None:
             return {"verdict": "inconclusive", "failed": obstacle_}
-        main = _select_form(ok_runs(part, outside(claim, part)), claim.form)
-        checks = judged(claim.judge, main, narrowed=True)
+        main = select_form(ok_runs(part, outside(claim, part)), claim.form)
+        if measured:
+            checks, readings = read(claim.judge, main, narrowed=True)
+        else:
+            checks, readings = judged(claim.judge, main, narrowed=True), []
     except Inconclusive as reason:
         return {"verdict": "inconclusive", "failed": str(reason)}
     except BaseException as error:
         let_through(error)
         return {"verdict": "error", "failed": error_decision(error, claim.judge).message}
-    seen = [dataclasses.asdict(c) for c in checks]
-    if unmet := [c.name for c in checks if c.gate and not c.passed]:
-        return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(unmet)}", "checks": seen}
-    if all_passed(checks) and (alike := [name for name, rival in claim.rivals.items() if _passes(claim, rival, main)]):
+    seen = [dataclasses.asdict(c) for c in checks] + [dataclasses.asdict(r) for r in readings]
+    if closed := [c.name for c in checks if c.gate and not c.passed]:
+        return {"verdict": "inconclusive", "failed": f"gate not met: {'; '.join(closed)}", "checks": seen}
+    if measured:
+        return {"verdict": "measured", "failed": None, "checks": seen}
+    if all_passed(checks) and (
+        alike := [name for name, rival in claim.rivals.items() if _passes(name, rival, claim, main, checks)]
+    ):
         return {"verdict": "toothless", "failed": f"not rejected: {', '.join(alike)}", "checks": seen}
     verdict = {True: "upheld", False: "refuted", None: "inconclusive"}[all_passed(checks)]
     return {"verdict": verdict, "failed": "; ".join(c.name for c in checks if not c.passed) or None, "checks": seen}
 
 
-def _passes(claim: Claim, rival: Rival, cell: xr.Dataset) -> bool:
+def _passes(name: str, rival: Rival, claim: Claim, cell: xr.Dataset, checks: Sequence[Check]) -> bool:
     """Whether all checks pass on a rival in one cell; one that needs more cells than this is no rival there."""
     try:
-        return all_passed([c for c in judged(claim.judge, edited("rival", rival, cell)) if not c.gate]) is True
+        return all_passed(_judge_rival(name, rival, claim, cell, checks).checks) is True
     except BaseException as error:
         let_through(error)
         return False

@@ -16,14 +16,14 @@ from jaxdyn.engine import registry, timings
 from jaxdyn.engine import store as storage
 from jaxdyn.engine.chunk import Job, Program
 from jaxdyn.engine.claim import Claim
-from jaxdyn.engine.decision import error_decision
+from jaxdyn.engine.decision import Terms, error_decision
 from jaxdyn.engine.failure import Failure, let_through
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified
 from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.runs import Request, Runs
 from jaxdyn.engine.setting import Grid
-from jaxdyn.engine.sweep import check_cluster, execute, load_stored, plan, seed_tuple, wait_for_first
-from jaxdyn.engine.task import Plan, Task
+from jaxdyn.engine.sweep import check_cluster, execute, load_stored, seed_tuple, wait_for_first
+from jaxdyn.engine.task import Plan, Task, planned
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.errors import UsageError
 
@@ -149,9 +149,8 @@ def make_plan(
         UsageError: an unknown scale or field, a value that is not allowed, no seeds.
     """
     tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=overrides, by=by, load=load)
-    jobs = plan([r for task in tasks for r in task.requests], store=store, quick=scale == "quick")
-    stored = load_stored(jobs)
-    return Plan(tasks, sorted(jobs, key=timings.expected, reverse=True), stored)
+    jobs = planned([r for task in tasks for r in task.requests], store, scale)
+    return Plan(tasks, jobs, load_stored(jobs), store, scale)
 
 
 def make_tasks(
@@ -175,6 +174,7 @@ def make_tasks(
     if fresh is not None and seeds is not None:
         raise UsageError("fresh and seeds are not allowed together: fresh takes each claim's own number of seeds")
     tasks = [_task(claim, scale, _own_seeds(claim, scale, seeds, fresh), overrides, by, load) for claim in claims]
+    tasks = [dataclasses.replace(task, grows=seeds is None and not by) for task in tasks]
     return tasks if fresh is None else [dataclasses.replace(task, fresh=True) for task in tasks]
 
 
@@ -196,23 +196,69 @@ def run_plan(
         concluded: called with every outcome as it is reached; what it raises ends the call.
         at_once: upper limit on chunks in the pool at a time; see :func:`jaxdyn.engine.sweep.execute`.
 
+    A claim with a check that is undecided is judged again with twice as many seeds, as long as it allows more (``most``).
+
     Returns:
         One :class:`Verified` per claim, in the plan's order.
     """
-    keys = [{Runs.key(r, cell) for r in task.requests for cell in r.grid.cells()} for task in plan_.tasks]
-    waiting = {i: set(k) for i, k in enumerate(keys)}
-    program_costs: dict[Program, Any] = {}
-    judging: dict[cf.Future[Conclusion], tuple[int, Any, Any]] = {}
+    tasks, runs = list(plan_.tasks), plan_.stored
+    jobs: dict[Program, Job] = {}
+    costs: dict[Program, Any] = {}
     results: dict[int, Verified] = {}
 
     def settle(i: int, conclusion: Conclusion, data: xr.Dataset | None, controls: dict[str, xr.Dataset]) -> None:
-        costs = tuple(_cost(job.program, program_costs) for job in plan_.jobs if Runs.program_key(job.program) in keys[i])
-        results[i] = Verified(plan_.tasks[i].claim, plan_.tasks[i], conclusion, data, controls, costs)
+        task = tasks[i]
+        if conclusion.decision.undecided and (grown := task.grown()) is not None:
+            tasks[i], growing[i] = grown, task
+            return
+        keys = _keys(task.requests)
+        own = tuple(_cost(program, costs) for program in jobs if Runs.program_key(program) in keys)
+        results[i] = Verified(task.claim, task, conclusion, data, controls, own)
         if concluded is not None:
             concluded(results[i])
 
+    todo, next_jobs = list(range(len(tasks))), plan_.jobs
+    try:
+        while todo:
+            growing: dict[int, Task] = {}
+            jobs |= {job.program: job for job in next_jobs if job.program not in jobs}
+            _run_round(
+                next_jobs, {i: tasks[i] for i in todo}, runs, costs, pool, progress, conclude or _conclude_here, settle, at_once
+            )
+            todo = sorted(growing)
+            next_jobs = plan_.more([(growing[i], tasks[i]) for i in todo])
+            load_stored(next_jobs, runs)
+    finally:
+        timings.remember(list(jobs.values()), costs)
+    return [results[i] for i in range(len(tasks))]
+
+
+def _keys(requests: Sequence[Request]) -> set[tuple[Any, ...]]:
+    """The programs of some requests."""
+    return {Runs.key(r, cell) for r in requests for cell in r.grid.cells()}
+
+
+def _run_round(
+    jobs: list[Job],
+    tasks: Mapping[int, Task],
+    runs: Runs,
+    costs: dict[Program, Any],
+    pool: cf.Executor | None,
+    progress: Progress | None,
+    conclude: Concluding,
+    settle: Callable[[int, Conclusion, xr.Dataset | None, dict[str, xr.Dataset]], None],
+    at_once: int | None,
+) -> None:
+    """Run some jobs, and judge each of the tasks as soon as its runs are done; ``costs`` are added to."""
+    waiting = {i: _keys(task.requests) for i, task in tasks.items()}
+    judging: dict[cf.Future[Conclusion], tuple[int, Any, Any]] = {}
+
     def finished(job: Job, runs: Runs, cost: Any) -> None:
-        program_costs[job.program], key = cost, Runs.program_key(job.program)
+        before = costs.get(job.program)
+        costs[job.program] = _sum(before, cost) if isinstance(before, dict) and isinstance(cost, dict) else cost
+        arrived(Runs.program_key(job.program), cost)
+
+    def arrived(key: tuple[Any, ...], cost: Any) -> None:
         for i in [i for i, left in waiting.items() if key in left]:
             waiting[i].discard(key)
             if isinstance(cost, Failure):
@@ -220,7 +266,7 @@ def run_plan(
                 settle(i, Conclusion(error_decision(cost)), None, {})
             elif not waiting[i]:
                 del waiting[i]
-                conclusion, data, controls = _outcome(plan_.tasks[i], runs, conclude or _conclude_here)
+                conclusion, data, controls = _outcome(tasks[i], runs, conclude)
                 if isinstance(conclusion, cf.Future):
                     judging[conclusion] = i, data, controls
                 else:
@@ -231,32 +277,29 @@ def run_plan(
             i, data, controls = judging.pop(future)
             settle(i, _judged_elsewhere(future), data, controls)
 
-    try:
-        execute(plan_.jobs, plan_.stored, pool, progress, finished, meanwhile, at_once)
-        while judging:
-            wait_for_first(judging)
-            meanwhile()
-    finally:
-        timings.remember(plan_.jobs, program_costs)
-    return [results[i] for i in range(len(plan_.tasks))]
+    planned = {Runs.program_key(job.program) for job in jobs}
+    for key in set().union(*waiting.values()) - planned:
+        arrived(key, None)  # of earlier rounds
+    execute(jobs, runs, pool, progress, finished, meanwhile, at_once)
+    while judging:
+        wait_for_first(judging)
+        meanwhile()
+
+
+def _sum(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value + other[name] for name, value in one.items()}
 
 
 def conclude(
-    claim: Claim,
-    data: xr.Dataset,
-    control_data: dict[str, xr.Dataset],
-    by: Sequence[str] = (),
-    *,
-    narrowed: bool = False,
-    recorded: bool = True,
+    claim: Claim, data: xr.Dataset, control_data: dict[str, xr.Dataset], by: Sequence[str] = (), terms: Terms | None = None
 ) -> Conclusion:
     """Judge one claim on its data; see :func:`jaxdyn.engine.verdict.decide`."""
     cells = by_cells(claim, data, list(by)) if by else None
-    return Conclusion(decide(claim, data, control_data, narrowed=narrowed, recorded=recorded), cells)
+    return Conclusion(decide(claim, data, control_data, terms or Terms()), cells)
 
 
 def _conclude_here(task: Task, data: xr.Dataset, control_data: dict[str, xr.Dataset]) -> Conclusion:
-    return conclude(task.claim, data, control_data, task.by, narrowed=task.narrowed, recorded=task.recorded)
+    return conclude(task.claim, data, control_data, task.by, task.terms)
 
 
 def _own_seeds(claim: Claim, scale: str, seeds: Any, fresh: int | None) -> Any:

@@ -126,7 +126,7 @@ def page() -> str:
         result = content["map"]
         parts += [
             f"## {stored.title}",
-            f"`{stored.claim}`: {claims[stored.claim].statement}",
+            f"`{stored.claim}`: {claims[stored.claim].title}. {claims[stored.claim].statement}",
             f"![{stored.title}](figures/map.{stored.name}.svg)",
             stored.finding,
             " ".join(filter(None, (f"{len(result['cells'])} cells: {counts(result)}; {provenance(content)}.", border(result)))),

@@ -72,7 +72,7 @@ def _curve(ax: Axes, values: Sequence[Any], by_value: Mapping[tuple[Any, ...], M
         there = np.array([_outcome(c) == outcome for c in checks])
         if there.any():
             ax.plot(x[there], y[there], color=COLORS["failed"], **style)
-    bounds = np.atleast_1d(next(iter(by_value.values()))["bound"]).astype(float)
+    bounds = np.atleast_1d(np.array(next(iter(by_value.values())).get("bound") or (), float))  # a reading has none
     bounds = bounds[np.isfinite(bounds)]
     for i, bound in enumerate(bounds):
         ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
@@ -101,7 +101,7 @@ def _plane(fig: Figure, ax: Axes, ticks: Sequence[Sequence[Any]], checks: Mappin
 
 
 def _outcome(check: Mapping[str, Any] | None) -> str:
-    if check is None or check["passed"]:
+    if check is None or check.get("passed", True):  # a reading has no mark
         return "passes"
     return "undecided" if check["passed"] is None else "fails"
 

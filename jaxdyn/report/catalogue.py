@@ -8,8 +8,10 @@ from typing import Any
 from jaxdyn.engine import library
 from jaxdyn.engine.claim import Claim
 from jaxdyn.engine.contract import EVIDENCE, provenance
+from jaxdyn.engine.digest import digest
 from jaxdyn.engine.registry import home, topic
 from jaxdyn.engine.setting import field_table
+from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
 from jaxdyn.report.chapters import by_chapter
@@ -20,7 +22,7 @@ MARKS = ("<!-- table:", "<!-- end of table -->")
 
 
 def catalogue(claims: Sequence[Claim]) -> str:
-    """All claims by theory and chapter: statement, source, expected verdict, negative controls, and the fields that may be set.
+    """All claims by theory and chapter: title, statement, set-up, source, verdict, controls, rivals, and fields.
 
     Claims of a chapter keep their order; theories come in the order of their first claim.
     """
@@ -46,14 +48,14 @@ def _about(prefix: str) -> list[str]:
 def table(claims: Sequence[Claim]) -> str:
     """A Markdown table by theory: its papers, and how many claims are expected to be upheld, refuted, measured."""
     verdicts = ("upheld", "refuted", "measured")
-    rows = ["| theory | papers | upheld | refuted | measured | claims |", "|---|---|--:|--:|--:|--:|"]
+    rows = ["| theory | papers | upheld | refuted | measured | claims | studies that differ |", "|---|---|--:|--:|--:|--:|--:|"]
     for theory in dict.fromkeys(c.theory for c in claims):
         mine = [c for c in claims if c.theory == theory]
         title = library.theory(theory).title
         links = ", ".join(f"[{p.arxiv}]({p.url})" for p in library.papers(theory))
         name = f"`{theory}`" if title == theory else f"`{theory}` {title}"
-        rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts]))
-    rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts]))
+        rows.append(_table_row(name, links, [sum(c.expected == v for c in mine) for v in verdicts], _contradicted(mine)))
+    rows.append(_table_row("all", "", [sum(c.expected == v for c in claims) for v in verdicts], _contradicted(claims)))
     return "\n".join(rows) + f"\n\n{_by_evidence(claims)}\n"
 
 
@@ -64,8 +66,13 @@ def _by_evidence(claims: Sequence[Claim]) -> str:
     return f"By evidence: {stated}."
 
 
-def _table_row(name: str, links: str, counts: Sequence[int]) -> str:
-    return f"| {name} | {links} | {' | '.join(map(str, counts))} | {sum(counts)} |"
+def _contradicted(claims: Sequence[Claim]) -> int:
+    """How many claims have a study at paper scale with another verdict."""
+    return sum((study := studies.read_study(c.id)) is not None and studies.differs(study["claim"]) for c in claims)
+
+
+def _table_row(name: str, links: str, counts: Sequence[int], contradicted: int) -> str:
+    return f"| {name} | {links} | {' | '.join(map(str, counts))} | {sum(counts)} | {contradicted or ''} |"
 
 
 def _count(claims: Sequence[Claim]) -> str:
@@ -87,7 +94,8 @@ def _entry(claim: Claim, level: int) -> str:
     swept = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] in claim.quick.axes)
     fixed = ", ".join(f"`{r['name']}` = {_value(r['value'])}" for r in rows if r["name"] not in claim.quick.axes)
     expected = claim.expected + (f" (the {claim.counterpart} form is upheld on the same runs)" if claim.counterpart else "")
-    lines = [f"- Source: {claim.source}", f"- Expected: {expected}"]
+    lines = [f"- Tested: {text}"] if (text := tested(claim, claim.quick, claim.seeds)) else []
+    lines += [f"- Source: {claim.source}", f"- Expected: {expected}"]
     lines.append(f"- Evidence: {claim.evidence} ({EVIDENCE[claim.evidence]})")
     if claim.assumes:
         lines.append(f"- Assumes: {', '.join(map(str, claim.assumes))}")
@@ -97,15 +105,17 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- Must be rejected: {'; '.join(claim.controls)}")
     if claim.rivals:
         lines.append(f"- Rivals, to be rejected as well: {'; '.join(claim.rivals)}")
-    lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}")
+    more = f", up to {claim.most} while a check is undecided" if claim.most else ""
+    lines.append(f"- Runs: {len(claim.quick.cells())} × {claim.seeds} seed{'' if claim.seeds == 1 else 's'}{more}")
     lines += [f"- {word}: {text}" for word, text in (("Swept", swept), ("Fixed", fixed)) if text]
     if study := studies.read_study(claim.id):
-        lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)})")
+        stale = f" {studies.STALE}" if studies.is_stale(study, digest(claim)) else ""
+        lines.append(f"- At paper scale: {study['claim']['verdict']} ({studies.provenance(study)}).{stale}")
     if claim.bounds:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
         lines.append(f"- Home: `{place}`")
-    return f"{'#' * level} `{claim.id}`\n\n{claim.statement}\n\n" + "\n".join(lines)
+    return f"{'#' * level} `{claim.id}`\n\n**{claim.title}.** {claim.statement}\n\n" + "\n".join(lines)
 
 
 def with_table(readme: str, claims: Sequence[Claim]) -> str:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from markupsafe import Markup
 
 from jaxdyn.report.formatting import count, number, percent
 
-__all__ = ["CHECK", "GATE", "OPEN", "opponents", "row", "teeth"]
+__all__ = ["CHECK", "GATE", "fits", "reading", "row"]
 
-# words and colours of the outcomes True, False, None; a gate that is not met refutes nothing, an open question has no failures
+# words and colours of the outcomes True, False, None; a gate that is not met refutes nothing
 CHECK = {True: ("✓ passed", "passed"), False: ("✕ failed", "failed"), None: ("? undecided", "undecided")}
 GATE = {True: ("✓ met", "passed"), False: ("✕ not met", "undecided"), None: ("? undecided", "undecided")}
-OPEN = {True: ("within", "plain"), False: ("outside", "plain"), None: ("undecided", "plain")}
 
 
 def row(check: Mapping[str, Any], words: Mapping[bool | None, tuple[str, str]] = CHECK) -> dict[str, Any]:
@@ -63,21 +62,13 @@ def _interval(value: Any) -> Markup:
 def _bound(check: Mapping[str, Any]) -> Markup:
     pair = _pair(check.get("bound"))
     if pair is None:
-        return Markup(_relation(check)) + number(check.get("bound"))
+        return number(check.get("bound"))  # of a study that was stored when bounds were numbers
     low, high = pair
     if math.isinf(low) and math.isinf(high):
         return number(None)
     if math.isinf(high):
         return Markup("at least ") + number(low)
     return Markup("at most ") + number(high) if math.isinf(low) else Markup("{} … {}").format(number(low), number(high))
-
-
-def _relation(check: Mapping[str, Any]) -> str:
-    """The sign between value and bound; only value, bound and outcome are known, so a tie or a missing value has none."""
-    value, bound, passed = check.get("value"), check.get("bound"), bool(check.get("passed"))
-    if not isinstance(value, int | float) or not isinstance(bound, int | float) or value == bound:
-        return ""
-    return "≤ " if (value < bound) == passed else "≥ "
 
 
 def _margin(check: Mapping[str, Any]) -> Markup:
@@ -115,48 +106,57 @@ def _gauge(value: float, low: float, high: float, interval: tuple[float, float] 
 # controls and rivals
 
 
-def opponents(outcomes: Sequence[Mapping[str, Any]], checks: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Controls or rivals with the checks that reject them; with all checks where none does.
-
-    A bound is repeated only where it is another than that of the claim's own check.
-    """
-    return [_opponent(outcome, {(c.get("name"), str(c.get("bound"))) for c in checks}) for outcome in outcomes]
-
-
-def _opponent(outcome: Mapping[str, Any], own: set[tuple[Any, str]]) -> dict[str, Any]:
-    rejected, checks = bool(outcome.get("rejected")), outcome.get("checks") or []
-    listed = [c for c in checks if _passed(c) is False] if rejected else checks
-    rows = [row(c) | ({"bound": ""} if (c.get("name"), str(c.get("bound"))) in own else {}) for c in listed]
-    name, reason = str(outcome.get("name", "")), str(outcome.get("reason") or "")
-    return {"name": name, "rejected": rejected, "reason": reason, "checks": rows}
-
-
-def teeth(claim: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Which check rejects which control or rival: a table, or a sentence where it would be full; None without opponents.
+def fits(claim: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The checks, or readings, of the claim's own runs next to those of every control and rival; None without opponents.
 
     A column without a mark is an opponent that nothing rejects, unless its runs themselves fail, as they should; a row without
     a mark is a check that rejects nothing.
     """
-    rejections = {str(name): [str(o) for o in rejected] for name, rejected in (claim.get("teeth") or {}).items()}
-    outcomes = [(kind, o) for kind, key in (("control", "controls"), ("rival", "rivals")) for o in claim.get(key) or []]
-    if not rejections or not outcomes:
+    kinds = (("control", "controls"), ("rival", "rivals"))
+    outcomes = [(kind, one) for kind, key in kinds for one in claim.get(key) or []]
+    if not outcomes:
         return None
-    kinds = [kind for kind, _ in outcomes]
-    names = [str(o.get("name", "")) for _, o in outcomes]
-    marks = [[name in rejected for name in names] for rejected in rejections.values()]
-    if all(map(all, marks)):
-        return {"sentence": _full(len(marks), kinds)}
-    bare = [not o.get("rejected") for _, o in outcomes]
-    if len(marks) == len(names) == 1:
-        return {"sentence": f"The check does not reject the {kinds[0]}." if bare[0] else ""}
-    first = [at > 0 and kind != kinds[at - 1] for at, kind in enumerate(kinds)]
-    columns = [{"name": n, "bare": b, "first": f} for n, b, f in zip(names, bare, first, strict=True)]
-    rows = [{"name": name, "bare": not rejected, "marks": m} for (name, rejected), m in zip(rejections.items(), marks, strict=True)]
-    return {"sentence": "", "columns": columns, "rows": rows}
+    measured = bool(claim.get("readings"))
+    own = claim.get("readings" if measured else "checks") or []
+    columns = [
+        {
+            "name": str(one.get("name", "")),
+            "kind": kind,
+            "rejected": bool(one.get("rejected")),
+            "reason": str(one.get("reason") or ""),
+            "first": at == 0 or kind != outcomes[at - 1][0],
+        }
+        for at, (kind, one) in enumerate(outcomes)
+    ]
+    rows = []
+    for check in own:
+        cells = [_fit(one, str(check.get("name", "")), measured) for _, one in outcomes]
+        bare = not measured and not any(cell["mark"] for cell in cells)
+        rows.append({"name": str(check.get("name", "")), "value": check.get("value"), "cells": cells, "bare": bare})
+    return {"columns": columns, "rows": rows, "measured": measured, "alone": {kind for kind, _ in outcomes} == {"control"}}
 
 
-def _full(checks: int, kinds: Sequence[str]) -> str:
-    """For example: Every check rejects every control and the rival."""
-    counts = {kind: kinds.count(kind) for kind in dict.fromkeys(kinds)}
-    objects = " and ".join(f"the {kind}" if n == 1 else f"every {kind}" for kind, n in counts.items())
-    return f"{'The check' if checks == 1 else 'Every check'} rejects {objects}."
+def _fit(outcome: Mapping[str, Any], name: str, measured: bool) -> dict[str, Any]:
+    """What one check, or reading, finds of an opponent, and whether that rejects it."""
+    if measured:
+        values = [r.get("value") for r in outcome.get("readings") or [] if r.get("name") == name]
+        return {"value": values[0] if values else None, "there": bool(values), "mark": name in (outcome.get("apart") or [])}
+    found = [c for c in outcome.get("checks") or [] if c.get("name") == name]
+    return {
+        "value": found[0].get("value") if found else None,
+        "there": bool(found),
+        "mark": bool(found) and _passed(found[0]) is False,
+    }
+
+
+def reading(one: Mapping[str, Any], records: Mapping[str, Any]) -> dict[str, Any]:
+    """One row of the table of readings, with what was recorded."""
+    record = records.get(str(one.get("name"))) or {}
+    return {
+        "name": str(one.get("name", "")),
+        "value": one.get("value"),
+        "interval": _interval(one.get("interval")),
+        "worst": one.get("worst") or {},
+        "found": record.get("value"),
+        "found_interval": _interval(record.get("interval")),
+    }

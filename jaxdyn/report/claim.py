@@ -59,22 +59,23 @@ def resolution_short(claim: Mapping[str, Any]) -> tuple[float | None, Markup]:
 def section(claim: Mapping[str, Any], figures: Figures) -> dict[str, Any]:
     """Everything that the template shows of a claim."""
     claim_id = str(claim["id"])
-    neutral = claim.get("verdict") == "measured"
     return {
         "id": claim_id,
         "verdict": str(claim.get("verdict")),
         "differs": not as_expected(claim),
         "blunt": is_blunt(claim),
         "note": _note(claim),
+        "title": str(claim.get("title") or claim_id),
         "statement": str(claim.get("statement") or ""),
+        "tested": str(claim.get("tested") or ""),
         "source": str(claim.get("source") or ""),
         "figure": _figure(claim, figures.get(claim_id)),
         "basis": _basis(claim),
         "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
-        "checks": [checks.row(c, checks.OPEN if neutral else checks.CHECK) for c in claim.get("checks") or []],
+        "checks": [checks.row(c) for c in claim.get("checks") or []],
+        "readings": [checks.reading(r, claim.get("found") or {}) for r in claim.get("readings") or []],
         "counterpart": _counterpart(claim),
-        "opponents": _opponents(claim),
-        "teeth": checks.teeth(claim),
+        "fits": checks.fits(claim),
         "map": _map(claim, figures),
         "study": _study(claim, figures),
         "atlas": [stored for stored in atlas.of_claim(claim_id) if atlas.read_map(stored)],
@@ -107,9 +108,6 @@ def _basis(claim: Mapping[str, Any]) -> list[tuple[str, Markup]]:
         rows.append(("Assumes", Markup(", ").join(assumed) + _outside(claim)))
     if bounds := claim.get("bounds"):
         rows.append(("Bounds", name(str(bounds))))
-    if readings := claim.get("found"):
-        ends = [Markup("{}: {} … {}").format(name(k), number(low), number(high)) for k, (low, high) in readings.items()]
-        rows.append(("Found", Markup("; ").join(ends)))
     if printed := claim.get("printed"):
         rows.append(("In print", typeset(str(printed))))
     return rows
@@ -124,15 +122,17 @@ def _study(quick: Mapping[str, Any], figures: Figures) -> dict[str, Any] | None:
     time = duration((claim.get("compile_seconds") or 0) + (claim.get("run_seconds") or 0))
     versions = ", ".join(f"{n} {environment[n]}" for n in ("jaxdyn", "jax", "diffrax", "numpy", "python") if environment.get(n))
     commit = str(environment.get("commit") or "")[:10]
-    kind = checks.OPEN if claim.get("verdict") == "measured" else checks.CHECK
     svg = studies.figure(study)
     packed = figures.add(svg) if svg else None
     return {
         "verdict": str(claim.get("verdict")),
         "note": _note(claim) if studies.differs(claim) else None,
         "gates": [checks.row(c, checks.GATE) for c in claim.get("gates") or []],
-        "checks": [checks.row(c, kind) for c in claim.get("checks") or []],
-        "opponents": " ".join(filter(None, (_rejections(claim), _same_checks(claim, quick)))),
+        "checks": [checks.row(c) for c in claim.get("checks") or []],
+        "readings": [checks.reading(r, {}) for r in claim.get("readings") or []],
+        "differs": studies.differs(claim),
+        "stale": studies.STALE if studies.is_stale(study, quick.get("digest")) else "",
+        "opponents": _rejections(claim),
         "runs": number(claim.get("runs")),
         "seeds": str(claim.get("seed_range") or ""),
         "when": ", ".join(filter(None, (str(environment.get("date") or ""), f"commit {commit}" if commit else "", time))),
@@ -152,33 +152,12 @@ def _rejections(claim: Mapping[str, Any]) -> str:
     return rejected + (f"; not rejected: {', '.join(accepted)}." if accepted else ".")
 
 
-def _same_checks(study: Mapping[str, Any], quick: Mapping[str, Any]) -> str:
-    """A sentence where a study's checks are not all among today's: the judge has changed, or other sizes have other checks."""
-    then, today = ([(c.get("name"), c.get("bound")) for c in entry.get("checks") or []] for entry in (study, quick))
-    same = sum(check in today for check in then)
-    if same == len(then):
-        return ""
-    if len(then) == 1:
-        return "Its check is not the one of the quick run, or has another bound."
-    return f"{same} of its {len(then)} checks are those of the quick run, with the same bounds."
-
-
 def _outside(claim: Mapping[str, Any]) -> Markup:
     outside, runs = claim.get("outside"), claim.get("runs")
     if not outside:
         return Markup(" <small>(no run is outside)</small>") if outside == 0 else Markup("")
     of = f" of {count(runs, 'run')}" if runs else ""
     return Markup('; <span class="warn">{}{} outside</span> <small>(not judged)</small>').format(f"{outside:,}", of)
-
-
-def _opponents(claim: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Controls and rivals, side by side."""
-    hints = {
-        "controls": ("Negative controls", "Each is another world, with one assumption broken; the same checks must reject it."),
-        "rivals": ("Rivals", "Each is another theory of the same data; the same checks must reject it."),
-    }
-    kinds = [(words, checks.opponents(claim.get(kind) or [], claim.get("checks") or [])) for kind, words in hints.items()]
-    return [{"title": title, "hint": hint, "outcomes": outcomes} for (title, hint), outcomes in kinds if outcomes]
 
 
 def _resolution(claim: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -38,8 +38,13 @@ def standalone(svg: str) -> str:
 
 
 def entry(claim: dict[str, Any]) -> str:
-    """One figure of the gallery: its claim, statement, caption and command."""
-    lines = [f"## `{claim['id']}`", claim["statement"], f"![{claim['id']}](figures/{claim['id']}.svg)", claim.get("caption") or ""]
+    """One figure of the gallery: its claim's title, statement, caption and command."""
+    lines = [
+        f"## {claim['title']}",
+        f"`{claim['id']}`: {claim['statement']}",
+        f"![{claim['id']}](figures/{claim['id']}.svg)",
+        claim.get("caption") or "",
+    ]
     return "\n\n".join([*filter(None, lines), f"`{claim['command']}`"])
 
 

@@ -13,7 +13,7 @@ VERDICTS = {  # verdict -> what it means
     "them. Such a pass never counts as verified.",
     "inconclusive": "The runs do not allow a decision: too few, or too many of them diverged, a gate was not met, no run lies "
     "inside the assumptions, or an interval straddles its bound.",
-    "measured": "An open question: the numbers are reported, and nothing depends on them.",
+    "measured": "An open question: the numbers are reported, with what was recorded before, and no theory is judged by them.",
     "error": "The trial or the judge raised an exception; nothing was decided.",
 }
 GLOSSARY = {
@@ -26,11 +26,20 @@ GLOSSARY = {
     "check": "One comparison of the judge: a number and the bound that it must keep.",
     "undecided": "A check on a mean or a share over runs whose interval straddles its bound. It neither passes nor fails; more "
     "runs would decide.",
+    "reading": "What a measured claim reads of its runs: a number with its interval, without a bound. A rerun agrees with the "
+    "record when its value lies in the prediction interval that the record implies; fewer than 4/9 of the claim's seeds cannot.",
+    "told apart": "A control or rival of a measured claim, of which a reading lies outside of the runs' interval and the record.",
+    "mechanism off": "The rival in which the theory's mechanism is switched off; every claim on a network or a flow rejects one.",
+    "look": "A claim may be judged again with twice the seeds while a check is undecided. The k-th look spends 2⁻ᵏ of the error "
+    "that its intervals are allowed, so that all looks together spend no more than the whole.",
+    "stale": "A study whose judge, controls or rivals have changed since it was made.",
+    "false by chance": "How many of the upheld claims that rest on intervals could be upheld by chance, if all were false.",
     "control": "Another world: a setting or data in which one assumption is broken on purpose. The same checks must reject it.",
     "rival": "Another theory of the same data, first of all the mechanism switched off. The same checks must reject it.",
-    "teeth": "Which check rejects which control or rival. Every check needs one that it rejects, and each of them a check.",
+    "teeth": "A check that rejects a control or rival. Every check needs one that it rejects, and each of them a check.",
     "resolution": "The smallest distortion of the theory's prediction (scale), or the smallest share of a control's data mixed "
-    "in (mix), that the checks would reject. A law confirmed to 0.1 % and one confirmed to 40 % are different results.",
+    "in (mix), that the checks would reject; none for a sign, a count or an order, which knows no small distortion. A law "
+    "confirmed to 0.1 % and one confirmed to 40 % are different results.",
     "blunt": "Upheld, but with no resolution below 10 %: a prediction off by a tenth would pass as well.",
     "as expected": "Formulas known to be wrong as printed are expected to be refuted, while the same checks uphold the "
     "corrected form on the same runs. Open questions are expected to be measured.",

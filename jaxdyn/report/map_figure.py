@@ -132,7 +132,7 @@ def _values(result: Mapping[str, Any], fig: Figure) -> None:
             there = np.array([cell["verdict"] == verdict for cell in cells])
             if there.any():
                 ax.plot(x[there], y[there], symbol, color=color, markersize=5, linestyle="", label=verdict)
-        bounds = next(c["bound"] for c in checks if c is not None)
+        bounds = next(c.get("bound") or () for c in checks if c is not None)  # a reading has none
         for i, bound in enumerate(b for b in np.atleast_1d(np.array(bounds, float)) if np.isfinite(b)):
             ax.axhline(bound, color=COLORS["theory"], linestyle="--", label="" if i else "bound")
         positive = y[np.isfinite(y)]

@@ -162,6 +162,7 @@ def _summary(payload: Mapping[str, Any], claims: Sequence[Mapping[str, Any]]) ->
         ("Seeds", str(payload.get("seed_range") or (ranges if len(ranges) <= 40 else ""))),
         ("Runs", f"{runs:,}" + (f" ({excluded})" if excluded else "")),
         ("At paper scale", _studied(claims)),
+        ("False by chance", _by_chance(payload)),
         ("Programs compiled", f"{payload['programs']:,}" if payload.get("programs") is not None else ""),
         ("Wall time", formatting.duration(payload.get("seconds"))),
     ]
@@ -180,6 +181,14 @@ def _studied(claims: Sequence[Mapping[str, Any]]) -> str:
     entries = [study["claim"] for c in claims if (study := studies.read_study(str(c["id"])))]
     differing = sum(map(studies.differs, entries))
     return (formatting.count(len(entries), "claim") + (f", {differing} not as expected" if differing else "")) if entries else ""
+
+
+def _by_chance(payload: Mapping[str, Any]) -> str:
+    """How many upheld claims rest on intervals, and how many of them could be false at most."""
+    chance = payload.get("by_chance") or {}
+    if not chance.get("claims"):
+        return ""
+    return f"at most {chance['expected']:.2g} of {chance['claims']} upheld with intervals"
 
 
 def _filters(claims: Sequence[Mapping[str, Any]], theories: Sequence[str]) -> dict[str, Any]:
@@ -211,7 +220,7 @@ def _row(claim: Mapping[str, Any]) -> dict[str, Any]:
         "differs": not as_expected(claim),
         "blunt": is_blunt(claim),
         "evidence": str(claim.get("evidence") or ""),
-        "statement": str(claim.get("statement") or ""),
+        "title": str(claim.get("title") or claim["id"]),
         "sharpest": 9 if sharpest is None else sharpest,
         "resolution": resolution,
         "runs": claim.get("runs"),

@@ -22,9 +22,10 @@
   const form = one(".filters");
   const rows = all("tr[data-claim]");
   const text = (node) => (node ? node.textContent.toLowerCase().replace(/\s+/g, " ") : "");
-  const searched = new Map(); // row -> its claim's name, statement and source; filled when first searched
+  const searched = new Map(); // row -> its claim's name, title, statement and source; filled when first searched
   const words = (row) => {
-    if (!searched.has(row)) searched.set(row, `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".source", document.getElementById(row.dataset.claim)))}`.toLowerCase());
+    const section = document.getElementById(row.dataset.claim);
+    if (!searched.has(row)) searched.set(row, `${row.dataset.claim} ${text(row.cells[0])} ${text(one(".statement", section))} ${text(one(".source", section))}`.toLowerCase());
     return searched.get(row);
   };
   const chips = all(".chip", form);

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from jaxdyn.engine import library
+from jaxdyn.engine.digest import digest
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.setting import field_table
 from jaxdyn.engine.store import atomic_write
@@ -24,8 +25,9 @@ from jaxdyn.errors import UsageError
 if TYPE_CHECKING:
     from jaxdyn.engine.claim import Claim
 
-__all__ = ["differs", "figure", "provenance", "read_study", "table", "with_table", "write_studies"]
+__all__ = ["STALE", "differs", "figure", "is_stale", "provenance", "read_study", "table", "with_table", "write_studies"]
 
+STALE = "Its judge, controls or rivals have changed since."
 MARKS = ("<!-- table:", "<!-- end of table -->")
 STORED = (  # the parts of a claim's entry that can differ from those of the quick run
     "id",
@@ -40,6 +42,7 @@ STORED = (  # the parts of a claim's entry that can differ from those of the qui
     "seed_range",
     "settings",
     "checks",
+    "readings",
     "gates",
     "controls",
     "rivals",
@@ -47,6 +50,7 @@ STORED = (  # the parts of a claim's entry that can differ from those of the qui
     "compile_seconds",
     "run_seconds",
     "command",
+    "digest",
 )
 
 
@@ -127,6 +131,14 @@ def differs(entry: Mapping[str, Any]) -> bool:
     return entry.get("verdict") != entry.get("expected")
 
 
+def is_stale(study: Mapping[str, Any], today: str | None) -> bool:
+    """Whether a study was judged by other checks, controls or rivals than those of today, whose digest this is.
+
+    Studies from before digests were kept count as stale.
+    """
+    return bool(study["claim"].get("digest") != today)
+
+
 def provenance(study: Mapping[str, Any]) -> str:
     """A study's size, date and version: ``640 runs, 2026-11-22, jaxdyn 0.1.0, commit e9773c4970``."""
     entry, environment = study["claim"], study["environment"]
@@ -142,12 +154,16 @@ def table(claims: Sequence[Claim]) -> str:
     """A Markdown table of all studies, and which claims have none."""
     studies = {claim.id: one for claim in claims if (one := read_study(claim.id)) is not None}
     differing = [i for i, one in studies.items() if differs(one["claim"])]
+    stale = [claim.id for claim in claims if claim.id in studies and is_stale(studies[claim.id], digest(claim))]
     without = [claim for claim in claims if claim.id not in studies]
     same, larger = [c for c in without if not _grows(c)], [c for c in without if _grows(c)]
     outcome = (
         f"{len(differing)} with another verdict than expected: {_ids(differing)}" if differing else "all verdicts are as expected"
     )
     parts = [f"{len(studies)} of {len(claims)} claims have a study; {outcome}."]
+    if stale:
+        what = "1 study that is stale" if len(stale) == 1 else f"{len(stale)} studies that are stale"
+        parts.append(f"Marked *: {what}, since the judge, controls or rivals have changed.")
     rows = ["| claim | expected | at paper scale | runs, quick | runs, paper | minutes | date | commit |"]
     rows += ["|---|---|---|--:|--:|--:|---|---|", *(_row(c, studies[c.id]) for c in claims if c.id in studies)]
     parts += ["\n".join(rows)] if studies else []
@@ -169,6 +185,7 @@ def _grows(claim: Claim) -> bool:
 def _row(claim: Claim, study: Mapping[str, Any]) -> str:
     entry, environment = study["claim"], study["environment"]
     verdict = f"**{entry['verdict']}**" if differs(entry) else entry["verdict"]
+    verdict += " *" if is_stale(study, digest(claim)) else ""
     minutes = ((entry.get("compile_seconds") or 0) + (entry.get("run_seconds") or 0)) / 60
     quick = len(claim.quick.cells()) * claim.seed_count("quick")
     date, commit = str(environment.get("date") or "").split(" ")[0], str(environment.get("commit") or "")

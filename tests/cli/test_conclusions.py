@@ -11,14 +11,14 @@ import jaxdyn as jd
 from jaxdyn.cli import conclusions
 from jaxdyn.cli.conclusions import basis, load_conclusion, save_conclusion
 from jaxdyn.engine import registry
+from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.judge import Check
 from jaxdyn.engine.outcome import Conclusion
 from jaxdyn.engine.verify import make_plan
 
 CHECKS = [
     Check("slope", 0.98, (0.95, 1.05), True, {"lr": 0.1, "name": "sgd"}),
-    Check("share", math.nan, 0.5, False),
+    Check("share", math.nan, (0.5, math.inf), None),
     Check("mean", 0.94, (0.95, math.inf), None, interval=(0.9, 0.98), needed=40),
 ]
 DECISION = Decision(

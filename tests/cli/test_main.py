@@ -212,9 +212,14 @@ def test_a_map_shows_the_checks_of_each_cell(jaxdyn):
     code, _, err = jaxdyn(*verify("toy.wrong", "--by", "lr"))
     lines = err.splitlines()
     assert code == 0 and "✗" not in err and "repeat:" not in err
-    assert any(line.strip().startswith("lr=0.01: refuted  relative error: ") and "bound 1e-09" in line for line in lines)
+    assert any(line.strip().startswith("lr=0.01: refuted  relative error: ") and "bound at most 1e-09" in line for line in lines)
     assert lines[-1].startswith("2 cells: 2 refuted;")
     assert jaxdyn(*verify("toy.raises", "--by", "lr"))[0] == 1, "a claim that errs is no map"
+
+
+def test_a_map_of_a_measured_claim_shows_its_readings(jaxdyn):
+    code, _, err = jaxdyn(*verify("toy.open", "--by", "lr"))
+    assert code == 0 and "lr=0.01: measured  measured over predicted: 1 [1, 1]" in err and "2 cells: 2 measured;" in err
 
 
 def test_costs_runs_and_homes_in_json(finished):
@@ -321,7 +326,7 @@ def lost(ds):
 def claim(trial=fine, judge=judge, off=1.1):
     controls = {"off": lambda ds: ds.assign(predicted_z=off * ds.predicted_z)}
     name = trial.__name__ if trial is not fine else judge.__name__ if off > 1.01 else "weak"
-    common = {"statement": "", "source": "", "controls": controls, "quick": jd.grid(S), "evidence": "algebra"}
+    common = {"title": "My own", "statement": "", "source": "", "controls": controls, "quick": jd.grid(S), "evidence": "algebra"}
     common["bounds"] = "derived"
     return jd.Claim(id=f"own.{name}", trial=trial, judge=judge, **common)
 

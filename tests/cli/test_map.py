@@ -37,6 +37,13 @@ def test_json_is_one_object_and_a_second_run_is_the_same(here, jaxdyn):
     assert first["cells"] == again["cells"] and first["claim"] == "toy.decay" and first["runs"] == 9
 
 
+def test_a_map_of_a_measured_claim_shows_what_it_reads(here, jaxdyn, tmp_path):
+    """Readings have neither bounds nor marks."""
+    words = ("map", "toy.open", "--over", "lr=0.01:0.02", "--cells", 3, "--seeds", 2, "--load", TOYS, "--workers", 1)
+    code, _, err = jaxdyn(*words)
+    assert code == 0 and "3 cells: 3 measured" in err, err
+
+
 def test_over_values_and_ranges():
     axes = parse(["lr=1e-3:1:log", "width=8,16"])
     assert axes == {"lr": Axis("lr", 1e-3, 1.0, log=True), "width": Axis("width", values=("8", "16"))}

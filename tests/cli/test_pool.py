@@ -30,7 +30,8 @@ def trial(s, key):
     return jd.observables(predicted={"x": x}, measured={"x": x})
 
 CLAIMS = [jd.Claim(
-    id="mine.x", statement="It ends.", source="nobody's", evidence="algebra", trial=trial, bounds="derived", quick=jd.grid(Toy),
+    id="mine.x", title="It ends", statement="It ends.",
+    source="nobody's", evidence="algebra", trial=trial, bounds="derived", quick=jd.grid(Toy),
     seeds=1, judge=lambda ds: [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)],
     controls={"off": lambda ds: ds.assign(measured_x=2 * ds.measured_x)},
 )]

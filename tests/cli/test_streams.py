@@ -32,7 +32,8 @@ def judge(ds):
     return [jd.at_most("error", abs(ds.measured_x - ds.predicted_x), 1e-9)]
 
 CLAIMS = [jd.Claim(
-    id="mine.halved", statement="Halved λ times.", source="nobody's", evidence="algebra", trial=trial, bounds="derived",
+    id="mine.halved", title="Halved λ times", statement="Halved λ times.",
+    source="nobody's", evidence="algebra", trial=trial, bounds="derived",
     quick=jd.grid(Toy, lr=[0.25, 0.5]), seeds=2, judge=judge, controls={"off": lambda ds: ds.assign(measured_x=2 * ds.measured_x)},
 )]
 """
@@ -65,7 +66,7 @@ def ended(group):
 SHOW = f"{sys.executable} -m jaxdyn show --load claims.py mine.halved"
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+@pytest.mark.parametrize("encoding", ["ascii", pytest.param("cp1252", marks=pytest.mark.slow)])
 def test_letters_that_an_encoding_lacks_are_shown_as_their_codes(folder, encoding):
     done = shell(folder, SHOW, PYTHONIOENCODING=encoding)
     assert done.returncode == 0, done.stderr
@@ -106,7 +107,14 @@ ENDLESS = [*VERIFY, "--set", "lr=0,0.5", "--set", "part=0,1", "--workers"]
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume\n"
 
 
-@pytest.mark.parametrize(("workers", "moment"), [(1, "running"), (2, "running"), (2, "1 claim: 2 programs")])
+@pytest.mark.parametrize(
+    ("workers", "moment"),
+    [
+        pytest.param(1, "running", marks=pytest.mark.slow),
+        (2, "running"),
+        pytest.param(2, "1 claim: 2 programs", marks=pytest.mark.slow),
+    ],
+)
 def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, moment):
     """One sentence, exit code 130, no process left behind, also while workers import; and the folder is free again."""
     process = subprocess.Popen([*ENDLESS, str(workers)], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -122,7 +130,7 @@ def test_ctrl_c_ends_a_program_without_an_end_within_seconds(folder, workers, mo
     assert again.returncode == 0, again.stderr
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.1])
+@pytest.mark.parametrize("pause", [0.0, pytest.param(0.1, marks=pytest.mark.slow)])
 def test_ctrl_c_again_changes_nothing(folder, pause):
     process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
     begun(process, "running")
@@ -134,6 +142,7 @@ def test_ctrl_c_again_changes_nothing(folder, pause):
     assert process.returncode == 130 and said.replace("running\n", "") == INTERRUPTED, said
 
 
+@pytest.mark.slow
 def test_an_interruption_shows_the_cursor_again(folder):
     """In a terminal the progress bar hides it."""
     parent, child = pty.openpty()
@@ -151,7 +160,9 @@ def test_an_interruption_shows_the_cursor_again(folder):
     assert b"\x1b[?25l" in said and said.rindex(b"\x1b[?25h") > said.rindex(b"\x1b[?25l")
 
 
-@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "terminated"])
+@pytest.mark.parametrize(
+    "way", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)], ids=["killed", "terminated"]
+)
 def test_no_worker_outlives_the_command(folder, way):
     """Killed alone, by number: it can stop nobody."""
     process = subprocess.Popen([*ENDLESS, "2"], cwd=folder, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -164,7 +175,11 @@ def test_no_worker_outlives_the_command(folder, way):
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"JAX_PLATFORMS": "cuda"}, "jaxdyn: JAX_PLATFORMS=cuda is not allowed: JAX finds no such device"),
+        pytest.param(
+            {"JAX_PLATFORMS": "cuda"},
+            "jaxdyn: JAX_PLATFORMS=cuda is not allowed: JAX finds no such device",
+            marks=pytest.mark.slow,
+        ),
         ({"JAX_PLATFORMS": "abacus"}, "jaxdyn: JAX_PLATFORMS=abacus is not allowed: JAX finds no such device"),
     ],
 )

@@ -1,13 +1,14 @@
 """What a verification says in the terminal, of outcomes made by hand."""
 
 import dataclasses
+import math
 
 import pytest
 
 from jaxdyn.cli.terminal import JUDGING, STARTING, announcement, lines, summary
 from jaxdyn.engine import task as task_module
+from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.judge import Check
 from jaxdyn.engine.outcome import Conclusion, Verified
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.task import Plan
@@ -50,16 +51,19 @@ def test_a_verdict_as_expected_is_one_line(toys):
 
 
 def test_a_verdict_that_differs_says_what_failed_and_how_to_repeat_it(toys):
-    checks = [Check("slope", 2.0, 1.0, False, {"lr": 0.1, "seed": 3}), Check("share", 0.5, 1.0, True)]
+    checks = [
+        Check("slope", 2.0, (-math.inf, 1.0), False, {"lr": 0.1, "seed": 3}),
+        Check("share", 0.5, (-math.inf, 1.0), True),
+    ]
     rival = Outcome("nothing moves", False, checks[1:])
     decision = Decision("refuted", checks, controls=[Outcome("off", False, [], "too few")], rivals=[rival], message="it fails")
     told = list(lines(outcome(toys.CLAIMS[0], decision)))
     assert told[0].split() == ["✗", "toy.decay", "refuted", "(expected", "upheld)"]
     assert [line.strip() for line in told[1:]] == [
         "it fails",
-        "failed: slope: 2, bound 1 (worst at lr=0.1, seed=3)",
+        "failed: slope: 2, bound at most 1 (worst at lr=0.1, seed=3)",
         "control 'off' is not rejected: too few",
-        "rival 'nothing moves' is not rejected: the checks also pass with share: 0.5, bound 1",
+        "rival 'nothing moves' is not rejected: the checks also pass with share: 0.5, bound at most 1",
         "repeat: jaxdyn verify toy.decay --seeds 3:4",
     ]
     (*_, repeat) = lines(outcome(toys.CLAIMS[0], decision, seeds=2))
@@ -74,7 +78,7 @@ def test_an_errors_traceback_is_shown_when_asked_for(toys):
 
 
 def test_a_map_shows_each_cell_and_expects_nothing(toys):
-    check = {"name": "slope", "value": 1.0, "bound": 2.0, "passed": True, "worst": {}}
+    check = {"name": "slope", "value": 1.0, "bound": (-math.inf, 2.0), "passed": True, "worst": {}}
     cells = [
         {"at": {"lr": 0.1}, "verdict": "upheld", "failed": None, "checks": [check]},
         {"at": {"lr": 0.2}, "verdict": "refuted", "failed": None, "checks": [check, check | {"passed": False}]},
@@ -82,8 +86,8 @@ def test_a_map_shows_each_cell_and_expects_nothing(toys):
     ]
     result = outcome(toys.CLAIMS[0], Decision("refuted"), cells)
     told = [line.strip() for line in lines(result)]
-    assert told[0].startswith("· toy.decay") and told[1] == "lr=0.1: upheld  slope: 1, bound 2"
-    assert told[2:5] == ["lr=0.2: refuted", "✓ slope: 1, bound 2", "✗ slope: 1, bound 2"]
+    assert told[0].startswith("· toy.decay") and told[1] == "lr=0.1: upheld  slope: 1, bound at most 2"
+    assert told[2:5] == ["lr=0.2: refuted", "✓ slope: 1, bound at most 2", "✗ slope: 1, bound at most 2"]
     assert told[5] == "lr=0.3: inconclusive - no run is ok" and len(told) == 6
     assert summary([result], 1, 3.2, "here") == "3 cells: 1 upheld, 1 refuted, 1 inconclusive; 3 s; report: here"
 

@@ -32,6 +32,7 @@ def toys_with(old, new):
     return "mine.py"
 
 
+@pytest.mark.slow
 def test_two_workers():
     """As typed in a shell, with all theories there are; a talkative file of the user's whose trial raises reaches the workers.
 
@@ -192,7 +193,7 @@ def writes(ds):
     return judge(ds)
 
 COMMON = {"source": "nobody's", "evidence": "algebra", "bounds": "derived", "seeds": 2, "quick": jd.grid(Toy, lr=[0.25, 0.5])}
-GOOD = {"statement": "Equal.", "trial": trial, "judge": judge, "controls": {"off": off}}
+GOOD = {"title": "Equal", "statement": "Equal.", "trial": trial, "judge": judge, "controls": {"off": off}}
 CLAIMS = [jd.Claim(id="mine.good", **GOOD, **COMMON), jd.Claim(id="mine.bad", **{**GOOD, CHANGED}, **COMMON)]
 """
 ENDED, ODD = "SystemExit: 0", "Odd: its message cannot be read (RuntimeError)"
@@ -210,34 +211,64 @@ WRITTEN = {  # what a user's claim does, or gives -> its verdict, and how its me
     "is cancelled": ('"judge": cancelled', "", "error", "CancelledError: no message"),
     "writes into the data": ('"judge": writes', "", "error", "ValueError: output array is read-only"),
     "half a pair of surrogates": ('"statement": chr(0xd800)', "", "upheld", None),
-    "an object as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": Mute()})', "refuted", None),
-    "a lock as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {1: threading.Lock()})', "refuted", None),
-    "a circle as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, False, {"at": LOOP})', "refuted", None),
+    "an object as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, (0.0, 0.5), False, {"at": Mute()})', "refuted", None),
+    "a lock as a coordinate": (
+        '"judge": bad_judge',
+        'jd.Check("x", 1.0, (0.0, 0.5), False, {1: threading.Lock()})',
+        "refuted",
+        None,
+    ),
+    "a circle as a coordinate": ('"judge": bad_judge', 'jd.Check("x", 1.0, (0.0, 0.5), False, {"at": LOOP})', "refuted", None),
     "a word as a value": (
         '"judge": bad_judge',
-        'jd.Check("x", "1.0", 2.0, False)',
+        'jd.Check("x", "1.0", (0.0, 2.0), False)',
         "error",
         "UsageError: check 'x': value=1.0 is not",
     ),
     "a number beyond all floats": (
         '"judge": bad_judge',
-        'jd.Check("x", 10**400, 2.0, True)',
+        'jd.Check("x", 10**400, (0.0, 2.0), True)',
         "error",
         "UsageError: check 'x': value=1",
     ),
     "an array as a value": (
         '"judge": bad_judge',
-        'jd.Check("x", ds.measured_x, 2.0, False)',
+        'jd.Check("x", ds.measured_x, (0.0, 2.0), False)',
         "error",
         "UsageError: check 'x': value=",
     ),
-    "a truth value of an array": ('"judge": bad_judge', 'jd.Check("x", jnp.ones(1), 2.0, jnp.zeros(1) > 1)', "refuted", None),
-    "a verdict in words": ('"judge": bad_judge', 'jd.Check("x", 1.0, 2.0, "no")', "error", "UsageError: check 'x': passed='no'"),
-    "a number as a name": ('"judge": bad_judge', "jd.Check(1, 1.0, 2.0, False)", "error", "UsageError: a check is called 1"),
+    "a truth value of an array": (
+        '"judge": bad_judge',
+        'jd.Check("x", jnp.ones(1), (2.0, 3.0), jnp.zeros(1) > 1)',
+        "refuted",
+        None,
+    ),
+    "a verdict in words": (
+        '"judge": bad_judge',
+        'jd.Check("x", 1.0, (0.0, 0.5), "no")',
+        "error",
+        "UsageError: check 'x': passed='no'",
+    ),
+    "a number as a name": ('"judge": bad_judge', "jd.Check(1, 1.0, (0.0, 2.0), False)", "error", "UsageError: a check is called 1"),
+    "a bound of one number": (
+        '"judge": bad_judge',
+        'jd.Check("x", 1.0, 2.0, False)',
+        "error",
+        "UsageError: check 'x': bound=2.0 is not",
+    ),
+    "a rival that measures": (
+        '"rivals": {"half": lambda ds: off(ds)}',
+        "",
+        "error",
+        "UsageError: rival 'half' returned another measured_x; a rival",
+    ),
 }
 
 
-@pytest.mark.parametrize("kind", WRITTEN)
+RARE = ("raises something odd in", "a lock", "a circle", "a number beyond", "a number as", "a truth value")  # others are alike
+
+
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k.startswith(RARE) else ()) for k in WRITTEN])
 def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind):
     changed, result, verdict, words = WRITTEN[kind]
     Path("mine.py").write_text(OWN.replace("CHANGED", changed).replace("RESULT", f"return [{result}]" if result else "pass"))

@@ -63,6 +63,7 @@ def test_wrong_numbers_are_refused(wrong):
         backcopy.law(jax.random.key(0), 9, **wrong)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=5, derandomize=True)
 @given(
     vocabulary=st.sampled_from([2, 3, 9]),

@@ -50,7 +50,7 @@ def test_counts_by_loops(x64):
     np.testing.assert_array_equal(chains.followers(jnp.asarray(tokens)), follows)
 
 
-@pytest.mark.parametrize("k", [2, 3])
+@pytest.mark.parametrize("k", [2, pytest.param(3, marks=pytest.mark.slow)])
 def test_losses_are_those_of_the_independent_table(k):
     def losses(key):
         k_matrix, k_tokens = jax.random.split(key)
@@ -64,6 +64,7 @@ def test_losses_are_those_of_the_independent_table(k):
     assert np.all(abs(found.mean(0) - TABLE[k]) < 4 * 2**0.5 * error)  # the table has as many sequences
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6, derandomize=True)
 @given(tokens=st.sampled_from([1, 2, 9]), length=st.sampled_from([1, 2, 40]), seed=st.integers(0, 2**31 - 1))
 def test_draws_over_the_whole_range(tokens, length, seed):

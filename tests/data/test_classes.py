@@ -66,6 +66,7 @@ def test_counts_follow_the_law():
         assert np.abs(counts[chosen == k].mean(0) - length * p).max() < 5 * np.sqrt(length * p.max() / (chosen == k).sum())
 
 
+@pytest.mark.slow
 def test_draws_are_the_same_in_a_batch_and_alone():
     v, p = Vocabulary(1, 2), classes.law(Vocabulary(1, 2), dtype="float32")
     keys = jax.random.split(jax.random.key(1), 3)
@@ -87,6 +88,7 @@ def test_sizes_of_numpy_are_sizes(kind):
     assert Vocabulary(kind(2), kind(1)) == Vocabulary(2, 1) and type(Vocabulary(kind(2)).num_last) is int
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6, derandomize=True)
 @given(
     sizes=st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(0, 4), st.integers(1, 4)),

@@ -73,6 +73,7 @@ def test_sizes_that_do_not_fit_are_refused():
         digraphs.draw(jax.random.key(0), 0, 70, names=64, edges=48, steps=2)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8, derandomize=True)
 @given(
     names=st.integers(6, 40) | st.just(6),

@@ -96,6 +96,7 @@ def drawing(size):
     return lambda seed, *numbers: np.asarray(draw(jax.random.key(seed), *numbers))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(
     seed=st.integers(0, 2**31 - 1),

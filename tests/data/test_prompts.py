@@ -56,6 +56,7 @@ def test_roots_that_do_not_fit_are_refused():
             prompts.draw(jax.random.key(0), 2, 3, root, task=task)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6, derandomize=True)
 @given(
     count=st.sampled_from([1, 4]),

@@ -61,6 +61,7 @@ def test_wrong_sizes_are_refused(wrong):
         recall.chain(jax.random.key(0), **wrong)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8, derandomize=True)
 @given(
     sizes=st.tuples(*[st.integers(1, 5)] * 3),

@@ -128,6 +128,7 @@ def test_growing_is_the_same_with_and_without_jit_and_vmap():
     assert np.array_equal(batched[1][1], alone[1])
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=8, derandomize=True)
 @given(
     classes=st.integers(1, 5),

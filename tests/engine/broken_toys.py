@@ -8,10 +8,15 @@ from jaxdyn.engine.reference import load_file
 toys = load_file(Path(__file__).parent / "toys.py")
 
 CLAIMS = [
-    jd.Claim(id="toy.good", statement="Good.", judge=toys.close, controls=toys.OFF, **toys.COMMON),
+    jd.Claim(id="toy.good", title="Good", statement="Good.", judge=toys.close, controls=toys.OFF, **toys.COMMON),
     *(
         jd.Claim(
-            id=f"toy.{trial.__name__}", statement="Bad.", judge=toys.close, controls=toys.OFF, **toys.COMMON | {"trial": trial}
+            id=f"toy.{trial.__name__}",
+            title="Bad",
+            statement="Bad.",
+            judge=toys.close,
+            controls=toys.OFF,
+            **toys.COMMON | {"trial": trial},
         )
         for trial in (toys.broken, toys.no_observables, toys.clashing)
     ),

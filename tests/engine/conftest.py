@@ -9,7 +9,7 @@ import jaxdyn as jd
 from jaxdyn.engine import sweep as sweep_module
 from jaxdyn.engine.reference import load_file
 from jaxdyn.engine.setting import split
-from tests.engine.handmade import doubled, judge
+from tests.engine.handmade import doubled, judge, reading
 
 TOYS = Path(__file__).parent / "toys.py"
 SEEDS = 12  # of the stored sweeps that many tests break and mend
@@ -80,8 +80,18 @@ def claim(toys):
     """A function that makes a claim out of its differences from an ordinary one."""
 
     def make(**fields):
-        ordinary = {"id": "toy.made", "statement": "", "source": "", "trial": toys.decay, "quick": toys.GRID, "judge": judge}
+        ordinary = {
+            "id": "toy.made",
+            "title": "Made by hand",
+            "statement": "",
+            "source": "",
+            "trial": toys.decay,
+            "quick": toys.GRID,
+            "judge": judge,
+        }
         ordinary |= {"evidence": "algebra", "bounds": "derived"}
+        if fields.get("expected") == "measured":
+            ordinary |= {"judge": reading}
         if fields.get("expected") == "refuted":
             ordinary |= {"id": "toy.made_as_printed", "printed": "eq. (1)"}
         return jd.Claim(**{**ordinary, "controls": {"doubled": doubled}, **fields})

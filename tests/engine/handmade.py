@@ -25,6 +25,11 @@ def judge(ds):
     return [jd.at_most("relative error", jd.relative_error(ds, "z", "entry"), 0.01)]
 
 
+def reading(ds):
+    """What a measured claim reads: the mean over seeds of measured over predicted."""
+    return [jd.mean_reading("ratio", (ds.measured_z / ds.predicted_z).mean("entry"), over=["lr", "seed"])]
+
+
 def doubled(ds):
     return ds.assign(predicted_z=2 * ds.predicted_z)
 

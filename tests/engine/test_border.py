@@ -28,6 +28,7 @@ def test_the_slope_is_that_of_orthogonal_regression():
     assert found.spread == pytest.approx(math.exp(0.1), rel=0.02)
 
 
+@pytest.mark.slow
 def test_the_interval_holds_the_slope_about_as_often_as_it_says():
     rng, held, count = np.random.default_rng(1), 0, 400
     for _ in range(count):

@@ -130,6 +130,7 @@ def test_a_full_disk_in_a_worker(pool, job, tmp_path):
         job(cluster=pool, out=tmp_path)
 
 
+@pytest.mark.slow
 def test_trials_of_helper_files_reach_workers(pool, tmp_path):
     """A claims file split in two: the trial is imported from the file beside it."""
     (tmp_path / "beside_trials.py").write_text(
@@ -142,6 +143,7 @@ def test_trials_of_helper_files_reach_workers(pool, tmp_path):
     assert ds.measured_x.values.ravel().tolist() == [2.0, 4.0]
 
 
+@pytest.mark.slow
 def test_workers_with_other_devices_than_the_planner(job, tmp_path, same_bits):
     """Shards are found where the worker wrote them, also where planner and workers have different devices."""
     with cf.ProcessPoolExecutor(1, mp_context=SPAWN, initializer=two_devices) as other:
@@ -223,6 +225,7 @@ def test_a_dask_worker_killed_in_mid_sweep_loses_nothing(toys, few_runs, tmp_pat
     assert len(list(tmp_path.glob("shards/*/*.nc"))) >= 12
 
 
+@pytest.mark.slow
 def test_chunks_of_a_compiled_program_do_not_wait_for_the_first(toys, few_runs):
     class Counting(cf.ThreadPoolExecutor):
         def __init__(self):

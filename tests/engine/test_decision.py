@@ -6,8 +6,8 @@ import math
 
 import pytest
 
+from jaxdyn.engine.check import Check, Reading
 from jaxdyn.engine.decision import Decision, Outcome, decision_from, error_decision, teeth
-from jaxdyn.engine.judge import Check
 
 
 def check(name, passed):
@@ -25,9 +25,10 @@ def test_a_decision_comes_back_from_json():
     decision = Decision(
         "inconclusive",
         [check("a", None)],
+        [Reading("share", 0.5, (0.4, 0.6), {"lr": 0.1})],
         [dataclasses.replace(check("g", True), gate=True, interval=None)],
         [Outcome("shift", False, [check("a", True)], "too few")],
-        [Outcome("still", True, [check("a", False)])],
+        [Outcome("still", True, [check("a", False)]), Outcome("open", True, readings=[Reading("share", 0.9)], apart=["share"])],
         {"scale": {"z": 1e-3, "sign": None}, "mix": {"shift": 0.02}},
         [check("a", True)],
         3,
@@ -35,6 +36,27 @@ def test_a_decision_comes_back_from_json():
         "undecided: a",
     )
     assert decision_from(json.loads(json.dumps(dataclasses.asdict(decision)))) == decision
+
+
+PASSED, FAILED, OPEN = (check("a", passed) for passed in (True, False, None))
+
+
+@pytest.mark.parametrize(
+    ("decision", "undecided"),
+    [
+        (Decision("upheld", [PASSED]), False),
+        (Decision("inconclusive", [PASSED, OPEN]), True),
+        (Decision("refuted", [FAILED, OPEN]), False),  # more runs would refute it as well
+        (Decision("inconclusive", message="2 of 4 runs are not ok"), False),
+        (Decision("toothless", [PASSED], controls=[Outcome("shift", False, [PASSED])]), False),
+        (Decision("toothless", [PASSED], controls=[Outcome("shift", False, [OPEN])]), True),
+        (Decision("toothless", [PASSED], rivals=[Outcome("still", False, [PASSED, OPEN])]), True),
+        (Decision("toothless", [PASSED], rivals=[Outcome("still", True, [FAILED, OPEN])]), False),
+        (Decision("measured", readings=[Reading("share", 0.5)]), False),
+    ],
+)
+def test_more_runs_could_decide_where_nothing_is_decided(decision, undecided):
+    assert decision.undecided is undecided
 
 
 @pytest.mark.parametrize("saved", [{}, {"verdict": "upheld"}, {"controls": 3}])

@@ -60,7 +60,7 @@ def on_two(tmp_path_factory):
     return out, in_child(2, out)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "wide" else ()) for n in CASES])
 def test_two_devices_give_the_results_of_one(toys, on_two, name):
     out, facts = on_two
     assert facts["devices"] == 2

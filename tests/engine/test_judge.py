@@ -15,8 +15,9 @@ RUNS = xr.DataArray([[0.1, 0.5, np.nan], [0.3, 0.2, 0.4]], dims=("lr", "seed"), 
 
 def test_the_worst_run_is_named():
     check = jd.at_most("error", RUNS, 0.45)
-    assert (check.value, check.bound, check.passed, check.worst) == (0.5, 0.45, False, {"lr": 0.01, "seed": 5})
+    assert (check.value, check.bound, check.passed, check.worst) == (0.5, (-math.inf, 0.45), False, {"lr": 0.01, "seed": 5})
     check = jd.at_least("gain", RUNS, 0.05)
+    assert check.bound == (0.05, math.inf)
     assert (check.value, check.passed, check.worst) == (0.1, True, {"lr": 0.01, "seed": 4})
     check = jd.within("ratio", RUNS, 0.15, 0.45)
     assert check.bound == (0.15, 0.45) and not check.passed and check.value in (0.1, 0.5)
@@ -27,9 +28,10 @@ def test_bounds_are_inclusive():
 
 
 @pytest.mark.parametrize("value", [math.nan, np.full(3, np.nan), np.array([]), RUNS * np.nan, RUNS.isel(seed=[])])
-def test_nothing_but_nan_fails(value):
-    for check in (jd.at_most("x", value, 1e9), jd.at_least("x", value, -1e9), jd.within("x", value, -1e9, 1e9)):
-        assert not check.passed and math.isnan(check.value) and check.worst == {}
+def test_nothing_but_nan_decides_nothing(value):
+    checks = [jd.at_most("x", value, 1e9), jd.at_least("x", value, -1e9), jd.within("x", value, -1e9, 1e9)]
+    for check in (*checks, jd.gate("x", value, at_least=0.0), jd.interval_within("x", value, (value, value), low=0.0)):
+        assert check.passed is None and math.isnan(check.value) and check.worst == {}
 
 
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
@@ -115,7 +117,7 @@ def test_a_bound_is_one_number(bound):
 
 def test_a_number_beyond_all_floats_is_no_value():
     with pytest.raises(jd.UsageError, match="value=1000.* is not allowed: it is a number"):
-        jd.Check("x", 10**400, 2, True)
+        jd.Check("x", 10**400, (0, 2), True)
 
 
 def pair(predicted, measured):

@@ -65,6 +65,7 @@ def kill_and_resume(toys, few_runs, out, swept, same_bits, chunks_run, moments, 
     return resumed
 
 
+@pytest.mark.slow
 def test_killed_in_mid_sweep_and_resumed(toys, few_runs, tmp_path, swept, same_bits, chunks_run):
     draw = random.Random()
     moments = [(3, draw.uniform(0, 0.02)), (2, draw.uniform(0, 0.02))]

@@ -39,6 +39,7 @@ def test_every_file_with_claims_is_a_topic(name):
     assert with_claims == set(library.theory(name).topic_names)
 
 
+@pytest.mark.slow
 def test_ids_start_with_the_name_of_their_folder():
     homes = {entry["id"]: Path(entry["home"]).parts[2] for entry in registry.catalogue()}
     assert {i for i, folder in homes.items() if i.split(".")[0] != folder} == ABOUT_ANOTHER
@@ -129,7 +130,7 @@ def own(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
-@pytest.mark.parametrize("name", ["", "__init__.py"])
+@pytest.mark.parametrize("name", ["", pytest.param("__init__.py", marks=pytest.mark.slow)])
 def test_a_folder_is_loaded_as_a_theory(own, name):
     entries = {e["id"]: e for e in registry.catalogue([own / name])}
     assert {key: entries["homemade.decay"][key] for key in ("theory_title", "papers", "topic", "home")} == {

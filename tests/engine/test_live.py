@@ -304,6 +304,7 @@ def test_nothing_that_libraries_offer_is_in_doubt():
     assert {name for name in made if values(lambda thing=made[name]: thing) != values(lambda thing=made[name]: thing)} == set()
 
 
+@pytest.mark.slow
 def test_values_do_not_depend_on_the_order_of_sets():
     code = (
         "import sys\nfrom jaxdyn.engine.live import values\n"

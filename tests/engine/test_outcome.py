@@ -1,28 +1,31 @@
 """How an outcome is shown, and its entry in JSON."""
 
+import math
+
+from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome, error_decision
-from jaxdyn.engine.judge import Check
 from jaxdyn.engine.outcome import Conclusion, Verified, entry
 from jaxdyn.engine.verify import make_plan
 
-DECISION = Decision("upheld", [Check("error", 0.1, 0.2, True)])
+DECISION = Decision("upheld", [Check("error", 0.1, (-math.inf, 0.2), True)])
 
 
 def test_an_outcome_tells_what_passed_and_what_did_not(toys):
     """Each check with its sign; a gate as a gate; an opponent that nothing rejects with the values that pass."""
-    checks = [Check(name, 2.0, 1.0, passed) for name, passed in (("good", True), ("bad", False), ("open", None))]
+    checks = [Check(name, 2.0, (1.0, math.inf), passed) for name, passed in (("good", True), ("bad", False), ("open", None))]
     outcomes = [Outcome("c", True, []), Outcome("d", False, checks[:1])]
-    decision = Decision("refuted", checks, [Check("g", 3.0, 1.0, True, gate=True)], outcomes, [Outcome("r", False, [], "too few")])
+    gates = [Check("g", 3.0, (-math.inf, 4.0), True, gate=True)]
+    decision = Decision("refuted", checks, gates=gates, controls=outcomes, rivals=[Outcome("r", False, [], "too few")])
     task = make_plan([toys.CLAIMS[0]]).tasks[0]
     outcome = Verified(task.claim, task, Conclusion(decision))
     assert repr(outcome).splitlines() == [
         "toy.decay: refuted (expected upheld)",
-        "  gate g: 3, bound 1",
-        "  ok   good: 2, bound 1",
-        "  FAIL bad: 2, bound 1",
-        "  ?    open: 2, bound 1",
+        "  gate g: 3, bound at most 4",
+        "  ok   good: 2, bound at least 1",
+        "  FAIL bad: 2, bound at least 1",
+        "  ?    open: 2, bound at least 1",
         "  control c: rejected",
-        "  control d: NOT rejected: also passes with good: 2, bound 1",
+        "  control d: NOT rejected: also passes with good: 2, bound at least 1",
         "  rival r: NOT rejected: too few",
     ]
     cells = [row.split("</td>")[0].split("<td>")[-1] for row in outcome._repr_html_().split("<tr>")[2:]]

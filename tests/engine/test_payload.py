@@ -7,16 +7,16 @@ import subprocess
 import pytest
 
 from jaxdyn.engine import payload as module
+from jaxdyn.engine.check import Check
 from jaxdyn.engine.decision import Decision, Outcome
-from jaxdyn.engine.judge import Check
 from jaxdyn.engine.outcome import Conclusion, Cost, Verified, entry
-from jaxdyn.engine.payload import environment, payload
+from jaxdyn.engine.payload import by_chance, environment, payload
 from jaxdyn.engine.verify import make_plan
 
 DECISION = Decision(
     "upheld",
     [Check("error", math.nan, (0.0, math.inf), True, {"lr": 0.1}, (-math.inf, 0.2))],
-    controls=[Outcome("10% off", True, [Check("error", 0.1, 1e-9, False)])],
+    controls=[Outcome("10% off", True, [Check("error", 0.1, (-math.inf, 1e-9), False)])],
 )
 
 
@@ -72,3 +72,20 @@ def test_the_commit_is_that_of_the_checkout_and_a_plus_tells_of_changes(tmp_path
     assert not environment()["commit"].endswith("+")
     (tmp_path / "a.py").write_text("x = 2\n")
     assert environment()["commit"].endswith("+")
+
+
+@pytest.mark.parametrize(
+    ("verdict", "levels", "claims", "expected"),
+    [
+        ("upheld", [0.997], 1, 0.003),
+        ("upheld", [0.997, 0.99, None], 1, 0.01),  # the likeliest of its checks bounds it
+        ("upheld", [None], 0, 0.0),  # every run passes or fails
+        ("refuted", [0.997], 0, 0.0),
+    ],
+)
+def test_how_many_claims_would_be_upheld_by_chance(toys, verdict, levels, claims, expected):
+    (task,) = make_plan([toys.CLAIMS[0]]).tasks
+    checks = [Check(f"{i}", 1.0, (0.0, 2.0), True, level=level) for i, level in enumerate(levels)]
+    one = Verified(task.claim, task, Conclusion(Decision(verdict, checks)))
+    assert by_chance([one]) == {"claims": claims, "expected": pytest.approx(expected)}
+    assert by_chance([one, one])["expected"] == pytest.approx(2 * expected)

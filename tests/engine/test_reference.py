@@ -42,6 +42,7 @@ def notebook(monkeypatch):
     return run_cell
 
 
+@pytest.mark.slow
 def test_a_trial_defined_again_in_a_notebook_is_run_anew(notebook):
     for factor in (2, 3):
         cell = notebook(NOTEBOOK.format(factor=factor))

@@ -67,6 +67,7 @@ def test_homes_of_the_package_start_at_its_root():
     assert all(home.startswith("jaxdyn/theories/") and (registry.PACKAGE.parent / home).is_file() for home in homes)
 
 
+@pytest.mark.slow
 def test_a_selection_imports_only_its_theories():
     code = (
         "import sys\nfrom jaxdyn.engine.registry import select\nassert select(['lyu'])\n"

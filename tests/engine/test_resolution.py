@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import jaxdyn as jd
-from jaxdyn.engine.resolution import HALVINGS
+from jaxdyn.engine.resolution import FLOOR, HALVINGS, smallest
 from jaxdyn.engine.verdict import by_cells, decide
 from jaxdyn.status import DIVERGED, OK
 from tests.engine.handmade import data, doubled, failing, judge
@@ -100,6 +100,26 @@ def test_scale_is_null_where_no_distortion_is_rejected(claim):
     assert decision.verdict == "upheld", "half of a flipped sign is still seen: the mix is finite"
     # (1 - a) p + a (-p) is negative from a = 1/2 on; the measurement is the same on both sides
     assert 0.5 <= decision.resolution["mix"]["flipped"] <= 0.5 * STEP
+
+
+def test_the_smallest_share_that_is_rejected():
+    for threshold in (0.7, 1e-3, 1e-13):
+        assert threshold <= smallest(lambda share, t=threshold: share >= t) <= threshold * STEP * (1 + 1e-9)
+    assert smallest(lambda share: False) is None
+    assert smallest(lambda share: True) == 0.0, "however small: there is no size to speak of"
+    assert smallest(lambda share: share > 10.0**FLOOR) == pytest.approx(10.0**FLOOR, rel=STEP - 1)
+    assert smallest(lambda share: share < 0.6, starts=(1.0, 0.5)) == 0.0, "a start that is rejected comes first"
+
+
+def test_a_sign_a_count_and_an_order_have_no_resolution(claim):
+    """What rejects every distortion, however small, is sharp but says nothing of sizes: null, not the floor of the search."""
+
+    def exact(ds):
+        same = (ds.measured_z == ds.predicted_z).astype(float)
+        return [jd.at_least("equal", same, 1.0)]
+
+    decision = decide(claim(judge=exact), data(), {})
+    assert decision.verdict == "upheld" and decision.resolution == {"scale": {"z": None}, "mix": {"doubled": None}}
 
 
 @pytest.mark.parametrize("off", [0.02, 0.5, 100.0])

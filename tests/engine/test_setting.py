@@ -372,6 +372,7 @@ def test_a_grid_is_a_product_with_the_last_axis_fastest(rates, widths):
     assert jd.grid(Small, rate=np.array(rates), width=widths) == grid
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.one_of(st.text(max_size=8), st.none(), st.floats(), st.integers(), st.booleans(), st.lists(st.integers(), max_size=2)))
 def test_any_value_is_coerced_or_refused_by_a_usage_error(value):

@@ -128,6 +128,7 @@ WAYS = {
 }
 
 
+@pytest.mark.slow
 def test_no_stale_runs_after_a_change_elsewhere(tmp_path):
     """A helper on the path, a file or a variable that is read: what is stored belongs to their state."""
     folders, got = [tmp_path / name.replace(" ", "_") for name in WAYS], []

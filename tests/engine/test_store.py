@@ -198,6 +198,7 @@ def test_a_shard_that_cannot_be_read_is_named(folder, swept, how):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_a_relative_folder_stays_where_it_was(tmp_path, monkeypatch, swept, toys):
     """Also where a chunk, or what runs it, changes the working directory."""
 

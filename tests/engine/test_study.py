@@ -1,5 +1,7 @@
 """Studies make claims: what is said once is shared, what a claim names itself goes first."""
 
+import dataclasses
+
 import pytest
 
 import jaxdyn as jd
@@ -28,7 +30,7 @@ def study(toys):
 
 
 def test_a_claim_takes_what_the_study_says(study, toys):
-    claim = study.claim(id="toy.law", statement="It holds.", controls={"doubled": doubled})
+    claim = study.claim(id="toy.law", title="The law", statement="It holds.", controls={"doubled": doubled})
     assert (claim.trial, claim.quick, claim.paper, claim.judge) == (toys.decay, toys.GRID, study.paper, judge)
     assert (claim.seeds, claim.paper_seeds, claim.source, claim.form, claim.expected) == (8, 64, "a paper", "derived", "upheld")
 
@@ -36,15 +38,32 @@ def test_a_claim_takes_what_the_study_says(study, toys):
 def test_a_claims_own_fields_go_first(study):
     other = study.paper
     claim = study.claim(
-        id="toy.law", statement="", controls={"doubled": doubled}, seeds=3, source="another", quick=other, min_ok=0.5
+        id="toy.law",
+        title="The law",
+        statement="",
+        controls={"doubled": doubled},
+        seeds=3,
+        source="another",
+        quick=other,
+        min_ok=0.5,
     )
     assert (claim.seeds, claim.source, claim.quick, claim.min_ok) == (3, "another", other, 0.5)
-    assert study.claim(id="toy.open", statement="", expected="measured").controls == {}
+    assert study.claim(id="toy.open", title="The law", statement="", expected="measured").controls == {}
+
+
+def test_most_and_the_set_up_are_shared(study):
+    shared = dataclasses.replace(study, most=32, tested="{seeds} starts.")
+    parts = {"id": "toy.law", "title": "The law", "statement": "", "controls": {"doubled": doubled}}
+    assert (shared.claim(**parts).most, shared.claim(**parts).tested) == (32, "{seeds} starts.")
+    own = shared.claim(**parts, most=16, tested="Other.")
+    assert (own.most, own.tested) == (16, "Other.") and study.claim(**parts).most is None
 
 
 def test_as_printed_is_refuted_beside_its_sibling(study):
-    law = study.claim(id="toy.law", statement="It holds.", controls={"doubled": doubled}, caption="Axes.")
-    printed = law.as_printed(id="toy.law_as_printed", form="printed", printed="x", statement="As printed.", source="eq. 7")
+    law = study.claim(id="toy.law", title="The law", statement="It holds.", controls={"doubled": doubled}, caption="Axes.")
+    printed = law.as_printed(
+        id="toy.law_as_printed", form="printed", printed="x", title="As printed", statement="As printed.", source="eq. 7"
+    )
     assert (printed.form, printed.counterpart, printed.sibling) == ("printed", "derived", "toy.law")
     assert (printed.expected, printed.controls, printed.source, printed.caption) == ("refuted", {}, "eq. 7", "Axes.")
     assert (printed.trial, printed.quick, printed.judge, printed.seeds) == (law.trial, law.quick, law.judge, law.seeds)
@@ -55,7 +74,7 @@ def test_as_printed_is_refuted_beside_its_sibling(study):
 def test_a_claim_needs_a_judge_and_a_plain_id(study, toys):
     bare = jd.Study(trial=toys.decay, quick=toys.GRID, source="")
     with pytest.raises(jd.UsageError, match="toy.law has no judge"):
-        bare.claim(id="toy.law", statement="")
+        bare.claim(id="toy.law", title="The law", statement="")
     for odd in ("law", "toy.", "toy.a b", 'toy."x"', "toy.a.b", "tøy.law"):
         with pytest.raises(jd.UsageError, match="is not allowed: it is theory.claim"):
-            study.claim(id=odd, statement="", controls={"doubled": doubled})
+            study.claim(id=odd, title="The law", statement="", controls={"doubled": doubled})

@@ -61,6 +61,7 @@ def test_executors_equal_a_loop_over_runs(toys):
                 np.testing.assert_allclose(ds[f"measured_{name}"].sel(lr=cell.lr, seed=2), want, rtol=0, atol=atol)
 
 
+@pytest.mark.slow
 def test_ode_runs_equal_a_loop_over_runs_and_are_mapped(toys):
     ds = jd.sweep(toys.solved, jd.grid(toys.Flow, rate=[0.5, 2.0]), 2)
     for rate in (0.5, 2.0):
@@ -123,7 +124,7 @@ def test_every_run_lands_at_its_coordinates(toys, few_runs):
     xr.testing.assert_allclose(ds.measured_x, want.transpose(*ds.measured_x.dims).rename(ds.measured_x.name), rtol=1e-13)
 
 
-@pytest.mark.parametrize("executor", ["map", "vmap"])
+@pytest.mark.parametrize("executor", ["map", pytest.param("vmap", marks=pytest.mark.slow)])
 def test_runs_in_chunks_of_their_own_are_found_by_other_grids(toys, tmp_path, executor):
     """With ``chunk=1`` the shards of one grid serve every grid that has the runs; only what is new is computed."""
     options = {"out": tmp_path / "runs", "chunk": 1, "executor": executor}

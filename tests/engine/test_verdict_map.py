@@ -20,16 +20,15 @@ def shrinks(ds):
     return [jd.at_most("what is left", ds.measured_x / ds.start, math.exp(-1))]
 
 
-def still(ds):
-    """A rival: nothing moves."""
-    return ds.assign(measured_x=ds.start)
+STILL = {"nothing moves": {"what is left": 1.0}}
 
 
 @pytest.fixture
 def halved(claim):
-    return claim(judge=shrinks, rivals={"nothing moves": still}, form="derived")
+    return claim(judge=shrinks, rivals=STILL, form="derived")
 
 
+@pytest.mark.slow
 def test_the_border_is_where_theory_puts_it(halved):
     found = jd.map(halved, over=OVER, cells=243, seeds=1)
     assert isinstance(found, jd.Map) and len(found.cells) == 243 and found.runs == 243
@@ -50,6 +49,7 @@ def test_over_one_field_the_border_is_bracketed(halved):
     assert found.border is None and a["lr"] < EDGE < b["lr"] < 1.04 * a["lr"]
 
 
+@pytest.mark.slow
 def test_values_make_rows_of_their_own(halved):
     found = jd.map(halved, over={"optimizer": ["gd", "sign"], "lr": (1e-3, 0.09, "log")}, cells=34, seeds=1, rate=1.0)
     assert {cell["at"]["optimizer"] for cell in found.cells} == {"gd", "sign"} and found.border is None
@@ -59,9 +59,7 @@ def test_values_make_rows_of_their_own(halved):
 
 
 def test_a_cell_in_which_a_rival_passes_is_toothless(claim):
-    lax = claim(
-        judge=lambda ds: [jd.at_most("left", ds.measured_x / ds.start, 2.0)], rivals={"nothing moves": still}, form="derived"
-    )
+    lax = claim(judge=lambda ds: [jd.at_most("what is left", ds.measured_x / ds.start, 2.0)], rivals=STILL, form="derived")
     found = jd.map(lax, over={"lr": [0.01]}, seeds=1)
     assert [(c["verdict"], c["failed"]) for c in found.cells] == [("toothless", "not rejected: nothing moves")]
 
@@ -75,6 +73,7 @@ def test_outside_of_the_assumptions_all_runs_are_judged_and_said_to_be_outside(h
     assert judged_cell(wide, ds, {"lr": 0.09})["inside"] is True
 
 
+@pytest.mark.slow
 def test_the_same_command_takes_stored_runs(halved, tmp_path, toys):
     first = jd.map(halved, over=OVER, cells=27, seeds=2, out=tmp_path)
     traced = len(toys.TRACES)

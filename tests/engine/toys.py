@@ -142,6 +142,11 @@ def close(ds):
     return [jd.at_most("relative error", jd.relative_error(ds, "x", "entry"), 1e-9)]
 
 
+def ratio(ds):
+    """What a measured claim reads."""
+    return [jd.mean_reading("measured over predicted", (ds.measured_x / ds.predicted_x).mean("entry"), over=["rate", "lr", "seed"])]
+
+
 def halves(ds):
     """Needs two step sizes."""
     ratio = ds.measured_x.isel(lr=1) / ds.measured_x.isel(lr=0)
@@ -178,6 +183,7 @@ COMMON |= {"bounds": "derived"}
 CLAIMS = [
     jd.Claim(
         id="toy.decay",
+        title="Descent on a parabola shrinks geometrically",
         statement=r"Descent on $\tfrac{a}{2}x^2$ gives $x_n=x_0(1-\eta a)^n$.",
         judge=close,
         controls={**OFF, "sign descent": {"optimizer": "sign"}},
@@ -187,6 +193,7 @@ CLAIMS = [
     ),
     jd.Claim(
         id="toy.decay_as_printed",
+        title="Descent on a parabola decays with twice the rate",
         statement=r"Descent gives $x_n=x_0e^{-2\eta an}$.",
         judge=close,
         expected="refuted",
@@ -194,14 +201,39 @@ CLAIMS = [
         printed="eq. (2)",
         **COMMON | {"form": "printed"},
     ),
-    jd.Claim(id="toy.wrong", statement="The printed form holds.", judge=close, controls=OFF, **COMMON | {"form": "printed"}),
-    jd.Claim(id="toy.open", statement="How far it goes is open.", judge=close, controls=OFF, expected="measured", **COMMON),
-    jd.Claim(id="toy.toothless", statement="Roughly.", judge=loose, controls=OFF, **COMMON),
-    jd.Claim(id="toy.halves", statement="A larger step shrinks more.", judge=halves, controls=OFF | EXCHANGED, **COMMON),
-    jd.Claim(id="toy.seeds", statement="Seeds differ.", judge=two_seeds, controls=OFF | ALIKE, **COMMON),
-    jd.Claim(id="toy.raises", statement="Nobody knows.", judge=raises, controls=OFF, **COMMON),
+    jd.Claim(
+        id="toy.wrong",
+        title="The printed form holds",
+        statement="The printed form holds.",
+        judge=close,
+        controls=OFF,
+        **COMMON | {"form": "printed"},
+    ),
+    jd.Claim(
+        id="toy.open",
+        title="How far descent goes",
+        statement="How far it goes is open.",
+        judge=ratio,
+        controls=OFF,
+        expected="measured",
+        **COMMON,
+    ),
+    jd.Claim(
+        id="toy.toothless", title="Descent shrinks roughly geometrically", statement="Roughly.", judge=loose, controls=OFF, **COMMON
+    ),
+    jd.Claim(
+        id="toy.halves",
+        title="A larger step shrinks more",
+        statement="A larger step shrinks more.",
+        judge=halves,
+        controls=OFF | EXCHANGED,
+        **COMMON,
+    ),
+    jd.Claim(id="toy.seeds", title="Seeds differ", statement="Seeds differ.", judge=two_seeds, controls=OFF | ALIKE, **COMMON),
+    jd.Claim(id="toy.raises", title="Nobody knows", statement="Nobody knows.", judge=raises, controls=OFF, **COMMON),
     jd.Claim(
         id="solver.decay",
+        title="The solver follows an exponential decay",
         statement=r"$\dot y=-ay$ is solved by $y_0e^{-at}$.",
         source="textbook",
         trial=solved,

@@ -106,6 +106,7 @@ def test_the_stored_study_is_made_once_and_extended_by_methods(script, monkeypat
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_recorded_studies_are_drawn_without_training(script, tmp_path, capsys):
     module = script("coc_prosqa_record")
     record = module.load(module.RECORD)

@@ -40,6 +40,7 @@ def test_published_numbers_have_a_curve_for_each_layer():
     assert paper.BEST_LOSS[5, 1e-4] == min(v for (depth, _), v in paper.BEST_LOSS.items() if depth == 5)
 
 
+@pytest.mark.slow
 def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tmp_path, capsys):
     fig6 = script("joma_fig6")
     plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1, 2), "epochs": 1, "records": 2}

@@ -25,6 +25,7 @@ def test_no_document_is_stale():
     assert documents.stale(ROOT) == [], "run `make docs`"
 
 
+@pytest.mark.slow
 def test_what_is_stale_is_named_and_renewed(checkout):
     studies = checkout / "docs" / "studies.md"
     studies.write_text(studies.read_text().replace("| upheld |", "| refuted |"))

@@ -90,6 +90,7 @@ def test_the_order_of_repeated_blocks():
     assert SMALL.walk == (0, 1, 2) and SMALL.depth == 3
 
 
+@pytest.mark.slow
 def test_repeated_blocks_are_an_unrepeated_network_with_equal_weights(x64):
     shape = dataclasses.replace(SMALL, repeats=2)
     params = weights(shape)
@@ -116,6 +117,7 @@ def size_of_program(shape):
     return len(jax.jit(gradient).lower(params, jnp.zeros((1, 8), jnp.int32)).as_text())
 
 
+@pytest.mark.slow
 def test_a_scanned_program_is_as_long_for_any_depth():
     shallow, deep = (dataclasses.replace(SMALL, layers=n, dtype="float32") for n in (2, 24))
     assert size_of_program(deep) < 1.05 * size_of_program(shallow)

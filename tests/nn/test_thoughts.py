@@ -32,7 +32,7 @@ think = jax.jit(thoughts.think, static_argnums=(0, 3), static_argnames="feed")
 whole = jax.jit(thoughts.whole, static_argnums=(0, 3))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k == "used again" else ()) for k in KINDS])
 def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     shape = KINDS[kind]
     params = weights(shape)
@@ -42,7 +42,7 @@ def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     np.testing.assert_allclose(np.asarray(cached)[0], np.asarray(trunk(shape, params, TOKENS))[:, -1], rtol=1e-10, atol=1e-10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k == "used again" else ()) for k in KINDS])
 def test_what_is_asked_aside_sees_the_inputs_before_it_and_itself(kind, x64):
     shape = KINDS[kind]
     params = weights(shape, 4)
@@ -62,12 +62,14 @@ def test_what_is_asked_aside_sees_the_inputs_before_it_and_itself(kind, x64):
         np.testing.assert_allclose(out, forward(params, text + at[: text.shape[1]])[:, -1], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_float32_agrees_to_rounding():
     shape = dataclasses.replace(SMALL, dtype="float32")
     params = weights(shape)
     np.testing.assert_allclose(think(shape, params, TOKENS, 2), whole(shape, params, TOKENS, 2), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_gradients_run_through_thoughts(x64):
     shape = dataclasses.replace(SMALL, layers=1, width=4, heads=2)
     params = weights(shape, 1)

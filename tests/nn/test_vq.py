@@ -46,6 +46,7 @@ def test_gradients_pass_and_stop_where_they_should():
     np.testing.assert_array_equal(pull[1], 0)
 
 
+@pytest.mark.slow
 def test_perplexity_counts_the_codes_in_use():
     assert float(vq.perplexity(jnp.array([0, 1, 2, 3]), 8)) == pytest.approx(4, rel=1e-6)
     assert float(vq.perplexity(jnp.array([5, 5, 5]), 8)) == pytest.approx(1, rel=1e-6)
@@ -86,6 +87,7 @@ def test_shapes_and_what_a_code_sees():
     np.testing.assert_allclose(vq.spread(SHAPE, params, chunk[:1].repeat(6, 0)).codebook, x[:1, 0].repeat(6, 0), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_training_restores_few_chunks():
     shape = dataclasses.replace(SHAPE, length=2, rate=2)
     chunk = jnp.array([[0, 1], [1, 2], [3, 3], [4, 0]])

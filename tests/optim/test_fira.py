@@ -90,6 +90,7 @@ def test_wrong_numbers_are_refused():
                 make(adam_direction(), Subspace(rank=2), **wrong)
 
 
+@pytest.mark.slow
 def test_batches_and_plain_leaves():
     params = {"w": jnp.ones((2, 4, 6)) * jnp.arange(1.0, 7.0), "embed": jnp.ones((3, 4))}
     tx = fira(optax.scale_by_adam(), Subspace(rank=2))

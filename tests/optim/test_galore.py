@@ -133,6 +133,7 @@ def test_vmap_is_the_loop(finder, x64):
         np.testing.assert_allclose(run(w), one, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_stacked_and_split_leaves_are_matrices_one_by_one(x64):
     tx = functools.partial(galore, adam_direction(), Subspace(rank=2), every=3)
     stacked = weights(2, 4, 6)
@@ -261,6 +262,7 @@ def test_periods_that_are_no_whole_number_are_refused(every):
             golore(Subspace(rank=2), every)
 
 
+@pytest.mark.slow
 def test_numpys_and_jaxs_whole_numbers_are_periods_and_a_traced_one_below_1_is_1():
     params = {"w": weights(4, 6, dtype=np.float32)}
 

@@ -54,7 +54,7 @@ def at_once(shape, tx):
 @pytest.mark.parametrize(
     ("name", "tied"),
     [
-        ("adam", False),
+        pytest.param("adam", False, marks=pytest.mark.slow),
         ("galore", True),
         pytest.param("adam", True, marks=pytest.mark.slow),
         pytest.param("galore", False, marks=pytest.mark.slow),
@@ -82,6 +82,7 @@ def test_a_stack_has_layers_and_equally_many():
             start({}, stack)
 
 
+@pytest.mark.slow
 def test_the_gradients_of_most_layers_need_no_memory():
     shape = dataclasses.replace(SMALL, vocabulary=32, width=64, heads=4, hidden=128, layers=16, dtype="float32")
     tokens, tx = jax.ShapeDtypeStruct((1, 8), jnp.int32), optax.sgd(0.1)

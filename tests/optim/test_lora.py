@@ -151,6 +151,7 @@ def test_zero_weights_are_trained_at_low_rank():
         np.testing.assert_allclose(np.linalg.norm(w - goal), np.linalg.norm(rest), rtol=0.02)
 
 
+@pytest.mark.slow
 def test_a_merge_does_not_hide_moments_that_are_nan():
     params = {"w": start((6, 8))["w"].astype(jnp.float32)}
     tx = relora(optax.scale_by_adam(), 2, every=2)

@@ -193,7 +193,9 @@ def kinds(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in ("galore", "fira", "lora") else pytest.mark.slow) for n in METHODS]
+)
 @settings(deadline=None, max_examples=25, derandomize=True)
 @given(st.data())
 def test_finite_gradients_give_finite_steps_in_parts_as_at_once(name, data):
@@ -227,7 +229,7 @@ def test_a_gradient_that_is_not_finite_stays_visible_in_its_leaf_alone(name, dat
             assert np.isfinite(moved).all() and np.isfinite(new).all()
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in ("galore", "lora") else pytest.mark.slow) for n in METHODS])
 def test_jit_changes_nothing(name):
     params = {"w": jnp.asarray(TARGET[0]), "bias": jnp.asarray(TARGET[0, 0])}
     tx = method(name, lambda count: 0.1 / (count + 1), OPTIONS)

@@ -7,14 +7,20 @@ DRAWING = (
 FIGURES = {"joma.invariant": DRAWING, "joma.entropy": DRAWING}
 
 
-def check(name="relative error", value=1e-12, bound=1e-8, passed=True, worst=None):
-    return {"name": name, "value": value, "bound": bound, "passed": passed, "worst": worst or {}}
+def check(name="relative error", value=1e-12, bound=(None, 1e-8), passed=True, worst=None):
+    return {"name": name, "value": value, "bound": bound and list(bound), "passed": passed, "worst": worst or {}}
+
+
+def reading(name="slope", value=1.02, interval=(0.97, 1.08)):
+    return {"name": name, "value": value, "interval": interval and list(interval), "worst": {}}
 
 
 def claim(name, verdict="upheld", expected="upheld", **more):
     failed = check("order in $\\eta$", 1.4, [0.9, 1.1], False, {"lr": 0.1, "seed": 3})
     full = {
         "id": name,
+        "title": f"The claim {name}",
+        "tested": "A network of width 64, 8 seeds.",
         "theory": name.split(".")[0],
         "statement": r"Along the flow $\dot{\mathbf w} = -\nabla\mathcal L$ the invariant $\|\mathbf w\|^2 - z$ is conserved.",
         "source": "A paper, Theorem 1",

@@ -23,9 +23,13 @@ class Decay:
 def test_catalogue_lists_claims_by_theory():
     common = dict(source="a paper", trial=print, judge=print, quick=jd.grid(Decay, rate=[0.5, 1.0]), seeds=8, evidence="algebra")
     claims = [
-        jd.Claim(id="b.one", statement="One, $x$.", controls={"wrong rate": {"rate": 2.0}}, bounds="derived", **common),
-        jd.Claim(id="a.two_naive", statement="Two.", expected="refuted", form="printed", counterpart="derived", **common),
-        jd.Claim(id="b.three", statement="Three.", expected="measured", **common),
+        jd.Claim(
+            id="b.one", title="First", statement="One, $x$.", controls={"wrong rate": {"rate": 2.0}}, bounds="derived", **common
+        ),
+        jd.Claim(
+            id="a.two_naive", title="Second", statement="Two.", expected="refuted", form="printed", counterpart="derived", **common
+        ),
+        jd.Claim(id="b.three", title="Third", statement="Three.", expected="measured", **common),
     ]
     text = catalogue(claims)
     assert re.findall(r"^#+ (.*)$", text, re.M)[1:] == ["b", "`b.one`", "`b.three`", "a", "`a.two_naive`"]
@@ -37,6 +41,7 @@ def test_catalogue_lists_claims_by_theory():
 def test_catalogue_says_what_a_verdict_rests_on():
     claim = jd.Claim(
         id="a.law",
+        title="It holds",
         statement="One.",
         source="a paper",
         trial=print,
@@ -45,11 +50,13 @@ def test_catalogue_says_what_a_verdict_rests_on():
         evidence="flow",
         assumes=jd.below("overlap", 1.0),
         controls={"wrong rate": {"rate": 2.0}},
-        rivals={"nothing moves": jd.swap(predicted_x="start")},
+        rivals={"nothing moves": jd.off(predicted_x="start")},
         form="derived",
         bounds=jd.looked(at="0:8", confirmed="8:16"),
     )
-    text = catalogue([claim, claim.as_printed(id="a.law_as_printed", statement="Two.", form="printed", printed="eq. (7)")])
+    text = catalogue(
+        [claim, claim.as_printed(id="a.law_as_printed", title="As printed", statement="Two.", form="printed", printed="eq. (7)")]
+    )
     for line in (
         "- Evidence: flow (gradient flow of the model's loss, by automatic differentiation)",
         "- Assumes: overlap < 1",
@@ -64,15 +71,20 @@ def test_catalogue_names_the_study_at_paper_scale(tmp_path, monkeypatch):
     study = {"claim": {"verdict": "inconclusive", "runs": 4096}, "environment": {"date": "2026-11-22 15:01 UTC", "jaxdyn": "0.1.0"}}
     (tmp_path / "a.law.json").write_text(json.dumps(study))
     monkeypatch.setattr(library, "recorded", lambda prefix, kind: tmp_path)
-    common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
+    common = dict(
+        title="It holds", statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra"
+    )
     common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
     text = catalogue([jd.Claim(id=f"a.{name}", **common) for name in ("law", "other")])
     assert text.count("- At paper scale:") == 1
-    assert "- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0)\n" in text
+    sentence = "Its judge, controls or rivals have changed since."
+    assert f"- At paper scale: inconclusive (4,096 runs, 2026-11-22, jaxdyn 0.1.0). {sentence}\n" in text
 
 
 def test_claims_stand_under_the_titles_of_their_chapters(monkeypatch):
-    common = dict(statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra")
+    common = dict(
+        title="It holds", statement="One.", source="a paper", trial=print, judge=print, quick=jd.grid(Decay), evidence="algebra"
+    )
     common |= dict(controls={"wrong rate": {"rate": 2.0}}, bounds="derived")
     claims = [jd.Claim(id=f"a.{name}", **common) for name in ("late", "early", "other")]
     page = jd.Theory(title="A theory", topics={"Beginning": ("early",), "End": ("late",)})

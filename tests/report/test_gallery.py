@@ -22,7 +22,9 @@ def folder(tmp_path):
     svg = plotting.render(None, ds, label="a < b")
     named = re.findall(r"\(figures/([^)]+)\.svg\)", (DOCS / "findings.md").read_text())
     names = [*library.shown(), *named]
-    claims = [{"id": n, "statement": "It holds.", "caption": "Axes.", "command": f"jaxdyn verify {n}"} for n in names]
+    claims = [
+        {"id": n, "title": "A law", "statement": "It holds.", "caption": "Axes.", "command": f"jaxdyn verify {n}"} for n in names
+    ]
     (tmp_path / "result.json").write_text(json.dumps({"claims": claims}))
     (tmp_path / "figures.json").write_text(json.dumps(dict.fromkeys(names, svg)))
     docs = tmp_path / "docs"

@@ -21,7 +21,7 @@ from jaxdyn.engine import library
 from jaxdyn.report import page as report
 from jaxdyn.report.claim import is_blunt
 from jaxdyn.report.figures import Figures, inflate
-from tests.report.handmade import DRAWING, FIGURES, check, claim
+from tests.report.handmade import DRAWING, FIGURES, check, claim, reading
 
 NASTY = "<script>alert(1)</script> & \"quoted\" 'text'"
 
@@ -43,12 +43,13 @@ def contract():
     order = check("order in $\\eta$", 1.02, [0.9, 1.1], worst={"kind": "b"}) | {"interval": [0.97, 1.08]}
     share = check("share of runs that generalise", 0.97, [0.95, None]) | {"interval": [0.951, 0.99]}
     astride = check("slope of the loss", 0.96, [0.95, 1.05], None) | {"interval": [0.9, 1.02], "needed": 480}
-    harmless = check("norm stays finite", 3.0, 1e9)
+    harmless = check("norm stays finite", 3.0, [None, 1e9])
     gate = check("training accuracy", 0.998, [0.99, None], worst={"lr": 0.1, "seed": 3}) | {"gate": True}
     unmet = gate | {"value": 0.42, "passed": False}
     wrong = check(value=0.4, passed=False)
-    adam = {"name": "Adam instead of descent", "rejected": True, "checks": [wrong, order], "reason": None}
-    still = {"name": "nothing moves", "rejected": True, "checks": [wrong, order], "reason": None}
+    skew = order | {"value": 1.6, "passed": False}
+    adam = {"name": "Adam instead of descent", "rejected": True, "checks": [wrong, skew], "reason": None}
+    still = {"name": "nothing moves", "rejected": True, "checks": [wrong, skew], "reason": None}
     uniform = {"name": "attention stays uniform: $b_l = 1/M$", "rejected": True, "checks": [wrong], "reason": None}
     same = {"name": "the first order alone", "rejected": False, "checks": [check(value=3e-9)], "reason": None}
     names = ["relative error", "order in $\\eta$", "share of runs that generalise", "norm stays finite"]
@@ -91,8 +92,11 @@ def contract():
             "joma.open",
             "measured",
             "measured",
-            checks=[check(), astride, order | {"passed": False}],
+            checks=[],
+            readings=[reading("slope of the loss", 0.96, [0.9, 1.02])],
+            found={"slope of the loss": {"value": 0.95, "interval": [0.9, 1.0]}},
             controls=[],
+            rivals=[{"name": "no slope", "rejected": True, "readings": [reading("slope of the loss", 0.0, None)]}],
             evidence="numbers",
         ),
         claim("joma.law_as_printed", "refuted", "refuted", printed="eq. (7): $\\dot v = e^{v^2/3}$", controls=[], rivals=[])
@@ -192,6 +196,7 @@ def test_everything_that_comes_from_outside_is_escaped(payload):
     bad["checks"] = [check(NASTY, worst={NASTY: NASTY}, passed=False)]
     bad["controls"] = [{"name": NASTY, "rejected": False, "reason": NASTY, "checks": [check(NASTY)]}]
     bad["gates"] = [check(NASTY, worst={NASTY: NASTY}) | {"interval": [NASTY, NASTY], "needed": 3}]
+    bad |= {"title": NASTY, "tested": NASTY, "readings": [{"name": NASTY, "value": NASTY, "interval": [NASTY, NASTY]}]}
     bad["rivals"] = [{"name": NASTY + "!", "rejected": True, "reason": NASTY, "checks": [check(NASTY, passed=False)]}]
     bad |= {"teeth": {NASTY: [NASTY], NASTY + "?": []}, "assumes": [NASTY], "evidence": NASTY, "bounds": NASTY, "printed": NASTY}
     bad["resolution"] = {"scale": {NASTY: 0.1}, "mix": {NASTY: 0.1}}
@@ -251,12 +256,6 @@ def test_map_of_where_a_claim_holds(payload):
     assert len(table.all("tr")) == 3 and table.words.count("upheld") == 3 and "order" in table.words
 
 
-def test_relation_between_value_and_bound_follows_the_outcome(payload):
-    payload["claims"] = [claim("a.b", checks=[check(value=2.0, bound=3.0), check(value=2.0, bound=3.0, passed=False)])]
-    words = Page(report.page(payload, {})).words
-    assert "≤ 3" in words and "≥ 3" in words
-
-
 @pytest.mark.parametrize(
     ("scale", "mix", "verdict", "blunt"),
     [
@@ -275,11 +274,11 @@ def test_a_claim_without_a_resolution_below_ten_per_cent_is_blunt(payload, scale
     assert bool([a for a in page.all("button") if a.get("data-verdict") == "blunt"]) is blunt
 
 
-def test_open_questions_have_no_failures(payload):
-    page = Page(
-        report.page({"claims": [claim("joma.open", "measured", "measured", checks=[check(passed=False)], controls=[])]}, {})
-    )
-    assert not page.all("td", class_="failed") and page.all("td", class_="plain") and "outside" in page.words
+def test_open_questions_have_readings_beside_their_record(payload):
+    (text,) = re.findall(r'<article class="claim" id="joma.open".*?</article>', report.page({"claims": contract()}, {}), re.S)
+    page = Page(text)
+    assert "slope of the loss 0.96 0.9 … 1.02 0.95 0.9 … 1" in page.words and "Checks" not in page.words
+    assert "told apart" in page.words and not page.all("td", class_="failed")
 
 
 def test_what_a_verdict_rests_on():
@@ -289,22 +288,19 @@ def test_what_a_verdict_rests_on():
         "overlap < 1, rate_ratio > 10; 3 of 64 runs outside (not judged)",
         "chosen after a look at seeds 0:8, upheld on seeds 4000:4010",
         "In print eq. (7): v ˙ = e v 2 / 3",
-        "Each is another theory of the same data; the same checks must reject it.",
+        "and for another theory of the same data (rival)",
         "at least 0.99",
         "0.97 … 1.08",
         "about 480 runs would decide",
         "rejects no control and no rival: norm stays finite",
-        "The check rejects the rival.",
         "640 (76 outside)",
     ):
         assert text in page.words, text
     text = report.page({"claims": contract()}, {})
-    assert text.count('<table class="teeth">') == 3, "law, row and column; a sentence or nothing elsewhere"
-    rows = re.findall(r"<tr class=bare>.*?</tr>", text, re.S)
+    rows = re.findall(r"<tr class=bare>.*?</tr>", re.search(r'id="joma.row".*?</article>', text, re.S)[0], re.S)
     assert len(rows) == 1 and "norm stays finite" in rows[0] and "●" not in rows[0]
-    columns = re.findall(r"<th class=bare>.*?</th>", text, re.S)
+    columns = re.findall(r'<th class="[a-z ]*bare">.*?</th>', text, re.S)
     assert len(columns) == 1 and "the first order alone" in columns[0]
-    assert text.count('<col class="bare">') == 1 and text.count('<col class="first ">') == 3
     assert page.words.index("Gates") < page.words.index("Checks")
 
 
@@ -312,8 +308,6 @@ def test_outcomes_have_three_values():
     text = report.page({"claims": contract()}, {})
     assert len(re.findall(r'<td class="undecided">\? undecided', text)) == 1
     assert len(re.findall(r'<td class="undecided">✕ not met', text)) == 1, "a gate that is not met refutes nothing"
-    (open_question,) = re.findall(r'<article class="claim" id="joma.open".*?</article>', text, re.S)
-    assert all(f'<td class="plain">{word}' in open_question for word in ("within", "undecided", "outside"))
 
 
 def test_one_sided_bounds_are_words():
@@ -342,7 +336,19 @@ def test_evidence_is_a_column_and_a_filter():
 
 def test_the_words_of_the_contract_are_explained(payload):
     glossary = Page(re.search(r'<details class="glossary">.*?</details>', report.page(payload, {}), re.S)[0]).words
-    for word in ("evidence", "assumption", "rival", "gate", "teeth", "undecided", "outside"):
+    for word in (
+        "evidence",
+        "assumption",
+        "rival",
+        "gate",
+        "teeth",
+        "undecided",
+        "outside",
+        "reading",
+        "look",
+        "stale",
+        "told apart",
+    ):
         assert re.search(rf"(^| ){word} [A-Z]", glossary), word
 
 
@@ -388,6 +394,7 @@ def test_many_figures_share_what_they_have_in_common():
     assert [inflate(p, glyphs["data-common"], int(glyphs["data-skip"])) for p in packed] == list(drawn.values())
 
 
+@pytest.mark.slow
 def test_a_page_of_350_claims_is_smaller_than_four_megabytes():
     import numpy as np
 
@@ -561,7 +568,7 @@ def test_browser_inflates_figures_that_share_their_start(browser, tmp_path):
     browser.js("new Promise(done => setTimeout(done, 1500))")
     titles = "[...document.querySelectorAll('.canvas title')].map(t => t.textContent).join()"
     assert browser.js(titles) == ",".join(f"α {i}" for i in range(20))
-    assert browser.js("document.querySelector('.scroll:has(.checks)').ariaLabel") == "joma.c0: Check"
+    assert browser.js("document.querySelector('.scroll:has(.checks)').ariaLabel") == "The claim joma.c0: Check"
     assert browser.complaints() == []
 
 
@@ -588,6 +595,7 @@ def test_browser_at_phone_width_scrolls_tables_not_the_page(browser, url):
     browser.send("Emulation.clearDeviceMetricsOverride")
 
 
+@pytest.mark.slow
 def test_browser_typesets_mathematics_and_prints(browser, url):
     browser.open(url)
     assert browser.js("document.querySelector('.statement math').getBoundingClientRect().height") > 8

@@ -9,9 +9,10 @@ import pytest
 
 import jaxdyn as jd
 from jaxdyn.engine import library, registry
+from jaxdyn.engine.digest import digest
 from jaxdyn.engine.registry import all_claims
 from jaxdyn.errors import UsageError
-from jaxdyn.report.studies import differs, figure, provenance, read_study, table, with_table, write_studies
+from jaxdyn.report.studies import STALE, differs, figure, is_stale, provenance, read_study, table, with_table, write_studies
 from tests.report.handmade import DRAWING
 
 CLAIM = {"id": "toy.law", "scale": "paper", "verdict": "upheld", "expected": "upheld", "checks": [{"name": "c"}], "statement": "s"}
@@ -100,7 +101,7 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
 
     from .handmade import FIGURES, claim
 
-    check = {"name": "error at scale", "value": 0.002, "bound": 0.01, "passed": True}
+    check = {"name": "error at scale", "value": 0.002, "bound": [None, 0.01], "passed": True}
     gate = check | {"name": "trained", "gate": True}
     controls = [{"name": "Adam", "rejected": True, "checks": []}, {"name": "permuted", "rejected": False, "checks": []}]
     big = claim("toy.law", checks=[check], gates=[gate], controls=controls) | {"scale": "paper", "runs": 4096}
@@ -115,23 +116,28 @@ def test_the_page_shows_it_next_to_the_quick_run(tmp_path, stored):
     assert "Expected upheld, found inconclusive." in html and "2\u00a0claims, 1 not as expected" in html
 
 
-def test_a_study_by_other_checks_than_todays_says_so(tmp_path, stored):
+def test_a_study_by_other_checks_than_todays_is_stale(tmp_path, stored):
+    """The digest decides: of the judge, the controls and the rivals."""
     from jaxdyn.report import page
 
     from .handmade import FIGURES, claim
 
-    def check(name, bound):
-        return {"name": name, "value": 0.002, "bound": bound, "passed": True}
+    write_studies(verified(tmp_path / "out", claim("toy.law", digest="a1") | {"scale": "paper"}))
+    for today, stale in (("a1", False), ("b2", True), (None, True)):
+        html = page.page({"claims": [claim("toy.law", digest=today)]}, FIGURES)
+        assert (STALE in html) is stale
+        assert is_stale(read_study("toy.law"), today) is stale
+    assert is_stale({"claim": {}}, "a1"), "one from before digests were kept"
 
-    old = claim("toy.law", checks=[check("error", 0.01), check("slope", 0.1)]) | {"scale": "paper"}
-    write_studies(verified(tmp_path / "out", old))
-    sentence = "1 of its 2 checks are those of the quick run, with the same bounds."
-    for bound, said in ((0.05, True), (0.1, False)):
-        today = claim("toy.law", checks=[check("error", 0.01), check("slope", bound)])
-        assert (sentence in page.page({"claims": [today]}, FIGURES)) is said
-    write_studies(verified(tmp_path / "out", claim("toy.law", checks=[check("error", 0.01)]) | {"scale": "paper"}))
-    html = page.page({"claims": [claim("toy.law", checks=[check("error", 0.02)])]}, FIGURES)
-    assert "Its check is not the one of the quick run, or has another bound." in html
+
+def test_a_study_that_contradicts_its_claim_is_shown_wherever_the_verdict_is(tmp_path, stored):
+    from jaxdyn.report import page
+
+    from .handmade import FIGURES, claim
+
+    write_studies(verified(tmp_path / "out", claim("toy.law", "refuted") | {"scale": "paper"}))
+    html = page.page({"claims": [claim("toy.law")]}, FIGURES)
+    assert html.count("at paper scale: refuted") == 2, "in the table and in the heading"
 
 
 @jd.setting
@@ -143,7 +149,7 @@ class Law:
 
 def toys():
     """Claims with a study, with a larger paper grid, and with the same grid at both scales."""
-    common = dict(statement="s", source="a", trial=print, judge=print, controls={"other": {"rate": 2.0}}, seeds=8)
+    common = dict(title="t", statement="s", source="a", trial=print, judge=print, controls={"other": {"rate": 2.0}}, seeds=8)
     common |= dict(evidence="algebra", bounds="derived")
     quick = jd.grid(Law, rate=[1.0])
     return [
@@ -158,12 +164,17 @@ def test_the_table_of_all_studies(tmp_path, stored):
     write_studies(verified(tmp_path / "out", CLAIM | spent))
     text = table(toys())
     assert "1 of 3 claims have a study; all verdicts are as expected." in text
-    assert "| `toy.law` | upheld | upheld | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text
+    assert (
+        "| `toy.law` | upheld | upheld * | 8 | 1,640 | 1.5 | 2026-11-22 | e9773c4970 |" in text and "1 study that is stale" in text
+    )
+    write_studies(verified(tmp_path / "out", CLAIM | spent | {"digest": digest(toys()[0])}))
+    text = table(toys())
+    assert "| `toy.law` | upheld | upheld | 8 |" in text and "stale" not in text
     assert "Both scales have the same runs (1): `toy.same`." in text
     assert "Not yet run at paper scale (1): `toy.large`." in text
     write_studies(verified(tmp_path / "out", CLAIM | spent | {"verdict": "refuted"}))
     text = table(toys()[:1])
-    assert "1 with another verdict than expected: `toy.law`." in text and "| **refuted** |" in text and "Not yet" not in text
+    assert "1 with another verdict than expected: `toy.law`." in text and "| **refuted** * |" in text and "Not yet" not in text
     page = with_table("above\n<!-- table: x -->\nold\n<!-- end of table -->\nbelow", toys()[:1])
     assert page == f"above\n<!-- table: x -->\n{text}<!-- end of table -->\nbelow"
     with pytest.raises(UsageError, match="lacks the marks"):

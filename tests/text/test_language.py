@@ -71,7 +71,7 @@ def small():
     return nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.0)), columns
 
 
-@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_loss_is_that_of_the_logits(x64, tied):
     net = nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.2, tied=tied, head_bias=not tied, dtype="float64"))
     params = jax.jit(net.init)(jax.random.key(0))
@@ -83,6 +83,7 @@ def test_loss_is_that_of_the_logits(x64, tied):
         np.testing.assert_allclose(loss, np.mean(scipy.special.logsumexp(logits, -1) - right), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_steps_go_round_the_windows_in_order():
     """Five steps by hand on windows 0, 1, 2, 3, 0 of four: 21 // 5."""
     net, columns = small()
@@ -98,6 +99,7 @@ def test_steps_go_round_the_windows_in_order():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), state.params, params)
 
 
+@pytest.mark.slow
 def test_dropout_of_a_step_depends_on_the_step_and_the_key_alone():
     net = nn.network(nn.encoder_lm(V, width=4, hidden=6, dropout=0.5))
     columns = text.columns(np.zeros(66, np.int32), 3)  # all windows are alike
@@ -144,6 +146,7 @@ def test_training_lowers_the_loss_of_a_text_with_structure():
     assert jax.jit(lambda p: language.evaluate(net, p, columns, 5).loss)(state.params) < 0.2 < np.log(V)
 
 
+@pytest.mark.slow
 def test_tokens_beyond_the_vocabulary_are_refused_outside_jit():
     net, columns = small()
     params = jax.jit(net.init)(jax.random.key(0))

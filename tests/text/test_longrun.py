@@ -73,6 +73,7 @@ def test_records_are_those_of_a_plain_loop(tmp_path):
     np.testing.assert_allclose(run.records["norm"], np.sum(np.square(run.records["w"]), (1, 2)), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_ends_with_the_same_bits(tmp_path):
     """Kill -9 in mid-run, twice."""
     path, starts = tmp_path / "killed.run", []

@@ -77,6 +77,7 @@ def gradient(built, s, state, columns, key):
     return jax.tree.map(lambda x: x.astype(float) * min(1.0, s.clip / norm(g)), g)
 
 
+@pytest.mark.slow
 def test_a_step_is_clipped_descent_with_its_own_rates(small):
     """Queries and keys stay, the lowest MLP moves twice as fast, everything else by the clipped gradient."""
     s = dataclasses.replace(small, optimizer="sgd", lr=3.0, lowest_mlp=2.0, query_key=0.0, layers=2, clip=0.3)
@@ -101,6 +102,7 @@ def advancing(built):
     return jax.jit(lambda steps, state: jax.lax.fori_loop(0, steps, lambda _, x: built.step(x, *data), state))
 
 
+@pytest.mark.slow
 def test_adam_is_made_anew_each_epoch(small):
     """Right after a restart Adam's step is the sign of the gradient."""
     s = dataclasses.replace(small, lr=1e-2, dropout=0.0)
@@ -143,6 +145,7 @@ def test_shuffled_is_the_same_words_in_another_order(small):
     np.testing.assert_array_equal(np.sort(plain, None), np.sort(mixed, None))
 
 
+@pytest.mark.slow
 def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tmp_path):
     path = tmp_path / "a.run"
     short = reading.long_run(small, 1, path)

@@ -115,6 +115,7 @@ def test_loaded_texts_are_kept_until_their_files_change(tmp_path):
     assert text.load(path).digest == changed.digest
 
 
+@pytest.mark.slow
 def test_load_of_the_generator():
     small = text.load("markov", max_words=20)
     assert small is text.load("markov", max_words=20)

@@ -65,6 +65,7 @@ def test_ends_of_lines_of_any_system_are_ends_of_lines(end):
     assert pieces == same and np.array_equal(numbers, plain)
 
 
+@pytest.mark.slow
 def test_a_long_line_is_learnt_as_its_words_are():
     """A line of over a megabyte, which the library would leave out, has the pieces of its words on lines of their own."""
     pytest.importorskip("sentencepiece")

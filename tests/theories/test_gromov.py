@@ -109,6 +109,7 @@ def test_logits_are_those_of_a_loop(x64):
     assert list(model.labels(3)) == [0, 1, 2, 1, 2, 0, 2, 0, 1]
 
 
+@pytest.mark.slow
 def test_construction_ties_the_phases_and_cycles_the_frequencies(x64):
     tied, free, cycled = drawn(), drawn(free=True), drawn(count=20, cycled=True)
     np.testing.assert_array_equal(tied.chi, tied.phi + tied.psi)
@@ -135,7 +136,9 @@ def test_width_is_interpolated_and_missing_where_the_goal_is_not_reached():
     assert found[0] == pytest.approx(24) and np.isnan(found[1])
 
 
-@pytest.mark.parametrize("judge", [analytic_accuracy.judge_accuracy, analytic_accuracy.judge_width])
+@pytest.mark.parametrize(
+    "judge", [pytest.param(analytic_accuracy.judge_accuracy, marks=pytest.mark.slow), analytic_accuracy.judge_width]
+)
 def test_judges_hold_and_reject_a_tenth(gromov_runs, judge):
     assert all(c.passed for c in judge(gromov_runs))
     for factor in (0.9, 1.12):
@@ -167,6 +170,7 @@ def test_settings_refuse(fields, words):
         Constructed(**fields)
 
 
+@pytest.mark.slow
 def test_records_are_those_of_the_plain_network_at_every_width(x64):
     s = Constructed(moduli=(11,), step=3, blocks=2)
     nodes = model.sample_nodes(jax.random.key(0), 11, 6)

@@ -102,6 +102,7 @@ def layer(seed, d=3, heads=2):
     return model.Params(*(jnp.asarray(0.5 * rng.normal(size=s)) for s in sizes))
 
 
+@pytest.mark.slow
 def test_prediction_is_an_entry_of_the_layers_output(x64):
     d, n, p = 3, 6, layer(0)
     rng = np.random.default_rng(1)

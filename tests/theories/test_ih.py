@@ -39,6 +39,7 @@ def test_forward_by_loops(x64, first):
 # Losses of the predictors on few sequences, and sticky chains, which are easier.
 
 
+@pytest.mark.slow
 def test_losses():
     ds = jd.sweep(trial, jd.grid(Baselines, sticky=[0.0, 1.0], count=400), 1).isel(seed=0)
     plain, sticky = ds.sel(sticky=0.0), ds.sel(sticky=1.0)

@@ -155,9 +155,6 @@ def rich():
 
 def test_delay_holds_on_lawful_data_and_rejects_others(rich):
     assert not failed(lazy.judge_rich, rich)
-    rank = {"rank correlation of the delay with the prediction"}
-    assert failed(lazy.judge_rich, jd.swap(predicted_delay=1.0)(rich)) == rank
-    assert failed(lazy.judge_rich, jd.swap(predicted_delay="first_norm")(rich)) == rank
     exchanged = jd.rolled(measured_delay="alpha", measured_movement="alpha", kernel_change="alpha")(rich)
     assert len(failed(lazy.judge_rich, exchanged)) == 5
     assert "test loss / that of the frozen kernel" in failed(lazy.judge_rich, jd.swap(measured_test="predicted_test")(rich))
@@ -168,8 +165,8 @@ def test_delay_holds_on_lawful_data_and_rejects_others(rich):
 def test_limit_holds_on_lawful_data_and_rejects_others():
     ds = runs(lazy.LIMIT)
     assert not failed(lazy.judge_limit, ds)
-    still = failed(lazy.judge_limit, jd.swap(predicted_test="first_test", predicted_movement=1e-9)(ds))
-    assert {"test loss / predicted, largest alpha", "movement / predicted, largest alpha"} <= still
+    still = failed(lazy.judge_limit, jd.swap(predicted_test="first_test", predicted_movement=0.0)(ds))
+    assert {"predicted / test loss, largest alpha", "predicted / movement, largest alpha"} <= still
     assert "power of alpha in the difference, kernel" in failed(lazy.judge_limit, ds.assign(kernel_change=ds.kernel_change**0.8))
 
 

@@ -92,6 +92,7 @@ def test_loss_is_the_stated_one_and_the_output_starts_at_zero(x64):
     assert float(model.loss(model.Params(jnp.asarray(u), jnp.asarray(v)), data, 0.1)) == pytest.approx(slow, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_flow_is_scipys_and_its_product_decays(x64):
     data, lam, alpha = drawn(), 0.05, 2.0
     x, y, times = np.asarray(data.x), np.asarray(data.y), np.linspace(0, 40, 9)

@@ -29,7 +29,7 @@ def primal_dual(a: np.ndarray, steps: int) -> np.ndarray:
     return w
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
 def test_against_a_first_order_method(x64, seed):
     a = np.random.default_rng(seed).normal(size=(5, 3, 3)) + 0.3
     solved = nuclear.least_nuclear(jnp.asarray(a))
@@ -116,6 +116,7 @@ def test_no_cancellation_far_out(x64):
 # Keys and queries apart turn to the least nuclear norm, more than one matrix does; the judge on directions made by hand.
 
 
+@pytest.mark.slow
 def test_directions():
     ds = jd.sweep(trial, jd.grid(Factored, every=320), 4)
     assert int(ds.status.max()) == 0
@@ -157,6 +158,7 @@ def test_judge(ds, passed):
 # Descent on few sequences turns to the largest margin; breaches do not; a vector stays in its own entries.
 
 
+@pytest.mark.slow
 def test_select_directions():
     ds = jd.sweep(select_trial, jd.grid(Select, weights=["vector", "matrix"], blended=[0.0, 1.0]), 3)
     assert int(ds.status.max()) == 0
@@ -181,6 +183,7 @@ def test_scores_and_switches_that_are_refused(wrong):
 KEY = jax.random.key(0)
 
 
+@pytest.mark.slow
 def test_sampled(x64):
     s = Select(spread=0.1)
     data, best = sequences.sample(s, KEY, True)

@@ -133,6 +133,7 @@ def tiny():
     return jd.sweep(trial, grid, seeds=2)
 
 
+@pytest.mark.slow
 def test_spheres_hold_their_norm_and_decay_follows_its_law(tiny):
     start = tiny.sphere_norm / tiny.sphere_norm.sel(start=1.0)
     np.testing.assert_allclose(start, np.broadcast_to(start.start, start.shape), rtol=1e-4)

@@ -132,22 +132,24 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",
     source="derived, for the autoencoder of arXiv:2502.03275, section 3.1, without a prompt",
+    tested="Explicit weights, no training: {codes} codes and {distinct} different chunks of {length} tokens with random "
+    f"frequencies, {{seeds}} draws. That no choice restores more is searched among all sets of {FEW} chunks.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="assort.capacity",
-        statement="An autoencoder of chunks that has $K$ codes, one a chunk and no prompt, restores at most the sum of the $K$ "
-        "largest frequencies of chunks, and explicit weights attain it: all chunks are restored if and only if there are at most "
-        "$K$ different ones. (At $K = 16$ and 4 to 36 chunks of two tokens with random frequencies, without training; that no "
-        "choice restores more is searched among all sets of 8 chunks.)",
+        title="K codes restore at most the K most frequent chunks",
+        statement="An autoencoder with $K$ codes, each of which stands for one chunk of tokens, restores at most the sum of the "
+        "$K$ largest frequencies of chunks, and explicit weights attain this: all chunks are restored if and only if at most "
+        "$K$ different ones occur.",
         judge=judge_capacity,
         controls={
             "codes for the rarest chunks": {"kept": "rare"},
             "measured with another number of chunks": jd.rolled(measured_restored="distinct"),
         },
         rivals={
-            "everything is restored": jd.swap(predicted_restored="whole", measured_restored="whole"),
+            "everything is restored": jd.swap(predicted_restored="whole"),
             "all chunks count alike": jd.swap(predicted_best="equal"),
         },
         plot=plot,

@@ -118,15 +118,17 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",
     source="arXiv:2502.03275, section 3.2; the numbers of codes and tokens are derived",
+    tested="No training: {problems} logs of searches in binary trees of height {height} ($t = 21$ tokens) per run, codes of "
+    "{rate} tokens, $m$ from 0 to 40 including values that are no multiple of $r$ or above $t$; {seeds} runs.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="assort.hybrid",
-        statement=r"If the first $m$ of $t$ trace tokens give way to codes of $r$ tokens each between two delimiters, there are "
-        r"$k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and with the codes' texts the trace is restored "
-        "token by token, also where $m$ is no multiple of $r$ or above $t$. (Logs of searches in binary trees, $t = 21$, $r = 4$, "
-        "$m$ from 0 to 40; no training.)",
+        title="Replacing the first m tokens of a trace by codes loses nothing",
+        statement="If the first $m$ of the $t$ tokens of a trace give way to codes of $r$ tokens each, written between two "
+        r"delimiters, there are $k = \lfloor\min(m, t)/r\rfloor$ codes and $2 + k + t - rk$ tokens, and the codes' texts "
+        "restore the trace token by token.",
         judge=judge_hybrid,
         controls={"texts of other codes": jd.swap(measured_trace="other")},
         rivals={
@@ -134,7 +136,7 @@ CLAIMS = (
             "$m/r$ codes for any $m$": jd.swap(predicted_length="fraction_length", predicted_used="fraction_used"),
         },
         plot=plot,
-        caption="Tokens between prompt and solution over the number of trace tokens to replace: sequences, the formula, and $m/r$ "
-        "codes for any $m$.",
+        caption="Tokens between prompt and solution over the number of trace tokens to replace: sequences, the formula, and "
+        "$m/r$ codes for any $m$.",
     ),
 )

@@ -30,10 +30,11 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import nn, plotting, train
 from jaxdyn.nn import vq
-from jaxdyn.stats import wilson
+from jaxdyn.stats import mean_interval
 from jaxdyn.text import pretraining
 from jaxdyn.theories.assort import model
 from jaxdyn.theories.assort.coder import Coding, fitted, problems, recode, restored
+from jaxdyn.theories.assort.published import REPLACED
 
 __all__ = [
     "Assorted",
@@ -212,68 +213,81 @@ LABELS = {
     "random": "random m",
     "permuted": "random m, codes permuted",
 }
-CODED = ("all", "curriculum", "random", "permuted")
 OTHERS = ("text", "all", "curriculum", "permuted")
-CHANCE, LEAST = 0.65, 0.9  # marks: a coin is below the one, what learned the task above the other
+LEAST = 0.9  # mark: what learned the task lies above it
 RESTORED = 0.9  # tokens that codes restore: below it codes do not say what the text says
-AHEAD = 0.04  # of right solutions; in print random m is ahead by 4.5 to 22.9 points
-LEVEL = 0.95
+SOLVED = 0.95  # of the problems
+LEVEL = 0.95  # of each interval
 
 
 def right(ds: xr.Dataset, kind: str, level: float = LEVEL) -> tuple[float, tuple[float, float]]:
-    """Share of right solutions of one kind in all problems of all runs at the end, with Wilson's interval."""
-    one = ds.measured_accuracy.isel(step=-1).sel(kind=kind)
-    asked = ds.asked.max()
-    hits, count = int(np.round(float((one * asked).sum()))), int(one.count() * asked)
-    return hits / count, wilson(hits, count, level)
+    """Share of right solutions of one kind at the end, mean over runs, with Student's interval."""
+    mean, low, high = mean_interval(ds.measured_accuracy.isel(step=-1).sel(kind=kind), "seed", level)
+    return float(mean), (float(low), float(high))
 
 
 def learned(ds: xr.Dataset) -> list[jd.Check]:
     """Gates: with the trace as text the task is learned, and codes say what the text says."""
     return [
-        jd.gate("right solutions with the trace as text, in all runs", right(ds, "text")[0], at_least=LEAST),
-        jd.gate("tokens restored from codes, in all runs", float(ds.restored.mean()), at_least=RESTORED),
+        jd.gate("right solutions with the trace as text, mean over runs", right(ds, "text")[0], at_least=LEAST),
+        jd.gate("tokens restored from codes, mean over runs", float(ds.restored.mean()), at_least=RESTORED),
     ]
 
 
-def judge_order(ds: xr.Dataset) -> list[jd.Check]:
+ALONE = ("solution", "curriculum", "random", "permuted")  # kinds that do not solve every problem
+RIGHT, SURE = "right solutions, {}", "runs that solve at least 95%, {}"
+END, ALONG = "at the end, random m minus {}", "along training, random m minus {}"
+
+
+def judge_order(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Right solutions by kind at the end, and random m minus each other kind, at the end and on average along training.
 
-    All are means over runs. In print, random m is ahead of all three kinds that have no codes, codes throughout, or a curriculum.
+    All are means over runs, or shares of runs. In print, random m is ahead of text, codes throughout, and a curriculum.
     """
     jd.need(ds, kind=KINDS)
     end = ds.measured_accuracy.isel(step=-1)
     along = ds.measured_accuracy.isel(step=slice(1, None)).mean("step")
-    shares = []
-    for kind in ("solution", *CODED):
-        bound = {"high": CHANCE} if kind == "solution" else {"low": CHANCE}
-        shares.append(jd.mean_within(f"right solutions, {LABELS[kind]}", end.sel(kind=kind), over="seed", level=LEVEL, **bound))
 
-    def ahead(values: xr.DataArray, when: str, kind: str) -> jd.Check:
-        name = f"{when}, random m minus {LABELS[kind]}"
-        return jd.mean_within(name, values.sel(kind="random") - values.sel(kind=kind), over="seed", low=AHEAD, level=LEVEL)
+    def mean(name: str, values: xr.DataArray) -> jd.Reading:
+        return jd.mean_reading(name, values, over="seed", level=LEVEL)
 
-    differences = [ahead(x, when, k) for x, when in ((end, "at the end"), (along, "along training")) for k in OTHERS]
-    return [*learned(ds), *shares, *differences]
+    def sure(kind: str) -> jd.Reading:
+        one = end.sel(kind=kind)
+        return jd.share_reading(SURE.format(LABELS[kind]), (one >= SOLVED).where(one.notnull()), over="seed", level=LEVEL)
 
-
-def judge_used(ds: xr.Dataset) -> list[jd.Check]:
-    """Codes that networks write, of those of a whole trace, and tokens until the end of the solution, on average over runs."""
-    jd.need(ds, kind=KINDS)
-    end = ds.isel(step=-1)
-    used, length = end.measured_used, end.measured_length
-    share = used.sel(kind="random") / used.sel(kind="all").mean()
-    shorter = length.sel(kind="text") - length.sel(kind="random")
     return [
         *learned(ds),
-        jd.mean_within("codes, random m, of those of all the trace", share, over="seed", low=0.1, high=0.95, level=LEVEL),
-        jd.mean_within("codes, random m, codes permuted", used.sel(kind="permuted"), over="seed", high=0.1, level=LEVEL),
-        jd.mean_within("tokens that codes save", shorter, over="seed", low=0.1, level=LEVEL),
+        *(sure(kind) for kind in ("text", "all")),
+        *(mean(RIGHT.format(LABELS[kind]), end.sel(kind=kind)) for kind in ALONE),
+        *(
+            mean(name.format(LABELS[kind]), x.sel(kind="random") - x.sel(kind=kind))
+            for x, name in ((end, END), (along, ALONG))
+            for kind in OTHERS
+        ),
     ]
 
 
-# Nothing moves.
-STILL = jd.initial("step", "measured_accuracy")
+WRITTEN, EMPTY, SAVED = "codes written, random m", "runs that write codes, random m, codes permuted", "tokens that codes save"
+
+
+def judge_used(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """Codes that networks write, and tokens until the end of the solution: means over runs, and a share of runs."""
+    jd.need(ds, kind=KINDS)
+    end = ds.isel(step=-1)
+    used, length = end.measured_used, end.measured_length
+    other = used.sel(kind="permuted")
+    return [
+        *learned(ds),
+        jd.mean_reading(WRITTEN, used.sel(kind="random"), over="seed", level=LEVEL),
+        jd.share_reading(EMPTY, (other >= SOME).where(other.notnull()), over="seed", level=LEVEL),
+        jd.mean_reading(SAVED, length.sel(kind="text") - length.sel(kind="random"), over="seed", level=LEVEL),
+    ]
+
+
+SOME = 0.1  # codes per problem
+COIN = {SURE.format(LABELS[k]): 0.0 for k in ("text", "all")} | {RIGHT.format(LABELS[k]): 0.5 for k in ALONE}
+# What random m is ahead in print (mathematics; published.REPLACED).
+PRINTED = {END.format(LABELS[k]): (REPLACED["random"] - REPLACED[k]) / 100 for k in ("text", "all", "curriculum")}
 
 
 def kinds_as(name: str, **given: str | float) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -316,70 +330,63 @@ STUDY = jd.Study(
     paper_seeds=3,
     evidence="network",
     source="arXiv:2502.03275, sections 3.2 and 4, and its ablation of replacement; task and sizes ours",
+    tested="Decoders of {layers} layers and width {width}, trained from scratch for {steps} steps of Adam on searches in two "
+    "chains of {height} edges, whose logs (traces) are written in sentences of {rate} tokens; a code of a trained autoencoder "
+    "stands for each sentence. Sequences: {kind}. {held_out} new problems are asked; {seeds} seeds.",
     plot=plot,
-    caption="Right solutions (with Wilson's 95% interval of all problems), tokens until the end of the solution, and codes among "
-    "them, by kind of sequences: one point per run.",
-)
-SETUP = (
-    "decoders of two layers and width 32, trained from scratch for 1200 steps of Adam on searches in chains of 6 names (traces of "
-    "16 tokens in sentences of 8, for each of which a code of a trained autoencoder stands)"
+    caption="Right solutions (with the 95% interval of the mean over runs), tokens until the end of the solution, and codes "
+    "among them, by kind of sequences: one point per run.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="assort.order",
-        statement="Which way to replace tokens of a trace by codes serves training best? The paper has random $m$ above a "
-        f"curriculum, above replacing all of the trace, and above text. In {SETUP}, where codes restore at least 90% of the tokens "
-        "and networks learn the task from text (gates), that order is not seen. In three sets of three starts, all replaced "
-        "solves every new problem, text 96% to 100%, the curriculum 87% to 95%, random $m$ 74% to 87%, random $m$ with permuted "
-        "codes 48% to 64%, and the solution alone 47% to 51%, where a coin has 50%. On average along training random $m$ is "
-        "behind all replaced by 24 to 35 points, clearly so in two of the sets; the intervals of all other differences from "
-        "text, all replaced and the curriculum contain 0, but that from text in one set. In the study, with chains of 10 names, "
-        "traces of 32 tokens and 4000 steps, three starts reach 98%, 94%, 92%, 73%, 54% and 51% in the same order, and the "
-        "intervals of these differences contain 0. (In a fourth set of quick runs one network of three did not learn from text: "
-        "the gate is not met there.)",
+        title="Which way to replace text by codes trains best?",
+        statement="How many problems does a network solve that was trained with a random number $m$ of trace tokens replaced by "
+        "codes, and how many more or fewer are these than with the trace as text, with all of it replaced, with a curriculum in "
+        "which $m$ grows, or with codes renamed at random in each example? (With three starts the intervals of all differences "
+        "at the end contain 0.)",
         expected="measured",
+        found={
+            "runs that solve at least 95%, trace as text": (0.438, 1, 1),
+            "runs that solve at least 95%, all replaced": (0.438, 1, 1),
+            "right solutions, solution alone": (0.342, 0.4792, 0.616),
+            "right solutions, curriculum": (0.824, 0.9427, 1.07),
+            "right solutions, random m": (0.373, 0.7188, 1.07),
+            "right solutions, random m, codes permuted": (0.367, 0.4844, 0.601),
+            "at the end, random m minus trace as text": (-0.627, -0.2812, 0.0638),
+            "at the end, random m minus all replaced": (-0.627, -0.2812, 0.0638),
+            "at the end, random m minus curriculum": (-0.585, -0.224, 0.137),
+            "at the end, random m minus random m, codes permuted": (-0.154, 0.2344, 0.623),
+            "along training, random m minus trace as text": (-0.651, -0.3516, -0.0527),
+            "along training, random m minus all replaced": (-0.638, -0.349, -0.0608),
+            "along training, random m minus curriculum": (-0.792, -0.1745, 0.444),
+            "along training, random m minus random m, codes permuted": (-0.14, 0.138, 0.416),
+        },
         judge=judge_order,
         controls={"text and solution alone exchanged": kinds_as("measured_accuracy", text="solution", solution="text")},
         rivals={
-            "nothing is learned": STILL,
-            "all kinds are as right as with text": kinds_as("measured_accuracy", **dict.fromkeys(KINDS, "text")),
-            "the paper's order, at its sharpest": kinds_as("measured_accuracy", random="text", all=0.5, curriculum=0.5),
-        },
-        found={  # means of three sets of three seeds, with room for others
-            "right solutions, solution alone": (0.43, 0.57),
-            "right solutions, all replaced": (0.97, 1.0),
-            "right solutions, curriculum": (0.8, 1.0),
-            "right solutions, random m": (0.65, 0.95),
-            "right solutions, random m, codes permuted": (0.4, 0.75),
-            "at the end, random m minus trace as text": (-0.35, 0.0),
-            "at the end, random m minus all replaced": (-0.35, -0.05),
-            "at the end, random m minus curriculum": (-0.3, 0.05),
-            "at the end, random m minus random m, codes permuted": (0.05, 0.5),
-            "along training, random m minus trace as text": (-0.45, -0.05),
-            "along training, random m minus all replaced": (-0.45, -0.15),
-            "along training, random m minus curriculum": (-0.25, 0.1),
-            "along training, random m minus random m, codes permuted": (0.05, 0.35),
+            "nothing is learned: a coin": jd.off(COIN),
+            "random m is ahead by as much as in print": PRINTED,
         },
     ),
     STUDY.claim(
         id="assort.used",
-        statement="Does a network that was trained with a random number of codes write codes when it is free to? With codes of a "
-        "trained autoencoder it writes 65% to 69% of those of a whole trace (means of three sets of three starts), and needs 7.1 "
-        "to 7.6 tokens less than with the trace as text; with codes renamed at random in each example it writes none: it closes "
-        f"the codes at once and writes text. (In {SETUP}; $m$ is 0, 8 or 16 in training.)",
+        title="A network trained with codes for a random part writes codes",
+        statement="How many codes does a network that was trained with a random number of codes write when it is free to, how "
+        "many tokens does it save compared with the trace as text, and does it write any if the codes were renamed at random in "
+        "each example?",
         expected="measured",
+        found={
+            "codes written, random m": (0.433, 1.375, 2.32),
+            "runs that write codes, random m, codes permuted": (0, 0, 0.562),
+            "tokens that codes save": (1.03, 7.625, 14.3),
+        },
         judge=judge_used,
         controls={"kinds exchanged": jd.rolled(measured_used="kind", measured_length="kind")},
         rivals={
-            "no code is written": kinds_as("measured_used", random=0.0),
-            "all of the trace is written in codes": kinds_as("measured_used", random="all", permuted="all"),
-            "all sequences are as long": jd.swap(measured_length=13.0),
-        },
-        found={  # means of three sets of three seeds, with room for others
-            "codes, random m, of those of all the trace": (0.55, 0.8),
-            "codes, random m, codes permuted": (0.0, 0.05),
-            "tokens that codes save": (6, 9),
+            "no code is written": jd.off({WRITTEN: 0.0, SAVED: 0.0}),
+            "codes that say nothing are written, too": {EMPTY: 1.0},
         },
     ),
 )

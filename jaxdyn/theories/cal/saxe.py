@@ -207,7 +207,7 @@ CAPTION = (
 )
 
 
-STILL = {"nothing moves": jd.initial("time", "predicted_product")}
+STILL = {"nothing moves": jd.off(jd.initial("time", "predicted_product"))}
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
@@ -236,7 +236,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(yscale="log", xticks=range(len(labels)), xticklabels=labels, xlabel=axis, ylabel="relative error")
 
 
+MAPS = "{seeds} seeds. The linear map of the network is compared with the closed form over the whole trajectory."
 two_layers = jd.Study(
+    tested="Gradient flow of a linear network with {inputs} inputs, {hidden} hidden units and {outputs} outputs towards a random "
+    "target, from a start of strength {strength}, until time {horizon}, by the solvers {solver}. " + MAPS,
     evidence="flow",
     bounds="derived",
     rivals=STILL,
@@ -251,6 +254,8 @@ two_layers = jd.Study(
     source="arXiv:1312.6120, growth of one mode",
 )
 deep = jd.Study(
+    tested="Gradient flow of {depth} square weight matrices of width {width} towards a random target, from a start of strength "
+    "{strength}, until time {horizon}. " + MAPS,
     evidence="flow",
     bounds="derived",
     rivals=STILL,
@@ -265,6 +270,9 @@ deep = jd.Study(
     source="arXiv:1312.6120, deeper networks; N counts weight matrices, the paper counts layers of units",
 )
 symmetric = jd.Study(
+    tested="Gradient flow of $U$ with {size} rows and {rank} columns, from random entries of size {init}, towards a random "
+    "symmetric matrix with eigenvalues of both signs, until time {horizon}. {seeds} seeds. $UU^\\top$ is compared with the "
+    "closed form over the whole trajectory.",
     evidence="flow",
     bounds="derived",
     rivals=STILL,
@@ -282,15 +290,19 @@ symmetric = jd.Study(
 CLAIMS = (
     two_layers.claim(
         id="cal.saxe2",
-        statement=r"Under gradient flow a balanced, aligned two-layer linear network with whitened inputs learns each mode "
-        r"independently: $\dot u = 2u(s-u)$, $u = s\,e^{2st}/(e^{2st} - 1 + s/u_0)$.",
+        title="Two-layer linear networks learn each mode along a logistic curve",
+        statement=r"Under gradient flow a balanced two-layer linear network with whitened inputs, aligned with its target's "
+        r"singular vectors, learns each singular value $s$ independently: the strength $u$ of the mode obeys $\dot u = 2u(s-u)$, "
+        r"so that $u(t) = s\,e^{2st}/(e^{2st} - 1 + s/u_0)$ from $u(0) = u_0$.",
         paper=two_layers.paper.replace(strength=[0.01, 0.05, 0.2]),
         controls=PERTURBED,
     ),
     two_layers.claim(
         id="cal.unbalanced",
-        statement=r"In an aligned two-layer linear network under gradient flow, a mode with conserved imbalance $a^2 - b^2 = c$ "
-        r"obeys $\dot u = \sqrt{c^2 + 4u^2}\,(s-u)$, from sigmoidal (c = 0) to exponential (c large).",
+        title="The learning curve of a mode when the two layers are unbalanced",
+        statement=r"In an aligned two-layer linear network under gradient flow, a mode of strength $u = ab$ whose two layers "
+        r"have the conserved imbalance $a^2 - b^2 = c$ approaches its singular value $s$ by $\dot u = \sqrt{c^2 + 4u^2}\,(s-u)$.",
+        tested="As for cal.saxe2, from starts of strength {strength} with the imbalances {imbalance}; {seeds} seeds.",
         source="from the equations of arXiv:1312.6120 for one mode; solution derived here",
         quick=two_layers.quick.replace(start="unbalanced", imbalance=[0.1, 2.0]),
         paper=two_layers.paper.replace(start="unbalanced", imbalance=[0.01, 0.1, 1.0, 5.0]),
@@ -298,10 +310,11 @@ CLAIMS = (
     ),
     two_layers.claim(
         id="cal.riccati",
-        statement=r"For a two-layer linear network under gradient flow from any balanced start "
-        r"($W_1W_1^\top = W_2^\top W_2$), aligned or not, "
-        r"$Q = [W_1^\top; W_2]$ obeys a Riccati equation with the solution "
-        r"$QQ^\top = e^{Ft}Q_0[I + \tfrac12Q_0^\top(e^{2Ft} - I)F^{-1}Q_0]^{-1}Q_0^\top e^{Ft}$.",
+        title="Any balanced two-layer linear network has a closed-form solution",
+        statement=r"For a two-layer linear network with target $\Sigma$ under gradient flow from a balanced start "
+        r"($W_1W_1^\top = W_2^\top W_2$) in any directions, $Q = [W_1^\top; W_2]$ obeys a Riccati equation with the solution "
+        r"$QQ^\top = e^{Ft}Q_0[I + \tfrac12Q_0^\top(e^{2Ft} - I)F^{-1}Q_0]^{-1}Q_0^\top e^{Ft}$, where $Q_0$ is the start and "
+        r"$F$ has the blocks 0, $\Sigma^\top$; $\Sigma$, 0.",
         source="Braun et al., NeurIPS 2022 (any balanced start), after Fukumizu 1998",
         quick=two_layers.quick.replace(start="frames", strength=0.2),
         paper=two_layers.paper.replace(start="frames", strength=[0.01, 0.05, 0.5]),
@@ -309,14 +322,16 @@ CLAIMS = (
     ),
     deep.claim(
         id="cal.saxeN",
-        statement=r"Under gradient flow a mode of a balanced, aligned linear network of $N$ weight matrices obeys "
-        r"$\dot u = N\,u^{2-2/N}(s-u)$.",
+        title="The learning curve of a mode in a deep linear network",
+        statement=r"Under gradient flow the strength $u$ of a mode in a balanced, aligned linear network of $N$ weight matrices "
+        r"approaches its singular value $s$ by $\dot u = N\,u^{2-2/N}(s-u)$.",
         controls=PERTURBED | {"N counted as layers of units": {"miscount": 1.0}},
     ),
     symmetric.claim(
         id="cal.symmf",
-        statement=r"Gradient flow of $\tfrac14\|M - UU^\top\|_F^2$, $\dot U = (M - UU^\top)U$ with $M$ symmetric, has the solution "
-        r"$UU^\top = e^{Mt}U_0[I + U_0^\top M^{-1}(e^{2Mt} - I)U_0]^{-1}U_0^\top e^{Mt}$.",
+        title="Symmetric matrix factorisation under gradient flow in closed form",
+        statement=r"Gradient flow of $\tfrac14\|M - UU^\top\|_F^2$ with $M$ symmetric, $\dot U = (M - UU^\top)U$ from $U_0$, has "
+        r"the solution $UU^\top = e^{Mt}U_0[I + U_0^\top M^{-1}(e^{2Mt} - I)U_0]^{-1}U_0^\top e^{Mt}$.",
         controls={"factors apart by 0.1": {"split": 0.1}},
     ),
 )

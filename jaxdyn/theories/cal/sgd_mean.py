@@ -170,19 +170,23 @@ study = jd.Study(
     seeds=8,
     paper_seeds=64,
     source="arXiv:2101.12176, modified loss of SGD",
+    tested="A linear network with {inputs} inputs, {hidden} hidden units and {outputs} outputs, regression on {batches} batches "
+    "of {batch_size} points with step sizes {eta} until time {horizon}; the mean is over {shuffles} orders of the batches, in "
+    "pairs of an order and its reverse. {seeds} random problems.",
 )
 
 CLAIMS = (
     study.claim(
         id="cal.sgd_mean",
-        statement=r"For regression with a two-layer linear network, the mean of SGD over shuffled epochs of $m$ batches follows "
-        r"the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, $L_i$ being the loss of a batch. "
-        r"In the limit of small steps the drift away from the flow of $L$, projected on the predicted one, has that one's length "
-        r"to 0.5% (mean over problems).",
+        title="The mean of SGD follows a flow with a penalty on batch gradients",
+        statement=r"For regression with a two-layer linear network, the mean of SGD with step size $\eta$ over shuffled epochs "
+        r"of $m$ batches follows the gradient flow of $L + \tfrac{\eta}{4m}\sum_i\|\nabla L_i\|^2$ up to $O(\eta^2)$, where "
+        r"$L_i$ is the loss of batch $i$. In the limit of small steps the mean's displacement from the flow of $L$, projected on "
+        "the predicted displacement, is as long as predicted to 0.5% on average over problems.",
         judge=judge,
         controls={"fixed order of the batches": {"order": "cyclic"}},
         rivals={
-            "flow of L alone": jd.swap(predicted_mean="plain_flow"),
+            "flow of L alone": jd.off(predicted_mean="plain_flow"),
             r"flow of $L + \tfrac\eta4\|\nabla L\|^2$": jd.swap(predicted_mean="full_batch_flow"),
         },
         plot=plot,

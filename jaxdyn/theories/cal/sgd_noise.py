@@ -177,16 +177,23 @@ def plot_modes(ds: xr.Dataset, fig: Figure) -> None:
 
 
 def judge_variance(ds: xr.Dataset) -> list[jd.Check]:
-    """Variances averaged over coordinates, and after a few steps, over the law: their means over seeds at every step size."""
+    """Variances averaged over coordinates, and after a few steps, against the law: their means over seeds at every step size."""
     diagonal = xr.DataArray(np.eye(ds.sizes["row"]), dims=("row", "col"))
     stationary, law = (
         (side * diagonal).sum(["row", "col"], skipna=False) for side in (ds.measured_covariance, ds.predicted_covariance)
     )
-    transient = ds.measured_transient / ds.predicted_transient
+
+    def excess(measured: xr.DataArray, predicted: xr.DataArray) -> xr.DataArray:
+        """Over the mean of what is measured, which no theory can make zero."""
+        return (measured - predicted) / measured.mean("seed")
+
+    early = excess(ds.measured_transient, ds.predicted_transient)
     return [
-        jd.mean_within("stationary variance / law", stationary / law, over="seed", low=1 - VARIANCE, high=1 + VARIANCE),
         jd.mean_within(
-            "variance after a few steps / law", transient, over="seed", low=1 - TRANSIENT_BOUND, high=1 + TRANSIENT_BOUND
+            "stationary variance minus the law, relative", excess(stationary, law), over="seed", low=-VARIANCE, high=VARIANCE
+        ),
+        jd.mean_within(
+            "variance after a few steps minus the law, relative", early, over="seed", low=-TRANSIENT_BOUND, high=TRANSIENT_BOUND
         ),
     ]
 
@@ -223,16 +230,18 @@ def plot_covariance(ds: xr.Dataset, fig: Figure) -> None:
 
 LOOKED = jd.looked(at="0:32", confirmed="31000000:31000032")
 modes = jd.Study(
-    evidence="network",
+    evidence="algebra",  # descent on a bare quadratic
     bounds="derived",
     trial=modes_trial,
     quick=jd.grid(Modes, eta=[0.1, 0.3, 0.6, 1.1, 1.6]),
     seeds=8,
     paper_seeds=64,
     source="linear recursion of one mode; derived here",
+    tested="Random quadratics in {size} dimensions with curvatures from 0.1 to 2, {steps} steps at step sizes {eta}, on both "
+    "sides of stability; {seeds} seeds.",
 )
 scalar = jd.Study(
-    evidence="network",
+    evidence="algebra",
     bounds="derived",
     trial=noise_trial,
     quick=jd.grid(Noise, eta=[0.2, 0.46, 0.92]),
@@ -240,14 +249,17 @@ scalar = jd.Study(
     seeds=32,
     paper_seeds=64,
     source="arXiv:2012.03636, in one dimension without momentum",
+    tested="{size} independent coordinates of curvature {curvature} with noise of standard deviation {sigma}, step sizes {eta}: "
+    "the stationary state in {replicas} runs of {steps} steps, the first 32 steps in {starts} runs from the minimum; {seeds} "
+    "seeds.",
 )
 
 CLAIMS = (
     modes.claim(
         id="cal.quadratic_rate",
-        statement=r"On a quadratic, each step of gradient descent multiplies the mode of curvature $\lambda$ by $1-\eta\lambda$: "
-        r"its rate is $-\ln|1-\eta\lambda|/\eta = \lambda + \eta\lambda^2/2 + \dots$, and it is stable if and only if "
-        r"$\eta < 2/\lambda$.",
+        title="Exact rate and stability of gradient descent on a quadratic",
+        statement=r"On a quadratic, each step of gradient descent of size $\eta$ multiplies the mode of curvature $\lambda$ by "
+        r"$1-\eta\lambda$: it decays at the rate $-\ln|1-\eta\lambda|/\eta$, and grows if and only if $\eta > 2/\lambda$.",
         judge=judge_modes,
         controls={"momentum": {"momentum": 0.5}, "gradient noise": {"noise": 0.1}},
         rivals={
@@ -260,10 +272,12 @@ CLAIMS = (
     ),
     scalar.claim(
         id="cal.sgd_var",
+        title="The exact variance of SGD with gradient noise on a quadratic",
         bounds=LOOKED,
-        statement=r"SGD on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has the variance "
-        r"$\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ after $n$ steps from the minimum, $r = 1-\eta h$, and the stationary variance "
-        r"$\eta\sigma^2/(h(2-\eta h))$: the means over runs are within 4% of the one and within 1% of the other.",
+        statement=r"SGD with step size $\eta$ on a quadratic of curvature $h$ with gradient noise of variance $\sigma^2$ has, "
+        r"after $n$ steps from the minimum, the variance $\eta^2\sigma^2(1-r^{2n})/(1-r^2)$ with $r = 1-\eta h$, and in the "
+        r"stationary state $\eta\sigma^2/(h(2-\eta h))$; means over runs are within 4% of the former and within 1% of the "
+        "latter.",
         judge=judge_variance,
         controls={"momentum": {"momentum": 0.5}},
         rivals={
@@ -271,15 +285,19 @@ CLAIMS = (
             r"diffusion limit $\eta\sigma^2/(2h)$": jd.swap(predicted_covariance="diffusion"),
         },
         plot=plot_variance,
-        caption="Stationary variance of a coordinate against the step size: points and band are the median and the central 90% of "
-        "runs and coordinates, the dashed line the exact formula, the dotted line the diffusion limit.",
+        caption="Stationary variance of a coordinate against the step size: points and band are the median and the central 90% "
+        "of runs and coordinates, the dashed line the exact formula, the dotted line the diffusion limit.",
     ),
     scalar.claim(
         id="cal.sgd_cov",
+        title="The stationary covariance of SGD solves a matrix equation",
         bounds=LOOKED,
         statement=r"On a quadratic with Hessian $H$ and gradient noise of covariance $C$ the stationary covariance $S$ of SGD "
-        r"solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, every entry is within .03 of the solution on "
-        r"average over problems, and within .02 in single problems (root mean square, sampling error removed).",
+        r"with step size $\eta$ solves $HS + SH - \eta HSH = \eta C$: in units of $\sqrt{S_{ii}S_{jj}}$, each entry is within "
+        r".03 of the solution on average over problems, and the root mean square deviation in single problems, after removing "
+        "sampling error, is at most .02.",
+        tested="Random quadratics in {size} dimensions with correlated noise, step sizes {eta}: the stationary state in "
+        "{replicas} runs of {steps} steps; {seeds} problems.",
         source="arXiv:2012.03636, stationary covariance without momentum",
         quick=scalar.quick.replace(problem="matrix"),
         paper=scalar.paper.replace(problem="matrix"),
@@ -290,7 +308,7 @@ CLAIMS = (
             r"diffusion limit $HS + SH = \eta C$": jd.swap(predicted_covariance="diffusion"),
         },
         plot=plot_covariance,
-        caption="Entries of the stationary covariance, measured over the replicas of a run, against the solution of the equation; "
-        "one point per entry and run.",
+        caption="Entries of the stationary covariance, measured over the replicas of a run, against the solution of the "
+        "equation; one point per entry and run.",
     ),
 )

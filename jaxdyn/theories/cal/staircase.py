@@ -119,19 +119,25 @@ study = jd.Study(
     seeds=8,
     paper_seeds=64,
     source="arXiv:1312.6120, time to learn a mode; overlap of random directions derived here",
+    tested="A linear network with one hidden layer, {size} by {size}, towards random targets of rank {modes}, from balanced "
+    "starts of size {eps}, aligned with the target or in random directions; {seeds} seeds. A mode is learned when its singular "
+    "value reaches half of the target's.",
 )
 
 CLAIMS = (
     study.claim(
         id="cal.staircase",
-        statement=r"From a small balanced start, gradient flow of a two-layer linear network learns the singular values of its "
-        r"target one after another, mode $i$ at $t_i \approx \ln(s_i/\varepsilon_i)/(2s_i)$, to 1% at $\varepsilon = 10^{-6}$; "
-        r"$\varepsilon_i = \varepsilon$ for an aligned start, else what no earlier mode takes of the start along mode $i$.",
+        title="From a small start, singular values are learned one after another",
+        statement=r"From a small balanced start of size $\varepsilon$, gradient flow of a two-layer linear network learns the "
+        r"singular values $s_1 > s_2 > \dots$ of its target one after another, with the rank $i$ between the times of mode $i$ "
+        r"and the next: the time of mode $i$ is $\ln(s_i/\varepsilon_i)/(2s_i)$ to 1%. For an aligned start $\varepsilon_i = "
+        r"\varepsilon$; in general it is "
+        "the part of the start along mode $i$ that is orthogonal to all earlier modes.",
         judge=judge,
         controls={r"$\varepsilon = 0.5$: no staircase": {"eps": 0.5}},
-        rivals={"all modes at once": AT_ONCE},
+        rivals={"all modes at once": jd.off(AT_ONCE)},
         plot=plot,
-        caption="Left: singular values of the network's map along one run (lines) and the predicted times of appearance (dashed). "
-        "Right: measured against predicted time at which a mode reaches half its value, one point per mode and run.",
+        caption="Left: singular values of the network's map along one run (lines) and the predicted times of appearance "
+        "(dashed). Right: measured against predicted time at which a mode reaches half its value, one point per mode and run.",
     ),
 )

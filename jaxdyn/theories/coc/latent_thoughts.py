@@ -9,24 +9,26 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.stats import bonferroni_z
-from jaxdyn.theories.coc.learned import LEARNED, THREE_HOPS, able, among_learners
-from jaxdyn.theories.coc.training import AMONG, Training, trial
+from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, THREE_HOPS, able, among_learners
+from jaxdyn.theories.coc.training import AMONG, EDITS, Training, trial
 
 __all__ = ["CLAIMS", "judge_ablation", "judge_count", "judge_edit", "judge_entropy", "judge_forced", "judge_order"]
 
-WHICH = f"every network that learned the task (accuracy at least {LEARNED})"
-SETUP = (
-    "two-layer decoders of width 32 trained from scratch by Coconut on balanced reachability problems (two families of five nodes, "
-    "candidates two steps from their roots, random names; two thoughts)"
-)
-LOST, LOST_TO_NOISE, DROP = 0.2, 0.1, 0.3
+LOST, LOST_TO_NOISE, DROP, FOLLOW = 0.2, 0.1, 0.3, 0.7
 LEVEL = 0.997
-LEAST = 0.05  # nats
+READ = 0.95  # level of the interval of each reading
 CHANGED = {
     "another's": "of another example",
     "noise": "replaced by noise",
     "left out": "left out",
 }
+ABLATED = "accuracy lost, thoughts {}"
+
+
+def lost(ds: xr.Dataset, way: str) -> xr.DataArray:
+    """Accuracy with thoughts minus that with other inputs in their place, of networks that learned."""
+    gap = ds.measured_ablated.sel(way="kept", drop=True) - ds.measured_ablated.sel(way=way, drop=True)
+    return among_learners(gap, able(ds)[1])
 
 
 def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
@@ -34,24 +36,23 @@ def judge_ablation(ds: xr.Dataset) -> list[jd.Check]:
 
     The interval is that of a paired difference over graphs, for all networks and ways together.
     """
-    gate, flags = able(ds)
-    full = ds.measured_ablated.sel(way="kept", drop=True)
     z = bonferroni_z(ds.sizes["seed"] * len(CHANGED), LEVEL)
 
     def check(way: str, what: str) -> jd.Check:
-        lost = among_learners(full - ds.measured_ablated.sel(way=way), flags)
-        half = z * ds.measured_lost_error.sel(way=way)
+        gap, half = lost(ds, way), z * ds.measured_lost_error.sel(way=way, drop=True)
         least = LOST_TO_NOISE if way == "noise" else LOST
-        return jd.interval_within(f"accuracy lost, thoughts {what}", lost, (lost - half, lost + half), low=least)
+        level = 1 - (1 - LEVEL) / len(CHANGED)
+        return jd.interval_within(ABLATED.format(what), gap, (gap - half, gap + half), low=least, level=level)
 
-    return [gate, *(check(way, what) for way, what in CHANGED.items())]
+    return [able(ds)[0], *(check(way, what) for way, what in CHANGED.items())]
 
 
-def judge_order(ds: xr.Dataset) -> list[jd.Check]:
+def judge_order(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Accuracy lost with the network's own thoughts in each other's places, mean over networks that learned."""
-    gate, flags = able(ds)
-    lost = among_learners(ds.measured_ablated.sel(way="kept", drop=True) - ds.measured_ablated.sel(way="places exchanged"), flags)
-    return [gate, jd.mean_within("accuracy lost, thoughts in each other's places", lost, over="seed", low=LOST, level=0.95)]
+    return [able(ds)[0], jd.mean_reading(EXCHANGED, lost(ds, "places exchanged"), over="seed", level=READ)]
+
+
+EXCHANGED = "accuracy lost, thoughts in each other's places"
 
 
 def judge_count(ds: xr.Dataset) -> list[jd.Check]:
@@ -60,64 +61,66 @@ def judge_count(ds: xr.Dataset) -> list[jd.Check]:
     answered = among_learners(ds.measured_answered, flags)
     full = answered.isel(inputs=-1, drop=True)
     fewer = ds.inputs.values[:-1].tolist()
-    return [
-        gate,
-        *(
-            jd.at_least(f"accuracy lost with {j} thought{'' if j == 1 else 's'}", full - answered.sel(inputs=j), DROP)
-            for j in fewer
-        ),
-    ]
+    return [gate, *(jd.at_least(with_only(j), full - answered.sel(inputs=j), DROP) for j in fewer)]
+
+
+def with_only(count: int) -> str:
+    """The name of a check."""
+    return f"accuracy lost with {count} thought{'' if count == 1 else 's'}"
+
+
+FOLLOWS = "answers that follow, edge {}"
 
 
 def judge_edit(ds: xr.Dataset) -> list[jd.Check]:
     """Answers that follow edits of the graph, of every network that learned."""
     gate, flags = able(ds)
     edited = among_learners(ds.measured_edited, flags)
-    return [gate, *(jd.at_least(f"answers that follow, edge {e}", edited.sel(edit=e), 0.7) for e in ds.edit.values.tolist())]
+    return [gate, *(jd.at_least(FOLLOWS.format(e), edited.sel(edit=e), FOLLOW) for e in ds.edit.values.tolist())]
 
 
-def judge_entropy(ds: xr.Dataset) -> list[jd.Check]:
-    """The fall of entropy from thought 1 to 2, in nats and as paired Student's t over graphs: means over networks that learned."""
+FALL = "fall of entropy among {} (nats)"
+TEXT, GAP = (f"{FALL}, {of}" for of in ("chains of text", "Coconut minus chains of text"))
+
+
+def judge_entropy(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """The fall of entropy from thought 1 to 2: means over networks that learned."""
     gate, flags = able(ds)
-    fall, t = among_learners(ds.measured_fall, flags), among_learners(ds.measured_fall_t, flags)
-    least = bonferroni_z(fall.size, LEVEL)
+    fall = among_learners(ds.measured_fall, flags)
+    return [gate, *(jd.mean_reading(FALL.format(a), fall.sel(among=a), over="seed", level=READ) for a in AMONG)]
+
+
+def judge_forced(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """The fall of entropy in networks trained on text, which are fed hidden states, and that of Coconut's minus it."""
+    jd.need(ds, recipe=("coconut", "cot"))
+    gate, flags = able(ds.sel(recipe="coconut", drop=True))
+    own, text = (among_learners(ds.measured_fall.sel(recipe=name, drop=True), flags) for name in ("coconut", "cot"))
+    groups = {TEXT: text, GAP: own - text}
     return [
         gate,
         *(
-            check
+            jd.mean_reading(name.format(a), values.sel(among=a), over="seed", level=READ)
+            for name, values in groups.items()
             for a in AMONG
-            for check in (
-                jd.mean_within(f"fall of entropy among {a} (nats)", fall.sel(among=a), over="seed", low=LEAST, level=0.975),
-                jd.mean_within(f"t of the fall among {a}, mean over networks", t.sel(among=a), over="seed", low=least, level=0.975),
-            )
         ),
     ]
 
 
-def judge_forced(ds: xr.Dataset) -> list[jd.Check]:
-    """The fall of entropy in networks trained by Coconut minus that in networks trained on text, which are fed hidden states."""
-    jd.need(ds, recipe=("coconut", "cot"))
-    gate, flags = able(ds.sel(recipe="coconut", drop=True))
-    gap = among_learners(ds.measured_fall.sel(recipe="coconut") - ds.measured_fall.sel(recipe="cot"), flags)
-    name = "fall of entropy among {}, Coconut minus chains of text (nats)"
-    return [gate, *(jd.mean_within(name.format(a), gap.sel(among=a), over="seed", low=LEAST, level=0.975) for a in AMONG)]
-
-
 # The answer is the same without thoughts.
-USELESS = jd.swap(
-    measured_ablated=lambda ds: ds.measured_answered.isel(inputs=0, drop=True),
-    measured_answered=lambda ds: ds.measured_answered.isel(inputs=0, drop=True),
-)
+USELESS = {ABLATED.format(what): 0.0 for what in CHANGED.values()}
 # Only the number of inputs counts, and any content serves.
-TIME_ALONE = jd.swap(measured_ablated=lambda ds: ds.measured_ablated.sel(way="kept", drop=True))
+TIME_ALONE = {ABLATED.format(CHANGED[way]): 0.0 for way in ("another's", "noise")}
 # The pause token is fed in place of every thought that is not changed.
 PAUSED = jd.swap(
     measured_ablated=lambda ds: ds.measured_ablated.where(ds.way != "kept", ds.measured_ablated.sel(way="pause", drop=True))
 )
-# The answer does not depend on the graph, and stays as it was before the edit.
-UNEDITED = jd.swap(measured_edited=lambda ds: 1 - ds.measured_ablated.sel(way="kept", drop=True))
-# A thought changes nothing in how open the next node is.
-FLAT = jd.scaled(measured_fall=0.0, measured_fall_t=0.0)
+# The answer does not depend on the graph, and stays as it was before the edit: what was wrong is right then.
+UNEDITED = {FOLLOWS.format(e): lambda ds: float(wrong(ds).max()) for e in EDITS}
+
+
+def wrong(ds: xr.Dataset) -> xr.DataArray:
+    """Share of wrong answers, of networks that learned."""
+    return among_learners(1 - ds.measured_ablated.sel(way="kept", drop=True), able(ds)[1])
 
 
 def plot_entropy(ds: xr.Dataset, fig: Figure) -> None:
@@ -164,9 +167,10 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="network",
     source="arXiv:2412.06769, sections 4 and 5; ablations and edits ours",
+    tested=BY_COCONUT,
     plot=plot_bars,
     caption="Share of right answers with thoughts unchanged, changed or left out; by the number of thoughts; and after edits of "
-    "the graph. A point is a run. (Of 12 networks, seeds 0 to 7 and four fresh ones, 8 learned the task.)",
+    "the graph. A point is a run.",
 )
 
 LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
@@ -174,76 +178,83 @@ LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
 CLAIMS = (
     STUDY.claim(
         id="coc.latent_ablation",
-        statement=f"In {SETUP}, {WHICH} loses at least 0.2 of all answers if "
-        "its thoughts are left out or taken from another example, and 0.1 if they are replaced by noise of their size (with an "
-        "interval over graphs).",
+        title="Answers are lost when continuous thoughts are left out or replaced",
+        statement="Every trained network that answers right loses at least 20% of all answers if its thoughts are left out or "
+        "taken from another problem, and at least 10% if they are replaced by noise of the same length.",
         judge=judge_ablation,
         controls={"ways exchanged": jd.rolled(measured_ablated="way"), "the pause token is fed for every thought": PAUSED},
-        rivals={"thoughts are passed over": USELESS, "any content serves": TIME_ALONE},
+        rivals={"the answer does not need thoughts": jd.off(USELESS), "any content serves": TIME_ALONE},
         bounds=jd.looked(at="95000000:95000004", confirmed="96000000:96000004"),
     ),
     STUDY.claim(
         id="coc.latent_order",
-        statement=f"In {SETUP}: how many of all answers does a network that learned the task (accuracy at least {LEARNED}) lose if "
-        "its own two thoughts are fed in each other's places (mean over networks, with its 95% interval)?",
+        title="How many answers are lost when two thoughts change places",
+        statement="How many of all answers does a trained network lose if its own two thoughts are fed in each other's places? "
+        "(Networks differ: the interval nearly reaches 0.)",
         expected="measured",
+        found={
+            "accuracy lost, thoughts in each other's places": (0.00332, 0.3486, 0.694),
+        },
         judge=judge_order,
-        rivals={"thoughts are passed over": USELESS, "any order serves": TIME_ALONE},
-        found={"accuracy lost, thoughts in each other's places": (0.0, 0.6)},
+        rivals={"in the wrong place a thought is worth nothing": {EXCHANGED: lambda ds: float(lost(ds, "left out").mean())}},
     ),
     STUDY.claim(
         id="coc.thoughts_inference",
-        statement=f"In {SETUP}, {WHICH} needs as many thoughts as the path has "
-        "steps: with none or one at inference it loses at least 0.3 of all answers.",
+        title="A trained network needs as many thoughts as the path has steps",
+        statement="Every trained network that answers right needs as many thoughts at inference as the path has steps: with "
+        "fewer it loses at least 30% of all answers.",
         judge=judge_count,
         controls={"numbers of thoughts exchanged": jd.rolled(measured_answered="inputs")},
-        rivals={"thoughts are passed over": USELESS},
+        rivals={"the answer does not need thoughts": jd.off({with_only(j): 0.0 for j in (0, 1)})},
         bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.edit",
-        statement=f"In {SETUP}, {WHICH} follows edits of the graph after which "
-        "the other candidate is right, in at least 0.7 of all graphs: the edge into the target leads to the other candidate "
-        "instead, or the candidates exchange their parents.",
+        title="The answer follows an edit of the graph",
+        statement="If the graph is edited so that the other candidate is right, every trained network that answered right before "
+        "gives the new answer on at least 70% of the graphs. There are two edits: the edge into the target leads to the other "
+        "candidate instead, or the candidates exchange their parents.",
         judge=judge_edit,
         controls={"right candidates exchanged": jd.swap(measured_edited=lambda ds: 1 - ds.measured_edited)},
-        rivals={"the answer stays as it was": UNEDITED},
+        rivals={
+            "the answer stays as it was": jd.off(UNEDITED),
+            "a coin between the candidates": {FOLLOWS.format(e): 0.5 for e in EDITS},
+        },
         bounds=LOOKED,
     ),
     STUDY.claim(
         id="coc.parallelism",
-        statement=f"In {SETUP}: does thought 1 keep more nodes in view than thought 2? The value of a node is its share of the "
-        "next token's probability. Judged is the entropy of values at thought 1 minus that at thought 2, among the nodes at their "
-        f"distance and among all names: its mean over networks that learned the task (accuracy at least {LEARNED}), and the mean "
-        "of each network's Student t over 256 graphs, with 95% intervals. (Of eight networks the t among nodes at their distance "
-        "was between 1.5 and 18.5, that among all names between -15 and 7.)",
+        title="Thought 1 leaves more nodes open than thought 2",
+        statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2, among the nodes "
+        "at the distance of the thought, and among all names?",
         expected="measured",
-        judge=judge_entropy,
-        rivals={"thoughts change nothing": FLAT},
         found={
-            f"fall of entropy among {AMONG[0]} (nats)": (0.15, 0.4),
-            f"t of the fall among {AMONG[0]}, mean over networks": (8, 19),
-            f"fall of entropy among {AMONG[1]} (nats)": (-0.3, 0.4),
-            f"t of the fall among {AMONG[1]}, mean over networks": (-9, 6),
+            "fall of entropy among nodes at this distance (nats)": (0.11, 0.2478, 0.385),
+            "fall of entropy among all names (nats)": (-0.365, -0.01574, 0.333),
         },
+        judge=judge_entropy,
+        rivals={"thoughts change nothing": jd.off({FALL.format(AMONG[0]): 0.0})},
         plot=plot_entropy,
         caption="Entropy of the values that thoughts give to nodes. A line is a run.",
     ),
     STUDY.claim(
         id="coc.parallelism_forced",
-        statement=f"In {SETUP}: is the fall of entropy from thought 1 to thought 2 the work of training with thoughts? From the "
-        "same starts, networks are trained on chains of text, and fed their own hidden states as well. Judged is the fall in "
-        "networks trained by Coconut minus that in these, mean over the starts from which Coconut learned the task (accuracy at "
-        f"least {LEARNED}), with 95% intervals.",
+        title="Is the fall of entropy between thoughts the work of Coconut?",
+        statement="How far does the entropy of the next node's probabilities fall from thought 1 to thought 2 in networks that "
+        "were trained on chains of text and are fed their own hidden states, and how much farther does it fall in networks "
+        "trained by Coconut from the same starts? (With four starts all four intervals contain 0.)",
         expected="measured",
+        found={
+            "fall of entropy among nodes at this distance (nats), chains of text": (-0.217, 0.09522, 0.408),
+            "fall of entropy among all names (nats), chains of text": (-0.746, -0.1727, 0.401),
+            "fall of entropy among nodes at this distance (nats), Coconut minus chains of text": (-0.156, 0.1526, 0.461),
+            "fall of entropy among all names (nats), Coconut minus chains of text": (-0.257, 0.157, 0.571),
+        },
         judge=judge_forced,
         quick=jd.grid(Training, recipe=["coconut", "cot"]),
         paper=jd.grid(Training, recipe=["coconut", "cot"]),
-        rivals={"thoughts change nothing": FLAT},
-        found={
-            f"fall of entropy among {AMONG[0]}, Coconut minus chains of text (nats)": (-0.05, 0.4),
-            f"fall of entropy among {AMONG[1]}, Coconut minus chains of text (nats)": (-0.3, 0.6),
-        },
+        tested=f"{SETUP} Method: {{recipe}}. Starts from which Coconut's network answers fewer than {LEARNED:.0%} right do not "
+        "count.",
         plot=plot_entropy,
         caption="Entropy of the values that thoughts give to nodes, hidden states being fed to both. A line is a run.",
     ),

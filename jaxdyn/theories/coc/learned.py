@@ -7,14 +7,17 @@ import xarray as xr
 
 import jaxdyn as jd
 
-__all__ = ["LEARNED", "SETUP", "THREE_HOPS", "able", "among_learners", "learners", "shown"]
+__all__ = ["BY_COCONUT", "COUNTED", "LEARNED", "SETUP", "THREE_HOPS", "able", "among_learners", "learners", "shown"]
 
 LEARNED = 0.8
 THREE_HOPS = {"hops": 3, "width": 64, "heads": 4, "hidden": 128, "lr": 2e-3, "samples": 60, "first": 0.6}  # 7 of 8 learned it
 SETUP = (
-    "two-layer decoders of width 32 trained from scratch on balanced reachability problems (two families of five nodes, candidates "
-    "two steps from their roots, random names)"
+    "Decoders of {layers} layers and width {width} learn from scratch which of two candidates can be reached from a root: two "
+    "trees of random names, with a candidate {hops} steps from the root of each. Training: {samples} times {every} steps of "
+    "Adam, each on {batch} new problems, at peak rate {lr}. Then {graphs} new problems are asked; {seeds} seeds."
 )
+COUNTED = f" Networks that answer fewer than {LEARNED:.0%} right do not count."
+BY_COCONUT = f"{SETUP} Training is by Coconut, with {{hops}} thoughts.{COUNTED}"
 
 
 def learners(ds: xr.Dataset) -> xr.DataArray:

@@ -90,10 +90,12 @@ CLAIMS = (
         source="derived; the question: arXiv:2310.17157, section 4.3 (slowly changing embeddings)",
     ).claim(
         id="dejavu.cos_bound",
-        statement=r"A residual stream $x$ and the next one, $x + F$ with $\rho = \|F\| / \|x\| < 1$, have the cosine $(1 + \rho c) "
-        r"/ \sqrt{1 + 2\rho c + \rho^2}$, where $c$ is the cosine of $x$ and $F$. It is at least $\sqrt{1 - \rho^2}$, and that at "
-        r"$c = -\rho$. (An identity on random vectors, $\rho$ from 0.1 to 0.9; no training. At $\rho > 1$ there is no bound above "
-        "-1.)",
+        title="A residual stream turns by a bounded angle if the change is small",
+        statement=r"A residual stream $x$ and the next one, $x + F$ with $\rho = \|F\| / \|x\| < 1$, have the cosine $(1 + \rho "
+        r"c) / \sqrt{1 + 2\rho c + \rho^2}$, where $c$ is the cosine of $x$ and $F$. It is at least $\sqrt{1 - \rho^2}$, with "
+        r"equality at $c = -\rho$. (An identity of vectors.)",
+        tested=r"Random vectors of {width} entries with $\rho$ = {ratio}, in random directions and at $c = -\rho$; {seeds} "
+        "seeds.",
         judge=judge,
         controls={
             r"$\rho = 1.5$": {"ratio": 1.5},

@@ -42,13 +42,18 @@ def trial(s: Pruned, key: PRNGKeyArray) -> jd.Observables:
     chosen = jnp.argsort(-jnp.abs(units), -1)[:, : s.kept]
     chosen = jnp.where(s.shuffled > 0.5, jnp.roll(chosen, 1, 0), chosen)
 
+    same = jnp.argsort(-jnp.mean(jnp.abs(units), 0))[: s.kept]  # the largest on average over inputs
+
     def sparse(units: Float[Array, " hidden"], rows: Array) -> Float[Array, " d"]:
         return units[rows] @ w_out[rows]
 
     return jd.observables(
         predicted={"output": jd.named(units @ w_out, "input entry")},
         measured={"output": jd.named(jax.vmap(sparse)(units, chosen), "input entry")},
-        recorded={"active": jd.named(jnp.sum(units != 0, -1), "input"), "none": jd.named(jnp.zeros_like(x), "input entry")},
+        recorded={
+            "active": jd.named(jnp.sum(units != 0, -1), "input"),
+            "static": jd.named(jax.vmap(lambda row: sparse(row, same))(units), "input entry"),
+        },
     )
 
 
@@ -81,16 +86,19 @@ CLAIMS = (
         source="arXiv:2310.17157, section 3.1 (contextual sparsity of ReLU MLPs)",
     ).claim(
         id="dejavu.relu_zeros",
-        statement="A two-layer ReLU MLP of 64 units gives the same output, to rounding, if for every input only the rows of its 48 "
-        "largest units are multiplied, as long as no more are active. (An identity at random weights; no training. It is the "
-        "input's own units that count: those of another input do not do, nor do 48 GELU units.)",
+        title="ReLU units that are zero can be left out, for each input its own",
+        statement=r"Let $a(x) = \mathrm{relu}(xU)$ be the units of a ReLU layer and $a(x) W$ its output. If no more than $k$ "
+        r"entries of $a(x)$ are positive, the output is the sum of $a_j(x) W_j$ over the $k$ largest entries alone, $W_j$ being "
+        "the rows of $W$. (An identity at random weights.)",
+        tested="Layers of {hidden} units with Gaussian weights, of which the {kept} largest of each of 4 inputs are used; "
+        "{seeds} seeds.",
         judge=judge,
         controls={
             "GELU units": {"unit": "gelu"},
             "the units of another input": {"shuffled": 1.0},
             "more units are active than are kept": {"offset": 1.5},
         },
-        rivals={"the chosen units give nothing": jd.swap(predicted_output="none")},
+        rivals={"one set of units serves all inputs, the largest on average": jd.swap(predicted_output="static")},
         plot=plot,
         caption="Left: outputs by the 48 largest units against those by all 64. Right: active units by input, all runs.",
     ),

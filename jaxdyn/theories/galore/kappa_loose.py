@@ -18,7 +18,7 @@ from jaxdyn.theories.galore.projection import positive
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["CLAIMS", "Spread", "judge", "trial"]
+__all__ = ["CLAIMS", "Spread", "read", "trial"]
 
 
 @jd.setting
@@ -54,22 +54,13 @@ def trial(s: Spread, key: PRNGKeyArray) -> jd.Observables:
     )
 
 
-BOUND, TIGHT = "kappa over the smallest eigenvalue minus 1", "smallest eigenvalue over kappa minus 1, one term"
-
-
-def judge(ds: xr.Dataset) -> list[jd.Check]:
+def read(ds: xr.Dataset) -> list[jd.Reading]:
     """How far the rate of decay lies above kappa, by the number of terms."""
     jd.need(ds, terms=[1.0, 3.0, 10.0])
     over = ds.measured_rate / ds.predicted_rate
     return [
-        jd.at_most(BOUND, ds.predicted_rate / ds.measured_rate - 1, 1e-12),
-        jd.at_most(TIGHT, abs(over.sel(terms=1) - 1), 1e-12),
-        *(jd.mean_within(_loose(n), over.sel(terms=n), over="seed", low=1.05) for n in (3, 10)),
+        jd.mean_reading(f"smallest eigenvalue over kappa, mean, terms: {n}", over.sel(terms=n), over="seed") for n in (1, 3, 10)
     ]
-
-
-def _loose(terms: int) -> str:
-    return f"smallest eigenvalue over kappa, {terms} terms"
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -95,18 +86,22 @@ CLAIMS = (
         source="arXiv:2403.03507, theorem 3.8; the question: ours",
     ).claim(
         id="galore.kappa_loose",
-        statement=r"How far does the rate $\kappa = \frac1N\sum_i \lambda_{min}(\hat B_i)\lambda_{min}(\hat C_i)$ of the bound on "
-        r"$\|R_t\|$ lie below the true one, $\lambda_{min}(\hat S)$, for matrices with eigenvalues from .5 to 1.5? (Not at all for "
-        r"one term; mark: 5%. An algebraic question.)",
+        title="How loose the bound on the decay of a projected gradient is",
+        tested=r"Random symmetric matrices of {size} by {size} with eigenvalues from $1-b$ to $1+b$, b = {spread}, in {terms} "
+        r"terms, "
+        "projected on random subspaces of {rank} dimensions; {seeds} problems.",
+        statement=r"How far does the rate $\kappa = \frac1N\sum_i \lambda_{min}(P^\top B_i P)\,\lambda_{min}(Q^\top C_i Q)$ of "
+        r"the bound in `galore.fixed_proj` lie below the true rate of decay, the smallest eigenvalue of S within the subspaces, "
+        r"on average? "
+        "(An algebraic question.)",
         expected="measured",
-        judge=judge,
+        judge=read,
         found={
-            BOUND: (-1e-12, 1e-12),
-            TIGHT: (0.0, 1e-12),
-            _loose(3): (1.15, 1.24),
-            _loose(10): (1.29, 1.39),
+            "smallest eigenvalue over kappa, mean, terms: 1": (1.0, 1.0, 1.0),
+            "smallest eigenvalue over kappa, mean, terms: 3": (1.16, 1.191, 1.22),
+            "smallest eigenvalue over kappa, mean, terms: 10": (1.32, 1.337, 1.36),
         },
-        controls={"all eigenvalues equal": {"spread": 0.0}, "numbers of terms exchanged": jd.rolled(measured_rate="terms")},
+        controls={"all eigenvalues equal": {"spread": 0.0}},
         rivals={"the smallest eigenvalues of the mean matrices": jd.swap(predicted_rate="of_means")},
         plot=plot,
         caption=r"True rate of decay of the projected gradient over the bound's $\kappa$, by the number of "

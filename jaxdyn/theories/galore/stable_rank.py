@@ -89,6 +89,19 @@ def plot_rate(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="predicted rate a step", ylabel="measured rate a step")
 
 
+TESTED = (
+    "40 times {every} steps of gradient descent, by differentiation of a quadratic loss, from zero weights of {rows} by {cols} "
+    "with PROBLEMS, at step sizes of {step} times the largest, $2 / (\\lambda_2 + \\lambda_{max})$; {seeds} problems."
+)
+
+
+def tested(problems: str) -> str:
+    """The set-up with such matrices B and C."""
+    return TESTED.replace("PROBLEMS", problems)
+
+
+ENTRIES = "B and C that give each entry of G an eigenvalue of its own"
+PAIR = "two terms of matrices near the counterexample"
 STEP = jd.below("step_over_limit", 1.0)
 STUDY = jd.Study(
     trial=descent_trial,
@@ -100,23 +113,26 @@ STUDY = jd.Study(
     bounds="derived",
     assumes=(STEP, jd.above("kept_share", 1e-6)),
     source="arXiv:2403.03507, lemma 3.4",
+    tested=tested("three terms of Wishart matrices B and C"),
 )
 ALL = jd.grid(Quadratic, step=[0.5, 0.9], kind=["random", "entries", "pair"])
 
 BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
     id="galore.stable_rank_bound",
+    title="The gradient's stable rank falls at least as fast as a bound",
+    tested=tested(f"Wishart matrices B and C, with {ENTRIES}, and with {PAIR}"),
     statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$ and positive "
     r"semidefinite $B_i$, $C_i$, with a step size below $2 / (\lambda_2 + \lambda_{max})$: $\mathrm{sr}(G_t) \le "
     r"(\|G_\parallel\|_F^2 + \delta_t^2) / (\|G_\parallel\|_2 - \delta_t)^2$ while $\delta_t < \|G_\parallel\|_2$, where "
-    r"$G_\parallel$ is the part of $G_0$ in the lowest eigenspace and $\delta_t = [(1-\eta\lambda_2)/(1-\eta\lambda_1)]^t \|G_0 - "
-    r"G_\parallel\|_F$. Once $\delta_t$ is below 0.1% of $\|G_\parallel\|_2$ the bound is at most 1% above the stable rank.",
+    r"$G_\parallel$ is the part of $G_0$ in the lowest eigenspace and $\delta_t = [(1-\eta\lambda_2)/(1-\eta\lambda_1)]^t \|G_0 "
+    r"- G_\parallel\|_F$. Once $\delta_t$ is below 0.1% of $\|G_\parallel\|_2$ the bound is at most 1% above the stable rank.",
     source="derived, in place of arXiv:2403.03507, lemma 3.4, with the condition on the step size that it needs",
     quick=ALL,
     paper=ALL,
     form="corrected",
     judge=judge_bound,
     controls={r"step sizes above $2 / (\lambda_2 + \lambda_{max})$ that still converge": {"step": 1.14, "kind": "entries"}},
-    rivals={"nothing moves: the stable rank of the start": AS_AT_START},
+    rivals={"nothing moves: the stable rank of the start": jd.off(AS_AT_START)},
     plot=plot_bound,
     caption="Stable rank of the gradient along gradient descent and the bound, medians and central 90% of the runs, for three "
     "kinds of problems: Wishart matrices, an eigenvalue for every entry, and pairs of 2 × 2 matrices near the counterexample.",
@@ -125,22 +141,24 @@ BOUND = dataclasses.replace(STUDY, trial=bound_trial).claim(
 CLAIMS = (
     STUDY.claim(
         id="galore.gd_exact",
+        title="Gradients of a quadratic decay mode by mode under descent",
         statement=r"In the reduced dynamics of gradient descent on $G = A - \frac1N\sum_i B_i W C_i$ with constant $A$, $B_i$, "
-        r"$C_i$, $\mathrm{vec}\,G_t = (I - \eta S)^t\, \mathrm{vec}\,G_0$ with $S = \frac1N \sum_i C_i \otimes B_i$, to a relative "
-        r"precision of $10^{-9}$ over 120 steps or until it has fallen by $10^5$.",
+        r"$C_i$, $\mathrm{vec}\,G_t = (I - \eta S)^t\, \mathrm{vec}\,G_0$ with $S = \frac1N \sum_i C_i \otimes B_i$, to a "
+        r"relative precision of $10^{-9}$ until it has fallen by $10^5$.",
         judge=judge_exact,
         controls={"$A$ depends on the weights": {"bend": 0.1}},
         rivals={
-            "nothing moves": jd.swap(predicted_gradient="still"),
+            "nothing moves": jd.off(predicted_gradient="still"),
             "gradient flow: exp(-ηSt)": jd.swap(predicted_gradient="flow"),
         },
         plot=plot_exact,
-        caption="Left: norm of the gradient along descent, by differentiation (points) and closed form (lines), 8 runs. Right: the "
-        "largest relative error along each run.",
+        caption="Left: norm of the gradient along descent, by differentiation (points) and closed form (lines), 8 runs. Right: "
+        "the largest relative error along each run.",
     ),
     BOUND,
     BOUND.as_printed(
         id="galore.stable_rank_bound_as_printed",
+        title="The published bound on the gradient's stable rank",
         form="printed",
         printed=r"Lemma 3.4: $\mathrm{sr}(G_t) \le \mathrm{sr}(G_{t_0}^\parallel) + \left(\frac{1-\eta\lambda_2}{1-\eta\lambda_1}"
         r"\right)^{2(t-t_0)} \frac{\|G_0 - G_{t_0}^\parallel\|_F^2}{\|G_{t_0}^\parallel\|_2^2}$",
@@ -151,32 +169,37 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="galore.stable_rank_rate",
-        statement=r"In the reduced dynamics of gradient descent near the 2 × 2 counterexample, where the lowest eigenvector "
-        r"$G_\parallel$ has rank 2, the stable rank approaches that of $G_\parallel$ like "
-        r"$[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$, with $\lambda$ the eigenvalue of the rest of $G$: the exponent is $t$, not "
-        "the $2t$ of the published bound.",
+        title="The stable rank approaches its limit half as fast as published",
+        tested=tested(PAIR),
+        statement=r"In the reduced dynamics of gradient descent, where the part $G_\parallel$ of the gradient in the lowest "
+        r"eigenspace has rank 2, the stable rank approaches that of $G_\parallel$ like $[(1-\eta\lambda)/(1-\eta\lambda_1)]^{t}$ "
+        r"within 2% of that rate, with $\lambda_1$ the lowest eigenvalue and $\lambda$ that of the rest of $G$: the exponent is "
+        r"$t$, not the $2t$ "
+        "of the published bound.",
         source="derived; the exponent compared with: arXiv:2403.03507, lemma 3.4",
         quick=jd.grid(Quadratic, kind="pair", step=0.4, every=1, flip=[0.0, 1.0]),
         paper=jd.grid(Quadratic, kind="pair", step=[0.3, 0.4, 0.45], every=1, flip=[0.0, 1.0]),
         judge=judge_rate,
         controls={"a lowest eigenvector of rank 1": {"kind": "entries", "every": 3}},
-        rivals={"nothing moves": jd.swap(predicted_first_order=0.0), "exponent 2t": jd.scaled(predicted_first_order=2.0)},
+        rivals={"nothing moves": jd.off(predicted_first_order=0.0), "exponent 2t": jd.scaled(predicted_first_order=2.0)},
         plot=plot_rate,
-        caption="Slope of the logarithm of the stable rank's distance from its limit over steps, against its prediction; one point "
-        "per run.",
+        caption="Slope of the logarithm of the stable rank's distance from its limit over steps, against its prediction; one "
+        "point per run.",
     ),
     STUDY.claim(
         id="galore.rank1",
+        title="A gradient whose slowest mode has rank 1 becomes one of rank 1",
+        tested=tested(ENTRIES),
         statement=r"In the reduced dynamics of gradient descent whose lowest eigenvector is one product $yz^\top$, and whose "
-        r"second one shares neither factor, the gradient becomes one of rank 1, and its stable rank approaches 1 like "
-        r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$, within 2% of that rate.",
+        r"second one shares neither factor, the gradient's stable rank approaches 1 like "
+        r"$[(1-\eta\lambda_2)/(1-\eta\lambda_1)]^{2t}$ within 2% of that rate, $\lambda_1 < \lambda_2$ the lowest eigenvalues.",
         source="arXiv:2403.03507, corollary to lemma 3.4 (low rank); the condition on the second eigenvector: derived",
         quick=jd.grid(Quadratic, kind="entries", step=[0.5, 0.9]),
         paper=jd.grid(Quadratic, kind="entries", step=[0.3, 0.5, 0.9], rows=[5, 8], every=6),
         assumes=(STEP, jd.above("second_share", 0.03), jd.above("kept_share", 0.03)),
         judge=judge_rank_one,
         controls={"a lowest eigenvector of rank 2": {"kind": "pair", "every": 1, "step": 0.4}},
-        rivals={"nothing moves": jd.swap(predicted_second_order=0.0), "exponent t": jd.scaled(predicted_second_order=0.5)},
+        rivals={"nothing moves": jd.off(predicted_second_order=0.0), "exponent t": jd.scaled(predicted_second_order=0.5)},
         plot=plot_rate,
         caption="Slope of the logarithm of the stable rank's distance from 1 over steps, against its prediction; one "
         "point per run.",

@@ -119,12 +119,14 @@ CAPTION = (
 CLAIMS = (
     STUDY.claim(
         id="gromov.analytic",
+        title="The accuracy of a random construction follows from its width",
         bounds=jd.looked(at="0:96", confirmed="4000:4096"),
-        statement="The constructed network with K random frequencies and phases classifies a share "
-        r"$\int\varphi(z)\,\Phi\bigl(\sqrt{M/(M-1)}\,(\sqrt{2K}/3 + \sqrt{2305/5832}\,z)\bigr)^{M-1}dz$ of all pairs correctly, "
-        r"to leading order in 1/K: averaged over networks and moduli within 0.05 for $K \ge 16$, for each modulus within 0.005 "
-        r"for $K \ge 80$, and at least 99.9% of them at the largest width. The variance 2305/5832 is that of logits of right and "
-        "wrong classes that fluctuate together.",
+        statement="The constructed network for addition modulo M, with K nodes of random frequencies and phases, classifies "
+        "a share "
+        r"$\int\varphi(z)\,\Phi\bigl(\sqrt{M/(M-1)}\,(\sqrt{2K}/3 + \sqrt{2305/5832}\,z)\bigr)^{M-1}dz$ of all pairs "
+        r"correctly to leading order in 1/K, where $\varphi$ and $\Phi$ are the normal density and distribution: averaged "
+        r"over networks and moduli within 0.05 for $K \ge 16$, and within 0.005 for $K \ge 80$. At the largest width it is "
+        r"at least 99.9% for each modulus.",
         judge=judge_accuracy,
         controls=FREE,
         rivals={
@@ -136,10 +138,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="gromov.width",
+        title="The width that a construction needs, and how it grows with the modulus",
         bounds=jd.looked(at="0:96", confirmed="5000:5096"),
-        statement="The number of nodes with which the constructed network classifies 90% of all pairs correctly grows with the "
-        "modulus as a normal approximation of the margins predicts: within 20% for each modulus and from the smallest to the "
-        "largest (11 to 59 at small scale), neither in proportion to the modulus or its root, nor not at all.",
+        statement="The number of nodes with which the constructed network classifies 90% of all pairs correctly grows with "
+        "the modulus as a normal approximation of its margins predicts: within 20% for each modulus, and within 20% in the "
+        "growth from the smallest modulus to the largest.",
         judge=judge_width,
         controls=FREE,
         rivals={

@@ -120,5 +120,7 @@ STUDY = jd.Study(
     seeds=96,
     paper_seeds=96,
     evidence="algebra",
+    tested="The construction with random frequencies and phases, for moduli {moduli} and up to 160 nodes, on all pairs of "
+    "operands; {seeds} seeds. Nothing is trained.",
     source="derived here for the construction of arXiv:2301.02679, Claim I",
 )

@@ -53,13 +53,14 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="gromov.margin",
+        title="Mean and variance of a random construction's margins",
         bounds=jd.looked(at="0:192", confirmed="31000000:31000192"),
         seeds=192,
-        statement=r"In the constructed network with K nodes, let $u_j = 1 - \cos\theta_j d$. Over all pairs of operands, the "
-        r"margin of the right class over the class d further has the mean $\frac12\sum_j u_j$, for any phases, and, averaged over "
-        r"random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. Over a full set of frequencies these are $KM/2(M-1)$ "
-        r"and $33KM/16(M-1)$. The variance, averaged over networks and over moduli in proportion to M, is met within 5% at every "
-        r"width and within 2.5% on average over widths.",
+        statement=r"In the constructed network with nodes $j$ of frequencies $\theta_j$, let $u_j = 1 - \cos\theta_j d$. "
+        r"Over all pairs of operands, the margin of the right class over the class $d$ further has the mean $\frac12\sum_j "
+        r"u_j$, for any phases, and, averaged over random phases, the variance $\sum_j(\frac{15}8u_j + \frac18u_j^2)$. The "
+        r"latter, averaged over networks and over moduli in proportion to their size, is met within 5% at every width and "
+        r"within 2.5% on average over widths.",
         judge=judge,
         controls=FREE,
         rivals={"all nodes fluctuate together": alike},

@@ -30,8 +30,10 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="gromov.waves",
-        statement=r"The logits of the constructed network are sums of nine cosine waves for each hidden node, of which "
-        r"$\frac12\cos\theta(a+b-c)$ is free of the random phases: an identity, to rounding.",
+        title="A construction's logits are sums of nine waves for each node",
+        statement=r"The logits of the constructed network for the class $c$ of operands $a$ and $b$ are sums of nine cosine "
+        r"waves for each hidden node of frequency $\theta$, of which $\frac12\cos\theta(a+b-c)$ is free of the random "
+        r"phases: an identity, to rounding.",
         source="arXiv:2301.02679, equation 11",
         judge=judge,
         bounds="derived",

@@ -101,10 +101,13 @@ CLAIMS = (
         source="derived, for the renormalised eviction of arXiv:2306.14048",
     ).claim(
         id="h2o.error_bound",
-        statement=r"If all keys but a set $K$ are evicted, together of weight $\epsilon \ge 0.01$, and the weights left are "
-        r"renormalised, the output of softmax attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ are the "
-        r"means of the values by weight, so by at most $2 \epsilon \max_j \|v_j\|$. Values of one size that are opposed attain the "
-        "bound. (An identity on random logits and values; no training.)",
+        title="How much the output of attention changes when keys are evicted",
+        statement=r"If all keys but a set $K$ are evicted, whose softmax weights add up to $\epsilon$, and the remaining weights "
+        r"are renormalised, the output of attention changes by $\epsilon \|\bar v_{K^c} - \bar v_K\|$, where $\bar v$ is the "
+        r"weighted mean of the values $v_j$ in and outside of $K$; so it changes by at most $2 \epsilon \max_j \|v_j\|$. The "
+        "bound is attained by one value for all keys in $K$ and its negative for all others. (An identity, on random logits and "
+        "values.)",
+        tested=r"{keys} random keys and values, of which {kept} are kept, with $\epsilon > 0.01$; {seeds} seeds.",
         judge=judge,
         controls={"weights are not renormalised": jd.swap(measured_error="plain", measured_bound="plain")},
         rivals={
@@ -113,7 +116,7 @@ CLAIMS = (
             r"at most $2 \max_j \|v_j\|$, whatever the weight": jd.swap(predicted_bound="without_mass"),
         },
         plot=plot,
-        caption="Left: size of the change of the output against the equality. Right: that size over its bound, against the weight "
-        "of the evicted keys; one point per run.",
+        caption="Left: size of the change of the output against the equality. Right: that size over its bound, against the "
+        "weight of the evicted keys; one point per run.",
     ),
 )

@@ -80,9 +80,11 @@ CLAIMS = (
         source="derived; arXiv:2306.14048 keeps recent tokens next to heavy hitters",
     ).claim(
         id="h2o.frozen_cache",
-        statement="A cache of 8 keys that evicts the token with the least summed attention, and protects no recent token but the "
-        "current one, is frozen: after 96 tokens with uniform attention, or random logits of standard deviation 0.2, it still "
-        "holds the first 7 tokens, in at least 95% of runs. (The policy on random queries and keys; no training.)",
+        title="A cache of heavy hitters that protects no recent tokens freezes",
+        statement="A cache that evicts the token with the least attention summed so far, and protects no recent token but the "
+        "current one, holds the first tokens and the current one alone when it has read twelve times as many as it has room for, "
+        "in at least 95% of runs. (The policy on uniform or weak random attention, nothing learned.)",
+        tested="A cache of {size} keys after {tokens} tokens, with random logits of standard deviation {spread}; {seeds} seeds.",
         bounds=jd.looked(at="7000:7512", confirmed="8000:8512"),
         judge=judge,
         controls={"the last 4 tokens are kept": {"recent": 4.0}, "logits of standard deviation 3": {"spread": 3.0}},

@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from jaxdyn import linalg
+from jaxdyn import linalg, train
 from jaxdyn.linalg import dense
 
-__all__ = ["Params", "accuracy", "encode", "init", "nt_xent", "on_sphere", "probe"]
+__all__ = ["Params", "accuracy", "encode", "init", "nt_xent", "on_sphere", "optimizer", "probe"]
 
 NEWTON = 12  # steps of the probe
 RIDGE = 1e-3
@@ -87,3 +88,11 @@ def accuracy(
     weights = jax.vmap(lambda y: probe(train, y))(y_train)
     logits = weights[:, :-1] @ test.T + weights[:, -1:]
     return jnp.mean((logits > 0) == y_test, -1, dtype=train.dtype)
+
+
+def optimizer(s: Any) -> optax.GradientTransformation:
+    """Adam or SGD with both kinds of weight decay; ``s`` is the setting."""
+    scaled = train.switched(s.optimizer, {"adam": optax.scale_by_adam(), "sgd": optax.identity()})
+    tail = optax.stateless(lambda u, p: jax.tree.map(lambda g, w: (-s.lr * (g + s.decoupled * w)).astype(g.dtype), u, p))
+    head = optax.stateless(lambda u, p: jax.tree.map(lambda g, w: g + (s.coupled * w).astype(g.dtype), u, p))
+    return optax.chain(head, scaled, tail)

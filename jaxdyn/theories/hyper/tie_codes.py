@@ -140,6 +140,8 @@ STUDY = jd.Study(
     paper_seeds=32,
     evidence="algebra",
     judge=judge,
+    tested="Two encoders written down, not trained, on {batches} batches of {batch} points with {relevant} relevant bits of "
+    "{inputs}, temperature {temperature}; linear probes on {examples} examples of {tasks} tasks; seeds: {seeds}.",
     source="arXiv:2202.14037 (why the same loss may mean different accuracies); closed form derived",
     plot=plot,
     caption="Left: loss of g, blocks exchanged, against that of f, one point a batch. Right: accuracy of linear probes, one "
@@ -149,12 +151,12 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="hyper.tie",
-        statement=r"Two encoders written down, not trained: f reads the 10 relevant bits of 50, g the signs of 10 others, both at "
-        r"the scale of the paper (temperature 0.5, batches of 512). On every batch of which the two blocks of bits are exchanged, "
-        r"the contrastive loss of g is that of f to $10^{-6}$. On average over runs, the losses of both on the same batches "
-        r"differ by less than 0.003, that of f is within 0.003 of the closed form $\ln(n \cosh(1/Tk)^k + e^{1/T}) - 1/T$ less "
-        r"Jensen's term (0.0004, which this bound does not decide), "
-        "and linear probes have an accuracy of 98% at least on f, of 47% to 53% on g.",
+        title="Two encoders with one contrastive loss, one useful, one useless",
+        statement="An encoder $f$ that reads the $k$ relevant bits and an encoder $g$ that reads the signs of $k$ others have "
+        "the same contrastive loss: to $10^{-6}$ on every batch of which the two blocks of bits are exchanged, and to "
+        r".003 on the same batches, on average over runs. The loss of $f$ is within .003 of $\ln(n \cosh(1/Tk)^k + "
+        "e^{1/T}) - 1/T$ minus a small term of Jensen's ($n$: negatives, $T$: temperature). Linear probes have an "
+        "accuracy of at least 98% on $f$ and of 47% to 53% on $g$.",
         seeds=12,
         bounds=jd.looked(at="0:8", confirmed="9000:9008"),
         controls={"f reads 9 of the 10 bits": {"first": 9.0}, "accuracies exchanged": EXCHANGED},

@@ -240,10 +240,6 @@ def make_plot_risk(laws: tuple[str, ...]) -> object:
     return plot
 
 
-SETUP = (
-    r"linear attention with merged keys and queries, trained by SGD on fresh prompts in all entries of its two matrices (3 inputs, "
-    r"$\Lambda$ with eigenvalues 2, 1.2, 0.72 and random eigenvectors, 20 examples, 64 prompts per step)"
-)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Sgd, lr=[0.01, 0.005], span=0.75),
@@ -257,50 +253,73 @@ SOFTMAX = {"softmax attention": {"attention": "softmax"}}
 CLAIMS = (
     STUDY.claim(
         id="icl.sgd",
-        statement=rf"In {SETUP}, from a start in which only u and U differ from zero, u and the strength "
-        r"$\mathrm{tr}(\Gamma uU)/d$, extrapolated to small steps, are those of their own two equations on average over "
-        r"runs, at five times until t = 6, u within 10% and the strength between 10% less and 15% more, and the root mean square "
-        r"of the entries that the equations leave at zero is below 0.02 at the step size 0.005.",
+        title="SGD on fresh prompts follows the two equations of the gradient flow",
+        statement="When linear attention is trained by SGD on fresh prompts from a start in which only the corner $u$ of the "
+        r"value matrix and the block $U$ of the key-query matrix differ from zero, $u$ and the strength $\mathrm{tr}(\Gamma "
+        "uU)/d$, extrapolated to small steps, follow the two equations of the gradient flow on average over runs, at five "
+        "times: $u$ within 10%, the strength between 10% less and 15% more. The root mean square of the entries that the "
+        r"equations leave at zero is below .02 at the smallest step size. Here $\Gamma = (1 + \tfrac1N)\Lambda + "
+        r"\tfrac{\mathrm{tr}\Lambda}{N} I$, where $\Lambda$ is the inputs' covariance and $N$ the number of examples per "
+        "prompt.",
+        tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
+        "{batch} new prompts per step, step sizes {lr}, to $t = 6$; {inputs} inputs whose covariance has random "
+        "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
+        "per prompt; {seeds} seeds.",
         quick=jd.grid(Sgd, lr=[0.01, 0.005]),
+        most=64,
         bounds=jd.looked(at="0:10", confirmed="51000000:51000016"),
         judge=judge_path,
         controls={"a start with all entries": jd.Control({"start": "dense"}, every_seed=True)},
         rivals={
-            "nothing moves": STILL,
+            "nothing moves": jd.off(STILL),
             r"endless prompts, $\Gamma = \Lambda$": jd.swap(predicted_u="u_long", predicted_strength="strength_long"),
         },
         plot=plot_path,
-        caption="u, and the root mean square of the entries that the theory leaves at zero, along SGD for two step sizes: median "
-        "and central 90% of the runs; dashed line of theory: the two equations.",
+        caption="u, and the root mean square of the entries that the theory leaves at zero, along SGD for two step sizes: "
+        "median and central 90% of the runs; dashed line of theory: the two equations.",
     ),
     STUDY.claim(
         id="icl.test_length",
-        statement=rf"For {SETUP} until t = 15, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
-        r"examples, extrapolated to small steps, is $\mathrm{tr}\Lambda - 2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + "
-        r"\mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15% on average over runs.",
+        title="The error of in-context regression on longer and shorter prompts",
+        statement="The mean squared error of linear attention trained by SGD on prompts of $N$ examples, on new prompts of "
+        r"$M = 5$, 20 and 40 examples, extrapolated to small steps, is $\mathrm{tr}\Lambda - "
+        r"2\,\mathrm{tr}(\Lambda^2\Gamma^{-1}) + \mathrm{tr}(\Gamma_M\Lambda\Gamma^{-1}\Lambda\Gamma^{-1})$ within 15%, on "
+        r"average over runs, with the inputs' covariance $\Lambda$, $\Gamma_M = (1 + \tfrac1M)\Lambda + "
+        r"\tfrac{\mathrm{tr}\Lambda}{M} I$ and $\Gamma = \Gamma_N$.",
+        tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
+        "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
+        "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
+        "per prompt; {seeds} seeds.",
         bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         judge=judge_lengths,
         controls={**SOFTMAX, "errors of the lengths exchanged": jd.rolled(measured_risk="shown")},
         rivals={
-            "every label is taken for zero": STILL,
+            "every label is taken for zero": jd.off(STILL),
             r"the error of training's length, $\Gamma_M = \Gamma$": jd.swap(predicted_risk="one_length"),
             r"the layer has $\Gamma = \Lambda$": jd.swap(predicted_risk="endless"),
         },
         plot=make_plot_risk(("training",)),
-        caption="Mean squared error of trained layers on new prompts by their length, and the theory's: median and central 90% of "
-        "the runs.",
+        caption="Mean squared error of trained layers on new prompts by their length, and the theory's: median and central "
+        "90% of the runs.",
     ),
     STUDY.claim(
         id="icl.cov_shift",
-        statement=rf"For {SETUP} until t = 15, the mean squared error on prompts of {LENGTHS[0]}, {LENGTHS[1]} and {LENGTHS[2]} "
-        r"examples of another law, extrapolated to small steps, is that of $P = \Gamma^{-1}$ under that law within "
-        r"20% on average over lengths and runs: for inputs with the eigenvalues in reverse order (it stays above 2 for the longest "
-        r"prompts), for tasks of covariance $\propto \Lambda$, and for noise of variance 1 on the labels.",
+        title="The error of in-context regression on prompts of another law",
+        statement="The mean squared error of linear attention trained by SGD, on prompts of another law than that of "
+        r"training, extrapolated to small steps, is that of the predictor $\Gamma^{-1}$, where gradient flow ends, within 20% "
+        r"on average over lengths and runs: for inputs whose covariance has the eigenvalues of training's $\Lambda$ in "
+        r"reverse order, for tasks of covariance $\propto \Lambda$, and for labels with noise of variance 1. For the first it "
+        r"stays above 2 even on the longest prompts. Here $\Gamma = (1 + \tfrac1N)\Lambda + \tfrac{\mathrm{tr}\Lambda}{N} I$ "
+        "for $N$ examples per prompt.",
+        tested="One layer of linear attention with merged keys and queries, SGD in all entries of its two matrices on "
+        "{batch} new prompts per step, step sizes {lr}, to $t = 15$; {inputs} inputs whose covariance has random "
+        "eigenvectors, the largest eigenvalue {first} and each further one {ratio} times the one before; {length} examples "
+        "per prompt; {seeds} seeds.",
         bounds=jd.looked(at="0:8", confirmed="7200000:7200008"),
         judge=judge_shift,
         controls={**SOFTMAX, "errors of the laws exchanged": jd.rolled(measured_risk="law")},
         rivals={
-            "every label is taken for zero": STILL,
+            "every label is taken for zero": jd.off(STILL),
             "the error is that under the law of training": jd.swap(predicted_risk="one_law"),
             r"the layer has $\Gamma = \Lambda$": jd.swap(predicted_risk="endless"),
         },

@@ -170,7 +170,7 @@ def trial(s: Converge, key: PRNGKeyArray) -> jd.Observables:
     kappa = size**2 / 2
     theorem = apart[index[0]] * jnp.exp(-s.eta * steps[:, None] * slowest * jnp.exp(kappa - jnp.min(kappa)))
     measured = _speeds(s, apart)
-    separate = theory.separate_rate(kappa, jnp.sum(rows(start) ** 2, 1) / 2, 1 / s.tokens)
+    separate = theory.separate_rate(kappa, jnp.sum(rows(start) ** 2, 1) / 2, 1 / s.tokens, s.nodes)
     return jd.observables(
         predicted={
             "distance": jd.named(jnp.stack([theorem, linear]), "form window token"),

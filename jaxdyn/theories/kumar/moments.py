@@ -109,6 +109,8 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=8,
     evidence="algebra",
+    tested="Random networks with {nodes} nodes on {dimension} normal inputs: the loss by cubature, the kernel by automatic "
+    "differentiation at six inputs; {seeds} seeds.",
     source="arXiv:2310.06110, polynomial regression",
     plot=plot,
     caption="Expected squared error and tangent kernel of random networks against the formulas; a point is a run, or an entry.",
@@ -117,13 +119,14 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="kumar.moments",
+        title="Loss and kernel follow from two moments of the weights",
         bounds="derived",
-        statement=r"For a network $\frac{\alpha}{N}\sum_i \varphi(w_i\cdot x)$ with $\varphi(h) = h + \frac{\epsilon}{2}h^2$, the "
-        r"target $\frac12(\beta\cdot x)^2$ and $x \sim N(0, I/D)$, the expected squared error is the sum of "
-        r"$\frac14(|\beta|^2 - \alpha\epsilon\,\mathrm{tr}M)^2/D^2$, $\|\alpha\epsilon M - \beta\beta^\top\|_F^2/2D^2$ and "
-        r"$\alpha^2|\bar w|^2/D$, and the tangent kernel over $\alpha^2/N$ is "
-        r"$(x\cdot x')[1 + \epsilon\,\bar w\cdot(x + x') + \epsilon^2 x^\top M x']$, with the mean $\bar w$ and the second moments "
-        "$M$ of the nodes' weights. These are identities, checked for random weights; nothing is trained.",
+        statement=r"For a network $\frac{\alpha}{N}\sum_i \varphi(w_i\cdot x)$ with $\varphi(h) = h + "
+        r"\frac{\epsilon}{2}h^2$, the target $\frac12(\beta\cdot x)^2$ and $x \sim N(0, I/D)$, the expected squared error is "
+        r"the sum of $\frac14(|\beta|^2 - \alpha\epsilon\,\mathrm{tr}M)^2/D^2$, $\|\alpha\epsilon M - "
+        r"\beta\beta^\top\|_F^2/2D^2$ and $\alpha^2|\bar w|^2/D$, and the tangent kernel over $\alpha^2/N$ is $(x\cdot x')[1 "
+        r"+ \epsilon\,\bar w\cdot(x + x') + \epsilon^2 x^\top M x']$, with the mean $\bar w$ and the second moments $M$ of "
+        r"the nodes' weights $w_i$. These are identities, evaluated at random weights; nothing is trained.",
         judge=judge,
         controls={"uniform inputs": jd.Control({"law": "uniform"}, every_seed=True)},
         rivals={

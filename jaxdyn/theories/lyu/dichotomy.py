@@ -133,12 +133,12 @@ def judge_switch(ds: xr.Dataset) -> list[jd.Check]:
     order = np.log2(late.isel(decay=-2, drop=True) / late.isel(decay=-1, drop=True)).mean("alpha")
     end = ds.predicted_end.isel(decay=-1, drop=True)
     return [
-        jd.within("slope of lambda t in ln(alpha), minus the predicted slope", slopes[0] - slopes[1], -0.02, 0.02),
-        jd.at_most("|lambda t of the switch - predicted|, at vanishing lambda", abs(at_limit - predicted), 0.1),
-        jd.mean_within("power of lambda in the remainder at finite lambda", order, over="seed", low=0.6, high=1.4),
-        jd.at_most("distance from the least 2-norm at ln(alpha) / 2, largest alpha", ds.early.isel(alpha=-1, decay=-1), 0.05),
+        jd.within("slope of lambda t in ln(alpha), minus the predicted slope", slopes[0] - slopes[1], -0.005, 0.005),
+        jd.at_most("|lambda t of the switch - predicted|, at vanishing lambda", abs(at_limit - predicted), 0.06),
+        jd.mean_within("power of lambda in the remainder at finite lambda", order, over="seed", low=0.8, high=1.4),
+        jd.at_most("distance from the least 2-norm at ln(alpha) / 2, largest alpha", ds.early.isel(alpha=-1, decay=-1), 0.005),
         jd.at_most(
-            "distance from the least 1-norm at the end, at vanishing lambda", size(limit(ds, "end") - end) / size(end), 0.05
+            "distance from the least 1-norm at the end, at vanishing lambda", size(limit(ds, "end") - end) / size(end), 0.04
         ),
     ]
 
@@ -153,8 +153,8 @@ def judge_path(ds: xr.Dataset) -> list[jd.Check]:
     fitted, largest = ds.fitted.isel(decay=-1, drop=True) > 0, ds.kernel_error.isel(decay=-1, drop=True)
     gap = (limit(ds, "error") - ds.predicted_error.isel(decay=-1, drop=True)) / largest
     return [
-        jd.at_most("relative error of the product u v of every input", abs(jd.relative_error(ds, "product")), 1e-4),
-        jd.at_most("|error - predicted| / error of the kernel's predictor, at vanishing lambda", abs(gap).where(fitted), 0.05),
+        jd.at_most("relative error of the product u v of every input", abs(jd.relative_error(ds, "product")), 3e-5),
+        jd.at_most("|error - predicted| / error of the kernel's predictor, at vanishing lambda", abs(gap).where(fitted), 0.03),
     ]
 
 
@@ -192,6 +192,9 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=32,
     evidence="flow",
+    tested="Gradient flow of a diagonal network with {inputs} inputs from weights of size {alpha}, with weight decay "
+    "{decay}, on {samples} samples of a target with {active} weights that are not zero; {seeds} seeds. Time is in units of "
+    "one over the decay; the limit of vanishing decay is extrapolated from the two smallest.",
     source="arXiv:2311.18817, theorems 3.9 and 3.10, for the network of its section 3.2.3",
     plot=plot,
     caption=r"Left: squared distance of the predictor from the sparse truth, relative to the truth's square, against $\lambda t$ "
@@ -203,31 +206,35 @@ NO_DECAY = {"no decay": {"acting": "no"}}
 CLAIMS = (
     STUDY.claim(
         id="lyu.dichotomy",
+        title="Weight decay switches from the kernel's predictor to the sparse one",
         assumes=(jd.below("left", 0.02),),
-        bounds=jd.looked(at="6000000:6000008", confirmed="7000000:7000008"),
-        statement=r"Gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
-        r"$\lambda$, is within 5% of the interpolator of least 2-norm halfway to $t \approx \ln\alpha/\lambda$ and in the end, "
-        r"for vanishing $\lambda$, within 5% of the one of least 1-norm, on data for which the entropic path itself gets within 2% "
-        r"of it: $\lambda t$ of the switch is $\ln\alpha - \ln\varepsilon_c + O(\lambda)$, within 0.1 for vanishing "
-        r"$\lambda$, where $\varepsilon_c$ depends on the data alone.",
+        bounds=jd.looked(at="0:8", confirmed="7300000:7300008"),
+        statement=r"Gradient flow of a two-layer diagonal linear network from weights of size $\alpha$, with weight decay "
+        r"$\lambda$, switches at $\lambda t = \ln\alpha - \ln\varepsilon_c + O(\lambda)$, within 0.06 for vanishing "
+        r"$\lambda$, where $\varepsilon_c$ depends on the data alone. For the largest $\alpha$ it is within 0.5% of the "
+        r"interpolator of least 2-norm halfway to $\lambda t = \ln\alpha$; in the end, for vanishing $\lambda$, it is within "
+        r"4% of the one of least 1-norm, on data for which the "
+        "theory's own path gets within 2% of that.",
         judge=judge_switch,
         controls=NO_DECAY | {"small start": {"shrink": 0.01}},
         rivals={
-            "the decay moves nothing": STILL,
+            "the decay moves nothing": jd.off(STILL),
             "a time that does not know the start": jd.swap(predicted_switch=lambda ds: ds.predicted_switch.isel(alpha=0)),
             "the rate of the product uv": jd.scaled(predicted_switch=0.5),
         },
     ),
     STUDY.claim(
         id="lyu.path",
-        bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement=r"Along the gradient flow of the two-layer diagonal linear network from weights of size $\alpha$, with weight "
-        r"decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = \alpha e^{-\lambda t}$ for all inputs, and for vanishing "
-        r"$\lambda$ the error is that of the interpolator of least hyperbolic entropy of scale $\varepsilon$, within 5% of the "
-        "error of the least 2-norm.",
+        title="The predictor's path under weight decay has least hyperbolic entropy",
+        bounds=jd.looked(at="0:8", confirmed="7300000:7300008"),
+        statement=r"Along the gradient flow of a two-layer diagonal linear network $w = u^2 - v^2$ from weights of size "
+        r"$\alpha$, with weight decay $\lambda$, $u_i v_i = \varepsilon^2$ with $\varepsilon = \alpha e^{-\lambda t}$ for "
+        r"all inputs $i$; and for vanishing $\lambda$ the error is that of the interpolator of least hyperbolic entropy of "
+        r"scale $\varepsilon$, at all records after the data "
+        "are fitted, within 3% of the error of the interpolator of least 2-norm.",
         source="derived here; the potential is that of arXiv:2002.09277, section 4",
         judge=judge_path,
         controls=NO_DECAY,
-        rivals={"the decay moves nothing": STILL},
+        rivals={"the decay moves nothing": jd.off(STILL)},
     ),
 )

@@ -87,9 +87,10 @@ CLAIMS = (
         "per run.",
     ).claim(
         id="memo.finite_sample",
-        statement="A network with one hidden layer of ReLUs and 2n + d weights, written down, not trained, takes n random "
-        "values at n "
-        "random points of 10 dimensions to $10^{-6}$ in float64, for n = 50, 200 and 500.",
+        title="A network of 2n + d weights can take any values at n points",
+        statement="A network with one hidden layer of ReLUs and $2n + d$ weights, written down and not trained, takes $n$ random "
+        "values at $n$ random points of $d$ dimensions, to $10^{-6}$ in double precision.",
+        tested="{points} random points of {inputs} dimensions with random values; {seeds} seeds.",
         judge=judge,
         bounds="derived",
         controls={"one unit less": {"less": 1.0}, "two points in one place": {"equal": 1.0}},

@@ -28,29 +28,35 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def judge_times(ds: xr.Dataset) -> list[jd.Check]:
-    """Steps of each condition of the images over those of true images, labels true in all."""
+def judge_times(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """Steps of each condition of the images over those of true images, labels true in all; gate: all labels are fitted."""
     jd.need(ds, condition=CONDITIONS)
     over = [str(d) for d in ds.status.dims if d != "condition"]
     times = np.log(ds.measured_first)
-    checks = []
-    for name in CONDITIONS[2:]:
-        ratio = times.sel(condition=name) - times.sel(condition="true")
-        checks.append(jd.mean_within(f"log of steps over those of true images, {name}", ratio, over=over, high=0.5))
-    return checks
+    true = times.sel(condition="true", drop=True)
+    return [
+        jd.gate("training accuracy at the end, every run", ds.measured_right, at_least=FITTED),
+        *(
+            jd.mean_reading(f"log of steps over those of true images, {name}", times.sel(condition=name) - true, over=over)
+            for name in CONDITIONS[2:]
+        ),
+    ]
 
 
-# Nothing is learned.
-STILL = jd.swap(measured_right="measured_start", measured_first=1.0)
+# Nothing is learned: accuracies stay those of the start, and no condition is faster than another.
+STILL = {
+    "training accuracy at the end, every run": lambda ds: float(ds.measured_start.min()),
+    "log of steps with random labels over steps with true ones": 0.0,
+}
 
 
-def without_structure(ds: xr.Dataset) -> xr.DataArray:
-    """Times if there is nothing to fit without structure in the images, so that they take to the end of the run."""
-    lost = ds.condition.isin(["random pixels", "gaussian", "shuffled pixels"])
-    return xr.where(lost, ds.steps.max("step"), ds.measured_first)
+def to_the_end(ds: xr.Dataset) -> float:
+    """Log of the steps of the whole run over those in which true images are fitted, mean over runs."""
+    return float(np.log(ds.steps.max() / ds.measured_first.sel(condition="true")).mean())
 
 
-UNLEARNABLE = jd.swap(measured_first=without_structure)
+# What has no structure is not fitted before the run ends.
+UNLEARNABLE = {f"log of steps over those of true images, {name}": to_the_end for name in CONDITIONS[2:]}
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -78,33 +84,39 @@ STUDY = jd.Study(
     evidence="network",
     source="arXiv:1611.03530, section 2 and Figure 1 (there on CIFAR-10); sizes ours",
     bounds=jd.looked(at="5000000:5000008", confirmed="7000000:7000008"),
-    rivals={"nothing is learned": STILL},
+    tested="A perceptron with {layers} hidden layer of {hidden} ReLUs, trained by full-batch Adam at the rate {lr} on {images} "
+    "handwritten digits for 200 steps; {seeds} seeds. Steps are counted to the first record, every {every}, with every label "
+    "right.",
     plot=plot,
     caption="Left: training accuracy along training by condition, median and central 90% of the runs. Right: first record with "
     "every "
     "training label right, one point per run.",
 )
-SETUP = "A perceptron with one hidden layer of 128 ReLUs, trained by Adam for 200 steps on 300 handwritten digits,"
 
 CLAIMS = (
     STUDY.claim(
         id="memo.input_corruptions",
-        statement=f"{SETUP} ends with at least 99% of its training labels right if the labels are drawn at random, if the "
-        "pixels are shuffled by one permutation or by one an image, and if the images are Gaussian noise; random labels take 1.6 "
-        "to 5 times as many steps as true ones, in the geometric mean over runs.",
+        title="Networks fit random labels and destroyed images as well",
+        statement="A perceptron ends with at least 99% of its training labels right, whether labels and images are true, the "
+        "labels are drawn at random, the pixels are shuffled by one permutation or by one per image, or the images are Gaussian "
+        "noise. Random labels take 1.6 to 5 times as many steps as true ones, in the geometric mean over runs.",
         judge=judge,
         controls={"conditions exchanged": jd.rolled(measured_first="condition")},
+        rivals={"nothing is learned": jd.off(STILL)},
     ),
     STUDY.claim(
         id="memo.times",
-        statement="How many steps does a perceptron with one hidden layer of 128 ReLUs (Adam, 300 handwritten digits) need to "
-        "fit true "
-        "labels of images with shuffled pixels, with pixels shuffled anew in each image, and of Gaussian noise, over those of true "
-        "images? About as many: 0.67 to 1.5 times, in the geometric mean over runs.",
+        title="Destroyed images take about as many steps to fit as true ones",
+        statement="How many steps does a perceptron need to fit the true labels of images whose pixels are shuffled by one "
+        "permutation, by one per image, or replaced by Gaussian noise, over those of true images?",
         expected="measured",
         judge=judge_times,
         controls={"conditions exchanged": jd.rolled(measured_first="condition")},
         rivals={"what has no structure is not fitted": UNLEARNABLE},
-        found={f"log of steps over those of true images, {name}": (-0.4, 0.4) for name in CONDITIONS[2:]},
+        found={
+            "log of steps over those of true images, shuffled pixels": (-0.286, 0.00906, 0.304),
+            "log of steps over those of true images, random pixels": (-0.179, -0.0456, 0.087),
+            "log of steps over those of true images, gaussian": (-0.235, -0.0735, 0.0871),
+        },
     ),
 )

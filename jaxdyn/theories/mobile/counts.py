@@ -115,9 +115,12 @@ CLAIMS = (
         source="arXiv:2402.14905, table of architectures; counts of the released models",
     ).claim(
         id="mobile.counts",
-        statement=r"The MobileLLM models from 125M to 1.5B, with tied embeddings, have $Vd + L(2d^2 + 2dge + 3df + 2d) + d$ "
-        r"weights (124,635,456 for 125M), to the unit, and $2Lge$ numbers of keys and values a token, to the byte. The published "
-        "counts agree with these to a unit of their last digit. (Published figures against a count of arrays; no training.)",
+        title="The published sizes of the MobileLLM models follow from their shapes",
+        statement=r"A MobileLLM model with $V$ tokens, tied embeddings of width $d$ and $L$ layers of $f$ units, whose $g$ heads "
+        r"of keys and values have $e$ entries, has $Vd + L(2d^2 + 2dge + 3df + 2d) + d$ weights and $2Lge$ numbers of keys and "
+        "values per token, exactly. The published counts of the five models from 125M to 1.5B agree with this to a unit of their "
+        "last digit. (Published figures against a count of arrays.)",
+        tested="The five published shapes; weights and caches are counted from the arrays that the code would allocate.",
         judge=judge,
         controls={"a read-out of its own": {"tied": False}, "a key for each head of queries": {"grouped": False}},
         rivals={
@@ -125,7 +128,7 @@ CLAIMS = (
             "keys and values for every head": jd.swap(predicted_bytes="every_head"),
         },
         plot=plot,
-        caption="Left: published weights of the five models against those counted. Right: bytes of keys and values for 2048 tokens "
-        "in bfloat16.",
+        caption="Left: published weights of the five models against those counted. Right: bytes of keys and values for 2048 "
+        "tokens in bfloat16.",
     ),
 )

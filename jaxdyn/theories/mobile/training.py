@@ -1,4 +1,4 @@
-r"""Training a small decoder on a text, and what judges of trained networks share: each at its own rate, the gate, rivals.
+r"""Training a small decoder on a text, and what judges of trained networks share: each at its own rate, and the gate.
 
 Source: arXiv:2402.14905, section 2, at a size for CPUs. Departure: the optimizer is ours (Adam on gradients of norm 1 at most, a
 linear warm-up of a tenth of the steps and a cosine to a tenth), and a network is judged by its cross-entropy, not by tasks.
@@ -19,11 +19,9 @@ import jaxdyn as jd
 from jaxdyn import text, train
 from jaxdyn.text import pretraining
 
-__all__ = ["MARGIN", "RATES", "Training", "equal", "learned", "margin", "trained", "tuned", "untrained"]
+__all__ = ["RATES", "Training", "learned", "trained", "tuned"]
 
 RATES = [4e-3, 8e-3]
-LEVEL = 0.95  # of each interval: four seeds
-MARGIN = 0.01  # nats
 
 
 @jd.setting
@@ -99,26 +97,3 @@ def learned(ds: xr.Dataset) -> jd.Check:
     best = tuned(ds)
     start = best.curve.isel(step=0, drop=True).sel(part="test", drop=True)
     return jd.gate("loss at the start minus that at the end", start - best.measured_loss, at_least=1.0)
-
-
-def margin(name: str, difference: xr.DataArray, *, low: float | None = None, high: float | None = None) -> jd.Check:
-    """The mean over seeds of a difference of losses, run by run (same text, same sequences)."""
-    return jd.mean_within(name, difference, over="seed", low=low, high=high, level=LEVEL)
-
-
-def untrained(field: str, *values: object) -> Callable[[xr.Dataset], xr.Dataset]:
-    """Networks with one of these values of a field keep the losses of their start."""
-
-    def curve(ds: xr.Dataset) -> xr.DataArray:
-        return ds.curve.where(~ds[field].isin(values), ds.curve.isel(step=0, drop=True))
-
-    return jd.swap(measured_loss=lambda ds: curve(ds).isel(step=-1, drop=True).sel(part="test", drop=True))
-
-
-def equal(field: str, value: object) -> Callable[[xr.Dataset], xr.Dataset]:
-    """The field makes no difference: all networks have the losses of this one."""
-
-    def of_one(name: str) -> Callable[[xr.Dataset], xr.DataArray]:
-        return lambda ds: ds[name].sel({field: value}, drop=True) + 0 * ds[name]
-
-    return jd.swap(measured_loss=of_one("measured_loss"), curve=of_one("curve"))

@@ -54,18 +54,19 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="omnigrok.delay",
+        title="The delay of generalisation is inverse to the weight decay",
         bounds=jd.looked(at="0:12", confirmed="4000:4012"),
-        statement=r"A tanh network whose weights start at twice the standard size, with norm $w_0$, and that learns from a teacher "
-        r"by AdamW with learning rate $\eta$ and weight decay $\gamma$, generalises $\ln(w_0/w_c)/\eta\gamma$ steps after it has "
-        r"fitted its data, where $w_c$ is the largest norm at which networks trained on a sphere of weights generalise: the delay "
-        r"goes like $1/\gamma$ (power within 0.15), and for the smallest decay its geometric mean over seeds is within 25% of the "
-        "prediction.",
+        statement=r"A network that starts with a large norm $w_0$ and learns by AdamW with learning rate $\eta$ and weight "
+        r"decay $\gamma$ generalises $\ln(w_0/w_c)/\eta\gamma$ steps after it has fitted its data, where $w_c$ is the "
+        r"largest norm at which networks trained on a sphere of weights generalise: the delay goes like $1/\gamma$ (power "
+        r"within 0.15), and for the smallest decay its geometric "
+        "mean over seeds is within 25% of the prediction.",
         judge=judge,
         controls={"no decay": jd.swap(measured_delay="still"), "standard start": jd.swap(measured_delay="small")},
-        rivals={"the decay plays no part": like(0.0), "the root of the decay": like(-0.5)},
+        rivals={"the decay plays no part": jd.off(like(0.0)), "the root of the decay": like(-0.5)},
         plot=plot,
-        caption="Left: test loss over the variance of the teacher's outputs against steps, students of the first seed with each "
-        "weight decay and without; the horizontal line is the level at which they count as generalising. Right: steps from fitting "
-        "to generalising against the weight decay; lines and bands: median and central 90% of the seeds.",
+        caption="Left: test loss over the variance of the teacher's outputs against steps, students of the first seed with "
+        "each weight decay and without; the horizontal line is the level at which they count as generalising. Right: steps "
+        "from fitting to generalising against the weight decay; lines and bands: median and central 90% of the seeds.",
     ),
 )

@@ -53,17 +53,21 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 CLAIMS = (
     STUDY.claim(
         id="omnigrok.shell",
+        title="Networks generalise on a shell of weight norms",
         bounds=jd.looked(at="0:12", confirmed="4000:4012"),
-        statement="For tanh networks trained on a teacher's outputs with their weights held on a sphere, the test loss is lowest "
-        "on a shell of norms and at least three times as high at 0.3 and 2 times the standard norm, though they fit their data "
-        "from the standard norm on. A student with weight decay generalises when its norm falls to the outer edge of that shell, "
-        "for each decay (mean over seeds, within 15%).",
+        statement="Networks trained with their weights held on a sphere generalise best on a shell of norms: their test loss "
+        "is at least three times as high at the smallest and at the largest norm. A student with weight decay generalises "
+        "when its norm has fallen to the outer edge of that shell, within 15% for each decay (mean over seeds), and every "
+        "student with the smallest decay within 25%.",
         judge=judge,
         controls={
             "training loss for test loss": jd.swap(sphere_test="sphere_fit"),
             "no decay": jd.swap(measured_edge="still_norm"),
         },
-        rivals={"at the norm of the start": at_norm(2.0), "at the standard norm": at_norm(1.0)},
+        rivals={
+            "the norm plays no part: students generalise where they start": jd.off(at_norm(2.0)),
+            "at the standard norm": at_norm(1.0),
+        },
         plot=plot,
         caption="Left: losses over the variance of the teacher's outputs of networks trained on a sphere, against the sphere's "
         "norm in units of the standard start; lines and bands: median and central 90% of the seeds. Right: norm at which each "

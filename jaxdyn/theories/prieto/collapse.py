@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,54 +22,87 @@ __all__ = ["CLAIMS", "judge_collapse", "judge_direction", "judge_precision"]
 HALF, SINGLE = (SIGNIFICANT[kind] for kind in ("float16", "float32"))
 
 
+OUTSIDE = "share of zeros outside the bounds, largest"
+NEAR_LEAST = "|share of zeros - least share|, float16, mean over records"
+NEAR_LARGEST = "largest share - share of zeros, mean over records"
+AT_END = "share of zeros at the end"
+
+
+def distances(zeros: xr.DataArray, least: xr.DataArray, largest: xr.DataArray) -> dict[str, xr.DataArray]:
+    """How far shares of zeros lie outside two bounds, from the lower one in float16, and below the upper one."""
+    return {
+        OUTSIDE: np.maximum(least - zeros, zeros - largest).clip(0).max("record"),
+        NEAR_LEAST: abs(zeros - least).sel(bits=HALF, drop=True).mean("record"),
+        NEAR_LARGEST: (largest - zeros).mean("record"),
+    }
+
+
 def judge_collapse(ds: xr.Dataset) -> list[jd.Check]:
     """Zeros between their bounds along training, close to the lower one in float16, and all of the samples at the end."""
     jd.need(ds, seed=5)
-    outside = np.maximum(ds.predicted_zeros - ds.measured_zeros, ds.measured_zeros - ds.most).clip(0).max("record")
-    off = abs(ds.measured_zeros - ds.predicted_zeros).sel(bits=HALF, drop=True).mean("record")
-    over = (ds.most - ds.measured_zeros).mean("record")
-    last = ds.isel(record=-1)
+    far, last = distances(ds.measured_zeros, ds.predicted_zeros, ds.most), ds.isel(record=-1)
     return [
         jd.gate("accuracy on training pairs", last.train_curve, at_least=1.0),
         jd.gate("loss in float64", last.loss_curve, at_least=1e-14),
-        jd.at_most("share of zeros outside the bounds, largest", outside, 0.02),
-        jd.mean_within("|share of zeros - least share|, float16, mean over records", off, over="seed", high=0.01),
-        jd.mean_within("largest share - share of zeros, mean over records", over, over="seed", high=0.04),
-        jd.mean_within("share of zeros at the end", last.measured_zeros, over="seed", low=0.9),
+        jd.at_most(OUTSIDE, far[OUTSIDE], 0.02),
+        jd.mean_within(NEAR_LEAST, far[NEAR_LEAST], over="seed", high=0.01),
+        jd.mean_within(NEAR_LARGEST, far[NEAR_LARGEST], over="seed", high=0.04),
+        jd.mean_within(AT_END, last.measured_zeros, over="seed", low=0.9),
     ]
 
 
-def judge_precision(ds: xr.Dataset) -> list[jd.Check]:
+def share_is(share: Callable[[xr.Dataset], xr.DataArray]) -> dict[str, Callable[[xr.Dataset], float]]:
+    """What a rival says of the checks for which both bounds are one share: its worst distance and its mean ones."""
+
+    def far(ds: xr.Dataset) -> dict[str, xr.DataArray]:
+        both = share(ds) + 0 * ds.measured_zeros
+        return distances(ds.measured_zeros, both, both)
+
+    return {
+        OUTSIDE: lambda ds: float(far(ds)[OUTSIDE].max()),
+        NEAR_LEAST: lambda ds: float(far(ds)[NEAR_LEAST].mean()),
+        NEAR_LARGEST: lambda ds: float(far(ds)[NEAR_LARGEST].mean()),
+    }
+
+
+TEST = "accuracy on unseen pairs, mean over precisions"
+FEWER = "share of zeros in float32, training in float64 minus {}"
+WORSE = "log10 of the loss, {} over float64, largest in the second half"
+COARSE = ("float32", "float16")
+
+
+def judge_precision(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """What training in float32 and float16 changes by the end, compared with training in float64 from the same start."""
-    jd.need(ds, seed=5, precision=("float64", "float32", "float16"))
+    jd.need(ds, seed=5, precision=("float64", *COARSE))
     last = ds.isel(record=-1)
     late = np.log10(ds.loss_curve.isel(record=slice(ds.sizes["record"] // 2, None)))
     exact = last.sel(precision="float64", drop=True)
-    checks = [jd.mean_within("accuracy on unseen pairs, every precision", ds.measured_test, over="seed", high=0.05)]
-    for kind in ("float32", "float16"):
+    readings = [jd.mean_reading(TEST, ds.measured_test, over=["precision", "seed"])]
+    for kind in COARSE:
         own = last.sel(precision=kind, drop=True)
         lost = (exact.measured_zeros - own.measured_zeros).sel(bits=SINGLE, drop=True)
         worse = (late.sel(precision=kind, drop=True) - late.sel(precision="float64", drop=True)).max("record")
-        checks += [
-            jd.mean_within(f"share of zeros in float32, training in float64 minus {kind}", lost, over="seed", low=0.1),
-            jd.mean_within(f"log10 of the loss, {kind} over float64, largest in the second half", worse, over="seed", low=0.5),
+        readings += [
+            jd.mean_reading(FEWER.format(kind), lost, over="seed"),
+            jd.mean_reading(WORSE.format(kind), worse, over="seed"),
         ]
-    return checks
+    return readings
 
 
-def judge_direction(ds: xr.Dataset) -> list[jd.Check]:
+COSINE, RISE = "cosine at the end / predicted", "rise of the cosine in the second half / predicted"
+
+
+def judge_direction(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Cosine of minus the gradient with the weights at the end and its rise; how far the logits keep their direction and grow."""
     jd.need(ds, seed=5)
     half = ds.sizes["record"] // 2
     rise = (ds.cosine_curve.isel(record=-1) - ds.cosine_curve.isel(record=half)) / ds.predicted_cosine
     return [
-        jd.gate(
-            "accuracy on training pairs at half of the steps", ds.train_curve.isel(record=ds.sizes["record"] // 2), at_least=1.0
-        ),
-        jd.mean_within("cosine at the end / predicted", ds.measured_cosine / ds.predicted_cosine, over="seed", low=0.7, high=1.0),
-        jd.mean_within("rise of the cosine in the second half / predicted", rise, over="seed", low=0.0, high=0.1),
-        jd.mean_within("cosine of the logits at half of the steps and at the end", ds.kept, over="seed", low=0.99),
-        jd.mean_within("norm of the logits at the end / at half of the steps", ds.grown, over="seed", low=1.1, high=2.0),
+        jd.gate("accuracy on training pairs at half of the steps", ds.train_curve.isel(record=half), at_least=1.0),
+        jd.mean_reading(COSINE, ds.measured_cosine / ds.predicted_cosine, over="seed"),
+        jd.mean_reading(RISE, rise, over="seed"),
+        jd.mean_reading("cosine of the logits at half of the steps and at the end", ds.kept, over="seed"),
+        jd.mean_reading("norm of the logits at the end / at half of the steps", ds.grown, over="seed"),
     ]
 
 
@@ -101,8 +135,9 @@ def plot_cosine(ds: xr.Dataset, fig: Figure) -> None:
 
 
 SETUP = (
-    "networks of three matrices with ReLU, without biases and weight decay, trained by Adam for 2000 steps on 60% of the "
-    "sums modulo 17"
+    "A network of three matrices with ReLU and {nodes} nodes, without biases and weight decay, is trained by Adam at rate "
+    "{lr} for {steps} steps on a share {share} of the sums modulo {modulus}, with the cross-entropy in {precision}; {seeds} "
+    "seeds."
 )
 CAPTION = (
     "Left: share of training samples whose cross-entropy is exactly zero in float16 and float32, of networks trained in float64; "
@@ -124,6 +159,7 @@ STUDY = jd.Study(
     seeds=5,
     paper_seeds=5,
     evidence="network",
+    tested=SETUP,
     source="arXiv:2501.04697, section 3",
     plot=plot_zeros,
     caption=CAPTION,
@@ -132,65 +168,65 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="prieto.collapse",
+        title="When a loss rounds to zero is set by the number of significant bits",
         bounds=jd.looked(at="0:6", confirmed="9000:9005"),
-        statement=f"In {SETUP} (cross-entropy in float64), the share of training samples whose cross-entropy is exactly zero "
-        "when it is computed from the same logits with $t$ significant bits lies, to 2% at every record of every run, between the "
-        r"shares of samples with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every wrong class "
-        "$c$. On average over records it is within 4% of the latter, and in float16 ($t = 11$) within 1% of the former. At the end "
-        "it exceeds 90% in float16 and in float32 ($t = 24$), although the mean loss in float64 is not zero.",
+        statement="In networks that have fitted their samples and whose logits $z$ keep growing, the share of samples whose "
+        "cross-entropy is exactly zero in a format with $t$ significant bits lies, within 2% at every record of every run, "
+        "between the shares of samples "
+        r"with $\sum_{c\ne y} e^{z_c - z_y} < 2^{-t}$ and with $e^{z_c - z_y} \le 2^{-t}$ for every wrong class $c$. On "
+        r"average over "
+        "records it is within 4% of the latter, and in float16 ($t = 11$) within 1% of the former. At the end it exceeds 90% "
+        "in float16 and in float32 ($t = 24$), although the mean loss in float64 is not zero.",
         judge=judge_collapse,
         controls={"weight decay": {"decay": 4.0}},
         rivals={
-            "numbers are not rounded": jd.scaled(predicted_zeros=0.0, most=0.0),
-            "zero only where exponentials underflow": jd.swap(predicted_zeros="underflow", most="underflow"),
-            "zero once the answer is right": jd.swap(predicted_zeros="train_curve", most="train_curve"),
+            "numbers are not rounded": jd.off({**share_is(lambda ds: 0 * ds.measured_zeros), AT_END: 0.0}),
+            "zero only where exponentials underflow": share_is(lambda ds: ds.underflow),
+            "zero once the answer is right": share_is(lambda ds: ds.train_curve),
         },
     ),
     STUDY.claim(
         id="prieto.precision",
+        title="In low precision the loss rises again once losses round to zero",
         quick=jd.grid(Arithmetic, precision=["float64", "float32", "float16"]),
         paper=PAPER,
-        statement=f"What a cross-entropy in float32 or float16 does to training, compared with one in float64: {SETUP}. How many "
-        f"fewer "
-        "losses are zero in float32 at the end, and how far the loss rises above that of training in float64 once losses round to "
-        "zero: Adam, with its epsilon of $10^{-25}$, enlarges what is left of the gradient. Unseen pairs are not learned in any of "
-        "the three within these steps, so whether rounding prevents generalisation is not decided here.",
+        statement="What does a cross-entropy in float32 or float16 do to training, compared with one in float64? How many "
+        "fewer losses are zero in float32 at the end, and how far the loss rises above that of training in float64 once "
+        "losses round to zero. Unseen pairs are not learned in any of the three, so that nothing is said on generalisation.",
         judge=judge_precision,
         expected="measured",
-        controls={"accuracy on training pairs": jd.swap(measured_test=1.0)},
-        rivals={
-            "the precision plays no part": jd.swap(
-                measured_zeros=lambda ds: ds.measured_zeros.sel(precision="float64"),
-                loss_curve=lambda ds: ds.loss_curve.sel(precision="float64"),
-            )
-        },
+        rivals={"the precision plays no part": jd.off({name.format(kind): 0.0 for name in (FEWER, WORSE) for kind in COARSE})},
         found={
-            "accuracy on unseen pairs, every precision": (0.0, 0.05),
-            "share of zeros in float32, training in float64 minus float32": (0.3, 0.8),
-            "log10 of the loss, float32 over float64, largest in the second half": (3.0, 8.0),
-            "share of zeros in float32, training in float64 minus float16": (0.3, 0.9),
-            "log10 of the loss, float16 over float64, largest in the second half": (3.0, 8.0),
+            TEST: (-0.00313, 0.0005747, 0.00428),
+            FEWER.format("float32"): (0.411, 0.6046, 0.798),
+            WORSE.format("float32"): (3.59, 6.014, 8.44),
+            FEWER.format("float16"): (0.0536, 0.5676, 1.09),
+            WORSE.format("float16"): (2.5, 5.832, 9.17),
         },
     ),
     STUDY.claim(
         id="prieto.naive_loss_min",
-        statement=f"How far minus the gradient points along the weights in {SETUP} (cross-entropy in float64), once all training "
-        "pairs are fitted: its cosine with the weights at the end, over the limit of one in which nothing but the scale of the "
-        "logits grows, and its rise in the second half; the cosine of the logits at half of the steps with those at the end, and "
-        "how much larger the latter are.",
+        title="How far the gradient points along the weights after fitting",
+        statement="How far does minus the gradient point along the weights, once all training pairs are fitted? Its cosine "
+        "with the weights at the end, over the limit of one in which nothing but the scale of the logits grows, and its rise "
+        "in the second half of training; the cosine of the logits at half of the steps with those at the end, and how much "
+        "larger the latter are.",
         source="arXiv:2501.04697, section 4",
         judge=judge_direction,
         expected="measured",
         controls={"cross-entropy in float32": {"precision": "float32"}},
-        rivals={"any direction": jd.swap(predicted_cosine="any_direction")},
+        rivals={
+            "any direction": jd.off(predicted_cosine="any_direction"),
+            "the limit is reached": {COSINE: 1.0, RISE: 0.0},
+        },
         found={
-            "cosine at the end / predicted": (0.74, 0.81),
-            "rise of the cosine in the second half / predicted": (0.005, 0.03),
-            "cosine of the logits at half of the steps and at the end": (0.99, 1.0),
-            "norm of the logits at the end / at half of the steps": (1.2, 1.4),
+            COSINE: (0.764, 0.7774, 0.791),
+            RISE: (0.00421, 0.01435, 0.0245),
+            "cosine of the logits at half of the steps and at the end": (0.996, 0.9974, 0.998),
+            "norm of the logits at the end / at half of the steps": (1.26, 1.287, 1.31),
         },
         plot=plot_cosine,
-        caption="Cosine of minus the gradient of the cross-entropy (float64) with all weights against steps; line and band: median "
-        "and central 90% of the seeds.",
+        caption="Cosine of minus the gradient of the cross-entropy (float64) with all weights against steps; line and band: "
+        "median and central 90% of the seeds.",
     ),
 )

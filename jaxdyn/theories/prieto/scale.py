@@ -110,19 +110,23 @@ STUDY = jd.Study(
     evidence="algebra",
     source="arXiv:2501.04697, sections 3 and 4",
     plot=plot,
-    caption="Left: inner product of every matrix with its gradient against the mean over samples of logits times their gradients. "
-    "Right: loss of scaled weights against that of scaled logits. Softmax and StableMax.",
+    caption="Left: inner product of every matrix with its gradient against the mean over samples of logits times their "
+    "gradients. Right: loss of scaled weights against that of scaled logits. Softmax and StableMax.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="prieto.scale",
+        title="Networks without biases scale like the cube of their weights",
         bounds="derived",
-        statement="For random networks of three matrices with ReLU and without biases, on cross-entropy after the softmax and "
-        "after StableMax, the inner product of a matrix with the loss's gradient by it is the mean over samples of "
-        r"$\sum_c z_c\,\partial\ell/\partial z_c$, for each of the three, with StableMax from its definition by $s(z) = z + 1$ "
-        r"above zero and $1/(1 - z)$ below; and weights that are $c$ times as large have the loss of the logits $c^3 z$. These are "
-        "identities; nothing is trained.",
+        statement="For random networks of three matrices with ReLU and without biases, on the cross-entropy $\\ell$ after "
+        "the softmax or StableMax, the inner product of each of the matrices with the loss's gradient by it is the mean over "
+        "samples of "
+        r"$\sum_c z_c\,\partial\ell/\partial z_c$ over logits $z$; and weights that are $c$ times as large have the loss of "
+        r"the logits "
+        "$c^3 z$. These are identities, evaluated at random weights; nothing is trained.",
+        tested="Networks with {nodes} nodes and random weights of {size} times the standard size, on all sums modulo "
+        "{modulus}; {seeds} seeds. One side by automatic differentiation of the network, the other from its logits alone.",
         judge=judge,
         controls={"biases": jd.Control({"shift": 0.1}, every_seed=True)},
         rivals={

@@ -40,7 +40,9 @@ def judge_skip(ds: xr.Dataset) -> list[jd.Check]:
     entry = ds.measured_entry.isel(matrix=0)
     return [
         jd.at_most("entries (A, B) and (A, C), error", abs(ds.measured_entry - ds.predicted_entry), 1e-10),
-        jd.at_most("entry (A, C) over entry (A, B)", entry[..., 1] / entry[..., 0], -1e-6),
+        jd.within(
+            "entry (A, C) over entry (A, B), times 1 - M", entry[..., 1] / entry[..., 0] * (1 - ds["size"]), 1 - 1e-9, 1 + 1e-9
+        ),
     ]
 
 
@@ -78,22 +80,25 @@ study = jd.Study(
     caption="Left: entries of the decoder Y on test pairs against the clock of their row, one point per pair and run. "
     "Right: distribution of the entries of Y (lines) and of the attention Z (dotted) over pairs and runs.",
     source=f"{SOURCE}, section 4; derived",
+    tested=r"One-layer transformer (attention on the first token alone) from zero weights, $\eta$ = {eta} for the decoder and "
+    "{eta_z} for the attention, {steps} steps of SGD on one training sequence at a time, M = {vocabulary} tokens, a share "
+    "{shown} of {train_indices} facts in full and {test_indices} in part; {seeds} seeds.",
 )
 
 CLAIMS = (
     study.claim(
         id="rev.asym",
-        statement=r"In the one-layer model trained by batch-1 SGD, for a fact trained in one direction the decoder has "
-        r"$Y[A,B] = u(M-1)/M$, more than $\ln M$, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "
-        r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$, while the attention, shown in talks as the asymmetric matrix, has "
-        r"$Z[A,B] = Z[B,A] = 0$.",
+        title="The asymmetry of a one-way fact is in the decoder, not the attention",
+        statement=r"For a fact trained in the direction A to B alone, the decoder Y has the logits $Y[A,B] = u(M-1)/M$, u the "
+        r"clock of `rev.clock`, more than $\ln M$ by the end, and $Y[B,A] = 0$: on such pairs it is wholly asymmetric, "
+        r"$\|Y-Y^\top\|_F = \|Y+Y^\top\|_F$. The attention logits have $Z[A,B] = Z[B,A] = 0$.",
         judge=judge,
         controls={
             "symmetric decoder Y + Y^T": {"decoder": "symmetric"},
             "reversed sequences in training": {"leak": 1.0},
         },
         rivals={
-            "no entry moves": STILL,
+            "no entry moves": jd.off(STILL),
             "the attention has the decoder's entries": IN_ATTENTION,
             "both directions move alike": IN_BOTH_DIRECTIONS,
         },
@@ -102,12 +107,13 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.intransitive",
-        statement=r"In the one-layer model, training on $A \to B$ and $B \to C$ makes C less likely after A: "
-        r"$Y[A,C] = -u/M < 0$ while $Y[A,B] = u(M-1)/M$.",
+        title="Training on A to B and B to C makes C less likely after A",
+        statement=r"Trained on $A \to B$ and $B \to C$, the decoder Y has the logits $Y[A,B] = u(M-1)/M$ and $Y[A,C] = -u/M$, "
+        r"with M tokens and $u > 0$ the clock of `rev.clock`: C is less likely after A than a guess.",
         judge=judge_skip,
         quick=jd.grid(OneLayer, task="cot", train_indices=24),
         controls={"indirect sequences of test indices in training": {"leak": 1.0}},
-        rivals={"no entry moves": STILL, "C as likely as B after A": IN_BOTH_DIRECTIONS},
+        rivals={"no entry moves": jd.off(STILL), "C as likely as B after A": IN_BOTH_DIRECTIONS},
         plot=make_plot(("(A, B)", "(A, C)")),
         source=f"{SOURCE}, section 4.2; entries derived",
     ),

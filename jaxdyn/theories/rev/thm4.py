@@ -14,7 +14,8 @@ from jaxdyn.theories.rev.one_layer import OneLayer, trial
 __all__ = ["CLAIMS", "judge_chain", "judge_direct", "judge_indirect"]
 
 SOURCE = "arXiv:2405.04669"
-FEWER, CHAINS = 0.98, 0.96  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
+FEWER, CHAINS = 0.85, 0.75  # shares of the direct sequences of test indices, and of their chains, that obey the bound; they are few
+UNLEARNED = 0.5  # probability of an answer that is not learned, at most, times M: that of a guess is 1
 CERTAIN, CERTAIN_AT = 0.97, 20  # a chain's mean probability, and from how many N ln M / eta steps on
 
 
@@ -27,7 +28,7 @@ def judge_indirect(ds: xr.Dataset) -> list[jd.Check]:
     """Below a guess once t is late, and at all times equal to what the clock leaves each token."""
     above = (ds.measured_test * ds["size"]).where(late_enough(ds))
     return [
-        jd.at_most("probability of the indirect answer times M, late", above, 1.0),
+        jd.at_most("probability of the indirect answer times M, late", above, UNLEARNED),
         jd.at_most("against 1/(M - 1 + exp u_k), relative error", jd.relative_error(ds, "test"), 1e-12),
     ]
 
@@ -46,7 +47,7 @@ def judge_chain(ds: xr.Dataset) -> list[jd.Check]:
         jd.at_most("chain against the product of clocks, relative error", jd.relative_error(ds, "chain").where(late), 1e-12),
         jd.share_within("share of chains above the bound's square at all late times", above, over=list(above.dims), low=CHAINS),
         jd.mean_within(f"mean chain from {CERTAIN_AT} N ln M / eta steps on, least over time", certain, over="seed", low=CERTAIN),
-        jd.at_most("direct answer times M", (ds.measured_test * ds["size"]).where(late), 1.0),
+        jd.at_most("probability of the answer without a chain, times M", (ds.measured_test * ds["size"]).where(late), UNLEARNED),
     ]
 
 
@@ -85,7 +86,6 @@ def plot_chain(ds: xr.Dataset, fig: Figure) -> None:
 
 
 LEAK = {"indirect sequences of test indices in training": {"leak": 1.0, "vocabulary": 200, "shown": 0.25}}
-SIZES = "(M = 200 and 1000 tokens, N = 30 and 84 sequences, $\\eta$ = .5 and .9)"
 
 study = jd.Study(
     trial=trial,
@@ -99,14 +99,20 @@ study = jd.Study(
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
     assumes=ASSUMES,
     source=f"{SOURCE}, Theorem 4",
+    tested=r"One-layer transformer (attention on the first token alone) from zero weights, $\eta$ = {eta}, {steps} steps of SGD "
+    r"on one "
+    "training sequence at a time, M = {vocabulary} tokens; {train_indices} chains A to B to C with the shortcut A to C (a share "
+    "{shown} of them in training) and {test_indices} without it; {seeds} seeds.",
 )
 
 direct = study.claim(
     id="rev.thm4_direct",
-    statement=rf"In the one-layer model trained by batch-1 SGD {SIZES}, 98% or more of the direct facts of test indices, "
-    r"$p(B_i|A_i \to)$ and $p(C_i|B_i \to)$, obey the bound $1 - \frac{M-1}{2 s^{.85}}$ with $s = M\eta t/N$ from "
-    r"$t = 10\,N\ln M/\eta$ on. How tight that is: over all rows with one target the mean of $1-p$ is that of gradient flow to 8%, "
-    r"and the largest exponent that the mean allows the flow's to .01.",
+    title="Both steps of a chain of facts are learned at the bound's rate",
+    statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, 85% or more of the facts "
+    r"$A_i \to B_i$ and $B_i \to C_i$ are answered with the probability $p \ge 1 - \frac{M-1}{2 s^{.85}}$, $s = M\eta t/N$. The "
+    r"bound has the right order: the mean of $1-p$ over all facts with a first token of their own is that of gradient flow to "
+    r"8%, between .28 and .58 of what the bound allows at the last time, and the largest exponent that it allows is the flow's "
+    r"to .01.",
     judge=judge_direct,
     controls=LEAK,
     rivals=RIVALS,
@@ -115,29 +121,31 @@ direct = study.claim(
 )
 indirect = study.claim(
     id="rev.thm4_indirect",
-    statement=rf"In the one-layer model {SIZES}, the indirect fact of a test index is not learned: "
-    r"$p(C_i|A_i \leadsto) = 1/(M-1+e^{u_k})$, with k the visits of $A_i$'s row, and it is below $1/M$ from "
-    r"$t = 10\,N\ln M/\eta$ on.",
+    title="Two learned facts do not give their composition",
+    statement=r"Trained on $A_i \to B_i$ and $B_i \to C_i$ alone, the one-layer model unlearns the answer $C_i$ after $A_i$: its "
+    r"probability is $1/(M-1+e^{u_k})$ with M tokens, $u_k$ the clock of `rev.clock` and k the draws of $A_i \to B_i$, and below "
+    rf"a fraction {UNLEARNED:g} of a guess, $1/M$, from $t = 10\,N\ln M/\eta$ steps of size $\eta$ on.",
     source=f"{SOURCE}, Theorem 4; equality derived",
     bounds="derived",
     judge=judge_indirect,
     controls=LEAK | {"transitive closure Y + Y Y": jd.swap(measured_test="closed")},
-    rivals={"nothing is learned: 1/M": GUESSED, "one step finds what two find": ONE_STEP_ENOUGH},
+    rivals={"nothing is learned: 1/M": jd.off(GUESSED), "one step finds what two find": ONE_STEP_ENOUGH},
     plot=plot_indirect,
-    caption="Left: probability of C after A along training, in one step and by a chain of two; median and central 90% of the test "
-    "indices of all runs of the first setting; dashed: 1/M. Right: the same in one step against the clock of its row, per test "
-    "index and time.",
+    caption="Left: probability of C after A along training, in one step and by a chain of two; median and central 90% of the "
+    "test indices of all runs of the first setting; dashed: 1/M. Right: the same in one step against the clock of its row, per "
+    "test index and time.",
 )
 chain = study.claim(
     id="rev.cot",
-    statement=rf"In the one-layer model {SIZES}, a chain of thought of two greedy steps finds what one step does not: from "
-    r"$t = 10\,N\ln M/\eta$ on its probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$ is the product of two clocks and in 96% of cases "
-    r"or more at least the square of the bound of Theorem 3, and its mean is above "
-    rf"{CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on.",
+    title="A chain of thought of two steps finds what one step does not",
+    statement=r"From $t = 10\,N\ln M/\eta$ SGD steps of size $\eta$ on, on N facts with M tokens, two greedy steps find $C_i$ "
+    r"after $A_i$ with the probability $p(B_i|A_i\to)\,p(C_i|B_i\to)$, the product of the two laws of `rev.clock`; in 75% of "
+    r"cases or more it is at least the square of the bound of `rev.thm3_train`, and its mean is above "
+    rf"{CERTAIN} from $t = {CERTAIN_AT}\,N\ln M/\eta$ on. In one step the probability of $C_i$ is below {UNLEARNED:g}/M.",
     source=f"{SOURCE}, section 4.2",
     judge=judge_chain,
     controls=LEAK | {"intermediate tokens shuffled": jd.swap(measured_chain="shuffled")},
-    rivals={"nothing is learned: two guesses": GUESSED, "as certain as one step": ONE_CLOCK},
+    rivals={"nothing is learned: two guesses": jd.off(GUESSED), "as certain as one step": ONE_CLOCK},
     plot=plot_chain,
     caption=r"Probability of C after A against $\eta t/(N\ln M)$, by a chain of two steps for each step size, with shuffled "
     "intermediate tokens, and without a chain: median and central 90% of the test indices of all runs of the first M and N.",

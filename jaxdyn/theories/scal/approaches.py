@@ -6,7 +6,7 @@ r"""The three approaches of Hoffmann on a table of losses: sizes times budgets, 
 
 The last two use the sizes within a factor of 5.5 of the best at each budget; models far from it have seen too few tokens for a law.
 
-Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r resamples; x are logarithms.
+Source: arXiv:2203.15556, sections 3.1 to 3.3. Letters: s sizes, k budgets, r runs; x are logarithms.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from jaxdyn.stats import bonferroni_t
 from jaxdyn.theories.scal import fits, optima
 from jaxdyn.theories.scal.dynamics import laws
 
-__all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "resampled"]
+__all__ = ["APPROACHES", "Estimate", "estimate", "estimates", "interval", "jackknife"]
 
 APPROACHES = ("minimum over curves", "isoFLOP parabolas", "parametric fit")
 BUDGETS = 1500  # of approach 1
@@ -75,17 +76,22 @@ def estimates(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> Estimat
 
 
 _several = jax.jit(jax.vmap(estimate, (None, None, 0)))
-_exponents = jax.jit(jax.vmap(lambda n, c, y: estimate(n, c, y).exponents, (None, None, 0)))
 
 
-def resampled(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray, count: int, seed: int = 0) -> Float[np.ndarray, "r three"]:
-    """Exponents on tables of means over runs drawn with replacement, as many for each size as there are in ``losses[seed, s, k]``.
+def jackknife(n: np.ndarray, budgets: np.ndarray, losses: np.ndarray) -> tuple[Estimate, Estimate]:
+    r"""Results on the mean of all runs, and pseudo-values of each run: :math:`r\hat\theta - (r - 1)\hat\theta_{-i}`.
 
-    All budgets of a run stay together: its models share their start and the first part of their training.
+    A run is one seed at all sizes and budgets, ``losses[seed, s, k]``: its models share their data, and those of one size their
+    start. Source: Tukey 1958; Efron and Stein 1981, The jackknife estimate of variance.
     """
-    rng = np.random.default_rng(seed)
-    runs, sizes, _ = losses.shape
-    chosen = rng.integers(0, runs, (count, runs, sizes))
-    with jax.enable_x64(True):
-        tables = jnp.asarray(losses[chosen, np.arange(sizes)].mean(1), jnp.float64)
-        return np.asarray(jax.device_get(_exponents(jnp.asarray(n, jnp.float64), jnp.asarray(budgets, jnp.float64), tables)))
+    runs = len(losses)
+    without = (losses.sum(0) - losses) / (runs - 1)
+    every = estimates(n, budgets, np.concatenate([losses.mean(0)[None], without]))
+    whole = jax.tree.map(lambda x: x[0], every)
+    return whole, jax.tree.map(lambda x: runs * x[0] - (runs - 1) * x[1:], every)
+
+
+def interval(value: np.ndarray, pseudo: np.ndarray, level: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Student's interval about a result from its pseudo-values [seed, ...]."""
+    half = bonferroni_t(1, len(pseudo), level) * pseudo.std(0, ddof=1) / len(pseudo) ** 0.5
+    return value - half, value + half

@@ -65,10 +65,12 @@ CLAIMS = (
         caption="Best size over the budget, by bisection (points) and in closed form (lines); one line per law.",
     ).claim(
         id="scal.closed_form",
-        statement=r"At a budget of $C = 6ND$ operations the losses $L = E + AN^{-\alpha} + BD^{-\beta}$ and $L = "
-        r"[(N_c/N)^{\alpha_N/\alpha_D} + D_c/D]^{\alpha_D}$ are least at $N^* \propto C^a$, with $a = \beta/(\alpha+\beta)$ and $a "
-        r"= \alpha_D/(\alpha_N+\alpha_D)$: for 16 random laws of each kind and seven budgets, $N^*$ and $D^*$ in closed form agree "
-        r"with bisection on the derivative of the loss to a relative $10^{-10}$. (Formulas; no training.)",
+        title="The best size and tokens for a budget, in closed form",
+        statement=r"At a budget of $C = 6ND$ operations for $N$ weights and $D$ tokens the losses $L = E + AN^{-\alpha} + "
+        r"BD^{-\beta}$ and $L = [(N_c/N)^{\alpha_N/\alpha_D} + D_c/D]^{\alpha_D}$ are least at $N^* \propto C^a$ with $a = "
+        r"\beta/(\alpha+\beta)$ and $a = \alpha_D/(\alpha_N+\alpha_D)$; $N^*$ and $D^*$ in closed form agree with bisection on "
+        "the derivative of the loss to a relative $10^{-10}$.",
+        tested=r"Formulas, no training: {seeds} random laws of each kind ({law}) at seven budgets, $10^{18}$ to $10^{24}$.",
         judge=judge,
         controls={"a token costs $6N^{1.1}$": {"power": 1.1}},
         rivals={
@@ -86,15 +88,18 @@ CLAIMS = (
         bounds="derived",
         source="arXiv:2203.15556, section 3.2; arXiv:2603.22339 (the bias); its closed form is derived",
         plot=plot_parabola,
-        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one point per budget and "
-        "law.",
+        caption="By how much vertices of parabolas miss the best size, in ln N, against the closed form; one point per budget "
+        "and law.",
     ).claim(
         id="scal.parabola_bias",
-        statement=r"Approach 2 on exact losses $E + AN^{-\alpha} + BD^{-\beta}$ (15 sizes at each of seven budgets, evenly in $\ln "
-        r"N$ about the best, to a factor of 10 or $\sqrt{10}$ on either side): the vertices of the parabolas have the exact slope "
-        r"$a$ to $10^{-9}$, but each misses $\ln N^*$ by one and the same shift, $-\frac12\,\frac{\sum x g}{\sum x^2} \big/ "
-        r"\frac{\sum (x^2 - \overline{x^2}) g}{\sum (x^2 - \overline{x^2})^2}$ with $g = e^{-\alpha x}/\alpha + e^{\beta "
-        r"x}/\beta$, to $10^{-9}$. (Formulas; no training.)",
+        title="Parabolas find the exponent but miss the best size by a fixed factor",
+        statement=r"Fit a parabola in $\ln N$ to exact losses $E + AN^{-\alpha} + BD^{-\beta}$ at each budget, at sizes that "
+        r"lie evenly in $x = \ln(N / N^*)$ about the best size $N^*$. Over budgets the vertices have the exact slope $a = "
+        r"\beta/(\alpha+\beta)$ to $10^{-9}$, but each misses $\ln N^*$ by the same shift, $-\frac12\,\frac{\sum x g}{\sum x^2} "
+        r"\big/ \frac{\sum (x^2 - \overline{x^2}) g}{\sum (x^2 - \overline{x^2})^2}$ with $g = e^{-\alpha x}/\alpha + e^{\beta "
+        r"x}/\beta$, to $10^{-9}$.",
+        tested=r"Formulas, no training: $\alpha$ = {alpha}, $\beta$ = {beta}, {sizes} sizes at each of seven budgets up to "
+        "$10^h$ times the best size on either side, $h$ = {half}; {seeds} draws of the other parameters.",
         judge=judge_parabola,
         controls={"sizes drift off the best by a tenth for each e-fold of the budget": {"drift": 0.1}},
         rivals={

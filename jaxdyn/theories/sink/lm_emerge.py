@@ -9,21 +9,24 @@ import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.sink.language import BEGINS, EPSILON, Language, trial
 
+LARGEST = {name: f"largest weight of a head on the first token, begins {name}" for name in BEGINS}  # readings
+
 __all__ = ["CLAIMS", "judge"]
 
 
-def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """Largest weight of a head on the first token at the end, of all heads and runs, by how sequences begin."""
+def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """Largest weight of any head on the first token at the end, mean over runs, by how sequences begin."""
     jd.need(ds, begins=BEGINS)
     end = ds.isel(step=-1)
-    most = end.measured_alpha.max(["seed", "layer", "head"])
+    largest = end.measured_alpha.max(["layer", "head"])
     return [
         jd.gate("validation loss at the end over that at the start", end.validation / ds.validation.isel(step=0), at_most=0.6),
-        *(
-            jd.at_least(f"largest weight of a head on the first token, begins {name}", most.sel(begins=name), EPSILON)
-            for name in BEGINS
-        ),
+        *(jd.mean_reading(LARGEST[name], largest.sel(begins=name), over="seed") for name in BEGINS),
     ]
+
+
+# Heads have sinks however sequences begin, as in large models.
+SINKS = dict.fromkeys(LARGEST.values(), EPSILON)
 
 
 def plot(ds: xr.Dataset, fig: Figure) -> None:
@@ -44,23 +47,26 @@ CLAIMS = (
         seeds=6,
         paper_seeds=8,
         evidence="network",
+        tested="Decoders of width {width} with {layers} layers of {heads} heads and rotary positions, trained by Adam for "
+        "{steps} steps on sequences of {length} bytes of the Python manual, cut out anywhere or with a token of their own in the "
+        "first place; {seeds} seeds. Uniform attention has a weight of 0.10; a head has a sink if its mean weight on the first "
+        "token is above 0.3.",
         source="arXiv:2410.10781, section 3 (metric; models of 60M weights and 5B tokens); the size is ours",
         plot=plot,
         caption="Largest mean weight of a head on the first token along training: median and central 90% of the runs; "
         "dashed: 0.3, from which a head counts as having a sink.",
     ).claim(
         id="sink.lm_emerge",
-        statement="Does a sink emerge in a small language model? In decoders of two layers with four heads and rotary positions, "
-        "trained by Adam for 800 steps on sequences of 32 bytes of Python's own manual, it does not where they are cut "
-        "out of the text anywhere: the largest mean weight of a head on the first token, of all heads and of six sets of 3 runs, "
-        "is 0.09. Where they begin with a token of their own it is between 0.09 and 0.34. (Uniform attention has 0.10; a sink has "
-        "more than 0.3.)",
+        title="Does an attention sink emerge in a small language model?",
+        statement="Does an attention sink emerge in a small language model? Read is the largest mean weight of any head on the "
+        "first token, mean over runs, where sequences are cut out of the text anywhere and where they begin with a token of "
+        "their own. The weight of uniform attention, 0.10, is not told apart from either.",
         expected="measured",
         judge=judge,
-        rivals={"attention is uniform": jd.swap(measured_alpha="uniform")},
-        found={  # largest of the heads and runs of seven sets of seeds, with room for others
-            "largest weight of a head on the first token, begins anywhere": (0.06, 0.12),
-            "largest weight of a head on the first token, begins token": (0.07, 0.45),
+        rivals={"some head has a sink, as in large models": SINKS},
+        found={
+            "largest weight of a head on the first token, begins anywhere": (0.0381, 0.08113, 0.125),
+            "largest weight of a head on the first token, begins token": (0.0245, 0.0968, 0.17),
         },
     ),
 )

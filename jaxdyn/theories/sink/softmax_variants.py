@@ -104,11 +104,13 @@ CLAIMS = (
         source="arXiv:2309.17453, section 3.3 (zero sink); the model card of gpt-oss, 2025 (learned bias); the identities: derived",
     ).claim(
         id="sink.softmax_variants",
-        statement=r"For 16 random logits $a$ of standard deviation 3, all shifted by $c \in \{-900, 0, 900\}$ together with the "
-        r"sink's logit $\beta$, the weights are $e^{a_j} / (e^\beta + \sum_k e^{a_k})$ to $10^{-12}$; those of the zero sink, "
-        r"whose logit is 0 and does not shift, are $e^{a_j} / (e^{-c} + \sum_k e^{a_k})$. A sink at $\beta = -1000$ gives the "
-        "softmax, and the output of the zero sink is that of the softmax with one more key of logit 0 and value 0. (Identities; "
-        "no training.)",
+        title="Softmax attention with a sink of its own, computed without overflow",
+        statement=r"The weights of softmax attention with a sink of logit $\beta$ are $e^{a_j} / (e^\beta + \sum_k e^{a_k})$ for "
+        r"logits $a$, to $10^{-12}$, also if all logits and $\beta$ are shifted by $\pm 900$; those of the zero sink, whose "
+        r"logit 0 does not shift, are $e^{a_j} / (e^{-c} + \sum_k e^{a_k})$ after a shift by $c$. A sink at $\beta = -1000$ "
+        "gives the softmax, and the output of the zero sink is that of the softmax with one more key of logit 0 and value 0. "
+        "(Identities.)",
+        tested="{keys} random logits of standard deviation {spread}, shifted by {shift}; {seeds} seeds.",
         judge=judge,
         controls={
             "the sink is left out of the maximum": jd.swap(measured_zero="naive"),

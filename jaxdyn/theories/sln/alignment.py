@@ -13,7 +13,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 
-__all__ = ["matched", "null", "principal", "weights"]
+__all__ = ["PERMUTATIONS", "matched", "null", "overview", "principal", "weights"]
+
+COMPONENTS, MODES, PERMUTATIONS = 3, 5, 200
 
 
 def principal(embedding: np.ndarray, count: int) -> np.ndarray:
@@ -40,3 +42,21 @@ def weights(embedding: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     first, second = np.triu_indices(len(embedding), 1)
     squared = ((embedding[first] - embedding[second]) ** 2).sum(1)
     return nnls((vectors[first] - vectors[second]) ** 2, squared)[0]
+
+
+def overview(embedding: np.ndarray, vectors: np.ndarray, values: np.ndarray, number: int) -> tuple[float, float, float]:
+    """Of one graph, without padding: matched correlation, the 99% quantile of its null, share of weights on the slower modes.
+
+    Args:
+        embedding: of edges, [e, d].
+        vectors: eigenvectors in ascending order, the trivial one first, [e, e].
+        values: eigenvalues.
+        number: of the graph, for the permutations.
+    """
+    components = principal(embedding, COMPONENTS)
+    modes = vectors[:, 1 : 1 + MODES]
+    limit = np.quantile(null(components, modes, PERMUTATIONS, number), 0.99)
+    w = weights(embedding, vectors[:, 1:])
+    slow = values[1:] < np.median(values[1:])
+    share = w[slow].mean() / max(w[slow].mean() + w[~slow].mean(), 1e-300)
+    return matched(components, modes), float(limit), float(share)

@@ -122,7 +122,10 @@ def plot_line(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel=r"$\sqrt{d_e / \sum d}$", ylabel="first eigenvector")
 
 
-GRAPHS = "random graphs $G(n, 1/2)$ that are connected, and random trees with 3 more edges, $n = 5, 8, 12$"
+GRAPHS = (
+    "Algebra, no training: {graphs} random connected graphs $G(n, 1/2)$ and {graphs} random trees with 3 more edges, of {nodes} "
+    "vertices each."
+)
 GRID = jd.grid(Line, kind=["random", "tree+3"], nodes=[5.0, 8.0, 12.0], most=54)
 TREES = jd.grid(Line, kind="tree", nodes=[6.0, 12.0, 20.0, 30.0], largest=30, most=32)
 STUDY = jd.Study(
@@ -132,14 +135,16 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",
     source="arXiv:2502.08794, section 4; background: random walks and electrical networks",
+    tested=GRAPHS,
 )
 
 CLAIMS = (
     STUDY.claim(
         id="sln.linegraph",
+        title="The slowest eigenvector of a line graph is known in closed form",
         statement=r"In the line graph of a connected graph the edge $uv$ has degree $\deg u + \deg v - 2$, and the normalised "
-        r"Laplacian $I - D^{-1/2} A D^{-1/2}$ has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$, to $10^{-10}$. "
-        f"(Algebra, no training; {GRAPHS}.)",
+        r"Laplacian $I - D^{-1/2} A D^{-1/2}$ has the eigenvalue 0 once, with the eigenvector $\sqrt{d_e}$ ($d_e$ the degree "
+        "of edge $e$), to $10^{-10}$.",
         judge=judge_line,
         controls={"graphs of two components": {"kind": "disconnected"}},
         rivals={
@@ -151,9 +156,10 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.resistance",
-        statement=r"With $x_e = d_e^{-1/2} (v_k(e) / \sqrt{\lambda_k})_{k \geq 2}$, $v_k$ the eigenvectors of the line graph's "
-        r"normalised Laplacian, $\|x_e - x_f\|^2$ is the effective resistance between $e$ and $f$ in the line graph, to "
-        f"$10^{{-10}}$. (Algebra, no training; {GRAPHS}; without the factor $d_e^{{-1/2}}$ it is not.)",
+        title="Squared distance of embedded edges is effective resistance",
+        statement=r"With $x_e = d_e^{-1/2} (v_k(e) / \sqrt{\lambda_k})_{k \geq 2}$, where $v_k$ and $\lambda_k$ are the "
+        "eigenvectors and eigenvalues of the line graph's normalised Laplacian and $d_e$ is the degree of edge $e$ in the line "
+        r"graph, $\|x_e - x_f\|^2$ is the effective resistance between $e$ and $f$ in the line graph, to $10^{-10}$.",
         judge=judge_resistance,
         controls={r"without $d_e^{-1/2}$": {"walk": 0.0}, r"weights $1/\lambda$": {"power": 1.0}},
         rivals={"steps between edges": jd.swap(predicted_resistance="steps")},
@@ -162,9 +168,12 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sln.tree_distance",
-        statement=r"On a tree the squared distance of edges $e$ and $f$ in the embedding $x_e = d_e^{-1/2} (v_k(e) / "
-        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices of the path that joins them, its ends included, to "
-        "$10^{-10}$. (Algebra, no training; random recursive trees of 6 to 30 vertices.)",
+        title="On a tree the distance of edges is a sum along the path between them",
+        statement="On a tree the squared distance of edges $e$ and $f$ in the embedding $x_e = d_e^{-1/2} (v_k(e) / "
+        r"\sqrt{\lambda_k})_{k \geq 2}$ is $\sum 2/\deg v$ over the vertices $v$ of the path that joins them, to $10^{-10}$; "
+        r"$v_k$ and $\lambda_k$ are eigenvectors and eigenvalues of the line graph's normalised Laplacian, $d_e$ is the degree "
+        "of $e$ there.",
+        tested="Algebra, no training: {graphs} random recursive trees of each size, {nodes} vertices.",
         quick=TREES,
         judge=judge_along,
         controls={"3 more edges": {"kind": "tree+3"}, r"without $d_e^{-1/2}$": {"walk": 0.0}},

@@ -28,6 +28,7 @@ THEORY = jd.Theory(
         ),
         "Scanning: which tokens gain attention": (
             "scan.thm2_common",
+            "scan.unequal_flow",
             "scan.theorem3_gain",
             "scan.overlap",
         ),

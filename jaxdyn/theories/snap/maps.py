@@ -23,6 +23,7 @@ MAPS = (
         claim="snap.unequal_flow",
         over=("ratio=.05:1e3:log", "unequal=.1:5:log"),
         finding=(
+            "(Drawn with an earlier form of the claim: common weights of .1, and a token that gains in a quarter of the runs.) "
             r"Two common tokens whose frequencies differ by $e^u$ between classes ($u$: unequal): at $\eta_Y/\eta_Z$ above 1 "
             "one of them gains for some time in more than a quarter of the runs once $u$ is above 2.4, at smaller ratios from "
             "about 1 on. Below (grey) too few runs show it to tell. The assumption of equal frequencies is what decides, and "

@@ -19,7 +19,7 @@ from jaxdyn.theories.snap import published, tasks
 from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.gradient import attention
 
-__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
+__all__ = ["COMMONS", "GAIN_FORMS", "RANDOM", "TESTED", "Laws", "check_laws", "places", "random_laws", "sample_laws", "trial"]
 
 COMMONS, SAVES = 2, 33
 GAIN_FORMS = ("derived", "squared")  # chi, and the chi^2 of one set of slides
@@ -59,6 +59,11 @@ def check_laws(s: Any) -> None:
 
 
 RANDOM = jd.grid(Laws, per_query=[1.0, 2.0], eta_z=[1.0, 1000.0])
+TESTED = (
+    r"The reduced ODE in float64 from zero to $t$ = {horizon}, $\eta_Y$ = {eta_y}, $\eta_Z$ of {eta_z}, $\rho$ = {rho}: "
+    "{classes} classes, {per_query} per query, with {distinct} distinct tokens of random weights each (1 together), a common "
+    "token of weight {common} and a second one of weight {second} (0: none); a vocabulary of {size} tokens; {seeds} seeds."
+)
 
 
 def places(s: Any) -> Int[np.ndarray, "K d"]:

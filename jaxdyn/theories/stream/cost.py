@@ -96,9 +96,11 @@ CLAIMS = (
         source="arXiv:2309.17453, figure 1; arXiv:2305.13245 (grouped queries)",
     ).claim(
         id="stream.cost",
-        statement=r"What decoding with a streaming cache of $L$ keys carries from token to token takes $2 \cdot \text{layers} "
-        r"\cdot g\, e\, L$ numbers for keys and values of $g$ heads with $e$ entries, to the byte, after 64, 256 and 4096 tokens. "
-        "(A count of arrays; no training.)",
+        title="A streaming cache takes the same memory after any number of tokens",
+        statement=r"A streaming cache of $L$ keys holds $2 N g\, e\, L$ numbers for the keys and values of $N$ layers with $g$ "
+        r"heads of $e$ entries, exactly, however many tokens were read. (A count of arrays.)",
+        tested="Caches of {size} keys in three decoders, after 64, 256 and 4096 tokens; bytes are counted from the arrays that "
+        "decoding carries from token to token.",
         judge=judge,
         controls={"dense: a place for every token": {"kind": "dense"}},
         rivals={

@@ -102,26 +102,30 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",  # rounding errors in double precision
     source="arXiv:2309.17453, section 3.2; the pairwise form: derived",
+    tested="Decoders with random weights and rotary positions (layers: {layers}) read 20 tokens with a window of {size} keys; "
+    "{seeds} seeds.",
     caption="Logits of decoding token by token against the prediction, one point per token and word; 8 runs per cell.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="stream.equiv",
-        statement=r"In decoders of 1 and 2 layers with random weights and rotary positions, decoding with a cache of $L = 6$ keys, "
-        r"the first $S \in \{0, 2\}$ tokens and the last, at positions within the cache, gives the logits of one pass over the "
-        r"text in which query $i$ sees the keys $j < S$ and $i - j < L - S$ at offsets $\min(i, L - 1) - j$ and $i - j$. (An "
-        "identity; no training.)",
+        title="Decoding with a streaming cache equals one pass with shifted offsets",
+        statement=r"Decoding with a cache of $L$ keys that holds the first $S$ tokens and the last $L - S$, at positions within "
+        r"the cache, gives the logits of one pass over the text in which query $i$ sees the first tokens $j < S$ at the offsets "
+        r"$\min(i, L - 1) - j$ and the last ones, $i - j < L - S$, at $i - j$. (An identity at random weights.)",
+        tested="Decoders with random weights and rotary positions (layers: {layers}) read 20 tokens with caches of {size} keys, "
+        "of which {sinks} are first tokens; {seeds} seeds.",
         judge=judge_of("pairwise"),
         controls={"keys are stored after their rotation": jd.swap(measured_pairwise="rotated")},
-        rivals={"offsets of the text": jd.swap(predicted_pairwise="rotated")},
+        rivals={"the logits of a window with recomputation": jd.swap(predicted_pairwise="predicted_recomputed")},
         plot=plot_of("pairwise"),
     ),
     STUDY.claim(
         id="stream.window_recompute",
-        statement="In a decoder of one layer with random weights and rotary positions, decoding with a window of the last 6 keys "
-        "gives the logits of encoding the last 6 tokens from scratch at every step. (An identity; no training. With two layers it "
-        "fails: the kept keys were computed from tokens that have since left.)",
+        title="In one layer a window of keys equals encoding the window anew",
+        statement="In a decoder of one layer with rotary positions, decoding with a window of the last keys gives the logits of "
+        "encoding the same tokens from scratch at every step. (An identity at random weights.)",
         quick=jd.grid(Stream, sinks=0.0),
         paper=jd.grid(Stream, sinks=0.0, size=[6, 12]),
         judge=judge_of("recomputed"),
@@ -130,9 +134,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="stream.positions_window",
-        statement="In decoders of 1 and 2 layers with random weights and rotary positions, a window of the last 6 keys ($S = 0$) "
-        "gives the same logits at positions within the cache and within the text. (An identity; no training. With two sinks the "
-        "two differ.)",
+        title="For a plain window, positions in the cache or in the text are alike",
+        statement="With rotary positions, a window of the last keys gives the same logits at positions within the cache and "
+        "within the text. (An identity at random weights.)",
         quick=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0]),
         paper=jd.grid(Stream, sinks=0.0, layers=[1.0, 2.0], size=[6, 12]),
         judge=judge_of("absolute"),

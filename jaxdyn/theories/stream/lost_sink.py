@@ -75,9 +75,10 @@ CLAIMS = (
         source="derived; it is the reason that arXiv:2309.17453, section 3.1, gives in words",
     ).claim(
         id="stream.lost_sink",
-        statement=r"If a key with the softmax weight $s \in \{0.03, 0.5, 0.9, 0.99\}$ leaves the cache, every other weight grows "
-        r"by the factor $1/(1-s)$, and so does the norm of the output if the value of that key was 0. (An identity; no training. "
-        r"At $s = 0.03$ that is 3%: a window breaks nothing where no sink is.)",
+        title="When an attention sink leaves the cache, all other weights grow",
+        statement=r"If a key with the softmax weight $s$ leaves the cache, every other weight grows by the factor $1/(1-s)$, and "
+        "so does the norm of the output if the value of that key was 0. (An identity.)",
+        tested=r"{keys} random logits, one of which has the weight $s$ = {mass}; {seeds} seeds.",
         judge=judge,
         controls={"the key has a value": {"value": 1.0}, "attention has a zero sink": {"attention": "zero_sink"}},
         rivals={"nothing grows": jd.swap(predicted_weights=1.0, predicted_output=1.0)},

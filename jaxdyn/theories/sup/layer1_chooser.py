@@ -92,7 +92,8 @@ PRECISIONS = ["float64", "float32"]
 
 def judge_weight(ds: xr.Dataset) -> list[jd.Check]:
     """Weight that is not at the right place, of every head at every place, over what the theorem allows."""
-    return [jd.at_most("weight elsewhere over that allowed", (ds.predicted_weight - ds.measured_weight) / ds.allowed, 1.0)]
+    missing = abs(ds.predicted_weight - ds.measured_weight)
+    return [jd.at_most("weight elsewhere over that allowed", missing / ds.allowed, 1.0)]
 
 
 def judge_layer(ds: xr.Dataset) -> list[jd.Check]:
@@ -138,47 +139,54 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",
     source="arXiv:2505.12514, section 4.1 and appendix B (attention chooser, outputs of layer 1); numbers of the weights: derived",
+    tested="Explicit weights, no training, in {dtype}: {graphs} prompts of {edges} random edges among {names} vertices, each "
+    "followed by {thoughts} correct thoughts, for each of {seeds} sets of random orthonormal token vectors. Positions: "
+    "{positions}.",
 )
-SEQUENCES = "on prompts of 30 random edges among 20 vertices with 4 thoughts behind, without training"
+UNIFORM = {"attention is uniform": jd.swap(predicted_weight="uniform")}
 
 CLAIMS = (
     STUDY.claim(
         id="sup.chooser",
-        statement=r"Each of the five heads of layer 1 of the construction puts at least $1 - \epsilon_1 / 5$, $\epsilon_1 = "
-        r"1/(2\sqrt n)$, of its attention on one place: the place one or two back where its own token stands, the first place "
-        f"everywhere else. (Explicit weights with sinusoids as positions, {SEQUENCES}, in float64 and in float32.)",
+        title="Each head of the graph-search construction attends to one place",
+        statement=r"In the construction each of the five heads of layer 1 puts at least $1 - \epsilon_1 / 5$ of its attention, "
+        r"$\epsilon_1 = 1/(2\sqrt n)$ for $n$ vertices, on a single place: one or two places back where its own token stands, "
+        "and the first place everywhere else.",
         judge=judge_weight,
         controls={
             "no positions": {"position": 0.0},
             r"$\eta$ a fifth": {"eta": 0.2},
             r"$\xi = 0$: no place for other tokens": {"xi": 0.0},
         },
-        rivals={"attention is uniform": jd.swap(measured_weight="uniform")},
+        rivals=UNIFORM,
         plot=plot_weight,
         caption="Weight of each head of layer 1 on all places but the right one, the largest of all places and graphs of a run; "
         "dashed: what the construction allows. One point per run.",
     ),
     STUDY.claim(
         id="sup.rotary",
-        statement="With rotary positions in place of sinusoids the five heads of layer 1 look at their places as well, in float64 "
-        r"and in float32, if the base of the rotation is about twice the length: $M = 200$ for 101 places. (Explicit weights, "
-        rf"{SEQUENCES}. With $M = 10^4$ they miss them in float32.)",
+        title="With rotary positions, too, each head attends to one place",
+        statement="With rotary positions in place of sinusoids the five heads of layer 1 of the construction look at the same "
+        r"single places, with at least $1 - \epsilon_1 / 5$ of their attention, in float64 and in float32, if the base of the "
+        "rotation is $M = 200$ for 101 places.",
         quick=jd.grid(Copying, dtype=PRECISIONS, positions="rotary"),
         paper=jd.grid(Copying, dtype=PRECISIONS, positions="rotary", names=40, edges=60, thoughts=8, base=400.0),
         source="arXiv:2505.12514, appendix B (rotary form); base and precision: derived",
         judge=judge_weight,
         controls={"$M = 10^4$": {"base": 1e4}, r"$\xi = 0$: no place for other tokens": {"xi": 0.0}},
-        rivals={"attention is uniform": jd.swap(measured_weight="uniform")},
+        rivals=UNIFORM,
         plot=plot_weight,
         caption="Weight of each head of layer 1 on all places but the right one, rotary positions, the largest of all places and "
         "graphs of a run; dashed: what the construction allows. One point per run.",
     ),
     STUDY.claim(
         id="sup.layer1",
-        statement=r"Layer 1 of the construction turns the end of every edge into $(u_e, u_s, u_t)/\sqrt 3$, $\langle R\rangle$ "
-        rf"into $(u_R, 0, u_{{c_1}} + u_{{c_2}})/\sqrt 3$, $\langle A\rangle$ into $(u_A, \sum_{{V_C}} u_v, 0)/\sqrt{{|V_C| + "
-        f"1}}$, and leaves all other tokens and thoughts as they are: to $10^{{-12}}$ in float64 and $10^{{-6}}$ in float32. "
-        f"(Explicit weights, {SEQUENCES}.)",
+        title="The first layer copies both ends of every edge to one place",
+        statement="With $u_v$ the vector of token $v$ and three blocks (content, buffer 1, buffer 2), layer 1 of the "
+        r"construction turns the end mark of each edge $(s, t)$ into $(u_e, u_s, u_t)/\sqrt 3$, the root's mark into $(u_R, 0, "
+        r"u_{c_1} + u_{c_2})/\sqrt 3$ with both candidates $c_1, c_2$, the answer's mark into $(u_A, \sum_{v \in V} u_v, "
+        r"0)/\sqrt{|V| + 1}$ with $V$ the vertices in the last thought, and leaves all other tokens and thoughts as they are: "
+        "to $10^{-12}$ in float64 and $10^{-6}$ in float32.",
         judge=judge_layer,
         controls={r"$\xi = 0$: no place for other tokens": {"xi": 0.0}, "no positions": {"position": 0.0}},
         rivals={"nothing is copied": jd.swap(predicted_output="alone")},

@@ -27,10 +27,7 @@ def judge_thought(ds: xr.Dataset) -> list[jd.Check]:
 def judge_answer(ds: xr.Dataset) -> list[jd.Check]:
     """Margins of the right candidate over all other tokens after the last thought."""
     end = ds.isel(thoughts=-1)
-    return [
-        jd.at_most("margin of the right answer: absolute error", abs(end.measured_margin - end.predicted_margin), EXACT),
-        jd.at_least("margin of the right answer", end.measured_margin, 0.05),
-    ]
+    return [jd.at_most("margin of the right answer: absolute error", abs(end.measured_margin - end.predicted_margin), EXACT)]
 
 
 def judge_steps(ds: xr.Dataset) -> list[jd.Check]:
@@ -86,6 +83,7 @@ def plot_steps(ds: xr.Dataset, fig: Figure) -> None:
 
 
 KINDS = ["random", "tree", "cycle", "dense"]
+KINDS_SAID = "independent edges, trees with forward edges, two cycles, nearly complete digraphs"
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Search, kind=KINDS, nodes=[8.0, 24.0, 48.0]),
@@ -96,19 +94,19 @@ STUDY = jd.Study(
     bounds="derived",
     form="printed",
     source="arXiv:2505.12514, Lemma 2 and Theorem 1; threshold of layer 2: corrected",
-)
-GRAPHS = (
-    "random digraphs of 8 to 48 vertices and 40 edges, repeated ones among them: independent edges, trees with forward edges, two "
-    "cycles, nearly complete ones"
+    tested="Explicit weights, no training: {graphs} random digraphs of {nodes} vertices and {edges} edges, some repeated, of "
+    f"each kind ({KINDS_SAID}) for each of {{seeds}} sets of random orthonormal token vectors; {{thoughts}} thoughts. The "
+    "target is within reach and the root has an edge.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="sup.superposition",
-        statement="In a two-layer transformer with explicit weights (no training) that is fed its own last outputs, thought $c$ "
-        rf"is $|V_c|^{{-1/2}} \sum_{{v \in V_c}} u_v$ to $10^{{-12}}$, with $V_c$ the vertices within $c$ steps of the root, for "
-        rf"$c = 1$ to 8 on 1152 {GRAPHS}. The root has an edge, and the threshold of layer 2 is $1/(4\max(m, n))$ for $m$ edges "
-        "and $n$ vertices.",
+        title="One continuous thought holds all vertices within reach",
+        statement="In the construction, a two-layer transformer with explicit weights that is fed its own last outputs, thought "
+        r"$c$ is $|V_c|^{-1/2} \sum_{v \in V_c} u_v$ to $10^{-12}$, where $V_c$ are the vertices within $c$ steps of the root "
+        r"and $u_v$ is the vector of vertex $v$, if the threshold of layer 2 is $1/(4\max(m, n))$ for $m$ edges and $n$ "
+        "vertices.",
         judge=judge_thought,
         controls={"one vertex of a thought is fed back": jd.swap(measured_thought="discrete_thought")},
         rivals=STILL | {"only the newest vertices": jd.swap(predicted_thought=frontier)},
@@ -117,29 +115,32 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="sup.steps",
-        statement="The construction needs as many thoughts as the target is steps away from the root, no more and no fewer: with "
-        f"fewer, the right answer ties with another token to $10^{{-12}}$. (Explicit weights, no training; 1152 {GRAPHS}; "
-        "distances 1 to 8. Not so if one vertex of each thought is fed back.)",
+        title="As many continuous thoughts are needed as the target is steps away",
+        statement="In the construction the right answer leads after as many thoughts as the target is steps away from the root, "
+        "and not before: with fewer thoughts it ties with another token to $10^{-12}$.",
         judge=judge_steps,
         controls={
             "one vertex of a thought is fed back": jd.swap(measured_steps="discrete_steps", measured_margin="discrete_margin"),
         },
         rivals={
             "no thought is needed": jd.swap(predicted_steps=0),
-            "a thought a vertex that is reached no later": jd.swap(predicted_steps="visited"),
+            "one thought for each vertex that is reached no later": jd.swap(predicted_steps="visited"),
         },
         plot=plot_steps,
-        caption="Mean number of thoughts until the right answer leads, by distance of the target (9 if it never does); dashed: the "
-        "distance; grey: one vertex of each thought is fed back.",
+        caption="Mean number of thoughts until the right answer leads, by distance of the target (9 if it never does); dashed: "
+        "the distance; grey: one vertex of each thought is fed back.",
     ),
     STUDY.claim(
         id="sup.answer",
-        statement="After $C = 8$ thoughts, with the target at most 8 steps away, the construction's logit of the right candidate "
-        r"exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$. (Explicit weights, no training; random "
-        "digraphs and trees of 24 vertices.)",
+        title="The right candidate wins by a margin known in closed form",
+        statement="If the target is at most $C = 8$ steps away, then after $C$ thoughts the construction's logit of the right "
+        r"candidate exceeds those of all other tokens by $1/\sqrt{|V_C| + 5}$, to $10^{-12}$, where $V_C$ are the vertices "
+        "within $C$ steps of the root.",
         quick=jd.grid(Search, kind=["random", "tree"], nodes=24.0),
         paper=jd.grid(Search, kind=KINDS, nodes=24.0, names=64, edges=96, thoughts=16),
         seeds=1,
+        tested="Explicit weights, no training: {graphs} random digraphs and {graphs} trees with forward edges, of {nodes} "
+        "vertices and {edges} edges, with one set of random orthonormal token vectors.",
         judge=judge_answer,
         controls={
             "no positions": {"position": 0.0},

@@ -11,96 +11,106 @@ from matplotlib.figure import Figure
 
 import jaxdyn as jd
 from jaxdyn import plotting
-from jaxdyn.stats import bonferroni_z
-from jaxdyn.theories.coc.learned import LEARNED, SETUP, THREE_HOPS, able, among_learners
-from jaxdyn.theories.coc.training import ORDERS, Training, trial
+from jaxdyn.theories.coc.learned import BY_COCONUT, LEARNED, SETUP, THREE_HOPS, able, among_learners
+from jaxdyn.theories.coc.training import KINDS, ORDERS, Training, trial
 
 __all__ = ["CLAIMS", "judge_accuracy", "judge_frontier", "judge_walks"]
 
 METHODS = ["coconut", "cot"]
-AHEAD = 0.1
-LEVEL = 0.975  # of each of two intervals
-HELD, LOWER = 1.0, 0.05
+LEVEL = 0.95  # of each interval
 PASSED = -0.2
+CLEAR = 3.0  # Student's t over graphs
 
 
-def judge_frontier(ds: xr.Dataset) -> list[jd.Check]:
-    """Student's t over graphs of the difference of neighbouring groups, of every network that learned, by thought.
+def judge_frontier(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """Differences of neighbouring groups, means over graphs and over networks that learned, by thought.
 
     Of nodes in thoughts, then of edges in the attention of step i; at step 1 frontier and reachable edges are the same.
     """
     gate, flags = able(ds)
     thoughts = ds.thought.values.tolist()
-    nodes = {f"t of {o}, thought {i}": ds.measured_gaps_t.sel(order=o, thought=i) for i in thoughts for o in ORDERS}
+    nodes = {f"{o}, thought {i}": ds.measured_gaps.sel(order=o, thought=i) for i in thoughts for o in ORDERS}
     edges = {
-        f"t of attention, {o}, step {i}": ds.measured_looks_t.sel(order=o, thought=i)
+        f"attention, {o}, step {i}": ds.measured_looks.sel(order=o, thought=i)
         for i in thoughts
         for o in ORDERS
         if i > 1 or o != ORDERS[1]
     }
-    least = bonferroni_z(ds.sizes["seed"] * (len(nodes) + len(edges)), 0.998)
-    return [gate, *(jd.at_least(name, among_learners(t, flags), least) for name, t in (nodes | edges).items())]
+    return [gate, *(mean(name, among_learners(gap, flags)) for name, gap in (nodes | edges).items())]
+
+
+def mean(name: str, values: xr.DataArray) -> jd.Reading:
+    """Mean over networks, with its interval."""
+    return jd.mean_reading(name, values, over="seed", level=LEVEL)
+
+
+def apart(ds: xr.Dataset, *orders: str) -> xr.DataArray:
+    """A disjoint group of nodes minus a later one, of networks that learned: the sum of the differences between."""
+    return among_learners(ds.measured_apart.sel(order=list(orders)).sum("order", skipna=False), able(ds)[1])
 
 
 def judge_apart(ds: xr.Dataset) -> list[jd.Check]:
     """The last difference of disjoint groups, nearer nodes minus unreachable ones, of every network that learned."""
+    last = apart(ds, ORDERS[-1])
+    thoughts = ds.thought.values.tolist()
+    return [able(ds)[0], *(jd.at_most(NEARER.format(i), last.sel(thought=i), PASSED) for i in thoughts)]
+
+
+NEARER = "nearer minus unreachable, thought {}"
+HELD = "inner product with thought 1, minus unreachable nodes"
+ABOVE = "networks whose thought 2 holds the node above others one step away"
+LOWER = "inner product with thought 2, without the edge minus with it"
+
+
+def judge_walks(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """What thoughts hold of a node to which walks of one and of two edges lead, mean over networks that learned."""
     gate, flags = able(ds)
-    last = among_learners(ds.measured_apart.sel(order=ORDERS[-1]), flags)
+    product = among_learners(ds.measured_walk, flags)
+    drawn, cut = (product.sel(kind=kind, drop=True) for kind in KINDS)
+    t = among_learners(ds.measured_walk_t.sel(kind=KINDS[1], early=2, drop=True), flags)
     return [
         gate,
-        *(jd.at_most(f"nearer minus unreachable, thought {i}", last.sel(thought=i), PASSED) for i in ds.thought.values.tolist()),
+        mean(HELD, cut.sel(early=1)),
+        jd.share_reading(ABOVE, (t >= CLEAR).where(t.notnull()), over="seed", level=LEVEL),
+        mean(LOWER, drawn.sel(early=2) - cut.sel(early=2)),
     ]
 
 
-def judge_walks(ds: xr.Dataset) -> list[jd.Check]:
-    """What thoughts hold of a node to which walks of one and of two edges lead, of every network that learned."""
-    gate, flags = able(ds)
-    product, t = among_learners(ds.measured_walk, flags), among_learners(ds.measured_walk_t, flags)
-    with_it = {"kind": "with a shortcut"}
-    lower = product.sel(kind="as drawn", early=2) - product.sel(**with_it, early=2)
-    least = bonferroni_z(ds.sizes["seed"], 0.998)
+def judge_accuracy(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """Accuracy of each method, mean over starts, and Coconut's minus that of the others, start by start."""
+    jd.need(ds, recipe=METHODS)
+    accuracy = {name: ds.measured_accuracy.sel(recipe=name, drop=True) for name in (*METHODS, "no_cot") if name in ds.recipe}
+    full = accuracy.pop("coconut")
     return [
-        gate,
-        jd.at_least("inner product with thought 1 minus unreachable nodes", product.sel(**with_it, early=1), HELD),
-        jd.at_least("t of inner product with thought 2 minus nodes one step away", t.sel(**with_it, early=2), least),
-        jd.mean_within("inner product with thought 2, as drawn minus with the shortcut", lower, over="seed", low=LOWER, level=0.95),
+        jd.gate("Coconut's networks that learned the task", (full >= LEARNED).sum("seed"), at_least=2),
+        mean("accuracy of Coconut", full),
+        *(mean(f"accuracy of {name}", other) for name, other in accuracy.items()),
+        *(mean(f"accuracy of Coconut minus that of {name}", full - other) for name, other in accuracy.items()),
     ]
 
 
-def judge_accuracy(ds: xr.Dataset) -> list[jd.Check]:
-    """Accuracy of Coconut minus that of chains of text and of plain answers, mean over starts from which Coconut learned."""
-    jd.need(ds, recipe=("coconut", "cot"))
-    full = ds.measured_accuracy.sel(recipe="coconut", drop=True)
-    flags = full >= LEARNED
-    rest = {
-        name: among_learners(full - ds.measured_accuracy.sel(recipe=name), flags) for name in ("cot", "no_cot") if name in ds.recipe
-    }
-    return [
-        jd.gate("Coconut's networks that learned the task", flags.sum("seed"), at_least=2),
-        *(
-            jd.mean_within(f"accuracy of Coconut minus that of {name}", gap, over="seed", low=AHEAD, level=LEVEL)
-            for name, gap in rest.items()
-        ),
-    ]
+def number(values: xr.DataArray) -> float:
+    """The mean as a number."""
+    return float(values.mean())
 
 
+DIFFERENCES = {  # of nodes and of edges, by the group that comes first
+    o: (*(f"{o}, thought {i}" for i in (1, 2)), *(f"attention, {o}, step {i}" for i in (1, 2) if i > 1 or o != ORDERS[1]))
+    for o in ORDERS
+}
 # Thoughts hold no nodes at all, and attention is even.
-NOTHING = jd.scaled(measured_gaps_t=0.0, measured_looks_t=0.0)
+NOTHING = {name: 0.0 for names in DIFFERENCES.values() for name in names}
 # A thought is one discrete node, the optimal one, whose edge alone is looked at, and all others are alike.
-ONE_NODE = jd.swap(
-    measured_gaps_t=lambda ds: ds.measured_gaps_t.where(ds.order == ORDERS[0], 0.0),
-    measured_looks_t=lambda ds: ds.measured_looks_t.where(ds.order == ORDERS[0], 0.0),
-)
-# Thoughts do not matter, all methods end alike.
-ALIKE = jd.swap(measured_accuracy=lambda ds: ds.measured_accuracy.mean("recipe"))
-# The shortcut is not read, and thoughts are those of the graph without it.
-UNREAD = jd.swap(measured_walk=lambda ds: ds.measured_walk.sel(kind="as drawn", drop=True))
+ONE_NODE = {name: 0.0 for order in ORDERS[1:] for name in DIFFERENCES[order]}
+# As in the construction, nodes within reach are held alike: nearer ones exceed unreachable ones as those of the frontier do.
+CONSTRUCTION = {NEARER.format(i): lambda ds, i=i: number(apart(ds, *ORDERS[1:]).sel(thought=i)) for i in (1, 2)}
+# The shortcut is not read: thoughts hold its end as they do in the graph without it.
+UNREAD = {
+    HELD: lambda ds: number(among_learners(ds.measured_walk.sel(kind="as drawn", early=1), able(ds)[1])),
+    LOWER: 0.0,
+}
 # Breadth-first search, in which a node that was passed is passed, whatever walks lead to it.
-BY_DISTANCE = jd.scaled(measured_walk_t=0.0)
-# As in the construction, a thought holds all nodes within i steps alike.
-CONSTRUCTION = jd.swap(measured_apart=lambda ds: abs(ds.measured_apart).where(ds.order == ORDERS[-1], 0.0))
-# Thoughts hold no nodes at all.
-FLAT = jd.scaled(measured_apart=0.0)
+BY_DISTANCE = {ABOVE: 0.0}
 
 
 def plot_frontier(ds: xr.Dataset, fig: Figure) -> None:
@@ -153,89 +163,93 @@ STUDY = jd.Study(
     paper_seeds=8,
     evidence="network",
     source="arXiv:2505.12514, section 5; sizes and bounds ours",
+    tested=BY_COCONUT,
     plot=plot_frontier,
     caption="Mean inner product of thoughts with embeddings (above), and attention to edges, mean over heads (below): a group "
     "minus the next one, nested groups; grey: with thoughts, or attention, of other examples. A point is a run.",
 )
 
-LOOKED = jd.looked(at="0:4", confirmed="5000:5004")
+UNTRAINED = {"networks that are not trained": {"every": 0.0}}
 
 CLAIMS = (
     STUDY.claim(
         id="sup.trained_frontier",
-        statement=rf"In {SETUP} by Coconut, with two thoughts: are the inner products $\langle t_i, u_v \rangle$ of thought $i$ "
-        r"with embeddings larger for node $i$ of the path than on average over the nodes at distance $i$ from the root, larger "
-        "there than on average over all nodes within $i$ steps, and larger there than for all others? Is the attention of the "
-        "last layer at step $i$ so ordered by edges: from node $i-1$ of the path to node $i$, from nodes at distance $i-1$, from "
-        "nodes within $i-1$ steps, from all others? Judged is Student's t over 256 graphs, the lowest of all networks that "
-        f"learned the task (accuracy at least {LEARNED}). In three sets of four starts it is at least 2.8 for five of the six "
-        "differences of nodes and 1.5 to 5.1 for the last, nodes within two steps minus all others; of edges it is at least 20, "
-        "but for the edge of the path minus the frontier, where it is 0.7 to 5.9.",
+        title="Trained thoughts rank nodes: path, frontier, within reach, all others",
+        statement="Group the nodes, for thought $i$, into node $i$ of the path, the nodes at distance $i$ from the root, all "
+        "nodes within $i$ steps, and all others. By how much is the mean inner product of thought $i$ with a group's embeddings "
+        "larger than with the next group's? By how much is the attention at step $i$ to the edge from node $i-1$ to node $i$ of "
+        "the path, to edges from nodes at distance $i-1$, from nodes within $i-1$ steps, and to all others larger than to the "
+        "next group? (At thought 2 the intervals of the last difference of nodes and of the first of edges contain 0.)",
         expected="measured",
+        found={
+            "optimal - frontier, thought 1": (0.17, 0.4128, 0.656),
+            "frontier - reachable, thought 1": (1.74, 1.934, 2.13),
+            "reachable - unreachable, thought 1": (0.919, 1.874, 2.83),
+            "optimal - frontier, thought 2": (0.741, 1.768, 2.8),
+            "frontier - reachable, thought 2": (1.73, 1.942, 2.15),
+            "reachable - unreachable, thought 2": (-0.129, 0.3064, 0.741),
+            "attention, optimal - frontier, step 1": (0.00808, 0.03111, 0.0542),
+            "attention, reachable - unreachable, step 1": (0.24, 0.2677, 0.296),
+            "attention, optimal - frontier, step 2": (-0.00804, 0.02896, 0.066),
+            "attention, frontier - reachable, step 2": (0.0275, 0.05346, 0.0795),
+            "attention, reachable - unreachable, step 2": (0.0606, 0.08458, 0.109),
+        },
         judge=judge_frontier,
         controls={
-            "thoughts and attention of other examples": jd.swap(measured_gaps_t="shuffled_t", measured_looks_t="looks_shuffled_t"),
-            "networks that are not trained": {"every": 0.0},
+            "thoughts and attention of other examples": jd.swap(measured_gaps="shuffled", measured_looks="looks_shuffled"),
+            **UNTRAINED,
         },
-        rivals={"thoughts hold no nodes, attention is even": NOTHING, "a thought is one node": ONE_NODE},
-        found={
-            "t of optimal - frontier, thought 1": (1, 12),
-            "t of frontier - reachable, thought 1": (40, 75),
-            "t of reachable - unreachable, thought 1": (20, 45),
-            "t of optimal - frontier, thought 2": (9, 42),
-            "t of frontier - reachable, thought 2": (25, 80),
-            "t of reachable - unreachable, thought 2": (-5, 12),
-            "t of attention, optimal - frontier, step 1": (0, 12),
-            "t of attention, reachable - unreachable, step 1": (15, 150),
-            "t of attention, optimal - frontier, step 2": (-3, 9),
-            "t of attention, frontier - reachable, step 2": (10, 35),
-            "t of attention, reachable - unreachable, step 2": (20, 50),
-        },
+        rivals={"thoughts hold no nodes, attention is even": jd.off(NOTHING), "a thought is one node": ONE_NODE},
     ),
     STUDY.claim(
         id="sup.trained_passed",
-        statement=f"In {SETUP} by Coconut, with two thoughts: trained thoughts are not those of the construction, which hold all "
-        f"nodes within reach alike. In every network that learned the task (accuracy at least {LEARNED}), nodes nearer to the "
-        "root than $i$ steps have smaller inner products with thought $i$ than nodes out of its reach, by 0.2 at least on average.",
+        title="Trained thoughts push down nodes that were already passed",
+        statement="In every trained network that answers right, nodes nearer to the root than $i$ steps have smaller inner "
+        "products with thought $i$ than nodes out of its reach, by 0.2 at least on average over graphs. The construction holds "
+        "all nodes within reach alike.",
         judge=judge_apart,
-        controls={"groups exchanged": jd.rolled(measured_apart="order")},
-        rivals={"thoughts hold no nodes": FLAT, "all nodes within reach alike": CONSTRUCTION},
-        bounds=LOOKED,
+        controls=UNTRAINED,
+        rivals={
+            "thoughts hold no nodes": jd.off({NEARER.format(i): 0.0 for i in (1, 2)}),
+            "all nodes within reach alike": CONSTRUCTION,
+        },
+        bounds=jd.looked(at="0:4", confirmed="5000:5004"),
     ),
     STUDY.claim(
         id="sup.trained_walks",
-        statement=f"In {SETUP} by Coconut, with two thoughts: is the frontier that of breadth-first search, nodes at distance "
-        f"$i$, or that of walks, ends of walks of $i$ edges? In these trees the two are one. With an edge more, from the root to "
-        "a node two steps away, this node is one step away, and a walk of two edges ends there. Judged are networks that learned "
-        f"the task (accuracy at least {LEARNED}): whether thought 1 then holds it (inner product minus that with unreachable "
-        "nodes), whether thought 2 has a larger inner product with it than with the other nodes one step away, as if by walks "
-        "(Student's t over 256 graphs; the lowest of four starts is 4.1, of four others 4.0), and how much smaller this is than "
-        "without the edge (mean over networks, with its 95% interval: 0.42 and 0.21 in the two sets, the second undecided).",
+        title="A shortcut to a node puts it into thought 1",
+        statement="With one more edge, from the root to a node two steps away, this node is one step away, and a walk of two "
+        "edges ends there as well. How much larger is its inner product with thought 1 than that of unreachable nodes? How "
+        "often does thought 2 hold it above the other nodes one step away, as if by walks (Student's t over graphs at least 3), "
+        "and how much smaller is its inner product there than without the edge?",
         expected="measured",
+        found={
+            "inner product with thought 1, minus unreachable nodes": (2.39, 3.419, 4.44),
+            "networks whose thought 2 holds the node above others one step away": (0.51, 1, 1),
+            "inner product with thought 2, without the edge minus with it": (0.0536, 0.4171, 0.781),
+        },
         judge=judge_walks,
         rivals={"the shortcut is not read": UNREAD, "breadth-first search": BY_DISTANCE},
-        found={
-            "inner product with thought 1 minus unreachable nodes": (1.5, 4.5),
-            "t of inner product with thought 2 minus nodes one step away": (0, 12),
-            "inner product with thought 2, as drawn minus with the shortcut": (0, 0.8),
-        },
         plot=plot_walks,
-        caption="Inner product of thoughts 1 and 2 with a node two steps from the root, minus the mean over unreachable nodes, in "
-        "the graph as drawn and with an edge from the root to this node. A line is a run.",
+        caption="Inner product of thoughts 1 and 2 with a node two steps from the root, minus the mean over unreachable nodes, "
+        "in the graph as drawn and with an edge from the root to this node. A line is a run.",
     ),
     STUDY.claim(
         id="sup.trained_acc",
-        statement=f"In {SETUP}: are continuous thoughts needed? By how much is the accuracy of a network trained by Coconut "
-        "ahead of that of one trained on chains of text, or on answers alone, from the same start (mean over the starts from "
-        f"which Coconut learned the task, accuracy at least {LEARNED}, with its 95% interval)? In eight starts (study), of which "
-        "six are counted, it is ahead of chains of text by 0.17, from -0.10 to 0.43, which decides nothing, and of answers alone "
-        "by 0.39, from 0.35 to 0.44.",
+        title="How far ahead is Coconut of training on chains of text?",
+        statement="How often do networks answer right that were trained by Coconut, on chains of text, or (paper scale) on "
+        "answers alone, and by how much is Coconut ahead, from the same starts? (The interval of its lead contains 0.)",
         expected="measured",
+        found={
+            "accuracy of Coconut": (0.867, 0.9043, 0.942),
+            "accuracy of cot": (0.417, 0.7432, 1.07),
+            "accuracy of Coconut minus that of cot": (-0.187, 0.1611, 0.509),
+        },
         judge=judge_accuracy,
         quick=jd.grid(Training, recipe=METHODS),
         paper=jd.grid(Training, recipe=[*METHODS, "no_cot"]),
-        rivals={"all methods end alike": ALIKE},
-        found={"accuracy of Coconut minus that of cot": (-0.1, 0.4)},
+        tested=f"{SETUP} Method: {{recipe}}.",
+        rivals={"answers are a coin between the candidates": {f"accuracy of {name}": 0.5 for name in ("Coconut", "cot")}},
         plot=plot_accuracy,
         caption="Share of right answers on graphs that were not trained on, by method. A point is a run; dashed: a coin between "
         "candidates.",

@@ -193,18 +193,25 @@ def halves(ds: xr.Dataset, name: str) -> xr.DataArray:
     return xr.apply_ufunc(lambda a: theory.half(share, a), ds[name], input_core_dims=[["left"]], vectorize=True)
 
 
+ON_FEWEST = "test accuracy after training on the smallest share, mean"
+KEPT = "test accuracy after training on the smallest share without decay"
+ON_MOST = "test accuracy after training on the largest share"
+
+
 def judge_ungrok(ds: xr.Dataset) -> list[jd.Check]:
     """Test accuracy after training on the smallest share with and without decay, and on the largest."""
     jd.need(ds, seed=8, left=2)
-    few, many = ds.left.min().item(), ds.left.max().item()
-    after = ds.measured_continued
-    words = "test accuracy after training on"
+    few, many = (ds.measured_continued.isel(left=place, drop=True) for place in (0, -1))
     return [
         *gates(ds),
-        jd.mean_within(f"{words} {few:g} of the pairs, mean", after.sel(left=few, drop=True), over="seed", high=0.1),
-        jd.at_least(f"{words} {few:g} without decay", ds.measured_kept, 0.95),
-        jd.at_least(f"{words} {many:g} of the pairs", after.sel(left=many, drop=True), 0.95),
+        jd.mean_within(ON_FEWEST, few, over="seed", high=0.1),
+        jd.at_least(KEPT, ds.measured_kept, 0.95),
+        jd.at_least(ON_MOST, many, 0.95),
     ]
+
+
+POWER = "power of the number of pairs in the efficiency of memorising, mean"
+EQUAL = "share at which both efficiencies are equal, mean"
 
 
 def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
@@ -213,54 +220,58 @@ def judge_efficiency(ds: xr.Dataset) -> list[jd.Check]:
     slope = stats.loglog_slope(ds.left, ds.memory, "left")
     return [
         *gates(ds),
-        jd.mean_within(
-            "power of the number of pairs in the efficiency of memorising, mean", slope, over="seed", low=-1.6, high=-1.2
-        ),
-        jd.mean_within("share at which both efficiencies are equal, mean", crossings(ds), over="seed", low=0.3, high=0.36),
+        jd.mean_within(POWER, slope, over="seed", low=-1.6, high=-1.2),
+        jd.mean_within(EQUAL, crossings(ds), over="seed", low=0.3, high=0.36),
     ]
 
 
-def judge_crossing(ds: xr.Dataset) -> list[jd.Check]:
+LOST, LEARNED = "ln of the share of unlearning over the crossing, mean", "ln of the share of learning over the crossing, mean"
+
+
+def judge_crossing(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Where networks lose what they know, and where they learn from the start, compared with the crossing of efficiencies."""
     jd.need(ds, seed=8, left=3)
     lost, learned, even = halves(ds, "measured_continued"), halves(ds, "scratch"), crossings(ds)
     return [
         *gates(ds),
-        jd.mean_within(
-            "ln of the share of unlearning over the crossing, mean", np.log(lost / even), over="seed", low=-0.1, high=0.1
-        ),
-        jd.mean_within(
-            "ln of the share of learning over the crossing, mean", np.log(learned / even), over="seed", low=-0.1, high=0.1
-        ),
+        jd.mean_reading(LOST, np.log(lost / even), over="seed"),
+        jd.mean_reading(LEARNED, np.log(learned / even), over="seed"),
     ]
 
 
-def judge_semi(ds: xr.Dataset) -> list[jd.Check]:
+FEWEST, BETWEEN, MOST = (f"test accuracy at the end, {which}, mean" for which in ("fewest pairs", "pairs in between", "most pairs"))
+FALL = "what it loses over the last quarter, mean"
+
+
+def judge_semi(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
     """Test accuracy at the end on three shares, and what it loses over the last quarter on the middle one."""
     jd.need(ds, seed=8, left=3)
     after = ds.measured_continued
     few, some, many = (after.isel(left=i, drop=True) for i in (0, len(ds.left) // 2, -1))
     lost = ds.curve.isel(left=len(ds.left) // 2, drop=True)
     fall = lost.isel(epoch=-1 - LAST, drop=True) - lost.isel(epoch=-1, drop=True)
-    words = "test accuracy at the end"
     return [
         *gates(ds),
-        jd.mean_within(f"{words}, fewest pairs, mean", few, over="seed", high=0.5),
-        jd.mean_within(f"{words}, pairs in between, mean", some, over="seed", low=0.5, high=0.98),
-        jd.mean_within("what it loses over the last quarter, mean", fall, over="seed", low=0.005, high=0.1),
-        jd.mean_within(f"{words}, most pairs, mean", many, over="seed", low=0.9),
+        jd.mean_reading(FEWEST, few, over="seed"),
+        jd.mean_reading(BETWEEN, some, over="seed"),
+        jd.mean_reading(FALL, fall, over="seed"),
+        jd.mean_reading(MOST, many, over="seed"),
     ]
 
 
-def fewest(ds: xr.Dataset) -> xr.DataArray:
-    """Curves that fall on all shares as on the smallest, and at the end as fast as there in the beginning."""
-    late = ds.sizes["epoch"] - LAST - 3
-    return ds.curve.isel(left=0, drop=True).shift(epoch=late, fill_value=1.0) + 0 * ds.curve
+def first_accuracy(ds: xr.Dataset) -> float:
+    """What is known before the further training: all that a network has then if nothing is lost."""
+    return float(ds.learned.mean())
 
 
-def memory(power: float) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: the efficiency of memorising is this power of the number of pairs."""
-    return jd.swap(memory=lambda ds: ds.memory.isel(left=0, drop=True) * (ds.left / ds.left[0]) ** power)
+def on_fewest(ds: xr.Dataset) -> float:
+    """The mean accuracy that is left on the smallest share."""
+    return float(ds.measured_continued.isel(left=0).mean())
+
+
+def inverse_crossing(ds: xr.Dataset) -> float:
+    """Where the efficiencies are equal if that of memorising falls like one over the number of pairs, from the smallest on."""
+    return float((ds.left[0] * ds.memory.isel(left=0) / ds.general).mean())
 
 
 def reverse(name: str) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -290,6 +301,11 @@ def plot_semi(ds: xr.Dataset, fig: Figure) -> None:
     ax.set(xlabel="epochs of the further training", ylabel="test accuracy", ylim=(-0.02, 1.05))
 
 
+NETWORK = (
+    "A two-layer network with quadratic activation and {hidden} nodes learns addition modulo {group} from a share {many} of "
+    "the pairs by Adam at rate {lr} with weight decay {decay}, {epochs} epochs, and is then trained for as many on a share "
+    "of {fewer} of the pairs"
+)
 STUDY = jd.Study(
     trial=trial,
     quick=jd.grid(Ungrok),
@@ -299,77 +315,85 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=8,
     evidence="network",
+    tested=NETWORK + "; other networks of the same start are trained on these pairs alone, with true or with random labels. "
+    "{seeds} seeds.",
     source=f"arXiv:2309.02390, sections 3 and 5 ({PAPER})",
     plot=plot,
     caption="Left: test accuracy after 800 epochs on a share of the pairs, of networks that had generalised before and of others "
     "from the start; line: the share at which both efficiencies are equal. Right: mean margin over the cube of the norm of all "
     "weights. Symbols and bands: median and central 90% of the runs.",
 )
-UNCHANGED = jd.swap(measured_continued="learned", curve=lambda ds: ds.learned + 0 * ds.curve)  # the accuracy of the first training
-AS_ON_FEWEST = jd.initial("left", "measured_continued", curve=fewest)
 CLAIMS = (
     STUDY.claim(
         id="varma.ungrok",
+        title="Trained further on few pairs, a network forgets what it generalised",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement="A two-layer network with quadratic activation that has learned addition modulo 23 from 0.7 of the pairs, and is "
-        "trained further on 0.1 of them with weight decay, loses what it learned: its test accuracy, 1 before, falls to at most .1 "
-        "on average, while it still fits its pairs. Without weight decay, or on half of the pairs, it keeps a test accuracy of at "
-        "least .95.",
+        statement="A network that has generalised on modular addition, and is trained further on the smallest share of the "
+        "pairs with weight decay, loses what it learned: its test accuracy falls to at most .1 on average, while it still "
+        "fits its pairs. Without weight decay, or on the largest share of the pairs, it keeps a test accuracy of at least "
+        ".95 in every run.",
         judge=judge_ungrok,
         controls={"shares in reverse order": reverse("measured_continued")},
         rivals={
-            "nothing is lost": jd.swap(measured_continued="learned"),
-            "all is lost on any share": jd.initial("left", "measured_continued"),
-            "lost without decay too": jd.swap(measured_kept=lambda ds: ds.measured_continued.isel(left=0)),
+            "nothing is lost": jd.off({ON_FEWEST: first_accuracy}),
+            "as much is lost on any share": {ON_MOST: on_fewest},
+            "as much is lost without decay": {KEPT: on_fewest},
         },
     ),
     STUDY.claim(
         id="varma.efficiency",
+        title="Memorising grows less efficient with the number of pairs",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement="In two-layer networks with quadratic activation that memorise random labels, the mean margin over the cube of "
-        "the norm of all weights after a fixed number of epochs with weight decay falls like a power of the number of pairs "
-        "between -1.6 and -1.2, faster than its inverse. It equals that of a network that has learned addition modulo 23 at "
-        "between 0.30 and 0.36 of all pairs.",
+        statement="Call efficiency the mean margin over the cube of the norm of all weights, after a fixed number of epochs "
+        "with weight decay. That of networks that memorise random labels falls like a power of the number of pairs between "
+        "-1.6 and -1.2, faster than its inverse, and equals that of a network that has learned the table at between 0.30 and "
+        "0.36 of all pairs.",
         judge=judge_efficiency,
         controls={"shares in reverse order": reverse("memory")},
         rivals={
-            "memorising costs the same for all numbers": memory(0.0),
-            "margin in inverse proportion to the number": memory(-1.0),
+            "memorising is as efficient for any number of pairs": jd.off({POWER: 0.0}),
+            "efficiency in inverse proportion to the number": {POWER: -1.0, EQUAL: inverse_crossing},
         },
     ),
     STUDY.claim(
         id="varma.crossing",
+        title="Equal efficiencies do not say where networks learn or forget",
         expected="measured",
-        statement="The share of pairs at which memorising is as efficient as generalising, compared with the share from which such "
-        "networks that have generalised keep it for 800 epochs, and the share from which others generalise within 800 epochs "
-        "from the start.",
+        statement="The share of pairs at which memorising is as efficient as generalising, compared with two others: the "
+        "share above which networks that have generalised keep the table, and the share above which networks from the start "
+        "generalise, both within the same number of epochs.",
         judge=judge_crossing,
-        found={
-            "ln of the share of unlearning over the crossing, mean": (-0.7, -0.3),
-            "ln of the share of learning over the crossing, mean": (0.08, 0.22),
+        found={LOST: (-0.533, -0.4386, -0.344), LEARNED: (0.127, 0.1532, 0.179)},
+        rivals={
+            "both lie at the crossing, as published": {LOST: 0.0, LEARNED: 0.0},
+            "learned and lost at the same share": {LOST: lambda ds: float(np.log(halves(ds, "scratch") / crossings(ds)).mean())},
         },
-        rivals={"learned and lost at the same shares": jd.swap(measured_continued="scratch")},
     ),
     STUDY.claim(
         id="varma.semi",
+        title="What networks keep when trained long on a critical share of pairs",
         expected="measured",
-        statement="Do networks keep part of what they know? A two-layer network with quadratic activation that has learned "
-        "addition modulo 23 and is trained further with weight decay for 4000 epochs on 0.25, 0.275 or 0.3 of the pairs: test "
-        "accuracy at the end, and what it loses over the last quarter on 0.275. (Semi-grokking: it stays between that of chance "
-        "and 1.)",
+        statement="Does a network that has generalised, and is trained further with weight decay on a share of the pairs "
+        "near the critical one, keep part of what it knows (semi-grokking)? Test accuracy at the end on three shares, and "
+        "what it loses over the last quarter on the middle one. On the middle share neither a final accuracy below 1 nor a "
+        "further loss is told apart from nothing being lost.",
         judge=judge_semi,
+        tested=NETWORK + "; {seeds} seeds.",
         quick=jd.grid(Ungrok, epochs=4000, fewer=(0.25, 0.275, 0.3), others=False),
         paper=jd.grid(Ungrok, group="113", hidden=512, epochs=40_000, lr=0.002, decay=2e-4, fewer=(0.15, 0.2, 0.25), others=False),
         found={
-            "test accuracy at the end, fewest pairs, mean": (0.0, 0.5),
-            "test accuracy at the end, pairs in between, mean": (0.65, 1.02),
-            "what it loses over the last quarter, mean": (-0.04, 0.12),
-            "test accuracy at the end, most pairs, mean": (0.88, 1.06),
+            FEWEST: (0.00642, 0.2481, 0.49),
+            BETWEEN: (0.666, 0.8385, 1.02),
+            FALL: (-0.0309, 0.04069, 0.113),
+            MOST: (0.885, 0.9679, 1.06),
         },
         controls={"shares in reverse order": reverse("measured_continued")},
-        rivals={"nothing is lost": UNCHANGED, "lost as fast as on the fewest pairs": AS_ON_FEWEST},
+        rivals={
+            "nothing is lost": jd.off({FEWEST: first_accuracy, BETWEEN: first_accuracy, MOST: first_accuracy, FALL: 0.0}),
+            "as much is lost on all three shares": {BETWEEN: on_fewest, MOST: on_fewest},
+        },
         plot=plot_semi,
-        caption="Test accuracy of networks that have generalised, along further training with weight decay on fewer pairs: median "
-        "and central 90% of the runs, a colour for each share of the pairs.",
+        caption="Test accuracy of networks that have generalised, along further training with weight decay on fewer pairs: "
+        "median and central 90% of the runs, a colour for each share of the pairs.",
     ),
 )

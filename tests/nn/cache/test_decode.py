@@ -52,7 +52,14 @@ def test_against_lists(name, x64):
 
 
 @pytest.mark.parametrize(
-    "name", ["streaming", "absolute positions, sinks of the softmax", "sums", "all blocks used again", "global"]
+    "name",
+    [
+        "streaming",
+        "absolute positions, sinks of the softmax",
+        pytest.param("sums", marks=pytest.mark.slow),
+        pytest.param("all blocks used again", marks=pytest.mark.slow),
+        "global",
+    ],
 )
 def test_layers_written_out_give_the_same(name, x64):
     change, fields = CASES[name]
@@ -80,7 +87,9 @@ IN_PARTS = {  # every policy, and every kind of positions
 }
 
 
-@pytest.mark.parametrize("name", IN_PARTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n == "dense, layers written out" else ()) for n in IN_PARTS]
+)
 def test_a_text_in_parts_is_the_text_at_once(name, x64):
     """Parts of three and four tokens by ``decode``, of one by ``step``, in any order, from the empty cache on."""
     change, fields = IN_PARTS[name]
@@ -113,7 +122,7 @@ def test_a_text_in_parts_is_the_text_at_once(name, x64):
     check()
 
 
-@pytest.mark.parametrize("token", [False, True])
+@pytest.mark.parametrize("token", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_losses_in_parts_that_overlap_by_a_token_are_those_at_once(token, x64):
     shape = dataclasses.replace(SMALL, layers=1, sink_token=token)
     params, policy, tokens = params_of(shape), Policy(kind="h2o", size=4, recent=2), text(10)

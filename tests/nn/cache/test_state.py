@@ -86,6 +86,7 @@ def temporary(kind, count):
     return run.lower(params, jax.ShapeDtypeStruct((count + 1,), jnp.int32)).compile().memory_analysis().temp_size_in_bytes
 
 
+@pytest.mark.slow
 def test_buffers_do_not_grow_with_the_text():
     short, long = (temporary("h2o", n) for n in (64, 4096))
     assert long - short <= 4096 * 4 * 3  # tokens and losses, of 4 bytes each, may be copied; nothing else

@@ -13,12 +13,14 @@ from matplotlib.figure import Figure
 import jaxdyn as jd
 from jaxdyn import nn
 from jaxdyn.errors import Inconclusive, UsageError
-from jaxdyn.stats import wilson
 from jaxdyn.theories.assort.coder import begun, problems, recode
 from jaxdyn.theories.assort.order import (
-    CLAIMS,
+    EMPTY,
     KINDS,
     LABELS,
+    SAVED,
+    SURE,
+    WRITTEN,
     Assorted,
     generate,
     judge_order,
@@ -138,23 +140,24 @@ def made_up() -> xr.Dataset:
     return xr.Dataset(data, {"kind": list(KINDS), "seed": range(3)})
 
 
-def test_the_share_is_that_of_all_problems():
-    value, ends = right(made_up(), "all")
-    assert value == pytest.approx(0.75) and ends == wilson(288, 384)
+def test_the_share_is_a_mean_over_runs():
+    value, (low, high) = right(made_up(), "all")
+    half = 4.3027 / 64 / 3**0.5  # Student's t with two degrees of freedom
+    assert value == pytest.approx(0.75) and (low, high) == pytest.approx((0.75 - half, 0.75 + half), abs=1e-5)
 
 
 def test_judges_read_the_end_and_the_course():
     checks = {c.name: c for c in judge_order(made_up())}
-    assert checks["right solutions with the trace as text, in all runs"].passed
+    assert checks["right solutions with the trace as text, mean over runs"].passed
     for kind in ("text", "all", "curriculum", "permuted"):
         gap = SHARES["random"] - SHARES[kind]
         assert checks[f"at the end, random m minus {LABELS[kind]}"].value == pytest.approx(gap)
         assert checks[f"along training, random m minus {LABELS[kind]}"].value == pytest.approx(0.75 * gap)  # half, then all of it
-    for kind in ("solution", "all", "curriculum", "random", "permuted"):
+    for kind in ("solution", "curriculum", "random", "permuted"):
         assert checks[f"right solutions, {LABELS[kind]}"].value == pytest.approx(SHARES[kind])
+    assert checks[SURE.format(LABELS["text"])].value == pytest.approx(2 / 3) and checks[SURE.format(LABELS["all"])].value == 0
     used = {c.name: c.value for c in judge_used(made_up())}
-    assert used["codes, random m, of those of all the trace"] == pytest.approx(0.5)
-    assert used["codes, random m, codes permuted"] == 0 and used["tokens that codes save"] == pytest.approx(2)
+    assert used[WRITTEN] == pytest.approx(2) and used[EMPTY] == 0 and used[SAVED] == pytest.approx(2)
 
 
 def test_kinds_take_the_values_of_others():
@@ -169,14 +172,14 @@ def test_kinds_take_the_values_of_others():
 def test_a_network_that_learned_nothing_fails_the_gate():
     bad = made_up()
     bad["measured_accuracy"] = bad.measured_accuracy * 0.5
-    assert [c.passed for c in judge_order(bad) if c.gate] == [False, True]
+    assert [c.passed for c in judge_order(bad)[:2]] == [False, True]  # the gates
 
 
 def test_codes_that_say_little_fail_the_gate():
     bad = made_up()
     bad["restored"] = bad.restored * 0.8
     for judge in (judge_order, judge_used):
-        assert [c.passed for c in judge(bad) if c.gate] == [True, False]
+        assert [c.passed for c in judge(bad)[:2]] == [True, False]
 
 
 def test_all_kinds_are_needed():
@@ -184,9 +187,7 @@ def test_all_kinds_are_needed():
         judge_order(made_up().drop_sel(kind="random"))
 
 
-def test_what_was_found_names_checks_and_the_figure_has_three_panels():
-    for claim, judge in zip(CLAIMS, (judge_order, judge_used), strict=True):
-        assert set(claim.found) <= {c.name for c in judge(made_up())}
+def test_the_figure_has_three_panels():
     fig = Figure()
     plot(made_up(), fig)
     assert len(fig.axes) == 3

@@ -116,6 +116,7 @@ def test_settings_are_checked(cls, fields):
         cls(**fields)
 
 
+@pytest.mark.slow
 def test_symmetric_factors_follow_their_closed_form():
     ds = jd.sweep(saxe.symmetric_trial, jd.grid(saxe.Symmetric, split=[0.0, 0.1], size=3, rank=2, samples=4), 2)
     assert passed(saxe.judge(ds.sel(split=0.0)))

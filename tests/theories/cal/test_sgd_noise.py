@@ -3,6 +3,7 @@
 import functools
 
 import numpy as np
+import pytest
 import xarray as xr
 
 import jaxdyn as jd
@@ -23,6 +24,7 @@ def test_modes_follow_the_recursion_of_heavy_ball():
     np.testing.assert_allclose(starts.isel(eta=0), starts.isel(eta=1), rtol=1e-9, err_msg="both rates start at the same point")
 
 
+@pytest.mark.slow
 def test_covariances_scale_with_the_squared_noise_on_the_same_draws():
     grid = jd.grid(
         sgd_noise.Noise, sigma=[0.5, 1.0], problem=["scalar", "matrix"], size=2, replicas=4, starts=4, burn_in=4, steps=40

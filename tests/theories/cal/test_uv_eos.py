@@ -1,12 +1,14 @@
 """Two scalars: where gradient descent and gradient flow end, and a judge that rejects other ends."""
 
 import numpy as np
+import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.cal import uv_eos as runs
 from tests.theories.cal.helpers import distorted, pair_data, passed
 
 
+@pytest.mark.slow
 def test_a_run_alone_is_the_run_of_the_sweep():
     grid = jd.grid(runs.Pair, eta=0.2, start="random")
     alone = jd.sweep(runs.trial, grid, [2], executor="vmap").isel(seed=0)

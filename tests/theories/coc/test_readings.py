@@ -36,7 +36,7 @@ def ends(edges, root, steps):
     return [set(at) for at in out]
 
 
-@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("sizes", [*SIZES[:1], *(pytest.param(s, marks=pytest.mark.slow) for s in SIZES[1:])])
 def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
     of = sampled(sizes)
     cut, nodes = jax.device_get(readings.shortcut(of))

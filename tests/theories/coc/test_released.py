@@ -149,6 +149,7 @@ def test_pointing_keeps_six_edges_and_asks_for_one_of_them():
     assert np.mean(np.any(np.asarray(few.edges) != np.asarray(again.edges), (1, 2))) > 0.9  # not always the same edges
 
 
+@pytest.mark.slow
 def test_accuracy_over_blocks_is_that_over_all_problems(monkeypatch):
     blocks = released.rendered(jax.random.key(0), released.fitting(4, 30))
     assert len(blocks) >= 3
@@ -173,6 +174,7 @@ def shape(p):
     return hash(tuple(sorted(colors)))
 
 
+@pytest.mark.slow
 def test_balanced_problems_have_no_graph_of_the_training_problems():
     trained = {shape(p) for p in prosqa.draw(0, 60)}
     assert trained & {shape(p) for p in prosqa.draw(0, 60, "balanced")}  # with one seed the variants share graphs
@@ -219,6 +221,7 @@ def test_each_size_is_sampled_as_often_as_it_occurs(monkeypatch):
     assert np.all(np.abs(found[2:] / (draws - 400) - shares) < 4 * np.sqrt(shares * (1 - shares) / draws))
 
 
+@pytest.mark.slow
 def test_a_step_by_parts_is_that_of_the_whole_batch(monkeypatch):
     s = dataclasses.replace(TINY, batch=4, schedule=(Phase("trees", 1.0, 1, 1, 0.5),))
     tx = optax.sgd(1.0)

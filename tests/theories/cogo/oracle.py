@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from hypothesis import strategies as st
 
+from jaxdyn.engine.edits import Off
 from jaxdyn.theories.cogo import model
 from jaxdyn.theories.cogo.dynamics import semiring, solutions
 from jaxdyn.theories.cogo.trained.decomposed import DECAYS
@@ -113,6 +114,16 @@ def composed(group, sixes, seed=0):
 
 def passes(judge, ds):
     return all(check.passed for check in judge(ds))
+
+
+def rejects(judge, ds, rival):
+    """Whether a rival is rejected: by the judge on its predictions, or by the bounds of what it says of the checks."""
+    theory = rival.rival if isinstance(rival, Off) else rival
+    if callable(theory):
+        return any(check.passed is False for check in judge(theory(ds)))
+    said = {name: value(ds) if callable(value) else value for name, value in theory.items()}
+    bounds = {check.name: check.bound for check in judge(ds)}
+    return any(not bounds[name][0] <= value <= bounds[name][1] for name, value in said.items())
 
 
 def runs(seeds=5, **values):

@@ -181,6 +181,7 @@ def test_nu_i_with_syn_has_a_name_whichever_way_it_is_paired():
         assert names(c, i) in {("nu=i", "syn"), ("nu=i", "syn,alpha,beta"), ("nu", "syn")}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10**6), noise=st.sampled_from([1e-4, 2e-3, 6e-3]))
 def test_equals_the_rule_in_loops(seed, noise):
@@ -283,6 +284,7 @@ def test_few_nodes_and_groups_with_real_characters():
     assert c.order.shape == (2,) and not c.factorable.any()
 
 
+@pytest.mark.slow
 def test_vmap_and_precision():
     rng = np.random.default_rng(4)
     many = np.stack([network(rng, 7, [block(rng, nu(turned(rng)), syn()) for _ in range(3)], 1e-3) for _ in range(3)])

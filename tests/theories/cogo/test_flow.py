@@ -31,6 +31,7 @@ def test_settings_of_training_are_checked(fields):
         occam.Pruned(**fields)
 
 
+@pytest.mark.slow
 def test_judges_accept_and_reject():
     ds = jd.sweep(occam.path_trial, jd.grid(occam.Factored, steps=2, draws=4), seeds=2)
     ds = ds.sel(form="printed", drop=True)
@@ -43,6 +44,7 @@ def test_judges_accept_and_reject():
     assert [c.passed for c in occam.judge_path(occam.SAME_NORM(ds))] == [True, False]
 
 
+@pytest.mark.slow
 def test_short_training_is_not_at_equilibrium():
     grid = jd.grid(occam.Pruned, steps=4, samples=2)
     ds = jd.sweep(occam.prune_trial, grid, seeds=1)
@@ -82,6 +84,7 @@ def test_settings_are_checked(fields):
         claims.Wide(**fields)
 
 
+@pytest.mark.slow
 def test_relax_judges_accept_and_reject():
     ds = jd.sweep(claims.rdot_trial, jd.grid(claims.Potentials, groups=("2x2",), hidden=2), seeds=2)
     assert all(c.passed for c in claims.judge_rdot(ds))

@@ -10,6 +10,7 @@ from tests.theories.cogo.oracle import distorted
 # Judges of solutions on small Abelian groups, and settings that are refused.
 
 
+@pytest.mark.slow
 def test_judges_of_small_groups_reject_distortions():
     groups, sufficient = abelian.CLAIMS
     ds = jd.sweep(abelian.trial, jd.grid(abelian.Small, groups=("5", "2x2")), seeds=2)

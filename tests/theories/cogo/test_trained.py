@@ -17,7 +17,7 @@ from jaxdyn.theories.cogo.dynamics import carriers, relax, solutions
 from jaxdyn.theories.cogo.trained import carriers as claims
 from jaxdyn.theories.cogo.trained import decomposed, orders, overparam, parting
 from jaxdyn.theories.cogo.training import Training
-from tests.theories.cogo.oracle import composed, passes, runs
+from tests.theories.cogo.oracle import composed, passes, rejects, runs
 
 # Judges of bias carriers on made-up data, and their figures.
 
@@ -38,7 +38,7 @@ def test_judge_of_carriers():
         assert passes(judge, ds)
         breaches = [c.breach for c in claim.controls.values() if callable(c.breach)]  # others are runs of their own
         for breach in [*breaches, *claim.rivals.values()]:
-            assert not passes(judge, breach(ds))
+            assert rejects(judge, ds, breach)
     for judge, name in (
         (claims.judge_one, "rise"),
         (claims.judge_bias, "bias"),
@@ -63,7 +63,7 @@ def test_judge_of_the_diagonal():
         lambda d: d.assign(others_largest=d.others_largest + 0.2),
         lambda d: d.assign(measured_shortfall=2 * d.measured_shortfall),
     ]:
-        assert not passes(claims.judge_diagonal, breach(ds))
+        assert rejects(claims.judge_diagonal, ds, breach)
 
 
 @pytest.mark.slow
@@ -174,13 +174,9 @@ def decaying(power):
 def test_judge_of_decay_tells_decay_times_epochs_from_epochs():
     assert passes(orders.judge_wd, decaying(1.0)), [str(c) for c in orders.judge_wd(decaying(1.0))]
     assert not passes(orders.judge_wd, decaying(0.0))
-    same, least = (f(decaying(1.0)) for f in (orders.CONSTANT, orders.PLATEAU))
-    assert [c.passed for c in orders.judge_wd(same)] == [True, True, False]  # nothing else tells a share that never changes
-    assert [c.passed for c in orders.judge_wd(least)] == [True, False, True]
-    np.testing.assert_allclose(orders.share_at(least, orders.equal_products(least)).mean("seed"), 0.65, rtol=1e-12)
     (claim,) = (c for c in orders.CLAIMS if c.id == "cogo.wd_order")
     for rival in claim.rivals.values():
-        assert not passes(orders.judge_wd, rival(decaying(1.0)))
+        assert rejects(orders.judge_wd, decaying(1.0), rival)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of decay are needed"):
         orders.judge_wd(decaying(1.0).isel(decay=[0, 1]))
 
@@ -201,8 +197,8 @@ def test_judge_of_the_table():
     gaps = orders.judge_table(ds)
     np.testing.assert_allclose([c.value for c in gaps], np.array([47.0, 25.5, 25.5, 2.0]) - published.cells(23))
     np.testing.assert_allclose(np.diff(gaps[0].interval), 2 * 4.315 * published.TABLE[23].columns[0][1], rtol=1e-2)  # t_4, 4 cells
-    assert not passes(orders.judge_table, jd.swap(measured_column="random_column")(ds))
-    assert [c.passed for c in orders.judge_table(orders.FREE_SIXES(ds))][2:] == [False, False]
+    free = orders.judge_table(orders.FREE_SIXES(ds))
+    assert all(abs(a.value - b.value) > 20 for a, b in zip(free[2:], gaps[2:], strict=True))
     with pytest.raises(jd.Inconclusive, match="decay = 5e-05 is needed"):
         orders.judge_table(ds.sel(decay=[1e-4]))
 
@@ -252,7 +248,8 @@ def test_angles_are_folded_by_the_symmetries_of_a_pairing():
     found = orders.angles(ds)
     np.testing.assert_allclose(found["xi"], [0.2, np.pi / 4, np.nan, np.nan])
     np.testing.assert_allclose(found["nu"], [np.nan, np.nan, 0.1, np.nan])
-    assert [round(c.value, 3) for c in orders.judge_angles(ds)] == [0.5, 0.0]
+    two = xr.concat([ds, ds], "seed")
+    assert [round(r.value, 3) for r in orders.judge_angles(two)] == [0.5, 0.0]
 
 
 @pytest.mark.slow
@@ -313,11 +310,11 @@ def test_judge_of_widths():
         overparam.same_width(0)(ds),
         overparam.same_width(1)(ds),
         overparam.NARROW_FIRST(ds),
-        overparam.KEEPS_PACE(ds),
         slow,
     ):
         assert not passes(overparam.judge, bad)
-    with pytest.raises(jd.Inconclusive, match="width = 512 is needed"):
+    assert overparam.keeps_pace(ds) == pytest.approx(2 / 3)
+    with pytest.raises(jd.Inconclusive, match="width = 512, 1024 is needed"):
         overparam.judge(ds.isel(width=[0]))
 
 
@@ -327,11 +324,11 @@ def test_the_figure_can_be_drawn():
     assert len(fig.axes) == 2
 
 
-def test_both_grids_have_the_epochs_of_the_statement():
+def test_both_grids_have_the_same_epochs():
     (claim,) = overparam.CLAIMS
     for scale in ("quick", "paper"):
         assert {s.epochs for s in claim.grid(scale).cells()} == {300}
-    assert "300 epochs" in claim.statement and claim.seed_count("paper") > claim.seed_count("quick")
+    assert claim.seed_count("paper") > claim.seed_count("quick")
 
 
 # The judge of when orders part, on made-up networks whose parting is known.
@@ -400,18 +397,11 @@ def test_judge_accepts_late_parting_and_nothing_else():
     for power in (0.0, -0.4, -1.0):
         assert [c.passed for c in parting.judge_parting(networks(power=power))][3] is False
     for breach in (*(c.breach for c in CLAIM.controls.values()), *CLAIM.rivals.values()):
-        assert not passes(parting.judge_parting, breach(good))
+        assert rejects(parting.judge_parting, good, breach)
     slow = good.assign(curve_test_accuracy=0.9 * good.curve_test_accuracy)
     assert [c.passed for c in parting.judge_parting(slow)][0] is False
     with pytest.raises(jd.Inconclusive, match="at least 3 values of decay are needed"):
         parting.judge_parting(good.isel(decay=[0, 1]))
-
-
-def test_the_clock_of_decay_times_epochs_reads_the_least_decay_earlier():
-    ds = parting.clock(1.0)(networks())
-    least = ds.curve_order.isel(decay=0)
-    np.testing.assert_array_equal(ds.curve_order.isel(decay=2).sel(epoch=300), least.sel(epoch=3000))
-    np.testing.assert_array_equal(ds.curve_order.isel(decay=2).sel(epoch=5000), least.isel(epoch=-1))
 
 
 def test_figure_shows_both_orders_and_every_decay():

@@ -144,6 +144,7 @@ def test_float32_stays_float32(x64):
     assert {x.dtype for x in jax.tree.leaves((run.w, run.curves))} == {jnp.dtype("float32")}
 
 
+@pytest.mark.slow
 def test_seeds_together_are_the_seeds_alone(x64):
     keys = jax.vmap(jax.random.key)(jnp.arange(2))
     together = jax.jit(jax.vmap(lambda k: training.train(SMALL, k).w))(keys)

@@ -78,7 +78,7 @@ def test_root_is_where_the_mean_degree_is_the_targets(x64):
     assert float(search.root(made(target=5))) > 30, "no root: the end of the interval, or where both sides round alike"
 
 
-@pytest.mark.parametrize(("target", "bfs"), [(5, False), (4, True)])
+@pytest.mark.parametrize(("target", "bfs"), [pytest.param(5, False, marks=pytest.mark.slow), (4, True)])
 def test_growth_of_the_solution(target, bfs, x64):
     law = made(target=target, bfs=bfs, free=0.0)
     path, _ = search.solve(law)

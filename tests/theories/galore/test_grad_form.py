@@ -10,6 +10,7 @@ from jaxdyn.theories.galore import grad_form
 from tests.theories.galore.helpers import passed
 
 
+@pytest.mark.slow
 def test_chains_and_logits():
     ds = jd.sweep(grad_form.chain_trial, jd.grid(grad_form.Chain, depth=2, layer=["leaky", "bias"], steps=20), 3)
     error = jd.relative_error(ds, "gradient", "row col").max(("seed", "place"))

@@ -6,9 +6,10 @@ import pytest
 import jaxdyn as jd
 from jaxdyn.errors import UsageError
 from jaxdyn.theories.galore import kappa_loose
-from tests.theories.galore.helpers import passed, runs
+from tests.theories.galore.helpers import runs
 
 
+@pytest.mark.slow
 def test_kappa_is_exact_for_one_term_alone():
     ds = jd.sweep(kappa_loose.trial, jd.grid(kappa_loose.Spread, terms=[1, 10]), 4)
     over = ds.measured_rate / ds.predicted_rate
@@ -27,6 +28,5 @@ def test_kappa_is_compared_by_terms():
         terms=[1.0, 3.0, 10.0]
     )
     (claim,) = kappa_loose.CLAIMS
-    assert passed(kappa_loose.judge(ds)) == [True] * 4
-    assert passed(kappa_loose.judge(claim.controls["numbers of terms exchanged"].breach(ds)))[1] is False
-    assert set(claim.found) == {c.name for c in kappa_loose.judge(ds)}
+    np.testing.assert_allclose([r.value for r in kappa_loose.read(ds)], (1.0, 1.2, 1.4))
+    assert set(claim.found) == {r.name for r in kappa_loose.read(ds)}

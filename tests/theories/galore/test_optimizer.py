@@ -12,9 +12,10 @@ from tests.theories.galore.helpers import passed
 
 @pytest.mark.slow  # a verification runs the same trial, at its full size
 def test_optimizers():
-    ds = jd.sweep(optimizer.full_rank_trial, jd.grid(optimizer.FullRank, steps=6, depth=2), 3)
+    ds = jd.sweep(optimizer.full_rank_trial, jd.grid(optimizer.FullRank, steps=6, depth=2, every=[2.0, 0.0]), 3)
     assert float(jd.relative_error(ds, "sgd", "place row col").max()) < 1e-9
-    assert float(jd.relative_error(ds, "adam", "place row col").max()) < 1e-6
+    adam = jd.relative_error(ds, "adam", "place row col")
+    assert float(adam.sel(every=0.0).max()) < 1e-6 and float(adam.sel(every=2.0).min()) > 0.01
     ds = jd.sweep(optimizer.sides_trial, jd.grid(optimizer.Sides, steps=10, depth=2, every=[1.0, 5.0]), 3)
     error = jd.relative_error(ds, "change", "place row col").max(("seed", "side"))
     assert error.sel(every=1.0) < 1e-9 < error.sel(every=5.0)
@@ -22,6 +23,7 @@ def test_optimizers():
     assert float(jd.relative_error(ds, "change", "place row col").max()) < 1e-5
 
 
+@pytest.mark.slow
 def test_noise_keeps_the_first_row_where_it_is():
     ds = jd.sweep(optimizer.noisy_trial, jd.grid(optimizer.Noisy, noise=[5.0, 0.0], lr=0.02, steps=400), 16)
     left = ds.measured_left.isel(time=-1).mean("seed")
@@ -29,6 +31,7 @@ def test_noise_keeps_the_first_row_where_it_is():
     np.testing.assert_allclose(left.sel(noise=5.0), ds.predicted_left.sel(noise=5.0).isel(time=-1, seed=0), atol=0.05)
 
 
+@pytest.mark.slow
 def test_rows_without_noise_take_no_direction():
     grid = jd.grid(optimizer.Noisy, rows=4, rank=2, noisy=[1.0, 2.0], lr=0.02, steps=400)
     left = jd.sweep(optimizer.noisy_trial, grid, 16).measured_left.isel(time=-1).mean("seed")

@@ -9,11 +9,13 @@ from jaxdyn.theories.galore import parallel_part
 from tests.theories.galore.helpers import passed, runs
 
 
+@pytest.mark.slow
 def test_the_part_of_a_that_no_weight_feels_stays():
     ds = jd.sweep(parallel_part.trial, jd.grid(parallel_part.Free, leak=[0.0, 0.5]), 3)
     error = jd.relative_error(ds, "end", "row col")
     assert float(error.sel(leak=0.0).max()) < 1e-9 and float(error.sel(leak=0.5).min()) > 0.5
     assert float(ds.left.sel(leak=0.0).min()) > 1
+    assert set(np.ravel(ds.measured_rank.sel(leak=0.0))) == {5.0}
 
 
 def test_a_span_of_all_dimensions_is_refused():
@@ -24,7 +26,7 @@ def test_a_span_of_all_dimensions_is_refused():
 def test_the_end_and_its_rank():
     end = np.ones((200, 2, 2))
     ds = runs(measured_end=(("row", "col"), end), predicted_end=(("row", "col"), end),
-              measured_rank=((), np.full(200, 2.0)), predicted_rank=((), np.full(200, 3.0)))  # fmt: skip
+              measured_rank=((), np.full(200, 3.0)), predicted_rank=((), np.full(200, 3.0)))  # fmt: skip
     assert passed(parallel_part.judge(ds)) == [True, True]
     assert (
         passed(parallel_part.judge(ds.assign(predicted_end=0 * ds.predicted_end, measured_rank=2 * ds.measured_rank)))

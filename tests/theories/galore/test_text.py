@@ -30,7 +30,6 @@ from jaxdyn.theories.galore.text.trial import (
     trial,
     unpack,
 )
-from tests.theories.galore.helpers import passed
 
 # Pre-training on a text: what each method does to the weights, packed weights, rounded moments, and the trial's records.
 
@@ -91,7 +90,17 @@ def moved(tx: optax.GradientTransformation, packed: dict, steps: int = 3) -> dic
     return jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), now, packed)
 
 
-@pytest.mark.parametrize("method", ["full", "scaled", "galore_quarter", "fixed", "lora", "low_rank"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        "full",
+        "scaled",
+        pytest.param("galore_quarter", marks=pytest.mark.slow),
+        pytest.param("fixed", marks=pytest.mark.slow),
+        "lora",
+        pytest.param("low_rank", marks=pytest.mark.slow),
+    ],
+)
 def test_a_method_is_the_optimizer_of_its_name(method):
     """In the warm-up, whose peak is reached at step 4 of 40."""
     s = cell(optimizer=method, every=2.0)
@@ -226,12 +235,13 @@ def test_ratios_are_taken_run_by_run():
     np.testing.assert_allclose(claims.ratios(order(ratio), "scaled").mean("seed"), ratio / ratio[1])
 
 
-def test_the_paper_s_order_passes_and_equality_does_not():
-    assert all(passed(claims.judge_order(order(PAPER))))
-    checks = claims.judge_order(order(np.ones(len(METHODS))))
-    assert [c.passed for c in checks if "factor" in c.name or c.name.endswith("W = BA")] == [False]
-    for rival in next(c for c in claims.CLAIMS if c.id == "galore.ppl_order").rivals.values():
-        assert not all(passed(claims.judge_order(rival(order(PAPER)))))
+def test_ratios_are_read_over_the_paper_s_and_at_the_same_rates():
+    readings = {r.name: r.value for r in claims.read_order(order(PAPER))}
+    np.testing.assert_allclose([readings[claims.over_paper(name)] for name in METHODS[1:]], 1)
+    alike = {r.name: r.value for r in claims.read_order(order(np.ones(len(METHODS))))}
+    assert set(alike) == set(claims.ALL_ALIKE) and set(claims.AS_PUBLISHED) < set(alike)
+    for name, value in claims.ALL_ALIKE.items():
+        assert alike[name] == pytest.approx(value(order(PAPER)) if callable(value) else value)
 
 
 def test_ablation_takes_one_axis_at_a_time():
@@ -239,9 +249,7 @@ def test_ablation_takes_one_axis_at_a_time():
     p = 10 * np.ones((3, 2, 2, SEEDS)) * np.array([1.05, 1, 1])[:, None, None, None] * np.array([1.3, 1])[:, None, None]
     dims = ("every", "rank", "alpha", "seed")
     ds = xr.Dataset({"measured_perplexity": (dims, p)}, {"every": every, "rank": rank, "alpha": alpha, "seed": range(SEEDS)})
-    checks = claims.judge_ablation(ds)
-    np.testing.assert_allclose([c.value for c in checks], [1.05, 1, 1.3, 1])
-    assert [c.passed for c in checks] == [True, True, False, True]
+    np.testing.assert_allclose([r.value for r in claims.read_ablation(ds)], [1.05, 1, 1.3, 1])
 
 
 def bits(values):
@@ -254,12 +262,11 @@ def bits(values):
 
 
 def test_eight_bit_is_judged_against_float32_run_by_run():
-    claim = next(c for c in claims.CLAIMS if c.id == "galore.eight_bit")
     ds = bits([10, 10.05])
-    assert all(passed(claims.judge_eight_bit(ds)))
-    for rival in claim.rivals.values():
-        assert not any(passed(claims.judge_eight_bit(rival(ds))))
-    assert not any(passed(claims.judge_eight_bit(bits([10, 10.5]))))
+    np.testing.assert_allclose([r.value for r in claims.read_eight_bit(ds)], 1.005, rtol=1e-9)
+    (rival,) = next(c for c in claims.CLAIMS if c.id == "galore.eight_bit").rivals.values()
+    assert set(rival) == {r.name for r in claims.read_eight_bit(ds)}
+    np.testing.assert_allclose([value(ds) for value in rival.values()], 25.6)
 
 
 def ranks(course):
@@ -268,16 +275,11 @@ def ranks(course):
     dims = ("seed", "step", "matrix")
     data = {"measured_stable_rank": (dims, values), "predicted_stable_rank": (dims, np.full(values.shape, 8.0))}
     coords = {"seed": range(3), "step": list(STEPS), "matrix": list(MATRICES)}
-    return xr.Dataset(data | {"noise_rank": (("seed", "matrix"), noise)}, coords)
+    ds = xr.Dataset(data | {"noise_rank": (("seed", "matrix"), noise)}, coords)
+    return xr.concat([ds, 2 * ds], xr.DataArray(["full", "galore"], dims="optimizer", name="optimizer"))
 
 
-def test_ranks_are_low_and_fall():
-    claim = next(c for c in claims.CLAIMS if c.id == "galore.lm_low_rank_grad")
-    assert all(passed(claims.judge_ranks(ranks([2.3, 1.5, 1.8]))))
-    for breach in (*(c.breach for c in claim.controls.values()), *claim.rivals.values()):
-        assert not all(passed(claims.judge_ranks(breach(ranks([2.3, 1.5, 1.8])))))
-
-
-@pytest.mark.parametrize("course", [[2.3, 2.3, 2.5], [7.9, 6.5, 7.0]])
-def test_another_course_fails(course):
-    assert not all(passed(claims.judge_ranks(ranks(course))))
+def test_ranks_are_read_by_optimizer():
+    ds = ranks([2.4, 1.2, 1.8])
+    np.testing.assert_allclose([r.value for r in claims.read_ranks(ds)], [0.3, 0.3, 0.5, 0.5], rtol=1e-6)
+    assert claims.read_ranks(claims.UNSTRUCTURED(ds))[0].value == pytest.approx(7.8 / 8)

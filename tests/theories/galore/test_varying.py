@@ -10,6 +10,7 @@ from jaxdyn.theories.galore import varying
 from tests.theories.galore.helpers import passed, runs
 
 
+@pytest.mark.slow
 def test_steep_coefficients_break_the_printed_bound_alone():
     ds = jd.sweep(varying.trial, jd.grid(varying.Varying, kind=["wave", "steep"], offset=[0.0, 1.0]), 3)
     excess = (ds.measured_shrink - ds.predicted_shrink).where(ds.inside > 0).max("time")

@@ -20,6 +20,7 @@ def test_loss_is_the_expectation_over_views():
     assert float(value) == pytest.approx(direct, abs=0.03)  # 5 standard errors of 200000 products
 
 
+@pytest.mark.slow
 def test_flow_ends_at_the_minimum():
     ds = jd.sweep(trial, jd.grid(Spectral, dim=[2.0, 3.0], inputs=5, width=3), 2)
     np.testing.assert_allclose(ds.measured_least, ds.predicted_least, atol=1e-8)

@@ -20,6 +20,7 @@ def test_blocks():
     np.testing.assert_allclose(tie_codes.exchanged(x, jnp.float32(2)), [[0.5, -0.2, 1.0, -1.0, 0.9]])
 
 
+@pytest.mark.slow
 def test_losses_and_accuracies():
     ds = jd.sweep(trial, jd.grid(Codes, factor=["scalar", "coordinate"], **SMALL), 2)
     np.testing.assert_allclose(ds.measured_tie, ds.predicted_tie, atol=1e-10)

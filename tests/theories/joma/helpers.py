@@ -1,8 +1,12 @@
 """What several test files of JoMA share: settings as trials see them, and judges asked for one answer."""
 
+from collections.abc import Mapping
+
 import numpy as np
 from matplotlib.figure import Figure
 
+from jaxdyn.engine.check import holds
+from jaxdyn.engine.edits import Off
 from jaxdyn.engine.setting import columns, join, split
 
 
@@ -17,6 +21,20 @@ def upheld(judge, ds) -> bool:
     """Whether all checks of a judge pass."""
     with np.errstate(all="ignore"):
         return all(check.passed for check in judge(ds))
+
+
+def theory(rival):
+    """What a rival is: also the one with the mechanism switched off."""
+    return rival.rival if isinstance(rival, Off) else rival
+
+
+def refutes(judge, rival, ds) -> bool:
+    """Whether a judge rejects a rival: its predictions, or what it says of checks."""
+    if not isinstance(words := theory(rival), Mapping):
+        return not upheld(judge, words(ds))
+    bounds = {check.name: check.bound for check in judge(ds)}
+    said = {name: value(ds) if callable(value) else value for name, value in words.items()}
+    return any(holds(bounds[name], value) is False for name, value in said.items())
 
 
 def distorted(ds, name, factor):

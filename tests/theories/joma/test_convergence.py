@@ -11,6 +11,7 @@ from tests.theories.joma.helpers import inside
 ONE = {"context": "one", "attention": "exp", "activation": "id", "queries": 1.0, "residual": 0.0, "eta": 0.04, "span": 0.8}
 
 
+@pytest.mark.slow
 def test_rows_of_one_token_samples_converge_at_the_closed_rate(x64):
     """And the limit's smallest eigenvalue is the slowest row's, up to the error of the step."""
     s = inside(convergence.Converge(**(ONE | {"eta": 0.01}), late=1e-6, low=0.8, high=1.5, tokens=3, nodes=2, samples=24))

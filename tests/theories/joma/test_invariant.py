@@ -13,7 +13,7 @@ from jaxdyn.theories.joma.invariant import invariants as claims
 from jaxdyn.theories.joma.invariant.classes import SAMPLES, Classes, fig2_trial
 from jaxdyn.theories.joma.invariant.fig2 import relative
 from jaxdyn.theories.joma.invariant.one_block import OneBlock, identity_trial, invariant_trial
-from tests.theories.joma.helpers import inside, panels, upheld
+from tests.theories.joma.helpers import inside, panels, refutes, theory, upheld
 
 # Settings of one block.
 
@@ -105,6 +105,7 @@ def identity():
     return jd.sweep(identity_trial, IDENTITY, seeds=2)
 
 
+@pytest.mark.slow
 def test_identity_holds_and_its_judge_can_say_no(identity):
     main = identity.sel(optimizer="gd")
     decay = main.sel(weight_decay=[0.1])
@@ -155,10 +156,12 @@ def test_without_upper_layers_the_activation_below_them_does_not_matter(still_ru
 def test_judge_measures_change_and_turn(still_runs):
     doubled = still_runs.assign(measured_saliency=2 * still_runs.predicted_saliency, reached=0 * still_runs.reached + 1)
     gate, size, direction, *_ = stationarity.judge(doubled)
-    assert (gate.passed, size.passed, direction.passed) == (True, False, True)
+    assert gate.passed
     assert (size.value, direction.value) == (pytest.approx(0.0, abs=1e-12), pytest.approx(1.0))
-    unmoved = still_runs.assign(measured_saliency=1.01 * still_runs.predicted_saliency, reached=0 * still_runs.reached + 1)
-    assert all(check.passed for check in stationarity.judge(unmoved))
+    moved = still_runs.assign(reached=0 * still_runs.reached + 1)
+    with np.errstate(all="ignore"):
+        stays = stationarity.judge(theory(stationarity.STAYS)(moved))
+    assert [reading.value for reading in stays[1:3]] == [-np.inf, pytest.approx(1.0)]
     assert not stationarity.judge(still_runs.assign(reached=0 * still_runs.reached))[0].passed
 
 
@@ -217,7 +220,7 @@ def short():
     return jd.sweep(classes.fig2_trial, grid, seeds=2)
 
 
-@pytest.mark.parametrize("kind", ["gaussian", "random"])
+@pytest.mark.parametrize("kind", [pytest.param("gaussian", marks=pytest.mark.slow), "random"])
 def test_training_is_that_of_an_independent_run(short, kind):
     ds = short.sel(data=kind, optimizer="gd", seed=1)
     with jax.enable_x64(True):
@@ -259,7 +262,13 @@ def softmax_flow_passed(checks):
 
 @pytest.mark.parametrize(
     ("form", "split", "nodes", "holds"),
-    [("law", 0.0, 3, True), ("law", 1.0, 1, True), ("law", 1.0, 3, False), ("residual", 1.0, 3, True), ("printed", 0.0, 1, False)],
+    [
+        pytest.param("law", 0.0, 3, True, marks=pytest.mark.slow),
+        ("law", 1.0, 1, True),
+        ("law", 1.0, 3, False),
+        ("residual", 1.0, 3, True),
+        ("printed", 0.0, 1, False),
+    ],
 )
 def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
     """The law needs the factorisation node by node; for one node, or with the residual kept, the summed one is enough."""
@@ -270,13 +279,13 @@ def test_softmax_law_in_driven_flows(driven, form, split, nodes, holds):
 
 
 def test_moving_mean_attention_needs_the_moving_form(driven):
+    """An identity of the equations' right-hand sides: no claim."""
     ds = driven.sel(split=0.0, moving=1.0)
-    assert all(softmax_flow_passed(softmax_flow.judge_moving(ds.sel(form="moving"))))
-    assert softmax_flow_passed(softmax_flow.judge_moving(ds.sel(form="law"))) == [True, True, False]
+    assert float(ds.moved.min()) > 1e-5
+    assert softmax_flow_passed(softmax_flow.judge_driven(ds.sel(form="moving"))) == [True, True]
+    assert softmax_flow_passed(softmax_flow.judge_driven(ds.sel(form="law"))) == [True, False]
     still = driven.sel(split=0.0, moving=0.0)
     np.testing.assert_allclose(still.predicted_z.sel(form="moving"), still.predicted_z.sel(form="law"), atol=1e-11)
-    constant = softmax_flow.CONSTANT_LAW(ds.sel(form="moving")).predicted_z
-    np.testing.assert_allclose(constant, ds.predicted_z.sel(form="law"), atol=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -319,14 +328,18 @@ def early_made_up(*how):
 @pytest.mark.parametrize(
     ("scale", "tilt", "verdicts"),
     [
-        (1.2, 0.0, [True] * 3),
-        (1.35, 0.0, [True, False, True]),
-        (1.05, 0.0, [True, False, True]),
-        (1.2, 0.6, 3 * [False]),
+        (1.2, 0.0, [True, True, True, False]),
+        (1.35, 0.0, [True, False, True, False]),
+        (1.05, 0.0, [True, False, True, False]),
+        (1.2, 0.6, 4 * [False]),
     ],
 )
 def test_judge_of_fig2(scale, tilt, verdicts):
+    """The last check is on random data, for which the correlation at the end is lower."""
     assert [c.passed for c in fig2.judge_fig2(made_up(scale, tilt))] == verdicts
+
+
+FIG2 = {c.id: c for c in fig2.CLAIMS}
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (1.1, True), (1.35, False), (0.7, False)])
@@ -334,9 +347,9 @@ def test_judge_of_the_early_phase(scale, passes):
     assert upheld(fig2.judge_early, early_made_up(scale)) == passes
 
 
-@pytest.mark.parametrize("rival", [fig2.ALL_FELT, fig2.NO_GAP])
+@pytest.mark.parametrize("rival", ["all of the residual acts on the logits", "the factorisation assumption holds"])
 def test_judge_of_the_early_phase_rejects_another_residual(rival):
-    assert not upheld(fig2.judge_early, rival(early_made_up(1.0)))
+    assert refutes(fig2.judge_early, FIG2["joma.softmax_invariant"].rivals[rival], early_made_up(1.0))
 
 
 @pytest.mark.parametrize(("scale", "passes"), [(1.0, True), (1.25, True), (1.35, False), (0.6, False)])
@@ -345,10 +358,8 @@ def test_judge_of_the_moving_estimate(scale, passes):
 
 
 def test_judge_of_size_reports_error_and_drift():
-    checks = fig2.judge_size(made_up(1.1))
-    assert [c.passed for c in checks] == 2 * [True, None, True, False]  # at half time the drift is at its mark
-    assert checks[2].value == pytest.approx(0.1)
-    assert checks[3].value == pytest.approx(0.1)
+    readings = fig2.judge_size(made_up(1.1))
+    assert [r.value for r in readings] == pytest.approx(2 * [0.1, 0.05, 0.1, 0.1])
 
 
 def test_early_phase():
@@ -377,7 +388,7 @@ def brief():
 
 def test_other_estimates_start_at_the_logits(brief):
     ds = brief.sel(form="constant")
-    for other in (fig2.TERMS["nothing moves"], fig2.TERMS["second term alone"], fig2.PERMUTED_ROWS):
+    for other in (theory(fig2.TERMS["nothing moves"]), fig2.TERMS["second term alone"], fig2.PERMUTED_ROWS):
         wrong = other(ds)
         assert np.allclose(wrong.predicted_z.isel(record=0), ds.measured_z.isel(record=0))
         assert float(fig2.relative(wrong).isel(record=-1).min()) > 0.2
@@ -413,7 +424,7 @@ def test_fig3_judge():
 def test_rivals_leave_the_bend_unexplained():
     ds = fig3_made_up()
     for rival in fig3.CLAIMS[0].rivals.values():
-        v, rate, rank = fig3.fig3_judge(rival(ds))
+        v, rate, rank = fig3.fig3_judge(theory(rival)(ds))
         assert (v.passed, rate.passed, rank.passed) == (False, False, True)
     assert np.allclose(fig3.early_error(fig3.constant_rate("frozen")(ds), "rate"), 1)
 

@@ -18,7 +18,7 @@ from jaxdyn.theories.joma.nonlinear.critical import ATTENTIONS
 from jaxdyn.theories.joma.nonlinear.mixture_point import Mixture, sample
 from jaxdyn.theories.joma.nonlinear.thm4 import Critical
 from jaxdyn.theories.joma.nonlinear.thm4 import trial as thm4_trial
-from tests.theories.joma.helpers import distorted, inside, panels, upheld
+from tests.theories.joma.helpers import distorted, inside, panels, refutes, upheld
 
 # The node near a critical point: its gradients under each kind of attention.
 
@@ -94,7 +94,7 @@ def test_field_judge(field_runs):
     assert not upheld(thm3.judge_field, distorted(ds, "rate", 1.1))
     assert not upheld(thm3.judge_field, distorted(ds, "size", 0.9))
     for rival in thm3.CLAIMS[0].rivals.values():
-        assert not upheld(thm3.judge_field, rival(ds))
+        assert refutes(thm3.judge_field, rival, ds)
 
 
 def test_figure_draws(field_runs):
@@ -169,7 +169,7 @@ def test_path_judge(path_runs):
     assert not upheld(trial.judge_path, distorted(path_runs, "path", 1.1))
     assert not upheld(trial.judge_path, distorted(path_runs, "path", 0.9))
     for rival in CLAIMS["joma.thm3_path"].rivals.values():
-        assert not upheld(trial.judge_path, rival(path_runs))
+        assert refutes(trial.judge_path, rival, path_runs)
     second_order = path_runs.assign(measured_path=path_runs.predicted_path + path_runs.eta**2 * path_runs.without_xi)
     assert not upheld(trial.judge_path, second_order)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of eta"):
@@ -201,6 +201,10 @@ def test_squared_distances_are_unbiased():
 def test_figures_draw(path_runs):
     assert panels(CLAIMS["joma.thm3_path"], path_runs)
     assert panels(CLAIMS["joma.critical_points"], path_runs.isel(eta=[0]))
+
+
+def test_critical_points_are_read(path_runs):
+    assert [r.value for r in trial.judge_critical(path_runs)] == pytest.approx([0.8, 0.9, 0.0])
 
 
 # Judges and figures of Theorem 4 in its reduced dynamics.
@@ -273,7 +277,7 @@ def test_trained_judge(trained):
     claim = THM4_TRAINED_CLAIMS["joma.thm4_trained"]
     assert upheld(claim.judge, trained)
     for rival in claim.rivals.values():
-        assert not upheld(claim.judge, rival(trained))
+        assert refutes(claim.judge, rival, trained)
     grown = trained.assign(measured_speed=np.exp(trained.kappa))
     assert thm4_trained.exponent(grown).values == pytest.approx(np.ones(6))
     assert not upheld(claim.judge, grown)
@@ -283,16 +287,19 @@ def test_trained_judge(trained):
 def test_separate_judge():
     rng = np.random.default_rng(0)
     kappa = rng.uniform(0.3, 1.1, (4, 5))
-    rate = np.exp(2 * kappa) / 5
+    rate = np.exp(2 * kappa) / 5 * np.stack([1 + 2 * kappa, np.ones_like(kappa)])[:, None]
     eta = np.array([0.08, 0.04, 0.02])
-    runs = ("eta", "seed", "token")
-    measured = rate * (1 - 0.5 * eta[:, None, None] * rate)
+    runs = ("nodes", "eta", "seed", "token")
+    measured = rate * (1 - 0.1 * eta[:, None, None] * rate)
     data = {"predicted_speed": (runs, np.broadcast_to(rate, measured.shape)), "measured_speed": (runs, measured)}
-    ds = xr.Dataset(data | {"kappa": (runs, np.broadcast_to(kappa, measured.shape))}, {"eta": eta})
+    ds = xr.Dataset(data | {"kappa": (runs, np.broadcast_to(kappa, measured.shape))}, {"nodes": [1, 3], "eta": eta})
     claim = THM4_TRAINED_CLAIMS["joma.thm4_separate"]
     assert upheld(claim.judge, ds)
     for rival in claim.rivals.values():
-        assert not upheld(claim.judge, rival(ds))
+        assert refutes(claim.judge, rival, ds)
+    one = thm4_trained.ACROSS_ALONE(ds)
+    assert [check.passed for check in claim.judge(one)] == [True, False]
+    assert [check.name.split(":")[0] for check in claim.judge(ds.sel(nodes=[3]))] == ["several nodes"]
     assert panels(claim, ds)
     with pytest.raises(jd.Inconclusive, match="at least 3 values of eta"):
         claim.judge(ds.isel(eta=slice(2)))
@@ -371,12 +378,13 @@ def test_bounce_judges(bounce_runs, name, logits):
     assert not upheld(claim.judge, distorted(ds, "entropy", 1.1))
     assert not upheld(claim.judge, distorted(ds, "limit", 1.1))
     for rival in claim.rivals.values():
-        assert not upheld(claim.judge, rival(ds))
+        assert refutes(claim.judge, rival, ds)
     assert not upheld(claim.judge, runs.sel(drive="linear"))
     with pytest.raises(jd.Inconclusive, match="at least 3 values of eta"):
         claim.judge(ds.isel(eta=slice(1)))
 
 
+@pytest.mark.slow
 def test_entropy_only_falls_without_a_critical_point(bounce_runs):
     h = bounce_runs.sel(drive="linear", logits=["law", "trained"]).measured_entropy.isel(seed=0)
     assert float(h.diff("time").max()) < 1e-9 and float(h.isel(time=-1).max()) < 1e-6  # falls, never rises

@@ -1,10 +1,15 @@
 """What several test files of Li2 share: activations and losses in NumPy, and tests of a claim on small runs."""
 
+from collections.abc import Mapping
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
 import jaxdyn as jd
+from jaxdyn.engine import agreement
+from jaxdyn.engine.check import holds
+from jaxdyn.engine.edits import Off
 from jaxdyn.theories.li2.dynamics import retention
 
 SHAPES = ((12, 5), (9, 14))  # more samples than nodes, and fewer
@@ -66,10 +71,11 @@ class Small:
             reads = not passes(claim, ds.assign({name: np.nan * ds[name]}))
             if reads and bool((ds[name] != 0).any()):
                 assert not passes(claim, changed), name
-        breaches = {name: control.breach for name, control in claim.controls.items() if callable(control.breach)}
-        for name, breach in (breaches | dict(claim.rivals)).items():
-            if "quaternionic" not in name:  # none among the small groups
-                assert not passes(claim, breach(ds)), name
+        for name, opponent in opponents(claim).items():
+            if "quaternionic" not in name and not (
+                isinstance(opponent, Mapping) and name in claim.controls
+            ):  # none among small groups
+                assert refused(claim, ds, opponent), name
 
     def draws(self, claim):
         """The figure has data."""
@@ -82,11 +88,39 @@ def passes(claim, ds):
     return all(check.passed for check in claim.judge(ds))
 
 
+def read(claim, ds):
+    """A measured claim's readings by name; its gates are met."""
+    found = claim.judge(ds)
+    assert all(one.passed for one in found if isinstance(one, jd.Check))
+    return {one.name: one for one in found if isinstance(one, jd.Reading)}
+
+
+def opponents(claim):
+    """Controls and rivals by name."""
+    rivals = {name: rival.rival if isinstance(rival, Off) else rival for name, rival in claim.rivals.items()}
+    return {name: control.breach for name, control in claim.controls.items()} | rivals
+
+
+def refused(claim, ds, opponent):
+    """Whether the judge refuses an opponent, or a reading tells it apart: an edit of the runs, or what it says of checks."""
+    own = {one.name: one for one in claim.judge(ds) if not getattr(one, "gate", False)}
+    if isinstance(opponent, Mapping):
+        said = {name: number(ds) if callable(number) else number for name, number in opponent.items()}
+        theirs = {name: jd.Reading(name, number) for name, number in said.items()}
+    else:
+        theirs = {one.name: one for one in claim.judge(opponent(ds)) if not getattr(one, "gate", False)}
+    if claim.expected == "measured":
+        return any(agreement.apart(own[name], one, None) for name, one in theirs.items())
+    if isinstance(opponent, Mapping):
+        return any(holds(own[name].bound, one.value) is False for name, one in theirs.items())
+    return False in [one.passed for one in theirs.values()]
+
+
 def refuses_opponents(claim, right):
     """Assert that the judge refuses every control and every rival where the claim holds."""
-    opponents = {name: control.breach for name, control in claim.controls.items()} | dict(claim.rivals)
-    for name, opponent in opponents.items():
-        assert False in [check.passed for check in claim.judge(opponent(right))], name
+    for name, opponent in opponents(claim).items():
+        if callable(opponent) or name in claim.rivals:
+            assert refused(claim, right, opponent), name
 
 
 def planted_masses(exponent=1.0, degree=2.0, noise=0.1, units=60):

@@ -16,7 +16,7 @@ from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.dynamics.critical import order_share
 from jaxdyn.theories.li2.grokking import phase, stages, zero_init
 from jaxdyn.theories.li2.training import Run, Training
-from tests.theories.li2.helpers import passes, refuses_opponents
+from tests.theories.li2.helpers import opponents, passes, read, refused, refuses_opponents
 
 # How many pairs networks need: the trial on planted curves, p_50 of planted transitions, judges on planted laws and decay.
 
@@ -64,23 +64,31 @@ def planted(excess=0.0, sooner=0.3, noise=0.01, dihedral=1.0):
     return xr.Dataset(data, coords)
 
 
-def outcome(ds, words):
-    return [c.passed for c in phase.judge_phase(ds) if words in c.name]
+def test_planted_powers_and_ratios_are_read():
+    order = np.array([13, 23, 37, 53.0])
+    law = np.polyfit(np.log(order), np.log(np.log(order) / order), 1)[0]
+    for excess in (0.0, 0.4):
+        found = read(PHASE, planted(excess=excess))
+        powers = [one.value for name, one in found.items() if "power of M" in name and "largest" not in name]
+        np.testing.assert_allclose(powers, law + excess, atol=0.03)
+        assert all(one.interval[1] - one.interval[0] < 0.2 for one in found.values())
+    np.testing.assert_allclose(phase.halves(planted()).sel(group="37").mean(), order_share(37) * np.exp(-0.15), rtol=0.06)
+    found = read(PHASE, planted(sooner=0.2, dihedral=1.8))
+    np.testing.assert_allclose(found[phase.LONGER].value, -0.15, atol=0.03)
+    np.testing.assert_allclose(found[phase.OTHER.format("D12")].value, np.log(1.8), atol=0.05)
+    np.testing.assert_allclose(found[phase.OTHER.format("5x5")].value, 0, atol=0.05)
 
 
-def test_the_law_is_recognised_and_others_are_refused():
-    right = planted()
-    assert all(c.passed for c in phase.judge_phase(right))
-    np.testing.assert_allclose(phase.halves(right).sel(group="37").mean(), order_share(37) * np.exp(-0.15), rtol=0.06)
-    assert outcome(planted(excess=0.4), "power of M") == [False] * 6
-    assert outcome(planted(sooner=0.0), "four times the epochs") == [False]
-    assert outcome(planted(dihedral=1.8), "D12") == [False] and outcome(planted(dihedral=1.8), "5x5") == [True]
+def test_rivals_are_told_apart_unless_they_are_what_is_planted():
+    for excess, own in ((0.0, "Theorem 4: as ln M / M"), (0.4, None)):
+        right = planted(excess=excess)
+        for name, rival in opponents(PHASE).items():
+            assert refused(PHASE, right, rival) == (name != own), name
 
 
-def test_rivals_are_refused_where_the_law_holds():
-    right = planted()
-    for name, rival in PHASE.rivals.items():
-        assert False in [c.passed for c in PHASE.judge(rival(right))], name
+def test_what_rivals_say_of_other_groups():
+    assert phase.squares("D12") == pytest.approx(np.log(4)) and phase.squares("5x5") == 0
+    assert phase.cyclic_part("D12") == pytest.approx(np.log(order_share(12) / order_share(24)))
 
 
 def test_few_transitions_beyond_the_shares_are_passed_over_and_many_decide_nothing():
@@ -112,9 +120,7 @@ def decays(top=0.1):
 def test_decay_is_judged_layer_by_layer():
     assert all(c.passed for c in DECAY.judge(decays()))
     assert not all(c.passed for c in DECAY.judge(decays(top=1.0)))
-    opponents = {name: control.breach for name, control in DECAY.controls.items()} | dict(DECAY.rivals)
-    for name, opponent in opponents.items():
-        assert not all(c.passed for c in DECAY.judge(opponent(decays()))), name
+    refuses_opponents(DECAY, decays())
     with pytest.raises(jd.Inconclusive, match="decayed"):
         DECAY.judge(decays().isel(decayed=[0, 3]))
 
@@ -246,8 +252,7 @@ def test_the_order_of_the_layers_is_judged_and_opponents_are_refused():
     assert passes(ORDER, right)
     assert [c.passed for c in ORDER.judge(layered(gradient=0.0)) if not c.gate] == [False, True]
     assert [c.passed for c in ORDER.judge(layered(change=-1.0)) if not c.gate] == [True, False]
-    for opponent in (stages.EXCHANGED, *ORDER.rivals.values()):
-        assert False in [c.passed for c in ORDER.judge(opponent(right))]
+    refuses_opponents(ORDER, right)
     gates = [c.passed for c in ORDER.judge(layered(first=1.0)) if c.gate]
     assert gates == [True, False], "Adam's first steps may not be the largest"
 

@@ -13,6 +13,7 @@ from tests.theories.li2.helpers import centred, drawn, passes, refuses_opponents
 # The deeper network's judge on small runs.
 
 
+@pytest.mark.slow
 def test_judge_of_depth_rejects_distortions_and_the_masks_alone():
     ds = jd.sweep(depth.trial, jd.grid(depth.Upper, below=6), seeds=16)
     one = ds.sel(form="derived")
@@ -24,6 +25,7 @@ def test_judge_of_depth_rejects_distortions_and_the_masks_alone():
 # Stage I's judges on small runs; settings that are refused.
 
 
+@pytest.mark.slow
 def test_judges_of_stage_one_reject_distortions():
     ds = jd.sweep(gf_ridge.trial, jd.grid(gf_ridge.StageOne, activation=["silu"], group="4", samples=12, hidden=3), seeds=2)
     judges = {"fixed": gf_ridge.judge_fixed, "growth": gf_ridge.judge_early}
@@ -65,6 +67,7 @@ def test_sizes_of_wide_networks_are_those_of_the_matrices(x64):
 # Judges of small and large ridge on small runs; settings that are refused.
 
 
+@pytest.mark.slow
 def test_judges_of_regimes_reject_distortions():
     ds = jd.sweep(regimes.trial, jd.grid(regimes.Regimes, nodes=[5, 20], group="4", capacity=20), seeds=2)
     for form, holds in (("derived", True), ("printed", False)):

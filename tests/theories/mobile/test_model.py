@@ -24,7 +24,9 @@ def own(shape, params):
     return {n: w for n, w in params.items() if n != "head" or not shape.tied} | {"blocks": blocks}
 
 
-@pytest.mark.parametrize("name", model.VARIANTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in ("base", "again") else pytest.mark.slow) for n in model.VARIANTS]
+)
 def test_a_variant_is_the_decoder_of_its_shape_and_trains_like_it(name, x64):
     tokens = jnp.asarray(np.random.default_rng(0).integers(0, 11, (2, 7)))
     params, shape = nn.decoder(model.wide(BASE)).init(jax.random.key(0)), model.shape_of(name, BASE)

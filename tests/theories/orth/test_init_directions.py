@@ -37,7 +37,8 @@ def sets():
             "measured_gram": (axes, noise**0.5),
             "predicted_signed": (axes, ones * common**2),
             "measured_signed": (axes, noise * common**2),
-            "rho": (axes[:2], (ones * common**2)[..., 0]),
+            "predicted_limit": (axes[:2], (ones * common**2)[..., 0]),
+            "measured_limit": (axes[:2], (noise * common**2)[..., -1]),
         },
         {"common": common.ravel(), "dim": dim},
     )
@@ -54,6 +55,6 @@ def test_judges_of_random_vectors(sets):
     assert refused(init_directions.judge_absolute(jd.scaled(predicted_absolute=1.012)(sets))) == {0, 2}
     assert refused(init_directions.judge_absolute(jd.scaled(predicted_gram=1.012)(sets))) == {1}
     assert refused(init_directions.judge_signed(jd.scaled(predicted_signed=1.04)(sets))) == {0}
-    assert refused(init_directions.judge_signed(jd.scaled(rho=1.05)(sets))) == {1}
+    assert refused(init_directions.judge_signed(jd.scaled(predicted_limit=1.05)(sets))) == {1}
     small = sets.assign(predicted_signed=sets.predicted_signed * xr.where(sets.common < 0.2, 1.05, 1))
     assert all(c.passed for c in init_directions.judge_signed(small)), "a small mean may be missed by more"

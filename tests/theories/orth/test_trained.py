@@ -58,13 +58,14 @@ def passed(checks):
 
 def test_judges_of_training_reject_what_is_not_random_or_leaves_it():
     good = text_runs()
-    assert passed(trained.judge_weights(good)) and passed(trained.judge_start(text_runs(1.1))) and passed(trained.judge_every(good))
-    assert not passed(trained.judge_start(text_runs(1.3)))
+    assert passed(trained.judge_weights(good)) and passed(trained.judge_start(text_runs(1.1)))
+    assert not passed(trained.judge_start(text_runs(1.3))) and not passed(trained.judge_start(text_runs(1.0)))
+    assert all(abs(r.value - 1.2) < 0.01 for r in trained.read_every(good))
     for bad in (
         text_runs(2.6),
         trained.narrowed(0)(good),
         jd.scaled(predicted_cosine=1.2)(good),
-        trained.UNTOUCHED(text_runs(1.0)),
+        text_runs(1.0),
     ):
         assert not passed(trained.judge_weights(bad))
     half = trained.narrowed(1)(good)

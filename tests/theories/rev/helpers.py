@@ -25,6 +25,11 @@ def rejected(judge, ds):
         return any(c.passed is False for c in judge(ds))
 
 
+def theory(rival):
+    """What a rival makes of runs, whether it is the mechanism switched off or not."""
+    return getattr(rival, "rival", rival)
+
+
 def distorted(ds, name, factor):
     return ds.assign({f"predicted_{name}": factor * ds[f"predicted_{name}"]})
 

@@ -16,5 +16,7 @@ def test_context_judges(cot_runs):
     assert rejected(query_context.judge_shares, many.assign(predicted_share=one.predicted_share + [-0.1, 0.1]))
     assert passed(query_context.judge_query, both)
     assert not passed(query_context.judge_query, one)
+    bounds = {c.name: c.bound for c in query_context.judge_query(both)}
     for rival in (query_context.UNLEARNED, query_context.LEARNED_TOO):
-        assert not passed(query_context.judge_query, rival(both))
+        said = {name: value(both) if callable(value) else value for name, value in rival.items()}
+        assert not any(bounds[name][0] <= value <= bounds[name][1] for name, value in said.items())

@@ -1,7 +1,6 @@
 """The three approaches on tables whose exponents are known."""
 
 import numpy as np
-import pytest
 
 from jaxdyn.theories.scal import approaches
 from jaxdyn.theories.scal.dynamics import laws
@@ -32,10 +31,21 @@ def test_several_tables_at_once_and_one():
     np.testing.assert_allclose(many.exponents[:, 2], laws.exponent(LAWS["Besiroglu"]), rtol=1e-5)
 
 
-def test_resampled_runs():
+def test_jackknife():
     sizes, budgets = np.geomspace(1e3, 1e6, 7), np.geomspace(6e8, 6e10, 5)
     table = made(LAW, sizes, budgets)
-    same = approaches.resampled(sizes, budgets, np.stack([table] * 3), 4)
-    assert same.shape == (4, 3) and np.ptp(same, axis=0) == pytest.approx(0, abs=1e-9)
+    same, pseudo = approaches.jackknife(sizes, budgets, np.stack([table] * 3))
+    np.testing.assert_allclose(pseudo.exponents, np.stack([same.exponents] * 3), atol=1e-6)
     noisy = table * (1 + 0.01 * np.random.default_rng(0).normal(size=(3, 7, 1)))
-    assert approaches.resampled(sizes, budgets, noisy, 20)[:, 2].std() > 1e-3
+    whole, pseudo = approaches.jackknife(sizes, budgets, noisy)
+    np.testing.assert_allclose(whole.exponents, approaches.estimates(sizes, budgets, noisy.mean(0)).exponents)
+    without = approaches.estimates(sizes, budgets, noisy[1:].mean(0)).exponents
+    np.testing.assert_allclose(pseudo.exponents[0], 3 * whole.exponents - 2 * without, rtol=1e-5)
+    low, high = approaches.interval(whole.exponents, pseudo.exponents)
+    assert (low < whole.exponents).all() and (whole.exponents < high).all()
+
+
+def test_the_jackknife_of_a_mean_is_students():
+    runs = np.array([1.0, 2.0, 4.0])
+    low, high = approaches.interval(runs.mean(), runs)  # pseudo-values of a mean are the runs
+    np.testing.assert_allclose((high - low) / 2, 4.302653 * runs.std(ddof=1) / 3**0.5, rtol=1e-6)

@@ -1,6 +1,7 @@
 """Fits of random laws, at few sizes; judges of the fit, on made-up runs."""
 
 import numpy as np
+import pytest
 import xarray as xr
 
 import jaxdyn as jd
@@ -9,6 +10,7 @@ from jaxdyn.theories.scal.fitted import Exact, Noisy, noisy_trial, trial
 from tests.theories.galore.helpers import passed, runs
 
 
+@pytest.mark.slow
 def test_exact_laws_are_recovered_with_strict_stops():
     ds = jd.sweep(trial, jd.grid(Exact, stops=["strict", "default"], objective=["sum", "mean"], sizes=5, starts=3), 2)
     error = abs(ds.measured_exponent - ds.predicted_exponent).max("seed")
@@ -25,6 +27,7 @@ def test_other_laws_and_rounded_losses_are_not():
     assert float(error.sel(law="kaplan", digit=0.0)) > 0.1
 
 
+@pytest.mark.slow
 def test_intervals_grow_with_noise():
     ds = jd.sweep(noisy_trial, jd.grid(Noisy, noise=[0.001, 0.01], sizes=6, resamples=30), 4)
     width = (ds.high - ds.low).mean("seed")
@@ -59,15 +62,14 @@ def test_recovery():
 def test_the_trap():
     ds = by_stops(0.05, 0.0)
     assert passed(fitted.judge_trap(ds)) == [True, True]
-    assert passed(fitted.judge_trap(fitted.ALIKE(ds))) == [False, True]
-    assert passed(fitted.judge_trap(fitted.BIASED(ds))) == [True, False]
+    np.testing.assert_allclose(fitted.BIASED[fitted.STRICTLY](ds), 0.05)
 
 
 def test_sums():
     half = exact()
     half["measured_exponent"] = half.measured_exponent + 0.01 * (np.arange(20) % 2)
-    assert passed(fitted.judge_default(half)) == [True]
-    assert passed(fitted.judge_default(fitted.SETTLED(half))) == [False]
+    (share,) = fitted.judge_default(half)
+    assert share.value == 0.5 and share.interval == jd.stats.wilson(10, 20)
 
 
 def test_coverage():
@@ -80,5 +82,5 @@ def test_coverage():
         status=((), 0 * a),
     )
     assert passed(fitted.judge_coverage(ds)) == [True]
-    assert passed(fitted.judge_coverage(fitted.NARROW(ds))) == [False]
+    assert fitted.NARROW[fitted.HOLD](ds) == np.mean(abs(a - 0.5) <= fitted.PUBLISHED) < 0.1
     assert jd.stats.wilson(190, 200)[0] > 0.85

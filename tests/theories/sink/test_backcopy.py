@@ -24,6 +24,7 @@ def test_short_runs():
     assert ds.steps.values.ravel().tolist()[:3] == [0, 10, 20]
 
 
+@pytest.mark.slow
 def test_frozen_values_and_a_world_without_triggers():
     ds = jd.sweep(trial, jd.grid(Backcopy, value_rate=[0.0, 1.0], triggers=[0.0, 3.0], **SMALL), 1)
     assert float(abs(ds.measured_copying.sel(triggers=0.0)).max()) == 0

@@ -1,11 +1,11 @@
 """Judges of the sinks that networks learn, on made-up curves."""
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from jaxdyn.theories.sink import bb_emerge
 from jaxdyn.theories.sink.model import FORMS
-from tests.theories.galore.helpers import passed
 
 ENDS = {"softmax": 0.4, "zero_sink": 0.4, "sink_bias": 0.35, "relu": 0.02, "sigmoid": 0.3}  # share of token 0 at the end
 
@@ -25,27 +25,34 @@ def made(**change):
     return xr.Dataset(ds, coords={"attention": list(FORMS)})
 
 
-def decided(checks):
-    return passed([c for c in checks if not c.gate])
+def readings(found):
+    return {r.name: r.value for r in found if not hasattr(r, "gate")}
+
+
+def gates(found):
+    return [c.passed for c in found if hasattr(c, "gate")]
 
 
 def test_a_sink_that_emerges():
     ds = made().sel(attention="softmax")
-    assert decided(bb_emerge.judge_emerge(ds)) == [True] * 3
-    assert decided(bb_emerge.judge_emerge(bb_emerge.STILL(ds))) == [False] * 3
-    assert decided(bb_emerge.judge_emerge(made().sel(attention="relu")))[0] is False
-    assert decided(bb_emerge.judge_emerge(made(drain=(0.9, 0.9)).sel(attention="softmax")))[2] is False
+    found = readings(bb_emerge.judge_emerge(ds))
+    assert list(found.values()) == pytest.approx([0.4 / 0.085, 0.004 / 0.085, 0.4], rel=0.1)
+    still = {name: number(ds) for name, number in bb_emerge.STILL.items()}
+    assert still.keys() == found.keys() and list(still.values()) == pytest.approx([0.09 / 0.085, 0.09 / 0.085, 0.9])
 
 
-def test_a_sink_of_its_own():
-    ds = made().sel(attention=["zero_sink", "sink_bias"])
-    assert decided(bb_emerge.judge_own(ds)) == [True]
-    assert decided(bb_emerge.judge_own(bb_emerge.UNIFORM(ds))) == decided(bb_emerge.judge_own(bb_emerge.STILL(ds))) == [False]
+def test_a_sink_of_its_own_however_many_forms_are_run():
+    both, one = made().sel(attention=["zero_sink", "sink_bias"]), made().sel(attention=["relu"])
+    (own,) = readings(bb_emerge.judge_own(both)).values()
+    assert own == pytest.approx(0.375 / 0.085, rel=0.1)
+    assert readings(bb_emerge.judge_own(one)) == readings(bb_emerge.judge_own(one.isel(attention=0)))
 
 
 def test_every_form():
     ds = made()
-    assert decided(bb_emerge.judge_forms(ds)) == [True] * 5
-    assert decided(bb_emerge.judge_forms(bb_emerge.UNIFORM(ds))) == [False] * 5
+    found = readings(bb_emerge.judge_forms(ds))
+    assert list(found.values()) == pytest.approx([ENDS[form] / 0.085 for form in FORMS], rel=0.15)
+    assert bb_emerge.STILL_FORMS.keys() == bb_emerge.UNIFORM_FORMS.keys() == found.keys()
+    assert bb_emerge.STILL_FORMS["share of token 0, relu"](ds) == pytest.approx(0.09 / 0.085)
     untrained = made().assign(copy_loss=ds.copy_loss + 1)
-    assert [c.passed for c in bb_emerge.judge_forms(untrained) if c.gate] == [False, True]
+    assert gates(bb_emerge.judge_forms(untrained)) == [False, True]

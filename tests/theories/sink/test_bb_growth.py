@@ -1,10 +1,10 @@
 """Judges of how a sink grows, on made-up curves."""
 
 import numpy as np
+import pytest
 import xarray as xr
 
 from jaxdyn.theories.sink import bb_growth
-from tests.theories.galore.helpers import passed
 
 
 def made(margin=None, **dims):
@@ -35,13 +35,14 @@ def test_the_law_that_made_the_curve_explains_the_most():
 
 def test_drains_follow_the_weight_unless_steps_are_permuted():
     ds = made()
-    assert passed(bb_growth.judge_drain(ds)) == [True]
-    assert passed(bb_growth.judge_drain(bb_growth.shuffled(ds)))[0] is False
-    assert passed(bb_growth.judge_drain(bb_growth.STILL(ds)))[0] is False
+    (followed,), (permuted,) = bb_growth.judge_drain(ds), bb_growth.judge_drain(bb_growth.shuffled(ds))
+    assert followed.interval[1] < -0.9 and abs(permuted.value) < 0.5
+    (still,) = bb_growth.judge_drain(ds.assign(measured_idle=0 * ds.measured_idle, measured_drain=0 * ds.measured_drain))
+    assert still.value == 0
 
 
 def test_the_world_without_triggers():
     flat = made().assign(measured_idle=made().measured_idle * 0 + 0.16, measured_drain=made().measured_drain * 0 + 1.1)
     ds = xr.concat([flat, made()], xr.DataArray([0.0, 3.0], dims="triggers", name="triggers"))
-    assert passed(bb_growth.judge_needed(ds)) == [True] * 2
-    assert passed(bb_growth.judge_needed(bb_growth.STILL(ds)))[0] is False
+    more, less = bb_growth.judge_needed(ds)
+    assert more.value == pytest.approx(0.34, abs=0.02) and less.value == pytest.approx(0.9, abs=0.02)

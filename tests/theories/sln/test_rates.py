@@ -19,6 +19,7 @@ def test_trees_and_forms():
     np.testing.assert_allclose(ds.measured_routed.sel(form="derived"), ds.far.sel(embedding=BEST))
 
 
+@pytest.mark.slow
 def test_an_own_row_is_that_of_the_table():
     sizes = {"density": 0.5, "graphs": 4, "most": 36}
     own = jd.sweep(trial, jd.grid(Random, rows="own", rw=[0.0, 1.0], power=[0.0, 1.0], **sizes), 1)

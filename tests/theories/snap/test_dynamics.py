@@ -369,7 +369,7 @@ def solved(p, member, rho, ts, memory):
     return reduced.solve(problem, ts), reduced.solve(problem, ts, memory=memory)
 
 
-@pytest.mark.parametrize("per_query", [1.0, 2.0])
+@pytest.mark.parametrize("per_query", [pytest.param(1.0, marks=pytest.mark.slow), 2.0])
 def test_integration_over_the_clock_is_integration_over_time(x64, per_query):
     p = laws(np.random.default_rng(0), 4, 5)
     member = np.asarray(reduced.queries(4, per_query))
@@ -423,6 +423,7 @@ def test_rows_keep_their_sum_and_distinct_tokens_gain(seed, per_query):
     assert (np.diff(z[:, 0, 1]) > 0).all()
 
 
+@pytest.mark.slow
 def test_a_restart_is_a_run_from_the_attention_it_finds(x64):
     p, member = laws(np.random.default_rng(1), 4, 5), np.eye(4)
     problem = reduced.Problem(p, member, SIZE, 4.0, ETA_Y, ETA_Z)

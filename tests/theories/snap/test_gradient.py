@@ -87,6 +87,7 @@ def test_judge_of_a_single_matrix(data):
         assert not passes(claims.judge_single, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
 
 
+@pytest.mark.slow
 def test_judge_of_two_matrices(data):
     good = data.sel(product="factored", frame="orthonormal", misfit=1.0)
     assert passes(claims.judge_factored, good)
@@ -100,10 +101,9 @@ def test_judge_of_two_matrices(data):
 
 def test_judge_of_few_dimensions(data):
     one = data.sel(product="single", misfit=1.0).expand_dims(width=[14.0])
-    near, far = ([c.passed for c in claims.judge_narrow(one.sel(frame=frame))] for frame in ("orthonormal", "random"))
-    assert near == [False] * 3
-    assert False not in far[:2]
-    assert [c.passed for c in claims.judge_narrow(claims.AS_WITHOUT_OVERLAP(one.sel(frame="random")))] == [False] * 3
+    near, far = ([r.value for r in claims.judge_narrow(one.sel(frame=frame))] for frame in ("orthonormal", "random"))
+    assert max(near) < 1e-6 and min(far) > 0.1
+    assert [r.name for r in claims.judge_narrow(one.sel(frame="random"))] == list(claims.AS_WITHOUT_OVERLAP)
     with pytest.raises(jd.Inconclusive):
         claims.judge_narrow(one.isel(seed=[0]))
 
@@ -118,6 +118,7 @@ def test_settings_refuse_what_cannot_be():
 # The judges of the gradient, of Theorem 1's form and of the pressure.
 
 
+@pytest.mark.slow
 def test_judge_of_the_gradient():
     ds = jd.sweep(reparam.reparam_trial, jd.grid(reparam.Random, tokens=8, classes=2, queries=1, query_share=[0.0, 1.0]), seeds=2)
     good = ds.sel(query_share=0.0)
@@ -129,6 +130,7 @@ def test_judge_of_the_gradient():
         assert not passes(reparam.judge_reparam, good.assign({f"predicted_{name}": 1.1 * good[f"predicted_{name}"]}))
 
 
+@pytest.mark.slow
 def test_the_form_over_several_sizes_at_once():
     """Times differ with the number of tokens, and arrays are padded."""
     ds = jd.sweep(frozen_decoder.trial, jd.grid(frozen_decoder.Frozen, tokens=[24, 32], classes=2), 1)
@@ -138,6 +140,7 @@ def test_the_form_over_several_sizes_at_once():
     )
 
 
+@pytest.mark.slow
 def test_judge_of_the_form(frozen_runs):
     good = frozen_runs.sel(common=0.0)
     assert passes(reparam.judge_form, good)
@@ -223,6 +226,7 @@ def test_rivals_of_the_clock(frozen_runs):
     assert float(off.max()) < 0.02, "at first it is the clock"
 
 
+@pytest.mark.slow
 def test_judge_of_single_samples(one_sample):
     good = one_sample.sel(skew=0.0)
     assert passes(clock.judge_one_sample, good)

@@ -36,6 +36,7 @@ def test_the_flow_is_the_networks(x64):
     assert not bool(sol.event)
 
 
+@pytest.mark.slow
 def test_a_height_that_is_not_reached_is_unconverged(flow_runs):
     assert (flow_runs["never"].status == UNCONVERGED).all()
 

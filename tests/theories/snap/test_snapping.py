@@ -35,6 +35,7 @@ def test_growth_of_the_pair(pair_runs, x64):
 # The flow with one common and one distinct token a class: what its runs record.
 
 
+@pytest.mark.slow
 def test_what_the_runs_record(pair_flow_runs):
     ds = pair_flow_runs.isel(seed=0)
     assert (ds.status == 0).all()
@@ -202,6 +203,7 @@ def test_judges_of_the_memory(rare):
         assert not passes(memory.judge_early, distorted, "instant") and not passes(memory.judge_memory, distorted, "memory")
 
 
+@pytest.mark.slow
 def test_judge_of_what_is_missing(rare):
     ds = rare["main"].sel(form="instant")
     inside = ds.sel(ratio=[1000.0])

@@ -14,6 +14,7 @@ build, prompt = jax.jit(construction.build, static_argnums=0), jax.jit(construct
 orthogonal = jax.jit(construction.orthogonal, static_argnums=1)
 
 
+@pytest.mark.slow
 def test_numbers_of_the_published_size(x64):
     knobs = construction.safe(construction.Sizes(names=23, edges=36, thoughts=22, width=32))
     assert construction.Sizes(names=23, edges=36, thoughts=22, width=32).places == 137

@@ -267,6 +267,8 @@ PATH = jd.Study(
     trial=path_trial,
     source=THEOREM,
     evidence="algebra",
+    tested="Two solutions for the group {group}, one with six nodes at each pair of frequencies and one that memorises, "
+    "times random factors of {order} nodes; {seeds} seeds. Nothing is trained.",
     bounds="derived",  # rounding errors in double precision
     quick=jd.grid(Factored),
     seeds=8,
@@ -276,6 +278,8 @@ NORM = jd.Study(
     trial=path_trial,
     source="talks on arXiv:2410.01779; the condition is ours",
     evidence="algebra",
+    tested="Two solutions for the group {group}, one with six nodes at each pair of frequencies and one that memorises, "
+    "times {draws} random factors of {order} nodes at random distances from the identity; {seeds} seeds. Nothing is trained.",
     bounds="derived",  # rounding errors; factors y are drawn at shares of their distance from e down to 0, where the bound is met
     quick=jd.grid(Factored),
     seeds=8,
@@ -290,6 +294,9 @@ PRUNE = jd.Study(
     trial=prune_trial,
     source=f"{THEOREM}; talks; the equilibrium is ours",
     evidence="network",
+    tested="A network that solves the group {group} with two nodes for each that it needs, the second {second} times as "
+    "large, is trained over all pairs by gradient descent at rate {lr} with weight decay {decay}, {steps} steps; {seeds} "
+    "seeds.",
     bounds="derived",  # the equilibrium is exact; a distance from it shrinks like exp(-lr decay t) at the slowest
     quick=jd.grid(Pruned),
     paper=jd.grid(Pruned, second=[0.6, 0.8, 0.9], steps=40_000),
@@ -300,10 +307,11 @@ PRUNE = jd.Study(
 CLAIMS = (
     PATH.claim(
         id="cogo.occam_path",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, from $y * z'$, where $z'$ is a solution in which all potentials but $r_{kkk} "
-        r"= 1$ vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path of zero loss leads to $z'$: first c of $y$ goes to "
-        r"$(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 through their powers. The squared norm ends "
-        r"at that of $z'$ alone.",
+        title="A path of zero loss leads from a composed network to a simpler one",
+        statement=r"From $y * z'$, where $z'$ is a solution of modular addition in which all potentials but $r_{kkk} = 1$ "
+        r"vanish and $y$ a random factor with $r_{kkk}(y) = 1$, a path leads to $z'$ on which the loss is zero up to "
+        r"rounding: first $c$ of $y$ goes to $(1/(a_1b_1), 0, \dots)$, then $a_j, b_j$ shrink, then $a_1, b_1$ go to 1 "
+        r"through their powers. It begins at the squared norm of $y * z'$ and ends at that of $z'$ alone. Nothing is trained.",
         source=f"{THEOREM}; the path is ours",
         paper=jd.grid(Factored, group="9", order=[2, 3]),
         judge=judge_path,
@@ -316,9 +324,10 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, the simpler network is the smaller one, $\|e * z'\| \le \|y * z'\|$, for "
-        r"random $y$ with $r_{kkk}(y) = 1$, if the three layers of the solution $z'$ have equal norms at each frequency; factors "
-        r"close to $e$ come within 1% of it.",
+        title="The simpler solution has the smaller norm if its layers are balanced",
+        statement=r"If the three layers of a solution $z'$ have equal norms at each frequency, no product with a random "
+        r"factor $y$ with $r_{kkk}(y) = 1$ is smaller, $\|e * z'\| \le \|y * z'\|$ with the identity $e$; factors close to "
+        r"$e$ come within 1% of the bound. Nothing is trained.",
         judge=judge_tight,
         paper=jd.grid(Factored, group="9", order=[1, 2, 3], draws=64),
         controls={"layer a of z' doubled, c halved": {"tilt": 2.0}},
@@ -326,6 +335,7 @@ CLAIMS = (
     ),
     NORM.claim(
         id="cogo.occam_norm_as_printed",
+        title="The simpler solution has the smaller norm, whatever its layers",
         statement=r"$\|e * z'\| \le \|y * z'\|$ for any solution $z'$ and any $y$ with $r_{kkk}(y) = 1$, whether or not the layers "
         r"of $z'$ have equal norms.",
         printed=r"talks: $\|e * z'\| \le \|y * z'\|$ for optimal $z = y * z'$ and $z'$ (the bound for any $z'$ is $3 \sum_k "
@@ -339,12 +349,13 @@ CLAIMS = (
     ),
     PRUNE.claim(
         id="cogo.occam_wd",
-        statement=r"On $\mathbb{Z}_d$ with odd $d$, gradient descent with weight decay $\lambda$ from $y * z'$, two nodes for "
-        r"each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by $s$ with $6\frac{d-1}{d} s(1-s^3) "
-        r"= \lambda d \|z'\|^2$.",
+        title="Weight decay prunes a redundant solution to the simple one",
+        statement=r"Gradient descent with weight decay $\lambda$ from $y * z'$, a solution of addition modulo an odd $d$ "
+        r"with two nodes for each of $z'$, ends with as many nodes as $z'$ and the norm and loss of $z'$ shrunk by the "
+        r"factor $s$ with $6\frac{d-1}{d} s(1-s^3) = \lambda d \|z'\|^2$.",
         judge=judge_prune,
         controls={"no weight decay": {"decay": 0.0}, "both nodes of y equal, no noise": {"second": 1.0, "noise": 0.0}},
-        rivals={"nothing is pruned": STILL, "z' is not shrunk": jd.swap(predicted_energy="whole", predicted_loss=0.0)},
+        rivals={"nothing is pruned": jd.off(STILL), "z' is not shrunk": jd.swap(predicted_energy="whole", predicted_loss=0.0)},
         plot=plot_prune,
         caption=r"Left: norm of each of the 24 nodes during training, one run. Right: squared norm of the weights, median and "
         r"central 90% of the runs; dotted: that of $z'$; dashed: that of $z'$ at its equilibrium with the decay.",

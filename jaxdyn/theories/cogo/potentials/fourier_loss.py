@@ -214,7 +214,6 @@ TALKS = jd.swap(
     predicted_weights="talks_weights",
     predicted_mirror="talks_mirror",
     predicted_power="talks_power",
-    measured_mirror="talks_spectrum",
 )
 BREACHES = {"loss over a part of the pairs": {"held_out": 0.1}, "ReLU in place of the square": {"activation": "relu"}}
 STUDY = jd.Study(
@@ -226,6 +225,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=64,
     evidence="algebra",
+    tested="Random weights of standard deviation {std} of networks with {hidden} nodes for the groups {groups}; {seeds} seeds.",
     bounds="derived",  # rounding errors in double precision
     plot=plot_loss,
     caption=r"Relative difference between each form of the loss and the loss over all pairs, for each group on the horizontal "
@@ -233,12 +233,14 @@ STUDY = jd.Study(
 )
 FOURIER = STUDY.claim(
     id="cogo.fourier",
-    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the weights of "
-    r"a spectrum that is not Hermitian have an imaginary part of known size; the transform scaled by $1/d$, conjugated in the "
-    r"output layer, is undone by its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$.",
+    title="Real weights have Hermitian spectra, and the transform is undone",
+    statement=r"On finite Abelian groups, real weights have a Hermitian spectrum, $z_{p,-k,j} = \bar z_{pkj}$, and the "
+    r"weights of a spectrum that is not Hermitian have an imaginary part of known size; the transform scaled by $1/d$, "
+    r"conjugated in the output layer, is undone by its inverse, and $\sum_m w^2 = d \sum_k |z_k|^2$. Identities, at random "
+    r"weights.",
     source=f"{SECTION}; constants made explicit",
     judge=judge_fourier,
-    controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_power="seed")},
+    controls={"the weights of another run": jd.rolled(measured_weights="seed", measured_mirror="seed", measured_power="seed")},
     rivals={"the talks' transform": TALKS, "any spectrum has real weights": jd.swap(predicted_imaginary=0.0)},
     plot=plot_fourier,
     caption=r"Coefficients $z_k$ of random real weights against the conjugates of $z_{-k}$, real and imaginary parts, one run and "
@@ -246,6 +248,7 @@ FOURIER = STUDY.claim(
 )
 DECOMPOSITION = STUDY.claim(
     id="cogo.loss_dec",
+    title="The loss is a sum over frequencies of functions of sum potentials",
     statement=r"On finite Abelian groups, for random weights, the loss over all pairs is $L = \frac1d \sum_{k \ne 0} \ell_k + 1 - "
     r"\frac1d$ with $\ell_k = -2\,\mathrm{Re}\,r_{kkk} + \sum_{k_1,k_2 \ne 0} |r_{k_1k_2k}|^2 + |r_{00k} + \frac12 \sum_p "
     r"S_{p,0,k}|^2 + \sum_{m \ne 0} (|r_{m0k} + \frac12 S_{a,m,k}|^2 + |r_{0mk} + \frac12 S_{b,m,k}|^2)$; if a and b have zero "
@@ -260,6 +263,7 @@ CLAIMS = (
     FOURIER,
     FOURIER.as_printed(
         id="cogo.fourier_as_printed",
+        title="The printed transform of real weights is Hermitian and undone",
         statement=r"With $Z_k = \sum_m w_m e^{imk/d}$ for all layers, real weights have a Hermitian spectrum and $\sum_m w^2 = d "
         r"\sum_k |Z_k|^2$, and the inverse transform takes $Z$ back to the weights.",
         source="talks on arXiv:2410.01779",
@@ -269,6 +273,7 @@ CLAIMS = (
     DECOMPOSITION,
     DECOMPOSITION.as_printed(
         id="cogo.loss_dec_beyond",
+        title="The decomposition of the loss also holds with zero modes",
         statement=r"Beyond the paper's assumption that a and b have zero mean, the decomposition of the loss in which none of "
         r"their indices is 0 still gives the loss of random weights.",
         source=f"{SECTION}, Theorem on the loss",
@@ -276,8 +281,9 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.loss_forms",
-        statement=r"On finite Abelian groups, for random weights, the loss summed over pairs, in $d^3$ potentials, and from Gram "
-        r"matrices in $O(q^2 d)$ operations are the same number; so is the last in the scale of the training runs, at the weights "
+        title="Three forms of the loss are the same number",
+        statement=r"On finite Abelian groups, the loss summed over pairs, in $d^3$ potentials, and from Gram matrices of the "
+        r"weights are the same number for random weights; so is the last in the scale of the training runs, at the weights "
         r"$w/(2d)^{1/3}$.",
         source="derived",
         judge=judge_forms,

@@ -209,10 +209,13 @@ STUDY = jd.Study(
     seeds=16,
     paper_seeds=256,
     evidence="algebra",
+    tested="Random numbers of modulus {modulus} and random roots of unity, in networks for the group {group} at frequency "
+    "{frequency}; {seeds} seeds. Potentials come from the network's real weights.",
     bounds="derived",  # rounding errors in double precision
 )
 TABLE = STUDY.claim(
     id="cogo.partial",
+    title="The table of potentials of the partial solutions",
     statement=r"At one pair of frequencies of $\mathbb{Z}_d$, the partial solutions $z_{syn}$, $z_{syn,\alpha\beta}$, $z_\nu$ and "
     r"$z_\xi$ have the ten potentials of their table for random numbers of modulus one: e.g. $z_\nu$ has $r_{kkk} = 2$, $1 + "
     r"\bar\nu^2$ twice, $1 + \nu^4$, $1 - \bar\nu^2$, 0, and $1 - \bar\nu^4$ at $(-k,-k)$.",
@@ -229,6 +232,7 @@ CLAIMS = (
     TABLE,
     TABLE.as_printed(
         id="cogo.nu_star_as_printed",
+        title="One partial solution has no potentials of equal signs",
         statement=r"At one pair of frequencies of $\mathbb{Z}_d$, $z_\nu$ is in $R_*$: all its potentials $r_{p,\pm k,\pm k,k}$ "
         r"are 0, for any $\nu$ of modulus one.",
         source="talks on arXiv:2410.01779",
@@ -237,6 +241,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.poly",
+        title="Polynomials of a node make chosen potentials vanish",
         statement=r"A polynomial $\rho(x) = \prod_s (x - s)$ of a node $u$ has potentials $\rho(r(u))$: with $u$ of $n$-th roots "
         r"of unity and $\rho = 1 + x + \dots + x^{n-1}$, $n = 2, \dots, 6$, those with $r(u) = 1$ become $\rho(1) = n$ and all "
         r"others 0.",

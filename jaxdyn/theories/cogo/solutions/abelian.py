@@ -224,15 +224,18 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=32,
     evidence="algebra",
+    tested="Composed networks with random numbers of modulus one for the groups {groups}, on all pairs; {seeds} seeds. "
+    "Nothing is trained.",
     bounds="derived",  # rounding errors in double precision
 )
 
 CLAIMS = (
     STUDY.claim(
         id="cogo.abelian",
-        statement=r"On finite Abelian groups, cyclic ones and products, $z_{F6}$, $z_{F4/6}$ and $z_M$ have zero loss if each real "
-        r"character ($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, -1; 1, -1)$, and add all pairs correctly. "
-        r"Without these blocks $L = s/d$ with $s$ real characters.",
+        title="The solutions extend to products of cyclic groups",
+        statement=r"On the finite Abelian groups tested, cyclic ones and products, $z_{F6}$, $z_{F4/6}$ and $z_M$ have zero "
+        r"loss and add all pairs correctly if each real character ($2k = 0$) gets a block of two nodes, $2^{-1/3}(1, 1; 1, "
+        r"-1; 1, -1)$. Without these blocks $L = s/d$ with $s$ real characters.",
         source="arXiv:2410.01779 for Abelian groups; blocks for real characters: derived",
         judge=judge_abelian,
         controls={
@@ -247,9 +250,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.sufficient",
-        statement=r"On finite Abelian groups, $R_g$, $R_c$, $R_n$ and $R_*$ together are sufficient for zero loss, and not "
-        r"necessary: $z_{F6}$ is in all four and has zero loss; $z_{F4/6}$ has zero loss, but potentials $r_{p,k',-k',k}$ of "
-        r"modulus up to $1/\sqrt 2$, so that it is not in $R_n$.",
+        title="A solution of zero loss need not meet all sufficient conditions",
+        statement=r"On the finite Abelian groups tested, the solution $z_{F6}$ meets all four conditions of the theorem "
+        r"($R_g$, $R_c$, $R_n$ and $R_*$, sets of potentials that vanish) and has zero loss. $z_{F4/6}$ has zero loss and "
+        r"meets all but $R_n$: its potentials $r_{p,k',-k',k}$ reach the modulus $1/\sqrt 2$, so that $R_n$ is not "
+        r"necessary. That the four are sufficient is the theorem, not tested here beyond this.",
         source="arXiv:2410.01779, sufficient conditions; the modulus: derived",
         judge=judge_sufficient,
         controls={

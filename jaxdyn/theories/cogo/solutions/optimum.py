@@ -120,6 +120,8 @@ STUDY = jd.Study(
     paper=jd.grid(Carriers, groups=("7", "23", "27", "71")),
     seeds=8,
     evidence="algebra",
+    tested="Composed networks for the groups {groups} with every number of carriers and random numbers of modulus one; "
+    "{seeds} seeds. Nothing is trained.",
     bounds="derived",  # rounding errors in double precision; a convex function is least next to its stationary point
     judge=judge,
     plot=plot,
@@ -130,6 +132,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.n6_opt",
+        title="How many order-6 blocks the solution of least norm has",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$ with $n_6$ carriers among $n = (d-1)/2$ pairs has squared Fourier "
         r"norm $E(n_6) = 6 \cdot 6^{1/3} n_6 + 6 \cdot 4^{1/3} (n - n_6) + 6^{1/3} (n - n_6)/n_6$ at zero loss. It is "
         r"stationary at $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})} = \sqrt{1.318\,n}$, and least at a whole "

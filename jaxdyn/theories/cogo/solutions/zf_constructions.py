@@ -171,6 +171,8 @@ STUDY = jd.Study(
     source="arXiv:2410.01779, corollaries on composed solutions",
     form="derived",
     evidence="algebra",
+    tested="Composed networks with random numbers of modulus one for the groups {groups}, on all pairs; {seeds} seeds. "
+    "Nothing is trained.",
     bounds="derived",  # rounding errors in double precision
     rivals={"zero loss takes memorising": MEMORISED},
     quick=jd.grid(Modular),
@@ -186,6 +188,7 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.zF6",
+        title="Six nodes at every pair of frequencies solve modular addition",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F6} = 6^{-1/3} \sum_k z_{syn} * z_\nu * y_k$ has zero loss and adds all "
         r"pairs correctly, for random $\nu$ of modulus one and random phases at each of the $n = (d-1)/2$ pairs of frequencies; "
         r"so does $z_{syn,\alpha\beta} * z_{\nu=i}$. Both have $q = 3(d-1)$ nodes and squared Fourier norm $6 \cdot 6^{1/3}\,n$.",
@@ -197,6 +200,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.zF46",
+        title="One block of six nodes carries the bias of blocks of four",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, $z_{F4/6}$, one block of order 6 that carries the bias of blocks of order 4 "
         r"at all other frequencies, has zero loss with $q = 2d$ nodes and adds all pairs correctly; so does the solution in which "
         r"two blocks of order 6 share the bias, with two nodes more. With $n_6$ of them and $n = (d-1)/2$ the squared Fourier norm "
@@ -211,6 +215,7 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.zF4_naive",
+        title="Four nodes at every pair of frequencies solve modular addition",
         statement=r"On $\mathbb{Z}_d$ with odd $d$, blocks of order 4, $z_{\nu=i} * z_\xi * y_k$, at all frequencies are a "
         r"solution of zero loss, since each of them solves its own pair of frequencies up to a mean.",
         source="nobody's; the composed solution of arXiv:2410.01779 has a block of order 6 as well",

@@ -104,6 +104,7 @@ STUDY = jd.Study(
     seeds=8,
     paper_seeds=32,
     evidence="algebra",
+    tested="The memorising network with random phases for the groups {groups}, on all pairs; {seeds} seeds. Nothing is trained.",
     bounds="derived",  # rounding errors in double precision
     judge=judge,
     plot=plot,
@@ -113,6 +114,7 @@ STUDY = jd.Study(
 )
 ZM = STUDY.claim(
     id="cogo.zM",
+    title="Perfect memorisation is a composed solution, with large norm",
     statement=r"On $\mathbb{Z}_d$, perfect memorisation $z_M = d^{-2/3} z_a * z_b$ has zero loss and adds all pairs correctly; it "
     r"has $d^2$ nodes at each frequency and squared Fourier norm $3(d-1)\,d^{2/3}$.",
     form="derived",
@@ -126,6 +128,7 @@ CLAIMS = (
     ZM,
     ZM.as_printed(
         id="cogo.zM_order_as_printed",
+        title="The memorising solution has order d at each frequency",
         statement=r"On $\mathbb{Z}_d$, the memorising solution $z_M = d^{-2/3} z_a * z_b$ has order $d$ at each frequency.",
         form="printed",
         printed="talks: perfect memorisation is of order d per frequency (its two factors are, their product has order d^2)",

@@ -10,14 +10,14 @@ import xarray as xr
 import jaxdyn as jd
 from jaxdyn import plotting
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, early, trial
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, SMALL_DECAYS, TESTED, early, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["CLAIMS"]
 
-NEAR = (0.75, 2.5)  # times the number of order-6 groups at the least norm: 3 to 9 groups modulo 23
+NEAR = (1.0, 1.9)  # times the number of order-6 groups at the least norm
 
 
 def judge_bias(ds: xr.Dataset) -> list[jd.Check]:
@@ -37,19 +37,20 @@ def judge_n6(ds: xr.Dataset) -> list[jd.Check]:
     """The number of order-6 groups against that of the least norm, and the norm against that of the composed solution."""
     ratio = ds.measured_n6 / ds.predicted_n6
     return [
-        jd.within("order-6 groups / their number at the least norm", ratio, *NEAR),
+        jd.at_least("order-6 groups / their number at the least norm, each run", ratio, 1.0),
+        jd.mean_within("order-6 groups / their number at the least norm, mean", ratio, over="seed", low=NEAR[0], high=NEAR[1]),
         jd.at_most("squared norm: relative error", jd.relative_error(ds, "norm"), 0.02),
     ]
 
 
 def judge_diagonal(ds: xr.Dataset) -> list[jd.Check]:
     """The potentials at the end, and by how much the sum of the diagonal ones falls short of d - 1."""
-    shortfall = ds.measured_shortfall / ds.predicted_shortfall.mean("seed").clip(1e-9)
+    missed = (ds.measured_shortfall - ds.predicted_shortfall) / ds.measured_shortfall.mean("seed")
     return [
         jd.at_most("sum of r_kkk: relative error", jd.relative_error(ds, "diagonal"), 0.02),
         jd.at_most("sum of |r|^2 of all others / (d - 1)", ds.others_square / ds.predicted_diagonal, 1e-3),
         jd.at_most("largest |r| of all others", ds.others_largest, 0.02),
-        jd.mean_within("shortfall of the sum / predicted", shortfall, over="seed", low=0.8, high=1.2),
+        jd.mean_within("shortfall of the sum minus the predicted one / measured", missed, over="seed", low=-0.2, high=0.2),
     ]
 
 
@@ -93,7 +94,7 @@ def plot_n6(ds: xr.Dataset, fig: Figure) -> None:
     mean, best = part.measured_n6.mean("seed"), float(np.ravel(part.predicted_n6)[0])
     left.plot(part.decay, mean, "o-", label="mean over seeds")
     left.axhspan(
-        NEAR[0] * best, NEAR[1] * best, color=plotting.COLORS["theory"], alpha=0.2, label="0.75 to 2.5 times the least norm's"
+        NEAR[0] * best, NEAR[1] * best, color=plotting.COLORS["theory"], alpha=0.2, label="1 to 1.9 times the least norm's"
     )
     left.set(xscale="log", xlabel="decay", ylabel="order-6 groups", ylim=(0, None))
     ticks(left, part.decay)
@@ -116,6 +117,7 @@ def plot_diagonal(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
+    tested=TESTED,
     source="derived from the composed solutions of arXiv:2410.01779",
     quick=QUICK.replace(decay=list(SMALL_DECAYS)),
     paper=PAPER.replace(decay=list(SMALL_DECAYS)),
@@ -127,17 +129,20 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.bias_carrier",
+        title="Order-6 groups cancel the mean that order-4 frequencies leave",
         bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
-        statement=r"In networks trained on modular addition with weight decay 5e-5 to 2e-4, the mean that an order-4 frequency k "
-        r"leaves in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$, has modulus $\sqrt2$ (paper's scale) and is cancelled "
-        r"by $\sum_j \sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes j of order-6 groups, both within 8%.",
+        statement=r"In networks trained on modular addition with small weight decay, the mean that the nodes $j$ of an "
+        r"order-4 frequency $k$ leave in the output, $\sum_j (|a_{kj}|^2 + |b_{kj}|^2) c_{kj}$ over their coefficients $a, "
+        r"b, c$ in the three layers, has modulus $\sqrt2$ (in the scale of the paper) and is cancelled by $\sum_j "
+        r"\sum_{k'>0} (|a_{k'j}|^2 + |b_{k'j}|^2) c_{kj}$ over the nodes of order-6 groups, both within 8% at every such "
+        r"frequency.",
         source="derived; arXiv:2410.01779 composes solutions of orders 4 and 6 without saying where trained networks keep the bias",
         judge=judge_bias,
         controls={
             "other order-4 groups carry it": jd.swap(measured_bias="from_four"),
             "no entries at other frequencies": jd.swap(measured_bias=0.0),
         },
-        rivals={"order-4 groups leave no mean": jd.swap(predicted_own=0.0, predicted_bias=0.0)},
+        rivals={"order-4 groups leave no mean": jd.off(predicted_own=0.0, predicted_bias=0.0)},
         plot=plot_bias,
         caption=r"One point for each order-4 frequency of each run. Left: the mean from order-6 nodes against minus the mean from "
         r"the frequency's own nodes, real and imaginary parts; line: equality. Right: histogram of the moduli of the own means, "
@@ -145,45 +150,49 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.one_o6",
+        title="Networks of order-4 frequencies need order-6 groups as well",
         bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
-        statement=r"Networks trained on modular addition with weight decay 5e-5 to 2e-4 need order-6 groups in addition to order-4 "
-        r"ones: without the c-entries of order-6 nodes at order-4 frequencies k the loss rises by $2|m_k|^2/d$ for each of these, "
-        r"within 8% in all, where $m_k$ is the mean that its own nodes leave ($4/d$ for an exact block).",
+        statement=r"In networks trained on modular addition modulo $d$ with small weight decay, the loss without the output "
+        r"coefficients of order-6 nodes at order-4 frequencies $k$ rises by $2|m_k|^2/d$ for each of these, within 8% in all "
+        r"in every run, where $m_k$ is the mean in the output that its own nodes leave.",
         judge=judge_one,
         controls={"entries of order-4 nodes removed": jd.swap(measured_rise="rise_four")},
-        rivals={"order-4 groups need no others": jd.swap(predicted_rise=0.0)},
+        rivals={"order-4 groups need no others": jd.off(predicted_rise=0.0)},
         plot=plot_one,
         caption=r"Rise of the loss over all pairs without certain c-entries at order-4 frequencies against $(2/d) \sum_k |m_k|^2$ "
         r"over these frequencies, one point per run: entries of order-6 nodes, and (grey) of other order-4 nodes. Line: equality.",
     ),
     STUDY.claim(
         id="cogo.n6_trained",
-        bounds=jd.looked(at="0:10", confirmed="51000000:51000010"),
-        statement=r"Networks trained on modular addition with weight decay 5e-5 to 5e-4 are close to the least norm: they keep "
-        r"between $0.75\,n_6^*$ and $2.5\,n_6^*$ order-6 groups, "
-        r"$n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$, and their squared norm is that of the composed "
-        r"solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%.",
+        title="Trained networks have more order-6 groups than the least norm asks",
+        bounds=jd.looked(at="0:10", confirmed="52000000:52000010"),
+        statement=r"Networks trained on modular addition with weight decay end with more order-6 groups than the solution of "
+        r"least norm, which has $n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$ among $n = (d-1)/2$ "
+        r"frequencies modulo $d$: never fewer, and on average at each decay more, up to 1.9 times as many. Their squared norm is "
+        r"that of the composed solution with as many, $d\,(2d)^{-2/3} E(n_6)$, within 2%. At $d = 23$ this is about half of "
+        r"the frequencies, so that a fixed half is not excluded.",
         source="derived; growing share of order 4: arXiv:2410.01779, figure 4",
         quick=QUICK.replace(decay=list(CONVERGED)),
         paper=PAPER.replace(decay=list(CONVERGED)),
         judge=judge_n6,
         controls={"a tenth of the epochs": early},
         rivals={
-            "decay makes no difference: order 6 everywhere": ONLY_SIXES,
+            "decay makes no difference: order 6 everywhere": jd.off(ONLY_SIXES),
             "the bias costs nothing: one group": jd.swap(predicted_n6=1.0),
             "decay keeps the memorising solution": jd.swap(predicted_norm="memory_norm"),
         },
         plot=plot_n6,
-        caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $0.75\,n_6^*$ to $2.5\,n_6^*$. "
+        caption=r"Left: number of order-6 groups against weight decay, mean over seeds; shaded: $n_6^*$ to $1.9\,n_6^*$. "
         r"Right: squared norm of the trained weights against that of the composed solution, one point per run; line: equality.",
     ),
     STUDY.claim(
         id="cogo.diag_sum",
-        statement=r"At the end of training on modular addition with weight decay $\lambda$ from 5e-5 to 2e-4, $2d \sum_{k\ne0} "
-        r"\mathrm{Re}\,r_{kkk}$ is $d - 1$ within 2% (code scale); all other $2d\,r_{k_1k_2k}$ vanish: their squares add up to "
-        r"less than 0.1% of $d - 1$, and none has a modulus above 0.02. Over the last tenth of the epochs the sum falls short by "
-        r"$d\,(L + \lambda \|w\|^2 / 6)$, within 20% on average over seeds, with the remaining loss L and the norm of the composed "
-        r"solution.",
+        title="At the end all potentials but the diagonal vanish, up to the decay",
+        statement=r"At the end of training on modular addition modulo $d$ with weight decay $\lambda$, the sum $2d "
+        r"\sum_{k\ne0} \mathrm{Re}\,r_{kkk}$ of diagonal potentials is $d - 1$ within 2%; the squares of all other "
+        r"$2d\,r_{k_1k_2k}$ add up to less than 0.1% of $d - 1$, and none has a modulus above 0.02. Over the last tenth of "
+        r"the epochs the sum falls short by $d\,(L + \lambda \|w\|^2 / 6)$ with the remaining loss $L$ and the norm of the "
+        r"composed solution, within 20% of the shortfall on average over seeds.",
         source="arXiv:2410.01779, figure 3; the shortfall: derived",
         judge=judge_diagonal,
         controls={
@@ -191,7 +200,7 @@ CLAIMS = (
             "c-entries of other nodes": jd.swap(others_square="shuffled_square", others_largest="shuffled_largest"),
         },
         rivals={
-            "decay leaves no shortfall": WITHOUT_DECAY,
+            "decay leaves no shortfall": jd.off(WITHOUT_DECAY),
             "no shortfall at all": jd.swap(predicted_shortfall=0.0),
             "without the factor 2d": WITHOUT_FACTOR,
         },

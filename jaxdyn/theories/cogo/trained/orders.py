@@ -17,7 +17,7 @@ from jaxdyn.data.abelian import parse
 from jaxdyn.theories.cogo import published
 from jaxdyn.theories.cogo.classify import COLUMNS, NAMES
 from jaxdyn.theories.cogo.figures import ticks
-from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, early, trial
+from jaxdyn.theories.cogo.trained.decomposed import CONVERGED, PAPER, QUICK, SEEDS, TESTED, early, trial
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,34 +26,32 @@ __all__ = ["CLAIMS", "angles", "fold"]
 
 MANY = 24  # runs whose standard errors are about those of the published five, or smaller
 CELL = "{}: points from the published cell"
-FOUND_TABLE = {  # means of seeds 0:40 and 31000000:31000040, with room for the errors of 40 runs
-    CELL.format(name): ends for name, ends in zip(COLUMNS, [(-9.0, 5.0), (-6.0, 8.0), (-19.0, -4.0), (6.0, 20.0)], strict=True)
-}
-FOUND_ANGLES = {"share of xi in the 40% next to pi/4": (0.68, 0.84), "share of nu in the 20% around pi/12": (0.05, 0.19)}
 EARLY = 5  # by what decay times epochs is divided for the share that was there before
 WIDE_APART = (5e-5, 2e-4, 5e-4)  # decays of which a slope is taken
+
+
+SHARE, EACH = "share with four or six nodes minus the predicted one", "the same in each run"
 
 
 def judge_orders(ds: xr.Dataset) -> list[jd.Check]:
     """Mean over seeds of the share of frequencies with four or six nodes."""
     gap = ds.measured_orders - ds.predicted_orders
     return [
-        jd.mean_within("share with four or six nodes minus the predicted one", gap, over="seed", low=-0.05, high=0.05),
-        jd.at_most("the same in each run", abs(gap), 0.1),
+        jd.mean_within(SHARE, gap, over="seed", low=-0.05, high=0.05),
+        jd.at_most(EACH, abs(gap), 0.1),
     ]
 
 
-def judge_table(ds: xr.Dataset) -> list[jd.Check]:
+def judge_table(ds: xr.Dataset) -> list[jd.Reading]:
     """Every cell of the published row, the standard errors of both taken together."""
     jd.need(ds, decay=(5e-5,), seed=5)
-    ds = ds.sel(decay=5e-5)
-    mean, error, freedom = joint_errors(ds)
+    mean, error, freedom = joint_errors(ds.sel(decay=5e-5))
     half = stats.bonferroni_t(mean.size, freedom + 1, 0.95) * error
-    checks = []
+    readings = []
     for name in ds.column.values:
-        value, ends = mean.sel(column=name), half.sel(column=name)
-        checks.append(jd.interval_within(CELL.format(name), value, (value - ends, value + ends), low=-1.0, high=1.0))
-    return checks
+        value, reach = (float(x.sel(column=name)) for x in (mean, half))
+        readings.append(jd.Reading(CELL.format(name), value, (value - reach, value + reach)))
+    return readings
 
 
 def joint_errors(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray]:
@@ -83,6 +81,10 @@ def share_at(ds: xr.Dataset, epochs: list[float]) -> xr.DataArray:
     return xr.concat(shares, "decay").assign_coords(decay=ds.decay) / (ds.predicted_diagonal / 2)
 
 
+SLOPE, LEVEL = "share of order 4 gained by a decade of decay", "share of order 4 / that of the least norm, mean over decays"
+GAIN = "share of order 4 gained since a fifth of the epochs, mean over decays"
+
+
 def judge_wd(ds: xr.Dataset) -> list[jd.Check]:
     """At equal decay times epochs, how the share of order 4 changes with decay, and how close it is to that of the least norm.
 
@@ -93,29 +95,18 @@ def judge_wd(ds: xr.Dataset) -> list[jd.Check]:
     share, before = share_at(ds, epochs), share_at(ds, [e / EARLY for e in epochs])
     decades = np.log10(ds.decay) - np.log10(ds.decay).mean()
     slope = (share * decades).sum("decay", skipna=False) / (decades**2).sum()
-    level = (share / ds.predicted_share.clip(1e-9)).mean("decay", skipna=False)
+    level = (share / ds.predicted_share).mean("decay", skipna=False)
     gain = (share - before).mean("decay", skipna=False)
     return [
-        jd.mean_within("share of order 4 gained by a decade of decay", slope, over="seed", low=-0.12, high=0.12),
-        jd.mean_within("share of order 4 / that of the least norm, mean over decays", level, over="seed", low=0.6, high=0.85),
-        jd.mean_within("share of order 4 gained since a fifth of the epochs, mean over decays", gain, over="seed", low=0.3),
+        jd.mean_within(SLOPE, slope, over="seed", low=-0.12, high=0.12),
+        jd.mean_within(LEVEL, level, over="seed", low=0.6, high=0.85),
+        jd.mean_within(GAIN, gain, over="seed", low=0.3),
     ]
 
 
 def equal_products(ds: xr.Dataset) -> list[float]:
     """Epochs at which decay times epochs is that of the smallest decay at the end."""
     return [float(ds.epoch[-1] * ds.decay[0] / decay) for decay in ds.decay]
-
-
-def plateau(ds: xr.Dataset) -> xr.DataArray:
-    """Curves that rise with decay times epochs to the share at the least norm, and are there when the smallest decay ends."""
-    reached = share_at(ds, equal_products(ds)).mean("seed")
-    return ds.curve_fours * ds.predicted_share / reached.where(reached > 0)
-
-
-# The share is .7 of that at the least norm at all decays and epochs.
-CONSTANT = jd.swap(curve_fours=lambda ds: 0.35 * ds.predicted_diagonal * ds.predicted_share)
-PLATEAU = jd.swap(curve_fours=plateau)
 
 
 def fold(angle: xr.DataArray | np.ndarray, period: float) -> xr.DataArray | np.ndarray:
@@ -131,28 +122,19 @@ def angles(ds: xr.Dataset) -> dict[str, xr.DataArray]:
     return {"xi": fold(xi[0].fillna(xi[1]), np.pi / 2), "nu": fold(nu, np.pi / 3)}
 
 
-def judge_angles(ds: xr.Dataset) -> list[jd.Check]:
-    """Shares of the angles near the values at which they are published to gather; an even spread has 0.4 and 0.2."""
+NEAR_XI, NEAR_NU = "share of xi in the 40% next to pi/4", "share of nu in the 20% around pi/12"
+
+
+def judge_angles(ds: xr.Dataset) -> list[jd.Reading]:
+    """Shares of the angles near the values at which they are published to gather, in each network; means over networks."""
     folded = angles(ds)
-    near_xi = abs(folded["xi"] - np.pi / 4) < np.pi / 10
-    middle_nu = abs(folded["nu"] - np.pi / 12) < np.pi / 60
+    near = {NEAR_XI: abs(folded["xi"] - np.pi / 4) < np.pi / 10, NEAR_NU: abs(folded["nu"] - np.pi / 12) < np.pi / 60}
+    known = (folded["xi"].notnull(), folded["nu"].notnull())
+    axes = [axis for axis in folded["xi"].dims if axis != "seed"]
     return [
-        jd.share_within("share of xi in the 40% next to pi/4", _known(near_xi, folded["xi"]), over="angle", low=0.6, level=0.95),
-        jd.share_within("share of nu in the 20% around pi/12", _known(middle_nu, folded["nu"]), over="angle", high=0.1, level=0.95),
+        jd.mean_reading(name, flags.where(there).mean(axes), over="seed")
+        for (name, flags), there in zip(near.items(), known, strict=True)
     ]
-
-
-def _known(flags: xr.DataArray, values: xr.DataArray) -> xr.DataArray:
-    """Truth values of all frequencies with such an angle in one row."""
-    flat = np.ravel(flags.where(values.notnull()))
-    return xr.DataArray(flat[np.isfinite(flat)], dims="angle")
-
-
-def even(ds: xr.Dataset) -> xr.Dataset:
-    """A rival: angles are spread evenly, by multiples of the golden ratio."""
-    number = np.arange(ds.first_angle.size).reshape(ds.first_angle.shape)
-    spread = xr.DataArray(2 * np.pi * np.mod(number * 0.5 * (1 + 5**0.5), 1), dims=ds.first_angle.dims)
-    return ds.assign({f"{f}_angle": spread.where(ds[f"{f}_angle"].notnull()) for f in ("first", "second")})
 
 
 def scattered(ds: xr.Dataset) -> xr.Dataset:
@@ -172,6 +154,11 @@ def equal_epochs(ds: xr.Dataset) -> xr.DataArray:
     """Numbers of order 4 after as many epochs at every decay; those after which the largest decay is read."""
     share = share_at(ds, [float(ds.epoch[-1] * ds.decay[0] / ds.decay[-1])] * ds.sizes["decay"])
     return share * ds.predicted_diagonal / 2
+
+
+def by_chance(ds: xr.Dataset) -> xr.DataArray:
+    """A rival: the share that is a known construction among groups of the same sizes with random spectra."""
+    return ds.random_column.isel(column=slice(3)).sum("column", min_count=3) / 100
 
 
 FREE_SIXES = jd.swap(predicted_column=free_sixes)
@@ -236,6 +223,7 @@ def plot_angles(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
+    tested=TESTED,
     source="arXiv:2410.01779, section 6: table of factorised networks and figures 4-5",
     quick=QUICK.replace(decay=list(CONVERGED)),
     paper=PAPER.replace(decay=list(CONVERGED)),
@@ -247,33 +235,43 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.train_orders",
-        statement=r"In networks trained with weight decay 5e-5 to 5e-4 (quadratic activation, $d = 23$, 512 nodes, 9900 epochs of "
-        r"Adam at rate .01), at least 95% of the frequencies end with four or six nodes, mean over seeds at each decay, and 90% "
-        r"in each run.",
+        title="Trained networks give each frequency four or six nodes",
+        statement=r"In networks trained on modular addition with weight decay, at least 95% of the frequencies end with four "
+        r"or six nodes on average at each decay, and at least 90% in every run.",
         judge=judge_orders,
         controls={"a tenth of the epochs": early},
-        rivals={"nodes spread over frequencies at random": scattered},
+        rivals={"nodes spread over frequencies at random": jd.off(scattered)},
         plot=plot_orders,
         caption=r"Share of all frequencies of all runs that have each order (number of nodes), a bar for each decay.",
     ),
     STUDY.claim(
         id="cogo.train_named",
-        statement=r"In networks trained on modular addition with weight decay 1e-4 to 5e-4, at least 90% of the factorable "
-        r"frequencies are one of the three known constructions, mean over seeds and decays.",
+        title="Trained networks are made of the three known constructions",
+        statement=r"In networks trained on modular addition with weight decay, at least 90% of the factorable frequencies "
+        r"are one of the three known constructions, on average over seeds and decays.",
         judge=judge_named,
         controls={"random groups of the same sizes": jd.swap(measured_column="random_column")},
-        rivals={"only order-4 groups are exact": jd.swap(predicted_orders="measured_share")},
+        rivals={
+            "by chance": jd.off(predicted_orders=by_chance),
+            "only order-4 groups are exact": jd.swap(predicted_orders="measured_share"),
+        },
         plot=plot_table,
         caption=r"Percentage of the factorable frequencies that are each construction: squares are the published means with their "
         r"standard errors, circles our means over seeds with standard errors, a colour for each decay.",
     ),
     STUDY.claim(
         id="cogo.train_table",
-        statement=r"In networks trained on modular addition with weight decay 5e-5 ($d = 23$), how frequent is each construction "
-        r"among the factorable frequencies, in points from the published percentages? Intervals hold the standard errors of both "
-        r"(95% for all four, Welch's degrees of freedom); a cell differs if its interval lies beyond one point.",
+        title="How frequent each construction is in trained networks, against print",
+        statement=r"In networks trained on modular addition, how frequent is each construction among the factorable "
+        r"frequencies, in percentage points from the published value? Intervals hold the standard errors of both (95% for "
+        r"all four together, with the degrees of freedom of Welch).",
         expected="measured",
-        found=FOUND_TABLE,
+        found={
+            "nu=i * xi: points from the published cell": (-9.98, -2.259, 5.46),
+            "nu=i * syn,alpha,beta: points from the published cell": (-3.14, 4.41, 12),
+            "nu * syn: points from the published cell": (-23.2, -14.19, -5.26),
+            "others: points from the published cell": (4.12, 12.04, 20),
+        },
         quick=QUICK.replace(decay=[5e-5]),
         seeds=MANY,
         paper_seeds=SEEDS,
@@ -287,10 +285,11 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.wd_order",
-        statement=r"In networks trained on modular addition ($d = 23$), the share of frequencies with four nodes depends on weight "
-        r"decay times epochs. When that product is .495, which takes decays from 5e-5 to 5e-4 from 9900 to 1000 epochs, a decade "
-        r"of decay changes the mean share by less than 0.12. Averaged over these decays, the share has then gained more than 0.3 "
-        r"since a fifth of the product, and is 60% to 85% of that at the least norm, $1 - n_6^*/n$ with $n = (d-1)/2$ and "
+        title="Decay times epochs, not the decay, sets the share of order 4",
+        statement=r"In networks trained on modular addition, the share of frequencies with four nodes depends on weight "
+        r"decay times epochs: when that product is that of the smallest decay at its end, a decade of decay changes the mean "
+        r"share by less than 0.12. Averaged over decays, the share has then gained more than 0.3 since a fifth of the "
+        r"product, and is 60% to 85% of that at the least norm, $1 - n_6^*/n$ with $n = (d-1)/2$ frequencies modulo $d$ and "
         r"$n_6^* = \sqrt{n\,6^{1/3} / (6 \cdot 6^{1/3} - 6 \cdot 4^{1/3})}$.",
         source="arXiv:2410.01779, figure 4 (equal epochs); decay times epochs and the limit: derived",
         quick=QUICK.replace(decay=list(WIDE_APART)),
@@ -301,9 +300,9 @@ CLAIMS = (
         judge=judge_wd,
         controls={"as many epochs at every decay": EQUAL_EPOCHS},
         rivals={
-            "the same share at all decays and epochs": CONSTANT,
-            "a plateau at the share of the least norm": PLATEAU,
-            "decay makes no order 4": jd.swap(predicted_share=0.0),
+            "the share never changes": jd.off({GAIN: 0.0}),
+            "a plateau at the share of the least norm": {LEVEL: 1.0},
+            "decay makes no order 4": {LEVEL: 0.0, GAIN: 0.0},
             "decay makes order 4 at every frequency": jd.swap(predicted_share=1.0),
         },
         plot=plot_wd,
@@ -312,17 +311,21 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="cogo.angles",
-        statement=r"In networks trained with weight decay 5e-5, how are the free angles spread? Up to the symmetries of a "
-        r"pairing, $\arg\xi$ lies in $[0, \pi/4]$ and is published to gather at $\pi/4$; $\arg\nu$ lies in $[0, \pi/6]$ and is "
-        r"published to gather at 0 (there shown as $\pm\pi/3$, $\pm2\pi/3$).",
+        title="How the free angles of trained networks are spread",
+        statement=r"How are the free angles of the constructions in trained networks spread? Up to the symmetries of a "
+        r"pairing, $\arg\xi$ lies in $[0, \pi/4]$ and is published to gather at $\pi/4$; $\arg\nu$ lies in $[0, \pi/6]$ and "
+        r"is published to gather at 0. Shares in each network, means over networks; an even spread has 0.4 and 0.2.",
         expected="measured",
-        found=FOUND_ANGLES,
+        found={
+            "share of xi in the 40% next to pi/4": (0.64, 0.7729, 0.906),
+            "share of nu in the 20% around pi/12": (0.00938, 0.08036, 0.152),
+        },
         quick=QUICK.replace(decay=[5e-5]),
         seeds=MANY,
         paper_seeds=SEEDS,
         paper=PAPER.replace(decay=[5e-5]),
         judge=judge_angles,
-        rivals={"spread evenly": even},
+        rivals={"spread evenly": jd.off({NEAR_XI: 0.4, NEAR_NU: 0.2}), "all at the published values": {NEAR_XI: 1.0, NEAR_NU: 0.0}},
         plot=plot_angles,
         caption=r"Histograms over the frequencies of all runs: $\arg\xi$ of order-4 frequencies (left) and $\arg\nu$ of order-6 "
         r"frequencies (right), folded by their symmetries.",

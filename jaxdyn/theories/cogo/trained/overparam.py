@@ -44,31 +44,43 @@ def trial(s: Training, key: PRNGKeyArray) -> jd.Observables:
 
 WIDTHS = [46.0, 66.0, 256.0, 512.0, 1024.0, 2048.0]  # 2d, 3(d-1), and those of the published sweep
 LARGEST = 512  # beyond it Adam's step, not the width, sets the pace
-SEEDS = 10
+SEEDS = 12
 TINY = 1e-9  # in place of a rate that is zero
+
+
+SOLVES, FEW = "share of runs that solve the task, 3(d-1) nodes or more", "share of runs that solve the task, 2d nodes"
+STEP, BEYOND = "relative rise of the rate with the width, in the predicted direction", "relative rise beyond 512 nodes"
 
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """Success at 2d nodes and at widths with room for order 6 everywhere; by how much the rate rises from one width to the next."""
-    jd.need(ds, width=(LARGEST,), seed=8)
+    jd.need(ds, width=(LARGEST, 2 * LARGEST), seed=8)
     solved = (ds.measured_rate > 0).where(ds.measured_rate.notnull())
-    room, few = ds.width >= ds.enough.max(), ds.measured_rate.sel(width=ds.width <= LARGEST)
-    step = (
-        few.diff("width")
-        * np.sign(ds.predicted_rate.sel(width=few.width).diff("width"))
-        / few.mean("seed").isel(width=slice(1, None)).clip(TINY)
-    )
+    few, wide = ds.measured_rate.sel(width=ds.width <= LARGEST), ds.measured_rate.sel(width=ds.width >= LARGEST)
+    sign = np.sign(ds.predicted_rate.sel(width=few.width).diff("width"))
+    rise = -relative(few.shift(width=1).isel(width=slice(1, None)), few.isel(width=slice(1, None)))
     both = ["width", "seed"]
-    checks = [
-        jd.share_within("share of runs that solve the task, 3(d-1) nodes or more", solved.where(room), over=both, low=0.8),
-        jd.share_within("share of runs that solve the task, 2d nodes", solved.where(ds.width <= ds.least), over=both, high=0.5),
-        jd.mean_within("relative rise of the rate with the width, in the predicted direction", step, over="seed", low=0.05),
+    return [
+        jd.share_within(SOLVES, solved.where(ds.width >= ds.enough.max()), over=both, low=0.5),
+        jd.share_within(FEW, solved.where(ds.width <= ds.least), over=both, high=0.5),
+        jd.mean_within(STEP, sign * rise, over="seed", low=0.05),
+        jd.mean_within(BEYOND, relative(wide.isel(width=slice(1, None)), wide.isel(width=0, drop=True)), over="seed", high=0.0),
     ]
-    if float(ds.width.max()) > LARGEST:
-        wide = ds.measured_rate.sel(width=ds.width >= LARGEST)
-        further = wide.isel(width=slice(1, None)) / wide.isel(width=0, drop=True).mean("seed").clip(TINY) - 1
-        checks.append(jd.mean_within("relative rise beyond 512 nodes", further, over="seed", high=0.0))
-    return checks
+
+
+def relative(values: xr.DataArray, unit: xr.DataArray) -> xr.DataArray:
+    """Mean over seeds of values / that of their unit - 1, as pseudo-values: one per seed, with the scatter of the ratio.
+
+    Source: Tukey 1958; with each seed left out in turn, n times the whole minus n - 1 times the rest.
+    """
+    n = values.sizes["seed"]
+
+    def ratio(a: xr.DataArray, b: xr.DataArray) -> xr.DataArray:
+        return a / b.clip(TINY) - 1
+
+    whole = ratio(values.mean("seed"), unit.mean("seed"))
+    rest = ratio(*((x.sum("seed") - x) / (n - 1) for x in (values, unit)))
+    return n * whole - (n - 1) * rest
 
 
 def same_width(place: int) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -76,13 +88,12 @@ def same_width(place: int) -> Callable[[xr.Dataset], xr.Dataset]:
     return jd.swap(measured_rate=lambda ds: ds.measured_rate.isel(width=place, drop=True))
 
 
-def keeps_pace(ds: xr.Dataset) -> xr.DataArray:
-    """Rates that are, beyond 512 nodes, too, in proportion to that at which potentials relax."""
-    base = ds.sel(width=float(LARGEST), drop=True)
-    return ds.measured_rate.where(ds.width <= LARGEST, base.measured_rate * ds.predicted_rate / base.predicted_rate)
+def keeps_pace(ds: xr.Dataset) -> float:
+    """The least rise beyond 512 nodes if the rate stays in proportion to that at which potentials relax."""
+    rate = ds.predicted_rate.sel(width=ds.width >= LARGEST).mean("seed")
+    return float((rate.isel(width=slice(1, None)) / rate.isel(width=0, drop=True) - 1).min())
 
 
-KEEPS_PACE = jd.swap(measured_rate=keeps_pace)
 NARROW_FIRST = jd.swap(predicted_rate=lambda ds: 1 / ds.predicted_rate)  # the rate falls with the width
 
 
@@ -105,6 +116,8 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
 
 STUDY = jd.Study(
     trial=trial,
+    tested="A two-layer network with quadratic activation and {width} nodes learns addition modulo {group} by Adam at rate "
+    "{lr}, {epochs} epochs; {seeds} seeds. It has solved the task when its training loss is below 0.001.",
     source="arXiv:2410.01779, section 6 (text); direction: rate of the decoupled potentials, its theorem on infinite width",
     quick=jd.grid(Training, width=WIDTHS, hidden=2048, epochs=300, every=5),
     seeds=SEEDS,
@@ -120,15 +133,15 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="cogo.overparam",
-        statement=r"With more nodes than the least solution has, training by Adam at rate .01 is more reliable and, up to 512 "
-        r"nodes, faster ($d = 23$, 300 epochs): with $3(d-1)$ to 2048 nodes at least 80% of the runs get to a training loss below "
-        r"$10^{-3}$, with $2d$ at most half of them. The rate, one over the epochs until then, rises by 5% or more at each step "
-        r"from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
+        title="Networks wider than the least solution train reliably and faster",
+        statement=r"The least solution of addition modulo $d$ has $2d$ nodes. With $3(d-1)$ nodes or more most runs solve "
+        r"the task, with $2d$ at most half of them. The rate, one over the epochs until then, rises by 5% or more at each "
+        r"step from $2d$ to 512 nodes, and is lower at 1024 and 2048 than there, on average over seeds.",
         controls={"all runs have 2d nodes": same_width(0), "all runs have 3(d-1) nodes": same_width(1)},
         rivals={
-            "the width makes no difference": jd.swap(predicted_rate=1.0),
+            "the width makes no difference": jd.off(predicted_rate=1.0),
             "a rate that falls with the width": NARROW_FIRST,
-            "the rate keeps pace with that of the potentials": KEEPS_PACE,
+            "the rate keeps pace with that of the potentials": {BEYOND: keeps_pace},
         },
     ),
 )

@@ -135,23 +135,26 @@ def linear_slope_ratio(mu: Float[Array, " d"], c: Float[Array, ""], reference: i
 
 
 def separate_rate(
-    kappa: Float[Array, " d"], kappa_start: Float[Array, " d"], share: float | Float[Array, ""]
+    kappa: Float[Array, " d"], kappa_start: Float[Array, " d"], share: float | Float[Array, ""], nodes: int
 ) -> Float[Array, " d"]:
     r"""Rate at which a token's weights approach their limit mu when a block is trained on squared error, one token per sample.
 
     .. math:: \dot v = p\, e^{z} (y - e^{z} v), \quad z = \tfrac12 (\|v\|^2 - \|v(0)\|^2): \qquad
-              \lambda = p\, e^{\|\mu\|^2 - \|v(0)\|^2}
+              \lambda_\perp = p\, e^{\|\mu\|^2 - \|v(0)\|^2}, \quad \lambda_\parallel = (1 + \|\mu\|^2)\,\lambda_\perp
 
     Source: derived here. The backpropagated gradient vanishes with the output :math:`h = e^z v`, not with v itself, so attention
-    enters twice. The Jacobian of h is :math:`e^z (1 + v v^\top)`: this is the rate of all directions but that of mu, which is
-    faster by :math:`1 + \|\mu\|^2`. Theorem 4 has :math:`e^{\mu^2/2}`.
+    enters twice. The Jacobian of h is :math:`e^z (1 + v v^\top)`, so that the direction of mu is faster than those across it by
+    :math:`1 + \|\mu\|^2`. With several nodes the slower rate is left in the end; one node has no direction across mu. Theorem 4
+    has :math:`e^{\mu^2/2}`.
 
     Args:
         kappa: half the squared norm of mu.
         kappa_start: the same of v(0), where z = 0.
         share: p, of the samples that have the token.
+        nodes: dimension of mu.
     """
-    return share * jnp.exp(2 * (kappa - kappa_start))
+    along = 1 + 2 * kappa if nodes == 1 else 1.0
+    return share * along * jnp.exp(2 * (kappa - kappa_start))
 
 
 def entropy_of_logits(logits: Float[Array, "... d"]) -> Float[Array, ...]:

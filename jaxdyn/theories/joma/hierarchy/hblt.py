@@ -348,6 +348,8 @@ TREE = jd.Study(
     paper_seeds=32,
     evidence="algebra",
     bounds="derived",
+    tested=r"Random trees of depth $L$ = {depth} with edges of polarity $\rho$ = {rho}, {subtrees} top latents and {classes} "
+    "classes, evaluated exactly by sum-product, and {samples} sampled sequences from each; seeds: {seeds}.",
     source="arXiv:2310.00535, section on hierarchical data; formula derived here",
 )
 LIMIT = jd.Study(
@@ -355,6 +357,8 @@ LIMIT = jd.Study(
     quick=jd.grid(Limit, eps=[0.03, 0.01, 0.003], depth=[3, 4, 5, 6, 7, 8, 9, 10]),
     evidence="algebra",
     bounds="derived",
+    tested=r"One tree for each depth $L$ = {depth} and each $\epsilon$ = {eps}, evaluated exactly by sum-product, at every "
+    "distance $H$.",
     source="arXiv:2310.00535, Theorem 5 and the remark on its limit",
 )
 SKEWED = {"asymmetric channels": {"skew": 0.3}}
@@ -362,11 +366,12 @@ SKEWED = {"asymmetric channels": {"skew": 0.3}}
 CLAIMS = (
     TREE.claim(
         id="joma.hblt",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled), two "
-        r"tokens whose closest common ancestor is $H$ edges up occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - "
-        r"2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, where $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
-        r"latents are independent given the class. Sampled sequences agree within .015 (root mean square over trees, at every $H$, "
-        r"sampling error removed).",
+        title="How often two tokens of a latent tree occur together",
+        statement="In hierarchical binary latent trees of depth $L$ two tokens whose closest common ancestor is $H$ edges up "
+        r"occur together with $P(y_l=1|y_m=1) = \frac12 (1 + \rho^{2H} - 2\rho^{L-1}\rho_0)/(1 - \rho^{L-1}\rho_0)$, "
+        r"where $\rho$ is the polarity of an edge and $\rho_0 = 2P(\mathrm{top}=0) - 1$; tokens under different top "
+        "latents are independent given the class. Sampled sequences agree within .015 (root mean square over trees, "
+        "sampling error removed).",
         source="arXiv:2310.00535, Theorem 5",
         bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
         seeds=8,
@@ -385,10 +390,12 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_saliency",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly and sampled) the "
-        r"saliency of token $l$ for query $m$ in the same subtree, for outputs $\pi$, is $\Delta_{lm}^{(k)} = p^0_k (1 + "
-        r"\rho^{2H} - 2\rho^{L-1}p_k) / (2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$. Sampled sequences agree within .01 (root "
-        r"mean square over trees and classes, at every $H$, sampling error removed) and, as a slope, within 10%.",
+        title="How salient a token of a latent tree is for a query",
+        statement="In hierarchical binary latent trees of depth $L$ the saliency of token $l$ for query $m$ in the same subtree, "
+        r"$H$ edges below the closest common ancestor, is $\Delta_{lm}^{(k)} = p^0_k (1 + \rho^{2H} - 2\rho^{L-1}p_k) / "
+        r"(2 - 2\rho^{L-1}\rho_0) - \pi_k P(y_l=1|y_m=1)$ for class $k$ (prior $p^0_k$, polarity $p_k$, output $\pi_k$; "
+        r"$\rho$: polarity of an edge, $\rho_0 = \sum_k p^0_k p_k$). Sampled sequences agree within .01 (root mean "
+        "square over trees and classes, sampling error removed) and, as a slope, within 10%.",
         bounds=jd.looked(at="0:8", confirmed="33000000:33000008"),
         seeds=8,
         judge=judge_saliency,
@@ -405,10 +412,12 @@ CLAIMS = (
     ),
     TREE.claim(
         id="joma.hblt_cancellation",
-        statement=r"In random hierarchical binary latent trees (depth $L$ of 3, 4 and 6, evaluated exactly): for outputs at the "
-        r"classes' prior, $H$ cancels from the saliency: $\Delta_{lm}^{(k)} = p^0_k "
-        r"\rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; for outputs at the classes' posterior given the query, it is $p^0_k "
-        r"\rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / (2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$.",
+        title="At the classes' prior, distance in the tree drops out of saliency",
+        statement="In hierarchical binary latent trees of depth $L$: for outputs at the classes' prior the distance $H$ of the "
+        r"tokens cancels from the saliency, $\Delta_{lm}^{(k)} = p^0_k \rho^{L-1}(\rho_0-p_k)/(1-\rho^{L-1}\rho_0)$; "
+        r"for outputs at the classes' posterior given the query it is $p^0_k \rho^{L-1}(\rho_0-p_k)(1-\rho^{2H}) / "
+        r"(2(1-\rho^{L-1}\rho_0)^2)$ and grows with $H$ ($p^0_k$, $p_k$: prior and polarity of class $k$, $\rho$: "
+        r"polarity of an edge, $\rho_0 = \sum_k p^0_k p_k$).",
         source="derived here from the saliency of joma.hblt_saliency",
         judge=judge_cancellation,
         controls=SKEWED,
@@ -423,9 +432,11 @@ CLAIMS = (
     ),
     LIMIT.claim(
         id="joma.hblt_limit",
-        statement=r"In a hierarchical binary latent tree with strong edges and sparse classes, $\rho = \rho_0 = 1-\epsilon$, "
-        r"co-occurrence, evaluated exactly, tends to $1 - H/L$ with an error of first order in $\epsilon$ (for $L$ from 3 to 10 "
-        r"and $H \ne L/2$, where the first order cancels).",
+        title="In sparse trees with strong edges, co-occurrence falls linearly",
+        statement=r"In hierarchical binary latent trees of depth $L$ with strong edges and sparse classes, $\rho = \rho_0 = "
+        r"1-\epsilon$, the probability that two tokens occur together tends to $1 - H/L$, where $H$ is their distance "
+        r"from the closest common ancestor, with an error of first order in $\epsilon$ (except at $H = L/2$, where the "
+        "first order cancels).",
         judge=judge_limit,
         controls={"rho0 fixed at 1/2": {"root": "half"}},
         # tokens hang on the top latent: the chance 1/L that it, and not an edge, made the query

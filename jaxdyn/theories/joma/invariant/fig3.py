@@ -141,6 +141,9 @@ STUDY = jd.Study(
     quick=jd.grid(Classes, data=list(DATA)),
     seeds=16,
     paper_seeds=64,
+    tested="The experiment of Figures 2 and 3: a block with softmax attention (temperature {tau}) and linear outputs as "
+    "logits of {classes} classes, one sample per class over {tokens} tokens, {data} frequencies. Full-batch gradient "
+    "descent at the rate {lr}, 40 times {every} steps; seeds: {seeds}.",
     source="arXiv:2310.00535, Figure 3 and Theorem 1 (softmax); the comparison with the dynamics from step 0 is ours",
     judge=fig3_judge,
     plot=fig3_plot,
@@ -152,14 +155,15 @@ STUDY = jd.Study(
 CLAIMS = (
     STUDY.claim(
         id="joma.fig3",
+        title="Early on, the MLP's weights follow the equation of the first step",
         bounds=jd.looked(at="0:16", confirmed="4000:4016"),
-        statement=r"In the experiment of Figure 2 (softmax attention trained on twenty classes) the stable rank of $V$ ends at "
-        r"1.2 or below for gaussian data. When the mean attention has moved by 10%, the change of $V$ is to 3% that of $\dot V_l = "
-        r"\Delta_l e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$, with Δ, $\bar b$ and the softmax law of the first step, and the "
-        r"error of its $\dot V$ is at most 90% of that of a constant $\dot V$ (means over seeds).",
+        statement=r"When the mean attention has moved by 10%, the MLP's weights $V$ have changed as $\dot V_l = \Delta_l "
+        r"e^{z_l/\tau}/\sum_j \bar b_j e^{z_j/\tau}$ says, to 3%, with the saliency Δ, the mean attention $\bar b$ and "
+        r"the softmax law for $z$ as at the first step; the error of this $\dot V$ is at most 90% of that of a constant "
+        r"$\dot V$ (means over seeds). For gaussian data the stable rank of $V$ is at most 1.2 at the end of training.",
         controls={"attention frozen": {"ratio": 0.0}, "Adam": {"optimizer": "adam", "lr": 3e-3}},
         rivals={
-            "attention stays as it starts": constant_rate("frozen"),
+            "attention stays as it starts": jd.off(constant_rate("frozen")),
             "no attention": constant_rate("uniform"),  # dV/dt is the saliency
             "nothing moves": jd.swap(predicted_rate=0.0, predicted_v="start"),
         },

@@ -128,7 +128,7 @@ BREACHES = {
     "Adam": {"optimizer": "adam"},
     "two queries, law of one": {"queries": 2},
 }
-RIVALS = {"nothing moves": NOTHING_MOVES, "law of equal rates": EQUAL_RATES, "a factor 2": TWICE}
+RIVALS = {"nothing moves": jd.off(NOTHING_MOVES), "law of equal rates": EQUAL_RATES, "a factor 2": TWICE}
 PHI, DEPTH, LOSS = list(model.ACTIVATIONS), [0, 2], list(model.LOSSES)
 GRID = jd.grid(OneBlock, phi=PHI, ratio=[0.1, 10.0], depth=DEPTH, loss=LOSS, lr=0.00125)
 # At paper scale, the paper having no such table: two to four times the tokens, four times the nodes, twice the samples of the quick
@@ -147,6 +147,10 @@ LAWS = jd.Study(
     quick=GRID,
     paper=PAPER,
     seeds=2,
+    tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
+    "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
+    "ratio of the learning rates {ratio}, temperature {tau}. Gradient flow for a time of {horizon}, and plain gradient "
+    "descent at the step size {lr}, at a half and at a quarter of it; seeds: {seeds}.",
     source="arXiv:2310.00535, Theorem 1",
     judge=judge_law,
     min_ok=SLIDING,
@@ -175,6 +179,11 @@ IDENTITY = jd.Study(
     quick=STEPS,
     paper=STEPS.replace(**SIZES),
     seeds=1,
+    tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
+    "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
+    "attention {attention}; ratio of the learning rates {ratio}, temperature {tau}. Gradient descent at the rate {lr} "
+    "for a time of {horizon} (number of steps times rate), each sample in a batch with probability {fraction}; seeds: "
+    "{seeds}.",
     source="derived from arXiv:2310.00535, Theorem 1, for finite step sizes",
     judge=judge_identity,
     plot=plot_identity,
@@ -187,8 +196,11 @@ MOMENTUM = {"momentum": {"optimizer": "momentum"}, "Adam": {"optimizer": "adam"}
 CLAIMS = (
     LAWS.claim(
         id="joma.exp_invariant",
-        statement=rf"With exp attention, joint training conserves $z - \frac{{r}}{{2\tau}}\sum_k v_k^2$ at temperatures $\tau$ of "
-        rf".5 and 2, {SCOPE}",
+        title="Under exp attention the MLP's weights determine the logits",
+        statement=r"Joint training of exp attention and the MLP above it conserves $z - \frac{r}{2\tau}\sum_k v_k^2$ for each "
+        r"token ($z$: its attention logit, $v_k$: its weight at hidden node $k$, $\tau$: temperature, $r$: learning "
+        "rate of the logits over that of the MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order "
+        "in the step size along gradient descent.",
         source="arXiv:2310.00535, Theorem 1, exp attention",
         quick=GRID.replace(attention="exp", tau=[0.5, 2.0]),
         paper=PAPER.replace(attention="exp", tau=[0.5, 2.0]),
@@ -197,7 +209,11 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.linear_invariant",
-        statement=rf"With linear attention, joint training conserves $z^2 - r\sum_k v_k^2$, {SCOPE}",
+        title="Under linear attention the MLP's weights determine the squared logits",
+        statement=r"Joint training of linear attention and the MLP above it conserves $z^2 - r\sum_k v_k^2$ for each token ($z$: "
+        "its attention logit, $v_k$: its weight at hidden node $k$, $r$: learning rate of the logits over that of the "
+        "MLP): to $10^{-8}$ along gradient flow, and up to a drift of first order in the step size along gradient "
+        "descent.",
         source="arXiv:2310.00535, Theorem 1, linear attention",
         quick=GRID.replace(attention="linear"),
         paper=PAPER.replace(attention="linear"),
@@ -205,9 +221,17 @@ CLAIMS = (
     ),
     LAWS.claim(
         id="joma.multi_query",
-        statement=r"When the samples of a batch have two or three queries, which share the lower layer, the conserved quantity is "
-        r"the sum over queries: $\sum_m z_m = \frac{r}{2\tau}\sum_k v_k^2 + c$ (exp) and $\sum_m z_m^2 = r\sum_k v_k^2 + c$ "
-        r"(linear).",
+        title="With several queries, the MLP's weights determine the sum of logits",
+        statement="When several queries $m$, each with attention logits $z_m$ of its own, share the MLP, training conserves the "
+        r"sums over queries $\sum_m z_m - \frac{r}{2\tau}\sum_k v_k^2$ (exp attention) and $\sum_m z_m^2 - r\sum_k "
+        "v_k^2$ (linear attention) of each token: to $10^{-8}$ along gradient flow, and up to a drift of first order "
+        r"in the step size along gradient descent ($v_k$: the token's weight at hidden node $k$, $\tau$: temperature, "
+        "$r$: ratio of learning rates).",
+        tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
+        "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
+        "attention {attention}, {queries} queries; ratio of the learning rates {ratio}, temperature {tau}. Gradient "
+        "flow for a time of {horizon}, and plain gradient descent at the step size {lr}, at a half and at a quarter of "
+        "it; seeds: {seeds}.",
         source="derived from arXiv:2310.00535, Theorem 1 (sum over queries)",
         quick=GRID.replace(
             attention=["exp", "linear"], phi=["relu", "tanh"], tau=[0.5, 2.0], loss="squared", queries=[2, 3], law="sum"
@@ -215,37 +239,57 @@ CLAIMS = (
         paper=PAPER.replace(attention=["exp", "linear"], phi=["relu", "tanh"], tau=[0.5, 2.0], queries=[2, 3], law="sum"),
         seeds=1,
         controls={"logits of the first query alone": {"law": "query"}, "embeddings not orthonormal": {"noise": 0.3}},
-        rivals={"nothing moves": NOTHING_MOVES, "law of one query, for each": EACH_QUERY, "law of equal rates": EQUAL_RATES},
+        rivals={
+            "nothing moves": jd.off(NOTHING_MOVES),
+            "law of one query, for each": EACH_QUERY,
+            "law of equal rates": EQUAL_RATES,
+        },
     ),
     IDENTITY.claim(
         id="joma.discrete_identity",
-        statement=r"Plain gradient descent, on the full batch or on random mini-batches, changes the quantities of Theorem 1 by "
-        r"exactly $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ (exp attention) and $\sum_s(\Delta z_s)^2 - "
-        r"r\sum_s\sum_k(\Delta v_{k,s})^2$ (linear attention), sums over the steps $s$.",
+        title="What steps of finite size change in JoMA's conserved quantities",
+        statement=r"Plain gradient descent, on the full batch or on random mini-batches, changes $z - \frac{r}{2\tau}\sum_k "
+        r"v_k^2$ (exp attention) by $-\frac{r}{2\tau}\sum_s\sum_k(\Delta v_{k,s})^2$ and $z^2 - r\sum_k v_k^2$ (linear "
+        r"attention) by $\sum_s(\Delta z_s)^2 - r\sum_s\sum_k(\Delta v_{k,s})^2$, to rounding; $\Delta$ is the change "
+        r"in step $s$, $z$ a token's logit, $v_k$ its weight at hidden node $k$, $\tau$ the temperature, $r$ the ratio "
+        "of learning rates.",
         controls={**MOMENTUM, "embeddings not orthonormal": {"noise": 0.3}},
-        rivals={"the quantities are conserved": jd.swap(predicted_drift=0.0)},
+        rivals={"the quantities are conserved": jd.off(predicted_drift=0.0)},
     ),
     IDENTITY.claim(
         id="joma.weight_decay",
-        statement=r"Plain gradient descent, at the rate $\eta$ in the lower layer, with weight decay $\lambda$ on it and on the "
-        r"logits changes the quantities of Theorem 1 by what it does without decay, as a sum over its own increments, and in "
-        r"addition by exactly $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) and $-2\eta "
-        r"r\lambda\sum_s(z_s^2 - \sum_k v_{k,s}^2)$ (linear attention), sums over the steps $s$: the discrete form of "
-        r"$\frac{d}{dt}(z - \frac{r}{2\tau}\sum_k v_k^2) = -r\lambda(z - \frac1\tau\sum_k v_k^2)$.",
+        title="What weight decay takes from JoMA's conserved quantities",
+        statement=r"Plain gradient descent at the rate $\eta$ with weight decay $\lambda$ on the lower layer and the logits "
+        "changes JoMA's conserved quantities by the sums over its increments that hold without decay and, in addition, "
+        r"by $-\eta r\lambda\sum_s(z_s - \frac1\tau\sum_k v_{k,s}^2)$ (exp attention) or $-2\eta r\lambda\sum_s(z_s^2 - "
+        r"\sum_k v_{k,s}^2)$ (linear attention), to rounding; the sums are over steps $s$, $z$ is a token's logit, "
+        r"$v_k$ its weight at hidden node $k$, $\tau$ the temperature, $r$ the ratio of learning rates.",
+        tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
+        "orthonormal); activation {phi}; upper layers above the first: {depth}, with {upper} below each; loss {loss}; "
+        "attention {attention}, weight decay {weight_decay}; ratio of the learning rates {ratio}, temperature {tau}. "
+        "Gradient descent at the rate {lr} for a time of {horizon} (number of steps times rate), each sample in a "
+        "batch with probability {fraction}; seeds: {seeds}.",
         source="derived from arXiv:2310.00535, Theorem 1, with weight decay",
         quick=STEPS.replace(phi=["relu", "tanh"], loss="squared", weight_decay=[0.03, 0.3]),
         paper=STEPS.replace(phi=["relu", "tanh"], weight_decay=[0.03, 0.3], **SIZES),
         controls={**MOMENTUM, "embeddings not orthonormal": {"noise": 0.3}},
         rivals={
-            "Theorem 1, as if without decay": jd.swap(predicted_drift="increments"),
+            "Theorem 1, as if without decay": jd.off(predicted_drift="increments"),
             "the continuous law, taken for descent": jd.swap(predicted_drift="lost"),
             "the quantity shrinks as the logits do": jd.swap(predicted_drift=shrunk_drift),
         },
     ),
     IDENTITY.claim(
         id="joma.softmax_sum",
-        statement=r"With softmax attention, gradient descent with or without momentum, on the full batch or on random "
-        r"mini-batches, conserves the sum over tokens of each query's logits, $1^\top z_m$, while the logits move.",
+        title="Softmax attention conserves the sum of each query's logits",
+        statement="With softmax attention, gradient descent with or without momentum conserves the sum over tokens of each "
+        r"query's logits, $1^\top z_m$: its change over a run is below $10^{-10}$ of the sum of the logits' absolute "
+        "changes.",
+        tested="One block with {nodes} hidden nodes and {tokens} tokens, trained on {samples} random samples (embeddings "
+        "orthonormal, or with noise of size .3); activation {phi}; upper layers above the first: {depth}, with {upper} "
+        "below each; loss {loss}; {queries} queries; ratio of the learning rates {ratio}, temperature {tau}. Gradient "
+        "descent with and without momentum at the rate {lr} for a time of {horizon} (number of steps times rate), each "
+        "sample in a batch with probability {fraction}; seeds: {seeds}.",
         source="derived from arXiv:2310.00535, section 2 (softmax attention is invariant to a shift of its logits)",
         judge=judge_total,
         quick=SOFTMAX.replace(ratio=10.0, tau=0.5),
@@ -255,7 +299,7 @@ CLAIMS = (
             "Adam": {"optimizer": "adam"},
             "weight decay": {"weight_decay": 0.1},
         },
-        rivals={"no normalisation: exp attention's law": EXP_TOTAL},
+        rivals={"no normalisation: exp attention's law": jd.off(EXP_TOTAL)},
         plot=plot_total,
         caption=r"Change over a run of the sum over tokens of a query's logits under softmax attention, against the sum of the "
         r"absolute changes of the logits; one point per query and run.",

@@ -49,7 +49,7 @@ def common_ratio(forward: Values, back: Values) -> Callable[[xr.Dataset], xr.Dat
 
 
 LAWS = {
-    "no attention: v in proportion to Δ": common_ratio(lambda v: v, lambda u: u),
+    "no attention: v in proportion to Δ": jd.off(common_ratio(lambda v: v, lambda u: u)),
     "erf(v/2)": common_ratio(lambda v: scipy.special.erf(v / 2), lambda u: 2 * scipy.special.erfinv(u)),
     "law of linear attention": common_ratio(np.arcsinh, np.sinh),
 }
@@ -163,14 +163,43 @@ ONE = jd.grid(LinearLayer, normalizer=NORMALIZER)
 PAPER = jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, normalizer=[0.5, 1.0, 3.0])
 SOURCE = "arXiv:2310.00535, Theorem 2"
 STUDY = jd.Study(
-    trial=trial, evidence="flow", bounds="derived", quick=ONE, paper=PAPER, seeds=4, paper_seeds=64, source=SOURCE, form="derived"
+    trial=trial,
+    evidence="flow",
+    bounds="derived",
+    quick=ONE,
+    paper=PAPER,
+    seeds=4,
+    paper_seeds=64,
+    tested="A layer with "
+    "{attention} "
+    "attention and "
+    "one linear node "
+    "under upper "
+    "gradients that "
+    "are drawn once "
+    "and stay; "
+    "{tokens} tokens, "
+    "{samples} "
+    "samples. "
+    "Gradient flow "
+    "from zero until "
+    "the largest "
+    "weight is 6; "
+    "seeds: {seeds}.",
+    source=SOURCE,
+    form="derived",
 )
 
 erf_law = STUDY.claim(
     id="joma.erf",
-    statement=r"One linear node with exp attention and stationary gradients, started at $v = 0$: "
-    r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, "
-    r"along gradient descent.",
+    title="The weights of all tokens grow by one law, an error function",
+    statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
+    r"$\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
+    "saliency): to $10^{-8}$ along gradient flow, and to 1% and up to an error of first order in the step size along "
+    "gradient descent.",
+    tested="A layer with {attention} attention and one linear node under upper gradients that are drawn once and stay; "
+    "{tokens} tokens, {samples} samples. Gradient flow from zero until the largest weight is 6, and gradient descent "
+    "at steps of {step} of the time to the blow-up, until 80% of it has passed; seeds: {seeds}.",
     quick=ONE.replace(step=STEPS),
     paper=PAPER.replace(step=STEPS),
     judge=erf_judge,
@@ -190,26 +219,31 @@ CLAIMS = (
     erf_law,
     erf_law.as_printed(
         id="joma.erf_as_printed",
-        statement=r"One linear node with exp attention and stationary gradients, started at $v = 0$: "
-        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens along gradient flow and, to first order in the step size, "
-        r"along gradient descent.",
+        title="The talks' law for the weights of all tokens, erf(v/2)",
+        statement="For one linear node with exp attention and stationary upper gradients $g$, started at zero, "
+        r"$\mathrm{erf}(v_l/2)/\Delta_l$ is the same for all tokens $l$ ($v_l$: weight, $\Delta_l = E[g x_l]$: "
+        "saliency).",
         source=f"{SOURCE}, as shown in the authors' talks",
         form="printed",
         printed=r"the authors' talks: $\mathrm{erf}(v_l(t)/2)/\Delta_{lm} = \mathrm{erf}(v_{l'}(t)/2)/\Delta_{l'm}$",
     ),
     STUDY.claim(
         id="joma.blowup",
-        statement=r"One linear node with exp attention and stationary gradients, from any start, with $w = "
-        r"v_l\,\mathrm{sign}\,\Delta_l$ and $\rho_l = |\Delta_l|\, e^{z_l(0) - v_l(0)^2/2}/A$: $\mathrm{erf}(w_l/\sqrt{2}) = "
-        r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$. One token diverges at $t^* = \min_l "
-        r"\sqrt{\pi/2}\,\mathrm{erfc}(w_l(0)/\sqrt{2})/\rho_l$ (from zero $A\sqrt{\pi/2}/\max|\Delta|$); the others stop at "
-        r"finite limits.",
+        title="When exp attention blows up, and where the other tokens stop",
+        statement=r"For one linear node with exp attention and stationary upper gradients, $\mathrm{erf}(w_l/\sqrt{2}) = "
+        r"\mathrm{erf}(w_l(0)/\sqrt{2}) + \sqrt{2/\pi}\,\rho_l t$ with $w_l = v_l\,\mathrm{sign}\,\Delta_l$, $\rho_l = "
+        r"|\Delta_l|\, e^{z_l(0) - v_l(0)^2/2}/A$ ($v_l$: weight, $z_l$: logit, $\Delta_l$: saliency, $A$: constant of "
+        r"the attention). So one token diverges at $t^* = \min_l \sqrt{\pi/2}\,\mathrm{erfc}(w_l(0)/\sqrt{2})/\rho_l$, "
+        "and the others stop at finite limits.",
+        tested="A layer with {attention} attention and one linear node under upper gradients that are drawn once and stay; "
+        "{tokens} tokens, {samples} samples. Gradient flow until the largest weight is 6, from weights and logits of "
+        "size {start_v} and {start_z} at the start; seeds: {seeds}.",
         source=f"{SOURCE}, solved for v; the general start with z(0) free is ours",
         quick=ONE.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
         paper=PAPER.replace(start_v=[0.0, 0.5], start_z=[0.0, 0.5]),
         judge=blow_up_judge,
         controls=BREACHES,
-        rivals={"v keeps the speed of its start": jd.swap(predicted_path="unattended"), "blow-up time of zero start": FROM_ZERO},
+        rivals={"v keeps the speed of its start": jd.off(predicted_path="unattended"), "blow-up time of zero start": FROM_ZERO},
         plot=blow_up_plot,
         caption=r"Left: $v_l$ of the tokens of one run against the time left to the blow-up: gradient flow (points) and closed "
         r"form (lines). Right: $\mathrm{erf}(v_l/\sqrt 2)$ when the largest $|v|$ reaches 6, against its predicted limit; one "
@@ -217,27 +251,32 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.sparse_linear",
-        statement=r"One linear node with exp attention and stationary gradients, started at zero: the entropy of "
-        r"$\mathrm{softmax}(z)$ follows the closed form and falls between all recorded times; when the largest $|v|$ reaches 6, "
-        r"less than 1% of the uniform entropy is left.",
+        title="With a linear node, attention becomes ever sparser",
+        statement="For one linear node with exp attention and stationary upper gradients, started at zero, the entropy of "
+        r"attention, $\mathrm{softmax}(z)$, follows a closed form and falls from each recorded time to the next; when "
+        "the largest weight reaches 6, less than 1% of the uniform entropy is left.",
         source="arXiv:2310.00535, consequence of Theorem 2 (contrast to Theorem 4)",
         judge=sparse_judge,
         controls={
             "nonlinear dynamics: gradients follow the weights": {"feedback": 0.3, "horizon": 3.0},
             "no attention": {"attention": "none"},
         },
-        rivals={"attention stays uniform": jd.swap(predicted_entropy="initial_entropy")},
+        rivals={"attention stays uniform": jd.off(predicted_entropy="initial_entropy")},
         plot=sparse_plot,
         caption=r"Entropy of attention against the time left to the blow-up: gradient flow (solid line, median over the runs; "
         r"band, central 90%) and closed form (dashed, median).",
     ),
     STUDY.claim(
         id="joma.softmax_clock",
+        title="A common softmax normaliser changes the clock, not the weights' law",
         evidence="reduced",
-        statement=r"In the reduced dynamics of one linear node under attention with a normaliser $A(t)$ common to all samples and "
-        r"the softmax's correction at a constant uniform $\bar b$, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
-        r"b_l))/A(t)$, started at zero: $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all "
-        r"tokens; $A(t)$ changes the clock alone.",
+        statement="In the reduced dynamics of one linear node under softmax attention whose normaliser $A(t)$ is common to all "
+        r"samples and whose mean $\bar b$ is uniform, $\dot v_l = \Delta_l \exp(\frac{1}{2}(v_l^2 - \|v\|^2 \bar "
+        r"b_l))/A(t)$, started at zero, $\mathrm{erf}(v_l/\sqrt{2})/\Delta_l$ is the same for all tokens $l$, as with "
+        r"exp attention ($v_l$: weight, $\Delta_l$: saliency).",
+        tested="Reduced dynamics: a layer with one linear node under upper gradients that are drawn once and stay, attention "
+        "with a normaliser common to all samples; {tokens} tokens, {samples} samples. Flow from zero for up to the "
+        "blow-up time of exp attention; seeds: {seeds}.",
         source="arXiv:2310.00535, Theorems 1 and 2 (softmax attention)",
         quick=jd.grid(LinearLayer, attention="shared"),
         paper=jd.grid(LinearLayer, hidden=1, tokens=[10, 20], samples=64, attention="shared"),

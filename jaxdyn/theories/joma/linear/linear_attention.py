@@ -69,20 +69,28 @@ STUDY = jd.Study(
     paper=PAPER,
     seeds=8,
     paper_seeds=64,
+    tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are drawn "
+    "once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of exp "
+    "attention from random logits; seeds: {seeds}.",
     source="arXiv:2310.00535, section 3 (linear attention), solved",
 )
 EXP = {"exp attention": {"attention": "exp", "horizon": 0.2}}
 STILL = {
-    "nothing moves": jd.swap(predicted_z="initial_z", predicted_v="initial_v"),
+    "nothing moves": jd.off(predicted_z="initial_z", predicted_v="initial_v"),
     "attention does not learn": jd.swap(predicted_z="initial_z", predicted_v="straight"),
 }
 
 CLAIMS = (
     STUDY.claim(
         id="joma.linear_attention",
-        statement=r"Linear nodes with linear attention $b = x \circ z$ and stationary gradients have no finite-time blow-up. Along "
-        r"$\Delta_l$, with $p_l$ the component of $V_l(0)$: $w_l = p_l \cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, "
-        r"$z_l = z_l(0)\cosh\|\Delta_l\|t + p_l \sinh\|\Delta_l\|t$ (to four times the blow-up time of exp attention).",
+        title="Under linear attention weights grow exponentially, without blow-up",
+        statement="Linear nodes with linear attention and stationary upper gradients grow, without blow-up, as $w_l = w_l(0) "
+        r"\cosh\|\Delta_l\|t + z_l(0) \sinh\|\Delta_l\|t$, $z_l = z_l(0)\cosh\|\Delta_l\|t + w_l(0) \sinh\|\Delta_l\|t$ "
+        r"for up to four times the blow-up time of exp attention ($z_l$: logit of token $l$, $\Delta_l$: its saliency, "
+        r"$w_l$: the component of its weights along $\Delta_l$).",
+        tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
+        "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "
+        "exp attention from random logits of size {depth} and weights of size {start_v}; seeds: {seeds}.",
         quick=ONE.replace(start_v=[0.0, 0.5]),
         paper=PAPER.replace(start_v=[0.0, 0.5]),
         judge=hyperbolic_judge,
@@ -94,8 +102,13 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="joma.zero_start",
-        statement=r"Linear nodes with linear attention: $z = 0$, $V = 0$ is a fixed point of training, and from $V = 0$ the "
-        r"weights are proportional to $z(0)$, $V_l = z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$.",
+        title="Linear attention started at zero does not move",
+        statement="For linear nodes with linear attention and stationary upper gradients, zero logits $z$ and zero weights $V$ "
+        "are a fixed point of training; from $V = 0$ the weights are in proportion to the logits of the start, $V_l = "
+        r"z_l(0) \sinh(\|\Delta_l\|t)\,\Delta_l/\|\Delta_l\|$ for token $l$ with saliency $\Delta_l$.",
+        tested=r"A layer with {attention} attention $b = x \circ z$ and {nodes} linear nodes under upper gradients that are "
+        "drawn once and stay; {tokens} tokens, {samples} samples. Gradient flow to {horizon} times the blow-up time of "
+        "exp attention from zero weights and random logits of size {depth}; seeds: {seeds}.",
         source="arXiv:2310.00535, Theorem 1, remark that zero initialisation gives c = 0 (void for linear attention)",
         quick=ONE.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),
         paper=PAPER.replace(depth=[0.0, 1e-6, 1e-3, 1.0]),

@@ -256,6 +256,9 @@ BOUNCE = jd.Study(
     paper_seeds=64,
     evidence="reduced",
     bounds=jd.looked(at="0:8", confirmed="4000:4005"),
+    tested="Reduced dynamics, no network in training: {tokens} tokens near random critical points, components uniform in "
+    "[{mu_low}, {mu_high}), all weights {start} at the start; steps of {eta} for a time of {span}, then {settle} steps "
+    "of size one to the limit; logits set to $v^2/T$ (law) or following their gradient (trained); seeds: {seeds}.",
     source="arXiv:2310.00535, section 4 and Fig. 4",
     plot=plot,
     caption=r"Left: entropy of attention along the steps at the smallest step size, one line per random critical point and kind of "
@@ -269,20 +272,25 @@ TEXT_LOGITS = jd.swap(predicted_entropy="text", predicted_limit="text_limit")
 CLAIMS = (
     BOUNCE.claim(
         id="joma.bounce",
-        statement=r"In the reduced dynamics of one node near a critical point (upper gradient $\mu - v$ inserted, attention "
-        r"normalised over 10 tokens by an $A(t)$ that is not differentiated) the entropy of attention falls by at least .02 "
-        r"nats, then rises by at least .01 to that of $\mathrm{softmax}(\mu^2/T)$ with $T = 3$, along the exact solution of "
-        r"$\dot v = (\mu - v)\circ\mathrm{softmax}(v^2/T)$, for logits set to $v^2/T$ and for logits that follow their gradient.",
+        title="Near a minimum, attention first concentrates and then spreads again",
+        statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$; attention "
+        "normalised over the tokens by a sum that is not differentiated) the entropy of attention falls by at least "
+        r".02 nats and then rises by at least .01 to that of $\mathrm{softmax}(\mu^2/T)$, with $T = 3$, along the exact "
+        r"solution of $\dot v = (\mu - v)\circ\mathrm{softmax}(v^2/T)$.",
         judge=judge,
         controls=BREACHES,
         rivals={"attention stays uniform": UNIFORM, "the text's logits, $v^2/2$": TEXT_LOGITS},
     ),
     BOUNCE.claim(
         id="joma.bounce_softmax",
-        statement=r"In the reduced dynamics of one node near a critical point (upper gradient $\mu - v$ inserted, 10 tokens) "
-        r"with the gradient of the softmax, its normalisation differentiated, $\dot z = (\frac{d}{dt}v^2 - "
-        r"p\,\frac{d}{dt}\|v\|^2)/T$ with $T = 3$: the entropy of attention falls by at least .02 nats and rises again by at "
-        r"least .01, but its limit lies at least .1 nats above the entropy of $\mathrm{softmax}(\mu^2/T)$.",
+        title="With a softmax that is differentiated, attention spreads further",
+        statement=r"In the reduced dynamics of one node near a critical point $\mu$ (upper gradient $\mu - v$) with the full "
+        r"gradient of the softmax $p$, $\dot z = (\frac{d}{dt}v^2 - p\,\frac{d}{dt}\|v\|^2)/T$ with $T = 3$, the "
+        "entropy of attention falls by at least .02 nats and rises again by at least .01, to a limit at least .1 nats "
+        r"above the entropy of $\mathrm{softmax}(\mu^2/T)$.",
+        tested="Reduced dynamics, no network in training: {tokens} tokens near random critical points, components uniform in "
+        "[{mu_low}, {mu_high}), all weights {start} at the start; steps of {eta} for a time of {span}, then {settle} "
+        "steps of size one to the limit; seeds: {seeds}.",
         source="arXiv:2310.00535, section 4 and Theorem 1 (softmax); derived here",
         quick=GRID.replace(logits="softmax"),
         judge=judge_softmax,
@@ -294,9 +302,12 @@ CLAIMS = (
     ),
     BOUNCE.claim(
         id="joma.fig4",
-        statement=r"In the reduced dynamics behind Fig. 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ with "
-        r"$\eta = .02$, $T = 3$ and the figure's $\mu$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 "
-        r"at step 4999 (to .001 and one step). The text's logits $v^2/2$ do not give these numbers.",
+        title="The numbers behind Figure 4's fall and rise of the entropy",
+        statement=r"In the reduced dynamics behind Figure 4, $v \leftarrow v + \eta(\mu - v)\circ\mathrm{softmax}(v^2/T)$ with $T "
+        "= 3$, the entropy of attention has its minimum .9416 at step 669 and is 1.5493 at step 4999 (to .001 and one "
+        "step). The text's logits $v^2/2$ do not give these numbers.",
+        tested=r"The recursion itself, with the figure's ten critical values $\mu$, steps $\eta$ of {eta} and all weights $v$ "
+        "at {start} in the beginning.",
         quick=jd.grid(Bounce, draw="fig4"),
         seeds=1,
         paper_seeds=1,

@@ -324,15 +324,18 @@ STUDY = jd.Study(
     form="derived",
     evidence="reduced",
     bounds="derived",
+    tested="{starts} random starts on each of several groups, commutative and not, with irreps of real, complex and "
+    "quaternionic type, followed for {steps} steps of ascent; {seeds} seeds. Derivatives by automatic differentiation.",
 )
 RELU = jd.Control({"activation": "relu", "groups": ("S3",)}, every_seed=True)
 LEVELS = "Energy at the end of each ascent from a random start, by group: dots, ends of all runs; bars, the predicted levels."
 
 VALUES = STUDY.claim(
     id="li2.maxima_values",
-    statement=r"In the reduced dynamics of one node, gradient ascent on its energy on the unit sphere, with all pairs and "
-    r"$\sigma = x^2$, random starts end in local maxima that lie in one irrep or a pair of conjugate ones, with $E^* = M/2d$ for "
-    r"real type and $M/4d$ for a pair or quaternionic type.",
+    title="Nodes climb to single irreps, to energies known in closed form",
+    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents of its energy on the "
+    "unit sphere end in local maxima inside one irrep of degree d, or a pair of conjugate ones, with the energy $M/2d$ for "
+    "real type and $M/4d$ for a pair or quaternionic type, in a group of M elements.",
     judge=judge_values,
     controls={"relu": RELU},
     rivals={"quaternionic type taken for real": quaternionic_as_real},
@@ -341,23 +344,25 @@ VALUES = STUDY.claim(
 )
 SET = STUDY.claim(
     id="li2.maxima_set",
-    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, ascents on the unit sphere end in $\hat "
-    r"u_k = a r^*$, $\hat v_k = b r^*$ with $\|u\|^2 = \|v\|^2 = \frac12$, directions a, b and a common r (quaternionic: two "
-    r"equal singular values). A random $u \in H_k$ with v = u has the energy $(2M/d) \sum_i s_i^4$, in the singular values of "
-    r"$\hat u_k$ (and of its conjugate).",
+    title="The maxima of a node's energy have Fourier blocks of rank one",
+    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, gradient ascents on the unit sphere end "
+    r"where the Fourier blocks of the weights for the two operands are $\hat u_k = a r^*$ and $\hat v_k = b r^*$, with any "
+    "directions a and b, a common r and half of the norm each (quaternionic type: two equal singular values). A random u in "
+    r"the irrep with v = u has the energy $(2M/d) \sum_i s_i^4$ of its singular values $s_i$ instead, in a group of M elements.",
     judge=judge_set,
     controls={"random u in the irrep": jd.swap(measured_values="member"), "relu": RELU},
     rivals={"each u in the irrep is a maximum": any_direction},
     plot=plot_set,
-    caption="Left: second singular value of the blocks at the ends of ascents and of random functions in the irrep, by group, for "
-    "groups with irreps of higher degree; dotted, the value for quaternionic type. Right: energy of random functions with v = u "
-    "against the formula; the line is equality.",
+    caption="Left: second singular value of the blocks at the ends of ascents and of random functions in the irrep, by group, "
+    "for groups with irreps of higher degree; dotted, the value for quaternionic type. Right: energy of random functions with "
+    "v = u against the formula; the line is equality.",
 )
 FLATNESS = STUDY.claim(
     id="li2.flatness",
-    statement=r"In the reduced dynamics of one node with all pairs and $\sigma = x^2$, the energy's Hessian on the sphere has at a "
-    r"maximum as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ for real, $6d - 4$ for complex, $6d - 6$ for "
-    "quaternionic type, none in a real irrep of degree 1.",
+    title="How many flat directions each maximum has",
+    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the Hessian of the energy on the unit "
+    "sphere has at a maximum in an irrep of degree d as many zero eigenvalues as the set of maxima has dimensions: $3(d-1)$ "
+    "for real type, $6d - 4$ for a complex pair, $6d - 6$ for quaternionic type; none in a real irrep of degree 1.",
     judge=judge_flatness,
     controls={"the eigenvalues of another group": jd.rolled(measured_zeros="group")},
     rivals={
@@ -371,8 +376,10 @@ FLATNESS = STUDY.claim(
 )
 CYCLIC = STUDY.claim(
     id="li2.cor2",
-    statement=r"In the reduced dynamics of one node for modular addition, all pairs and $\sigma = x^2$, at the end of an ascent u "
-    r"and v have one frequency, with $E^* = M/4$, or $M/2$ if that is the alternating sign of even M.",
+    title="For modular addition a node ends with a single frequency",
+    statement=r"In the reduced dynamics of one node with $\sigma = x^2$ on all pairs of residues modulo M, the weights for both "
+    "operands end with one and the same frequency and the energy $M/4$, or $M/2$ where that frequency is the alternating sign "
+    "of even M.",
     source="arXiv:2509.21519, corollary 2",
     judge=judge_cyclic,
     controls={"starts instead of ends": jd.swap(measured_purity="start_purity")},
@@ -385,23 +392,29 @@ CLAIMS = (
     VALUES,
     VALUES.as_printed(
         id="li2.maxima_values_as_printed",
-        statement=r"As printed: on the unit sphere, with all pairs and $\sigma = x^2$, the local maxima of a node's energy are "
-        r"$E^* = M/8d$, and $M/16d$ for a pair.",
+        title="Printed: the energies of the maxima",
+        statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, the local maxima of its "
+        "energy on the unit sphere are $M/8d$ in a real irrep of degree d of a group of M elements, and $M/16d$ in a complex "
+        "pair.",
         printed=r"theorem 2: $E^* = M/8d_k$ (real) and $M/16d_k$ (complex)",
         form="printed",
     ),
     SET,
     SET.as_printed(
         id="li2.maxima_set_as_printed",
-        statement=r"As printed: with all pairs and $\sigma = x^2$, $[u; \pm Pu]$ is a local maximum for every $u \in H_k$, so that "
-        r"all of them have the energy $E^*$.",
+        title="Printed: every function in an irrep gives a maximum",
+        statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs, $[u; \pm Pu]$ is a local "
+        "maximum of its energy for every u in an irrep (P inverts the group element), so that all of them have the energy of "
+        "the maximum.",
         printed=r"theorem 2: the local maxima are $w = [u; \pm Pu]$ with $u \in H_k$",
         form="printed",
     ),
     FLATNESS,
     FLATNESS.as_printed(
         id="li2.flatness_as_printed",
-        statement=r"As printed: with all pairs and $\sigma = x^2$, for $M > 2$ every local maximum is flat in some direction.",
+        title="Printed: every maximum has a flat direction",
+        statement=r"As printed: in the reduced dynamics of one node with $\sigma = x^2$ on all pairs of a group of more than "
+        "two elements, every local maximum of its energy is flat in some direction.",
         printed=r"corollary 1: for $M > 2$ the local maxima are flat in at least one direction",
         source="arXiv:2509.21519, corollary 1",
         form="printed",

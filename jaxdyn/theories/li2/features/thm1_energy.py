@@ -222,6 +222,8 @@ GRADIENT = jd.Study(
     seeds=8,
     paper_seeds=32,
     source=f"{SOURCE}, theorem 1",
+    tested="{hidden} nodes with activations x^2, relu, silu and tanh, on {samples} Gaussian inputs with {classes} unbalanced "
+    "classes and on {samples} random pairs of the group {group}; both gradients by automatic differentiation; {seeds} seeds.",
 )
 ENERGY = jd.Study(
     trial=decomposition_trial,
@@ -232,13 +234,15 @@ ENERGY = jd.Study(
     form="derived",
     evidence="algebra",
     bounds="derived",
+    tested="{nodes} nodes with Gaussian weights on all pairs of several groups, commutative and not; {seeds} seeds.",
 )
 
 SHARES = ENERGY.claim(
     id="li2.energy_decomp",
-    statement=r"An identity on all pairs, with $\sigma = x^2$: a node's energy is a sum over irreps, "
-    r"$E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, each term being $\frac12 \|\Pi_k z\|^2$ of the class "
-    r"sums z.",
+    title="A node's energy splits into one term per irrep",
+    statement=r"An identity for all pairs and $\sigma = x^2$: a node's energy is a sum over the irreps k of the group, of "
+    r"degrees $d_k$, $E = \sum_{k \ne 0} \frac{M}{2 d_k} \|2 \hat u_k \hat v_k^*\|_F^2$, where $\hat u_k$, $\hat v_k$ are the "
+    "Fourier blocks of the weights for the two operands; each term is the energy of the class sums projected on irrep k.",
     source=f"corrected from {SOURCE}, equations 20 and 21",
     judge=judge_shares,
     controls={"the energies of another node": jd.rolled(measured_shares="node", measured_energy="node")},
@@ -251,10 +255,10 @@ SHARES = ENERGY.claim(
 CLAIMS = (
     GRADIENT.claim(
         id="li2.thm1",
-        statement=r"An identity (the chain rule): at a top layer $\epsilon \tilde F^\top \tilde Y$ the loss's negative gradient "
-        r"for a hidden node is $\epsilon \nabla E(w)$ to first order in $\epsilon$, with $E = \frac12 \|\tilde Y^\top "
-        r"\sigma(Xw)\|^2$: for $x^2$, relu, silu and tanh, on Gaussian inputs with unbalanced classes and on part of a group's "
-        "pairs.",
+        title="Early on each hidden node climbs the gradient of an energy",
+        statement=r"An identity (the chain rule): when the top layer leaves zero along $\tilde F^\top \tilde Y$, a hidden node "
+        r"w moves along $\nabla E(w)$ to first order, with the energy $E(w) = \frac12 \|\tilde Y^\top \sigma(Xw)\|^2$ of inputs "
+        r"X, activation $\sigma$ and targets $\tilde Y$ minus their means.",
         judge=judge_gradient,
         evidence="algebra",
         bounds="derived",
@@ -267,15 +271,18 @@ CLAIMS = (
     SHARES,
     SHARES.as_printed(
         id="li2.energy_decomp_as_printed",
-        statement=r"As printed, but for the factor 2 of the cross term, put right here: on all pairs and with $\sigma = x^2$ an "
-        r"irrep's energy is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$.",
+        title="Printed: an irrep's energy is a squared trace",
+        statement=r"As printed, but for the factor 2 of the cross term, put right here: for all pairs and $\sigma = x^2$ the "
+        r"energy of a node in irrep k is $\frac{M}{2 d_k} |\mathrm{tr}\, 2 \hat u_k \hat v_k^*|^2$, with $\hat u_k$, $\hat v_k$ "
+        "the Fourier blocks of its weights for the two operands and $d_k$ the degree.",
         printed=r"equations 20 and 21: $E = \frac{M}{2} \sum_k \frac{1}{d_k} |\mathrm{tr}\, \hat u_k \hat v_k^*|^2$",
         source=f"{SOURCE}, equations 20 and 21",
         form="printed",
     ),
     ENERGY.claim(
         id="li2.linear_none",
-        statement=r"An identity: a linear node has $E = 0$ on all pairs, whatever its weights.",
+        title="A linear node has no energy to climb",
+        statement="An identity: on all pairs a node with linear activation has the energy 0, whatever its weights.",
         judge=judge_linear,
         controls={"x^2": jd.swap(measured_linear="measured_energy")},
         rivals={},

@@ -1,4 +1,4 @@
-r"""How many random pairs retain a maximum of the energy: theorem 4 as an open measurement.
+r"""How many random pairs retain a maximum of the energy, of which theorem 4 says how many are enough: an open measurement.
 
 A node starts at an exact maximum of the energy on all pairs and follows the flow of the energy on n of the M^2 pairs, sampled
 without replacement, with :math:`n = c\, M \ln M`, thus :math:`p = n/M^2 = c \ln M / M`. Its mass is the share of its squared norm
@@ -9,7 +9,6 @@ are added. Letters and the three energies as in ``dynamics/retention.py``.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -22,13 +21,12 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 import jaxdyn as jd
-from jaxdyn import plotting
+from jaxdyn import plotting, stats
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import Irreps, decompose
-from jaxdyn.theories.li2 import findings
 from jaxdyn.theories.li2.dynamics import energy
 from jaxdyn.theories.li2.dynamics import retention as theory
-from jaxdyn.theories.li2.features.median_share import LEVELS, MAIN, Halves, constant, halves, slope
+from jaxdyn.theories.li2.features.median_share import LEVELS, MAIN, Halves, constant, halves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +39,11 @@ _EXACT = jax.lax.Precision.HIGHEST
 LARGE, SOME = 128, 8  # from this order on, so many subsets at a time
 CYCLIC = ("11", "23", "47")
 DEGREES = ("D12/1", "D12/2", "S4/3")
+LEVEL = 0.997  # of the intervals of readings
+RISE = "c_50 at the largest M over that at the smallest, {}"
+POWER = "power of ln M / M in p_50, {}"
+AT_LEVEL = "power of ln M / M in p_50, {}, threshold {:g}"
+DEGREE = "power of the degree in c_50, {}"
 
 
 @jd.setting
@@ -176,19 +179,6 @@ def _masses(w: Float[Array, "object D S"], irreps: Irreps, numbers: tuple[int, .
     return sum(jnp.sum(jnp.square(jnp.matmul(projector, f, precision=_EXACT)), 0) for f in halves).reshape(len(w), -1)
 
 
-def _against(name: str, theirs: float, measured: tuple[float, float, float]) -> jd.Check:
-    """Passes if and only if the theory's number is within the interval of the measured one."""
-    value, low, high = measured
-    check = jd.within(f"{name}, {theirs:g} within its 95% interval", value, theirs - (high - value), theirs + (value - low))
-    return dataclasses.replace(check, interval=(low, high))
-
-
-def _law(ds: xr.Dataset) -> Float[np.ndarray, " start"]:
-    """How the share of pairs falls with M: ln M / M, or what a rival has in its place."""
-    order = constant(ds.order).values
-    return np.asarray(constant(ds.law).values if "law" in ds else np.log(order) / order)
-
-
 def _parts(ds: xr.Dataset) -> tuple[list[str], list[str]]:
     """Starts that differ in M, and those that differ in the degree."""
     names = [str(name) for name in ds.start.values]
@@ -203,62 +193,86 @@ def _both(halved: Halves, kind: int, level: int) -> Float[np.ndarray, "start dra
     return np.concatenate([halved.p[kind, :, level, None], halved.drawn[kind, :, level]], 1)
 
 
-def _table(ds: xr.Dataset, levels: tuple[float, ...]) -> list[jd.Check]:
-    """p_50 of each energy and M with its interval, at some thresholds."""
-    halved = halves(ds, levels)
-    low, high = halved.interval()
+def _estimated(name: str, drawn: Float[np.ndarray, " draw"], log: bool = False) -> jd.Reading:
+    """The first number, with a normal interval by the spread of the others, its bootstrap samples; ``log``: of the logarithm."""
+    drawn = np.log(drawn) if log else drawn
+    spread = drawn[1:][np.isfinite(drawn[1:])]
+    half = stats.bonferroni_z(1, LEVEL) * (np.std(spread) if len(spread) else np.nan)
+    value, *ends = (float(np.exp(x) if log else x) for x in (drawn[0], drawn[0] - half, drawn[0] + half))
+    return jd.Reading(name, value, (ends[0], ends[1]))
+
+
+def _slope(x: Float[np.ndarray, " start"], p: Float[np.ndarray, "start draw"]) -> Float[np.ndarray, " draw"]:
+    """Least-squares slopes of ln p over x, column by column."""
+    x = x - x.mean()
+    slopes: Float[np.ndarray, " draw"] = x @ np.log(p) / (x @ x)
+    return slopes
+
+
+def law(ds: xr.Dataset) -> Float[np.ndarray, " start"]:
+    """The law ln M / M of every start."""
+    order = constant(ds.order).values
+    return np.asarray(np.log(order) / order)
+
+
+def _coefficients(ds: xr.Dataset) -> list[jd.Reading]:
+    """c_50 of each energy and M at the main threshold, and how it rises from the smallest M to the largest."""
+    halved, order = halves(ds, (MAIN,)), constant(ds.order).values
+    readings = []
+    for k, kind in enumerate(ds.object.values):
+        c = _both(halved, k, 0) / law(ds)[:, None]
+        readings += [_estimated(f"c_50, {kind}, M = {m:g}", c[i], log=True) for i, m in enumerate(order)]
+        readings.append(_estimated(RISE.format(kind), c[order.argmax()] / c[order.argmin()], log=True))
+    return readings
+
+
+def _powers(ds: xr.Dataset, name: str, levels: tuple[float, ...]) -> list[jd.Reading]:
+    """The power of ln M / M in p_50 of each energy at some thresholds."""
+    halved, x = halves(ds, levels), np.log(law(ds))
     return [
-        jd.interval_within(
-            f"p_50, {kind}, M = {m:g}, threshold {t:g}", halved.p[k, i, j], (low[k, i, j], high[k, i, j]), low=0.0, high=1.0
-        )
+        _estimated(name.format(kind, t), _slope(x, _both(halved, k, j)))
         for k, kind in enumerate(ds.object.values)
-        for i, m in enumerate(constant(ds.order).values)
         for j, t in enumerate(levels)
     ]
 
 
-def _slopes(ds: xr.Dataset) -> list[jd.Check]:
-    """The decrease of p_50 with M: its slope over ln M / M at each threshold; over ln M, and the drift of c_50, at one."""
-    halved, order, law = halves(ds), constant(ds.order).values, _law(ds)
-    checks = []
-    for k, kind in enumerate(ds.object.values):
-        for j, t in enumerate(LEVELS):
-            name = f"slope of ln p_50 over ln(ln M / M), {kind}, threshold {t:g}"
-            checks.append(_against(name, 1.0, slope(np.log(law), _both(halved, k, j))))
-        p = _both(halved, k, LEVELS.index(MAIN))
-        theirs = slope(np.log(order), np.stack([law, law], 1))[0]
-        checks.append(_against(f"slope of ln p_50 over ln M, {kind}", theirs, slope(np.log(order), p)))
-        drift = (p / law[:, None])[-1] / (p / law[:, None])[0]
-        low, high = np.quantile(drift[1:], [0.025, 0.975])
-        checks.append(
-            _against(f"c_50 at the largest M over that at the smallest, {kind}", 1.0, (float(drift[0]), float(low), float(high)))
-        )
-    return checks
+def _degrees(ds: xr.Dataset) -> list[jd.Reading]:
+    """The power of the degree in c_50, from irreps of one type in groups of like order."""
+    halved, x = halves(ds, (MAIN,), above_chance=True), np.log(constant(ds.degree).values)
+    return [
+        _estimated(DEGREE.format(kind), _slope(x, _both(halved, k, 0) / law(ds)[:, None]))
+        for k, kind in enumerate(ds.object.values)
+    ]
 
 
-def _exponents(ds: xr.Dataset) -> list[jd.Check]:
-    """The exponent of the degree in c_50, from irreps of one type in groups of like order."""
-    halved = halves(ds, (MAIN,), above_chance=True)
-    degree, law = constant(ds.degree).values, _law(ds)
-    checks = []
-    for k, kind in enumerate(ds.object.values):
-        c = _both(halved, k, 0) / law[:, None]
-        for theirs, whose in ((2.0, "theorem"), (1.0, "authors' sweeps")):
-            checks.append(_against(f"exponent of the degree in c_50, {kind}: {whose}", theirs, slope(np.log(degree), c)))
-    return checks
-
-
-def judge(ds: xr.Dataset) -> list[jd.Check]:
-    """p_50 of the three energies, its decrease with M, and its increase with the degree."""
+def judge(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """c_50 of the three energies, how it and p_50 change with M, and how c_50 changes with the degree."""
     cyclic, degrees = _parts(ds)
-    checks = [*_table(ds.sel(start=cyclic), (MAIN,)), *_slopes(ds.sel(start=cyclic))]
-    return checks + (_exponents(ds.sel(start=degrees)) if len(degrees) >= 3 else [])
+    part = ds.sel(start=cyclic)
+    readings = [*_coefficients(part), *_powers(part, POWER, (MAIN,))]
+    return readings + (_degrees(ds.sel(start=degrees)) if len(degrees) >= 3 else [])
 
 
-def judge_whitened(ds: xr.Dataset) -> list[jd.Check]:
-    """p_50 of the whitened energy at each threshold, and its decrease with M."""
+def judge_whitened(ds: xr.Dataset) -> list[jd.Check | jd.Reading]:
+    """c_50 of the whitened energy, and how p_50 changes with M at each threshold."""
     part = ds.sel(start=_parts(ds)[0], object=["whitened"])
-    return [*_table(part, LEVELS), *_slopes(part)]
+    return [*_coefficients(part), *_powers(part, AT_LEVEL, LEVELS)]
+
+
+def says(power: float | None = None, degree: float | None = None, rise: float | None = None) -> dict[str, Any]:
+    """What a rival says: the share falls with this power of M (None: as ln M / M), and c_50 goes with this power of the degree."""
+
+    def slope_of_law(ds: xr.Dataset) -> float:
+        part = ds.sel(start=_parts(ds)[0])
+        order = constant(part.order).values
+        return float(_slope(np.log(law(part)), order[:, None] ** (0.0 if power is None else power))[0])
+
+    said: dict[str, Any] = {}
+    for kind in theory.OBJECTS:
+        said |= {POWER.format(kind, MAIN): 1.0 if power is None else slope_of_law}
+        said |= {} if degree is None else {DEGREE.format(kind): degree}
+        said |= {} if rise is None else {RISE.format(kind): rise}
+    return said
 
 
 COLORS = dict(zip(theory.OBJECTS, ("measured", "control", "theory"), strict=True))
@@ -276,11 +290,6 @@ def plot(ds: xr.Dataset, fig: Figure) -> None:
     right.set(xlabel="c", ylabel="share retained", title=f"M = {float(constant(last.order)):g}")
 
 
-def power(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: the share of pairs falls with this power of M."""
-    return lambda ds: ds.assign(law=ds.order**exponent)
-
-
 def plot_halves(ax: Axes, ds: xr.Dataset) -> None:
     """p_50 at the main threshold over M, and the theorem's law through the first point of each energy."""
     order, halved = constant(ds.order).values, halves(ds, (MAIN,))
@@ -288,8 +297,9 @@ def plot_halves(ax: Axes, ds: xr.Dataset) -> None:
     for k, kind in enumerate(ds.object.values):
         p, color = halved.p[k, :, 0], plotting.COLORS[COLORS[str(kind)]]
         ax.errorbar(order, p, [p - low[k, :, 0], high[k, :, 0] - p], fmt="o", capsize=2.5, color=color, label=str(kind))
-        law = np.log(order) / order
-        ax.plot(order, p[0] * law / law[0], "--", linewidth=1, color=color, label=r"$\propto \ln M / M$" if k == 0 else None)
+        ax.plot(
+            order, p[0] * law(ds) / law(ds)[0], "--", linewidth=1, color=color, label=r"$\propto \ln M / M$" if k == 0 else None
+        )
     ax.set(xscale="log", yscale="log", xlabel="M", ylabel=r"$p_{50}$")
     ax.set_xticks(order, [f"{m:g}" for m in order])
     ax.xaxis.set_minor_formatter(NullFormatter())
@@ -305,10 +315,10 @@ def plot_whitened(ds: xr.Dataset, fig: Figure) -> None:
     for i, m in enumerate(order):
         left.plot(ds.c, retained.isel(start=i), "o-", color=plotting.CYCLE[i % len(plotting.CYCLE)], label=f"M = {m:g}")
     left.set(xlabel="c", ylabel="share retained")
-    halved, law = halves(ds), np.log(order) / order
+    halved, x = halves(ds), law(ds)
     for j, t in enumerate(LEVELS):
-        right.plot(law, halved.p[0, :, j], "o-", color=plotting.RAMP(j / (len(LEVELS) - 1)), label=f"mass > {t:g}")
-    right.plot(law, halved.p[0, 0, 0] * law / law[0], "--", color=plotting.COLORS["control"], label="slope 1")
+        right.plot(x, halved.p[0, :, j], "o-", color=plotting.RAMP(j / (len(LEVELS) - 1)), label=f"mass > {t:g}")
+    right.plot(x, halved.p[0, 0, 0] * x / x[0], "--", color=plotting.COLORS["control"], label="slope 1")
     right.set(xscale="log", yscale="log", xlabel=r"$\ln M / M$", ylabel=r"$p_{50}$")
     few_ticks(right.xaxis)
     few_ticks(right.yaxis)
@@ -338,37 +348,81 @@ STUDY = jd.Study(
     paper_seeds=4,
     source="arXiv:2509.21519, theorem 4",
     evidence="reduced",
-    bounds="derived",
-    rivals={"one over the root of M": power(-0.5), "one over M": power(-1.0)},
+    tested="A node starts at an exact maximum on all pairs and follows the flow of its energy on random pairs: {subsets} sets per "
+    "run, each of which grows, {seeds} seeds. It keeps the maximum if at the end more than a threshold of its squared norm is in "
+    f"the irrep of the start, {MAIN} unless another one is named. Groups: residues modulo primes for M, for d groups of like order "
+    "with irreps of several degrees.",
 )
-LOST = {"nodes that keep nothing": jd.swap(measured_mass="share")}  # no more of their irrep than a random node has
 
 CLAIMS = (
     STUDY.claim(
         id="li2.thm4",
-        statement=r"In the reduced dynamics of one node. Theorem 4: $n \gtrsim d_k^2 M \ln(M/\delta)$ random pairs retain the "
-        r"maxima in irrep k, so that half of the subsets retain one at $p_{50} = c\, d_k^2 \ln M / M$ with one c. Measured for "
-        r"three energies with $\sigma = x^2$: cross term alone, whole, whitened by the ridge solution.",
+        title="How many pairs keep a feature, by group order and degree",
+        statement=r"By Theorem 4 a number of random pairs of the order of $d^2 M \ln M$ is enough to keep a maximum of a node's "
+        "energy in an irrep of degree d of a group of M elements. How many are needed is measured in the reduced dynamics of "
+        r"one node with $\sigma = x^2$: the number at which half of the random sets keep it is $c_{50} M \ln M$, a share "
+        r"$p_{50} = c_{50} \ln M / M$ of all pairs. How does $c_{50}$ change with M and with d for three energies: the cross "
+        "term alone, the whole energy, and the energy whitened by the ridge solution?",
         judge=judge,
         expected="measured",
-        controls=LOST,
-        found=findings.THM4,
+        rivals={
+            "the theorem's number is also needed": says(degree=2.0, rise=1.0),
+            "the authors' sweeps: c_50 goes with the degree": {DEGREE.format(kind): 1.0 for kind in theory.OBJECTS},
+            "the same share for all M": says(0.0),
+            "a share of one over the root of M": says(-0.5),
+            "a share of one over M": says(-1.0),
+        },
+        found={
+            "c_50, cross, M = 11": (1.4, 1.578, 1.78),
+            "c_50, cross, M = 23": (1.83, 1.976, 2.14),
+            "c_50, cross, M = 47": (2.6, 2.711, 2.82),
+            "c_50 at the largest M over that at the smallest, cross": (1.51, 1.717, 1.95),
+            "c_50, plain, M = 11": (2.5, 2.717, 2.95),
+            "c_50, plain, M = 23": (3.93, 4.142, 4.37),
+            "c_50, plain, M = 47": (5.85, 6.071, 6.3),
+            "c_50 at the largest M over that at the smallest, plain": (2.05, 2.235, 2.44),
+            "c_50, whitened, M = 11": (1.77, 2.002, 2.26),
+            "c_50, whitened, M = 23": (2.39, 2.499, 2.61),
+            "c_50, whitened, M = 47": (2.74, 2.946, 3.16),
+            "c_50 at the largest M over that at the smallest, whitened": (1.27, 1.471, 1.7),
+            "power of ln M / M in p_50, cross": (0.32, 0.4466, 0.573),
+            "power of ln M / M in p_50, plain": (0.0939, 0.1794, 0.265),
+            "power of ln M / M in p_50, whitened": (0.465, 0.6065, 0.748),
+            "power of the degree in c_50, cross": (0.0905, 0.1842, 0.278),
+            "power of the degree in c_50, plain": (0.204, 0.2776, 0.351),
+            "power of the degree in c_50, whitened": (0.0546, 0.1751, 0.296),
+        },
         plot=plot,
-        caption=rf"Left: the share $p_{{50}}$ of pairs at which half of the subsets retain a maximum (mass above {MAIN}) over M, a "
-        r"colour per energy, with the central 95% of bootstrap samples; dashed, $\ln M / M$ through the first point. Right: share "
-        "of the subsets that retain it over c, at the largest M.",
+        caption=rf"Left: the share $p_{{50}}$ of pairs at which half of the random sets keep a maximum (mass above {MAIN}) over M, "
+        r"a colour per energy, with the central 95% of bootstrap samples; dashed, $\ln M / M$ through the first point. Right: "
+        "share of the sets that keep it over c, at the largest M.",
     ),
     STUDY.claim(
         id="li2.whitened",
-        statement=r"Open, in the reduced dynamics of one node: under the energy $\frac12 \|\tilde Y^\top (\tilde F \tilde F^\top "
-        r"+ \eta)^{-1} \sigma(Xw)\|^2$ of frozen random features with $\sigma = x^2$, is a maximum retained from $n = c\, M \ln "
-        r"M$ random pairs with one c for all M? The slope of $\ln p_{50}$ over $\ln(\ln M / M)$ would be 1.",
+        title="How many pairs keep a feature under the whitened energy",
+        statement=r"Measured in the reduced dynamics of one node, under the energy $\frac12 \|\tilde Y^\top (\tilde F \tilde "
+        r"F^\top + \eta)^{-1} \sigma(Xw)\|^2$ of frozen random features $\tilde F$ with $\sigma = x^2$: is a maximum kept from "
+        r"$n = c_{50} M \ln M$ random pairs with one $c_{50}$ for all orders M of the group, so that the share $p_{50}$ of "
+        r"pairs falls with the first power of $\ln M / M$, whatever the threshold at which the maximum counts as kept?",
         judge=judge_whitened,
         expected="measured",
-        controls=LOST,
-        found=findings.WHITENED,
+        rivals={
+            "one number for all M": {AT_LEVEL.format("whitened", t): 1.0 for t in LEVELS},
+            "the same share for all M": {AT_LEVEL.format("whitened", t): 0.0 for t in LEVELS},
+        },
+        found={
+            "c_50, whitened, M = 11": (1.77, 2.002, 2.26),
+            "c_50, whitened, M = 23": (2.39, 2.499, 2.61),
+            "c_50, whitened, M = 47": (2.74, 2.946, 3.16),
+            "c_50 at the largest M over that at the smallest, whitened": (1.27, 1.471, 1.7),
+            "power of ln M / M in p_50, whitened, threshold 0.5": (0.392, 0.5479, 0.704),
+            "power of ln M / M in p_50, whitened, threshold 0.6": (0.465, 0.6065, 0.748),
+            "power of ln M / M in p_50, whitened, threshold 0.7": (0.496, 0.6347, 0.773),
+            "power of ln M / M in p_50, whitened, threshold 0.8": (0.507, 0.5816, 0.657),
+            "power of ln M / M in p_50, whitened, threshold 0.9": (0.346, 0.4253, 0.505),
+        },
         plot=plot_whitened,
-        caption=r"Whitened energy. Left: share of the subsets that retain a maximum over c, a colour per M. Right: the share "
+        caption=r"Whitened energy. Left: share of the random sets that keep a maximum over c, a colour per M. Right: the share "
         r"$p_{50}$ of pairs at which half of them do, over $\ln M / M$, a colour per threshold on the mass; dashed, slope 1.",
     ),
 )

@@ -149,12 +149,16 @@ STUDY = jd.Study(
     form="derived",
     evidence="reduced",
     bounds="derived",
+    tested="{starts} positive random starts on the {group} pairs of one target, whose probabilities lie up to a factor of "
+    "{ratio} apart, followed for {steps} steps; {seeds} seeds. Of each run the end farthest from the prediction is compared.",
 )
 
 UNIQUE = STUDY.claim(
     id="li2.thm5_unique",
-    statement=r"In the reduced dynamics of one node, gradient ascents of $\sum_g p_g \sigma(s_g)$ on the sphere from starts with "
-    r"all $s_g > 0$ have one optimum for $x^2$, relu, silu and tanh; for $x^3$, with $\varphi(0) = 0$, as many as there are pairs.",
+    title="Memorisation has one optimum, but for cubic activation",
+    statement="In the reduced dynamics of one node that responds with strengths $s_g > 0$ to the pairs g of a single target, "
+    r"of probabilities $p_g$, ascents of $\sum_g p_g \sigma(s_g)$ on the sphere end in one optimum for $x^2$, relu, silu and "
+    "tanh, and for $x^3$ in as many as there are pairs.",
     judge=judge_unique,
     controls={"another activation's ends": jd.rolled(measured_optima="kind")},
     rivals={"one optimum for each activation": jd.swap(predicted_optima=1.0)},
@@ -165,9 +169,11 @@ UNIQUE = STUDY.claim(
 CLAIMS = (
     STUDY.claim(
         id="li2.thm5",
-        statement=r"In the reduced dynamics of one node that responds to a single target, whose pairs have probabilities $p_g$, "
-        r"ascents of $\sum_g p_g \sigma(s_g)$ on $\sum_g s_g^2 = 2$ end so: for $x^2$ all of it goes to the most probable pair; "
-        r"for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ (relu: $s \propto p$).",
+        title="With a single target a node memorises the most frequent pairs",
+        statement="In the reduced dynamics of one node that responds with strengths $s_g$ to the pairs g of a single target, "
+        r"of probabilities $p_g$, ascents of $\sum_g p_g \sigma(s_g)$ on $\sum_g s_g^2 = 2$ end so: for $x^2$ the most probable "
+        r"pair takes all; for relu, silu and tanh, where $\varphi = \sigma'/x$ falls, $s_g = \varphi^{-1}(2\lambda/p_g)$ with "
+        r"one $\lambda$ for all pairs (relu: $s_g \propto p_g$).",
         judge=judge,
         controls={"another activation's ends": jd.rolled(measured_strength="activation")},
         rivals={
@@ -183,8 +189,9 @@ CLAIMS = (
     UNIQUE,
     UNIQUE.as_printed(
         id="li2.thm5_unique_beyond",
-        statement=r"Theorem 5 beyond $x^2$ and falling $\varphi$: for $x^3$, too, ascents of $\sum_g p_g \sigma(s_g)$ on the "
-        r"sphere have one optimum.",
+        title="Beyond the theorem: one optimum for cubic activation, too",
+        statement=r"Theorem 5 beyond its assumption that $\sigma'/x$ falls or $\sigma = x^2$: in the reduced dynamics of one "
+        "node that responds to a single target, ascents on the sphere have one optimum for $x^3$, too.",
         form="printed",
     ),
 )

@@ -53,6 +53,11 @@ __all__ = [
 
 
 MOST = 2  # residual blocks
+FEW = "ln of epochs with real weights over those with complex ones, few pairs, mean"
+MORE = "the same minus that on many pairs, mean"
+DELAY = "ln of epochs with a block over those without, mean"
+END, GAIN = "purity of nodes at the end, mean", "the same minus that at the start, mean"
+SOONER = "ln of epochs from the normal start over those from V = 0, no block, mean"
 
 
 class Plane(NamedTuple):
@@ -197,8 +202,8 @@ def judge_complex(ds: xr.Dataset) -> list[jd.Check]:
     few, many = (gain.sel(share=share, drop=True) for share in (ds.share.min(), ds.share.max()))
     return [
         jd.gate("final test accuracy", ds.test_accuracy.isel(epoch=-1), at_least=KNOWN),
-        jd.mean_within("ln of epochs with real weights over those with complex ones, few pairs, mean", few, over="seed", low=0.2),
-        jd.mean_within("the same minus that on many pairs, mean", few - many, over="seed", low=0.1),
+        jd.mean_within(FEW, few, over="seed", low=np.log(1.2)),
+        jd.mean_within(MORE, few - many, over="seed", low=np.log(1.1)),
     ]
 
 
@@ -209,7 +214,7 @@ def judge_delay(ds: xr.Dataset) -> list[jd.Check]:
     delay = time.sel(blocks=1.0, drop=True) - time.sel(blocks=0.0, drop=True)
     return [
         jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
-        jd.mean_within("ln of epochs with a block over those without, mean", delay, over="seed", low=np.log(3)),
+        jd.mean_within(DELAY, delay, over="seed", low=np.log(3)),
     ]
 
 
@@ -217,29 +222,25 @@ def judge_purity(ds: xr.Dataset) -> list[jd.Check]:
     """How pure the nodes of the lowest layer are at the end, compared with their start."""
     pure = ds.measured_purity
     return [
-        jd.mean_within("purity of nodes at the end, mean", pure, over="seed", low=0.3),
-        jd.mean_within("the same minus that at the start, mean", pure - ds.random_purity, over="seed", low=0.1),
+        jd.mean_within(END, pure, over="seed", low=0.3),
+        jd.mean_within(GAIN, pure - ds.random_purity, over="seed", low=0.1),
     ]
 
 
 def judge_start(ds: xr.Dataset) -> list[jd.Check]:
-    """How much sooner networks generalise from V = 0, and what it gains with a block."""
-    jd.need(ds, blocks=(0.0, 1.0), top=(0.0, 1.0))
-    time, last = np.log(ds.measured_time), ds.test_accuracy.isel(epoch=-1)
-    flat = (time.sel(top=1.0, drop=True) - time.sel(top=0.0, drop=True)).sel(blocks=0.0, drop=True)
-    deep = (last.sel(top=0.0, drop=True) - last.sel(top=1.0, drop=True)).sel(blocks=1.0, drop=True)
+    """How much sooner networks without a block generalise from V = 0."""
+    jd.need(ds, blocks=(0.0,), top=(0.0, 1.0))
+    time = np.log(ds.measured_time.clip(max=float(ds.epoch[-1]))).sel(blocks=0.0, drop=True)
+    sooner = time.sel(top=1.0, drop=True) - time.sel(top=0.0, drop=True)
     return [
         jd.gate("final training accuracy", ds.train_accuracy.isel(epoch=-1), at_least=0.99),
-        jd.mean_within("ln of epochs from the normal start over those from V = 0, no block, mean", flat, over="seed", low=0.05),
-        jd.mean_within("final test accuracy from V = 0 minus that from the normal start, a block", deep, over="seed", low=0.1),
+        jd.mean_within(SOONER, sooner, over="seed", low=0.05),
     ]
 
 
-def same(field: str, value: float) -> Callable[[xr.Dataset], xr.Dataset]:
-    """A rival: the field does not matter."""
-    return jd.swap(
-        measured_time=lambda ds: ds.measured_time.sel({field: value}), test_accuracy=lambda ds: ds.test_accuracy.sel({field: value})
-    )
+def at_start(ds: xr.Dataset) -> float:
+    """The mean purity of nodes at the start."""
+    return float(ds.random_purity.mean())
 
 
 def exchanged(field: str) -> Callable[[xr.Dataset], xr.Dataset]:
@@ -279,66 +280,76 @@ COMPLEX = jd.Study(
     paper_seeds=15,
     evidence="network",
     source="arXiv:2509.21519, figures 10-13",
+    tested="Networks of {hidden} nodes on {share} of the pairs of residues modulo {group}, Adam at rate {lr}, decay {decay}, "
+    "up to {epochs} epochs; {seeds} seeds.",
 )
 DEEP = jd.grid(Variant, kind="residual", top=[0.0, 1.0], share=0.9, decay=1e-4)
 BLOCKS = jd.Study(
     trial=trial,
-    quick=DEEP.replace(blocks=[0.0, 1.0], lr=0.01, hidden=128, epochs=600),
+    # so long that a network with a block generalises from V = 0 (1100 to 2300 epochs): about 65 s of CPU for the claims with one
+    quick=DEEP.replace(blocks=[0.0, 1.0], lr=0.01, hidden=128, epochs=2400),
     paper=DEEP.replace(blocks=[0.0, 1.0, 2.0], epochs=4000, every=10),
     seeds=8,
     source="arXiv:2509.21519, figure 9",
     evidence="network",
+    tested="ReLU networks of {hidden} nodes with {blocks} residual blocks on {share} of the pairs of residues modulo {group}, "
+    "Adam at rate {lr}, decay {decay}, from the normal start and from V = 0, until the test accuracy is .95, up to {epochs} "
+    "epochs; {seeds} seeds.",
     plot=plot_blocks,
     caption="Test accuracy along training with and without residual blocks, from the normal start and from V = 0; median and "
     "central 90% of the runs.",
 )
-NETWORKS = "ReLU networks of 128 nodes on 0.9 of the pairs of $Z_{23}$, rate .01, 600 epochs"
 
 CLAIMS = (
     COMPLEX.claim(
         id="li2.complex_faster",
+        title="On modulus 23 complex weights help where pairs are scarce",
         bounds=jd.looked(at="0:4", confirmed="51000000:51000010"),
-        statement=r"On $Z_{23}$ networks of 256 nodes with $\sigma = x^2$ and complex weights, whose outputs' real part is fitted "
-        r"(Adam, rate .01), generalise sooner than real ones where pairs are scarce: on 0.7 of the pairs they need on average "
-        r"fewer epochs to a test accuracy of .95, by a factor of 1.2 at least, and one that is larger by 1.1 at least than on 0.9 "
-        r"of the pairs. Of other groups and rates this says nothing.",
+        statement=r"On residues modulo 23 networks with $\sigma = x^2$ and complex weights, whose outputs' real part is fitted, "
+        "generalise sooner than real ones where pairs are scarce: on the smaller share of pairs they need on average fewer "
+        "epochs to a test accuracy of .95, by a factor of at least 1.2, and one that is larger by at least 1.1 than the factor "
+        "on the larger share.",
         judge=judge_complex,
         controls={"times of real and complex weights exchanged": exchanged("imaginary")},
-        rivals={"complex weights do not matter": same("imaginary", 0.0)},
+        rivals={"complex weights do not matter": jd.off({FEW: 0.0, MORE: 0.0})},
         plot=plot_complex,
         caption="Test accuracy along training with real and complex weights, a panel per share of the pairs; median and central "
         "90% of the runs.",
     ),
     BLOCKS.claim(
         id="li2.block_delay",
+        title="A residual block delays generalisation",
         bounds=jd.looked(at="0:4", confirmed="4000:4008"),
-        statement="A residual block between the hidden layer and the top delays generalisation: from the normal start networks "
-        "that fit their pairs need on average at least three times as many epochs to a test accuracy of .95; those that do not get "
-        f"there count with all epochs. ({NETWORKS}.)",
+        statement="A residual block between the hidden layer and the top delays generalisation: ReLU networks that fit their "
+        "training pairs need on average at least three times as many epochs to a test accuracy of .95 from the normal start; "
+        "those that do not get there count with all epochs.",
         judge=judge_delay,
         controls={"times with and without the block exchanged": exchanged("blocks")},
-        rivals={"the block does not matter": same("blocks", 0.0)},
+        rivals={"the block does not matter": jd.off({DELAY: 0.0})},
     ),
     BLOCKS.claim(
         id="li2.lowest_features",
+        title="Nodes below a residual block turn towards single irreps, too",
         bounds=jd.looked(at="0:8", confirmed="4000:4008"),
-        statement="Below a residual block, too, the nodes of the lowest layer turn towards single irreps: the largest share "
-        "that one irrep has of a node's squared weights is at the end on average at least .3, with a block and without, and larger "
-        f"by .1 at least than at the start. ({NETWORKS}, from $V = 0$ and from the normal start.)",
+        statement="The nodes of the lowest layer of ReLU networks turn towards single irreps until the network generalises or "
+        "training ends, with a residual block above them and without: the largest share that one irrep has of a node's squared "
+        "weights ends at .3 at least, and by .1 at least above that at the start, on average from each start.",
         judge=judge_purity,
         controls={"every irrep has the same share": jd.swap(measured_purity=1 / 11)},  # Z_23 has 11
-        rivals={"training leaves the nodes as they are": jd.swap(measured_purity="random_purity")},
+        rivals={"training leaves the nodes as they are": jd.off({END: at_start, GAIN: 0.0})},
     ),
     BLOCKS.claim(
         id="li2.zero_init_relu",
+        title="ReLU networks, too, generalise sooner from a top layer at zero",
         seeds=16,
+        quick=BLOCKS.quick.replace(blocks=[0.0]),
         bounds=jd.looked(at="4000:4008", confirmed="18000000:18000016"),
         source="arXiv:2509.21519, figure 17 (up to ten times faster)",
-        statement="From $V = 0$ ReLU networks, too, generalise sooner than from the normal start: in at least 5% fewer epochs on "
-        "average; with a residual block their test accuracy after 600 epochs, when the delay of the block is not over, is higher "
-        f"by .1 at least on average. Of longer training this says nothing. ({NETWORKS}.)",
+        statement="ReLU networks without a residual block generalise sooner when their top layer starts at zero than from the "
+        "normal start: in at least 5% fewer epochs to a test accuracy of .95 on average; those that do not get there count "
+        "with all epochs.",
         judge=judge_start,
         controls={"both starts exchanged": exchanged("top")},
-        rivals={"the start does not matter": same("top", 1.0)},
+        rivals={"the start does not matter": jd.off({SOONER: 0.0})},
     ),
 )

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS", "judge"]
 
+RATIO = "ln of the epochs from the normal start over zero's, few pairs, mean"
+GAINED = "epochs gained on few pairs minus three times those on many, mean"
+
 
 def judge(ds: xr.Dataset) -> list[jd.Check]:
     """How much sooner the zero start generalises on few pairs, and that it gains fewer epochs on many."""
@@ -27,11 +30,15 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     gained, little = (t.sel(top=1.0, drop=True) - t.sel(top=0.0, drop=True) for t in (few, many))
     return [
         jd.gate("final test accuracy", ds.accuracy.isel(epoch=-1), at_least=KNOWN),
-        jd.mean_within("ln of the epochs from the normal start over zero's, few pairs, mean", ratio, over="seed", low=0.05),
-        jd.mean_within(
-            "epochs gained on few pairs minus three times those on many, mean", gained - 3 * little, over="seed", low=0.0
-        ),
+        jd.mean_within(RATIO, ratio, over="seed", low=0.05),
+        jd.mean_within(GAINED, gained - 3 * little, over="seed", low=0.0),
     ]
+
+
+def as_on_many(ds: xr.Dataset) -> float:
+    """The epochs gained on many pairs minus three times themselves."""
+    many = ds.measured_time.sel(share=ds.share.max(), drop=True)
+    return -2 * float((many.sel(top=1.0, drop=True) - many.sel(top=0.0, drop=True)).mean())
 
 
 def on_few_pairs(ds: xr.Dataset) -> xr.DataArray:
@@ -57,19 +64,25 @@ STUDY = jd.Study(
     seeds=24,
     paper_seeds=15,
     source="arXiv:2509.21519, figures 14-16",
+    tested="Networks of {hidden} nodes on {share} of the pairs of residues modulo {group}, Adam at rate {lr}, decay {decay}, "
+    "up to {epochs} epochs; {seeds} seeds.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="li2.zero_init",
+        title="Starting the top layer at zero helps most when pairs are scarce",
         bounds=jd.looked(at="0:24", confirmed="20000000:20000024"),
-        statement=r"Compared with the normal start, $V = 0$ brings the test accuracy of networks with $\sigma = x^2$ to .95 "
-        r"sooner: not far above the critical share, on 0.48 of the pairs of $Z_{23}$ ($1.28 p_c$), in at least 5% fewer epochs on "
-        r"average, and there the epochs gained are on average more than three times those on 0.9 of the pairs.",
+        statement=r"Compared with the normal start, a top layer that starts at zero brings networks with $\sigma = x^2$ to a "
+        "test accuracy of .95 in at least 5% fewer epochs on average where pairs are scarce, and the epochs gained there are "
+        "on average more than three times those gained on many pairs.",
         judge=judge,
         evidence="network",
         controls={"the times on few pairs for those on many": jd.swap(measured_time=on_few_pairs)},
-        rivals={"the start does not matter": jd.swap(measured_time=lambda ds: ds.measured_time.sel(top=1.0))},
+        rivals={
+            "the start does not matter": jd.off({RATIO: 0.0}),
+            "as many epochs are gained on few pairs as on many": {GAINED: as_on_many},
+        },
         plot=plot,
         caption="Test accuracy along training from the normal start and from V = 0, a panel per share of the pairs; median and "
         "central 90% of the runs.",

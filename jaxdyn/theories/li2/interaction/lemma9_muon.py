@@ -168,13 +168,16 @@ STUDY = jd.Study(
     evidence="algebra",
     bounds="derived",
     rivals={},
+    tested="Gaussian gradients with {rows} rows and {columns} columns, of four sizes; random orthonormal columns with one more "
+    f"whose parts have norms from {PARTS[0]:g} to {PARTS[-1]:g}; {{seeds}} seeds.",
 )
 
 COLUMN = STUDY.claim(
     id="li2.lemma9",
-    statement=r"An expansion: next to orthonormal columns Q, the polar factor turns a column v into "
-    r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\parallel\|^2)$: the part of v that others span is "
-    r"suppressed. The error is $\|v_\parallel\|^2 / 2(1 + \|v_\perp\|)^2$ to leading order.",
+    title="The polar factor suppresses what other columns span",
+    statement=r"An expansion: next to orthonormal columns Q, the polar factor turns a column $v = v_\parallel + v_\perp$, with "
+    r"$v_\parallel$ in the span of Q, into $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\parallel\|^2)$: "
+    r"what others span is suppressed. The error is $\|v_\parallel\|^2 / 2(1 + \|v_\perp\|)^2$ to leading order.",
     source="corrected from arXiv:2509.21519, Lemma 9",
     judge=judge_column,
     controls={"columns of Q that are not orthonormal": {"skew": 0.1}},
@@ -188,8 +191,9 @@ COLUMN = STUDY.claim(
 CLAIMS = (
     STUDY.claim(
         id="li2.lemma2",
-        statement=r"An identity: the polar factor of a gradient G has a positive inner product with it, "
-        r"$\langle \mathrm{polar}(G), G \rangle = \|G\|_*$, the nuclear norm.",
+        title="The polar factor of a gradient is a direction of descent",
+        statement=r"An identity: the polar factor of a gradient G, which is Muon's step, has the inner product $\|G\|_*$ with "
+        "it, the nuclear norm, which is positive.",
         source="arXiv:2509.21519, Lemma 2",
         judge=judge_inner,
         controls={
@@ -204,8 +208,10 @@ CLAIMS = (
     COLUMN,
     COLUMN.as_printed(
         id="li2.lemma9_as_printed",
-        statement=r"As printed: next to orthonormal columns Q, the polar factor turns a column v into "
-        r"$v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$.",
+        title="Printed: the error of the polar factor's expansion",
+        statement=r"As printed: next to orthonormal columns Q, the polar factor turns a column $v = v_\parallel + v_\perp$, "
+        r"with $v_\parallel$ in the span of Q, into $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + "
+        r"O(\|v_\perp\|^2)$.",
         printed=r"Lemma 9: $v_\perp / \|v_\perp\| + v_\parallel / (1 + \|v_\perp\|) + O(\|v_\perp\|^2)$",
         source="arXiv:2509.21519, Lemma 9, as printed",
         form="printed",

@@ -185,29 +185,34 @@ STUDY = jd.Study(
     form="derived",
     evidence="reduced",
     bounds="derived",
+    tested="Several groups, commutative and not; the layer holds every second irrep, the top layer is that of least squares; "
+    "{starts} ascents on each group, of {steps} steps; {seeds} seeds.",
 )
 
 RESIDUAL = STUDY.claim(
     id="li2.thm7",
-    statement=r"A construction: on all pairs and with $\sigma = x^2$, a hidden layer made of maxima in the irreps S leaves the "
-    r"least squares residual "
-    r"$\sum_{k \notin S} \Pi_k[h, h']$ (h the product, $k \ne 0$), of rank $d_k^2$ in each irrep. Further nodes then have the "
-    r"energy of the irreps outside of S alone, and in the reduced dynamics none of their ascents ends in S.",
+    title="Irreps that are learned vanish from the energy of further nodes",
+    statement=r"A construction for all pairs and $\sigma = x^2$: a hidden layer made of maxima in a set S of irreps leaves the "
+    r"least squares residual $\sum_{k \notin S} \Pi_k[h, h']$, the projectors on the other irreps k but the trivial one, for "
+    "product h and class h'. Further nodes then have the energy of the irreps outside of S alone, and in the reduced dynamics "
+    "all their ascents end outside of S, at the maxima there.",
     judge=judge,
     controls={"nothing learned": {"learned": 0.0}},
     rivals={"no modulation, the energy of all irreps": jd.swap(predicted_energy="whole")},
     plot=plot,
-    caption="Left: entries of the residual of least squares against the projector on the irreps not held, for one run, a colour "
-    "per group; the line is equality. Right: for each group, the share of an ascent's end that lies in irreps not held, a dot per "
-    "start and run.",
+    caption="Left: entries of the residual of least squares against the projector on the irreps not held, for one run, a "
+    "colour per group; the line is equality. Right: for each group, the share of an ascent's end that lies in irreps not held, "
+    "a dot per start and run.",
 )
 
 CLAIMS = (
     RESIDUAL,
     RESIDUAL.as_printed(
         id="li2.thm7_as_printed",
-        statement=r"As printed: a hidden layer that holds the irreps S leaves the residual $\Phi\Phi^*$ with the columns "
-        r"$\sqrt{d_k / M}\, \chi_k$, $k \notin S$, of rank one in each irrep.",
+        title="Printed: the residual has rank one in each irrep",
+        statement=r"As printed: for all pairs and $\sigma = x^2$, a hidden layer that holds the irreps S leaves the residual "
+        r"$\Phi\Phi^*$ with the columns $\sqrt{d_k / M}\, \chi_k$, $k \notin S$ (degree $d_k$, character $\chi_k$, M elements), "
+        "of rank one in each irrep.",
         printed=r"theorem 7: $\Phi_S = [\sqrt{d_k / M}\, \chi_k]_{k \in S}$",
         form="printed",
     ),

@@ -124,28 +124,32 @@ STUDY = jd.Study(
     form="derived",
     evidence="algebra",
     bounds=jd.looked(at="0:8", confirmed="4000:4008"),
+    tested="A layer of {below} random ReLU nodes on {samples} random pairs of the residues modulo {group}, below "
+    f"{COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} random ReLU nodes; {{seeds}} seeds. The signal is back-propagated.",
 )
 
 LAW = STUDY.claim(
     id="li2.depth",
-    statement=r"At a random start, through an upper layer of K random ReLU nodes the layer below receives, for large K, K times "
-    r"$\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$, $S = \tilde Y \tilde Y^\top$: the signal of one hidden layer, "
-    "reweighted between samples, and a multiple of the sample's own features. The sine of the angle between both falls as "
-    r"$K^{-1/2}$.",
+    title="What a wide random upper layer sends to the layer below",
+    statement="At a random start, through an upper layer of K random ReLU nodes the layer below, with features $F_1$, receives "
+    r"for large K K times $\sum_j S_{ij} (\kappa_{ij} F_{1j} + \rho_{ij} F_{1i})$ for sample i, $S = \tilde Y \tilde Y^\top$: "
+    r"the signal of one hidden layer, reweighted between samples by $\kappa$, and a multiple of the sample's own features. The "
+    "sine of the angle between both sides falls as $K^{-1/2}$.",
     judge=judge,
     controls={"an upper layer of rank one": {"kind": "rank_one"}},
     rivals={"the signal of one hidden layer as it is": jd.swap(predicted_sent="plain")},
     plot=plot,
-    caption="Sine of the angle between the signal that the layer below receives and its prediction, over the width K of the upper "
-    r"layer: with both terms, and with the masks alone. Median and central 90% of the runs; dashed, $K^{-1/2}$.",
+    caption="Sine of the angle between the signal that the layer below receives and its prediction, over the width K of the "
+    "upper layer: with both terms, and with the masks alone. Median and central 90% of the runs; dashed, $K^{-1/2}$.",
 )
 
 CLAIMS = (
     LAW,
     LAW.as_printed(
         id="li2.depth_as_printed",
-        statement=r"As printed: through an upper layer of K random ReLU nodes the masks only reweight samples, and the layer below "
-        r"receives K times $\sum_j S_{ij} \kappa_{ij} F_{1j}$.",
+        title="Printed: a random upper layer only reweights the samples",
+        statement=r"As printed: through an upper layer of K random ReLU nodes the layer below receives K times "
+        r"$\sum_j S_{ij} \kappa_{ij} F_{1j}$ for sample i, $S = \tilde Y \tilde Y^\top$: the upper layer only reweights samples.",
         printed=r"section on deeper networks: $G_{F_{l-1}} \propto D_l \tilde Y \tilde Y^\top D_l F_{l-1} W_l W_l^\top$ with "
         r"$W_l W_l^\top \approx I$ at the start",
         source="arXiv:2509.21519, extension to deeper networks, as printed",

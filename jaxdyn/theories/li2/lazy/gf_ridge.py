@@ -186,14 +186,20 @@ STUDY = jd.Study(
     paper_seeds=24,
     source=SOURCE,
     bounds="derived",
+    tested="Features of {hidden} nodes with random weights ({activation}) on {samples} random pairs of the group of residues "
+    "modulo {group}; {seeds} seeds. The flow starts from V = 0 and from random V of three sizes up to {start}; the late rate "
+    r"is that between the times $5/\lambda_{\min}$ and $10/\lambda_{\min}$, asked for where the slowest mode has at least a "
+    "hundredth of the start's distance from the ridge solution.",
 )
 
 CLAIMS = (
     STUDY.claim(
         id="li2.gf_fixed",
-        statement=r"An identity: where the top layer is the ridge solution, the hidden layer receives "
-        r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F "
-        r"(\tilde F^\top \tilde F + \eta I)^{-1}$: the negative derivative of the loss with respect to the features.",
+        title="What the fitted top layer sends back to the hidden layer",
+        statement=r"An identity: where the top layer is the ridge solution for weight decay $\eta$, the hidden layer receives "
+        r"$G_F = \eta(\tilde F \tilde F^\top + \eta I)^{-1} \tilde Y \tilde Y^\top \tilde F (\tilde F^\top \tilde F + \eta "
+        r"I)^{-1}$, the negative derivative of the loss with respect to the features F; $\tilde F$ and $\tilde Y$ are features "
+        "and targets minus their means over the samples.",
         source=f"{SOURCE}, Proposition 1",
         judge=judge_fixed,
         evidence="algebra",
@@ -208,37 +214,41 @@ CLAIMS = (
     ),
     STUDY.claim(
         id="li2.gf_early",
-        statement=r"Under gradient flow of a top layer of size $\alpha$ on frozen features, $G_F(t) = G_F(0) + t\,(\tilde Y "
-        r"\tilde Y^\top \tilde F + O(\alpha)) + O(t^2)$: the targets reach the hidden layer before they are fitted.",
+        title="At first the hidden layer receives the targets",
+        statement=r"Under gradient flow of a top layer that starts with size $\alpha$, on frozen features, the gradient that "
+        r"the hidden layer receives grows as $G_F(t) = G_F(0) + t\,(\tilde Y \tilde Y^\top \tilde F + O(\alpha)) + O(t^2)$: the "
+        r"targets $\tilde Y$ reach it, through the features $\tilde F$ (both minus their means), before they are fitted.",
         source=f"{SOURCE}, Stage I",
         judge=judge_early,
         evidence="flow",
         controls={"a large top layer, alpha = 1": {"start": 1.0}},
         rivals={
-            "no targets reach the hidden layer": jd.swap(predicted_growth=0.0),
+            "no targets reach the hidden layer": jd.off(predicted_growth=0.0),
             "the signal at the ridge solution": jd.swap(predicted_growth="predicted_fixed"),
         },
         plot=plot_early,
         caption=r"Relative distance of $(G_F(t) - G_F(0))/t$ from $\tilde Y \tilde Y^\top \tilde F$: left over the time, from "
-        r"$V = 0$; right over the size $\alpha$ of $V(0)$, at the first time. Median and central 90% of the runs; dashed: order 1.",
+        r"$V = 0$; right over the size $\alpha$ of $V(0)$, at the first time. Median and central 90% of the runs; dashed: order "
+        "1.",
     ),
     STUDY.claim(
         id="li2.gf_closed",
-        statement=r"Under gradient flow of the top layer on frozen features $V(t) = e^{-At}(V_0 - V^*) + V^*$ with "
-        r"$A = \tilde F^\top \tilde F + \eta I$, and $G_F(t)$ is that of this V; between $t = 5/\lambda_{\min}(A)$ and twice "
-        r"that time V converges at a mean rate from $\lambda_{\min}$ to $1.2\,\lambda_{\min}$, if $V_0 - V^*$ has at least a "
-        r"hundredth of its norm in the mode of $\lambda_{\min}$.",
+        title="On frozen features the top layer relaxes mode by mode",
+        statement=r"Under gradient flow of the top layer on frozen features $\tilde F$ (minus their means), with weight decay "
+        r"$\eta$, $V(t) = e^{-At}(V(0) - V^*) + V^*$ with $A = \tilde F^\top \tilde F + \eta I$ and the ridge solution $V^*$, "
+        "and $G_F(t)$ is the gradient at this V. Late, V converges at a mean rate between the smallest eigenvalue of A and 1.2 "
+        "times that eigenvalue, unless its slowest mode is absent from the start.",
         source=f"{SOURCE}, appendix C",
         judge=judge_closed,
         evidence="flow",
         bounds=jd.looked(at="0:6", confirmed="31000000:31000006"),
         controls={"closed form with a tenth more ridge": {"assumed": 1.1}},
         rivals={
-            "the top layer does not move": jd.initial("time", "predicted_v", "predicted_sent"),
+            "the top layer does not move": jd.off(jd.initial("time", "predicted_v", "predicted_sent")),
             "convergence at the mean eigenvalue of A": jd.swap(predicted_rate="typical"),
         },
         plot=plot_closed,
-        caption=r"Size of $G_F$ over time for one seed, a panel per activation: dots, the solver from $V = 0$ and from the largest "
-        r"start; lines, the closed form; dotted, the value at the ridge solution.",
+        caption="Size of $G_F$ over time for one seed, a panel per activation: dots, the solver from $V = 0$ and from the "
+        "largest start; lines, the closed form; dotted, the value at the ridge solution.",
     ),
 )

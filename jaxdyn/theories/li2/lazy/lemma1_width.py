@@ -181,14 +181,17 @@ STUDY = jd.Study(
     form="derived",
     evidence="algebra",
     bounds=LOOKED,
+    tested="Gaussian weights, activations {activation}, on all pairs of the residues modulo {group}, at ridge {eta}, with "
+    f"{COUNTS[0]} to {COUNTS[-1]} blocks of {{block}} nodes; {{seeds}} seeds.",
 )
 
 FACTOR = STUDY.claim(
     id="li2.lemma1",
-    statement=r"For wide random layers on all pairs, at the ridge solution, "
-    r"$G_F \to \frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$ with $c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the "
-    r"mean product of two activations that share t operands; where $Kc \gg \eta$ the sine of the angle between both falls as "
-    r"$K^{-1/2}$.",
+    title="In wide layers the gradient is a known multiple of the early signal",
+    statement=r"For wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
+    r"$G_F \to \frac{\eta}{(Kc + \eta)^2} \tilde Y \tilde Y^\top \tilde F$, for K nodes and ridge $\eta$, with "
+    r"$c = k(2) - 2k(1) + k(0)$, where $k(t)$ is the mean product of two activations that share t operands; where $Kc \gg \eta$ "
+    r"the sine of the angle between both sides falls as $K^{-1/2}$.",
     source=f"corrected from {SOURCE}",
     quick=STUDY.quick.replace(eta=[1.0, 300.0]),  # the second comparable with K c
     judge=judge_factor,
@@ -207,16 +210,20 @@ CLAIMS = (
     FACTOR,
     FACTOR.as_printed(
         id="li2.lemma1_as_printed",
-        statement=r"As printed, for wide random layers on all pairs: "
-        r"$G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$ with $c_1 = c_2 = k(2) - k(0)$.",
+        title="Printed: the size of the gradient in wide layers",
+        statement=r"As printed: for wide random layers at the ridge solution the gradient that the hidden layer receives becomes "
+        r"$G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$ for K nodes, n samples and ridge "
+        r"$\eta$, with $c_1 = c_2 = k(2) - k(0)$, where $k(t)$ is the mean product of two activations that share t operands.",
         printed=r"Lemma 1: $G_F \to \frac{\eta}{(K c_1 + \eta)(n c_2 + \eta)} \tilde Y \tilde Y^\top \tilde F$",
         source=f"{SOURCE}, as printed",
         form="printed",
     ),
     STUDY.claim(
         id="li2.K_limit",
-        statement=r"In random layers on all pairs, at a fixed ridge, the signal at the ridge solution vanishes with the width: "
-        r"$\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$ once $Kc \gg \eta$ and $K \gg n$, the lazy limit.",
+        title="The gradient falls as the inverse square of the width",
+        statement=r"In random layers at a fixed ridge $\eta$ the gradient at the ridge solution vanishes with the number of "
+        r"nodes K: $\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\| \propto K^{-2}$, the lazy limit, and is $\eta/(Kc + \eta)^2$ "
+        "with c as in Lemma 1.",
         source=f"derived from {SOURCE}",
         judge=judge_ratio,
         controls={"a ridge far above K c": {"eta": 1e9}},
@@ -227,7 +234,7 @@ CLAIMS = (
             ),
         },
         plot=plot_ratio,
-        caption=r"$\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\|$ over the width K, a colour per activation: dots, random networks "
-        r"(median and central 90% of the runs); lines, $\eta/(Kc + \eta)^2$.",
+        caption=r"$\|G_F\| / \|\tilde Y \tilde Y^\top \tilde F\|$ over the width K, a colour per activation: dots, random "
+        r"networks (median and central 90% of the runs); lines, $\eta/(Kc + \eta)^2$.",
     ),
 )

@@ -166,14 +166,18 @@ STUDY = jd.Study(
     form="derived",
     evidence="algebra",
     bounds="derived",
+    tested="The first {nodes} of random nodes with squared activation, on all pairs of the residues modulo {group}; ridges from "
+    f"{ETAS[0]:g} to {ETAS[-1]:g}, output scales from {BETAS[0]:g} to {BETAS[-1]:g} at a ridge of {{eta}}; {{seeds}} seeds.",
 )
 
 ETA = STUDY.claim(
     id="li2.eta_regimes",
-    statement=r"Identities on all pairs, at the ridge solution: for large ridge $\|G_F\|$ falls as $\|\tilde Y \tilde Y^\top "
-    r"\tilde F\| / \eta$. For small ridge it vanishes like $\eta$, with a maximum in between, if the targets are in the span of "
-    r"the features (for random ones: $K \geq n - 1$), else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, "
-    r"which is not zero.",
+    title="How the hidden layer's gradient depends on weight decay of the top",
+    statement=r"Identities at the ridge solution of the top layer: for large ridge $\eta$ the gradient $G_F$ that the hidden "
+    r"layer receives falls as $\|\tilde Y \tilde Y^\top \tilde F\| / \eta$. For small ridge it vanishes like $\eta$, with a "
+    r"maximum in between, if the targets $\tilde Y$ are in the span of the features $\tilde F$ (random ones: as many nodes as "
+    r"samples less one); else it tends to $\|(I - \Pi)\tilde Y \tilde Y^\top \tilde F^{+\top}\|$, which is not zero ($\Pi$ "
+    "projects on that span).",
     source=f"corrected from {SOURCE}, Lemma 1",
     judge=judge_eta,
     controls={"a maximum in between for any number of nodes": jd.swap(span=0.0)},
@@ -190,8 +194,9 @@ ETA = STUDY.claim(
 )
 BETA = STUDY.claim(
     id="li2.beta",
-    statement=r"An identity on all pairs: with an output scale $\beta$, the hidden layer receives exactly what it would at $\beta "
-    r"= 1$ and ridge $\eta/\beta^2$: $\beta^{-2}$ for small ridge and targets in the span of the features.",
+    title="Scaling the outputs acts like changing the ridge",
+    statement=r"An identity: with outputs scaled by $\beta$ the hidden layer receives exactly what it would at $\beta = 1$ and "
+    r"ridge $\eta/\beta^2$; where the targets are in the span of the features and the ridge is small it falls as $\beta^{-2}$.",
     source=f"corrected from {SOURCE}, equation 69",
     judge=judge_beta,
     controls={"the same power for fewer nodes": jd.swap(span=0.0)},
@@ -209,16 +214,18 @@ CLAIMS = (
     ETA,
     ETA.as_printed(
         id="li2.eta_regimes_beyond",
-        statement=r"Lemma 1 beyond its assumption of many nodes, on all pairs at the ridge solution: $\|G_F\|$ vanishes with "
-        r"$\eta$ also for $K < n - 1$.",
+        title="Without decay the gradient vanishes for any number of nodes",
+        statement="Lemma 1 beyond its assumption of many nodes: at the ridge solution the gradient that the hidden layer "
+        r"receives vanishes with the ridge $\eta$ also for fewer nodes than samples.",
         source=f"{SOURCE}, Lemma 1, beyond its assumptions",
         form="printed",
     ),
     BETA,
     BETA.as_printed(
         id="li2.beta_as_printed",
-        statement=r"As printed, on all pairs: with an output scale $\beta$ the gradient that is sent back is $1/\beta$ of that at "
-        r"ridge $\eta/\beta^2$, and falls as $\beta^{-3}$ for small ridge.",
+        title="Printed: the gradient falls as the cube of the output scale",
+        statement=r"As printed: with outputs scaled by $\beta$ the gradient that is sent back is $1/\beta$ of that at ridge "
+        r"$\eta/\beta^2$.",
         printed=r"equation 69: $G_F = E V^\top$ at output scale $\beta$, without the factor $\beta$ of the chain rule",
         source=f"{SOURCE}, equation 69, as printed",
         form="printed",

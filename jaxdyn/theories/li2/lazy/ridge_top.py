@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["CLAIMS", "gain", "judge"]
 
 SMALL = "23"
+ON_SMALL = f"ln of the epochs with a trained top layer over those with the ridge solution, M = {SMALL}, mean"
+ON_LARGE = "the same on the larger groups, mean"
 
 
 def gain(ds: xr.Dataset) -> xr.DataArray:
@@ -33,20 +35,18 @@ def judge(ds: xr.Dataset) -> list[jd.Check]:
     return [
         jd.gate("final test accuracy with a trained top layer", ds.accuracy.sel(ridge=False).isel(epoch=-1), at_least=KNOWN),
         jd.mean_within(
-            f"ln of the epochs with a trained top layer over those with the ridge solution, M = {SMALL}, mean",
+            ON_SMALL,
             won.sel(group=SMALL, drop=True),
             over="seed",
             high=-0.05,
         ),
-        jd.mean_within("the same on the larger groups, mean", won.sel(group=others), over="seed", low=np.log(1.5)),
+        jd.mean_within(ON_LARGE, won.sel(group=others), over="seed", low=np.log(1.5)),
     ]
 
 
-def everywhere(ds: xr.Dataset) -> xr.DataArray:
-    """Times in which the ridge solution, the best top layer at every step, is as much faster on the small group."""
-    large = next(name for name in map(str, ds.group.values) if name != SMALL)
-    time = ds.measured_time.sel(ridge=False, drop=True) * np.exp(-gain(ds).sel(group=large, drop=True))
-    return xr.where((ds.group == SMALL) & ds.ridge, time, ds.measured_time)
+def on_large(ds: xr.Dataset) -> float:
+    """The mean gain on the larger groups."""
+    return float(gain(ds).sel(group=[name for name in map(str, ds.group.values) if name != SMALL]).mean())
 
 
 def exchanged(ds: xr.Dataset) -> xr.Dataset:
@@ -74,21 +74,25 @@ CLAIMS = (
         seeds=16,
         paper_seeds=8,
         evidence="network",
+        tested=r"Networks of {hidden} nodes with $\sigma = x^2$ on {share} of the pairs of residues modulo {group}, trained by "
+        "Adam at rate {lr} with weight decay {decay} for {epochs} epochs; they generalise at a test accuracy of .95; {seeds} "
+        "seeds.",
         source="arXiv:2509.21519, figures 10-13 (slower for M = 23, faster for 41, 89 and 127; five seeds)",
         plot=plot,
         caption="Test accuracy along training with a trained top layer and with the ridge solution at every step, a panel per "
         "group; median and central 90% of the runs (networks that have reached .95 are trained no further).",
     ).claim(
         id="li2.ridge_top",
+        title="Solving for the top layer speeds up modulus 41 but slows down 23",
         bounds=jd.looked(at="4000:4008", confirmed="8000:8016"),
-        statement=r"Networks with $\sigma = x^2$ and 256 nodes on 0.8 of the pairs of $Z_M$, whose top layer is the ridge solution "
-        r"on the features at every step, generalise sooner than those that train it for $M = 41$, by a factor of 1.5 in epochs at "
-        r"least, and later for $M = 23$, by 5% at least (geometric means; those that do not get there count with all 400 epochs).",
+        statement="Networks whose top layer is the ridge solution on the features at every step generalise sooner than "
+        "networks that train it on the residues modulo 41, in fewer epochs by a factor of at least 1.5, but later modulo 23, "
+        "by at least 5% (geometric means; networks that never generalise count with all epochs).",
         judge=judge,
         controls={"times with the ridge solution and with a trained top layer exchanged": exchanged},
         rivals={
-            "how the top layer is found does not matter": jd.swap(measured_time=lambda ds: ds.measured_time.sel(ridge=False)),
-            "the ridge solution is as much faster on both": jd.swap(measured_time=everywhere),
+            "how the top layer is found does not matter": jd.off({ON_SMALL: 0.0, ON_LARGE: 0.0}),
+            "the ridge solution is as much faster on both": {ON_SMALL: on_large},
         },
     ),
 )

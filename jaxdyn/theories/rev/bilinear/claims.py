@@ -18,6 +18,8 @@ SOURCE = "arXiv:2405.04669"
 WIDE = 200  # dimension from which on the floor of Theorem 1 is judged
 SLACK = 0.08  # floor's exponent minus that of a run, at most: at d = 200, m = 20 the first one is .005 +- .0079 (first_exponent)
 RESAMPLES, LEVEL = 1000, 0.95  # of the interval of a slope
+REACHED, ABOVE = "loss at the event over c", "reverse loss at the event minus its bound"
+RISE = "rise of the reverse loss over ln m minus its law, mean"
 NEAR = 0.15  # how far from its law the mean reverse loss may be at the event
 
 
@@ -52,7 +54,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     rng, seeds = np.random.default_rng(0), worst.sizes["seed"]
     picks = xr.DataArray(rng.integers(seeds, size=(RESAMPLES, seeds)), dims=("resample", "pick"))
     again = slope(worst.isel(seed=picks).rename(pick="seed"))
-    tail = (1 - LEVEL) / 2 / again.isel(resample=0).size
+    tail = (1 - stats.at_look(LEVEL)) / 2 / again.isel(resample=0).size
     ends = again.quantile(tail, "resample", skipna=False), again.quantile(1 - tail, "resample", skipna=False)
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
@@ -62,18 +64,12 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
 
 
 def judge_lower(ds: xr.Dataset) -> list[jd.Check]:
-    """Every run reaches the loss that stops it; its reverse loss is then above its bound, on average by ln 2 and the law's rise."""
-    miss, above = abs(ds.loss_at_end / ds.stop - 1), ds.measured_end - ds.predicted_end
+    """Every run reaches the loss that stops it; its reverse loss is then above its bound, and on average what the law says."""
+    reached = (ds.loss_at_end / ds.stop).where(ds.measured_end.notnull())
     return [
-        jd.gate("loss at the event, relative error", miss.where(ds.measured_end.notnull()), at_most=1e-6),
-        jd.at_least("reverse loss at the event minus its bound", above, 0.0),
-        jd.mean_within(
-            "the same minus ln 2 and the rise by the law, mean",
-            above - np.log(2) - ds.predicted_rise,
-            over="seed",
-            low=-NEAR,
-            high=NEAR,
-        ),
+        jd.within(REACHED, reached, 1 - 1e-6, 1 + 1e-6),
+        jd.at_least(ABOVE, ds.measured_end - ds.predicted_end, 0.0),
+        jd.mean_within(RISE, ds.measured_rise - ds.predicted_rise, over="seed", low=-NEAR, high=NEAR),
     ]
 
 
@@ -97,6 +93,15 @@ def floor_at(exponent: float) -> Callable[[xr.Dataset], xr.Dataset]:
 def both_fall(ds: xr.Dataset) -> xr.Dataset:
     """A rival: the reverse loss, predicted constant, falls with the loss; it gets a time axis."""
     return ds.assign(predicted_reverse=ds.predicted_forward)
+
+
+# No loss moves, and both are those of a guess.
+UNTRAINED = {REACHED: lambda ds: float((ds.predicted_reverse / ds.stop).max())}
+# The reverse loss falls to c, too.
+REVERSED_TOO = {
+    ABOVE: lambda ds: float((ds.stop - ds.predicted_end).min()),
+    RISE: lambda ds: float((ds.stop - ds.predicted_reverse - ds.predicted_rise).mean()),
+}
 
 
 def most_tokens(ds: xr.Dataset) -> xr.Dataset:
@@ -162,44 +167,54 @@ study = jd.Study(
     paper_seeds=20,
     evidence="flow",
     source=f"{SOURCE}, Theorem 1",
+    tested=r"Gradient flow of $\Theta$ from Gaussian entries of size {sigma}, to the time {horizon} in units of n; {pairs} "
+    r"pairs, "
+    "{per_pair} Gaussian tokens for each pair, of dimension d = {d}; {seeds} seeds.",
 )
 
 CLAIMS = (
     study.claim(
         id="rev.bil_ratio",
+        title="The reverse loss hardly falls while a fact is learned",
         bounds=jd.looked(at="0:16", confirmed="31000000:31000016"),
-        statement=r"In the bilinear model under gradient flow, with Gaussian tokens and a small start (n = 5 and 10 pairs, m = 4n; "
-        r"n to 50 and m to 400 at paper scale), the reverse loss stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
-        rf"$\epsilon = {EXPONENT}$ in all runs with $d \ge {WIDE}$, but below that with $\epsilon = {EXPONENT - SLACK:.2f}$; the "
-        r"root mean square of the exponent that a run needs falls with d, by a power between $-2$ and $-.4$.",
+        statement=r"Where the logit of y after x is $x^\top\Theta\,y$ and $\Theta$ follows the gradient flow of the loss L on "
+        r"facts x to y, the loss on y to x stays above $L_\mathrm{rev}(0)\,(L(t)/L(0))^\epsilon$ with "
+        rf"$\epsilon = {EXPONENT}$ in all runs with tokens of $d \ge {WIDE}$ dimensions, but below that with "
+        rf"$\epsilon = {EXPONENT - SLACK:.2f}$. The root mean square over runs of the largest exponent that a run needs falls "
+        rf"with d, "
+        r"by a power between $-2$ and $-.4$.",
         quick=study.quick.replace(pairs=[5, 10], d=[20, 50, 100, 200]),
         paper=jd.grid(Bilinear, d=[50, 200, 1000], **SIZES),
         seeds=16,
         judge=judge_ratio,
         controls=SYMMETRIC | {"reverse loss added": jd.Control({"reverse": 1.0, "pairs": 5}, every_seed=True)},
-        rivals={"the reverse loss never falls": floor_at(0.0), "the reverse loss falls with the loss": floor_at(1.0)},
+        rivals={"the reverse loss never falls": jd.off(floor_at(0.0)), "the reverse loss falls with the loss": floor_at(1.0)},
         plot=plot_ratio,
-        caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, one "
-        r"point per run, with root mean square, 90th percentile and the theorem's exponent. Right: reverse loss against loss along "
-        r"the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest n and m.",
+        caption=r"Left: largest exponent $\epsilon_t = \ln(L_\mathrm{rev}/L_\mathrm{rev}(0))/\ln(L/L(0))$ of a run against d, "
+        r"one point per run, with root mean square, 90th percentile and the theorem's exponent. Right: reverse loss against loss "
+        r"along the flow, one line per run at the smallest and the largest d; dashed: $\ln m$. The largest n and m.",
     ),
     study.claim(
         id="rev.bil_lower",
+        title="When a fact is learned, its reverse is known no better than a guess",
+        tested=r"Gradient flow of $\Theta$ from Gaussian entries of size {sigma} until the loss is c = {stop}; {pairs} pairs, "
+        "{per_pair} Gaussian tokens for each pair, of dimension d = {d}; {seeds} seeds.",
         seeds=32,
         bounds=jd.looked(at="0:20", confirmed="31000000:31000032"),
-        statement=r"In the bilinear model under gradient flow with Gaussian tokens and a small start (n = 5, m = 20), at the first "
-        r"time when $L = c$ (c = .5, .1, .01) the reverse loss is still at least $\ln(m/2)$ in all runs at d = 100 and 200, and on "
-        rf"average, to {NEAR:g}, that of a guess and what overlaps add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "
-        r"\frac{nA^2}{2d^2} - \frac Ad$ with $A = (1 - \frac1m)\ln\frac{m-1}{e^c-1}$; n to 50, m to 400 and $c = .001$ "
-        r"from $d = 200$ on at paper scale. (With 5 pairs the overlaps add too little for these runs to tell it from 0.)",
+        statement=r"Where the logit of y after x is $x^\top\Theta\,y$, with m random tokens in d dimensions, the gradient flow "
+        r"of the loss L on n facts x to y reaches $L = c$, and at that time the loss on y to x is still at least $\ln(m/2)$ in "
+        r"all runs. "
+        rf"On average it is, to {NEAR:g}, that of a guess and what overlaps of tokens add, $\ln m + \frac nm(e^{{A^2/2d}} - 1) + "
+        r"\frac{nA^2}{2d^2} - \frac Ad$ with $A = (1 - \frac1m)\ln\frac{m-1}{e^c-1}$.",
         source=f"{SOURCE}, Theorem 2",
         quick=study.quick.replace(d=[100, 200], stop=[0.5, 0.1, 0.01], horizon=2000),
         paper=jd.grid(Bilinear, d=[200, 1000], stop=[0.1, 0.001], horizon=20_000, **SIZES),
         judge=judge_lower,
         controls=SYMMETRIC,
         rivals={
+            "nothing is learned": jd.off(UNTRAINED),
             "the reverse loss never falls below ln m": jd.swap(predicted_end="predicted_reverse"),
-            "the reverse loss falls to c as well": jd.swap(predicted_end="loss_at_end"),
+            "the reverse loss falls to c as well": REVERSED_TOO,
         },
         plot=plot_lower,
         caption=r"Reverse loss at the first time when the loss is c, against c, one point per run; dashed: the bound $\ln(m/2)$. "
@@ -207,11 +222,15 @@ CLAIMS = (
     ),
     study.claim(
         id="rev.bil_ortho",
+        title="With orthonormal tokens the reverse loss does not move at all",
+        tested=r"The flow's closed form against its integration from $\Theta = 0$ to the time {horizon} in units of n: {pairs} "
+        r"pairs, "
+        "{per_pair} orthonormal tokens for each pair, in {d} dimensions; {seeds} set of tokens.",
         evidence="algebra",
         bounds="derived",
-        statement=r"By the algebra of orthonormal tokens the rows of the bilinear model do not act on each other, so that its flow "
-        r"from $\Theta(0) = 0$ has a closed form: $L = \ln(1 + (m-1)e^{-u})$, $(m-1)u + e^u - 1 = mt/n$, and the constant reverse "
-        r"loss $L_\mathrm{rev} = \ln m$; evaluated at n = 5 and 10 and m = 4n (n to 50 and m to 400 at paper scale).",
+        statement=r"By the algebra of m orthonormal tokens the rows of the bilinear model do not act on each other: from "
+        r"$\Theta(0) = 0$ the flow of the loss on n facts has the closed form $L = \ln(1 + (m-1)e^{-u})$, $(m-1)u + e^u - 1 = "
+        r"mt/n$, and the reverse loss is constant, $\ln m$.",
         source="derived",
         quick=study.quick.replace(kind="orthonormal", sigma=0.0, pairs=[5, 10], d=[80, 200]),
         paper=jd.grid(Bilinear, kind="orthonormal", sigma=0.0, d=[400, 1000], **SIZES),
@@ -219,7 +238,7 @@ CLAIMS = (
         paper_seeds=1,
         judge=judge_ortho,
         controls={"fewer dimensions than tokens": {"d": [15, 18], "pairs": 5, "per_pair": 4}},
-        rivals={"no loss moves": jd.swap(predicted_forward="predicted_reverse"), "both losses fall alike": both_fall},
+        rivals={"no loss moves": jd.off(predicted_forward="predicted_reverse"), "both losses fall alike": both_fall},
         plot=plot_ortho,
         caption="Loss and reverse loss along the flow, one run (points), and their closed forms (dashed).",
     ),

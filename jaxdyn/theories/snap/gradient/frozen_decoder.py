@@ -19,7 +19,7 @@ from jaxdyn.theories.snap import model, tasks
 from jaxdyn.theories.snap.dynamics import clock as theory
 from jaxdyn.theories.snap.dynamics import gradient
 
-__all__ = ["BREACHES", "FROZEN", "FROZEN_PAPER", "Frozen", "advantages", "trial"]
+__all__ = ["BREACHES", "FROZEN", "FROZEN_PAPER", "TESTED", "Frozen", "advantages", "trial"]
 
 DECADES = (-2.0, 5.0)  # saved times, in units of K / eta
 SAVES = 42
@@ -45,6 +45,10 @@ class Frozen:
 
 FROZEN = jd.grid(Frozen, eta=[0.25, 2.0])
 FROZEN_PAPER = jd.grid(Frozen, eta=[0.25, 2.0], tokens=[48, 100, 300], classes=[2, 4, 8])
+TESTED = (
+    r"Gradient flow of the decoder alone from zero, in float64, at rates $\eta$ of {eta}, until $\eta t/K = 10^5$: {classes} "
+    "classes with {distinct} distinct tokens each, a vocabulary of {tokens} tokens; {seeds} seeds."
+)
 BREACHES = {"inputs overlap (a common token)": {"common": 0.5}, "classes not equally frequent": {"skew": 0.5}}
 
 

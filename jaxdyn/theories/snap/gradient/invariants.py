@@ -184,13 +184,18 @@ CLAIMS = (
         source="derived from the gradient of arXiv:2305.16380, Lemma 1",
     ).claim(
         id="snap.invariants",
-        statement=r"Gradient flow, and gradient descent with momentum on mini-batches, conserve $Y\mathbf{1}$, and $\sum_l "
-        r"z_{ml}$ for every query; entries of $Z$ that no sample reaches do not move; and in gradient flow learning rates "
-        r"$(s\eta_Y, s\eta_Z)$ reach at $t/s$ what $(\eta_Y, \eta_Z)$ reach at $t$.",
+        title="Training conserves the row sums of decoder and attention logits",
+        statement="Gradient flow, and gradient descent with momentum on mini-batches, conserve every row sum of the decoder "
+        r"$Y$ and the sum $\sum_l z_{ml}$ of every query's attention logits, and do not move the entries of $Z$ that no "
+        r"sample reaches. In gradient flow, rates $(s\eta_Y, s\eta_Z)$ lead at time $t/s$ to the weights that $(\eta_Y, "
+        r"\eta_Z)$ lead to at time $t$ ($s = 3$).",
+        tested=r"Random starts; {classes} classes, {queries} queries, {tokens} tokens, $\eta_Y/\eta_Z$ = {ratio}. Gradient "
+        "flow in float64 to the time {horizon}; training in float32 at rate {lr} with momentum {momentum}, 5 records, "
+        "{every} steps apart, on batches of {batch} sequences of {length} tokens; {seeds} seeds.",
         judge=judge,
         evidence="network",
         bounds="derived",  # rounding errors in either precision, and the solver's tolerance
-        rivals={"training changes nothing": jd.swap(predicted_faster="start")},
+        rivals={"training changes nothing": jd.off(predicted_faster="start")},
         controls={
             "Adam": {"optimizer": "adam"},
             "weight decay": {"weight_decay": 0.01},

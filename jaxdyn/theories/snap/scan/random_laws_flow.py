@@ -17,7 +17,7 @@ from jaxdyn.theories.snap.dynamics.clock import clock
 from jaxdyn.theories.snap.dynamics.gradient import excess, unit
 from jaxdyn.theories.snap.population import population_flow
 
-__all__ = ["ALONE", "FLOW", "LawsFlow", "trial"]
+__all__ = ["ALONE", "FLOW", "TESTED", "LawsFlow", "trial"]
 
 SAVES = 25
 
@@ -44,6 +44,11 @@ class LawsFlow:
 
 FLOW = jd.grid(LawsFlow, ratio=[0.1, 1.0, 10.0, 100.0, 1000.0], common=[0.05, 0.15], second=[0.0, 0.05], per_query=[1.0, 2.0])
 ALONE = FLOW.replace(second=0.0)  # one common token
+TESTED = (
+    r"Gradient flow of decoder and attention from zero in float64 until $\eta_Y t$ = {reach}, $\eta_Y/\eta_Z$ of {ratio}: "
+    "{classes} classes, {per_query} per query, with {distinct} distinct tokens of random weights each (1 together), a common "
+    "token of weight {common} and a second one of weight {second} (0: none); {seeds} seeds."
+)
 
 
 def trial(s: LawsFlow, key: PRNGKeyArray) -> jd.Observables:

@@ -17,11 +17,12 @@ from jaxdyn.theories.snap.dynamics import growth, reduced
 from jaxdyn.theories.snap.dynamics.clock import clock, miss
 from jaxdyn.theories.snap.dynamics.gradient import gamma_integral
 
-__all__ = ["FORMS", "SETTLED", "TIMES", "Pair", "log_argument", "problem_of", "trial"]
+__all__ = ["FORMS", "SETTLED", "SLOWER", "TIMES", "Pair", "log_argument", "problem_of", "trial"]
 
 TIMES = 1e7 * 0.5 ** np.arange(33, -1, -1)  # doubling from about 1e-3
 FORMS = ("derived", "no quarter", "constant")
 SETTLED = 2.0  # times K ln M / eta_Y: the end of the transition
+SLOWER = -0.02  # of B, what twice the decoder's rate takes: half of the least that the law says of these runs
 
 
 @jd.setting

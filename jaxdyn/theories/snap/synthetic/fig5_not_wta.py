@@ -57,13 +57,13 @@ def judge_not_wta(ds: xr.Dataset) -> list[jd.Check]:
     ]
 
 
-def judge_shape(ds: xr.Dataset) -> list[jd.Check]:
+def judge_shape(ds: xr.Dataset) -> list[jd.Reading]:
     """Distance of attention from Theorem 3's, token by token, over its distance from the start, at each ratio of the rates."""
     jd.need(ds, seed=2)
     left, moved = (abs(ds.measured_attention - a).sum("token", min_count=1) for a in (ds.predicted_attention, ds.law))
     share = (left.mean("class") / moved.mean("class")).transpose("ratio", ...)
     return [
-        jd.mean_within(f"distance from Theorem 3 / distance from the start, ratio {ratio:g}", one, over="seed", high=0.8)
+        jd.mean_reading(f"distance from Theorem 3 / distance from the start, ratio {ratio:g}", one, over="seed")
         for ratio, one in zip(ds.ratio.values, share.squeeze(drop=True), strict=True)
     ]
 
@@ -120,7 +120,7 @@ def plot_not_wta(ds: xr.Dataset, fig: Figure) -> None:
     panels[0].set_ylabel("attention among own tokens")
 
 
-OTHERS = {"attention does not move": STILL, "the winner takes all": ONE_WINNER}
+OTHERS = {"attention does not move": jd.off(STILL), "the winner takes all": ONE_WINNER}
 SHARES = (
     r"Final attention on each of a class's own tokens against its frequency, both as shares of the own tokens; a panel "
     r"for each $\eta_Y/\eta_Z$. Dots and band: median and central 90% over classes and seeds; line: Theorem 3, median. Dashed: "
@@ -131,38 +131,43 @@ study = jd.Study(
     quick=jd.grid(Syn, optimizer=["sgd", "adam"], momentum=[0.9, 0.0], ratio=[1.0, 10.0]),
     seeds=10,
     paper_seeds=100,
+    tested="{num_last} classes with a query each, {common} common tokens of weight 1 and {distinct} distinct tokens of "
+    "weights .1 to 1 per class; {steps} steps on batches of {batch} sequences of {length} tokens from a zero start, in "
+    r"float32, by {optimizer} with momentum {momentum}, $\eta_Z$ = {lr}, $\eta_Y/\eta_Z$ of {ratio}; {seeds} seeds. The "
+    "classes overlap beyond the theorems' assumption.",
     source="arXiv:2305.16380, section 7, Syn-Small (Figures 4 and 5)",
 )
 
 CLAIMS = (
     study.claim(
         id="snap.fig5",
-        statement=r"The setting of Figure 5 (two classes, 100 steps in batches of 128 sampled sequences), which the paper shows in "
-        r"pictures, in numbers of two implementations: entropy of attention among a class's own tokens 1.94 for SGD with "
-        r"momentum .9 and $\eta_Y = \eta_Z = 1$, 2.08 for $\eta_Y = 10$, 2.06 without momentum, 2.18 for Adam; these, the entropy "
-        r"over all tokens, the mass of common tokens and the attention on the most frequent token, averaged over runs, agree with "
-        r"the means of five runs of an independent implementation within .06 for SGD with momentum and within .02 otherwise.",
+        title="The runs of the paper's Figure 5, in numbers of two programs",
+        statement="In the setting of Figure 5, which the paper shows in pictures, four numbers agree with those of an "
+        "independent program, averaged over runs: the entropy of attention among a class's own tokens, its entropy over all "
+        "tokens, the mass of the common tokens and the attention on the most frequent token; within .06 for SGD with "
+        "momentum, whose runs differ most, and within .02 for SGD without momentum and for Adam.",
         source=f"{study.source}; the numbers are those of an independent run in NumPy, the paper shows pictures",
         judge=judge_fig5,
         evidence="numbers",
         bounds=jd.looked(at="0:20", confirmed="32000000:32000020"),
         seeds=20,
         rivals={
-            "attention does not move": STILL,
+            "attention does not move": jd.off(STILL),
             "momentum makes no difference": jd.rolled(predicted_numbers="momentum"),
         },
         controls={"SGD at half the rate": {"lr": 0.5, "optimizer": "sgd"}},
         plot=plot_fig5,
-        caption=r"Entropy of the attention among a class's own tokens (left) and attention mass of the common tokens (right) along "
-        r"training; lines and bands are the median and the central 90% over seeds, a colour for each optimizer, momentum and "
-        r"$\eta_Y/\eta_Z$. Crosses: the independent run after 100 steps, mean over 5 seeds.",
+        caption="Entropy of the attention among a class's own tokens (left) and attention mass of the common tokens (right) "
+        "along training; lines and bands are the median and the central 90% over seeds, a colour for each optimizer, "
+        r"momentum and $\eta_Y/\eta_Z$. Crosses: the independent run after 100 steps, mean over 5 seeds.",
     ),
     study.claim(
         id="snap.not_wta",
-        statement=r"Attention trained for 100 steps of SGD with momentum from a zero start, at $\eta_Y/\eta_Z$ of 1 and 10, is not "
-        r"winner-take-all: as many of a class's own tokens keep it, $e^{\text{entropy}}$, as Theorem 3's $c_l \propto "
-        r"P_l\,(1 - \kappa P_l^2)^{-1/2}$ allows, with $\kappa$ from the ratio of the first and the last token's attention, within "
-        r"5% in the mean over runs; and their order is that of their frequencies $P_l$ in every run.",
+        title="Attention is shared, not taken by the most frequent token",
+        statement="Attention trained by SGD with momentum from a zero start is not winner-take-all: on average over runs, "
+        r"the number of a class's own tokens that share it, $e^{\mathrm{entropy}}$, is within 5% that of Theorem 3's $c_l "
+        r"\propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention, "
+        "and in every run attention is in the order of the frequencies $P_l$.",
         source="arXiv:2305.16380, abstract and Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_not_wta,
@@ -175,9 +180,11 @@ CLAIMS = (
     ),
     study.claim(
         id="snap.not_wta_shape",
-        statement=r"Token by token, attention after 100 steps of SGD with momentum from a zero start against Theorem 3's $c_l "
-        r"\propto P_l\,(1 - \kappa P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention: the "
-        r"distance that is left (sum of absolute differences), over the distance from the start.",
+        title="How well Theorem 3 gives attention token by token",
+        statement=r"How far, token by token, is trained attention from Theorem 3's $c_l \propto P_l\,(1 - \kappa "
+        r"P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention? Read is the distance that "
+        "is left (sum of absolute differences), over the distance from the start, averaged over runs, at each "
+        r"$\eta_Y/\eta_Z$.",
         source="arXiv:2305.16380, Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),
         judge=judge_shape,
@@ -185,8 +192,8 @@ CLAIMS = (
         evidence="network",
         rivals=OTHERS,
         found={
-            "distance from Theorem 3 / distance from the start, ratio 1": (0.329, 0.426),
-            "distance from Theorem 3 / distance from the start, ratio 10": (0.127, 0.239),
+            "distance from Theorem 3 / distance from the start, ratio 1": (0.329, 0.3775, 0.426),
+            "distance from Theorem 3 / distance from the start, ratio 10": (0.127, 0.1832, 0.239),
         },
         plot=plot_not_wta,
         caption=SHARES,

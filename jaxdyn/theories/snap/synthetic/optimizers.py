@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CLAIMS"]
 
+RISE = 0.02  # nats; the reference, to two decimals, has .03
 OWN, COMMON = published.QUANTITIES[0], published.QUANTITIES[2]
 
 
@@ -28,7 +29,7 @@ def judge_adam(ds: xr.Dataset) -> list[jd.Check]:
     rise = ds.curve.sel(quantity=OWN).isel(record=-1) - ds.curve.sel(quantity=OWN).isel(record=0)
     return [
         jd.at_most("mass of common tokens after all steps, difference from the predicted", mass, 0.01),
-        jd.mean_within("rise of the entropy among own tokens, mean over seeds", rise, over="seed", low=0.0),
+        jd.mean_within("rise of the entropy among own tokens, mean over seeds", rise, over="seed", low=RISE),
     ]
 
 
@@ -83,17 +84,21 @@ CLAIMS = (
         source="arXiv:2305.16380, Figure 5 (Adam)",
     ).claim(
         id="snap.adam",
-        statement=r"Under Adam attention behaves unlike the theory of gradient descent: after 100 steps in the setting of Figure "
-        r"5 the common tokens' share of attention is at most .01, but among a class's own tokens attention does not sharpen: the "
-        r"mean of its entropy over runs is above the initial one.",
+        title="Adam drops common tokens but does not sharpen attention",
+        statement="Under Adam attention behaves unlike the theory of gradient descent: in the setting of Figure 5 the common "
+        "tokens' share of attention ends at .01 or less in every run, but among a class's own tokens attention does not "
+        "sharpen: its entropy rises by at least .02 nats, on average over runs.",
+        tested="{num_last} classes with a query each, {common} common tokens of weight 1 and {distinct} distinct tokens of "
+        "weights .1 to 1 per class; {steps} steps of Adam at rate {lr} for decoder and attention, on batches of {batch} "
+        "sequences of {length} tokens from a zero start, in float32; {seeds} seeds.",
         judge=judge_adam,
         evidence="network",
-        bounds="derived",  # none of the reference's attention is left, to its two decimals
-        rivals={"attention does not move": everywhere(published.START), "Adam acts like gradient descent": LIKE_DESCENT},
+        bounds=jd.looked(at="0:10", confirmed="83000000:83000010"),
+        rivals={"attention does not move": jd.off(everywhere(published.START)), "Adam acts like gradient descent": LIKE_DESCENT},
         controls={"SGD with momentum": {"optimizer": "sgd"}},
         plot=plot_adam,
-        caption=r"Entropy of the attention among a class's own tokens (left, dashed: the start) and attention mass of the common "
-        r"tokens (right) along training by Adam; median and central 90% over seeds, a colour for each learning rate.",
+        caption="Entropy of the attention among a class's own tokens (left, dashed: the start) and attention mass of the "
+        "common tokens (right) along training by Adam; median and central 90% over seeds, a colour for each learning rate.",
     ),
     jd.Study(
         trial=medium_trial,
@@ -103,17 +108,21 @@ CLAIMS = (
         source="derived from arXiv:2305.16380, Lemma 1: both gradients lie in the space of vectors that sum to 0",
     ).claim(
         id="snap.invariants_sgd",
-        statement=r"On sampled sequences of finite length, in float32 and from a random start, gradient descent with momentum "
-        r"conserves the sum of every row of Y and of every row of Z: they change by at most $10^{-5}$ of the summed movement of "
-        r"the row's entries.",
+        title="SGD on sampled sequences conserves row sums",
+        statement="Gradient descent with momentum on sampled sequences of finite length conserves the sum of every row of "
+        "the decoder $Y$ and of the attention logits $Z$: in single precision they change by at most $10^{-5}$ of the summed "
+        "movement of the row's entries.",
+        tested="{num_last} queries with {num_next_per_last} classes each, {common} common and {distinct} distinct tokens per "
+        "class; {steps} steps of SGD with momentum {momentum} on batches of {batch} sequences of {length} tokens from a "
+        r"random start, in float32, $\eta_Z$ of {lr}, $\eta_Y/\eta_Z$ of {ratio}; {seeds} seeds.",
         judge=judge_sums,
         evidence="network",
         bounds="derived",  # rounding errors in single precision
-        rivals={"nothing is conserved: a row's sum moves as far as its entries": UNCONSTRAINED},
+        rivals={"nothing is conserved: a row's sum moves as far as its entries": jd.off(UNCONSTRAINED)},
         controls={"Adam": {"optimizer": "adam", "lr": 0.5, "ratio": 1.0}},
         plot=plot_sums,
-        caption=r"Left: the sum of each row of $Y$ and $Z$ after training against its initial value, with the line of equality. "
-        r"Right: change of the sum against the summed movement of the row's entries; rows without any change are left out. A point "
-        r"for each row of each run.",
+        caption="Left: the sum of each row of $Y$ and $Z$ after training against its initial value, with the line of "
+        "equality. Right: change of the sum against the summed movement of the row's entries; rows without any change are "
+        "left out. A point for each row of each run.",
     ),
 )

@@ -10,7 +10,7 @@ from jaxdyn.text import reading
 from jaxdyn.text.reading import Reading
 from jaxdyn.theories.joma.experiments import text
 from jaxdyn.theories.joma.experiments.text import trial
-from tests.theories.joma.helpers import upheld
+from tests.theories.joma.helpers import refutes, upheld
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +20,7 @@ def short():
     return setting, jax.jit(trial)(setting, jax.random.key(0))
 
 
+@pytest.mark.slow
 def test_every_layer_at_every_record(short):
     setting, found = short
     entropy = found.recorded["entropy"]
@@ -42,7 +43,8 @@ def made_up(bottom):
     noise = 0.02 * np.random.default_rng(0).normal(size=(8, 5, 2))
     entropy = xr.DataArray(np.stack([np.array(bottom), top], -1) + noise, dims=("seed", "record", "layer"))
     start = xr.full_like(entropy.isel(record=0), UNIFORM)
-    return xr.Dataset({"entropy": entropy, "measured_start": entropy.isel(record=0), "predicted_start": start})
+    ds = xr.Dataset({"entropy": entropy, "measured_start": entropy.isel(record=0), "predicted_start": start})
+    return ds.expand_dims(activation=["relu", "linear"])
 
 
 @pytest.fixture
@@ -59,13 +61,18 @@ def test_judges_uphold_their_own_path_and_nothing_else(ds, claim):
     assert claim.id == "joma.text_dip" or not upheld(claim.judge, other)
     functions = [c.breach for c in claim.controls.values() if callable(c.breach)]
     for change in (*functions, *claim.rivals.values()):
-        assert not upheld(claim.judge, change(own))
+        assert refutes(claim.judge, change, own)
 
 
 def test_attention_that_only_falls_has_no_return(ds):
-    falling = text.FALLING(ds)
+    least = np.minimum.accumulate(ds.entropy.values, ds.entropy.get_axis_num("record"))
+    falling = ds.assign(entropy=ds.entropy.copy(data=least))
     assert upheld(text.judge_dip, falling) and not upheld(text.judge_return, falling)
-    assert np.all(falling.entropy.diff("record") <= 0)
+
+
+def test_both_kinds_of_mlp_are_needed(ds):
+    with pytest.raises(jd.Inconclusive, match="activation = linear is needed"):
+        text.judge_return(ds.sel(activation=["relu"]))
 
 
 def test_one_layer_has_no_top_and_bottom(ds):

@@ -12,7 +12,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.li2 import model, training
 from jaxdyn.theories.li2.features import stage2_curves
 from jaxdyn.theories.li2.training import Training
-from tests.theories.li2.helpers import passes, refuses_opponents
+from tests.theories.li2.helpers import opponents, passes, read, refused, refuses_opponents
 
 S = Training(group="5", hidden=6, share=0.6, lr=0.5, epochs=40, every=2, optimizer="sgd")
 
@@ -135,9 +135,12 @@ def test_powers_are_found():
     assert float(stage2_curves.power(times().measured_until, "lr").mean()) == pytest.approx(0.3, abs=0.03)
 
 
-def test_until_when_has_teeth():
-    ds = times()
-    assert passes(UNTIL, ds)
-    refuses_opponents(UNTIL, ds)
-    for broken in (times(width=-0.3), times(rate=0.0)):
-        assert not passes(UNTIL, broken)
+def test_until_when_is_read_and_rivals_are_told_apart():
+    found = read(UNTIL, times(width=-0.3, rate=0.5))
+    assert found[stage2_curves.WIDTH].value == pytest.approx(-0.3, abs=0.02)
+    assert found[stage2_curves.RATE].value == pytest.approx(0.2, abs=0.03)
+    assert read(UNTIL, times())[stage2_curves.RATIO].value == pytest.approx(np.log(35 / 25), abs=0.05)
+    refuses_opponents(UNTIL, times())
+    rivals = opponents(UNTIL)
+    assert not refused(UNTIL, times(width=-1.0), rivals["outputs are sums over nodes: inverse in K"])
+    assert not refused(UNTIL, times(rate=0.0), rivals["momentum is a factor: the same training time at all rates"])

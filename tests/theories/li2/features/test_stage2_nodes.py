@@ -19,7 +19,8 @@ def planted(seed=0):
 
     places = {"measured_place": end, "predicted_place": mostly(0.9), "start_place": mostly(0.3), "other_place": mostly(0.0)}
     ds = xr.Dataset({name: (("seed", "node"), value) for name, value in places.items()})
-    return ds.assign(test_accuracy=("seed", np.ones(16))).assign_coords(seed=np.arange(16), irrep=np.arange(11))
+    ds = ds.assign(test_accuracy=("seed", np.ones(16)), purity=(("seed", "node"), rng.uniform(0.3, 1, end.shape)))
+    return ds.assign_coords(seed=np.arange(16), irrep=np.arange(11))
 
 
 def test_the_judge_upholds_what_is_planted_and_refuses_others():
@@ -63,5 +64,11 @@ def test_the_forecast_of_single_nodes_does_not_tell_the_networks_use():
     ds = evened()
     assert passes(use, ds) and 0 < float(stage2_nodes.agreement(ds).mean()) < 0.4
     refuses_opponents(use, ds)
-    for name, rival in use.rivals.items():
-        assert False in [c.passed for c in use.judge(rival(ds))], name
+
+
+def test_pure_nodes_are_judged_by_themselves():
+    ds = planted()
+    mixed = ds.assign(predicted_place=ds.predicted_place.where(ds.purity <= stage2_nodes.PURE, 11.0))
+    assert [c.passed for c in stage2_nodes.judge(mixed)][2] is False
+    pure = ds.assign(predicted_place=ds.predicted_place.where(ds.purity > stage2_nodes.PURE, 11.0))
+    assert [c.passed for c in stage2_nodes.judge(pure)][2] is True
