@@ -29,7 +29,7 @@ from jaxdyn.data import backcopy
 from jaxdyn.nn import cache
 from jaxdyn.nn.decoder import Decoder, apply, init
 from jaxdyn.theories.sink.language import EDGES, places, stretches
-from jaxdyn.theories.stream.curves import LATE, plot, ratio, slope
+from jaxdyn.theories.stream.curves import LATE, SHARES, plot, ratio, slope
 from jaxdyn.theories.stream.published import PRETRAINED
 
 __all__ = [
