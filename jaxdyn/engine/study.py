@@ -83,32 +83,24 @@ class Study:
             raise UsageError(f"{id} has no judge: give judge= to the study or to the claim")
         if kind is None:
             raise UsageError(f"{id} states no evidence: give evidence= to the study or to the claim")
+        given: dict[str, Any] = {"source": source, "quick": quick, "paper": paper, "seeds": seeds, "paper_seeds": paper_seeds}
+        given |= {"tested": tested, "form": form, "min_ok": min_ok, "plot": plot, "caption": caption, "assumes": assumes}
+        given |= {"rivals": rivals, "most": most}
+        shared: dict[str, Any] = {name: _own(value, getattr(self, name)) for name, value in given.items()}
         return Claim(
             id=id,
             title=title,
             statement=statement,
-            source=_own(source, self.source),
             trial=self.trial,
-            quick=_own(quick, self.quick),
-            paper=_own(paper, self.paper),
-            seeds=_own(seeds, self.seeds),
-            paper_seeds=_own(paper_seeds, self.paper_seeds),
-            most=_own(most, self.most),
-            tested=_own(tested, self.tested),
             judge=chosen,
             controls=controls or {},
             expected=expected,
-            form=_own(form, self.form),
             counterpart=counterpart,
-            min_ok=_own(min_ok, self.min_ok),
-            plot=_own(plot, self.plot),
-            caption=_own(caption, self.caption),
             bounds=_own(bounds, None if expected == "measured" else self.bounds),  # what was found decides there
             evidence=kind,
-            assumes=_own(assumes, self.assumes),
-            rivals=_own(rivals, self.rivals),
             printed=printed,
             found=found,
+            **shared,
         )
 
 
