@@ -125,10 +125,10 @@ def interval_within(
     value: float | xr.DataArray,
     interval: tuple[Any, Any],
     *,
+    level: float,
     low: float | None = None,
     high: float | None = None,
     runs: Any = None,
-    level: float | None = None,
 ) -> Check:
     """Whether an estimate lies in [low, high], judged by its interval: inside passes, outside fails, straddling is undecided.
 
@@ -136,10 +136,10 @@ def interval_within(
         name: what is estimated.
         value: the estimate, or an array of estimates, each of which must lie inside.
         interval: lower and upper ends, shaped as ``value``.
+        level: probability that all the intervals hold together, as it was asked for when they were made.
         low: lower bound; None: none.
         high: upper bound; None: none.
         runs: from how many runs, to say how many would decide.
-        level: probability that all the intervals hold together, as it was asked for when they were made.
 
     Raises:
         UsageError: without any bound.
@@ -149,7 +149,7 @@ def interval_within(
     below, above = _ends(np.asarray(value), *interval)
     excess, certain = _excess(below, above, low, high), _excess(above, below, low, high)
     number, worst = _pick(value, excess)
-    held = None if level is None else stats.at_look(level)
+    held = stats.at_look(level)
     if math.isnan(number):
         return Check(name, number, (low, high), None, level=held)
     at = np.unravel_index(np.nanargmax(excess), below.shape)

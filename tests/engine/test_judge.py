@@ -30,7 +30,7 @@ def test_bounds_are_inclusive():
 @pytest.mark.parametrize("value", [math.nan, np.full(3, np.nan), np.array([]), RUNS * np.nan, RUNS.isel(seed=[])])
 def test_nothing_but_nan_decides_nothing(value):
     checks = [jd.at_most("x", value, 1e9), jd.at_least("x", value, -1e9), jd.within("x", value, -1e9, 1e9)]
-    for check in (*checks, jd.gate("x", value, at_least=0.0), jd.interval_within("x", value, (value, value), low=0.0)):
+    for check in (*checks, jd.gate("x", value, at_least=0.0), jd.interval_within("x", value, (value, value), low=0.0, level=0.95)):
         assert check.passed is None and math.isnan(check.value) and check.worst == {}
 
 
@@ -167,5 +167,5 @@ def test_a_share_is_of_truth_values():
 
 
 def test_one_interval_for_many_estimates():
-    check = jd.interval_within("x", runs([1.0, 2.0]), (0.5, 2.5), low=0.0, high=3.0)
+    check = jd.interval_within("x", runs([1.0, 2.0]), (0.5, 2.5), low=0.0, high=3.0, level=0.95)
     assert check.passed is True and check.interval == (0.5, 2.5)

@@ -139,7 +139,7 @@ CLAIMS = (
         title="How much longer generalisation takes with one percent fewer pairs",
         expected="measured",
         statement="How many more epochs does a network with quadratic activation need to generalise for each percent of all "
-        "pairs that it is trained on less, between the two smallest shares? Read is the mean over runs for each group.",
+        "pairs that it is trained on less, between the two smallest shares? The reading is the mean over runs for each group.",
         judge=judge_percent,
         found={
             GROWTH.format("cyclic"): (0.0657, 0.09026, 0.115),

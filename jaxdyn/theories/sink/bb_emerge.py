@@ -109,9 +109,9 @@ CLAIMS = (
     STUDY.claim(
         id="sink.bb_emerge",
         title="Does a head look at the first token where it has nothing to do?",
-        statement="Does an attention sink emerge where a head has nothing to do? Read are the weight of the first token at idle "
-        "queries and at triggers, over that of uniform attention, and the size of what its value writes, over the mean of other "
-        "tokens.",
+        statement="Does an attention sink emerge where a head has nothing to do? The readings are the weight of the first token at "
+        "idle queries and at triggers, over that of uniform attention, and the size of what its value writes, over the mean of "
+        "other tokens.",
         expected="measured",
         seeds=16,
         quick=jd.grid(Backcopy, attention="softmax"),
@@ -128,8 +128,8 @@ CLAIMS = (
         id="sink.bb_zero",
         title="Does a sink in the formula of attention remove the learned one?",
         statement="Does a sink in the formula of attention, a 1 or a learned number in its denominator, remove the one on the "
-        "first token? Read is the first token's share of the weights at idle queries over its share under uniform attention, "
-        "mean of both forms.",
+        "first token? The reading is the first token's share of the weights at idle queries over its share under uniform "
+        "attention, mean of both forms.",
         expected="measured",
         quick=jd.grid(Backcopy, attention=["zero_sink", "sink_bias"]),
         judge=judge_own,

@@ -108,8 +108,8 @@ CLAIMS = (
     STUDY.claim(
         id="sink.bb_log_growth",
         title="How does the margin of a sink's score grow in a trained network?",
-        statement=r"By which law does the margin of a sink's score grow along the steps $t$ of SGD? Read are the shares of its "
-        r"variance along a run that lines in $\ln t$, in $\sqrt t$ and in $t$ explain, and the slope in $\ln t$.",
+        statement=r"By which law does the margin of a sink's score grow along the steps $t$ of SGD? The readings are the shares of "
+        r"its variance along a run that lines in $\ln t$, in $\sqrt t$ and in $t$ explain, and the slope in $\ln t$.",
         expected="measured",
         judge=judge_growth,
         rivals={"nothing moves": dict.fromkeys((*EXPLAINED.values(), SLOPE), 0.0)},
@@ -127,7 +127,7 @@ CLAIMS = (
         id="sink.value_drain",
         title="Does the value of the first token shrink as its sink grows?",
         statement="Does what the first token writes shrink, over the mean of other tokens, as its weight at idle queries grows? "
-        "Read is the rank correlation of the two along the steps of a run.",
+        "The reading is the rank correlation of the two along the steps of a run.",
         expected="measured",
         judge=judge_drain,
         rivals={"nothing moves": {CORRELATION: 0.0}},
@@ -142,8 +142,8 @@ CLAIMS = (
     STUDY.claim(
         id="sink.bb_needed",
         title="Is there a sink where the head has nothing to do at all?",
-        statement="Does a head that never has anything to copy make a sink of the first token, too? Read are the weight on the "
-        "first token at idle queries with three triggers in the task minus that without any, and the size of what its value "
+        statement="Does a head that never has anything to copy make a sink of the first token, too? The readings are the weight on "
+        "the first token at idle queries with three triggers in the task minus that without any, and the size of what its value "
         "writes, over the mean of other tokens, without triggers minus with them.",
         tested="One-block transformers with one head on the Bigram-Backcopy task: sequences of {length} of {vocabulary} tokens "
         "that begin with token 0, batches of {batch}, 600 steps of Adam at the rate {lr}; {seeds} seeds.",

@@ -58,8 +58,8 @@ CLAIMS = (
     ).claim(
         id="sink.lm_emerge",
         title="Does an attention sink emerge in a small language model?",
-        statement="Does an attention sink emerge in a small language model? Read is the largest mean weight of any head on the "
-        "first token, mean over runs, where sequences are cut out of the text anywhere and where they begin with a token of "
+        statement="Does an attention sink emerge in a small language model? The reading is the largest mean weight of any head on "
+        "the first token, mean over runs, where sequences are cut out of the text anywhere and where they begin with a token of "
         "their own. The weight of uniform attention, 0.10, is not told apart from either.",
         expected="measured",
         judge=judge,

@@ -252,8 +252,8 @@ CLAIMS = (
     STUDY.claim(
         id="stream.sink_count",
         title="Does it help to keep more first tokens in a model without a sink?",
-        statement="Does it help to keep more first tokens? Read is the perplexity with two, four and eight of them over that "
-        "with one, in caches of equal size, in a trained decoder without a sink.",
+        statement="Does it help to keep more first tokens? The reading is the perplexity with two, four and eight of them over "
+        "that with one, in caches of equal size, in a trained decoder without a sink.",
         expected="measured",
         judge=judge_count,
         controls={"read by a dense cache": read_by("dense", instead=MORE)},

@@ -275,10 +275,10 @@ CLAIMS = (
     STUDY.claim(
         id="dejavu.cos_layers",
         title="How slowly residual streams change from block to block",
-        statement=r"How slowly do residual streams change? Read are the cosine of a stream and the next one across attention and "
-        r"MLP of each layer, and, in the first layer, the share of tokens for which the change is larger than the stream, so "
-        r"that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the change over that of the stream, says "
-        "nothing.",
+        statement=r"How slowly do residual streams change? The readings are the cosine of a stream and the next one across "
+        r"attention and MLP of each layer, and, in the first layer, the share of tokens for which the change is larger than the "
+        r"stream, so that the bound $\sqrt{1 - \rho^2}$ on the cosine, with $\rho$ the size of the change over that of the stream, "
+        "says nothing.",
         expected="measured",
         judge=judge_cosines,
         found=FOUND_COSINES,

@@ -280,9 +280,9 @@ CLAIMS = (
     STUDY.claim(
         id="h2o.ppl_order",
         title="What evicting keys costs, policy by policy",
-        statement="What does eviction cost a trained decoder where facts are asked for at any distance? Read is the logarithm of "
-        "the perplexity with a cache for 20% of the sequence minus that with everything, by policy, and between pairs of "
-        "policies.",
+        statement="What does eviction cost a trained decoder where facts are asked for at any distance? The reading is the "
+        "logarithm of the perplexity with a cache for 20% of the sequence minus that with everything, by policy, and between pairs "
+        "of policies.",
         expected="measured",
         judge=judge_order,
         rivals={"eviction costs nothing": FREE},
@@ -293,9 +293,9 @@ CLAIMS = (
     STUDY.claim(
         id="h2o.bigram_tie",
         title="What evicting keys costs where nothing needs to be recalled",
-        statement="Does it matter what is evicted where nothing needs to be recalled? Read is the logarithm of the perplexity on "
-        "a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. That eviction costs nothing "
-        "is not told apart.",
+        statement="Does it matter what is evicted where nothing needs to be recalled? The reading is the logarithm of the "
+        "perplexity on a Markov chain with a cache for 20% of the sequence minus that with everything, by policy. That eviction "
+        "costs nothing is not told apart.",
         tested=DECODERS + "a Markov chain of {fillers} tokens, sequences of {length}; {seeds} seeds. Half of a cache is for the "
         "last keys.",
         expected="measured",

@@ -109,7 +109,7 @@ CLAIMS = (
         "decay {decay}, {epochs} epochs; a node holds an irrep with 80% of its squared weights; {seeds} pairs of networks.",
     ).claim(
         id="li2.muon_diversity",
-        title="Do nodes trained by Muon hold more different features",
+        title="Do nodes trained by Muon hold more different features?",
         statement=r"With few nodes and $\sigma = x^2$, do the nodes of networks that Muon trains hold more different irreps "
         "than with Adam, and is the test loss lower, as published? Measured on pairs of networks with equal starts and "
         "training pairs, and how many irreps Adam leaves out. Muon's number of irreps is not told apart from Adam's.",

@@ -59,7 +59,7 @@ def judge_ratio(ds: xr.Dataset) -> list[jd.Check]:
     wide = slack(ds).sel(d=ds.d[ds.d >= WIDE])
     return [
         jd.within(f"exponent of the floor minus that of a run, d >= {WIDE}", wide, 0.0, SLACK),
-        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-2.0, high=-0.4, runs=seeds),
+        jd.interval_within("slope of the rms exponent over d", slope(worst), ends, low=-2.0, high=-0.4, runs=seeds, level=LEVEL),
     ]
 
 

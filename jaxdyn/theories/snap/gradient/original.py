@@ -292,7 +292,7 @@ CLAIMS = (
         title="With fewer dimensions than tokens, attention ends elsewhere",
         statement="With fewer dimensions $d$ than tokens random embeddings overlap. How far from the attention of gradient "
         "flow in $(Y, Z)$ does attention end ($L_1$ distance, mean over classes), and is this flow closer than an attention "
-        "that does not move? Read are the distance at the smallest and at the largest $d$, and the quotient with the "
+        "that does not move? The readings are the distance at the smallest and at the largest $d$, and the quotient with the "
         "distance from the start, mean over $d$: it does not tell the flow from an attention that does not move.",
         source=f"{study.source}, d < M",
         quick=jd.grid(Layered, frame="random", width=[4, 8, 16]),

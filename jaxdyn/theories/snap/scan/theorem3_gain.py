@@ -348,7 +348,7 @@ CLAIMS = (
         title="How much of Theorem 3's relative gains a network shows",
         statement="How much of Theorem 3's growth $r_0(e^{2z_l} - 1)$ of relative gains is there at the end of the network's "
         r"gradient flow with one common token and overlap $K\|E\| < 1$, at each ratio $\eta_Y/\eta_Z$ of the learning rates? "
-        "Read is the mean over runs of growth over predicted growth.",
+        "The reading is the mean over runs of growth over predicted growth.",
         judge=judge_ratio,
         expected="measured",
         controls={"gains that stay": STAYS},

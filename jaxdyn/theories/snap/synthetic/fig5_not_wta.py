@@ -182,8 +182,8 @@ CLAIMS = (
         id="snap.not_wta_shape",
         title="How well Theorem 3 gives attention token by token",
         statement=r"How far, token by token, is trained attention from Theorem 3's $c_l \propto P_l\,(1 - \kappa "
-        r"P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention? Read is the distance that "
-        "is left (sum of absolute differences), over the distance from the start, averaged over runs, at each "
+        r"P_l^2)^{-1/2}$, with $\kappa$ from the ratio of the first and the last token's attention? The reading is the distance "
+        "that is left (sum of absolute differences), over the distance from the start, averaged over runs, at each "
         r"$\eta_Y/\eta_Z$.",
         source="arXiv:2305.16380, Theorem 3; data of section 7, Syn-Small",
         quick=jd.grid(Syn, optimizer="sgd", momentum=0.9, ratio=[1.0, 10.0]),

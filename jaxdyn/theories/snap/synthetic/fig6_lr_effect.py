@@ -261,7 +261,7 @@ CLAIMS = (
         title="How learning rates change attention at the paper's larger rates",
         statement="How does the fall of attention's entropy change between neighbouring learning rates, if both are larger "
         r"and if $\eta_Y$ alone is, counted in the direction of the law $B \sim \ln(1 + c\,(\eta_Z/\eta_Y)\,u^2)$ of Theorem "
-        "4 ($u$ the decoder's clock)? Read are means over cells and runs for each number of queries, and by how much more "
+        "4 ($u$ the decoder's clock)? The readings are means over cells and runs for each number of queries, and by how much more "
         r"attention moves with both rates than with $\eta_Y$ alone for the same change of $\ln((\eta_Z/\eta_Y)\,u^2)$, where "
         "the law has none.",
         source="arXiv:2305.16380, Theorem 4 and Figures 5-6",
