@@ -1,7 +1,12 @@
-"""``--slow-share DAY``: the default tests and a seventh of the slow ones, so that seven days of checks run them all."""
+"""Which tests are slow, and ``--slow-share DAY``: the default tests and a seventh of the slow ones.
+
+Seven days of checks run them all. Of a test that is marked ``thinned`` the first parameter is a default test, the others are slow.
+"""
 
 import zlib
 from collections import Counter
+
+import pytest
 
 DAYS = 7
 MANY = 50  # slow tests of a file that no fixture of the module makes expensive
@@ -27,8 +32,15 @@ def pytest_configure(config):
         config.option.markexpr = ""
 
 
+@pytest.hookimpl(tryfirst=True)  # before the expression of -m is applied
 def pytest_collection_modifyitems(config, items):
-    """Leave out the slow tests of other days."""
+    """Mark all parameters but the first of thinned tests as slow; leave out the slow tests of other days."""
+    met = set()
+    for item in items:
+        function = item.nodeid.partition("[")[0]
+        if function in met and item.get_closest_marker("thinned"):
+            item.add_marker("slow")
+        met.add(function)
     day = config.option.slow_share
     if day is None:
         return

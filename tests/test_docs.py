@@ -15,6 +15,7 @@ from jaxdyn.cli import main as cli
 DOCS = Path(__file__).parents[1] / "docs"
 
 
+@pytest.mark.slow
 def test_claim_of_the_documents_is_upheld_where_it_is_pasted(tmp_path):
     (code,) = re.findall(r"```python\n(import jax\n.*?)```", (DOCS / "write_your_own_claim.md").read_text(), re.S)
     assert len(code.splitlines()) <= 40

@@ -39,6 +39,7 @@ def balanced_time(u, u0, n):
     return scipy.integrate.quad(rate, np.log(u0), np.log(u), epsabs=1e-13, epsrel=1e-13)[0]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("solver", [pytest.param(n, marks=pytest.mark.slow if n == "kvaerno5" else ()) for n in flow.SOLVERS])
 def test_closed_forms_of_deep_linear_networks(x64, solver):
     """Saxe's mode, the unbalanced pair and the balanced triple, at four tolerances in one program."""
@@ -66,6 +67,7 @@ def test_closed_forms_of_deep_linear_networks(x64, solver):
     assert np.all(np.diff(sol.steps) > 0)  # a tighter tolerance costs steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", [pytest.param(n, marks=() if n in ("tsit5",) else pytest.mark.slow) for n in flow.SOLVERS])
 def test_event_finds_the_blow_up(x64, solver):
     r"""The flow v' = exp(v^2/2) reaches 6 at sqrt(pi/2) (erf(6/sqrt 2) - erf(v0/sqrt 2)): time, state, save times."""
@@ -87,6 +89,7 @@ def test_event_finds_the_blow_up(x64, solver):
     assert np.sqrt(np.pi / 2) == pytest.approx(float(sol.t_end[2, 0]), rel=1e-8)  # t* itself: 6 is 2e-9 short of it
 
 
+@pytest.mark.slow
 def test_failures_stay_in_their_own_run(x64):
     """A NaN field, a blow-up and a healthy run side by side: each has its status, and NaN fails fast."""
     ts = np.linspace(0.0, 2.0, 5)
@@ -130,6 +133,7 @@ def test_overflowing_trial_steps_are_rejected_under_vmap(x64):
         np.testing.assert_allclose(sol.y_end[run], exact.y[:, -1], rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_stiff_field_needs_the_implicit_solver(x64):
     """Van der Pol's oscillator at mu = 500 against scipy's Radau; the explicit solver says that it ran out of steps."""
 
@@ -211,6 +215,7 @@ def test_rates_per_leaf(x64):
     assert rested["c"] == 0.1 and rested["w"]["a"] != 0.3
 
 
+@pytest.mark.slow
 def test_transforms_agree_and_derivatives_are_exact(x64):
     """Jitted = plain, vmap = loop (to rounding), and forward mode gives the closed form's derivative."""
     ts = np.array([0.0, 1.0, 2.0])
@@ -376,6 +381,7 @@ def driven_pendulum():
     return jax.jit(functools.partial(flow.solve, field, event=lambda t, y, height: y["angle"] - height))
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.floats(-1, 1), st.floats(-1, 1), st.floats(-5, 5), st.floats(0.1, 3), st.floats(0.1, 3), st.floats(1.1, 4))
 def test_a_solve_in_parts_is_the_solve_at_once(angle, speed, start, first, second, height):
@@ -425,6 +431,7 @@ TOLERANCES = [(-1.0, 0.0), (0.0, 0.0), (1e-15, 0.0), (1.0, 0.0), (1e9, 0.0), (np
 TOLERANCES += [(1e-6, -1e-12), (1e-6, np.nan), (1e-6, np.inf), (1e-6, 0.0), (1e-14, 1e-9), (0.5, 1.0)]
 
 
+@pytest.mark.slow
 def test_traced_tolerances_end_as_failed_where_known_ones_are_refused(x64):
     """The refusal outside ``jit`` is the oracle."""
 
@@ -512,6 +519,7 @@ def solve_alone(start, ts, rate, goal):
     return flow.solve(decay_to, {"x": start}, ts, {"rate": rate, "goal": goal}, **TO_TWO)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("block", "stiffness"), [pytest.param(2, RATES, marks=pytest.mark.slow), (1, None), (64, -RATES)])
 def test_solve_many_is_the_loop_of_solves(x64, block, stiffness):
     starts, goals = np.arange(10.0).reshape(5, 2), np.linspace(-1, 1, 10).reshape(5, 2)

@@ -74,6 +74,7 @@ def test_nothing_else_factorises_matrices_in_a_program():
     assert [str(p.relative_to(package)) for p in files if fault.search(p.read_text())] == []
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(5,), (7, 5), (2, 3, 5)])
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 def test_dense_is_the_product_and_has_its_gradients(x64, shape, dtype):
@@ -142,6 +143,7 @@ def test_nan_is_not_lost(name):
         assert np.isnan(jax.tree.leaves(PROGRAMS[name](a))[-1]).any()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ONE)
 def test_whole_numbers_and_narrow_floats_are_calculated_with(name):
     """As float32; the results of bfloat16 and float16 are rounded to them."""

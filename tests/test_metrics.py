@@ -114,6 +114,7 @@ def test_top_eigenvalue_of_a_loss():
     assert float(eigenvalue) == pytest.approx(np.linalg.eigvalsh(flat)[-1], rel=1e-12)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dtypes_stay_and_transforms_agree(dtype):
     """No metric widens float32; jit and vmap give the loop's numbers."""
@@ -154,6 +155,7 @@ def test_no_correlation_with_a_constant_whatever_its_rounding(value, n, dtype):
         assert np.isnan(normalized_correlation(*pair))
 
 
+@pytest.mark.slow
 def test_whole_numbers_and_truth_values_are_calculated_as_floats():
     a, b = np.asarray([3, 200, 7], np.uint8), np.asarray([5, 100, 9], np.uint8)
     wide = np.linalg.norm(a.astype(float) - b) / np.linalg.norm(b.astype(float))

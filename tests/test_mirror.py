@@ -41,6 +41,7 @@ def private_names(file):
     return [f"{file.relative_to(TESTS)}: {name}" for name in names if re.match(r"_(?!_|repr_)", name)]
 
 
+@pytest.mark.slow
 def test_tests_ask_the_public_names():
     """What a test needs is public: a private name of the package may change without a word."""
     assert [name for file in sorted(TESTS.rglob("*.py")) for name in private_names(file)] == []

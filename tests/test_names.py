@@ -42,6 +42,7 @@ def test_no_module_outside_theories_names_one(file):
     assert named(file.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.slow
 def test_what_counts_as_a_name():
     name, claim = PROPER.split("|")[0], registry.catalogue()[0]["id"]
     for line in (

@@ -68,6 +68,7 @@ def store_map() -> None:
     atlas.write_map(stored, result | {"runs": 4, "programs": 1, "seconds": 1.0, "cpu_seconds": 1.0, "resumed": False})
 
 
+@pytest.mark.slow
 def test_an_installed_theory_appears_everywhere(freshly, tmp_path, capsys):
     store_map()
     assert [file.name for file in freshly.glob("recorded/maps/*")] == ["freshly-rates.json"]

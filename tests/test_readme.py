@@ -15,6 +15,7 @@ from jaxdyn.report.catalogue import catalogue, with_table
 README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_own_claim_works_as_pasted(tmp_path):
     code = re.search(r"<!-- test: own claim -->\n```python\n(.*?)```", README, re.S)[1]
     assert len(code.splitlines()) <= 20
@@ -37,11 +38,13 @@ def test_links_lead_somewhere():
         assert (root / target).exists(), target
 
 
+@pytest.mark.slow
 def test_catalogue_is_current():
     written = (Path(__file__).parents[1] / "docs" / "catalogue.md").read_text()
     assert written == catalogue(list(all_claims().values())), "run `make docs`"
 
 
+@pytest.mark.slow
 def test_table_is_current():
     assert with_table(README, list(all_claims().values())) == README, "run `make docs`"
     with pytest.raises(jd.UsageError, match="lacks the marks"):

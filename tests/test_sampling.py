@@ -9,6 +9,7 @@ from jaxdyn import sampling
 from jaxdyn.errors import UsageError
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(1,), (7,), (3, 5), (2, 4, 8)])
 def test_normal_numbers_are_those_of_jax(shape, x64):
     key = jax.random.key(3)

@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[1]
 INI = f"""
 [pytest]
 addopts = -p tests.shares -m '{shares.DEFAULT}'
-markers = slow: heavy
+markers =
+    slow: heavy
+    thinned: heavy but for the first
 """
 CODE = """
 import pytest
@@ -63,6 +65,26 @@ def test_seven_days_select_every_slow_test_once(project):
 def test_a_marker_expression_still_applies(project):
     days = [selected(project, "--slow-share", str(day), "-m", "slow") for day in range(7)]
     assert all("slow" in line for lines in days for line in lines) and sum(map(len, days)) == sum(SLOW.values())
+
+
+THINNED = """
+import pytest
+
+@pytest.mark.thinned
+@pytest.mark.parametrize("n", range(4))
+def test_each(n):
+    pass
+"""
+
+
+def test_of_a_thinned_test_the_first_parameter_is_no_slow_one(pytester):
+    pytester.makeini(INI)
+    pytester.makepyfile(test_thinned=THINNED)
+    assert selected(pytester) == ["test_thinned.py::test_each[0]"]
+    assert selected(pytester, "-m", "slow") == [f"test_thinned.py::test_each[{n}]" for n in (1, 2, 3)]
+    assert selected(pytester, "-m", "") == [f"test_thinned.py::test_each[{n}]" for n in range(4)]
+    days = [selected(pytester, "--slow-share", str(day)) for day in range(7)]
+    assert sorted(map(len, days)) == [1] * 6 + [4], "one file has one day"
 
 
 def test_there_is_no_eighth_day(project):

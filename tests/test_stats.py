@@ -22,6 +22,7 @@ def curves(seed, order=1.0, runs=5, noise=0.05):
     return xr.DataArray(size * ETA.values**order, dims=("seed", "eta"), coords={"eta": ETA.eta, "seed": range(runs)})
 
 
+@pytest.mark.slow
 @SOME
 @given(SEEDS, st.floats(-2, 3))
 def test_loglog_slope(seed, order):

@@ -78,6 +78,7 @@ def test_wrong_use_is_told_in_one_sentence(project, words, message):
     assert message in text and "Traceback" not in text and "INTERNALERROR" not in text
 
 
+@pytest.mark.slow
 def test_the_plugin_does_not_import_jax_until_it_is_asked(pytester):
     pytester.makepyfile("import sys\n\ndef test_light():\n    assert 'jax' not in sys.modules\n")
     pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:jaxtyping").assert_outcomes(passed=1)

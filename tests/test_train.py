@@ -167,6 +167,7 @@ def test_segments_are_the_unbroken_run_to_the_bit(x64, dtype):
         train.segments(step, first, until=10, every=0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_in_parts_is_the_run_at_once(name, x64):
     """Segments of any length that end and resume anywhere, and records: the same bits, with the batches of each step."""

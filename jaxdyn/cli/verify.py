@@ -31,7 +31,7 @@ from jaxdyn.engine.progress import Progress
 from jaxdyn.engine.resolution import guarded
 from jaxdyn.engine.store import atomic_write, check_writable, open_folder
 from jaxdyn.engine.task import Task
-from jaxdyn.engine.verify import conclude, make_plan, run_plan
+from jaxdyn.engine.verify import conclude, make_tasks, plan_tasks, program_count, run_plan
 from jaxdyn.errors import UsageError
 from jaxdyn.report import page as report
 
@@ -128,14 +128,15 @@ def verify_command(
         check_writable(report)
     claims = registry.select(patterns, load)
     with open_folder(out, "verify") as folder:
-        plan = make_plan(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load, store=folder.resolve())
-        count = worker_count(workers, len(plan.jobs))
-        _say(terminal.announcement(plan, count))
-        if (warning := plan.warning()) is not None:
-            _say(warning)
+        tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=sets, by=by, load=load)
+        count = worker_count(workers, program_count(tasks))
         results: dict[str, Verified] = {}
         same = _same_figures(claims)
-        with Progress("verifying") as progress, contextlib.suppress(_Stop), executor(count, cluster) as pool:
+        with contextlib.suppress(_Stop), executor(count, cluster) as pool, Progress("verifying") as progress:
+            plan = plan_tasks(tasks, scale=scale, store=folder.resolve(), pool=pool)
+            progress.say(terminal.announcement(plan, count))
+            if (warning := plan.warning()) is not None:
+                progress.say(warning)
 
             def concluded(verified: Verified) -> None:
                 results[verified.claim.id] = verified

@@ -5,6 +5,7 @@ So nothing is traced twice for planning. The shipped file, ``probes.json``, is w
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import functools
 import hashlib
 import json
@@ -17,11 +18,12 @@ from jaxdyn.engine.cache import read_cached, write_cached
 from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.failure import let_through
 from jaxdyn.engine.program import probe
-from jaxdyn.engine.sources import source_hash
+from jaxdyn.engine.sources import packaged, source_hash
 
 __all__ = ["SHIPPED", "facts_of", "shipped_key"]
 
 FACTS = {"bytes": int, "executor": str, "group": int, "heavy": bool}
+UNTRACED = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
 SHIPPED, CACHED = Path(__file__).with_name("probes.json"), "probes.jsonl"
 
 
@@ -48,26 +50,30 @@ def shipped_key(program: Program) -> str:
     return hashlib.sha256(facts.encode()).hexdigest()[:20]
 
 
-def facts_of(programs: list[Program]) -> dict[Program, dict[str, Any]]:
+def facts_of(programs: list[Program], pool: cf.Executor | None = None) -> dict[Program, dict[str, Any]]:
     """``{"bytes", "executor", "group", "heavy"}`` for each program; programs that are neither shipped nor in the cache are traced.
 
     A trial that raises while it is traced raises again when it is run, and is reported then.
+
+    Args:
+        programs: the programs.
+        pool: where those of the package are traced; None: here.
     """
     cached = _checked(read_cached(CACHED))
-    result, new = {}, False
-    for program in programs:
-        name = program.identity()
-        if name not in cached:
-            if (facts := shipped_probes().get(shipped_key(program))) is not None:
-                result[program] = facts
-                continue
-            try:
-                cached[name], new = probe(program), True
-            except BaseException as error:
-                let_through(error)
-                result[program] = {"bytes": 0, "executor": "vmap", "group": 0, "heavy": False}
-                continue
-        result[program] = cached[name]
-    if new:
-        write_cached(CACHED, cached)
-    return result
+    found = {program: cached.get(program.identity()) or shipped_probes().get(shipped_key(program)) for program in programs}
+    unknown = [program for program, facts in found.items() if facts is None]
+    elsewhere = [program for program in unknown if packaged(program.trial)]
+    traced = {} if pool is None else dict(zip(elsewhere, pool.map(_traced, elsewhere), strict=True))
+    traced |= {program: _traced(program) for program in unknown if program not in traced}
+    if new := {program.identity(): facts for program, facts in traced.items() if facts is not None}:
+        write_cached(CACHED, cached | new)
+    return {program: facts or traced[program] or dict(UNTRACED) for program, facts in found.items()}
+
+
+def _traced(program: Program) -> dict[str, Any] | None:
+    """What tracing reveals; None where the trial raises."""
+    try:
+        return probe(program)
+    except BaseException as error:
+        let_through(error)
+        return None

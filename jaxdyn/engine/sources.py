@@ -27,7 +27,7 @@ from jaxdyn.engine.readers import LOADERS, MODULES, READERS, arguments, find_rea
 from jaxdyn.engine.reference import Ref, at_hand, forget, remembered, resolve
 from jaxdyn.errors import UsageError
 
-__all__ = ["doubts", "reads", "reads_variable", "renew", "source_hash", "warning"]
+__all__ = ["doubts", "packaged", "reads", "reads_variable", "renew", "source_hash", "warning"]
 
 PACKAGE = Path(__file__).parents[1]
 ANYTHING = "*"
@@ -118,7 +118,7 @@ def renew(ref: Ref, *others: Ref) -> str:
     Returns:
         The values that workers must find as well, as a hash; "" for a trial of the package.
     """
-    now = {one: _current_values(one) for one in (ref, *others) if not _packaged(one)}
+    now = {one: _current_values(one) for one in (ref, *others) if not packaged(one)}
     changed = any(_last.get(one, value) != value for one, value in now.items())
     if changed or any(one in _last and doubts(one) for one in now):
         forget()
@@ -128,16 +128,17 @@ def renew(ref: Ref, *others: Ref) -> str:
             live.forget_results(thing)
     _last.update(now)
     trial = at_hand(ref)
-    return "" if trial is None or _packaged(ref) else live.fixed_values(trial)
+    return "" if trial is None or packaged(ref) else live.fixed_values(trial)
 
 
 def _current_values(ref: Ref) -> str:
     """What the names behind an object of this process hold; "" for those of the package."""
     thing = at_hand(ref)
-    return "" if thing is None or _packaged(ref) else live.values(thing)
+    return "" if thing is None or packaged(ref) else live.values(thing)
 
 
-def _packaged(ref: Ref) -> bool:
+def packaged(ref: Ref) -> bool:
+    """Whether something is jaxdyn's own."""
     return ref.module.partition(".")[0] == PACKAGE.name
 
 
@@ -145,7 +146,7 @@ def _packaged(ref: Ref) -> bool:
 @functools.cache
 def doubts(ref: Ref) -> tuple[str, ...]:
     """What a trial may depend on that is not seen, one sentence each; empty for the package's own."""
-    if _packaged(ref):
+    if packaged(ref):
         return ()
     found, thing = _sources(ref), at_hand(ref)
     return (*(found.doubts if found else ()), *(_doubts_in_memory(thing) if thing is not None else ()))

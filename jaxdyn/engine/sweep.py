@@ -135,6 +135,7 @@ def plan(
     quick: bool = False,
     memory: int = MEMORY,
     chunk: int = MOST_SEEDS,
+    pool: cf.Executor | None = None,
 ) -> list[Job]:
     """Group all requested runs into programs and chunks; equal runs of different requests are planned once.
 
@@ -145,6 +146,7 @@ def plan(
         quick: compile faster where the run itself is short.
         memory: bytes that one chunk may need.
         chunk: the largest number of runs in a chunk.
+        pool: processes for the tracing that planning needs; None: it is done here.
     """
     check_device()
     wanted: dict[tuple[Program, tuple[int, ...]], dict[tuple[Any, ...], None]] = {}
@@ -157,7 +159,7 @@ def plan(
             program = Program(trial, setting, static, executor, values=values)
             wanted.setdefault((program, request.seeds), {})[swept] = None
             shared[program] = shared.get(program, set(request.grid.axes)) & set(request.grid.axes)
-    facts_by_program = facts_of([program for program, _ in wanted])
+    facts_by_program = facts_of([program for program, _ in wanted], pool)
     jobs: dict[Program, Job] = {}
     for (program, seeds), cells in each_once(wanted).items():
         facts, axes = facts_by_program[program], tuple(sorted(shared[program]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures as cf
 import dataclasses
 import shlex
 from collections.abc import Mapping, Sequence
@@ -133,9 +134,9 @@ class Plan:
         return [timings.expected(job) for job in self.jobs]
 
 
-def planned(requests: Sequence[Request], store: Path | None, scale: str) -> list[Job]:
-    """The jobs of some requests, the longest first."""
-    return sorted(plan(requests, store=store, quick=scale == "quick"), key=timings.expected, reverse=True)
+def planned(requests: Sequence[Request], store: Path | None, scale: str, pool: cf.Executor | None = None) -> list[Job]:
+    """The jobs of some requests, the longest first; ``pool`` as in :func:`jaxdyn.engine.sweep.plan`."""
+    return sorted(plan(requests, store=store, quick=scale == "quick", pool=pool), key=timings.expected, reverse=True)
 
 
 def _text(value: Any) -> str:

@@ -149,8 +149,18 @@ def make_plan(
         UsageError: an unknown scale or field, a value that is not allowed, no seeds.
     """
     tasks = make_tasks(claims, scale=scale, seeds=seeds, fresh=fresh, overrides=overrides, by=by, load=load)
-    jobs = planned([r for task in tasks for r in task.requests], store, scale)
+    return plan_tasks(tasks, scale=scale, store=store)
+
+
+def plan_tasks(tasks: list[Task], *, scale: str, store: Path | None, pool: cf.Executor | None = None) -> Plan:
+    """The plan of some tasks of one scale; arguments as for :func:`make_plan` and :func:`jaxdyn.engine.sweep.plan`."""
+    jobs = planned([r for task in tasks for r in task.requests], store, scale, pool)
     return Plan(tasks, jobs, load_stored(jobs), store, scale)
+
+
+def program_count(tasks: Sequence[Task]) -> int:
+    """How many programs some tasks ask for."""
+    return len({key for task in tasks for key in _keys(task.requests)})
 
 
 def make_tasks(

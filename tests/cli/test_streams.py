@@ -107,6 +107,7 @@ ENDLESS = [*VERIFY, "--set", "lr=0,0.5", "--set", "part=0,1", "--workers"]
 INTERRUPTED = "jaxdyn: interrupted; run the same command to resume\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workers", "moment"),
     [

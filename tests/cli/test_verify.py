@@ -268,6 +268,7 @@ WRITTEN = {  # what a user's claim does, or gives -> its verdict, and how its me
 RARE = ("raises something odd in", "a lock", "a circle", "a number beyond", "a number as", "a truth value")  # others are alike
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k.startswith(RARE) else ()) for k in WRITTEN])
 def test_whatever_a_claim_does_the_others_and_the_page_are_written(jaxdyn, kind):
     changed, result, verdict, words = WRITTEN[kind]

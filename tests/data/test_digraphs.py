@@ -97,6 +97,7 @@ def test_digraphs_over_the_whole_range_are_of_their_kind(names, edges, steps, sh
             assert target == root and len(away) == 1 if word == "no_exit" else 1 <= away[int(target)] <= steps
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "sizes",
     [{"names": 4096, "edges": 9, "steps": 1}, {"names": 6, "edges": 4096, "steps": 1}, {"names": 6, "edges": 9, "steps": 4096}],

@@ -48,6 +48,7 @@ def test_sizes_that_are_refused():
         graphs.trees(1)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", graphs.KINDS)
 @pytest.mark.parametrize("vertices", [4, 7])
 def test_random_graphs(kind, vertices):
@@ -125,6 +126,7 @@ def test_traced_numbers_outside_are_moved_into_the_range():
         np.testing.assert_array_equal(drawing(9)(1, kind, n, 0.5), drawing(9)(1, inside, there, 0.5))
 
 
+@pytest.mark.slow
 def test_graphs_that_are_hardly_ever_connected_are_refused():
     key = jax.random.key(0)
     for density in (0, 0.0, 1e-30, 0.05, np.float32(0.05), jnp.float32(0.05)):
@@ -152,6 +154,7 @@ def test_numbers_outside_of_their_range_are_refused(name, wrong):
         graphs.draw(jax.random.key(0), **numbers)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", [int, float, np.int64, np.float32, jnp.float32])
 def test_numbers_of_any_library_draw_the_same_graph(kind):
     base = graphs.draw(jax.random.key(3), 0, 6, 0.5, size=8)

@@ -17,6 +17,7 @@ needs_files = pytest.mark.skipif(not RELEASED.is_dir(), reason="the released fil
 PRINTED = {"other_1": 0.596, "other_2": 0.855, "other_3": 0.984, "deeper": 0.732, "fewer_parents": 0.662}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", prosqa.VARIANTS)
 def test_a_problem_is_sound(variant):
     for p in prosqa.draw(3, 60, variant):
@@ -107,6 +108,7 @@ def test_an_unknown_variant_and_too_few_nodes_are_refused():
         prosqa.draw(0, 1, nodes=5)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=25, derandomize=True)
 @given(seed=st.integers(0, prosqa.SEEDS), variant=st.sampled_from(prosqa.VARIANTS), data=st.data())
 def test_draws_over_their_whole_range(seed, variant, data):
@@ -118,6 +120,7 @@ def test_draws_over_their_whole_range(seed, variant, data):
     assert p.nodes <= nodes and prosqa.fault(p) == "" and prosqa.statistics([p])["length"] >= prosqa.FAR
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", prosqa.VARIANTS)
 def test_draws_at_the_ends_of_their_range(variant):
     for nodes in (prosqa.LEAST[variant], prosqa.MOST, np.int64(40)):
@@ -260,6 +263,7 @@ ANY = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=150, derandomize=True)
 @given(key=st.sampled_from([*GOOD, None]), value=ANY)
 def test_any_json_is_a_problem_or_refused_in_one_sentence(tmp_path_factory, key, value):

@@ -42,6 +42,7 @@ def sentences(forest: traces.Forest, log: list[int]) -> list[int]:
     return [token for sentence in each for token in sentence]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("children", "height", "wordy"), SIZES)
 def test_the_trace_is_the_log_of_a_search_of_the_prompt(children, height, wordy):
     forest = traces.Forest(children=children, height=height, sentences=wordy)
@@ -82,6 +83,7 @@ def test_wrong_sizes_are_refused(wrong):
         traces.Forest(**wrong)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6, derandomize=True)
 @given(
     sizes=st.sampled_from([(1, 1), (1, 30), (2, 1), (2, 5), (7, 2), (30, 1)]),
@@ -96,6 +98,7 @@ def test_draws_over_the_whole_range(sizes, sentences, seed):
     assert p.target in p.prompt[-3:-1] and p.trace.max() < forest.text and p.prompt.max() < forest.names + len(traces.SPECIAL)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("wrong", [0, -1, True, 2.0, "2", None, float("nan"), 10**20])
 def test_sizes_that_are_no_counts_are_refused(wrong):
     for name in ("children", "height"):

@@ -55,6 +55,7 @@ def enumerated_joint(tree: trees.Tree, subtree: int, leaf: int) -> tuple[float, 
     return evidence, joint / evidence
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 10**6), shape=st.sampled_from([(2, 1, 1), (3, 2, 2), (2, 1, 3)]), data=st.data())
 def test_sum_product_is_enumeration(seed, shape, data):

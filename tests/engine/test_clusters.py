@@ -175,6 +175,7 @@ def test_chunks_that_an_executor_cancels_are_no_errors_of_the_trial(job, tmp_pat
     assert same_bits(job(out=tmp_path), job())
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_dask_gives_the_same_bits(job, toys, tmp_path, same_bits):
     """Two threads of a Dask cluster in this process: stored, in memory, and a trial that raises."""

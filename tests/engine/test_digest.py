@@ -93,6 +93,7 @@ def test_it_tells_lambdas_apart(tmp_path):
     assert of(tmp_path / "one", rival=first) != of(tmp_path / "other", rival=second)
 
 
+@pytest.mark.slow
 def test_it_is_the_same_in_every_process():
     code = "from jaxdyn.engine.registry import all_claims; from jaxdyn.engine.digest import digest; "
     code += "print([digest(c) for c in all_claims(theories={'gromov'}).values()])"

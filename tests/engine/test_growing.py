@@ -157,6 +157,7 @@ def verify(capsys, *words):
 RESULT = ("verdict", "seeds", "look", "checks", "controls", "resolution", "message")
 
 
+@pytest.mark.slow
 def test_two_workers_and_a_second_call(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("jaxdyn.theories.__path__", [])

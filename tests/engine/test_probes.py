@@ -1,5 +1,7 @@
 """What tracing tells of a program is remembered between processes."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 import jaxdyn as jd
@@ -9,7 +11,7 @@ from jaxdyn.engine.chunk import Program
 from jaxdyn.engine.probes import facts_of
 from jaxdyn.engine.program import probe
 from jaxdyn.engine.reference import ref_to
-from jaxdyn.maintain.shipped import write_probes
+from jaxdyn.maintain.shipped import theory_programs, write_probes
 
 
 @pytest.fixture
@@ -55,6 +57,19 @@ def test_a_trial_that_raises_is_not_remembered(toys, programs):
     assert read_cached(probes.CACHED).keys() == {programs[0].identity()}
     with pytest.raises(ValueError, match="this trial is broken"):
         jd.sweep(toys.broken, jd.grid(toys.Toy))
+
+
+def test_a_pool_traces_what_belongs_to_the_package(toys, programs, shipped, monkeypatch):
+    own = theory_programs(["collapse.flow"])
+    here = facts_of(own)
+    (shipped.parent / probes.CACHED).unlink()
+    probe.cache_clear()
+    sent = []
+    with ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(pool, "map", lambda f, some: sent.extend(some) or ThreadPoolExecutor.map(pool, f, some))
+        found = facts_of([*programs, *own], pool)
+    assert sent == own and {p: found[p] for p in own} == here and len(toys.TRACES) == 2
+    assert len(read_cached(probes.CACHED)) == len(programs) + len(own)
 
 
 @pytest.fixture

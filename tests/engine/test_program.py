@@ -56,6 +56,7 @@ def test_each_chunk_limits_the_libraries_that_are_loaded_by_then(toys, monkeypat
     assert limits == [(i, {"limits": 1, "user_api": "blas"}) for i in range(2)]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seeds", [(4,), (0, 7, 3, 5, 1)])
 @pytest.mark.parametrize("cells", [1, 4])
 def test_runs_in_groups_are_the_runs_at_once(toys, cells, seeds):
@@ -108,6 +109,7 @@ def extremes(s, key):
     return jd.observables(measured={"most": jnp.max(x), "least": jnp.min(x), "size": jnp.max(jnp.abs(x.reshape(-1, 20)), 1).sum()})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("executor", ["map", "vmap"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_no_maximum_passes_over_nan(executor, dtype):

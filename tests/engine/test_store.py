@@ -104,6 +104,7 @@ def test_more_seeds_and_cells_reuse_what_is_stored(whole, folder, swept, toys, c
     assert sum(c.runs for c in chunks_run) < 3 * SEEDS, "stored runs are not all run again"
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("how", ["truncated", "flipped", "emptied", "replaced"])
 def test_a_damaged_shard_is_named_and_refused(folder, swept, how):
     victim = shards(folder)[2]

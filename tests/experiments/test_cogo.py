@@ -42,6 +42,7 @@ def composed(x64):
     return xr.Dataset({"measured_w": (dims, weights[None, None])}, coords={"lr": [0.01], "decay": [5e-5], "seed": [0, 1]})
 
 
+@pytest.mark.slow
 def test_orders_and_columns_of_composed_networks(scripts, composed):
     found = scripts[0].classes(composed, "11")
     np.testing.assert_array_equal(found.order.transpose("seed", ...).values.reshape(2, 5), [[6, 6, 4, 4, 4], [6, 6, 6, 4, 4]])

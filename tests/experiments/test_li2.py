@@ -37,6 +37,7 @@ def read(path):
         return list(csv.DictReader(file))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n == "li2_zero_init" else pytest.mark.slow) for n in SIZES])
 def test_a_script_trains_tabulates_and_draws(name, script, monkeypatch, tmp_path, capsys):
     module = script(name)

@@ -61,6 +61,7 @@ def test_fig6_trains_resumes_and_is_extended(script, small_text, monkeypatch, tm
     capsys.readouterr()
 
 
+@pytest.mark.slow
 def test_fig7_reads_the_runs_of_fig6(script, small_text, monkeypatch, tmp_path, capsys):
     fig6, fig7 = script("joma_fig6"), script("joma_fig7")
     plan = {"reading": TINY, "layers": (2,), "lr": (1e-2,), "seeds": (1,), "epochs": 1, "records": 2}

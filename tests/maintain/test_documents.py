@@ -38,6 +38,7 @@ def test_what_is_stale_is_named_and_renewed(checkout):
     assert all((checkout / page).read_text() == (ROOT / page).read_text() for page in PAGES)
 
 
+@pytest.mark.slow
 def test_the_gallery_is_renewed_from_results(checkout, monkeypatch):
     calls = []
     monkeypatch.setattr(gallery, "write", lambda *folders: calls.append(folders))

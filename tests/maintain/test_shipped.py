@@ -33,6 +33,7 @@ def test_costs_are_written_from_a_folder(claim, tmp_path):
     assert list(costs["programs"]) == [program_name(job.program)] and costs["calibration_seconds"] > 0
 
 
+@pytest.mark.slow
 def test_programs_are_those_that_are_planned(tmp_path, monkeypatch):
     monkeypatch.setenv("JAXDYN_CACHE", str(tmp_path))
     programs = theory_programs(["lyu", "morwani"])
@@ -41,6 +42,7 @@ def test_programs_are_those_that_are_planned(tmp_path, monkeypatch):
     assert set(map(Runs.program_key, programs)) == set(map(Runs.program_key, planned))
 
 
+@pytest.mark.slow
 def test_what_is_shipped_is_what_tracing_and_listing_say(tmp_path, monkeypatch):
     monkeypatch.setattr(shipped, "theory_programs", lambda: theory_programs(["lyu"]))
     claims, programs = shipped.write_shipped(tmp_path)

@@ -34,6 +34,7 @@ def tokens(b=2, n=7, v=11):
     return np.random.default_rng(0).integers(0, v, (b, n))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("change", [{}, {"groups": 1}, {"tied": True}, {"heads": 2, "groups": 2}, {"scan": False}, *KINDS])
 def test_numpy_forward(change, x64):
     shape = dataclasses.replace(SMALL, **change)

@@ -47,6 +47,7 @@ def groups(params):
     return {name: a for name, a in every.items() if not isinstance(a, dict)}
 
 
+@pytest.mark.thinned
 def test_every_group_follows_its_rule(drawn):
     start, params, _ = drawn
     parts = groups(params)

@@ -32,6 +32,7 @@ think = jax.jit(thoughts.think, static_argnums=(0, 3), static_argnames="feed")
 whole = jax.jit(thoughts.whole, static_argnums=(0, 3))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k == "used again" else ()) for k in KINDS])
 def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     shape = KINDS[kind]
@@ -42,6 +43,7 @@ def test_cache_and_recomputation_give_the_same_thoughts(kind, x64):
     np.testing.assert_allclose(np.asarray(cached)[0], np.asarray(trunk(shape, params, TOKENS))[:, -1], rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=pytest.mark.slow if k == "used again" else ()) for k in KINDS])
 def test_what_is_asked_aside_sees_the_inputs_before_it_and_itself(kind, x64):
     shape = KINDS[kind]
@@ -107,6 +109,7 @@ def test_too_few_positions_are_refused(x64):
 IN_PARTS = {name: dataclasses.replace(shape, layers=1) for name, shape in KINDS.items() if name not in ("used again", "sink bias")}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", IN_PARTS)
 def test_inputs_in_parts_are_the_inputs_at_once(kind, x64):
     shape = IN_PARTS[kind]

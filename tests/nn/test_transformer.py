@@ -33,6 +33,7 @@ def built(s, size=0.4):
     return net, random_params(net.init, size=size, dtype=s.dtype)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", [*PRESETS, *CHOICES])
 def test_logits_and_observables_are_those_of_the_formulas(x64, name):
     s = (PRESETS | CHOICES)[name]
@@ -176,6 +177,7 @@ def test_known_numbers_that_are_no_tokens_are_refused_and_traced_ones_found_by_c
     assert looked(TOKENS)[0].get() is None and "index 13 is out of bounds" in looked(np.where(TOKENS == 8, 13, TOKENS))[0].get()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -213,6 +215,7 @@ def keyed(s, params, keys):
     return np.asarray(jax.jit(lambda p: jax.lax.map(lambda k: net.trunk(p, TOKENS[:1], key=k)[0], keys))(params))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("place", ["attention", "residual", "mlp"])
 def test_dropout_keeps_the_mean(x64, place):
     """Without norm and activation the stream is affine in what is dropped, so its mean over keys is the stream without dropout."""
@@ -265,6 +268,7 @@ def walk(jaxpr):
                 yield from walk(inner)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["encoder_lm", "gpt2", "exp"])
 def test_single_precision_stays_single_inside_x64(x64, name):
     """No array of start, run with dropout, gradient and observables is float64 (scalars may be)."""

@@ -72,6 +72,7 @@ def test_a_code_that_nothing_was_assigned_to_for_long_keeps_its_vector():
     np.testing.assert_allclose(after[1], x.mean(0), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_shapes_and_what_a_code_sees():
     params = init(SHAPE, jax.random.key(0))
     chunk = jnp.array([[0, 1, 2, 3], [4, 4, 2, 3]])

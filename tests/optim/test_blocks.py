@@ -45,6 +45,7 @@ def test_nearest_code_of_every_block(seed, size, signed, exponent):
     assert rest.all() or signed
 
 
+@pytest.mark.slow
 def test_relative_error_of_entries_near_the_largest_is_half_a_cell():
     x = jnp.linspace(0.1, 1, SMALL)
     assert float(jnp.max(jnp.abs(decode(encode(x)) / x - 1))) <= 0.5 * 0.9 / 64 / 0.1 + 1e-6

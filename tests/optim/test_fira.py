@@ -26,6 +26,7 @@ def given(shape, count=6):
     return [jnp.asarray(rng.normal(size=shape) * 3**k) for k in range(count)]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(4, 7), (7, 4)])
 @pytest.mark.parametrize("method", ["fira", "apollo", "mini"])
 def test_numpy_from_the_formulas(shape, method, x64):

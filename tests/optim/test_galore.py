@@ -46,6 +46,7 @@ def weights(*shape, dtype=np.float64, seed=0):
     return jnp.asarray(np.random.default_rng(seed).normal(size=shape), dtype)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(5, 8), (8, 5)])
 @pytest.mark.parametrize("side", ["short", "long", "full"])
 @pytest.mark.parametrize("moments", ["keep", "reset", "rotate"])
@@ -89,6 +90,7 @@ class CountedSvd:
         return self.real(a)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("runs", [None, 3])
 @pytest.mark.parametrize("traced_period", [False, True])
 def test_as_many_decompositions_as_periods(monkeypatch, runs, traced_period):
@@ -123,6 +125,7 @@ def test_vmapped_update_of_batched_states_refreshes_once(monkeypatch):
     assert counted.matrices == 2 * 3
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("finder", ["svd", "randomized", "iteration", "orthonormal"])
 def test_vmap_is_the_loop(finder, x64):
     tx = galore(adam_direction(), Subspace(rank=2, finder=finder), every=3, key=jax.random.key(1))

@@ -51,6 +51,7 @@ def at_once(shape, tx):
     return step
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tied"),
     [

@@ -76,6 +76,7 @@ def test_low_rank_is_training_of_its_factors_and_keeps_the_rank(x64):
     assert np.linalg.matrix_rank(ours["w"][-1], tol=1e-9) == 2
 
 
+@pytest.mark.slow
 def test_relora_merges_restarts_and_prunes(x64):
     params = start((20, 30))
     method = relora(optax.adam(0.02), 2, every=4, alpha=2.0, dims=DIMS, key=KEY)
@@ -109,6 +110,7 @@ def test_the_spectral_start_has_the_rank_the_size_and_the_directions(x64):
     np.testing.assert_allclose(jnp.swapaxes(f.b, 1, 2) @ f.b, f.a @ jnp.swapaxes(f.a, 1, 2), atol=1e-12)  # balanced
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("rank", [2, 4, 16])
 @pytest.mark.parametrize("shape", [(4, 6), (6, 4), (3, 1)])
 def test_the_factor_is_alpha_over_the_rank_that_is_used(rank, shape, x64):

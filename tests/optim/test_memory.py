@@ -129,6 +129,7 @@ def test_wrong_plans_are_refused():
             Plan(**wrong)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("moments", [None, pytest.param("8bit", marks=pytest.mark.slow)])
 def test_the_compiled_step_needs_less_by_what_the_states_do(moments):
     """A step of a decoder with full Adam needs more at its peak than with GaLore, by the difference of the counted bytes."""

@@ -40,6 +40,7 @@ def final(name, lr, key):
     return jax.lax.scan(step, (params, chosen.tx.init(params)), None, length=100)[1]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", METHODS)
 def test_every_method_lowers_the_loss_at_traced_rates_and_keys(name):
     lrs, keys = jnp.array([0.003, 0.01]), jax.random.split(jax.random.key(0), 2)
@@ -104,6 +105,7 @@ def test_numpys_and_jaxs_numbers_are_options():
     Options(scale=np.float32(0.5), alpha=jnp.float32(8), b1=np.float64(0.9), eps=0)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["full", "lora"])
 def test_rates_are_numbers_arrays_or_schedules_and_updates_keep_their_dtype(name, x64):
     params = {"w": jnp.asarray(TARGET, jnp.bfloat16), "norm": jnp.ones((2, 12), jnp.float32)}
@@ -193,6 +195,7 @@ def kinds(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in ("galore", "fira", "lora") else pytest.mark.slow) for n in METHODS]
 )
@@ -213,6 +216,7 @@ def test_finite_gradients_give_finite_steps_in_parts_as_at_once(name, data):
         jax.tree.map(np.testing.assert_array_equal, second[:2], at_once[:2])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", METHODS)
 @settings(deadline=None, max_examples=25, derandomize=True)
 @given(st.data())
@@ -229,6 +233,7 @@ def test_a_gradient_that_is_not_finite_stays_visible_in_its_leaf_alone(name, dat
             assert np.isfinite(moved).all() and np.isfinite(new).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in ("galore", "lora") else pytest.mark.slow) for n in METHODS])
 def test_jit_changes_nothing(name):
     params = {"w": jnp.asarray(TARGET[0]), "bias": jnp.asarray(TARGET[0, 0])}
@@ -252,6 +257,7 @@ def checked(count):
     return count
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", METHODS)
 def test_steps_go_on_after_the_last_number_of_the_counts(name):
     params = {"w": jnp.asarray(TARGET[0]), "bias": jnp.asarray(TARGET[0, 0])}

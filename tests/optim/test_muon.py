@@ -51,6 +51,7 @@ def one_step(gradient, params=None, **more):
     return tx.update(gradient, tx.init(params), params)[0]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", [(6, 4), (4, 6), (5, 5), (1, 4)])
 def test_optaxs_muon_with_these_coefficients_is_ours(shape, x64):
     gradients = np.random.default_rng(0).normal(size=(4, *shape))
@@ -64,6 +65,7 @@ def test_optaxs_muon_with_these_coefficients_is_ours(shape, x64):
         np.testing.assert_allclose(mine, -0.1 * other, atol=1e-5)  # numbers added to the norm: 1e-7 and 1e-8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orthogonal", [pytest.param("polar", marks=pytest.mark.slow), "newton_schulz"])
 def test_leading_axes_are_batches_and_sides_may_be_0_or_1(orthogonal):
     g = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4, 6)), jnp.float32)

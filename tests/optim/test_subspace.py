@@ -54,6 +54,7 @@ def test_full_projects_both():
     assert basis.left.shape == (6, 3) and basis.right.shape == (10, 3)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("side", ["short", "long", "full"])
 @pytest.mark.parametrize(("finder", "tolerance"), [("svd", 1e-12), ("randomized", 1e-4), ("iteration", 1e-7)])
@@ -78,6 +79,7 @@ def test_iteration_at_rest_stays_itself(x64):
     np.testing.assert_allclose(basis_of(s, g, basis).left, basis.left, atol=1e-10)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=15)
 @given(st.integers(0, 2**16), st.sampled_from(SHAPES), st.sampled_from(["orthonormal", "svd"]))
 def test_projection_is_the_nearest_point_of_the_subspace(seed, shape, finder):

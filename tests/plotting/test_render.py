@@ -71,6 +71,7 @@ def test_very_many_points_are_embedded_as_pixels(ds):
     assert len(svg) < MOST + 10_000  # letters' outlines are the page's
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [40, pytest.param(100, marks=pytest.mark.slow)])
 def test_no_figure_is_larger_than_the_page_can_bear(count):
     x = np.linspace(0, 1, 100)

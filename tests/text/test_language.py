@@ -71,6 +71,7 @@ def small():
     return nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.0)), columns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tied", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_loss_is_that_of_the_logits(x64, tied):
     net = nn.network(nn.encoder_lm(V, width=4, hidden=6, layers=2, dropout=0.2, tied=tied, head_bias=not tied, dtype="float64"))
@@ -113,6 +114,7 @@ def test_dropout_of_a_step_depends_on_the_step_and_the_key_alone():
     assert not np.array_equal(ends[0], ends[2]) and not np.array_equal(ends[0], other)
 
 
+@pytest.mark.slow
 def test_evaluation_is_the_mean_over_windows():
     net, columns = small()
     params = jax.jit(net.init)(jax.random.key(0))
@@ -134,6 +136,7 @@ def test_evaluation_is_the_mean_over_windows():
     np.testing.assert_allclose(everything.loss, np.mean(losses), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_training_lowers_the_loss_of_a_text_with_structure():
     """Each word fixes the next one: the loss falls far below the unigram's ln 11."""
     net, _ = small()
@@ -164,6 +167,7 @@ def test_tokens_beyond_the_vocabulary_are_refused_outside_jit():
     np.testing.assert_allclose(traced, language.cross_entropy(x, head, shift, np.full(N, V - 1)), rtol=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.0, np.int64(0), "3"])
 def test_counts_of_windows_are_whole_numbers(wrong):
     net, columns = small()

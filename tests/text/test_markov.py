@@ -174,6 +174,7 @@ def test_numbers_out_of_range(fields, message):
         markov.generate(**fields)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "ends",
     [

@@ -52,6 +52,7 @@ def test_losses_are_means_over_the_batches_of_a_part():
     np.testing.assert_allclose(mean_losses(jnp.mean, held), [5.5, 17.5])
 
 
+@pytest.mark.slow
 def test_the_loss_is_that_of_the_next_token():
     net = nn.decoder(nn.Decoder(vocabulary=5, width=4, layers=1, heads=1, hidden=4))
     params, tokens = net.init(jax.random.key(0)), jnp.asarray([[0, 1, 2, 3]])

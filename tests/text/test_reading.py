@@ -119,6 +119,7 @@ def test_adam_is_made_anew_each_epoch(small):
         assert signed is restart
 
 
+@pytest.mark.slow
 def test_records_are_of_the_validation_text(small):
     built = reading.build(small, jax.random.key(0))
     held = text.columns(small.corpus().valid, reading.EVALUATED)
@@ -164,6 +165,7 @@ def test_a_long_run_goes_on_is_extended_and_knows_its_text(small, small_text, tm
         reading.long_run(dataclasses.replace(longer, lr=1.0), 1, path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shuffled", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_several_seeds_at_once_are_the_seeds_alone(small, shuffled, tmp_path, monkeypatch):
     s = dataclasses.replace(small, shuffled=shuffled, lr=1e-2)

@@ -132,6 +132,7 @@ def test_means_of_classes_without_features():
 # A short training of the perceptron on digits, and its judge on made-up curves.
 
 
+@pytest.mark.slow
 def test_images_belong_to_their_labels():
     s = Perceptron(each=5)
     x, y = sample_images(s, jax.random.key(0))

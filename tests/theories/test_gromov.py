@@ -136,6 +136,7 @@ def test_width_is_interpolated_and_missing_where_the_goal_is_not_reached():
     assert found[0] == pytest.approx(24) and np.isnan(found[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "judge", [pytest.param(analytic_accuracy.judge_accuracy, marks=pytest.mark.slow), analytic_accuracy.judge_width]
 )

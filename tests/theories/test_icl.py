@@ -62,6 +62,7 @@ def test_risk_by_sampling(x64):
     assert abs(float(exact) - squares.mean()) < 4 * squares.std() / n**0.5
 
 
+@pytest.mark.slow
 def test_logistic_path(x64):
     t = jnp.asarray([0.0, 2.5])
     first = 0.01**2 * 5**0.5
@@ -72,6 +73,7 @@ def test_logistic_path(x64):
     np.testing.assert_allclose(path.ys.u[1] * path.ys.block[1], q[1] * np.eye(5), atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("c", [-0.05, 1.0])
 def test_corner_is_the_end_of_the_flow(x64, c):
     lam = jnp.asarray(LAM)
@@ -128,6 +130,7 @@ def test_softmax_attention_weighs_the_values(x64):
     np.testing.assert_allclose(model.predict(p, tokens, query, weight, True), expected, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_population_loss_is_the_mean_over_prompts(x64):
     rng = np.random.default_rng(3)
     root = rng.normal(size=(3, 3))

@@ -104,6 +104,7 @@ def test_inputs_have_length_one_on_average(x64):
 # Networks trained on a square, and the judges of delay and lazy limit on made-up runs.
 
 
+@pytest.mark.slow
 def test_large_scales_are_kernel_regression_and_small_ones_learn_features():
     fields = {"dimension": 5, "nodes": 16, "samples": 14, "tests": 60, "every": 5, "centred": 1.0}
     ds = jd.sweep(trial, jd.grid(Regression, alpha=[0.5, 1e3], **fields), seeds=2)

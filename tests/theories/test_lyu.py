@@ -61,6 +61,7 @@ def test_crossing_is_the_last_fall_between_records(x64):
     assert float(theory.crossing(times, jnp.array([4.0, 1.0, 1.0, 1.0]), 2.0)) == pytest.approx(2 / 3)
 
 
+@pytest.mark.slow
 def test_least_one_norm_is_scipys_and_the_end_of_the_path(x64):
     for seed, active in ((0, 2), (1, 5), (2, 9)):  # few active weights are recovered, many are not
         data = model.sample(jax.random.key(seed), 8, 14, active)

@@ -29,6 +29,7 @@ def primal_dual(a: np.ndarray, steps: int) -> np.ndarray:
     return w
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1, 2])
 def test_against_a_first_order_method(x64, seed):
     a = np.random.default_rng(seed).normal(size=(5, 3, 3)) + 0.3
@@ -196,6 +197,7 @@ def test_sampled(x64):
     assert np.all(vector.features.reshape(4, 5, 6, 6)[..., 1:] == 0)
 
 
+@pytest.mark.slow
 def test_breaches(x64):
     data, best = sequences.sample(Select(reversed=1.0), KEY, True)
     assert list(np.argmax(data.scores, -1) == best) == [False, True, True, True]

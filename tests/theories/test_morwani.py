@@ -69,6 +69,7 @@ def test_normalised_margin_does_not_change_with_scale(x64):
     assert float(model.normalised(double)) == pytest.approx(float(model.normalised(params)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_spectrum_finds_the_frequencies_of_waves(x64):
     a = jnp.arange(7, dtype=jnp.float64)[:, None]
     one, two = jnp.cos(2 * jnp.pi * a / 7), 2 * jnp.cos(2 * jnp.pi * 3 * a / 7 + 1)

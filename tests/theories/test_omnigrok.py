@@ -66,6 +66,7 @@ def test_delay_is_the_time_of_an_exponential(x64):
 SIZES = (3, 6, 6, 2)
 
 
+@pytest.mark.slow
 def test_network_is_numpys_and_stays_float32(x64):
     layers = model.init(jax.random.key(0), SIZES, 1.0)
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)

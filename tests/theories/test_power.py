@@ -104,12 +104,14 @@ def test_a_network_that_generalises_is_trained_no_further(monkeypatch):
     assert np.ptp(np.asarray(curves["train_accuracy"].value)) == 0
 
 
+@pytest.mark.slow
 def test_accuracies_count_what_is_trained_on_and_the_rest(run):
     train, test = (np.asarray(run.recorded[f"{name}_accuracy"].value) for name in ("train", "test"))
     whole = (29 * train, 7 * test)  # 36 products, of which 29 are 80%
     assert all(np.allclose(x, np.round(x), atol=1e-9) for x in whole)
 
 
+@pytest.mark.slow
 def test_answers_read_both_operands_and_their_order():
     params = init(transformer.shape(SMALL), jax.random.key(1))
     pairs = jnp.asarray([[1, 2], [2, 1], [1, 3], [4, 2]], jnp.int32)

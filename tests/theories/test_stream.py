@@ -120,6 +120,7 @@ def test_more_first_tokens():
 SMALL = {"vocabulary": 9, "triggers": 3, "length": 14, "keys": 10, "width": 8, "hidden": 8, "batch": 8, "steps": 40, "streams": 2}
 
 
+@pytest.mark.slow
 def test_a_network_that_knows_the_law_lacks_nothing(x64):
     law = backcopy.law(jax.random.key(0), 7, 2, dtype="float64")
     tokens = backcopy.draw(jax.random.key(1), law, 200)
@@ -134,6 +135,7 @@ def test_a_network_that_knows_the_law_lacks_nothing(x64):
     assert float(other[0]) == 0
 
 
+@pytest.mark.slow
 def test_fronts_are_cut_off():
     law = backcopy.law(jax.random.key(0), 9, 2)
     whole, cut = (np.asarray(sample_texts(law, n, jax.random.key(1), 5, 20)) for n in (0, SPARE))
@@ -150,6 +152,7 @@ def test_shares_of_what_is_lost():
     np.testing.assert_array_equal(ds.predicted_share.isel(seed=0).squeeze(), [1, 0])
 
 
+@pytest.mark.slow
 def test_short_runs():
     ds = jd.sweep(window_trial, jd.grid(Streamed, decay=[0.0, 0.1], **SMALL), 2)
     assert ds.sizes["policy"] == len(WINDOW_POLICIES) and ds.sizes["stretch"] == 7
@@ -167,6 +170,7 @@ def test_window_wrong_settings_are_refused(wrong):
         Streamed(**wrong)
 
 
+@pytest.mark.slow
 def test_embeddings_start_with_entries_of_size_one_and_training_reads_other_sequences_by_another_key():
     s = Streamed(**SMALL)
     law = backcopy.law(jax.random.key(0), 9, 3)

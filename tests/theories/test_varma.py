@@ -15,6 +15,7 @@ from jaxdyn.theories.varma.ungrok import SAMPLES, Ungrok, plan, trial
 # Efficiency against NumPy and under scaling; crossings and halves of known curves.
 
 
+@pytest.mark.slow
 def test_efficiency_is_numpys_and_does_not_change_with_scale(x64):
     params = model.init(jax.random.key(0), 5, 8, "float64")
     pairs, labels = model.pairs(5), jnp.arange(25) % 5

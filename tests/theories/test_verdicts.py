@@ -59,6 +59,7 @@ def verdicts_are_as_expected(topic, options):
     assert {r.claim.id: r.verdict for r in results} == {c.id: c.expected for c in mine} != {}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("topic", FAST)
 def test_fast_topics(topic):
     verdicts_are_as_expected(topic, FAST[topic])

@@ -38,6 +38,7 @@ CASES = {
 scores = jax.jit(global_scores, static_argnums=0)  # one program: by itself every operation would be compiled
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", CASES)
 def test_against_lists(name, x64):
     change, fields = CASES[name]
@@ -51,6 +52,7 @@ def test_against_lists(name, x64):
     assert int(state.time) == len(tokens) + shape.sink_token
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "name",
     [
@@ -87,6 +89,7 @@ IN_PARTS = {  # every policy, and every kind of positions
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow if n == "dense, layers written out" else ()) for n in IN_PARTS]
 )
@@ -122,6 +125,7 @@ def test_a_text_in_parts_is_the_text_at_once(name, x64):
     check()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("token", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_losses_in_parts_that_overlap_by_a_token_are_those_at_once(token, x64):
     shape = dataclasses.replace(SMALL, layers=1, sink_token=token)
@@ -143,6 +147,7 @@ def test_losses_in_parts_that_overlap_by_a_token_are_those_at_once(token, x64):
     check()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("kind", "token"), [("dense", False), ("random", False), ("dense", True)])
 def test_with_room_for_all_tokens_it_is_the_network(kind, token, x64):
     shape = dataclasses.replace(SMALL, sink_token=token)
@@ -199,6 +204,7 @@ def test_what_a_stream_has_had_counts(words, scan):
             call()
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", list(FULL)[:-1])
 def test_where_the_time_is_traced_a_full_stream_is_nan(name, x64):
     change, fields, had = FULL[name]

@@ -94,6 +94,7 @@ def test_buffers_do_not_grow_with_the_text():
     assert temporary("dense", 4096) - temporary("dense", 64) > (4096 - 64) * cache
 
 
+@pytest.mark.slow
 def test_many_streams_have_a_cache_each():
     shape = dataclasses.replace(SMALL, dtype="float32")
     params, policy = params_of(shape), Policy(kind="h2o", size=5, recent=2)

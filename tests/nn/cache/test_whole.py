@@ -22,6 +22,7 @@ CASES = {
 }
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", CASES)
 def test_pairwise_offsets_equal_the_scan(name):
     change, fields = CASES[name]
@@ -46,6 +47,7 @@ def test_positions_in_the_cache_matter_with_sinks_only(x64):
     assert np.max(np.abs(np.asarray(logits(3, "cache")) - logits(3, "absolute"))) > 1e-2
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_window_is_its_recomputation_in_one_layer_only(layers, x64):
     shape = dataclasses.replace(SMALL, layers=layers)
@@ -138,6 +140,7 @@ def test_what_is_no_text_is_refused_by_all(words):
         losses(shape, params, policy, text(1))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("call", [decode, losses, step])
 def test_traced_numbers_beyond_the_vocabulary_are_found_by_checkify(call):
     shape, policy = dataclasses.replace(SMALL, layers=1, dtype="float32"), Policy(kind="window", size=3)

@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.assort.hybrid import Hybrid, trial
 
 
+@pytest.mark.slow
 def test_lengths_and_traces():
     ds = jd.sweep(trial, jd.grid(Hybrid, replaced=[0.0, 5.0, 100.0], problems=3), 1)
     np.testing.assert_array_equal(ds.measured_length.isel(seed=0, problem=0), [23, 20, 8])

@@ -14,6 +14,7 @@ CODES = jnp.array([7, 3, 0, 5])
 NONE = FOREST.special("none")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 5, 8, 9, 50])
 def test_replaced_and_opened(m):
     row, length = model.replaced(FOREST, TRACE, CODES, m, RATE)

@@ -75,6 +75,7 @@ def test_the_curriculum_grows_and_random_parts_vary():
     assert said("random") != said("permuted")
 
 
+@pytest.mark.slow
 def test_what_is_generated_starts_with_the_prompt_and_is_greedy():
     s = Assorted(**SMALL)
     net = nn.decoder(s.decoder())

@@ -1,11 +1,13 @@
 """The quantiser's trial agrees with its formulas, and breaches do not."""
 
 import numpy as np
+import pytest
 
 import jaxdyn as jd
 from jaxdyn.theories.assort.quantiser import Quantiser, brute, trial
 
 
+@pytest.mark.slow
 def test_formulas_hold_and_breaches_break_them():
     grid = jd.grid(Quantiser, choice=["nearest", "product"], passing=["straight", "hard"], stopped=[1.0, 0.0])
     ds = jd.sweep(trial, grid, 4)

@@ -57,6 +57,7 @@ def test_deep_mode_of_one_and_two_matrices_is_elementary():
     assert two == pytest.approx(float(LOGISTIC(2.0, np.array([s]), np.array([u0]))[0]), rel=1e-12)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("inputs", "hidden", "outputs"), [(3, 3, 3), (2, 5, 4)])
 def test_balanced_product_solves_the_two_layer_flow(inputs, hidden, outputs):
     keys = jax.random.split(jax.random.key(inputs), 4)

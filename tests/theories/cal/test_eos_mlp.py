@@ -14,6 +14,7 @@ from jaxdyn.theories.cal import eos_mlp, model
 from tests.theories.cal.helpers import distorted, passed
 
 
+@pytest.mark.slow
 def test_tanh_network_and_its_sharpness(x64):
     sizes = (3, 4, 4, 1)
     params, v = (jax.jit(model.tanh_init, static_argnums=1)(jax.random.key(i), sizes) for i in (0, 2))

@@ -63,6 +63,7 @@ def test_starts_depend_on_the_key_alone(x64):
     assert not np.array_equal(again[1], one[1])
 
 
+@pytest.mark.slow
 def test_reference_numbers_of_finite_steps():
     end = steps_data().sel(start="uv").isel(seed=0, time=-1)
     np.testing.assert_allclose(end.predicted_flow[0, [0, 20]], [1.6011336, 0.5946670], atol=1e-7)

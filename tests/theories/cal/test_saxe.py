@@ -46,6 +46,7 @@ def starting(monkeypatch, x64):
     return run
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("start", "imbalance"), [("aligned", 0.0), ("unbalanced", 0.3), ("frames", 0.0)])
 def test_the_prediction_is_the_flow_of_the_two_layer_start(starting, start, imbalance):
     s = saxe.TwoLayer(start=start, imbalance=imbalance, inputs=3, hidden=4, outputs=2, horizon=2.0, samples=4)

@@ -17,6 +17,7 @@ def test_a_run_alone_is_the_run_of_the_sweep():
         np.testing.assert_allclose(alone[name], among[name], rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_start_that_is_handed_in_ends_at_its_own_sharpness():
     ds = jd.sweep(runs.trial, jd.grid(runs.Pair, eta=0.05, u=[2.0, 2.5], v=0.1, horizon=30.0), 1)
     np.testing.assert_allclose(ds.measured_flow.values.ravel(), np.sqrt((np.array([2.0, 2.5]) ** 2 - 0.01) ** 2 + 4), rtol=1e-8)

@@ -59,6 +59,7 @@ def text(params, *columns):
     return np.asarray(logits)[:, TOKENS.shape[1] - 1 :]
 
 
+@pytest.mark.slow
 def test_chains_of_text(params):
     logits = text(params, PATH[:, 1], PATH[:, 2], ASK)
     expected = (nats(logits[:, 0], PATH[:, 1]) + nats(logits[:, 1], PATH[:, 2]) + nats(logits[:, 3], PATH[:, 2])).mean() / 3

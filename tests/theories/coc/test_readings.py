@@ -36,6 +36,7 @@ def ends(edges, root, steps):
     return [set(at) for at in out]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sizes", [*SIZES[:1], *(pytest.param(s, marks=pytest.mark.slow) for s in SIZES[1:])])
 def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
     of = sampled(sizes)
@@ -53,6 +54,7 @@ def test_walks_of_trees_end_at_their_length_and_shortcuts_part_the_two(sizes):
                 assert away[node] == 1 and found[2, node] and node not in by_distance[2]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("sizes", SIZES)
 def test_a_shortcut_replaces_one_idle_edge_of_the_other_family(sizes):
     of = sampled(sizes, 1)
@@ -89,6 +91,7 @@ def test_groups_of_edges_by_hand():
             np.testing.assert_allclose(differences[i - 1, :, g], -np.diff(means), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_one_pass_gives_the_hidden_states_of_the_cached_one_and_attention_by_edge():
     sizes = reachability.Sizes(2, 2)
     shape = Decoder(vocabulary=sizes.vocabulary, width=8, layers=2, heads=2, hidden=8, tied=True, scan=False, base=64.0, std=0.5)

@@ -100,6 +100,7 @@ def objective(shape):
     return jax.jit(functools.partial(released.model.objective, shape, marks=(released.ASK, released.PAUSE)))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("method", INPUTS)
 @pytest.mark.parametrize(("at", "last"), [(0, 0), (1, 1), (2, 6)])
 def test_a_table_without_inputs_that_have_no_loss_has_the_loss_of_the_whole(method, at, last):
@@ -190,6 +191,7 @@ def test_problems_are_sorted_by_edges():
         assert np.all(found[a:b] <= cap) and np.all(found[b:] > cap)
 
 
+@pytest.mark.slow
 def test_the_cut_takes_padding_only():
     problems = released.by_edges(released.fitting(2, 40))
     prompts = released.render(jax.random.split(jax.random.key(0), len(problems.packed.root)), problems.packed)
@@ -202,6 +204,7 @@ def test_the_cut_takes_padding_only():
         assert np.all(dropped == eos) and np.all(short[:, 0] == eos)
 
 
+@pytest.mark.slow
 def test_each_size_is_sampled_as_often_as_it_occurs(monkeypatch):
     def counted(loss, tx, batch, parts):
         return lambda state, *data: state._replace(opt=state.opt.at[batch(state.step, *data)[1].tokens.shape[1]].add(1))

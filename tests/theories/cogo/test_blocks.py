@@ -19,6 +19,7 @@ def test_groups_by_name():
         blocks.checked_groups(())
 
 
+@pytest.mark.slow
 def test_blocks_have_six_places_of_which_some_are_empty(x64):
     made = blocks.all_blocks(solutions.sample(jax.random.key(0), parse("5")))
     assert made.shape == (5, 2, 3, 6)

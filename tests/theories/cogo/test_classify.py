@@ -271,6 +271,7 @@ def test_activity_and_its_threshold():
     assert classify.active_threshold(parse("5")) == pytest.approx(size / 2)
 
 
+@pytest.mark.slow
 def test_a_node_of_the_constant_character_belongs_to_no_pair(x64):
     w = jnp.zeros((3, 5, 2)).at[:, :, 0].set(1.0)
     found = classify.nodes(w, parse("5"))
@@ -300,6 +301,7 @@ def test_vmap_and_precision():
     np.testing.assert_allclose(rough.err, batch.err[0], atol=2e-5)  # 100 roundings
 
 
+@pytest.mark.slow
 def test_a_split_without_jit_is_the_same():
     rng = np.random.default_rng(6)
     with jax.enable_x64(True):

@@ -71,6 +71,7 @@ def test_parts_are_real_and_imaginary(x64):
     np.testing.assert_array_equal(parts([jnp.array([1 + 2j]), jnp.array([3j, 4])]), [[[1, 0], [0, 4]], [[2, 0], [3, 0]]])
 
 
+@pytest.mark.slow
 def test_flow_of_a_narrow_network_is_not_exponential():
     ds = jd.sweep(claims.flow_trial, jd.grid(claims.Wide, width=[8.0, 16.0, 32.0], nodes=32), seeds=2)
     assert int(ds.status.max()) == 0

@@ -14,6 +14,7 @@ from jaxdyn.theories.cogo import gram, model
 from tests.theories.cogo.loops import GROUPS, by_loops, weights
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", GROUPS)
 def test_subset_by_pairs_and_by_what_is_left_out(x64, name):
     group = parse(name)
@@ -37,6 +38,7 @@ def compiled(name):
     return [jax.jit(jax.value_and_grad(lambda w, f=f: f(w, group, "paper"))) for f in (gram.loss, model.loss)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=24)
 @given(st.sampled_from([(name, q) for i, name in enumerate(GROUPS) for q in (1, 2 + 3 * (i % 2))]), st.integers(0, 99))
 def test_gradient_of_the_gram_form(shape, seed):

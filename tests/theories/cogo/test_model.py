@@ -16,6 +16,7 @@ loss = jax.jit(model.loss, static_argnums=(1, 2, 4))
 output, correct = jax.jit(model.output), jax.jit(model.correct, static_argnums=1)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", GROUPS)
 def test_loss_is_that_of_the_loops(x64, name):
     group = parse(name)

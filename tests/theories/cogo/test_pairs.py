@@ -20,6 +20,7 @@ def test_value_and_gradient_are_those_of_the_plain_loss(x64, name):
     np.testing.assert_allclose(slope, expected, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_other_pairs_play_no_part(x64):
     group = parse("5")
     w = jax.random.normal(jax.random.key(0), (3, 5, 2), jnp.float64)

@@ -61,6 +61,7 @@ def test_more_nodes_never_leave_more_and_searches_only_go_down(searched):
     np.testing.assert_allclose(ds.measured_left, [*minimal_order.LEFT.values()], atol=2e-3)
 
 
+@pytest.mark.slow
 def test_judge_of_the_search_rejects_every_rival_and_five_nodes_that_stop(searched):
     ds = searched
     (claim,) = minimal_order.CLAIMS

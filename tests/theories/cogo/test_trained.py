@@ -279,6 +279,7 @@ def test_the_rate_is_one_over_the_first_epoch_below_the_level(monkeypatch, x64, 
     assert asked == [overparam.SOLVED] and (float(seen.recorded["enough"].value), float(seen.recorded["least"].value)) == (18, 14)
 
 
+@pytest.mark.slow
 def test_a_trial_of_widths():
     grid = jd.grid(Training, width=[7.0, 15.0], group="7", hidden=15, epochs=40, every=20)
     runs = jd.sweep(overparam.trial, grid, 1)

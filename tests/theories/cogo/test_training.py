@@ -48,6 +48,7 @@ def by_size(w: np.ndarray) -> np.ndarray:
     return w[..., np.argsort(-np.abs(w).max((0, 1)))]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("hidden", [4, 32])  # Gram matrices, pairs
 def test_steps_are_those_of_plain_numpy(x64, hidden):
     s = dataclasses.replace(SMALL, hidden=hidden)

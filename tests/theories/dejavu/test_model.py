@@ -26,6 +26,7 @@ def world():
     return params, tokens, logits, seen, signs, run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", range(len(model.MODES)))
 def test_everything_runs_is_the_whole(world, mode):
     logits, run = world[2], world[-1]

@@ -25,6 +25,7 @@ def test_rates_descend_the_loss(reachable, x64):
     np.testing.assert_allclose(answer.field(0.0, jnp.asarray([a, r]), law), [-0.3 * slope_a, -2.0 * slope_r], rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.1, 1.0])
 def test_leading_terms_and_direction(rate, x64):
     law = answer.Law(7.0, 4.0, rate, 1.0, True)
@@ -34,6 +35,7 @@ def test_leading_terms_and_direction(rate, x64):
     np.testing.assert_allclose((ys[-1] - ys[-2])[0] / (ys[-1] - ys[-2])[1], 2.0, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_ratio_is_late(x64):
     ts = jnp.asarray([0.0, *published.RATIOS])
     ys = answer.solve(answer.Law(23.0, 9.0, 1.0, 1.0, True), ts).ys
@@ -78,6 +80,7 @@ def test_root_is_where_the_mean_degree_is_the_targets(x64):
     assert float(search.root(made(target=5))) > 30, "no root: the end of the interval, or where both sides round alike"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("target", "bfs"), [pytest.param(5, False, marks=pytest.mark.slow), (4, True)])
 def test_growth_of_the_solution(target, bfs, x64):
     law = made(target=target, bfs=bfs, free=0.0)
@@ -89,6 +92,7 @@ def test_growth_of_the_solution(target, bfs, x64):
     assert float(path[-1, 1]) == 0
 
 
+@pytest.mark.slow
 def test_bounded_solution(x64):
     law = made(target=4, free=0.0)
     path, _ = search.solve(law)
@@ -114,6 +118,7 @@ def test_hull_by_linear_programming(x64):
     assert signs == {True, False}
 
 
+@pytest.mark.slow
 def test_slope_of_the_largest_margin(x64):
     law = made(target=5)
     assert float(search.hull_gap(law)) > 0

@@ -13,6 +13,7 @@ from jaxdyn.theories.galore.dynamics import decay
 PROBLEM, MODES, LOWEST = map(jax.jit, (problem, decay.modes, decay.lowest))
 
 
+@pytest.mark.slow
 def test_entries_have_the_eigenvalues_that_are_stated(x64):
     b, c, g = PROBLEM(Quadratic(kind="entries"), jax.random.key(0))
     modes = MODES(b, c)
@@ -35,6 +36,7 @@ def test_pairs_are_turned_counterexamples(x64):
         assert np.sign(u[:, 0] @ (g - kept) @ vt[0]) == -sign  # negative: the spectral norm is below that of the part
 
 
+@pytest.mark.slow
 def test_a_gradient_that_vanishes_altogether_has_a_rank(x64):
     """At some seeds rounding makes the decayed gradient exactly zero, on some machines."""
     run = jax.jit(descend)(Quadratic(kind="pair", step=0.4), jax.random.key(0))

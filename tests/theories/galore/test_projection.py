@@ -18,6 +18,7 @@ def test_fixed_and_switching_subspaces():
     assert set(np.ravel(ds.measured_rank.sel(every=0.0).isel(time=-1))) == {4.0}
 
 
+@pytest.mark.slow
 def test_inputs_of_low_rank():
     ds = jd.sweep(projection.span_trial, jd.grid(projection.Span, free=[0.0, 0.5]), 3)
     assert float(ds.beyond.sel(free=0.0).max()) < 1e-12 < float(ds.beyond.sel(free=0.5).min())

@@ -67,6 +67,7 @@ def test_unpack_is_the_inverse_of_pack():
     jax.tree.map(np.testing.assert_array_equal, again, params)
 
 
+@pytest.mark.slow
 def test_stable_ranks_are_in_the_order_of_their_names():
     params = weights(cell())
     found = dict(zip(matrices(2), stable_ranks(pack(params)), strict=True))
@@ -90,6 +91,7 @@ def moved(tx: optax.GradientTransformation, packed: dict, steps: int = 3) -> dic
     return jax.tree.map(lambda a, b: np.asarray(a) - np.asarray(b), now, packed)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "method",
     [

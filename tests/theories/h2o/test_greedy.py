@@ -23,6 +23,7 @@ def test_the_hardest_instance_by_brute_force():
     assert sorted(chosen) == [4, 5, 6, 7] and worth(chosen) / 4 == pytest.approx(guarantee(4), abs=1e-8)
 
 
+@pytest.mark.slow
 def test_runs():
     ds = jd.sweep(trial, jd.grid(Sets, objective=["additive", "coverage", "logdet", "penalty"], growing=[0.0, 1.0]), 4)
     still = ds.sel(growing=0.0)

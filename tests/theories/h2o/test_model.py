@@ -33,6 +33,7 @@ def world():
     return params, tokens, given, plans, run(plans)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", sorted(CACHES))
 def test_the_same_losses_as_a_cache_of_fixed_size(world, name):
     params, tokens, given, plans, (logits, _) = world

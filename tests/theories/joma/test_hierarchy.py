@@ -71,6 +71,7 @@ def test_queries_are_present_and_leave_their_own_context():
     assert np.mean(batch.weight) == pytest.approx(1.0, abs=0.15)
 
 
+@pytest.mark.slow
 def test_gradient_at_the_start_is_the_saliency_of_the_theory():
     """What the stationary theory rests on: -dL/dv = slope/A * sum_m P(m) Delta_lm A^T, and the same for z at given v."""
     tree, _, batch = sequences(2**17)
@@ -137,6 +138,7 @@ def tokens():
     return jd.sweep(tokens_trial, grid, seeds=range(24))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [pytest.param("joma.hblt", marks=pytest.mark.slow), "joma.hblt_saliency", "joma.hblt_cancellation"]
 )

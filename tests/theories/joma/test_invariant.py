@@ -119,6 +119,7 @@ def test_identity_holds_and_its_judge_can_say_no(identity):
     assert bool((abs(half - whole).max("token") > 1e-6).all())  # mini-batches go another way
 
 
+@pytest.mark.slow
 def test_the_same_sweep_has_the_same_bits(identity):
     assert identity.equals(jd.sweep(identity_trial, IDENTITY, seeds=2))
 
@@ -145,6 +146,7 @@ def still_runs():
     return jd.sweep(stationarity.trial, grid, seeds=8)
 
 
+@pytest.mark.slow
 def test_without_upper_layers_the_activation_below_them_does_not_matter(still_runs):
     flat = still_runs.sel(depth=0)
     np.testing.assert_allclose(flat.measured_saliency.sel(upper="tanh"), flat.measured_saliency.sel(upper="id"), rtol=1e-12)
@@ -220,6 +222,7 @@ def short():
     return jd.sweep(classes.fig2_trial, grid, seeds=2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("gaussian", marks=pytest.mark.slow), "random"])
 def test_training_is_that_of_an_independent_run(short, kind):
     ds = short.sel(data=kind, optimizer="gd", seed=1)
@@ -260,6 +263,7 @@ def softmax_flow_passed(checks):
     return [c.passed for c in checks]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("form", "split", "nodes", "holds"),
     [

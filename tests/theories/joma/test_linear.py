@@ -149,6 +149,7 @@ def test_derived_form_is_upheld_and_a_distortion_rejected(linear_runs, name):
             assert not upheld(judge, distorted(main, variable, factor))
 
 
+@pytest.mark.slow
 def test_printed_form_is_refuted(linear_runs):
     assert not upheld(erf.erf_judge, linear_runs.sel(form="printed"))
 

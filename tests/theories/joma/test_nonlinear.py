@@ -51,6 +51,7 @@ def sampled(s):
     return one, *mixture_point.sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
 
 
+@pytest.mark.slow
 def test_gradient_of_one_sample_is_the_formula(x64):
     s = inside(mixture_point.Mixture(activation="relu"))
     one, x, g, w = sampled(s)
@@ -88,6 +89,7 @@ def field_runs():
     return jd.sweep(thm3.field_trial, grid, 4)
 
 
+@pytest.mark.slow
 def test_field_judge(field_runs):
     ds = field_runs
     assert upheld(thm3.judge_field, ds)
@@ -111,6 +113,7 @@ def thm3_path_sampled(s):
     return one, *sample(jax.random.key(1), one, s, 20_000), net.start_weights(one)
 
 
+@pytest.mark.slow
 def test_descent_is_plain_gradient_descent(x64):
     s = inside(trial.Path(activation="tanh", eta=0.1, horizon=1.6))
     one, x, g, w = thm3_path_sampled(inside(Mixture()))
@@ -223,6 +226,7 @@ def critical_runs():
     return jd.sweep(thm4_trial, jd.grid(Critical, attention=list(ATTENTIONS), tokens=3), 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "attention", "names"),
     [
@@ -390,6 +394,7 @@ def test_entropy_only_falls_without_a_critical_point(bounce_runs):
     assert float(h.diff("time").max()) < 1e-9 and float(h.isel(time=-1).max()) < 1e-6  # falls, never rises
 
 
+@pytest.mark.slow
 def test_numbers_of_the_figure(bounce_runs):
     ds = bounce_runs.sel(drive="critical", eta=0.02)
     assert upheld(fig4_bounce.judge_figure, ds.sel(logits="law"))

@@ -79,6 +79,7 @@ def test_planted_powers_and_ratios_are_read():
     np.testing.assert_allclose(found[phase.OTHER.format("5x5")].value, 0, atol=0.05)
 
 
+@pytest.mark.slow
 def test_rivals_are_told_apart_unless_they_are_what_is_planted():
     for excess, own in ((0.0, "Theorem 4: as ln M / M"), (0.4, None)):
         right = planted(excess=excess)

@@ -110,6 +110,7 @@ def test_columns_that_span_the_space_are_refused():
 # Signs along a small training; settings that are refused.
 
 
+@pytest.mark.slow
 def test_signs_along_training_with_all_pairs_counted():
     small = {"group": "5", "samples": 12, "hidden": 8, "counted": 28, "records": 2, "every": 3}
     ds = jd.sweep(repulsion_raw.trial, jd.grid(repulsion_raw.Similar, activation=["square", "relu"], **small), seeds=2)
@@ -171,6 +172,7 @@ def tiny(lr, ratio=1.0, ahead=0.0):
 TRIAL = jax.jit(stage3.trial)
 
 
+@pytest.mark.slow
 def test_descent_converges_to_the_flow_of_both_layers_at_order_one():
     """Euler steps against the solver: the error halves with the step, and is small next to the other flows'."""
     off = [np.abs(run["network"] - run["both"]).max() for run in (tiny(0.01), tiny(0.005), tiny(0.0025))]
@@ -283,6 +285,7 @@ def planted(x64):
     return maxima(irreps), irreps
 
 
+@pytest.mark.slow
 def test_masses_are_those_of_the_irreps(planted):
     w, irreps = planted
     mass = np.asarray(MASSES(w, irreps))
@@ -372,6 +375,7 @@ def test_more_than_there_are_are_refused(fields):
 SMALL = Small({trial: jd.grid(Learned, groups=("S3",), steps=150)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_a_judge_upholds_what_is_right_and_refutes_what_is_printed(claim):
     SMALL.upholds_what_is_right(claim)

@@ -36,6 +36,7 @@ def test_judges_of_stage_one_reject_distortions():
     assert rejects(gf_ridge.judge_closed, ds, "rate", 1.1) and rejects(gf_ridge.judge_closed, ds, "rate", 0.8)
 
 
+@pytest.mark.slow
 def test_the_late_rate_is_asked_for_where_the_slowest_mode_has_a_part():
     """A start without it converges faster, and is passed over; one that has a part is not."""
     ds = jd.sweep(gf_ridge.trial, jd.grid(gf_ridge.StageOne, activation=["silu"], group="4", samples=12, hidden=3), seeds=2)

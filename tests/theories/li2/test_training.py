@@ -53,6 +53,7 @@ def plain_nll(p: model.Params, samples: np.ndarray, labels: np.ndarray, activati
     return jnp.mean(jax.nn.logsumexp(o, 1) - o[jnp.arange(len(labels)), labels])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("objective", ["mse", "nll"])
 @pytest.mark.parametrize(("s", "activation"), [*[(SMALL, a) for a in model.ACTIVATIONS], (SPLIT, "square"), (SPLIT, "silu")])
 def test_gradient_is_the_derivative_of_the_plain_loss(s, activation, objective, x64):
@@ -112,6 +113,7 @@ def numpy_step(state: dict, name: str, w: np.ndarray, g: np.ndarray, s: Training
     return numpy_adam(state, w, g + s.decay * w, s.lr)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("optimizer", ["adam", "adamw", "sgd", "muon", "muon_polar"])
 def test_steps_are_those_of_plain_numpy(optimizer, x64):
     s = dataclasses.replace(SPLIT if optimizer == "adam" else SMALL, optimizer=optimizer, lr=0.02, turn=0.05, top=2.0)
@@ -151,6 +153,7 @@ def test_ridge_runs_hold_v_at_the_ridge_solution(x64):
     assert np.abs(run.params.w - p.w).max() > 0.05
 
 
+@pytest.mark.slow
 def test_one_program_for_all_shares_and_the_same_runs_as_alone(x64):
     traced = []
 
@@ -171,6 +174,7 @@ def trial(s: Training, key: jax.Array) -> jd.Observables:
     return jd.observables(measured={"w": jd.named(run.params.w, "row node")}, recorded={"loss": run.curves["test_loss"][-1]})
 
 
+@pytest.mark.slow
 def test_a_run_of_a_sweep_over_shares_is_that_of_the_share_alone():
     fields = {f.name: getattr(SMALL, f.name) for f in dataclasses.fields(Training)}
     both = jd.sweep(trial, jd.grid(Training, **fields | {"share": [0.3, 0.6]}), seeds=2)
@@ -211,6 +215,7 @@ def test_padding_and_held_out_pairs_do_not_count(objective, x64):
         np.testing.assert_array_equal(RIDGE(p.w, other, s), RIDGE(p.w, d, s))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("objective", ["mse", "nll"])
 def test_records_have_what_their_names_say(objective, x64):
     s = dataclasses.replace(SPLIT, objective=objective, lr=0.05, epochs=30, every=10)
@@ -245,6 +250,7 @@ def test_mse_records_are_the_plain_loss(x64):
     np.testing.assert_allclose(found["test_loss"], model.loss(p, samples[~known], labels[~known]), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_that_knows_the_rest_stays_as_it_is_from_that_record_on(x64):
     s = dataclasses.replace(SPLIT, hidden=64, share=0.8, lr=0.02, epochs=60, every=5)
     whole = trained(s).curves
@@ -290,6 +296,7 @@ def test_with_v_zero_only_v_moves(x64):
     np.testing.assert_allclose(run.params.v, s.lr * 2 / 15 * f.T @ (np.eye(5)[labels[known]] - 1 / 5), rtol=1e-9, atol=1e-15)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("fields", [{}, {"ridge": True}])
 def test_runs_together_are_the_runs_alone(fields, x64):
     s = dataclasses.replace(SMALL, epochs=2, every=1, **fields)

@@ -24,6 +24,7 @@ def own(shape, params):
     return {n: w for n, w in params.items() if n != "head" or not shape.tied} | {"blocks": blocks}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=() if n in ("base", "again") else pytest.mark.slow) for n in model.VARIANTS]
 )

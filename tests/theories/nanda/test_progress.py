@@ -19,6 +19,7 @@ def cube(seed=2):
     return jnp.asarray(np.random.default_rng(seed).normal(size=(P * P, P)))
 
 
+@pytest.mark.slow
 def test_renaming_residues_moves_logits_answers_and_pairs_together(x64):
     z, order = cube(5), jnp.array([3, 0, 6, 1, 2, 5, 4], jnp.int32)
     new, known, numbers = progress.relabelled(z, order)
@@ -29,6 +30,7 @@ def test_renaming_residues_moves_logits_answers_and_pairs_together(x64):
     np.testing.assert_array_equal(same[2], np.arange(P * P))
 
 
+@pytest.mark.slow
 def test_measures_are_those_of_the_plain_forms(x64):
     """Restricted and trigonometric losses are made from a row for each sum: the same as on every pair."""
     w = jax.jit(lambda key: model.init(key, P, 8, 2, 12, "float64"))(jax.random.key(0))

@@ -12,6 +12,7 @@ from jaxdyn.theories.nanda.training import Training
 P = 7
 
 
+@pytest.mark.slow
 def test_one_epoch_is_adamw_with_decoupled_decay(x64):
     s = Training(p=P, width=8, heads=2, hidden=12, share=0.5, epochs=1, every=1, dtype="float64")
     run = jax.jit(training.train, static_argnums=0)(s, jax.random.key(6))

@@ -37,6 +37,7 @@ def test_probe_finds_every_word_where_it_first_stands():
         model.probe(stream, 3, 6)
 
 
+@pytest.mark.slow
 def test_groups_are_rows_of_the_weights_and_of_the_streams(x64):
     s = Watched(**TINY)
     net = nn.network(s.shape(61))

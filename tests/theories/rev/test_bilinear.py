@@ -39,6 +39,7 @@ def test_bilinear_losses(x64):
     np.testing.assert_allclose(model.objective(w, 3, 0.5), forward + 0.5 * reverse, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_flow_of_theta_and_of_its_effective_weights_agree(x64):
     n, m, d = 2, 6, 5
     v = model.sample_tokens(jax.random.key(1), 0, m, jnp.float64(d), d)
@@ -109,6 +110,7 @@ def test_trend_of_the_exponent():
         claims.judge_ratio(ds.sel(d=[20, 50, 100]))
 
 
+@pytest.mark.slow
 def test_event_and_closed_form_of_the_flow(flow_runs):
     ds = flow_runs.sel(kind="gaussian", symmetric=0.0, d=[200.0], stop=[0.1])
     assert bool(ds.stopped.all()) and passed(claims.judge_lower, ds)

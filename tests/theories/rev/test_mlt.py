@@ -192,6 +192,7 @@ def test_order_of_a_question():
 AMONG, DIAGONAL_Z = map(jax.jit, (logits.among, logits.diagonal_z))
 
 
+@pytest.mark.slow
 def test_maps_are_the_logits_of_single_entities(trained, x64):
     s, facts, run = trained
     net, words = trial.network(s), np.asarray(facts.words)[..., 0]

@@ -11,6 +11,7 @@ from jaxdyn.theories.rev import data, one_layer
 from tests.theories.rev.helpers import SIZES, M, inside, plain
 
 
+@pytest.mark.slow
 def test_training_is_the_replayed_recursion(x64):
     """SGD replayed in NumPy on the trial's own draws of sequences."""
     s = inside(one_layer.OneLayer(**SIZES | {"steps": 500}))
@@ -32,6 +33,7 @@ def test_training_is_the_replayed_recursion(x64):
     assert np.all(np.asarray(last.params.z) == 0)
 
 
+@pytest.mark.slow
 def test_mean_is_the_binomial_mixture(cot_runs):
     ds, n = plain(cot_runs).isel(seed=0), 3 * 4 + 2 * 3
     u = [0.0]

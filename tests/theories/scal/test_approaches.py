@@ -1,6 +1,7 @@
 """The three approaches on tables whose exponents are known."""
 
 import numpy as np
+import pytest
 
 from jaxdyn.theories.scal import approaches
 from jaxdyn.theories.scal.dynamics import laws
@@ -13,6 +14,7 @@ def made(law, sizes, budgets):
     return laws.loss(law, sizes[:, None], budgets / (laws.COST * sizes[:, None]))
 
 
+@pytest.mark.slow
 def test_a_symmetric_law():
     sizes, budgets = np.geomspace(1e3, 1e6, 31), np.geomspace(6e8, 6e10, 7)
     found = approaches.estimates(sizes, budgets, made(LAW, sizes, budgets))
@@ -22,6 +24,7 @@ def test_a_symmetric_law():
     assert found.held_out < 1e-6
 
 
+@pytest.mark.slow
 def test_several_tables_at_once_and_one():
     sizes, budgets = np.geomspace(7e7, 1.6e10, 9), np.geomspace(6e18, 3e21, 5)
     one = made(LAWS["Besiroglu"], sizes, budgets)
@@ -31,6 +34,7 @@ def test_several_tables_at_once_and_one():
     np.testing.assert_allclose(many.exponents[:, 2], laws.exponent(LAWS["Besiroglu"]), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_jackknife():
     sizes, budgets = np.geomspace(1e3, 1e6, 7), np.geomspace(6e8, 6e10, 5)
     table = made(LAW, sizes, budgets)

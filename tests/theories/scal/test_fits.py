@@ -37,6 +37,7 @@ def test_the_objective_against_scipys_huber(x64):
     assert float(objective(theta, p, 0.5)) == pytest.approx(half / 2, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_without_noise_every_search_finds_the_law(x64):
     p = points()
     np.testing.assert_allclose(fitted(p), TRUTH, rtol=1e-7)
@@ -82,6 +83,7 @@ def test_weights_are_repetitions(x64):
     np.testing.assert_allclose(project(twice), project(weighted), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_resampled_fits_spread(x64):
     p = points(0.005)
     theta = fitted(p)

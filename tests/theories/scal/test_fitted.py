@@ -20,6 +20,7 @@ def test_exact_laws_are_recovered_with_strict_stops():
     np.testing.assert_allclose(ds.projected.sel(stops="strict"), ds.predicted_parameters.sel(stops="strict"), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_other_laws_and_rounded_losses_are_not():
     ds = jd.sweep(trial, jd.grid(Exact, law=["additive", "kaplan"], digit=[0.0, 0.01], sizes=5, starts=3), 1)
     error = abs(ds.measured_parameters / ds.predicted_parameters - 1).max(["parameter", "seed"])

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxdyn.theories.scal import optima
 
@@ -13,6 +14,7 @@ def test_vertex_against_polyfit(x64):
     np.testing.assert_allclose(optima.vertex(*(jnp.asarray(v) for v in (x, y, w))), -c[1] / (2 * c[0]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_vertices_use_the_sizes_near_the_lowest(x64):
     x = jnp.arange(9.0)
     y = jnp.stack([(x - 3.2) ** 2, (x - 5.7) ** 2]).at[:, 0].set(1e3)

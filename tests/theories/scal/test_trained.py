@@ -84,6 +84,7 @@ def test_a_ladder_that_follows_a_law():
     assert values[trained.WORTH].value == pytest.approx(0.02, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_sizes_in_reverse():
     ds = made()
     other = trained.CLAIMS[0].controls["sizes in reverse"].breach(ds)

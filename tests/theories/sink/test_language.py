@@ -16,6 +16,7 @@ SMALL = {"text": "markov", "level": "words", "vocabulary": 30, "width": 8, "hidd
 SMALL |= {"batch": 4, "steps": 40, "records": 2, "streams": 2}
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("token", [False, True])
 def test_uniform_attention_has_the_weight_of_counting(token, x64):
     shape = nn.Decoder(vocabulary=5, width=4, layers=2, heads=2, hidden=4, sink_token=token, dtype="float64")

@@ -116,6 +116,7 @@ def plain_success(a, choices):
     return np.array([[p(i, t) for t in range(len(a))] for i in range(len(a))])
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["sym, 1, 3", "sym, 1, all", "rw, 1/lam, all"])
 def test_success(name):
     with jax.enable_x64(True):

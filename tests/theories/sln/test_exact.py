@@ -8,6 +8,7 @@ from jaxdyn.errors import UsageError
 from jaxdyn.theories.sln.exact import Atlas, collection, counterexamples, trial
 
 
+@pytest.mark.slow
 def test_graphs_of_five_vertices():
     ds = jd.sweep(trial, jd.grid(Atlas, least=5, largest=5), 1)
     assert len(collection(Atlas(least=5, largest=5))) == ds.sizes["graph"] == 21

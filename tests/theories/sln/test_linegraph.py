@@ -9,6 +9,7 @@ from jaxdyn.theories.sln.linegraph import Line, trial
 SMALL = {"nodes": 6.0, "largest": 8, "most": 15, "graphs": 4}
 
 
+@pytest.mark.slow
 def test_identities():
     ds = jd.sweep(trial, jd.grid(Line, kind=["random", "tree", "disconnected"], walk=[0.0, 1.0], **SMALL), 1)
     for name in ("degree", "first", "resistance"):

@@ -34,6 +34,7 @@ def test_graphs_are_parted():
     assert looked[0].tobytes() not in inside
 
 
+@pytest.mark.slow
 def test_loss_and_answers_by_hand():
     """The loss is that of the path's tokens alone; answers are the likeliest tokens, one after the other."""
     s = Learning(**SMALL)
@@ -55,6 +56,7 @@ def test_loss_and_answers_by_hand():
             tokens.append(int(token))
 
 
+@pytest.mark.slow
 def test_an_embedding_is_the_residual_stream_of_its_edge():
     """With one order and one layer: read at the <e> of the edge, wherever it stands."""
     s = Learning(**(SMALL | {"orders": 1}))

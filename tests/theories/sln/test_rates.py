@@ -29,6 +29,7 @@ def test_an_own_row_is_that_of_the_table():
         np.testing.assert_allclose(routed, table.sel(embedding=name), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_graphs_without_room_or_distant_pairs_are_not_counted():
     ds = jd.sweep(trial, jd.grid(Random, nodes=6.0, density=1.0, graphs=2, rows="few", largest=6, most=20), 1)
     assert float(ds.counted.max()) == 0

@@ -3,6 +3,7 @@
 import jax
 import networkx as nx
 import numpy as np
+import pytest
 
 from jaxdyn.data import graphs
 from jaxdyn.theories.sln import sequences as q
@@ -18,6 +19,7 @@ def problems(count):
     return jax.device_get(make(keys, padded[np.arange(count) % len(padded)]))
 
 
+@pytest.mark.slow
 def test_sequences():
     many = problems(60)
     assert many.tokens.shape == (60, q.length(SIZE, MOST))

@@ -238,6 +238,7 @@ def law(t, per_query):
     return growth.b_law(drive, growth.constant(1 / 19, 4.0, 1000.0), growth.exponent(per_query))
 
 
+@pytest.mark.slow
 def test_values_of_the_law_and_of_the_reduced_dynamics(x64):
     @jax.jit
     @jax.vmap
@@ -319,6 +320,7 @@ def test_b_with_a_memory_solves_its_equation(x64, q):
         np.testing.assert_allclose(two(s), 1 - q / 2 * s * one(s), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.slow
 def test_the_memorys_share_is_of_first_order(x64):
     """Against the reduced dynamics with memory, where the decoder learns 1e4 times as fast as the attention."""
     p = jnp.array([[0.001, 0.3, 0.699, 0.0, 0.0], [0.001, 0.0, 0.0, 0.4, 0.599]])
@@ -369,6 +371,7 @@ def solved(p, member, rho, ts, memory):
     return reduced.solve(problem, ts), reduced.solve(problem, ts, memory=memory)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("per_query", [pytest.param(1.0, marks=pytest.mark.slow), 2.0])
 def test_integration_over_the_clock_is_integration_over_time(x64, per_query):
     p = laws(np.random.default_rng(0), 4, 5)
@@ -384,6 +387,7 @@ def test_integration_over_the_clock_is_integration_over_time(x64, per_query):
     np.testing.assert_allclose(without.b, plain.b, rtol=1e-7, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_integration_over_the_clock_is_integration_over_log_time(x64):
     """Ten decades, to t = 1e7: the equation in ln t, with the clock in closed form, from a state of the path itself."""
     p = laws(np.random.default_rng(1), 3, 4)

@@ -99,6 +99,7 @@ def test_judge_of_two_matrices(data):
     assert not passes(claims.judge_single, claims.STILL(data.sel(product="single", frame="orthonormal", misfit=1.0)))
 
 
+@pytest.mark.slow
 def test_judge_of_few_dimensions(data):
     one = data.sel(product="single", misfit=1.0).expand_dims(width=[14.0])
     near, far = ([r.value for r in claims.judge_narrow(one.sel(frame=frame))] for frame in ("orthonormal", "random"))
@@ -189,6 +190,7 @@ def test_reparam_settings_refuse_what_cannot_be():
 # The frozen decoder: overlap breaks Theorem 1's gradient, and small vocabularies are refused.
 
 
+@pytest.mark.slow
 def test_strong_overlap_is_far_from_theorem_1(frozen_runs):
     broken = frozen_runs.sel(common=0.5)
     residual = jd.relative_error(broken, "gradient", "class token").max("time")

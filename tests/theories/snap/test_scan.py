@@ -82,6 +82,7 @@ def test_other_pairs_and_tokens_do_not_follow_the_theorem(law_runs):
     assert not passes(theorem3_gain.judge_monotone, weakest)
 
 
+@pytest.mark.slow
 def test_the_published_residuals(flow_runs):
     ds = flow_runs["main"]
     np.testing.assert_allclose(ds.top, 0.2, atol=1e-9)
@@ -106,6 +107,7 @@ def test_judges_of_the_flow(laws_flow_runs):
         assert not passes(theorem3_gain.judge_monotone_flow, getattr(theorem3_gain, other)(ds)), other
 
 
+@pytest.mark.slow
 def test_gains_and_bounds_by_ratio(laws_flow_runs):
     ds = laws_flow_runs["alone"]
     grown = [r.value for r in theorem3_gain.judge_ratio(ds)]

@@ -20,6 +20,7 @@ def test_a_query_has_no_more_classes_than_there_are():
         Pair(per_query=5.0)
 
 
+@pytest.mark.slow
 def test_growth_of_the_pair(pair_runs, x64):
     """The law's B is the logarithm of 1 + grown over q; at the end of the transition B has grown for large eta_Z alone."""
     ds = pair_runs["main"].isel(odds=0, seed=0)
@@ -104,6 +105,7 @@ B_FLOW_CLAIMS = {c.id: c for c in b_flow.CLAIMS}
 FAST = [1e-3, 2e-3]
 
 
+@pytest.mark.slow
 def test_judge_of_the_memory(pair_flow_runs):
     main = pair_flow_runs.sel(form="memory")
     assert passes(b_flow.judge_memory, main) and passes(b_flow.judge_growth, main)
@@ -161,6 +163,7 @@ def test_judge_of_frozen_attention(pair_runs):
     assert not passes(frozen.judge_frozen, frozen.NOTHING_MOVES(pair_runs["main"]), "derived")
 
 
+@pytest.mark.slow
 def test_judge_of_the_final_attention(law_runs):
     main = law_runs["main"]
     assert passes(frozen.judge_not_wta, main, "derived")
@@ -212,6 +215,7 @@ def test_judge_of_what_is_missing(rare):
         assert not passes(memory.judge_lag, getattr(memory, other)(inside)), other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", ["snap.memory", "snap.memory_lag"])
 def test_memory_figures_draw(rare, claim):
     fig = Figure()

@@ -49,6 +49,7 @@ def numpy_run(s, key):
     return y, z
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("optimizer", [pytest.param("sgd", marks=pytest.mark.slow), "adam"])
 def test_a_run_is_numpys_run(x64, optimizer):
     s = syn.Syn(optimizer=optimizer, lr=0.7, ratio=3.0, momentum=0.8, init=1.0, num_last=2, num_next_per_last=2, **SHORT)
@@ -112,6 +113,7 @@ def small():
     return jd.sweep(syn.small_trial, grid, seeds=2, executor="vmap")
 
 
+@pytest.mark.slow
 def test_references_go_to_their_own_runs(small):
     known = small.known.isel(seed=0)
     assert int(known.sum()) == len(published.FIG5)
@@ -165,6 +167,7 @@ draw = jax.jit(classes.draw, static_argnums=(1, 3, 4))
 whole_gradient = jax.jit(jax.value_and_grad(model.cross_entropy))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=3)
 @given(
     seed=st.integers(0, 10**6), sizes=st.sampled_from([(2, 1, 10, 10), (3, 2, 4, 3), (1, 2, 1, 5)]), scale=st.sampled_from([0, 3])

@@ -46,6 +46,7 @@ def test_against_numpy(x64):
     np.testing.assert_allclose(np.sum(maps[0], -1), 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rotary", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_thoughts_by_cache_in_one_pass_and_by_reading_again_are_equal(rotary, x64):
     params = jax.tree.map(jnp.asarray, random_params(rotary))

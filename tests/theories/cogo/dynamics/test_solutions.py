@@ -50,6 +50,7 @@ def test_f6_is_the_text_s_and_has_zero_loss(name, x64):
     assert loss(w, group) < 1e-27 and float(fit.loss) < 1e-27 and int(fit.wrong) == 0
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("name", "count"), [("5", 1), ("9", 1), ("9", 3), ("6", 1), ("3x3", 2)])
 def test_f46_is_the_text_s_and_has_zero_loss(name, count, x64):
     group = parse(name)

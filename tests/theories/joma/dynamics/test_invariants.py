@@ -94,6 +94,7 @@ def test_residuals_of_the_factorisation_are_those_of_its_matrices(x64):
     assert np.allclose(felt, acting, rtol=1e-12) and np.isclose(share, np.linalg.norm(acting) / np.linalg.norm(whole), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_prescribed_gradients_satisfy_the_factorisation(x64):
     rng = np.random.default_rng(2)
     b = rng.dirichlet(np.ones(3), 9)

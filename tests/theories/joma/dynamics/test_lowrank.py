@@ -27,6 +27,7 @@ def test_rows_under_an_inserted_gradient():
     np.testing.assert_allclose(rate, [field(x) for x in np.asarray(v)], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_rows_under_squared_error_and_their_limits():
     rng = np.random.default_rng(1)
     start, y, p, ts = (

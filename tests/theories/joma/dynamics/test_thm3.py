@@ -99,6 +99,7 @@ def theta_by_mpmath(name, noise, r, width, d):
         return [float(mpmath.quad(lambda e, k=k: slope(r + width * e) * density(e) * e**k, points)) for k in (0, 1)]
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["tanh", "gelu"])
 @pytest.mark.parametrize("noise", thm3.NOISES)
 @pytest.mark.parametrize("width", [4.0, 12.0, 100.0])

@@ -68,6 +68,7 @@ def test_judges_do_not_decide_on_what_they_cannot():
         claims.judge_start(ds.isel(classes=0))
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize(("classes", "members", "latents"), [(20, 2, (10, 20)), (30, 3, (20, 30)), (3, 1, (3, 3)), (6, 2, (4, 6))])
 def test_sequences_are_the_unions_of_their_sets(classes, members, latents):
     layers = jax.jit(data.sample_layers, static_argnums=(1, 2, 3))(jax.random.key(3), classes, latents, members)
@@ -155,6 +156,7 @@ def test_reduced_network_is_the_whole_one(run, x64):
     np.testing.assert_allclose(everything, logits[:, -1], rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.slow
 def test_weighted_gradient_is_that_of_the_batch(run, x64):
     p, params, net = run
     labels = jax.random.randint(jax.random.key(5), (128,), 0, TINY.classes, jnp.int32)

@@ -29,6 +29,7 @@ def test_every_layer_at_every_record(short):
     np.testing.assert_array_equal(found.measured["start"].value, entropy.value[0])
 
 
+@pytest.mark.slow
 def test_the_prediction_is_uniform_attention(short):
     setting, found = short
     np.testing.assert_allclose(found.predicted["start"].value, np.mean(np.log(np.arange(1, setting.length + 1))), rtol=1e-6)

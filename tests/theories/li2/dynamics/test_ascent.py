@@ -93,6 +93,7 @@ def test_the_flow_agrees_with_scipy_and_ends_where_small_steps_end():
     np.testing.assert_allclose(energy_of(ends, group), energy_of(found.y_end, group), rtol=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["8", "S3", "SL2:3"])
 def test_steps_by_spectra_are_the_same_steps(name):
     """Irreps of every type; five nodes in blocks of two."""

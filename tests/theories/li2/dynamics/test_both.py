@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxdyn.data.groups import parse
 from jaxdyn.theories.li2 import model
@@ -18,6 +19,7 @@ def problem(rate=1.0):
     return start, both.Problem(samples, model.targets(GROUP, samples), *(jnp.asarray(x, jnp.float64) for x in (0.3, 0.7, rate)))
 
 
+@pytest.mark.slow
 def test_the_flow_descends_the_decayed_loss(x64):
     p, given = problem()
 

@@ -32,6 +32,7 @@ random_member = jax.jit(energy.random_member, static_argnums=(1, 2, 3))
 terms = jax.jit(energy.terms, static_argnums=1)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", SIGMA)
 @pytest.mark.parametrize("name", ["5", "S3"])
 def test_energy_and_gradient_are_those_of_the_dense_definition(name, kind):
@@ -135,6 +136,7 @@ def test_peaks_of_known_groups(name, expected):
     assert [p[1:] for p in peaks] == expected
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["8", "Q8", "SL2:3", "Q8xS3"])
 def test_random_maxima_are_stationary_with_the_value_and_dimension_of_their_peak(name):
     irreps = decompose(parse(name))

@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.integrate
 
 from jaxdyn.data.groups import parse
@@ -66,6 +67,7 @@ def scipy_directions(w, v, y, form, length):
     return w / np.linalg.norm(w, axis=0)
 
 
+@pytest.mark.slow
 def test_directions_are_those_of_scipy():
     with jax.enable_x64(True):
         p, y = start(jnp.arange(25) % 4 > 0)
@@ -75,6 +77,7 @@ def test_directions_are_those_of_scipy():
             np.testing.assert_allclose(found, scipy_directions(w, v, y, form, 2.0), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_every_node_ends_in_one_irrep():
     with jax.enable_x64(True):
         p, y = start()

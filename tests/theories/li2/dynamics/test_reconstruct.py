@@ -41,6 +41,7 @@ def joined(layer, name):
     return u, v, parts
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["5", *(pytest.param(name, marks=pytest.mark.slow) for name in ("S3", "Q8"))])
 @pytest.mark.parametrize("layer", theory.LAYERS)
 def test_the_layers_against_dense_least_squares_on_all_nodes(x64, layer, name):
@@ -73,6 +74,7 @@ def test_what_a_missing_pair_costs(x64, layer):
         np.testing.assert_allclose(dense(np.delete(u, i, 1), np.delete(v, i, 1), "S3"), costs[i], rtol=1e-6)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("name", ["7", "S3", "A4", "SL2:3", "F7:3", "Q8xS3"])
 def test_the_counts_of_maxima_are_the_dimensions_of_what_they_span(x64, name):
     """Twice as many pairs have the rank that is claimed: also for quaternionic type of degree 4."""

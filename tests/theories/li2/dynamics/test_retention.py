@@ -86,6 +86,7 @@ def test_the_whole_energy_is_that_of_partial_data(x64):
         np.testing.assert_allclose(g[:, i], gradient[:, 0], atol=1e-12)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("kind", theory.OBJECTS)
 @pytest.mark.parametrize(("name", "k"), [("5", 1), ("S3", 2)])
 def test_all_pairs_keep_every_maximum(x64, kind, name, k):
@@ -121,6 +122,7 @@ def test_subsets_are_drawn_without_replacement_and_grow():
     np.testing.assert_allclose(many.mean(-1), 4 / 9, atol=4 * np.sqrt(20 / 81 / 4000))
 
 
+@pytest.mark.slow
 def test_the_flow_follows_the_ode(x64, kind="whitened"):
     """Short times: Euler steps of .01 are off by about that. The end of a climb with steps of .4 is where small ones end."""
     irreps = decompose(parse("7"))

@@ -39,6 +39,7 @@ def scipy_rise(w, v, y, ts, inertia):
     return sol.y.T.reshape(len(ts), 2, -1)
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("inertia", [True, False])
 def test_the_flow_is_that_of_scipy(inertia):
     ts = np.linspace(0, 4 if inertia else 1.2, 4)
@@ -61,6 +62,7 @@ def test_outputs_are_centred_and_those_of_the_training_pairs():
         assert float(rise.outputs(p, y, "square")) == pytest.approx(size, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_solve_stops_where_outputs_are_no_longer_small():
     with jax.enable_x64(True):
         p, y = start()
@@ -69,6 +71,7 @@ def test_the_solve_stops_where_outputs_are_no_longer_small():
         assert float(rise.outputs(sol.y_end[0], y, "square")) == pytest.approx(rise.END, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_force_is_that_of_the_trainer_where_outputs_vanish():
     """On all pairs, where centring over samples and over outputs agree; outputs are of third order in the weights."""
     s = training.Training(group="5", hidden=6, share=0.8, dtype="float64")
@@ -83,6 +86,7 @@ def test_the_force_is_that_of_the_trainer_where_outputs_vanish():
             np.testing.assert_allclose(mine, -theirs, atol=1e-6 * np.abs(theirs).max())
 
 
+@pytest.mark.slow
 def test_momentum_is_inertia_of_order_one_in_the_rate():
     """Heavy-ball descent in plain numpy comes closer to the flow as the rate falls, in proportion."""
     errors = []

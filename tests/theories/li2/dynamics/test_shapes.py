@@ -3,12 +3,14 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 from jaxdyn.data.groups import parse
 from jaxdyn.data.irreps import decompose
 from jaxdyn.theories.li2.dynamics import shapes
 
 
+@pytest.mark.slow
 def test_shapes_of_blocks_made_by_hand(x64):
     """S3: one node of rank one, one whose u has singular values 0.8 and 0.6."""
     irreps = decompose(parse("S3"))
@@ -21,6 +23,7 @@ def test_shapes_of_blocks_made_by_hand(x64):
     np.testing.assert_allclose(predicted, [[1, 0], [1, 0]])
 
 
+@pytest.mark.slow
 def test_members_lie_in_the_largest_irrep_and_have_the_energy_of_their_singular_values(x64):
     irreps = decompose(parse("S4"))
     assert shapes.largest(shapes.energy.peaks(irreps)).degree == 3

@@ -26,6 +26,7 @@ CLAIMS = maxima.CLAIMS
 SMALL = Small({trial: jd.grid(Maxima, groups=("5", "4", "S3"), steps=150)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_a_judge_upholds_what_is_right_and_refutes_what_is_printed(claim):
     SMALL.upholds_what_is_right(claim)
@@ -49,6 +50,7 @@ def test_few_starts_decide_nothing():
         maxima.judge_cyclic(ds.sel(group=["5", "S3"]))
 
 
+@pytest.mark.slow
 def test_relu_ends_elsewhere():
     ds = jd.sweep(trial, jd.grid(Maxima, groups=("S3",), activation="relu"), 8).sel(form="derived", drop=True)
     energies = np.unique(np.round(ds.measured_energy.values, 4))

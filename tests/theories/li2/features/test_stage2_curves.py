@@ -35,6 +35,7 @@ def test_the_largest_record_is_found_and_none_at_the_ends():
         assert float(stage2_curves.highest(jnp.asarray(x), jnp.asarray(x))) == 0
 
 
+@pytest.mark.slow
 def test_the_heights_of_a_maximum_are_one():
     """A node in one frequency of Z_5: cosines of any phases, by hand."""
     from jaxdyn.data.groups import parse
@@ -46,6 +47,7 @@ def test_the_heights_of_a_maximum_are_one():
         np.testing.assert_allclose(stage2_curves.heights(jnp.asarray(w), decompose(parse("5")))[:, 0], 1, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_network_and_flow_start_together_and_the_rest_is_recorded():
     with jax.enable_x64(True):
         run = stage2_curves.trial(S, jax.random.key(0))

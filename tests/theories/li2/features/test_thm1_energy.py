@@ -9,6 +9,7 @@ from tests.theories.li2.helpers import Small
 SMALL = Small({decomposition_trial: jd.grid(Weights, groups=("4", "S3")), gradient_trial: jd.grid(Gradients)})
 
 
+@pytest.mark.thinned
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_a_judge_upholds_what_is_right_and_refutes_what_is_printed(claim):
     SMALL.upholds_what_is_right(claim)

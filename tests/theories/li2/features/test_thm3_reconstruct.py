@@ -44,6 +44,7 @@ def test_a_judge_upholds_what_is_right_and_refuses_everything_else(claim):
         assert not passes(claim, ds.assign({f"predicted_{name}": 1.1 * ds[f"predicted_{name}"]})), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", claims.CLAIMS, ids=lambda c: c.id)
 def test_figures_can_be_drawn(claim):
     fig = Figure()

@@ -38,6 +38,7 @@ def test_trial_keeps_more_with_more_pairs():
     assert bool((ds.p.diff("c") >= 0).all())
 
 
+@pytest.mark.slow
 def test_blocks_of_subsets_change_nothing(monkeypatch):
     s = Retention(c=1.3, spread=1.85, starts=("11",), subsets=8, steps=60)
 

@@ -12,6 +12,7 @@ from tests.theories.li2.helpers import Small
 SMALL = Small({trial: jd.grid(OneTarget, starts=256)})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda c: c.id)
 def test_a_judge_upholds_what_is_right_and_refutes_what_is_printed(claim):
     SMALL.upholds_what_is_right(claim)

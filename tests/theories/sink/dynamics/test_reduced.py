@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import scipy.optimize
 
 from jaxdyn.theories.sink.dynamics import reduced
@@ -22,6 +23,7 @@ def late_of(clock, keys=16.0):
     return np.log(keys * scipy.optimize.brentq(lambda e: side(e) - side(1 / keys) - clock, 1 / keys, 1e6))
 
 
+@pytest.mark.slow
 def test_share_and_variance(x64):
     np.testing.assert_allclose(reduced.share(0.7, 5.0), np.exp(0.7) / (np.exp(0.7) + 5), rtol=1e-12)
     target, written = np.array([0.25, 0.75]), np.array([1.0, 3.0])
@@ -42,6 +44,7 @@ def test_small_disturbances_cost_half_their_variance(x64):
     np.testing.assert_allclose(reduced.loss(at, one) - floor, expected, rtol=2e-3)
 
 
+@pytest.mark.slow
 def test_the_flow_follows_its_closed_solution(x64):
     one = query()
     sigma = float(jnp.mean(reduced.covariance(one.target, one.others, one.others)))  # of a value that stays 0
