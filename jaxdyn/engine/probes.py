@@ -73,7 +73,8 @@ def facts_of(programs: list[Program], pool: cf.Executor | None = None) -> dict[P
 def _traced(program: Program) -> dict[str, Any] | None:
     """What tracing reveals; None where the trial raises."""
     try:
-        return probe(program)
+        facts: dict[str, Any] = probe(program)
     except BaseException as error:
         let_through(error)
         return None
+    return facts
