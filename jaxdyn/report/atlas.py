@@ -21,7 +21,7 @@ from jaxdyn.engine.registry import all_claims
 from jaxdyn.engine.store import atomic_write
 from jaxdyn.engine.theory import AtlasMap
 from jaxdyn.errors import UsageError
-from jaxdyn.report.formatting import duration
+from jaxdyn.report.formatting import duration, ended
 from jaxdyn.report.gallery import standalone
 
 __all__ = ["border", "command", "counts", "of_claim", "page", "provenance", "read_map", "write", "write_map"]
@@ -126,7 +126,7 @@ def page() -> str:
         result = content["map"]
         parts += [
             f"## {stored.title}",
-            f"`{stored.claim}`: {claims[stored.claim].title}. {claims[stored.claim].statement}",
+            f"`{stored.claim}`: {ended(claims[stored.claim].title)} {claims[stored.claim].statement}",
             f"![{stored.title}](figures/map.{stored.name}.svg)",
             stored.finding,
             " ".join(filter(None, (f"{len(result['cells'])} cells: {counts(result)}; {provenance(content)}.", border(result)))),

@@ -15,6 +15,7 @@ from jaxdyn.engine.tested import tested
 from jaxdyn.errors import UsageError
 from jaxdyn.report import studies
 from jaxdyn.report.chapters import by_chapter
+from jaxdyn.report.formatting import ended
 
 __all__ = ["catalogue", "table", "with_table"]
 
@@ -115,7 +116,7 @@ def _entry(claim: Claim, level: int) -> str:
         lines.append(f"- Bounds: {provenance(claim.bounds)}")
     if place := home(claim):
         lines.append(f"- Home: `{place}`")
-    return f"{'#' * level} `{claim.id}`\n\n**{claim.title}.** {claim.statement}\n\n" + "\n".join(lines)
+    return f"{'#' * level} `{claim.id}`\n\n**{ended(claim.title)}** {claim.statement}\n\n" + "\n".join(lines)
 
 
 def with_table(readme: str, claims: Sequence[Claim]) -> str:

@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from jaxdyn.report.glossary import VERDICTS
 
-__all__ = ["badge", "breakable", "count", "duration", "number", "percent", "value"]
+__all__ = ["badge", "breakable", "count", "duration", "ended", "number", "percent", "value"]
 
 
 def badge(verdict: str) -> Markup:
@@ -64,6 +64,11 @@ def value(setting: Any) -> Markup:
     if isinstance(setting, list | tuple):
         return Markup(", ").join(map(value, setting)) or Markup("–")
     return Markup("none") if setting is None else escape(str(setting).lower()) if isinstance(setting, bool) else number(setting)
+
+
+def ended(title: str) -> str:
+    """A title as a sentence: with a full stop, unless it is a question."""
+    return title if title.endswith("?") else f"{title}."
 
 
 def count(n: int, noun: str) -> str:

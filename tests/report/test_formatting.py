@@ -58,3 +58,7 @@ def test_verdicts_that_are_not_known_have_a_badge_as_well():
 
 def test_long_names_may_break():
     assert formatting.breakable("joma.exp_law") == "joma.<wbr>exp_<wbr>law"
+
+
+def test_a_title_as_a_sentence():
+    assert formatting.ended("It is so") == "It is so." and formatting.ended("Is it so?") == "Is it so?"
