@@ -1,9 +1,9 @@
 r"""What agrees with a measured claim's record, and what is told apart from its readings.
 
-A record is an estimate m with its interval, which reaches down by :math:`h_-` and up by :math:`h_+`. Another estimate from as many
-runs differs from it by the errors of both, so that it lies in the prediction interval
+A record is an estimate m from n seeds with its interval, which reaches down by :math:`h_-` and up by :math:`h_+`. Another estimate,
+from n' seeds, differs from it by the errors of both, so that it lies in the prediction interval
 
-.. math:: [m - \sqrt 2\, h_-,\; m + \sqrt 2\, h_+]
+.. math:: [m - r h_-,\; m + r h_+], \qquad r = \sqrt{1 + n / n'}
 
 at the level of the record. Intervals narrow with the root of the number of runs. A rerun with so few seeds that its own may be
 expected to be more than :data:`WIDEST` times as wide as the record's cannot agree with it: few seeds would agree too easily. What
@@ -27,20 +27,20 @@ EXACT = 1e-6  # relative, of numbers that are not estimated
 Record = float | tuple[float, float, float]
 
 
-def predicted(record: Record) -> tuple[float, float]:
-    """The interval in which another estimate from as many runs lies."""
+def predicted(record: Record, ratio: float = 1.0) -> tuple[float, float]:
+    """The interval in which another estimate lies; ``ratio`` is the record's number of seeds over the other's."""
     low, value, high = _ends(record)
-    reach = math.sqrt(2)
+    reach = math.sqrt(1 + ratio)
     below, above = value - reach * (value - low), value + reach * (high - value)
     slack = EXACT * abs(value)
     return below - slack, above + slack
 
 
-def differs(reading: Reading, record: Record) -> str | None:
-    """Why a reading does not agree with its record; None where it does."""
+def differs(reading: Reading, record: Record, ratio: float = 1.0) -> str | None:
+    """Why a reading does not agree with its record; None where it does. ``ratio`` as in :func:`predicted`."""
     low, value, high = _ends(record)
     text = f"{value:.4g}" if low == high else f"{value:.4g} [{low:.4g}, {high:.4g}]"
-    below, above = predicted(record)
+    below, above = predicted(record, ratio)
     if not below <= reading.value <= above or any(map(math.isnan, reading.ends)):
         return f"{reading}, found was {text}, with which values from {below:.4g} to {above:.4g} agree"
     return None

@@ -105,6 +105,7 @@ class Claim:
         found: for ``expected="measured"``: reading -> ``(low, value, high)``, or the number alone where it is not estimated, as
             recorded on the quick grid, for every reading; a run of that grid that disagrees makes the claim inconclusive. None:
             nothing was recorded yet.
+        found_seeds: on how many seeds that was recorded; None: on as many as the claim has.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Claim:
     rivals: Mapping[str, Rival] = dataclasses.field(default_factory=dict)
     printed: str | None = None
     found: Mapping[str, float | tuple[float, float, float]] | None = None
+    found_seeds: int | None = None
 
     def __post_init__(self) -> None:
         self._check_types()
@@ -165,7 +167,7 @@ class Claim:
         for name in ("trial", "judge", "plot"):
             if not (callable(function := getattr(self, name)) or (name == "plot" and function is None)):
                 raise UsageError(f"{self.id}: {name}={function!r:.60} is not allowed: it is a function")
-        for name in ("seeds", "paper_seeds", "most"):
+        for name in ("seeds", "paper_seeds", "most", "found_seeds"):
             count = getattr(self, name)
             if not (name != "seeds" and count is None) and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
                 raise UsageError(f"{self.id}: {name}={count!r:.60} is not allowed: it is a whole number of at least 1")
@@ -187,6 +189,8 @@ class Claim:
             object.__setattr__(self, "assumes", (self.assumes,))
         if self.found is not None and self.expected != "measured":
             raise UsageError(f"{self.id}: found= is of claims that are expected to be measured")
+        if self.found_seeds is not None and self.found is None:
+            raise UsageError(f"{self.id}: found_seeds= says on how many seeds found= was recorded, which is missing")
         for name, record in (self.found or {}).items():
             if not _is_record(record):
                 raise UsageError(

@@ -38,9 +38,12 @@ def decide_measured(claim: Claim, main: xr.Dataset, control_data: dict[str, xr.D
         controls.append(_read_opponent(name, control.breach, claim, main, ok_runs(ds), readings))
     rivals = [_read_rival(name, rival, claim, main, readings, terms.narrowed) for name, rival in claim.rivals.items()]
     decision = dataclasses.replace(decision, controls=controls, rivals=rivals)
-    if known and terms.seeds is not None and (few := agreement.too_few(*terms.seeds)) is not None:
+    seeds, own = terms.seeds or (1, 1)
+    recorded = own if claim.found_seeds is None or terms.seeds is None else claim.found_seeds
+    if known and (few := agreement.too_few(seeds, recorded)) is not None:
         return dataclasses.replace(decision, verdict="inconclusive", message=few)
-    if differ := [why for r in readings if r.name in known and (why := agreement.differs(r, known[r.name])) is not None]:
+    compared = [agreement.differs(r, known[r.name], recorded / seeds) for r in readings if r.name in known]
+    if differ := [why for why in compared if why is not None]:
         return dataclasses.replace(decision, verdict="inconclusive", message=f"not what was found before: {'; '.join(differ)}")
     if alike := [o.name for o in (*controls, *rivals) if not o.rejected]:
         return dataclasses.replace(decision, verdict="toothless", message=f"not told apart by any reading: {', '.join(alike)}")

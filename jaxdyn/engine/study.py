@@ -72,6 +72,7 @@ class Study:
         rivals: Mapping[str, Rival] | None = None,
         printed: str | None = None,
         found: Mapping[str, float | tuple[float, float, float]] | None = None,
+        found_seeds: int | None = None,
     ) -> Claim:
         """A claim on this study's runs.
 
@@ -100,6 +101,7 @@ class Study:
             evidence=kind,
             printed=printed,
             found=found,
+            found_seeds=found_seeds,
             **shared,
         )
 

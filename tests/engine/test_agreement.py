@@ -41,6 +41,12 @@ def test_the_interval_is_that_of_normal_theory():
     assert (low, high) == pytest.approx((draws.mean() - half, draws.mean() + half), rel=1e-5)
 
 
+def test_of_another_number_of_seeds_it_is_that_of_normal_theory_too():
+    draws = np.random.default_rng(1).normal(3.0, 2.0, 12)
+    half = scipy.stats.t.isf(ALPHA / 2, 11) * draws.std(ddof=1) * math.sqrt(1 / 12 + 1 / 4)
+    assert predicted(record_of(mean_of(draws)), 12 / 4) == pytest.approx((draws.mean() - half, draws.mean() + half), rel=1e-5)
+
+
 def test_each_side_has_its_own_width():
     assert predicted((0.9, 1.0, 1.4)) == pytest.approx((1 - 0.1 * math.sqrt(2), 1 + 0.4 * math.sqrt(2)), rel=1e-5)
     assert predicted((0.0, 0.0, 0.3))[0] == 0.0, "no run of eight: none is expected"
@@ -97,7 +103,8 @@ def refused(draw, read, seeds, others=None):
     rng = np.random.default_rng(seeds)
     records = [record_of(r) for r in read(draw(rng, (RERUNS, seeds)))]
     reruns = read(draw(rng, (RERUNS, others or seeds)))
-    return np.mean([differs(rerun, record) is not None for rerun, record in zip(reruns, records, strict=True)])
+    ratio = seeds / (others or seeds)
+    return np.mean([differs(rerun, record, ratio) is not None for rerun, record in zip(reruns, records, strict=True)])
 
 
 @pytest.mark.parametrize("seeds", [4, 8, 64])
@@ -120,6 +127,11 @@ def test_a_true_rerun_of_skewed_numbers_is_refused_no_more_often_than_their_inte
     missed = np.mean(abs(draws.mean(1) - math.exp(0.5)) > half)
     assert ALPHA < missed < 2.5 * ALPHA
     assert refused(lambda rng, n: rng.lognormal(size=n), means, seeds) <= missed + NOISE
+
+
+@pytest.mark.parametrize("others", [8, 32])
+def test_a_record_of_more_or_fewer_seeds_is_compared_at_the_same_level(others):
+    assert abs(refused(lambda rng, n: rng.normal(1.0, 2.0, n), means, 16, others) - ALPHA) <= NOISE
 
 
 @pytest.mark.parametrize("others", [2, 4, 8])
