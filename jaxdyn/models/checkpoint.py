@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from jaxdyn.engine.cache import cache_dir
 from jaxdyn.errors import UsageError
 from jaxdyn.models import folder, ggufs, hub
 from jaxdyn.models.archive import Archive
 from jaxdyn.models.families import Family, family_of
+from jaxdyn.models.fetching import PACKAGES, fetched
 from jaxdyn.models.gguf_tokenizer import UNSUPPORTED, gguf_tokenizer
 from jaxdyn.models.piece import Piece
 from jaxdyn.models.reading import located
@@ -64,10 +64,12 @@ def _found(model: str | Path) -> Path:
     path = Path(model).expanduser()
     if path.exists():
         return path
-    if isinstance(model, str) and "/" not in model and (fetched := cache_dir() / "models" / f"{model}.gguf").is_file():
-        return fetched
+    if model in PACKAGES and (file := fetched(model)).is_file():
+        return file
     if isinstance(model, str) and hub.is_name(model) and not path.suffix == ".gguf":
         return hub.download(model)
+    if model in PACKAGES:
+        raise UsageError(f"the model {model} is not in the cache folder: jaxdyn models get {model}")
     raise UsageError(f"there is no model {model}: it is a folder with config.json, a .gguf file, or a name org/model of the hub")
 
 

@@ -1,4 +1,4 @@
-"""A single GGUF file, by the library gguf: weights in any quantisation that it can undo, configuration and tokenizer in its metadata.
+"""A single GGUF file, by the library gguf: weights in any quantisation that it can undo, all else in the file's metadata.
 
 Rows of queries and keys of LLaMA stand in the order of neighbouring rotary pairs there; they are put back into that of halves.
 Names of fields and tensors are those of the format's description (ggml, docs/gguf.md).

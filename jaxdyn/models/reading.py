@@ -71,7 +71,7 @@ def parameters(
         place: ``place(path, array)`` puts an array on its devices.
 
     Raises:
-        UsageError: as of :meth:`Archive.read`, and for numbers that are too large for the dtype.
+        UsageError: as of :meth:`Archive.read`.
     """
     params: dict[str, Any] = {"blocks": {}}
     for path, size in sizes(shape).items():

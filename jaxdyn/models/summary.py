@@ -64,7 +64,8 @@ class Summary:
             "traits": ", ".join(filter(None, traits)),
             "weights": f"{self.weights:,}",
             "on disk": f"{_size(self.disk)} ({kinds})",
-            "in memory": f"{_size(self.memory)} in {s.dtype}; {_size(self.peak)} while it is read, about {max(1, round(self.seconds))} s",
+            "in memory": f"{_size(self.memory)} in {s.dtype}; {_size(self.peak)} while it is read",
+            "time": f"about {max(1, round(self.seconds))} s to read",
             "tokenizer": tokenizer,
         }
         return [f"{name:<10} {text}" for name, text in rows.items()]

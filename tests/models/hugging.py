@@ -8,12 +8,17 @@ import warnings
 import numpy as np
 import pytest
 
+from jaxdyn.models.fetching import fetched
+
 NEEDED = ("torch", "transformers", "safetensors", "tokenizers", "gguf", "huggingface_hub")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 needs_models = pytest.mark.skipif(
     bool(set(MISSING) - {"torch", "transformers"}), reason="needs the extra models: pip install 'jaxdyn[models]'"
 )
 needs_torch = pytest.mark.skipif(bool(MISSING), reason="needs the extras models and bench: pip install 'jaxdyn[models,bench]'")
+
+REAL = fetched("smollm2")  # in the user's cache folder, which tests do not see
+needs_smollm2 = pytest.mark.skipif(bool(MISSING) or not REAL.is_file(), reason="needs the real model: jaxdyn models get smollm2")
 
 ROTARY = {"vocab_size": 29, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 20}
 GROUPED = ROTARY | {"num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": None}

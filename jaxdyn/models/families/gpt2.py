@@ -1,7 +1,7 @@
 """GPT-2: LayerNorms, learned positions, a plain MLP, biases everywhere, the read-out tied to the embedding.
 
-Matrices are (input, output), queries, keys and values next to one another. Source: Radford et al. 2019, section 2.3; names of fields
-and tensors are those of the library transformers.
+Matrices are (input, output), queries, keys and values next to one another. Source: Radford et al. 2019, section 2.3; names of
+fields and tensors are those of the library transformers.
 """
 
 from __future__ import annotations

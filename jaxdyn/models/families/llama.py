@@ -1,6 +1,6 @@
 """LLaMA 1 to 3 (SmolLM among them), MobileLLM, Mistral and Qwen2: gated MLP, RMS norms, rotary positions.
 
-MobileLLM may use each block twice in a row; Mistral has a window and heads of any size; Qwen2 has biases of queries, keys and values.
+MobileLLM may use each block twice in a row; Mistral has a window and heads of any size; Qwen2 has biases of q, k and v.
 Source: arXiv:2302.13971, arXiv:2407.21783, arXiv:2402.14905, arXiv:2310.06825, arXiv:2407.10671; names of fields and tensors are
 those of the library transformers.
 """
