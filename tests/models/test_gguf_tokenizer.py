@@ -1,4 +1,4 @@
-"""Tokenizers of GGUF files: their rules of splitting against published ones, and the real SmolLM2's against that of transformers."""
+"""Tokenizers of GGUF files: rules of splitting against published ones, the real SmolLM2's against transformers."""
 
 import numpy as np
 import pytest
@@ -36,11 +36,11 @@ def test_merges_and_control_tokens():
 
 def test_rules_of_splitting():
     merged = {"tokens": [*TOKENS[:-1], "12"], "merges": [*MERGES[:3], "1 2"]}
-    count = lambda pre: len(
-        gguf_tokenizer("f", METADATA | {"tokenizer.ggml.pre": pre} | {f"tokenizer.ggml.{k}": v for k, v in merged.items()}).encode(
-            "12"
-        )
-    )  # noqa: E731, E501
+    merged = METADATA | {f"tokenizer.ggml.{name}": value for name, value in merged.items()}
+
+    def count(pre):
+        return len(gguf_tokenizer("model.gguf", merged | {"tokenizer.ggml.pre": pre}).encode("12"))
+
     assert [count(pre) for pre in ("gpt-2", "smollm", "llama-bpe", "qwen2")] == [1, 2, 1, 2], "digits one by one, or not"
 
 

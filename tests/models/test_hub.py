@@ -1,4 +1,4 @@
-"""Names of the hub against a stand-in on the loopback, each in a process of its own: the library reads its settings when imported."""
+"""Names of the hub against a stand-in on the loopback, in processes of their own: the library's settings are read once."""
 
 import hashlib
 import http.server
