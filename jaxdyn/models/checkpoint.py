@@ -51,7 +51,7 @@ def open_checkpoint(model: str | Path, dtype: str = "float32") -> Checkpoint:
     Raises:
         UsageError: for what is none of these, damaged files, and configurations that disagree with their tensors.
     """
-    path = _found(model)
+    path = _place(model)
     if path.is_dir():
         return _of_folder(path, dtype)
     folder.refuse_pickle(path)
@@ -60,7 +60,7 @@ def open_checkpoint(model: str | Path, dtype: str = "float32") -> Checkpoint:
     raise UsageError(f"{path} is not allowed: a model is a folder with config.json, a .gguf file, or a name org/model of the hub")
 
 
-def _found(model: str | Path) -> Path:
+def _place(model: str | Path) -> Path:
     path = Path(model).expanduser()
     if path.exists():
         return path

@@ -102,11 +102,11 @@ def _opened(file: Path) -> Any:
         stat = file.stat()
     except OSError as error:
         raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    return _mapped(file, stat.st_mtime_ns, stat.st_size)
+    return _memory_map(file, stat.st_mtime_ns, stat.st_size)
 
 
 @functools.lru_cache(maxsize=64)
-def _mapped(file: Path, modified: int, size: int) -> Any:
+def _memory_map(file: Path, modified: int, size: int) -> Any:
     safetensors = library("safetensors")
     try:
         return safetensors.safe_open(str(file), "np")

@@ -84,13 +84,14 @@ def open_gguf(file: Path) -> GGUF:
         raise UsageError(f"{file} is not a whole GGUF file: {shown(error)}") from None
     config = _config(file, metadata, "output.weight" not in tensors)
     entries = {name: Entry(file, tuple(map(int, t.shape[::-1])), t.tensor_type.name) for name, t in tensors.items()}
-    heads = {"attn_q": config.whole("num_attention_heads"), "attn_k": config.whole("num_key_value_heads")}
-    permuted = heads if config.get("model_type") != "qwen2" else {}
+    heads = config.whole("num_attention_heads") or 1
+    of_keys = config.whole("num_key_value_heads", heads) or 1
+    permuted = {} if config.get("model_type") == "qwen2" else {"attn_q": heads, "attn_k": of_keys}
 
     def read(name: str) -> Float[np.ndarray, "..."]:
         tensor, part = tensors[name], name.split(".")[-2]
         values = _floats(gguf, file, tensor).reshape(entries[name].size)
-        return _halves(values, permuted[part]) if permuted.get(part) else values
+        return _halves(values, permuted[part]) if part in permuted else values
 
     archive = Archive(file, entries, read, (file,))
     table = tuple(float(x) for x in read(FREQUENCIES)) if FREQUENCIES in entries else ()

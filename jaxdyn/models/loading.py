@@ -48,7 +48,7 @@ def load(model: str | Path, *, dtype: str = "float32", mesh: Mesh | None = None)
     """
     if dtype not in DTYPES:
         raise UsageError(f"dtype={shown(dtype)} is not allowed: it is one of {', '.join(DTYPES)}")
-    if dtype == "float64" and not jax.config.jax_enable_x64:
+    if dtype == "float64" and not jax.config.read("jax_enable_x64"):
         raise UsageError("dtype=float64 is not allowed outside of jax.enable_x64(True): JAX would make it float32")
     checkpoint = open_checkpoint(model, dtype)
     params = parameters(checkpoint.shape, checkpoint.pieces, checkpoint.archive, placer(mesh))

@@ -21,27 +21,27 @@ class Piece(NamedTuple):
         name: of the tensor in the file; ``{i}`` stands for the layer.
         size: of the tensor in the file.
         view: its axes taken apart, where several parameters share it; () as they are.
-        index: what of the view is ours.
+        part: what of the view is ours, an index.
         turned: whether a matrix is (output, input) in the file; ours are (input, output).
     """
 
     name: str
     size: tuple[int, ...]
     view: tuple[int, ...] = ()
-    index: tuple[Any, ...] = ()
+    part: tuple[Any, ...] = ()
     turned: bool = False
 
 
 def extracted(piece: Piece, tensor: Shaped[np.ndarray, "..."], size: tuple[int, ...]) -> Shaped[np.ndarray, "..."]:
     """The parameter, of this size, in the tensor."""
-    part = tensor.reshape(piece.view or piece.size)[piece.index]
+    part = tensor.reshape(piece.view or piece.size)[piece.part]
     return part.reshape(size[::-1]).T if piece.turned else part.reshape(size)
 
 
 def inserted(piece: Piece, tensor: Shaped[np.ndarray, "..."], value: Shaped[np.ndarray, "..."]) -> None:
     """Write the parameter into its part of the tensor; the inverse of :func:`extracted`."""
     view = tensor.reshape(piece.view or piece.size)
-    part = view[piece.index]
+    part = view[piece.part]
     part[...] = (value.T if piece.turned else value).reshape(part.shape)
 
 

@@ -84,8 +84,8 @@ def _plain(shape: Decoder) -> Decoder:
 
 def _tensors(shape: Decoder, family: Family, params: PyTree) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The tensors under the family's names."""
-    dtype, tensors = jnp.dtype(shape.dtype), {}
-    pieces = family.pieces(shape)
+    dtype, pieces = jnp.dtype(shape.dtype), family.pieces(shape)
+    tensors: dict[str, np.ndarray] = {}
     for path, size in sizes(shape).items():
         stacked = path.startswith("blocks/")
         own = params["blocks"][path.removeprefix("blocks/")] if stacked else params[path]

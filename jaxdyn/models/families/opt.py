@@ -43,7 +43,7 @@ def _shape(config: Config, dtype: str) -> Decoder:
 def _pieces(shape: Decoder) -> dict[str, Piece]:
     table, places = (shape.vocabulary, shape.width), (shape.length + OFFSET, shape.width)
     pieces = {"embed": Piece("model.decoder.embed_tokens.weight", table)} | norm(shape, "norm", "model.decoder.final_layer_norm")
-    pieces["position"] = Piece("model.decoder.embed_positions.weight", places, index=(slice(OFFSET, None),))
+    pieces["position"] = Piece("model.decoder.embed_positions.weight", places, part=(slice(OFFSET, None),))
     for ours in ("q", "k", "v"):
         pieces |= linear(shape, ours, f"{LAYER}self_attn.{ours}_proj")
     pieces |= (
